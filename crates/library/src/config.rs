@@ -57,6 +57,8 @@ pub struct Settings {
     pub streams: u32,
     /// Connections at once.
     pub peers: usize,
+    /// Whether TCP may take the place of UDP.
+    pub tcp: bool,
     /// Bytes of memory for what arrives; `None`: half of the machine's.
     pub memory: Option<u64>,
     /// Bytes per second that are sent to each peer at most.
@@ -84,6 +86,7 @@ impl Config {
             idle_timeout: IDLE,
             streams: STREAMS,
             peers: PEERS,
+            tcp: true,
             memory: None,
             limit: None,
         })
@@ -150,6 +153,14 @@ impl Config {
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.0.idle_timeout = timeout;
+        self
+    }
+
+    /// Uses UDP alone. Unless this is set, a listener takes TCP connections at its ports too. Who connects uses TCP where UDP brings no answer,
+    /// or far less than TCP.
+    #[must_use]
+    pub fn udp_only(mut self) -> Self {
+        self.0.tcp = false;
         self
     }
 

@@ -11,7 +11,7 @@ use byway_engine::seal::Suites;
 use byway_engine::{Admission, EndpointConfig};
 use byway_net::{Clock, Control, Socket};
 use byway_transfer::sockets;
-use byway_transfer::{Identity, Secret, Ticket, Uplinks};
+use byway_transfer::{Entrance, Identity, Secret, Ticket, Uplinks};
 use byway_wire::relay::Word;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -201,7 +201,11 @@ impl Endpoint {
             admission,
             greeting: Vec::new(),
         });
+        let serves = ticket.is_some() && settings.tcp;
+        let listeners = if serves { sockets::listeners(&sockets) } else { Vec::new() };
         let plan = Plan {
+            entrance: Entrance::new(control.watch(), listeners).map_err(StartError::Descriptor)?,
+            watch: settings.tcp.then(|| control.watch().clone()),
             protocol: settings.protocol,
             priority: settings.priority,
             streams: settings.streams,

@@ -9,12 +9,12 @@ use crate::shared::Shared;
 use byway_engine::connection::close;
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Connect, Endpoint, EndpointEvent, Handle, Reach};
-use byway_net::{Carrier, Flow, Owner, Socket};
+use byway_net::{Carrier, Flow, Owner, Ready, Socket, Watch};
 use byway_transfer::application::{Application, Protocol};
 use byway_transfer::close::CloseCode;
 use byway_transfer::identity;
 use byway_transfer::ticket::GreetedRelay;
-use byway_transfer::{NotConnected, Said, Ticket, Uplinks, Ways, not_connected};
+use byway_transfer::{Dialers, Entrance, NotConnected, Said, Ticket, Uplinks, Ways, not_connected};
 use byway_wire::relay::Word;
 use byway_wire::{Input, Instant, Machine as _};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +36,9 @@ pub struct EventLoop {
     leaving: BTreeSet<Handle>,
     /// Whether it has gone to its relays.
     stands: bool,
+    /// What dials peers and relays over TCP, and how many of them there ever were.
+    dialers: BTreeMap<Handle, Dialers>,
+    dialled: u16,
 }
 
 /// What every connection of the endpoint is made with.
@@ -56,6 +59,10 @@ pub struct Plan {
     pub uplinks: Option<Uplinks>,
     /// For controllers.
     pub seed: u64,
+    /// Where TCP connections come in that carry datagrams.
+    pub entrance: Entrance,
+    /// For connections that are dialled; `None`: none is.
+    pub watch: Option<Watch>,
 }
 
 /// A connection that is being made.
@@ -75,6 +82,8 @@ impl EventLoop {
             scratch: vec![0; SCRATCH],
             leaving: BTreeSet::new(),
             stands: false,
+            dialers: BTreeMap::new(),
+            dialled: 0,
         }
     }
 
@@ -159,6 +168,12 @@ impl EventLoop {
                 }
                 for word in relays {
                     endpoint.add_relay(now, handle, word, None);
+                }
+                if let Some(watch) = &self.plan.watch {
+                    let met = ticket.relays.iter().map(|relay| &relay.word);
+                    let dialers = Dialers::new(watch, self.dialled, &ticket.addresses, met.chain(relays));
+                    self.dialers.insert(handle, dialers);
+                    self.dialled = self.dialled.wrapping_add(1);
                 }
                 self.attempts.insert(handle, Attempt { answer, ways });
             }
@@ -305,6 +320,19 @@ impl EventLoop {
         }
     }
 
+    /// Dials over TCP where UDP brings no answer.
+    fn dial(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        let Self { dialers, sessions, attempts, .. } = self;
+        dialers.retain(|handle, dialers| {
+            let session = sessions.get(handle);
+            let lives = session.is_some() || attempts.contains_key(handle);
+            if lives {
+                dialers.look(endpoint, *handle, session.map(|session| session.silence(now)), now);
+            }
+            lives
+        });
+    }
+
     /// Whether all is said after the last handle has gone.
     fn is_left(&self) -> bool {
         self.core.is_stopping() && self.sessions.is_empty() && self.leaving.is_empty()
@@ -322,7 +350,16 @@ impl Attempt {
 impl Owner for EventLoop {
     type Machine = Endpoint;
 
+    fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
+        if !self.plan.entrance.ready(ready) {
+            let _ = self.dialers.values_mut().any(|dialers| dialers.ready(ready));
+        }
+    }
+
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+        if self.plan.entrance.turn() {
+            self.core.again();
+        }
         self.stand(endpoint, now);
         while let Some(event) = endpoint.next_event() {
             self.on_event(endpoint, event, now);
@@ -347,13 +384,15 @@ impl Owner for EventLoop {
         for handle in handles {
             self.drive(endpoint, handle, now);
         }
+        self.dial(endpoint, now);
         if self.is_left() { Flow::Stop } else { Flow::Continue }
     }
 
     fn opened(&mut self) -> Vec<Carrier> {
         let opened = self.plan.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
         self.plan.locals.extend(opened.iter().map(Socket::address));
-        opened.into_iter().map(Carrier::from).collect()
+        let dialled = self.dialers.values_mut().flat_map(Dialers::opened);
+        opened.into_iter().map(Carrier::from).chain(dialled).chain(self.plan.entrance.opened()).collect()
     }
 }
 

@@ -101,6 +101,11 @@ impl Looks {
         let _ = self.news.on_event(event, connection, locals);
     }
 
+    /// For how long nothing is heard though something is waited for, as of the last look.
+    pub fn silence(&self, now: Instant) -> byway_wire::Duration {
+        self.counter.silence(now)
+    }
+
     /// Looks if it is time to. Rates and silence are those between two looks.
     pub fn look(&mut self, now: Instant, connection: &mut Connection, locals: &[SocketAddr]) -> &Look {
         if self.last.is_none() || self.counter.is_due(now) {

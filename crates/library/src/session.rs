@@ -81,6 +81,11 @@ struct Closing {
 }
 
 impl Session {
+    /// For how long nothing is heard of the peer though something is waited for.
+    pub fn silence(&self, now: Instant) -> Duration {
+        self.looks.silence(now)
+    }
+
     pub fn new(
         cell: Arc<PeerCell>,
         initiator: bool,

@@ -78,6 +78,7 @@ fn serve(directory: &str, relays: usize) {
                 operator: Label::new(&format!("operator {}", index % 500)),
                 region: Label::new("somewhere"),
                 addresses: vec![SocketAddr::from((at, 4748))],
+                tcp: false,
                 revoked: false,
             };
             keeper.answer(store::Request::Enrol { row, at: 2 });

@@ -3,6 +3,7 @@
 use crate::keeper::{Keeper, StoreError, Words, standard};
 use byway_engine::seal::Suites;
 use byway_net::{Clock, Control, Flow, Owner, Socket, Waker, unix_seconds};
+use byway_registry::message::carriers;
 use byway_registry::registry::{Counters, Event};
 use byway_registry::store::{Reply, Request};
 use byway_registry::word::Word;
@@ -70,6 +71,8 @@ pub struct Shown {
     pub region: String,
     /// Where it can be reached.
     pub addresses: Vec<SocketAddr>,
+    /// What it forwards over: `udp`, `tcp`.
+    pub carriers: &'static [&'static str],
     /// Seconds since it was heard of.
     pub seen: Option<u64>,
     /// Bytes per second that it forwards.
@@ -121,6 +124,7 @@ impl Running {
         };
         let mut registry = Registry::new(config, clock.now());
         registry.probe_from(probe_from);
+        registry.try_tcp();
         let control = Control::new()?;
         let (requests, asked) = sync_channel(REQUESTS);
         let (answered, replies) = sync_channel(REQUESTS);
@@ -272,6 +276,7 @@ impl Operator {
             operator: relay.row.operator.to_string(),
             region: relay.row.region.to_string(),
             addresses: relay.row.addresses.clone(),
+            carriers: carriers(relay.row.tcp),
             seen: relay.seen.map(|seen| now.since(seen).as_secs()),
             load: relay.load,
             listed,

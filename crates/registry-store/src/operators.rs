@@ -189,6 +189,8 @@ struct Relay {
     region: String,
     /// Where it can be reached.
     addresses: Vec<String>,
+    /// What it forwards over, as the registry tested it: `udp`, `tcp`.
+    carriers: Vec<&'static str>,
     /// Seconds since it was heard of, if it was since the registry began.
     seen_seconds_ago: Option<u64>,
     /// Bytes per second that it forwards.
@@ -204,6 +206,7 @@ impl From<&Shown> for Relay {
             operator: shown.operator.clone(),
             region: shown.region.clone(),
             addresses: shown.addresses.iter().map(ToString::to_string).collect(),
+            carriers: shown.carriers.to_vec(),
             seen_seconds_ago: shown.seen,
             load: shown.load,
             listed: shown.listed,
@@ -238,6 +241,7 @@ mod tests {
             operator: "Somebody".into(),
             region: "eu".into(),
             addresses: vec!["192.0.2.7:4748".parse().unwrap()],
+            carriers: &["udp"],
             seen: Some(3),
             load: 5,
             listed: true,

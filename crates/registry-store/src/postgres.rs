@@ -39,7 +39,7 @@ const LOG: i64 = 100_000;
 const LOCK: i64 = 0x6279_7761_7972;
 
 /// What each version of the format adds to the one before.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = ["
     CREATE TABLE meta (key TEXT PRIMARY KEY, value BYTEA NOT NULL);
     CREATE TABLE state (
         id INT PRIMARY KEY CHECK (id = 1), version BIGINT NOT NULL, revision BIGINT NOT NULL,
@@ -60,10 +60,13 @@ const MIGRATIONS: [&str; 1] = ["
     CREATE TABLE audit (
         id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at BIGINT NOT NULL, what TEXT NOT NULL, who TEXT NOT NULL,
         detail TEXT NOT NULL);
+    ", "
+    ALTER TABLE relays ADD COLUMN tcp BOOLEAN NOT NULL DEFAULT FALSE;
     "];
 
 const WORD: &str = "number, kind, name, uses, rate, quota, expires, revoked";
-const RELAY: &str = "relay, key, word, range, range_key, rate, quota, operator, region, addresses, revoked";
+const RELAY: &str =
+    "relay, key, word, range, range_key, rate, quota, operator, region, addresses, revoked, tcp";
 
 /// A store in a data base.
 pub struct Postgres {
@@ -231,7 +234,7 @@ impl Base {
                 "UPDATE words SET uses = uses - 1, revision = $2 WHERE number = $1 AND uses IS NOT NULL";
             transaction.execute(query, &[&i64::from(row.word), &signed(revision)]).await?;
         }
-        let values: [&(dyn ToSql + Sync); 12] = [
+        let values: [&(dyn ToSql + Sync); 13] = [
             &name,
             &&row.key.0[..],
             &i64::from(row.word),
@@ -244,12 +247,13 @@ impl Base {
             &text_of(&row.addresses),
             &signed(at),
             &signed(revision),
+            &row.tcp,
         ];
         transaction
             .execute(
-                "INSERT INTO relays VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, FALSE, $11, $12)
+                "INSERT INTO relays VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, FALSE, $11, $12, $13)
                  ON CONFLICT (relay) DO UPDATE SET key = $2, word = $3, range = $4, range_key = $5, rate = $6, quota = $7,
-                     operator = $8, region = $9, addresses = $10, revoked = FALSE, revision = $12",
+                     operator = $8, region = $9, addresses = $10, revoked = FALSE, revision = $12, tcp = $13",
                 &values,
             )
             .await?;
@@ -515,6 +519,7 @@ fn relay(row: &Row) -> Result<RelayRow> {
         region: Label::new(region),
         addresses: addresses_of(addresses),
         revoked: row.try_get(10)?,
+        tcp: row.try_get(11)?,
     })
 }
 

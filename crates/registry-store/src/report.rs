@@ -1,7 +1,7 @@
 //! What an operator is shown: as text, and as fields for programs.
 
 use crate::keeper::{Keeper, StoreError};
-use byway_registry::message::Reason;
+use byway_registry::message::{Reason, carriers};
 use byway_registry::registry::Counters;
 use byway_registry::store::{RelayRow, WordRow};
 use byway_registry::word::Kind;
@@ -44,6 +44,8 @@ pub struct RelayLine {
     pub region: String,
     /// Where it can be reached.
     pub addresses: Vec<String>,
+    /// What it forwards over, as the registry tested it: `udp`, `tcp`.
+    pub carriers: &'static [&'static str],
     /// Bytes per second that it lends to a client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<u64>,
@@ -89,6 +91,7 @@ impl RelayLine {
             operator: row.operator.to_string(),
             region: row.region.to_string(),
             addresses: row.addresses.iter().map(ToString::to_string).collect(),
+            carriers: carriers(row.tcp),
             rate: row.rate.bytes_per_second(),
             quota: row.quota.bytes_per_day(),
             load: seen.map_or(0, |(_, load)| load),

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOG: i64 = 100_000;
 
 /// What each version of the format adds to the one before.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = ["
     CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE state (
         id INTEGER PRIMARY KEY CHECK (id = 1), revision INTEGER NOT NULL,
@@ -47,10 +47,13 @@ const MIGRATIONS: [&str; 1] = ["
         relay BLOB PRIMARY KEY, at INTEGER NOT NULL, counter INTEGER NOT NULL, load INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE audit (
         id INTEGER PRIMARY KEY, at INTEGER NOT NULL, what TEXT NOT NULL, who TEXT NOT NULL, detail TEXT NOT NULL);
+    ", "
+    ALTER TABLE relays ADD COLUMN tcp INTEGER NOT NULL DEFAULT 0;
     "];
 
 const WORD: &str = "number, kind, name, uses, rate, quota, expires, revoked";
-const RELAY: &str = "relay, key, word, range, range_key, rate, quota, operator, region, addresses, revoked";
+const RELAY: &str =
+    "relay, key, word, range, range_key, rate, quota, operator, region, addresses, revoked, tcp";
 
 /// A store in one file.
 pub struct Sqlite {
@@ -126,9 +129,9 @@ impl Sqlite {
             )?;
         }
         transaction.execute(
-            "INSERT INTO relays VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0, ?11, ?12)
+            "INSERT INTO relays VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0, ?11, ?12, ?13)
              ON CONFLICT (relay) DO UPDATE SET key = ?2, word = ?3, range = ?4, range_key = ?5, rate = ?6, quota = ?7,
-                 operator = ?8, region = ?9, addresses = ?10, revoked = 0, revision = ?12",
+                 operator = ?8, region = ?9, addresses = ?10, revoked = 0, revision = ?12, tcp = ?13",
             params![
                 row.relay.0,
                 row.key.0,
@@ -142,6 +145,7 @@ impl Sqlite {
                 text_of(&row.addresses),
                 signed(at),
                 signed(revision),
+                row.tcp,
             ],
         )?;
         transaction.execute("DELETE FROM relay_ips WHERE relay = ?", [row.relay.0])?;
@@ -416,6 +420,7 @@ fn relay(row: &Row<'_>) -> Result<RelayRow, rusqlite::Error> {
         region: Label::new(&region),
         addresses: addresses_of(&addresses),
         revoked: row.get(10)?,
+        tcp: row.get(11)?,
     })
 }
 

@@ -180,10 +180,10 @@ impl Book {
         }
     }
 
-    /// A relay that is in passed a test.
-    pub fn passed(&mut self, relay: RelayId) {
+    /// A relay that is in passed a test. `tcp`: over TCP, too.
+    pub fn passed(&mut self, relay: RelayId, tcp: bool) {
         if let Some(relay) = self.relays.get_mut(&relay) {
-            (self.stale, relay.failed) = (true, false);
+            (self.stale, relay.failed, relay.row.tcp) = (true, false, tcp);
         }
     }
 
@@ -331,6 +331,7 @@ mod tests {
             operator: Label::default(),
             region: Label::default(),
             addresses: vec!["192.0.2.1:4748".parse().unwrap()],
+            tcp: false,
             revoked: false,
         });
         book

@@ -111,6 +111,7 @@ mod tests {
             region: Label::default(),
             seen: 0,
             load: 0,
+            tcp: false,
             word: Word::new(vec![address(index)], Grant { id: 1, terms }, Secret::new([1; 16])).unwrap(),
         };
         List { made: 0, until: 0, more: false, relays: (0..relays).map(listed).collect() }

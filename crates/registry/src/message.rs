@@ -11,8 +11,10 @@
 //!
 //! 81 EPOCH     epoch (4), last epoch holds for s (4)
 //! 82 ENROLLED  beat after ms (4), addresses that passed, failures: address, reason
-//! 83 LIST      made at (8, s of Unix time), good until (8), more (1), count (1), entries
-//!    entry     relay (16), operator, region, seen s ago (2), rate that it forwards (8), length (1), relay word
+//! 83 LIST      made at (8, s of Unix time), good until (8), flags (1), count (1), entries
+//!    flags     1: there are more relays, 2: entries tell carriers
+//!    entry     relay (16), operator, region, seen s ago (2), rate that it forwards (8), length (1), relay word, carriers (1)
+//!    carriers  1: UDP, 2: TCP. An entry that does not tell them is of a relay over UDP alone
 //! 84 HEARD     of a complaint
 //! 8f REFUSED   reason (1), retry after s (4)
 //! ```
@@ -38,6 +40,12 @@ pub const MOST_COMPLAINTS: usize = 16;
 pub const LONGEST_TEXT: usize = 48;
 /// Bytes of the longest request.
 pub const LONGEST_REQUEST: usize = 512;
+/// Flags of a list.
+const MORE: u8 = 1;
+const TELLS_CARRIERS: u8 = 2;
+/// Carriers of an entry.
+const UDP: u8 = 1;
+const TCP: u8 = 2;
 /// Bytes of the longest answer.
 pub const LONGEST_ANSWER: usize = 40_000;
 
@@ -299,6 +307,8 @@ pub struct Listed {
     pub seen: u16,
     /// Bytes per second that it forwards.
     pub load: u64,
+    /// Whether it passed a test over TCP, and not over UDP alone.
+    pub tcp: bool,
     /// What the client may use of it.
     pub word: relay::Word,
 }
@@ -420,14 +430,21 @@ impl Request {
 }
 
 impl Listed {
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    /// What it forwards over, by name.
+    #[must_use]
+    pub const fn carriers(&self) -> &'static [&'static str] {
+        carriers(self.tcp)
+    }
+
+    fn read(reader: &mut Reader<'_>, tells_carriers: bool) -> Result<Self, DecodeError> {
         let relay = RelayId(reader.array()?);
         let (operator, region) = (Label::read(reader)?, Label::read(reader)?);
         let (seen, load) = (reader.u16()?, reader.u64()?);
         let length = usize::from(reader.u8()?);
         let word =
             relay::Word::from_bytes(reader.bytes(length)?).map_err(|_| DecodeError::Range("relay word"))?;
-        Ok(Self { relay, operator, region, seen, load, word })
+        let tcp = tells_carriers && reader.u8()? & TCP != 0;
+        Ok(Self { relay, operator, region, seen, load, tcp, word })
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
@@ -439,7 +456,14 @@ impl Listed {
         let word = self.word.to_bytes();
         writer.u8(word.len() as u8); // at most 112
         writer.bytes(&word);
+        writer.u8(if self.tcp { UDP | TCP } else { UDP });
     }
+}
+
+/// What a relay forwards over, by name, if it does over TCP or not.
+#[must_use]
+pub const fn carriers(tcp: bool) -> &'static [&'static str] {
+    if tcp { &["udp", "tcp"] } else { &["udp"] }
 }
 
 impl List {
@@ -448,19 +472,17 @@ impl List {
     /// # Errors
     /// It is none.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            made: reader.u64()?,
-            until: reader.u64()?,
-            more: reader.u8()? != 0,
-            relays: read_list(reader, MOST_RELAYS, Listed::read)?,
-        })
+        let (made, until, flags) = (reader.u64()?, reader.u64()?, reader.u8()?);
+        let entry = |reader: &mut Reader<'_>| Listed::read(reader, flags & TELLS_CARRIERS != 0);
+        let relays = read_list(reader, MOST_RELAYS, entry)?;
+        Ok(Self { made, until, more: flags & MORE != 0, relays })
     }
 
     /// Writes it, without relays beyond [`MOST_RELAYS`].
     pub fn write(&self, writer: &mut Writer<'_>) {
         writer.u64(self.made);
         writer.u64(self.until);
-        writer.u8(u8::from(self.more));
+        writer.u8(TELLS_CARRIERS | if self.more { MORE } else { 0 });
         let relays = self.relays.iter().take(MOST_RELAYS);
         writer.u8(relays.len() as u8);
         relays.for_each(|relay| relay.write(writer));

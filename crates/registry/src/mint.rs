@@ -86,6 +86,7 @@ mod tests {
             operator: Label::new("Example"),
             region: Label::default(),
             addresses: vec!["192.0.2.1:4748".parse().unwrap()],
+            tcp: false,
             revoked: false,
         };
         (word, relay)

@@ -15,7 +15,7 @@ mod words;
 pub use counters::{Counters, Event};
 
 use crate::book::{Book, Heard};
-use crate::message::{Answer, Ask, Enrol, Failure, Reason, Request};
+use crate::message::{self, Answer, Enrol, Failure, Reason, Request};
 use crate::mint;
 use crate::secrets::Secrets;
 use crate::store::{self, Changes, Entry, Epoch, RelayRow, Reply};
@@ -27,9 +27,9 @@ use applicants::{Applicant, Tested};
 use byway_engine::handshake::PublicKey;
 use byway_engine::seal::Suites;
 use byway_engine::{Endpoint, EndpointEvent, Handle};
-use byway_wire::heartbeat::{ANSWERED_LEN, BEAT, Beat, Orders, RelayId};
-use byway_wire::relay::{self, canonical};
-use byway_wire::{Datagram, Duration, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::heartbeat::{ANSWERED_LEN, Beat, Orders, RelayId};
+use byway_wire::relay::canonical;
+use byway_wire::{Ask, Duration, Input, Instant, Local, Machine, Out, Transmit};
 use core::net::{IpAddr, SocketAddr};
 use datagram::{send, written};
 use desk::{Desk, Pending};
@@ -127,6 +127,11 @@ impl Registry {
     /// whom its host sends to.
     pub fn probe_from(&mut self, addresses: Vec<IpAddr>) {
         self.probe_from = addresses;
+    }
+
+    /// Relays are tested over TCP too, from now on. The driver must open connections as the machine asks.
+    pub const fn try_tcp(&mut self) {
+        self.examiner.trials().try_tcp();
     }
 
     /// Its public key.
@@ -338,7 +343,13 @@ impl Registry {
         }
     }
 
-    fn on_ask(&mut self, now: Instant, handle: Handle, peer: PublicKey, ask: &Ask) -> Result<(), Reason> {
+    fn on_ask(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        peer: PublicKey,
+        ask: &message::Ask,
+    ) -> Result<(), Reason> {
         let unix = self.unix(now);
         let word = self.words.find(&ask.token, Kind::Use, unix)?.clone();
         self.words.may_ask(now, word.number)?;
@@ -383,6 +394,7 @@ impl Registry {
             operator: enrol.operator,
             region: enrol.region,
             addresses: enrol.addresses,
+            tcp: false,
             revoked: false,
         };
         self.examiner.enter(handle, row, enrol.seen);
@@ -407,8 +419,8 @@ impl Registry {
                     self.tested(now, *applicant);
                     self.serve(now, handle);
                 }
-                Some(Tested::Again(relay, passed)) if passed => self.book.passed(relay),
-                Some(Tested::Again(relay, _)) => {
+                Some(Tested::Again(relay, Some(passed))) => self.book.passed(relay, passed.tcp),
+                Some(Tested::Again(relay, None)) => {
                     self.counters.tests_failed += 1;
                     self.book.failed(relay);
                     self.log(now, "refused", relay.to_string(), "it failed a test".to_string());
@@ -480,7 +492,12 @@ impl Registry {
         }
         let known = self.book.get(name).is_some();
         let addresses: Vec<String> = passed.iter().map(ToString::to_string).collect();
-        let detail = alloc::format!("operator {:?}, at {}", row.operator.as_str(), addresses.join(" "));
+        let carriers = if row.tcp { "UDP and TCP" } else { "UDP" };
+        let detail = alloc::format!(
+            "operator {:?}, over {carriers} at {}",
+            row.operator.as_str(),
+            addresses.join(" ")
+        );
         self.log(now, if known { "changed" } else { "enrolled" }, name.to_string(), detail);
         self.book.enter(row);
         self.book.set_epoch_of(name, self.epoch.number);
@@ -534,7 +551,9 @@ impl Machine for Registry {
             }
             Input::SendError(error) => self.endpoint.handle(now, Input::SendError(error)),
             Input::Room(change) => self.endpoint.handle(now, Input::Room(change)),
+            Input::Connection(change) if self.examiner.trials().on_connection(now, &change) => {}
             Input::Connection(change) => self.endpoint.handle(now, Input::Connection(change)),
+            Input::NotDialed(peer) if self.examiner.trials().on_not_dialed(now, peer) => {}
             Input::NotDialed(peer) => self.endpoint.handle(now, Input::NotDialed(peer)),
         }
         self.attend(now);
@@ -561,6 +580,10 @@ impl Machine for Registry {
         self.endpoint.transmit(now, out)
     }
 
+    fn ask(&mut self, now: Instant) -> Option<Ask> {
+        self.examiner.trials().next_ask().or_else(|| self.endpoint.ask(now))
+    }
+
     fn deadline(&self) -> Option<Instant> {
         let own = [
             self.endpoint.deadline(),
@@ -571,26 +594,5 @@ impl Machine for Registry {
         let own = own.into_iter().flatten().min();
         let regular = self.refresh_at.min(self.flush_at);
         Some(own.map_or(regular, |own| own.min(regular)))
-    }
-}
-
-impl Registry {
-    fn on_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        let Datagram { local, remote, .. } = datagram;
-        let first = datagram.payload.first().copied();
-        match first.and_then(relay::Kind::of) {
-            _ if first == Some(BEAT) && !self.examiner.is_probe(local) => {
-                self.on_beat(now, local, remote, datagram.payload)
-            }
-            Some(relay::Kind::Greeted) => {
-                let known = self.examiner.trials().on_greeted(now, remote, datagram.payload);
-                self.counters.malformed += u64::from(!known);
-            }
-            Some(relay::Kind::Notice) => self.examiner.trials().on_notice(remote, datagram.payload),
-            Some(relay::Kind::Delivered) if self.examiner.trials().on_delivered(now, datagram.payload) => {}
-            // Nobody has business there.
-            _ if self.examiner.is_probe(local) => self.counters.malformed += 1,
-            _ => self.endpoint.handle(now, Input::Datagram(datagram)),
-        }
     }
 }

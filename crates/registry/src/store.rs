@@ -66,6 +66,8 @@ pub struct RelayRow {
     pub region: Label,
     /// Where it passed a test.
     pub addresses: Vec<SocketAddr>,
+    /// Whether it passed over TCP too, at one of them at least.
+    pub tcp: bool,
     /// Whether it was taken off for good.
     pub revoked: bool,
 }

@@ -3,6 +3,9 @@
 //! The registry is sender and receiver at once. It greets the relay, and so learns its own address there and gives its consent. Then it
 //! sends a packet through the relay to that address. Only who has the relay's key forwards it, so nobody passes for a relay that is
 //! somebody else's. What a relay says of its capacity is not believed and not asked.
+//!
+//! Where a relay passed over UDP, the same is tried over a TCP connection, if the registry's driver has any. That only tells clients what the
+//! relay serves.
 
 use crate::message::Failure;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,13 +14,15 @@ use alloc::vec::Vec;
 use byway_wire::relay::{
     Consent, Delivered, GREET_LEN, Greet, Greeted, Hop, Notice, RelayClock, Word, canonical,
 };
-use byway_wire::{Duration, Instant, Local, Writer};
+use byway_wire::{Ask, ConnectionChange, Duration, Instant, Local, Writer};
 use core::net::SocketAddr;
 
 /// How long one try takes.
 const TRY: Duration = Duration::from_millis(700);
 /// Tries of a greeting, and of a packet.
 const TRIES: u32 = 3;
+/// A relay may take so long to accept a TCP connection: the kernel has repeated the SYN once by then.
+const DIAL: Duration = Duration::from_millis(2_500);
 /// Addresses that are tested at once.
 const AT_ONCE: usize = 512;
 /// Addresses that wait for that.
@@ -40,8 +45,17 @@ pub struct Sending {
     pub bytes: Vec<u8>,
 }
 
+/// What a relay passed its test over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// Over TCP, and not over UDP alone.
+    pub tcp: bool,
+}
+
 #[derive(Debug)]
 enum Stage {
+    /// A TCP connection is being opened.
+    Dialing,
     Greeting {
         nonce: [u8; 8],
     },
@@ -62,6 +76,8 @@ struct Running {
     stage: Stage,
     tries: u32,
     refused: bool,
+    /// It passed over UDP, and is tested over TCP.
+    over_tcp: bool,
     at: Instant,
 }
 
@@ -79,7 +95,10 @@ pub struct Trials {
     due: BTreeSet<(Instant, Key)>,
     waiting: VecDeque<(Key, Word, Local, SocketAddr)>,
     sending: VecDeque<Sending>,
-    ends: VecDeque<(Key, Result<(), Failure>)>,
+    ends: VecDeque<(Key, Result<Passed, Failure>)>,
+    /// Whether TCP is tried too.
+    with_tcp: bool,
+    asks: VecDeque<Ask>,
 }
 
 impl Trials {
@@ -97,7 +116,14 @@ impl Trials {
             waiting: VecDeque::new(),
             sending: VecDeque::new(),
             ends: VecDeque::new(),
+            with_tcp: false,
+            asks: VecDeque::new(),
         }
+    }
+
+    /// TCP is tried from now on, where UDP passed. The driver must open connections as it is [asked](Self::next_ask).
+    pub const fn try_tcp(&mut self) {
+        self.with_tcp = true;
     }
 
     /// Whether no more can be begun.
@@ -118,7 +144,8 @@ impl Trials {
         {
             let nonce = self.nonce();
             let stage = Stage::Greeting { nonce };
-            let running = Running { word, local, address, stage, tries: 0, refused: false, at: now };
+            let running =
+                Running { word, local, address, stage, tries: 0, refused: false, over_tcp: false, at: now };
             self.greetings.insert(nonce, key);
             self.running.insert(key, running);
             self.again(now, key);
@@ -133,19 +160,81 @@ impl Trials {
         [a, b, c, d, e, f, g, h]
     }
 
-    fn end(&mut self, now: Instant, key: Key, outcome: Result<(), Failure>) {
+    fn end(&mut self, now: Instant, key: Key, mut outcome: Result<Passed, Failure>) {
         if let Some(running) = self.running.remove(&key) {
-            self.due.remove(&(running.at, key));
-            match running.stage {
-                Stage::Greeting { nonce } => drop(self.greetings.remove(&nonce)),
-                Stage::Packet { probe, consent, .. } => {
-                    self.probes.remove(&probe);
-                    self.consents.remove(&(running.address, consent.tag.to_be_bytes()));
+            self.leave(&running, key);
+            if running.over_tcp {
+                // Whatever comes of TCP, it passed over UDP.
+                outcome = Ok(Passed { tcp: outcome.is_ok() });
+                if running.local.is_connection() {
+                    self.asks.push_back(Ask::Close(running.local));
                 }
+            } else if outcome.is_ok() && self.with_tcp {
+                self.dial(now, key, running);
+                return;
             }
         }
         self.ends.push_back((key, outcome));
         self.start(now);
+    }
+
+    /// Nothing is expected in this stage any more.
+    fn leave(&mut self, running: &Running, key: Key) {
+        self.due.remove(&(running.at, key));
+        match &running.stage {
+            Stage::Dialing => {}
+            Stage::Greeting { nonce } => drop(self.greetings.remove(nonce)),
+            Stage::Packet { probe, consent, .. } => {
+                self.probes.remove(probe);
+                self.consents.remove(&(running.address, consent.tag.to_be_bytes()));
+            }
+        }
+    }
+
+    /// Begins the same over TCP.
+    fn dial(&mut self, now: Instant, key: Key, mut running: Running) {
+        (running.over_tcp, running.stage, running.tries) = (true, Stage::Dialing, TRIES);
+        // A little more than the driver has: it says so itself.
+        running.at = now + DIAL + TRY;
+        self.due.insert((running.at, key));
+        self.asks.push_back(Ask::Dial { peer: running.address, patience: DIAL });
+        self.running.insert(key, running);
+    }
+
+    /// The tests that wait for a connection to this address.
+    fn dialing(&self, peer: SocketAddr) -> Vec<Key> {
+        let waits = |it: &Running| matches!(it.stage, Stage::Dialing) && it.address == canonical(peer);
+        self.running.iter().filter(|(_, running)| waits(running)).map(|(key, _)| *key).collect()
+    }
+
+    /// Takes in that a TCP connection came or went. False: no test has anything to do with it.
+    pub fn on_connection(&mut self, now: Instant, change: &ConnectionChange) -> bool {
+        if !change.open {
+            let of = |(key, running): (&Key, &Running)| (running.local == change.local).then_some(*key);
+            let Some(key) = self.running.iter().find_map(of) else { return false };
+            self.end(now, key, Err(Failure::NoPacket));
+            return true;
+        }
+        let Some(key) = self.dialing(change.peer).first().copied() else { return false };
+        let nonce = self.nonce();
+        if let Some(running) = self.running.get_mut(&key) {
+            (running.local, running.stage, running.tries) = (change.local, Stage::Greeting { nonce }, 0);
+            self.greetings.insert(nonce, key);
+            self.again(now, key);
+        }
+        true
+    }
+
+    /// Takes in that no connection to this address was opened. False as above.
+    pub fn on_not_dialed(&mut self, now: Instant, peer: SocketAddr) -> bool {
+        let Some(key) = self.dialing(peer).first().copied() else { return false };
+        self.end(now, key, Err(Failure::NoAnswer));
+        true
+    }
+
+    /// What is wanted of TCP connections next.
+    pub fn next_ask(&mut self) -> Option<Ask> {
+        self.asks.pop_front()
     }
 
     /// Sends once more, or gives up.
@@ -153,7 +242,7 @@ impl Trials {
         let Some(running) = self.running.get_mut(&key) else { return };
         if running.tries >= TRIES {
             let failure = match running.stage {
-                Stage::Greeting { .. } => Failure::NoAnswer,
+                Stage::Dialing | Stage::Greeting { .. } => Failure::NoAnswer,
                 Stage::Packet { .. } if running.refused => Failure::Refused,
                 Stage::Packet { .. } => Failure::NoPacket,
             };
@@ -164,6 +253,7 @@ impl Trials {
         running.at = now + TRY;
         self.due.insert((running.at, key));
         let bytes = match &running.stage {
+            Stage::Dialing => return,
             Stage::Greeting { nonce } => {
                 let mut bytes = vec![0; GREET_LEN];
                 Greet { nonce: *nonce, grant: running.word.grant().id }.write(&mut Writer::new(&mut bytes));
@@ -221,7 +311,7 @@ impl Trials {
             return false;
         }
         if let Some(key) = self.probes.get(inner).copied() {
-            self.end(now, key, Ok(()));
+            self.end(now, key, Ok(Passed { tcp: false }));
         }
         true
     }
@@ -262,7 +352,7 @@ impl Trials {
     }
 
     /// The next test that is over.
-    pub fn next_end(&mut self) -> Option<(Key, Result<(), Failure>)> {
+    pub fn next_end(&mut self) -> Option<(Key, Result<Passed, Failure>)> {
         self.ends.pop_front()
     }
 }

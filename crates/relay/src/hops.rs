@@ -252,7 +252,8 @@ impl Hops {
             }
             _ => {}
         }
-        if let Some(local) = self.came.get(&to).filter(|local| **local != from) {
+        // Even the one that it came by: who tests a relay sends to itself.
+        if let Some(local) = self.came.get(&to) {
             return by(*local);
         }
         match (onward, may_dial) {

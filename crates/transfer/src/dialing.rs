@@ -18,7 +18,7 @@ const AGAIN_AT_MOST: Duration = Duration::from_secs(30);
 /// After a connection that served and is gone.
 const RENEW: Duration = Duration::from_millis(500);
 /// Addresses dialled, of those that a ticket names.
-const MOST: usize = 8;
+pub(crate) const MOST: usize = 8;
 
 /// What is known of how the receiver answers.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,8 @@ pub(crate) struct Answers {
 /// Dials the receiver over TCP while UDP brings no answer, or far less than TCP.
 pub(crate) struct Dialer {
     watch: Watch,
+    /// The token of the first address.
+    first: u32,
     addresses: Vec<SocketAddr>,
     begun: Option<Instant>,
     under_way: Vec<(Token, Dialing)>,
@@ -46,10 +48,11 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
-    /// Dials some of these addresses. None: never.
-    pub fn new(watch: &Watch, addresses: &[SocketAddr]) -> Self {
+    /// Dials some of these addresses, [`MOST`] at most. None: never. Its tokens go on from `first`.
+    pub fn new(watch: &Watch, first: u32, addresses: &[SocketAddr]) -> Self {
         Self {
             watch: watch.clone(),
+            first,
             addresses: addresses.iter().copied().take(MOST).collect(),
             begun: None,
             under_way: Vec::new(),
@@ -109,7 +112,7 @@ impl Dialer {
         let wait = AGAIN.saturating_mul(1 << self.failures.min(4)).min(AGAIN_AT_MOST);
         self.failures = self.failures.saturating_add(1);
         (self.give_up_at, self.next_at) = (now + ANSWER, now + ANSWER.max(wait));
-        for (address, number) in self.addresses.iter().zip(0..) {
+        for (address, number) in self.addresses.iter().zip(self.first..) {
             // Where the system knows no way, another address may lead there.
             let Ok(dialing) = Dialing::begin(*address, None) else { continue };
             let token = Token(number);
@@ -124,8 +127,16 @@ impl Dialer {
         self.under_way.clear();
     }
 
-    /// Takes in that a descriptor is ready.
-    pub fn ready(&mut self, ready: Ready) {
+    /// Another session is begun: nobody has answered it yet.
+    pub fn begin(&mut self) {
+        (self.begun, self.trials) = (None, Trials::default());
+    }
+
+    /// Takes in that a descriptor is ready. Whether it is one of these.
+    pub fn ready(&mut self, ready: Ready) -> bool {
+        if !(self.first..self.first + MOST as u32).contains(&ready.token.0) {
+            return false;
+        }
         let at = self.under_way.iter().position(|(token, _)| *token == ready.token);
         if let Some(at) = at.filter(|_| ready.writable) {
             let (_, dialing) = self.under_way.swap_remove(at);
@@ -133,6 +144,7 @@ impl Dialer {
             // If another host answers there, the handshake tells.
             self.opened.extend(dialing.finish().ok());
         }
+        true
     }
 
     /// Connections for the driver.

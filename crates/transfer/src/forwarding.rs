@@ -48,6 +48,8 @@ pub struct ForwardingPlan {
     pub most: usize,
     /// The class in which the receiver is to send.
     pub class: Class,
+    /// Whether TCP takes the place of UDP where that brings no answer, or far less.
+    pub tcp: bool,
     /// Makes what governs all paths of a session, from a seed.
     pub controller: Box<dyn Fn(u64) -> Box<dyn Controller> + Send>,
     /// To send from: each adds paths.
@@ -100,12 +102,13 @@ impl Forwarding {
             relays: plan.relays,
             registry: plan.registry,
             class: plan.class,
+            tcp: plan.tcp,
             controller: plan.controller,
             name: byway_net::seed()?,
         };
         let requests = Arc::new(Requests::default());
         let owner = Forwarder {
-            keeper: Keeper::new(session, &locals),
+            keeper: Keeper::new(session, &locals, control.watch()),
             entry,
             waker: control.waker().clone(),
             news,
@@ -164,7 +167,9 @@ impl Owner for Forwarder {
     type Machine = Endpoint;
 
     fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
-        self.entry.ready(ready);
+        if !self.keeper.ready(ready) {
+            self.entry.ready(ready);
+        }
     }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
@@ -214,7 +219,7 @@ impl Owner for Forwarder {
     fn opened(&mut self) -> Vec<Carrier> {
         let opened = self.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
         self.locals.extend(opened.iter().map(Socket::address));
-        opened.into_iter().map(Carrier::from).collect()
+        opened.into_iter().map(Carrier::from).chain(self.keeper.opened()).collect()
     }
 }
 

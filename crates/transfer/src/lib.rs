@@ -46,7 +46,7 @@
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::word`] |
 //! | what is kept between runs | [`state`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `uplinks` |
-//! | when TCP takes the place of UDP, and where it comes in | `dialing`, `relay_dialing`, `entrance` |
+//! | when TCP takes the place of UDP, and where it comes in | `dialers`, `dialing`, `relay_dialing`, `entrance` |
 //! | why nobody answers | `ways`, `unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `pause_reason` |
 //! | when a receiver was started anew | `probe` |
@@ -60,6 +60,7 @@ mod buffers;
 mod cap;
 mod channel;
 pub mod close;
+mod dialers;
 mod dialing;
 mod endpoint;
 mod entrance;
@@ -110,6 +111,7 @@ mod writer;
 
 pub use byway_files::Shown;
 pub use byway_wire::secret::{self, Secret};
+pub use dialers::Dialers;
 pub use entrance::Entrance;
 pub use error::{Error, NotConnected, TransferError};
 pub use event_loop::EventLoop;

@@ -15,13 +15,17 @@ const RENEW: Duration = Duration::from_millis(500);
 const MOST: usize = 64;
 /// How often it is looked at which relays are served.
 const LOOK: Duration = Duration::from_millis(50);
-/// Tokens begin here: other descriptors of an owner have smaller ones, and listeners larger.
+/// Tokens begin here unless others are told: an owner's other descriptors have smaller ones, and listeners larger.
 const TOKENS: u32 = 1 << 29;
 
 /// Dials relays over TCP while UDP brings no answer.
 pub struct RelayDialer {
     watch: Watch,
+    /// The token of the first relay.
+    first: u32,
     relays: Vec<Dialed>,
+    /// How many are dialled at most.
+    most: usize,
     look_at: Instant,
     opened: Vec<TcpCarrier>,
 }
@@ -36,18 +40,36 @@ struct Dialed {
 impl RelayDialer {
     /// Dials some of the relays that these words name, at the first address of each family.
     pub fn new<'a>(watch: &Watch, words: impl Iterator<Item = &'a Word>) -> Self {
-        let mut relays = Vec::new();
-        for word in words {
-            for v4 in [true, false] {
-                relays.extend(word.relays().iter().find(|address| address.is_ipv4() == v4).copied());
+        let mut dialer = Self { most: MOST, ..Self::never(watch) };
+        words.for_each(|word| dialer.add(word));
+        dialer
+    }
+
+    /// Its tokens go on from `first`. To be told before it dials.
+    pub(crate) const fn with_tokens(mut self, first: u32) -> Self {
+        self.first = first;
+        self
+    }
+
+    /// Dials nobody.
+    #[must_use]
+    pub fn never(watch: &Watch) -> Self {
+        let (relays, opened) = (Vec::new(), Vec::new());
+        Self { watch: watch.clone(), first: TOKENS, relays, most: 0, look_at: Instant::ZERO, opened }
+    }
+
+    /// Dials one more, unless it is one of them or there are too many.
+    pub fn add(&mut self, word: &Word) {
+        for v4 in [true, false] {
+            let Some(address) = word.relays().iter().find(|address| address.is_ipv4() == v4) else {
+                continue;
+            };
+            let is_new = self.relays.iter().all(|relay| relay.address != *address);
+            if is_new && self.relays.len() < self.most {
+                let (address, next_at) = (*address, Instant::ZERO);
+                self.relays.push(Dialed { address, under_way: None, next_at, failures: 0 });
             }
         }
-        relays.sort();
-        relays.dedup();
-        relays.truncate(MOST);
-        let dialed = |address| Dialed { address, under_way: None, next_at: Instant::ZERO, failures: 0 };
-        let relays = relays.into_iter().map(dialed).collect();
-        Self { watch: watch.clone(), relays, look_at: Instant::ZERO, opened: Vec::new() }
     }
 
     /// Dials what is wanted. `is_served`: whether a relay need not be dialled, or no more.
@@ -56,7 +78,7 @@ impl RelayDialer {
             return;
         }
         self.look_at = now + LOOK;
-        for (relay, number) in self.relays.iter_mut().zip(TOKENS..) {
+        for (relay, number) in self.relays.iter_mut().zip(self.first..) {
             if is_served(relay.address) {
                 (relay.under_way, relay.failures) = (None, 0);
                 relay.next_at = relay.next_at.min(now + RENEW);
@@ -78,7 +100,7 @@ impl RelayDialer {
 
     /// Takes in that a descriptor is ready. Whether it is one of these.
     pub fn ready(&mut self, ready: Ready) -> bool {
-        let at = ready.token.0.checked_sub(TOKENS).and_then(|at| usize::try_from(at).ok());
+        let at = ready.token.0.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
         let Some(relay) = at.and_then(|at| self.relays.get_mut(at)) else { return false };
         if let Some((dialing, _)) = relay.under_way.take_if(|_| ready.writable) {
             let _ = self.watch.remove(&dialing);

@@ -2,7 +2,7 @@
 
 use crate::cap::Cap;
 use crate::close::{code_of, error_of};
-use crate::dialing::{Answers, Dialer, SILENCE};
+use crate::dialers::Dialers;
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
 use crate::event_loop::{EventLoop, Requests};
@@ -16,7 +16,6 @@ use crate::preamble::{Kind, Preamble};
 use crate::probe::{Question, RestartCheck};
 use crate::reader::TreeDone;
 use crate::registry::{FindPlan, Finder};
-use crate::relay_dialing::RelayDialer;
 use crate::relays::{RelayLog, RelayTally};
 use crate::sockets;
 use crate::start::{Payload, start_outbound};
@@ -174,14 +173,18 @@ impl Sending {
         };
         let (finder, kept) = plan.registry.map(Finder::new).unzip();
         let told = question.relays.iter().map(|reach| (reach.word.clone(), Some(reach.clone())));
-        let relays: Vec<_> = told
-            .chain(plan.relays.into_iter().chain(kept.into_iter().flatten()).map(|word| (word, None)))
-            .collect();
+        let kept: Vec<Word> = kept.into_iter().flatten().collect();
+        let serves_tcp = |word: &&Word| finder.as_ref().is_some_and(|finder| finder.serves_tcp(word));
+        let over_tcp: Vec<Word> = kept.iter().filter(serves_tcp).cloned().collect();
+        let named = plan.relays.iter().chain(question.relays.iter().map(|reach| &reach.word));
+        let dialers = match plan.tcp {
+            true => Dialers::new(control.watch(), 0, &question.addresses, named.chain(&over_tcp)),
+            false => Dialers::never(control.watch()),
+        };
+        let relays: Vec<_> =
+            told.chain(plan.relays.into_iter().chain(kept).map(|word| (word, None))).collect();
         let met = relays.iter().filter(|(_, reach)| reach.is_some()).map(|(word, _)| word.clone());
         let ways = Ways::new(&question.addresses, met, &locals);
-        let dialer = Dialer::new(control.watch(), if plan.tcp { &question.addresses } else { &[] });
-        let dialled = relays.iter().map(|(word, _)| word).filter(|_| plan.tcp);
-        let relay_dialer = RelayDialer::new(control.watch(), dialled);
         let requests = Arc::new(Requests::default());
         let owner = Sender {
             beginning: Some(Beginning { connect, relays }),
@@ -196,8 +199,7 @@ impl Sending {
             relays: RelayLog::default(),
             locals,
             uplinks,
-            dialer,
-            relay_dialer,
+            dialers,
             tcp_congestion: plan.tcp_congestion,
             ending: None,
             restart: RestartCheck::new(question),
@@ -286,8 +288,7 @@ pub struct Sender {
     relays: RelayLog,
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
-    dialer: Dialer,
-    relay_dialer: RelayDialer,
+    dialers: Dialers,
     tcp_congestion: TcpCongestion,
     ending: Option<Ending>,
     restart: RestartCheck,
@@ -302,9 +303,7 @@ impl Owner for Sender {
     type Machine = Endpoint;
 
     fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
-        if !self.relay_dialer.ready(ready) {
-            self.dialer.ready(ready);
-        }
+        self.dialers.ready(ready);
     }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
@@ -330,8 +329,9 @@ impl Owner for Sender {
         for change in self.uplinks.iter_mut().filter(|it| it.is_due(now)).flat_map(|it| it.look(now)) {
             endpoint.handle(now, Input::Link(change));
         }
-        if self.ending.is_none() {
-            self.dial(endpoint, now);
+        if let Some(handle) = self.handle.filter(|_| self.ending.is_none()) {
+            let silence = self.connected.then(|| self.counter.silence(now));
+            self.dialers.look(endpoint, handle, silence, now);
         }
         if let (Some(handle), true) = (self.handle, self.connected) {
             let due = self.counter.is_due(now);
@@ -370,12 +370,7 @@ impl Owner for Sender {
     fn opened(&mut self) -> Vec<Carrier> {
         let opened = self.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
         self.locals.extend(opened.iter().map(Socket::address));
-        opened
-            .into_iter()
-            .map(Carrier::from)
-            .chain(self.dialer.opened())
-            .chain(self.relay_dialer.opened())
-            .collect()
+        opened.into_iter().map(Carrier::from).chain(self.dialers.opened()).collect()
     }
 }
 
@@ -389,22 +384,6 @@ impl Sender {
                 }
             }
             Err(error) => self.give_up(error, now),
-        }
-    }
-
-    /// Dials the receiver and relays over TCP while UDP brings no answer.
-    fn dial(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        let silence = self.counter.silence(now);
-        let over_tcp = self.dialer.addresses().iter().any(|address| endpoint.leads_to(*address));
-        self.dialer.look(now, Answers { connected: self.connected, silence, over_tcp });
-        let wanted = match self.connected {
-            true => silence >= SILENCE || endpoint.has_connections(),
-            false => self.dialer.is_patient_no_more(now),
-        };
-        self.relay_dialer.look(now, wanted, |relay| endpoint.leads_to(relay));
-        let session = self.handle.filter(|_| self.connected);
-        if let Some(connection) = session.and_then(|handle| endpoint.connection_mut(handle)) {
-            self.dialer.compare(now, connection);
         }
     }
 
@@ -428,6 +407,9 @@ impl Sender {
         if let Some(handle) = self.handle {
             for word in &found.words {
                 endpoint.add_relay(now, handle, word, None);
+                if finder.serves_tcp(word) {
+                    self.dialers.add(word);
+                }
             }
         }
         if let Some(warning) = found.warning {

@@ -261,6 +261,9 @@ pub struct Forward {
     /// Local address to send from; repeatable, each adds paths [default: every address with a route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<Endpoint>,
+    /// Never use TCP [default: where UDP brings no answer, or far less than TCP, TCP takes its place]
+    #[arg(long)]
+    pub no_tcp: bool,
     /// Bytes per second at most over all paths and connections together, K/M/G binary or `off`.
     /// UP:DOWN is to the receiver, and from it
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]

@@ -96,6 +96,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
         listening,
         most,
         class,
+        tcp: !arguments.no_tcp,
         controller: Box::new(controller),
         sockets: sockets::sending(&bind, &destinations)?,
         follow: arguments.bind.is_empty().then_some(destinations),

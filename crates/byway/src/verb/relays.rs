@@ -14,6 +14,7 @@ use serde::Serialize;
 struct Offered {
     relay: String,
     addresses: Vec<String>,
+    carriers: &'static [&'static str],
     operator: String,
     region: String,
     load_bps: u64,
@@ -28,6 +29,7 @@ impl Offered {
         Self {
             relay: listed.relay.to_string(),
             addresses: listed.word.relays().iter().map(ToString::to_string).collect(),
+            carriers: listed.carriers(),
             operator: listed.operator.to_string(),
             region: listed.region.to_string(),
             load_bps: listed.load.saturating_mul(8),
@@ -43,7 +45,7 @@ pub(super) fn run(global: &Global, arguments: &Relays, output: &mut Output) -> R
     let identity = global.state()?.identity()?;
     let list = byway_transfer::registry::ask(&identity, &arguments.registry.value()?)?
         .map_err(|error| Failure::new(Exit::of_registry(&error), error.to_string()))?;
-    let columns = [("address", Align::Left), ("operator", Align::Left), ("region", Align::Left)];
+    let columns = ["address", "over", "operator", "region"].map(|heading| (heading, Align::Left));
     let numbers = ["load", "per day", "seen"].map(|heading| (heading, Align::Right));
     let mut table = Table::new(columns.into_iter().chain(numbers));
     let relays: Vec<Offered> = list.relays.iter().map(Offered::of).collect();
@@ -51,9 +53,8 @@ pub(super) fn run(global: &Global, arguments: &Relays, output: &mut Output) -> R
         let quota = relay.quota.map_or_else(|| "any".into(), |bytes| Bytes(bytes).to_string());
         let (load, seen) =
             (Rate(relay.load_bps as f64).to_string(), format!("{} s ago", relay.seen_seconds_ago));
-        let texts =
-            [relay.addresses.join(" "), relay.operator.clone(), relay.region.clone(), load, quota, seen];
-        table.row(texts);
+        let (addresses, carriers) = (relay.addresses.join(" "), relay.carriers.join(" "));
+        table.row([addresses, carriers, relay.operator.clone(), relay.region.clone(), load, quota, seen]);
     }
     output.answer_table(&table)?;
     output.emit(&Event::result("relays", Exit::Ok, Outcome::Told(Fields::one("relays", &relays))));

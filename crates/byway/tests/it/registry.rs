@@ -53,14 +53,15 @@ fn relays_enrol_and_a_transfer_is_told_of_them() {
     let ready = registry.event("ready");
     assert!(text(&ready, "address").starts_with("127.0.0.1:"));
     let (join, ask) = (text(&ready, "join"), text(&ready, "use"));
-    let relay = |name: &str, listen: &str| {
+    let relay = |name: &str, listen: &str, more: &[&str]| {
         let allow = ["--allow-destination", "127.0.0.0/8"];
         run(
             name,
-            &[&["relay", "--listen", listen, "--registry", join, "--operator", name][..], &allow].concat(),
+            &[&["relay", "--listen", listen, "--registry", join, "--operator", name][..], &allow, more]
+                .concat(),
         )
     };
-    let mut relays = [relay("one", "127.0.0.2:0"), relay("two", "127.0.0.3:0")];
+    let mut relays = [relay("one", "127.0.0.2:0", &[]), relay("two", "127.0.0.3:0", &["--no-tcp"])];
     for relay in &mut relays {
         assert_eq!(relay.event("enrolled")["addresses"].as_array().unwrap().len(), 1);
     }
@@ -72,6 +73,15 @@ fn relays_enrol_and_a_transfer_is_told_of_them() {
         operators
     };
     assert_eq!(operators(&listed), ["one", "two"]);
+    // Each says what it forwards over, as the registry tested it.
+    for relay in listed["relays"].as_array().unwrap() {
+        let over = if relay["operator"] == "one" {
+            serde_json::json!(["udp", "tcp"])
+        } else {
+            serde_json::json!(["udp"])
+        };
+        assert_eq!(relay["carriers"], over, "{relay}");
+    }
     let mut page = std::net::TcpStream::connect(text(&ready, "http")).unwrap();
     page.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     assert!(BufReader::new(page).lines().next().unwrap().unwrap().contains("200"));
@@ -96,4 +106,6 @@ fn relays_enrol_and_a_transfer_is_told_of_them() {
     let words = run("hub", &["registry", "list"]).event("result");
     assert_eq!(operators(&words), ["one", "two"]);
     assert_eq!(words["words"].as_array().unwrap().len(), 2);
+    let over_tcp = |relay: &&serde_json::Value| relay["carriers"].as_array().unwrap().len() == 2;
+    assert_eq!(words["relays"].as_array().unwrap().iter().filter(over_tcp).count(), 1);
 }

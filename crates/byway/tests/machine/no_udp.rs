@@ -12,6 +12,8 @@ use crate::common::parcel::Parcel;
 use crate::common::spaces::Spaces;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 
 const SENDER: &str = "10.80.1.1";
 const RECEIVER: &str = "10.80.2.1";
@@ -23,6 +25,7 @@ pub fn tests() -> Vec<Trial> {
         test("no_udp::from_the_start_tcp_carries_a_transfer", lacks, from_the_start),
         test("no_udp::tcp_takes_over_where_udp_is_cut_in_mid_transfer", lacks, in_mid_transfer),
         test("no_udp::tcp_carries_where_most_of_udp_is_dropped", lacks, throttled),
+        test("no_udp::a_forward_goes_over_tcp", lacks, forwarded),
         test("no_udp::who_is_told_not_to_uses_no_tcp", lacks, not_wanted),
     ]
 }
@@ -153,6 +156,35 @@ fn throttled() -> Result<(), Failed> {
     assert!(after.0 - before.0 < 1_000_000, "UDP goes on: {before:?} {after:?}");
     sender.interrupt();
     sender.end();
+    Ok(())
+}
+
+/// One connection of a program, through a forward: 100 KB each way.
+fn forwarded() -> Result<(), Failed> {
+    let net = Net::new("f");
+    net.cut();
+    let listener = net.spaces.at("to", || TcpListener::bind("127.0.0.1:9000").unwrap());
+    let echo = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut bytes = vec![0; 100_000];
+        stream.read_exact(&mut bytes).unwrap();
+        stream.write_all(&bytes).unwrap();
+    });
+    let (_receiver, ticket) = net.receiver(&["--allow-forward", "127.0.0.1:9000"]);
+    let mut forward = net.start("from", &["forward", "0:127.0.0.1:9000", "--to", &ticket]);
+    let address = forward.event("ready")["listen"][0].as_str().unwrap().to_owned();
+    forward.event("connected");
+    let got = net.spaces.at("from", || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(&[7; 100_000]).unwrap();
+        let mut bytes = vec![0; 100_000];
+        stream.read_exact(&mut bytes).unwrap();
+        bytes
+    });
+    assert_eq!(got, [7; 100_000]);
+    echo.join().unwrap();
+    let (_, tcp) = net.counted();
+    assert!(tcp > 100_000, "{tcp} bytes over TCP");
     Ok(())
 }
 

@@ -351,6 +351,12 @@ impl Endpoint {
         over_tcp.chain(self.direct_routes(addresses)).collect()
     }
 
+    /// Whether a path of this session goes over a TCP connection.
+    #[must_use]
+    pub fn goes_over_tcp(&self, handle: Handle) -> bool {
+        self.connection(handle).is_some_and(Connection::goes_over_tcp)
+    }
+
     /// Whether a TCP connection leads to this address.
     #[must_use]
     pub fn leads_to(&self, address: SocketAddr) -> bool {

@@ -66,6 +66,7 @@ impl Office {
             operator: Label::new(node),
             region: Label::default(),
             addresses: vec![address],
+            tcp: false,
             revoked: false,
         });
         let seen = vec![Seen { relay: id, at: UNIX - 1, counter: 0, load: 0 }];

@@ -12,3 +12,4 @@ mod paths;
 mod streams;
 #[cfg(feature = "tokio")]
 mod tasks;
+mod tcp;

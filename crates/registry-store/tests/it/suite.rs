@@ -33,6 +33,7 @@ fn relay(index: u8, addresses: &[&str], word: u32) -> RelayRow {
         operator: Label::new("Example"),
         region: Label::new("eu"),
         addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
+        tcp: false,
         revoked: false,
     }
 }

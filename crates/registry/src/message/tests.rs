@@ -20,7 +20,7 @@ pub(crate) fn listed() -> Listed {
     };
     let word = RelayKey::new(&[1; 32]).issue(Grant { id: 5, terms }, vec![address()]).unwrap();
     let (operator, region) = (Label::new("Example"), Label::new("eu"));
-    Listed { relay: RelayId([3; 16]), operator, region, seen: 4, load: 1000, word }
+    Listed { relay: RelayId([3; 16]), operator, region, seen: 4, load: 1000, tcp: true, word }
 }
 
 fn enrol() -> Enrol {
@@ -67,6 +67,19 @@ fn answers_are_read_as_they_were_written_and_the_longest_fits() {
     {
         assert_eq!(Answer::read(&answer.to_bytes()), Ok(answer));
     }
+}
+
+#[test]
+fn an_entry_that_tells_no_carriers_is_of_a_relay_over_udp_alone() {
+    let list = List { made: 1, until: 2, more: true, relays: vec![listed(); 2] };
+    let mut bytes = Answer::List(list.clone()).to_bytes();
+    let (head, entries) = bytes.split_at_mut(1 + 8 + 8 + 2);
+    assert_eq!(head[17..], [MORE | TELLS_CARRIERS, 2]);
+    head[17] = MORE;
+    let entry = entries.len() / 2;
+    let old = [head, &entries[..entry - 1], &entries[entry..2 * entry - 1]].concat();
+    let relays = vec![Listed { tcp: false, ..listed() }; 2];
+    assert_eq!(Answer::read(&old), Ok(Answer::List(List { relays, ..list })));
 }
 
 #[test]

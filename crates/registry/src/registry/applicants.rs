@@ -2,7 +2,7 @@
 
 use crate::message::{Failure, MOST_ADDRESSES};
 use crate::store::RelayRow;
-use crate::trial::Key;
+use crate::trial::{Key, Passed};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -47,8 +47,8 @@ enum Purpose {
 pub(super) enum Tested {
     /// Of a relay that wants in.
     Applicant(Box<Applicant>),
-    /// Of one that is in, and whether it passed at all its addresses.
-    Again(RelayId, bool),
+    /// Of one that is in, and over what it passed at all its addresses.
+    Again(RelayId, Option<Passed>),
 }
 
 /// All of them.
@@ -56,7 +56,7 @@ pub(super) enum Tested {
 pub(super) struct Applicants {
     applicants: BTreeMap<Handle, Applicant>,
     names: BTreeMap<RelayId, Handle>,
-    again: BTreeMap<RelayId, (usize, bool)>,
+    again: BTreeMap<RelayId, (usize, Option<Passed>)>,
     tests: BTreeMap<Key, Purpose>,
     next: Key,
 }
@@ -147,7 +147,7 @@ impl Applicants {
         relay: RelayId,
         tests: &[(SocketAddr, T)],
     ) -> Vec<(Key, (SocketAddr, T))> {
-        self.again.insert(relay, (tests.len(), true));
+        self.again.insert(relay, (tests.len(), Some(Passed { tcp: false })));
         self.name(tests, |_| Purpose::Again(relay))
     }
 
@@ -168,12 +168,15 @@ impl Applicants {
         &mut self,
         handle: Handle,
         address: SocketAddr,
-        outcome: Result<(), Failure>,
+        outcome: Result<Passed, Failure>,
     ) -> Option<Tested> {
         let applicant = self.applicants.get_mut(&handle)?;
         match outcome {
-            Ok(()) if applicant.row.addresses.len() < MOST_ADDRESSES => applicant.row.addresses.push(address),
-            Ok(()) => {}
+            Ok(passed) if applicant.row.addresses.len() < MOST_ADDRESSES => {
+                applicant.row.addresses.push(address);
+                applicant.row.tcp |= passed.tcp;
+            }
+            Ok(_) => {}
             Err(why) => applicant.failed.push((address, why)),
         }
         applicant.left -= 1;
@@ -184,7 +187,7 @@ impl Applicants {
     }
 
     /// The test of an address is over; what came of all, if it was the last.
-    pub fn on_end(&mut self, key: Key, outcome: Result<(), Failure>) -> Option<Tested> {
+    pub fn on_end(&mut self, key: Key, outcome: Result<Passed, Failure>) -> Option<Tested> {
         match self.tests.remove(&key)? {
             Purpose::Applicant(handle, address) => self.tested(handle, address, outcome),
             Purpose::Seen(handle, address) => {
@@ -193,7 +196,8 @@ impl Applicants {
             }
             Purpose::Again(relay) => {
                 let (left, passed) = self.again.get_mut(&relay)?;
-                (*left, *passed) = (left.saturating_sub(1), *passed && outcome.is_ok());
+                *left = left.saturating_sub(1);
+                *passed = passed.zip(outcome.ok()).map(|(all, this)| Passed { tcp: all.tcp || this.tcp });
                 if *left > 0 {
                     return None;
                 }

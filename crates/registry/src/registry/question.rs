@@ -40,6 +40,7 @@ pub(super) fn list(
             region: relay.row.region.clone(),
             seen: u16::try_from(seen).unwrap_or(u16::MAX),
             load: relay.load,
+            tcp: relay.row.tcp,
             word: minted?,
         })
     });

@@ -198,6 +198,7 @@ fn row(index: usize) -> RelayRow {
         operator: told.operator,
         region: told.region,
         addresses: told.addresses,
+        tcp: false,
         revoked: false,
     }
 }

@@ -133,6 +133,7 @@ fn store() -> Memory {
             operator: Label::new(&format!("operator {operator}")),
             region: Label::default(),
             addresses: vec![relay_address(index)],
+            tcp: false,
             revoked: false,
         });
     }

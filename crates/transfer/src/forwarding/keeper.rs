@@ -1,6 +1,7 @@
 //! Keeps a session with a receiver: begins it, notices that it is lost, and begins another until the receiver is back.
 
 use crate::close::{code_of, error_of};
+use crate::dialers::Dialers;
 use crate::error::{NotConnected, TransferError};
 use crate::news::News;
 use crate::path_news::PathNews;
@@ -17,6 +18,7 @@ use byway_control::{Class, Controller};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Connect, ConnectError, Connection, Endpoint, EndpointEvent, Handle, Reach};
+use byway_net::{Carrier, Ready, Watch};
 use byway_wire::relay::{Reason, Word};
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
@@ -35,6 +37,8 @@ pub(super) struct Plan {
     pub relays: Vec<Word>,
     pub registry: Option<FindPlan>,
     pub class: Class,
+    /// Whether TCP may take the place of UDP.
+    pub tcp: bool,
     pub controller: Box<dyn Fn(u64) -> Box<dyn Controller> + Send>,
     /// Tells the receiver that another session is this program's.
     pub name: [u8; 16],
@@ -79,10 +83,11 @@ pub(super) struct Keeper {
     arrivals: Counter,
     paths: PathNews,
     log: RelayLog,
+    dialers: Dialers,
 }
 
 impl Keeper {
-    pub fn new(mut plan: Plan, locals: &[SocketAddr]) -> Self {
+    pub fn new(mut plan: Plan, locals: &[SocketAddr], watch: &Watch) -> Self {
         let permission = plan.ticket.permission.clone();
         let ping = Preamble { kind: Kind::Ping, permission, transfer: [0; 16] };
         let reach = |relay: &GreetedRelay| Reach {
@@ -98,7 +103,15 @@ impl Keeper {
         };
         let (finder, kept) = plan.registry.take().map(Finder::new).unzip();
         let told = question.relays.iter().map(|reach| (reach.word.clone(), Some(reach.clone())));
-        let others = std::mem::take(&mut plan.relays).into_iter().chain(kept.into_iter().flatten());
+        let kept: Vec<Word> = kept.into_iter().flatten().collect();
+        let serves_tcp = |word: &&Word| finder.as_ref().is_some_and(|finder| finder.serves_tcp(word));
+        let met = question.relays.iter().map(|reach| &reach.word);
+        let dialled = met.chain(&plan.relays).chain(kept.iter().filter(serves_tcp));
+        let dialers = match plan.tcp {
+            true => Dialers::new(watch, 0, &question.addresses, dialled),
+            false => Dialers::never(watch),
+        };
+        let others = std::mem::take(&mut plan.relays).into_iter().chain(kept);
         let relays = told.chain(others.map(|word| (word, None))).collect();
         let seed = plan.name.iter().fold(0_u64, |seed, byte| seed.rotate_left(8) ^ u64::from(*byte));
         Self {
@@ -116,7 +129,18 @@ impl Keeper {
             arrivals: Counter::default(),
             paths: PathNews::default(),
             log: RelayLog::default(),
+            dialers,
         }
+    }
+
+    /// Takes in that a descriptor is ready. Whether it is one of this one's.
+    pub fn ready(&mut self, ready: Ready) -> bool {
+        self.dialers.ready(ready)
+    }
+
+    /// TCP connections for the driver.
+    pub fn opened(&mut self) -> impl Iterator<Item = Carrier> + '_ {
+        self.dialers.opened()
     }
 
     /// Whether there is a session.
@@ -171,6 +195,10 @@ impl Keeper {
             }
         }
         self.follow(endpoint, locals, now, &mut kept);
+        if let Stage::Trying(handle) | Stage::Connected(handle) = self.stage {
+            let silence = self.is_connected().then(|| self.counter.silence(now));
+            self.dialers.look(endpoint, handle, silence, now);
+        }
         kept
     }
 
@@ -208,6 +236,7 @@ impl Keeper {
             controller: (self.plan.controller)(self.seed),
         };
         self.ways = ways(&self.question, locals);
+        self.dialers.begin();
         match endpoint.connect(now, connect) {
             Ok(handle) => {
                 self.stage = Stage::Trying(handle);
@@ -308,6 +337,9 @@ impl Keeper {
             for word in &found.words {
                 endpoint.add_relay(now, handle, word, None);
             }
+        }
+        for word in found.words.iter().filter(|word| finder.serves_tcp(word)) {
+            self.dialers.add(word);
         }
         for word in found.words {
             if self.relays.len() < RELAYS && !self.relays.iter().any(|(known, _)| *known == word) {

@@ -9,6 +9,8 @@ use byway_registry::complaints::Complaints;
 use byway_registry::message::{Answer, Ask, List, MOST_RELAYS, Request};
 use byway_registry::word::Word;
 use byway_wire::{Duration, Instant, relay};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// After a failure the registry is asked again so much later, and ever later.
@@ -43,6 +45,8 @@ pub(crate) struct Finder {
     /// It is a complaint: what becomes of it does not matter.
     complains: bool,
     complaints: Complaints,
+    /// First addresses of relays that serve TCP, as the registry says.
+    tcp: BTreeSet<SocketAddr>,
     /// How many of the draw are here.
     had: usize,
     /// What was asked for last.
@@ -78,6 +82,8 @@ impl Finder {
         let list = cache.as_deref().and_then(|path| cache::read(path, unix_seconds()));
         let mut complaints = Complaints::default();
         list.iter().for_each(|list| complaints.learn(list));
+        let mut tcp = BTreeSet::new();
+        list.iter().for_each(|list| learn_tcp(&mut tcp, list));
         let kept: Vec<relay::Word> =
             list.into_iter().flat_map(|list| list.relays).map(|it| it.word).collect();
         let finder = Self {
@@ -86,6 +92,7 @@ impl Finder {
             exchange: None,
             complains: false,
             complaints,
+            tcp,
             had: 0,
             skip: 0,
             most: FIRST,
@@ -98,6 +105,11 @@ impl Finder {
             renewals: 0,
         };
         (finder, kept)
+    }
+
+    /// Whether a relay that the registry named serves TCP.
+    pub fn serves_tcp(&self, word: &relay::Word) -> bool {
+        word.relays().first().is_some_and(|address| self.tcp.contains(address))
     }
 
     /// All relays were tried. Others are asked for as soon as no other question is under way and the registry answers.
@@ -222,6 +234,7 @@ impl Finder {
     fn take(&mut self, list: List, now: Instant) -> Vec<relay::Word> {
         (self.failures, self.told) = (0, false);
         self.complaints.learn(&list);
+        learn_tcp(&mut self.tcp, &list);
         self.used_up &= self.skip == 0;
         self.more = list.more;
         self.had = self.had.max(self.skip + list.relays.len());
@@ -246,5 +259,17 @@ impl Finder {
         // The next time all are renewed, at most as many as one answer holds.
         (self.skip, self.most) = (0, self.had.max(FIRST));
         list.relays.into_iter().map(|listed| listed.word).collect()
+    }
+}
+
+/// Takes in what a list says of TCP.
+fn learn_tcp(tcp: &mut BTreeSet<SocketAddr>, list: &List) {
+    for listed in &list.relays {
+        let Some(address) = listed.word.relays().first() else { continue };
+        if listed.tcp {
+            tcp.insert(*address);
+        } else {
+            tcp.remove(address);
+        }
     }
 }
