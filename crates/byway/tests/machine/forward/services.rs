@@ -2,7 +2,8 @@
 
 use crate::common::machine::{PATIENCE, must, wait_for, works};
 use crate::common::spaces::Spaces;
-use std::fs;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -116,21 +117,22 @@ impl<'a> Services<'a> {
     }
 
     /// A PostgreSQL with a table of some megabytes.
-    fn postgres(&self) {
-        let directory = self.postgres.path();
-        fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+    fn postgres(&mut self) {
+        let directory = self.postgres.path().to_owned();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
         let passwd = fs::read_to_string("/etc/passwd").unwrap();
         let line = passwd.lines().find(|line| line.starts_with(&format!("{USER}:"))).unwrap();
         let numbers: Vec<u32> = line.split(':').filter_map(|field| field.parse().ok()).collect();
-        chown(directory, Some(numbers[0]), Some(numbers[1])).unwrap();
+        chown(&directory, Some(numbers[0]), Some(numbers[1])).unwrap();
         let data = directory.join("data");
-        self.postgres_does("initdb", &["--no-sync", "--auth=trust", "--username=shop", "-D", text(&data)]);
-        let options = format!(
-            "-c listen_addresses=127.0.0.1 -c port=5432 -c fsync=off -c unix_socket_directories={}",
-            directory.display()
-        );
+        must(self.of_postgres("initdb").args(["--no-sync", "--auth=trust", "--username=shop", text(&data)]));
         let log = directory.join("log");
-        self.postgres_does("pg_ctl", &["-D", text(&data), "-l", text(&log), "-o", &options, "-w", "start"]);
+        let started = wait_for(PATIENCE, || self.postgres_starts(&data, &log).then_some(()));
+        assert!(
+            started.is_some(),
+            "PostgreSQL does not start: {}",
+            fs::read_to_string(&log).unwrap_or_default()
+        );
         let statement =
             "CREATE TABLE orders AS SELECT n, md5(n::text) AS what FROM generate_series(1, 60000) n";
         let local = ["psql", "-h", "127.0.0.1", "-U", "shop", "-d", "postgres", "-qc"];
@@ -139,15 +141,30 @@ impl<'a> Services<'a> {
         self.spaces.says(self.host, &[&local[..], &[statement]].concat());
     }
 
-    /// Runs a program of PostgreSQL's, which must do well.
-    fn postgres_does(&self, program: &str, arguments: &[&str]) {
-        let program = programs().unwrap().join(program);
+    /// Starts the server; whether it answers. One that ends first is not among those that run.
+    fn postgres_starts(&mut self, data: &Path, log: &Path) -> bool {
+        let mut server = self.of_postgres("postgres");
+        server.args(["-D", text(data), "-k", text(data), "-p", "5432"]);
+        for setting in ["listen_addresses=127.0.0.1", "fsync=off", "shared_buffers=16MB"] {
+            server.args(["-c", setting]);
+        }
+        let log = File::options().append(true).create(true).open(log).unwrap();
+        let mut server = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let ready = ["pg_isready", "-q", "-h", "127.0.0.1"];
+        let answers = wait_for(PATIENCE, || {
+            let ended = server.try_wait().unwrap().is_some();
+            (ended || self.spaces.on(self.host).args(ready).status().unwrap().success()).then_some(!ended)
+        });
+        self.running.push(server);
+        answers == Some(true)
+    }
+
+    /// A program of PostgreSQL's, as a user that it takes.
+    fn of_postgres(&self, program: &str) -> Command {
         let mut command = self.spaces.on(self.host);
-        command.args(["setpriv", "--reuid", USER, "--regid", "nogroup", "--clear-groups"]).arg(program);
-        // What it starts must not hold this one's output open.
-        command.args(arguments).current_dir("/").stdin(Stdio::null());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        assert!(command.status().unwrap().success(), "{command:?}");
+        command.args(["setpriv", "--reuid", USER, "--regid", "nogroup", "--clear-groups"]);
+        command.arg(programs().unwrap().join(program)).current_dir("/");
+        command
     }
 
     /// What the page's lines brought is what there is.
@@ -185,12 +202,11 @@ impl<'a> Services<'a> {
 impl Drop for Services<'_> {
     fn drop(&mut self) {
         for child in &mut self.running {
+            // PostgreSQL then ends its processes and gives its shared memory back.
+            let _ = kill_process(Pid::from_child(child), Signal::QUIT);
+            let _ = wait_for(PATIENCE, || child.try_wait().ok().flatten());
             let _ = child.kill();
             let _ = child.wait();
-        }
-        let data = self.postgres.path().join("data");
-        if data.exists() {
-            self.postgres_does("pg_ctl", &["-D", text(&data), "-m", "immediate", "stop"]);
         }
     }
 }
