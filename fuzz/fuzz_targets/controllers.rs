@@ -1,5 +1,5 @@
-//! Every congestion controller under whatever happens in whatever order: no panic, no window that cannot move, never all paths
-//! choked, and a clockwork that goes on.
+//! Every congestion controller under whatever happens in whatever order: no panic, no window that
+//! cannot move, never all paths choked, and a clockwork that goes on.
 #![no_main]
 
 use byway_control::{

@@ -1,9 +1,10 @@
-//! What one gateway tells another: read and written the same, and announcements remembered within bounds.
+//! What one gateway tells another: read and written the same, and announcements remembered within
+//! bounds.
 #![no_main]
 
 use byway_gateway::Prefix;
 use byway_gateway::encap::Message;
-use byway_gateway::serves::{Directory, Part, announce};
+use byway_gateway::serves::{AnnouncementPart, Directory, announce};
 use byway_wire::Writer;
 use libfuzzer_sys::fuzz_target;
 
@@ -16,9 +17,10 @@ fuzz_target!(|datagram: &[u8]| {
     assert_eq!(writer.written(), datagram);
 
     let Message::Serves { part } = message else { return };
-    let Ok(part) = Part::read(part) else { return };
+    let Ok(part) = AnnouncementPart::read(part) else { return };
     let again = announce(part.serial, &part.entries).expect("what fits one part");
-    let entries: Vec<_> = again.iter().flat_map(|part| Part::read(part).unwrap().entries).collect();
+    let entries: Vec<_> =
+        again.iter().flat_map(|part| AnnouncementPart::read(part).unwrap().entries).collect();
     assert_eq!(entries, part.entries);
 
     let mut directory = Directory::new();

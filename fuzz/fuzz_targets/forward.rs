@@ -1,16 +1,16 @@
-//! What an entry and an exit of forwarded connections read: a program's SOCKS5, a request on a stream, and what a person types. However
-//! the bytes are cut into pieces, the same comes of them.
+//! What an entry and an exit of forwarded connections read: a program's SOCKS5, a request on a
+//! stream, and what a person types. However the bytes are cut into pieces, the same comes of them.
 #![no_main]
 
-use byway_forward::allow::Rule;
+use byway_forward::allow::AllowRule;
 use byway_forward::local_port::{Forward, socks_listen};
 use byway_forward::request::{REQUEST_LEN, Request, request};
-use byway_forward::socks::{Next, Socks};
+use byway_forward::socks::{Socks, SocksAction};
 use byway_forward::target::Target;
 use libfuzzer_sys::fuzz_target;
 
 /// What is said to a program whose bytes come in pieces of this size.
-fn socks(bytes: &[u8], piece: usize) -> Vec<Next> {
+fn socks(bytes: &[u8], piece: usize) -> Vec<SocksAction> {
     let (mut socks, mut said) = (Socks::default(), Vec::new());
     for mut chunk in bytes.chunks(piece) {
         while !chunk.is_empty() {
@@ -18,13 +18,13 @@ fn socks(bytes: &[u8], piece: usize) -> Vec<Next> {
             assert!(used <= chunk.len());
             chunk = &chunk[used..];
             match next {
-                Next::Wait if chunk.is_empty() => {}
-                Next::Wait => return said,
-                Next::Connect(_) | Next::Close(_) => {
+                SocksAction::Wait if chunk.is_empty() => {}
+                SocksAction::Wait => return said,
+                SocksAction::Connect(_) | SocksAction::Close(_) => {
                     said.push(next);
                     return said;
                 }
-                Next::Say(_) => said.push(next),
+                SocksAction::Say(_) => said.push(next),
             }
         }
     }
@@ -59,7 +59,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(target) = text.parse::<Target>() {
         assert_eq!(target.to_string().parse(), Ok(target));
     }
-    if let Ok(rule) = text.parse::<Rule>() {
+    if let Ok(rule) = text.parse::<AllowRule>() {
         assert_eq!(rule.to_string().parse(), Ok(rule));
     }
     if let Ok(forward) = text.parse::<Forward>() {

@@ -1,4 +1,5 @@
-//! The frames of a packet: every list inside them ends, and what is read is written back with the same meaning.
+//! The frames of a packet: every list inside them ends, and what is read is written back with the
+//! same meaning.
 #![no_main]
 
 use byway_wire::Writer;
@@ -31,7 +32,8 @@ fuzz_target!(|payload: &[u8]| {
             | Frame::SnackObject { missing, .. } => ascend(missing),
             _ => {}
         }
-        // A length that was implied is written out, and a number may have come in a longer form: room for both.
+        // A length that was implied is written out, and a number may have come in a longer form:
+        // room for both.
         let mut buffer = vec![0; payload.len() + 64];
         let mut writer = Writer::new(&mut buffer);
         frame.write(&mut writer);

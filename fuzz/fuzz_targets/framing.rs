@@ -1,12 +1,14 @@
-//! What a TCP connection brings, cut into datagrams: however it is cut into reads, the same comes out, and what is held is bounded.
+//! What a TCP connection brings, cut into datagrams: however it is cut into reads, the same comes
+//! out, and what is held is bounded.
 #![no_main]
 
-use byway_wire::framing::{Frames, PREFIX, prefix};
+use byway_wire::framing::{PREFIX, TcpFrames, prefix};
 use libfuzzer_sys::fuzz_target;
 
-/// What comes of `bytes` that are read in pieces as long as `steps` says, and whether they end in what is no frame.
+/// What comes of `bytes` that are read in pieces as long as `steps` says, and whether they end in
+/// what is no frame.
 fn taken(bytes: &[u8], steps: &[u8]) -> (Vec<Vec<u8>>, bool) {
-    let (mut frames, mut got) = (Frames::default(), Vec::new());
+    let (mut frames, mut got) = (TcpFrames::default(), Vec::new());
     let (mut bytes, mut turn) = (bytes.to_vec(), steps.iter().cycle());
     let mut rest = bytes.as_mut_slice();
     while !rest.is_empty() {

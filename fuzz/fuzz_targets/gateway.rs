@@ -1,11 +1,12 @@
-//! Flows through the entry's table and queue and the exit's reorder queues, with losses, duplicates and time: everything stays
-//! bounded, nothing leaves twice, and no packet is lost without being counted.
+//! Flows through the entry's table and queue and the exit's reorder queues, with losses, duplicates
+//! and time: everything stays bounded, nothing leaves twice, and no packet is lost without being
+//! counted.
 #![no_main]
 
 use byway_gateway::entry::{self, EntryQueue};
-use byway_gateway::flow::{FlowTable, Limits, Seen};
-use byway_gateway::reorder::{Arrived, Exit, ExitLimits, FlowLimits};
-use byway_gateway::{Segment, State};
+use byway_gateway::flow::{FlowTable, FlowTableLimits, FlowVerdict};
+use byway_gateway::reorder::{ArrivedPacket, ExitLimits, FlowLimits, ReorderQueues};
+use byway_gateway::{ChecksumState, Segment};
 use byway_wire::{Duration, Instant};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
@@ -23,7 +24,8 @@ enum Step {
     },
     /// The paths take a packet.
     Send,
-    /// A packet that was sent arrives: which, and how long it may wait. It stays under way if it is duplicated.
+    /// A packet that was sent arrives: which, and how long it may wait. It stays under way if it is
+    /// duplicated.
     Arrive {
         which: u8,
         wait: u8,
@@ -36,7 +38,7 @@ enum Step {
     Later(u8),
 }
 
-const TABLE: Limits = Limits {
+const TABLE: FlowTableLimits = FlowTableLimits {
     flows: 6,
     opening: 3,
     opening_for: Duration::from_millis(200),
@@ -44,7 +46,8 @@ const TABLE: Limits = Limits {
     spare_after: Duration::from_millis(100),
     closed_for: Duration::from_millis(50),
 };
-const QUEUE: entry::Limits = entry::Limits { bytes: 2_000, flow_bytes: 900, packets: 20, quantum: 100 };
+const QUEUE: entry::EntryLimits =
+    entry::EntryLimits { bytes: 2_000, flow_bytes: 900, packets: 20, quantum: 100 };
 const EXIT: ExitLimits = ExitLimits {
     flow: FlowLimits { bytes: 1_000, packets: 8 },
     bytes: 1_500,
@@ -65,7 +68,7 @@ fn segment(port: u8, back: bool, flags: u8, sequence: u8, ack: u8) -> Option<Seg
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
     packet.extend(source.iter().chain(&destination));
     packet.extend([0, 0, 0, sequence % 8, 0, 0, 0, ack % 8, 0x50, flags & 0x3f, 1, 0, 0, 0, 0, 0]);
-    Segment::read(&packet, State::Checked).ok()
+    Segment::read(&packet, ChecksumState::Checked).ok()
 }
 
 /// A packet under way: flow, place, bytes.
@@ -73,14 +76,14 @@ type Packet = (u32, u32, usize);
 
 fuzz_target!(|steps: Vec<Step>| {
     let (mut table, mut queue) = (FlowTable::new(TABLE), EntryQueue::<usize>::new(QUEUE));
-    let (mut exit, mut now) = (Exit::<u32, Packet>::new(EXIT), Instant::from_millis(1));
+    let (mut exit, mut now) = (ReorderQueues::<u32, Packet>::new(EXIT), Instant::from_millis(1));
     let (mut under_way, mut places) = (Vec::<Packet>::new(), [0u32; 6]);
     let (mut arrived, mut left, mut dropped) = (0, 0, 0);
     for step in steps.iter().take(2_000) {
         match step {
             Step::Segment { port, back, flags, sequence, ack, bytes } => {
                 let Some(segment) = segment(*port, *back, *flags, *sequence, *ack) else { continue };
-                if let Seen::Carried { flow, .. } = table.on_segment(now, &segment, |_| Some(())) {
+                if let FlowVerdict::Carried { flow, .. } = table.on_segment(now, &segment, |_| Some(())) {
                     assert!(table.get(flow).is_some() && (flow.slot() as usize) < TABLE.flows);
                     let bytes = usize::from(*bytes);
                     queue.push(flow.slot(), bytes, bytes, |_, _| dropped += 1);
@@ -105,10 +108,15 @@ fuzz_target!(|steps: Vec<Step>| {
                 let wait = Duration::from_millis((*wait).into());
                 arrived += 1;
                 let (flow, sequence, bytes) = packet;
-                exit.on_packet(now, flow, Arrived { sequence, bytes, wait, packet }, &mut |flow, packet| {
-                    assert_eq!(*flow, packet.0);
-                    left += 1;
-                });
+                exit.on_packet(
+                    now,
+                    flow,
+                    ArrivedPacket { sequence, bytes, wait, packet },
+                    &mut |flow, packet| {
+                        assert_eq!(*flow, packet.0);
+                        left += 1;
+                    },
+                );
             }
             Step::Lose { which } if !under_way.is_empty() => {
                 under_way.swap_remove(usize::from(*which) % under_way.len());

@@ -1,5 +1,6 @@
-//! What a receiver holds of objects and streams, beside a model that keeps every byte: whatever order pieces come in, overlap
-//! and repeat, each byte is handed out once, right and in its place, within the memory that was configured.
+//! What a receiver holds of objects and streams, beside a model that keeps every byte: whatever
+//! order pieces come in, overlap and repeat, each byte is handed out once, right and in its place,
+//! within the memory that was configured.
 #![no_main]
 
 use byway_engine::data::{InEvent, Incoming, IncomingLimits};
@@ -71,7 +72,8 @@ const STREAMS: u32 = 1_000;
 struct Model {
     /// Bytes of each object that were handed out.
     written: BTreeMap<u32, BTreeSet<u64>>,
-    /// Bytes of each object that came before it was whole; what comes later is of no use to anybody.
+    /// Bytes of each object that came before it was whole; what comes later is of no use to
+    /// anybody.
     came: BTreeMap<u32, BTreeSet<u64>>,
     sizes: BTreeMap<u32, u64>,
     read: BTreeMap<u32, u64>,

@@ -1,5 +1,5 @@
-//! A transfer that is broken off, then damage to what either side keeps of it on its disk, then the same again: whatever journals
-//! and unfinished files hold, the tree arrives as it is.
+//! A transfer that is broken off, then damage to what either side keeps of it on its disk, then the
+//! same again: whatever journals and unfinished files hold, the tree arrives as it is.
 #![no_main]
 
 use byway_files::{Journals, Report, Reports, Sink, SinkOptions, Source, SourceOptions, Written, compare};

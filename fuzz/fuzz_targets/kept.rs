@@ -1,7 +1,7 @@
 //! What a relay keeps over restarts. What is read says the same once written.
 #![no_main]
 
-use byway_transfer::Kept;
+use byway_transfer::SavedState;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -9,7 +9,7 @@ fuzz_target!(|text: &str| {
     let body = text.rsplit_once("check ").map_or(text, |(body, _)| body);
     let check = &blake3::hash(body.as_bytes()).to_hex()[..8];
     for text in [text, &format!("{body}check {check}\n")] {
-        if let Ok(mut kept) = text.parse::<Kept>() {
+        if let Ok(mut kept) = text.parse::<SavedState>() {
             assert_eq!(kept.to_string().parse(), Ok(kept.clone()));
             if let Some(range) = kept.range_of(&[7; 32]) {
                 assert!(range.number < 128);

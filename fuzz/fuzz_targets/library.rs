@@ -1,26 +1,26 @@
-//! What stands first in a HELLO, of senders, of forwards and of applications, and the records that two applications say to each other. However
-//! records are cut into pieces, the same comes of them.
+//! What stands first in a HELLO, of senders, of forwards and of applications, and the records that
+//! two applications say to each other. However records are cut into pieces, the same comes of them.
 #![no_main]
 
-use byway::record::{RECORD_MAX, Record, Records};
-use byway_transfer::Said;
+use byway::control_records::{ControlRecord, RECORD_MAX, Records};
+use byway_transfer::FirstMessage;
 use libfuzzer_sys::fuzz_target;
 
 /// The records that come in pieces of this size, and whether all of it makes sense.
-fn heard(bytes: &[u8], piece: usize) -> (Vec<Record>, bool) {
+fn heard(bytes: &[u8], piece: usize) -> (Vec<ControlRecord>, bool) {
     let (mut records, mut heard) = (Records::default(), Vec::new());
     let sense = bytes.chunks(piece).all(|piece| records.take(piece, |record| heard.push(record)).is_ok());
     (heard, sense)
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(said) = Said::read(bytes) {
+    if let Ok(said) = FirstMessage::read(bytes) {
         let written = match &said {
-            Said::Transfer(preamble) => preamble.to_bytes(),
-            Said::Application(application) => application.to_bytes(),
+            FirstMessage::Transfer(preamble) => preamble.to_bytes(),
+            FirstMessage::Application(application) => application.to_bytes(),
         };
         assert!(bytes.starts_with(&written));
-        assert_eq!(Said::read(&written), Ok(said));
+        assert_eq!(FirstMessage::read(&written), Ok(said));
     }
     let all = heard(bytes, usize::MAX);
     for piece in [1, 3] {

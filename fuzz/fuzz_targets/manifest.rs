@@ -1,8 +1,9 @@
-//! A sender without scruples: any records in any order, bytes wherever they like, and what an earlier try left below. Nothing is
-//! written beside the sink, and nothing stands under a final name but contents whose hash was told.
+//! A sender without scruples: any records in any order, bytes wherever they like, and what an
+//! earlier try left below. Nothing is written beside the sink, and nothing stands under a final
+//! name but contents whose hash was told.
 #![no_main]
 
-use byway_files::record::{Record, VERSION};
+use byway_files::manifest::{Record, VERSION};
 use byway_files::{Counts, Metadata, Sink, SinkOptions, Timestamp};
 use byway_wire::ObjectId;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -132,7 +133,7 @@ fuzz_target!(|steps: Vec<Step>| {
                 Record::Hash { object: ObjectId((*object % 8).into()), hash }.encode(&mut bytes);
             }
             Step::Withdrawn(object) => {
-                let why = byway_files::record::Withdrawal::Changed;
+                let why = byway_files::manifest::Withdrawal::Changed;
                 Record::Withdrawn { object: ObjectId((*object % 8).into()), why }.encode(&mut bytes);
             }
             Step::Resume => Record::Resume.encode(&mut bytes),

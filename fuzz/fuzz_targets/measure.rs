@@ -1,5 +1,5 @@
-//! Measures of the lab: whatever is read is evaluated over a few runs. A text is a measure; an expectation around it is read as
-//! well, so that places in several lines are looked for too.
+//! Measures of the lab: whatever is read is evaluated over a few runs. A text is a measure; an
+//! expectation around it is read as well, so that places in several lines are looked for too.
 #![no_main]
 
 use byway_lab::Record;

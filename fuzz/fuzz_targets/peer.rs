@@ -1,10 +1,11 @@
-//! A peer that has valid keys and says what it likes, and an owner that does what owners do. Nothing panics, what is sent
-//! because of it comes to an end, and what is sent to an address that proved nothing is no more than came from there.
+//! A peer that has valid keys and says what it likes, and an owner that does what owners do.
+//! Nothing panics, what is sent because of it comes to an end, and what is sent to an address that
+//! proved nothing is no more than came from there.
 #![no_main]
 
 use byway_control::by_name;
 use byway_engine::config::Params;
-use byway_engine::handshake::{Established, Identity, Initiator, Progress, PublicKey};
+use byway_engine::handshake::{Established, HandshakeProgress, Identity, Initiator, PublicKey};
 use byway_engine::seal::{Suites, connection_id};
 use byway_engine::{Admission, Admit, Config, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use byway_wire::frame::ack::{AckWriter, EntryParts};
@@ -12,8 +13,8 @@ use byway_wire::frame::{self, Frame, Object, PathHint, RelayOffer, Stream};
 use byway_wire::packet::{HEADER_LEN, Handshake, Header, TAG_LEN};
 use byway_wire::relay::GREET_LEN;
 use byway_wire::{
-    Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, Out, PathId, StreamId,
-    Writer,
+    Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, PathId, StreamId,
+    TransmitBuffer, Writer,
 };
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
@@ -243,7 +244,8 @@ fn drain(endpoint: &mut Endpoint, now: Instant, books: &mut BTreeMap<SocketAddr,
     let (mut buffer, mut first) = (vec![0; 16_384], Vec::new());
     for round in 0.. {
         assert!(round < 5_000, "it sends without end");
-        let Some(sent) = endpoint.transmit(now, &mut Out { buffer: &mut buffer, max_segments: 4 }) else {
+        let Some(sent) = endpoint.transmit(now, &mut TransmitBuffer { buffer: &mut buffer, max_segments: 4 })
+        else {
             break;
         };
         books.entry(sent.remote).or_default().1 += sent.size;
@@ -280,7 +282,9 @@ impl Table {
         put(&mut honest, now, address(0), &initiator.hello());
         let answer = drain(&mut honest, now, &mut books);
         let answer = Handshake::read(&answer).expect("an answer");
-        let Ok(Progress::Established(keys)) = initiator.on_packet(&answer) else { panic!("no session") };
+        let Ok(HandshakeProgress::Established(keys)) = initiator.on_packet(&answer) else {
+            panic!("no session")
+        };
         let handle = honest.handles().next().expect("a connection");
         Self { honest, handle, keys: *keys, now, numbers: BTreeMap::new(), books: BTreeMap::new() }
     }
@@ -401,7 +405,8 @@ fuzz_target!(|steps: Vec<Step>| {
             assert!(status.paths.len() <= 256, "{} paths", status.paths.len());
         }
     }
-    // Where nobody answered a challenge, no more bytes went than came from there; relays that were offered get a few greetings.
+    // Where nobody answered a challenge, no more bytes went than came from there; relays that were
+    // offered get a few greetings.
     let answered = steps.iter().any(|step| {
         matches!(step, Step::Packet { says, .. } if says.iter().any(|say| matches!(say, Say::Response(_) | Say::Raw(_))))
     });

@@ -1,4 +1,5 @@
-//! Plans of the lab: a text is read or refused at a line that it has, and what is read has variants.
+//! Plans of the lab: a text is read or refused at a line that it has, and what is read has
+//! variants.
 #![no_main]
 
 use byway_lab::plan::{Mode, Overrides, Plan};

@@ -1,11 +1,12 @@
-//! What the two programs of a transfer tell each other beside the files: names, records, reports, limits of a handshake, and first
-//! messages. A stream of reports says the same however it is cut into pieces.
+//! What the two programs of a transfer tell each other beside the files: names, records, reports,
+//! limits of a handshake, and first messages. A stream of reports says the same however it is cut
+//! into pieces.
 #![no_main]
 
 use byway_engine::config::Params;
 use byway_engine::handshake::{Identity, Initiator, Responder};
 use byway_engine::seal::Suites;
-use byway_files::record::Record;
+use byway_files::manifest::Record;
 use byway_files::{MAX_PATH, Reports, check_name};
 use byway_wire::Instant;
 use libfuzzer_sys::fuzz_target;
@@ -39,7 +40,8 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(Params::read(&again), Ok((params, application)));
     }
 
-    // A first message that was made for this host, changed. The curve is slow: only for input that asks for it.
+    // A first message that was made for this host, changed. The curve is slow: only for input that
+    // asks for it.
     let Some((0xfe, bytes)) = bytes.split_first() else { return };
     let identity = Identity::from_secret([2; 32]);
     let (suites, now) = (Suites::INSECURE_SIMULATION, Instant::from_millis(1));

@@ -2,7 +2,9 @@
 #![no_main]
 
 use byway_wire::Writer;
-use byway_wire::relay::{Back, Delivered, Forward, Greet, Greeted, Kind, Notice, Return, Word};
+use byway_wire::relay::{
+    Delivered, Forward, Greet, Greeted, MessageType, Notice, Return, ReturnedPacket, Word,
+};
 use libfuzzer_sys::fuzz_target;
 
 /// What is read says the same once written.
@@ -19,7 +21,7 @@ fn check<T: PartialEq + std::fmt::Debug>(
 }
 
 fuzz_target!(|packet: &[u8]| {
-    let _ = packet.first().map(|first| Kind::of(*first));
+    let _ = packet.first().map(|first| MessageType::of(*first));
     if let Ok(forward) = Forward::read(packet) {
         assert!(forward.inner < packet.len());
         let _ = forward.unix(1_800_000_000);
@@ -32,10 +34,10 @@ fuzz_target!(|packet: &[u8]| {
     if let Ok(returned) = Return::read(packet) {
         assert!(returned.inner < packet.len());
     }
-    if let Ok(back) = Back::read(packet) {
+    if let Ok(back) = ReturnedPacket::read(packet) {
         let mut copy = packet.to_vec();
         assert!(back.inner < packet.len() && back.write(&mut copy));
-        assert_eq!(Back::read(&copy), Ok(back));
+        assert_eq!(ReturnedPacket::read(&copy), Ok(back));
     }
     if let Ok(greet) = Greet::read(packet) {
         check(greet, Greet::write, |bytes| Greet::read(bytes).ok());

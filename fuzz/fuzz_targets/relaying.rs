@@ -1,5 +1,6 @@
-//! A relay among hosts that send it what they like. Nothing leaves it that is larger than what came in, or that goes to who
-//! neither sent it nor asked for it; and it delivers just what a relay delivers that was started this moment with its keys.
+//! A relay among hosts that send it what they like. Nothing leaves it that is larger than what came
+//! in, or that goes to who neither sent it nor asked for it; and it delivers just what a relay
+//! delivers that was started this moment with its keys.
 #![no_main]
 
 use byway_relay::{Config, Relay};
@@ -7,7 +8,9 @@ use byway_wire::relay::{
     Caveat, Delivered, GREET_LEN, Grant, Greet, Greeted, Hop, Minted, Minute, QuotaClass, RateClass,
     RelayClock, RelayKey, ReturnHop, Scope, Terms, Word,
 };
-use byway_wire::{Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Writer};
+use byway_wire::{
+    Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, TransmitBuffer, Writer,
+};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::net::SocketAddr;
@@ -113,7 +116,7 @@ impl World {
         self.relay.handle(self.now, Input::Datagram(datagram));
         let (mut buffer, mut sent) = (vec![0; 4_096], Vec::new());
         while let Some(transmit) =
-            self.relay.transmit(self.now, &mut Out { buffer: &mut buffer, max_segments: 4 })
+            self.relay.transmit(self.now, &mut TransmitBuffer { buffer: &mut buffer, max_segments: 4 })
         {
             sent.extend(
                 buffer[..transmit.size].chunks(transmit.segment).map(|one| (transmit.remote, one.to_vec())),
@@ -217,7 +220,8 @@ fuzz_target!(|steps: Vec<Step>| {
                 continue;
             }
             Step::Roll(byte) => {
-                // A key that was there before would know its words again; real keys are never used twice.
+                // A key that was there before would know its words again; real keys are never used
+                // twice.
                 let mut next = [*byte; 32];
                 next[1..9].copy_from_slice(&world.relay.counters().received_packets.to_be_bytes());
                 world.relay.roll(&next);

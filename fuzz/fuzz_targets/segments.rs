@@ -1,20 +1,21 @@
-//! Any IP packet, as a host behind a gateway may send it: it is passed on, or what is rewritten stays a valid segment, once and for
-//! all.
+//! Any IP packet, as a host behind a gateway may send it: it is passed on, or what is rewritten
+//! stays a valid segment, once and for all.
 #![no_main]
 
 use byway_gateway::clamp::clamp;
 use byway_gateway::tcp::Flags;
 use byway_gateway::window::Advertised;
-use byway_gateway::{Segment, State};
+use byway_gateway::{ChecksumState, Segment};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    // Who vouches for the checksum, the largest segment, the limit, the scale; then the packet as it is.
+    // Who vouches for the checksum, the largest segment, the limit, the scale; then the packet as
+    // it is.
     let Some((&[state, most, more, limit, shift, scale], original)) = input.split_first_chunk() else {
         return;
     };
     let (most, limit) = (u16::from_be_bytes([most, more]), u64::from(limit) << (shift % 24));
-    let state = [State::Full, State::Checked, State::Partial][usize::from(state % 3)];
+    let state = [ChecksumState::Full, ChecksumState::Checked, ChecksumState::Partial][usize::from(state % 3)];
     let Ok(segment) = Segment::read(original, state) else { return };
     assert!(segment.tcp.at <= segment.tcp.payload && segment.tcp.payload <= segment.ip.end);
     assert!(segment.ip.end <= original.len());
@@ -48,5 +49,5 @@ fuzz_target!(|input: &[u8]| {
     let mut completed = read;
     completed.complete(&mut packet);
     assert_eq!(packet[read.tcp.at + 18..], once[read.tcp.at + 18..]);
-    assert!(state == State::Partial || packet == once);
+    assert!(state == ChecksumState::Partial || packet == once);
 });

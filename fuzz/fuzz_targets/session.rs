@@ -1,6 +1,6 @@
-//! Two endpoints and a network of the fuzzer's making: it loses, repeats, delays, cuts and changes datagrams, invents some,
-//! and lets time pass. Nothing panics, every byte that arrives is right, and a connection that is not disturbed
-//! any more either moves its data or says why not.
+//! Two endpoints and a network of the fuzzer's making: it loses, repeats, delays, cuts and changes
+//! datagrams, invents some, and lets time pass. Nothing panics, every byte that arrives is right,
+//! and a connection that is not disturbed any more either moves its data or says why not.
 #![no_main]
 
 use byway_control::by_name;
@@ -9,7 +9,7 @@ use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use byway_wire::{
-    Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, Out, StreamId,
+    Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, StreamId, TransmitBuffer,
 };
 use libfuzzer_sys::fuzz_target;
 use std::collections::VecDeque;
@@ -92,7 +92,7 @@ impl Host {
     fn speak(&mut self, now: Instant, buffer: &mut [u8], inbox: &mut VecDeque<Vec<u8>>) {
         for round in 0.. {
             assert!(round < 10_000, "transmits without end");
-            let mut out = Out { buffer, max_segments: 4 };
+            let mut out = TransmitBuffer { buffer, max_segments: 4 };
             let Some(sent) = self.endpoint.transmit(now, &mut out) else { break };
             for datagram in buffer[..sent.size].chunks(sent.segment) {
                 if inbox.len() < 256 {

@@ -1,10 +1,10 @@
-//! What a source reads of its input, what source and sink say to each other, and a sink's notes. However bytes are cut into pieces, the same
-//! comes of them.
+//! What a source reads of its input, what source and sink say to each other, and a sink's notes.
+//! However bytes are cut into pieces, the same comes of them.
 #![no_main]
 
-use byway_sources::cut::{Cutter, Framing};
+use byway_sources::checkpoint::Checkpoint;
 use byway_sources::message::{FromSink, FromSource, Message, Messages};
-use byway_sources::note::Note;
+use byway_sources::record_framing::{Framing, RecordFramer};
 use libfuzzer_sys::fuzz_target;
 
 /// Bytes of the longest record here.
@@ -12,7 +12,7 @@ const MOST: usize = 64;
 
 /// The records that come in pieces of this size, and whether all of it makes sense.
 fn cut(framing: Framing, bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, bool) {
-    let (mut cutter, mut records) = (Cutter::new(framing, MOST), Vec::new());
+    let (mut cutter, mut records) = (RecordFramer::new(framing, MOST), Vec::new());
     let sense =
         bytes.chunks(piece).all(|piece| cutter.push(piece, |record| records.push(record.to_vec())).is_ok());
     let sense = sense && cutter.finish(|record| records.push(record.to_vec())).is_ok();
@@ -47,10 +47,10 @@ fuzz_target!(|bytes: &[u8]| {
     }
     said::<FromSource>(bytes);
     said::<FromSink>(bytes);
-    if let Some(note) = Note::read(bytes)
+    if let Some(note) = Checkpoint::read(bytes)
         && !bytes.is_empty()
     {
         let (slot, _) = note.to_slot();
-        assert_eq!(Note::read(&slot), Some(note));
+        assert_eq!(Checkpoint::read(&slot), Some(note));
     }
 });

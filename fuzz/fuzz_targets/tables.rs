@@ -1,10 +1,10 @@
-//! What reaches a gateway of hosts and gateways beyond its peers: requests to be served, and tables that are passed on. Read and written
-//! the same.
+//! What reaches a gateway of hosts and gateways beyond its peers: requests to be served, and tables
+//! that are passed on. Read and written the same.
 #![no_main]
 
+use byway_gateway::forwarded_announcements::{ForwardedPart, MOST_ADDRESSES, MOST_HOPS};
 use byway_gateway::joining::{asked, is_request, request};
-use byway_gateway::serves::Part;
-use byway_gateway::table::{MOST_ADDRESSES, MOST_HOPS, Table};
+use byway_gateway::serves::AnnouncementPart;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -13,9 +13,9 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(served.hosts.length() == 32 || served.hosts.length() == 128, "one address");
         assert_eq!(request(&served), bytes);
     }
-    if let Ok(table) = Table::read(bytes) {
+    if let Ok(table) = ForwardedPart::read(bytes) {
         assert!((1..=MOST_HOPS).contains(&table.hops) && table.addresses.len() <= MOST_ADDRESSES);
         assert_eq!(table.to_bytes(), bytes);
-        let _ = Part::read(table.part);
+        let _ = AnnouncementPart::read(table.part);
     }
 });

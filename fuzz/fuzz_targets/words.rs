@@ -1,5 +1,5 @@
-//! What people type: tickets, relay words, keys, limits, addresses. The bytes are tried as text and, so that the fuzzer
-//! gets past the checksum, as the contents of a ticket.
+//! What people type: tickets, relay words, keys, limits, addresses. The bytes are tried as text
+//! and, so that the fuzzer gets past the checksum, as the contents of a ticket.
 #![no_main]
 
 use byway_cli::address::Endpoint;

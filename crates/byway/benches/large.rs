@@ -1,7 +1,9 @@
-//! One large file over loopback, two processes: goodput as the sender tells it, processor seconds of both sides per 10^9 bytes, and
-//! the most memory that each side ever had. Every byte is read, hashed, sealed, opened, hashed and written.
+//! One large file over loopback, two processes: goodput as the sender tells it, processor seconds
+//! of both sides per 10^9 bytes, and the most memory that each side ever had. Every byte is read,
+//! hashed, sealed, opened, hashed and written.
 //!
-//! `cargo bench -p byway-cli --bench large -- [GIGABYTES]`; `TMPDIR` chooses the disk, best one of memory.
+//! `cargo bench -p byway-cli --bench large -- [GIGABYTES]`; `TMPDIR` chooses the disk, best one of
+//! memory.
 #![allow(clippy::unwrap_used, reason = "a bench ends where it fails")]
 
 #[path = "../tests/common/mod.rs"]

@@ -1,10 +1,12 @@
-//! Ten thousand small files beside one of the same size, over loopback, two processes: seconds of the transfer, and beside them what
-//! the file system takes for a copy of each, which no receiver can do without, and for the barest loop of create, write and close.
-//! Rounds take turns, so that what else runs meets all alike; the processor time of both processes is less disturbed than seconds.
-//! `--rate 12M` (10^8 bit/s) or `119M` (10^9) sends with that limit instead.
+//! Ten thousand small files beside one of the same size, over loopback, two processes: seconds of
+//! the transfer, and beside them what the file system takes for a copy of each, which no receiver
+//! can do without, and for the barest loop of create, write and close. Rounds take turns, so that
+//! what else runs meets all alike; the processor time of both processes is less disturbed than
+//! seconds. `--rate 12M` (10^8 bit/s) or `119M` (10^9) sends with that limit instead.
 //!
-//! Trees of many files stay where they are until all is over (2 GB): for a while ext4 looks past the inodes of files that were
-//! deleted, one by one, and making a file then takes up to ten times as long.
+//! Trees of many files stay where they are until all is over (2 GB): for a while ext4 looks past
+//! the inodes of files that were deleted, one by one, and making a file then takes up to ten times
+//! as long.
 //!
 //! `cargo bench -p byway-cli --bench small`; `TMPDIR` chooses the disk.
 #![allow(clippy::unwrap_used, reason = "a bench ends where it fails")]

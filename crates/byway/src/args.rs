@@ -12,7 +12,7 @@ pub mod gateway;
 pub mod lab;
 pub mod lending;
 #[cfg(feature = "help")]
-pub mod pages;
+pub mod manual;
 #[cfg(feature = "registry")]
 pub mod registry;
 pub mod sources;
@@ -31,7 +31,7 @@ use gateway::Gateway;
 #[cfg(feature = "lab")]
 use lab::Lab;
 #[cfg(feature = "help")]
-use pages::{Completions, Man};
+use manual::{Completions, Man};
 #[cfg(feature = "registry")]
 use registry::Registry;
 
@@ -99,7 +99,8 @@ pub struct Global {
     /// Write NDJSON to standard output: one event per line, the last is "result" [default: text]
     #[arg(long, global = true, env = "BYWAY_JSON", value_parser = clap::builder::FalseyValueParser::new())]
     pub json: bool,
-    /// Show progress: bars on a terminal, else a line per second [default: bars, else a line every 5 s]
+    /// Show progress: bars on a terminal, else a line per second [default: bars, else a line every
+    /// 5 s]
     #[arg(short = 'P', long, global = true)]
     pub progress: bool,
     /// Write nothing but errors and what was asked for [default: off]
@@ -108,7 +109,8 @@ pub struct Global {
     /// Also write what happens to each path [default: off]
     #[arg(short, long, global = true)]
     pub verbose: bool,
-    /// Directory that holds this host's keys [default: $XDG_DATA_HOME/byway, else ~/.local/share/byway]
+    /// Directory that holds this host's keys [default: $XDG_DATA_HOME/byway, else
+    /// ~/.local/share/byway]
     #[arg(long, global = true, env = "BYWAY_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
 }
@@ -143,7 +145,8 @@ pub enum Command {
     Forward(verbs::Forward),
     /// Forward what it cannot read, for whoever holds the word that it prints
     Relay(verbs::Relay),
-    /// Send the records of standard input, all the time and at a rate, to whoever printed the ticket
+    /// Send the records of standard input, all the time and at a rate, to whoever printed the
+    /// ticket
     Source(sources::Source),
     /// Print a ticket, then write down the records of live sources
     Sink(sources::Sink),

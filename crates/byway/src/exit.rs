@@ -5,12 +5,12 @@ use byway_files::SourceError;
 use byway_registry::client::AskError;
 use byway_registry::word::WordError as RegistryWordError;
 use byway_transfer::identity::KeyError;
-use byway_transfer::reach::NoHost;
+use byway_transfer::receiver_addresses::NoHost;
+use byway_transfer::secret_words::NoWord;
 use byway_transfer::state::StateError;
 use byway_transfer::ticket::TicketError;
-use byway_transfer::words::NoWord;
 use byway_transfer::{Error as StartError, NotConnected, TransferError};
-use byway_wire::relay::WordError;
+use byway_wire::relay::RelayWordError;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -96,7 +96,8 @@ impl Exit {
         }
     }
 
-    /// The code of an error: that of the outermost [`Failure`] in its chain, or else what its cause suggests.
+    /// The code of an error: that of the outermost [`Failure`] in its chain, or else what its cause
+    /// suggests.
     #[must_use]
     pub fn of(error: &anyhow::Error) -> Self {
         // `downcast_ref` on the whole also finds a `Failure` that was attached with `context`.
@@ -145,7 +146,7 @@ impl Exit {
         if let Some(error) = cause.downcast_ref::<NoWord>() {
             return error.is_mistyped().then_some(Self::Usage);
         }
-        let mistyped = cause.is::<TicketError>() || cause.is::<WordError>() || cause.is::<KeyError>();
+        let mistyped = cause.is::<TicketError>() || cause.is::<RelayWordError>() || cause.is::<KeyError>();
         if mistyped || cause.is::<UnitError>() || cause.is::<RegistryWordError>() || cause.is::<NoHost>() {
             return Some(Self::Usage);
         }
@@ -244,7 +245,7 @@ mod tests {
         assert_eq!(of(StateError::NoHome.into()), Exit::Usage);
         assert_eq!(of(TicketError::Mistyped.into()), Exit::Usage);
         assert_eq!(of(UnitError::Zero.into()), Exit::Usage);
-        assert_eq!(of(WordError::Checksum.into()), Exit::Usage);
+        assert_eq!(of(RelayWordError::Checksum.into()), Exit::Usage);
         assert_eq!(of(anyhow!("anything else")), Exit::Error);
         let read: anyhow::Result<()> = Err(KeyError::Mistyped).context("--allow");
         assert_eq!(read.map_err(|error| Exit::of(&error)), Err(Exit::Usage));

@@ -1,4 +1,5 @@
-//! A gateway on this host: what is told of its configuration, what it installs in the kernel, and the running of it.
+//! A gateway on this host: what is told of its configuration, what it installs in the kernel, and
+//! the running of it.
 
 pub mod check;
 pub mod plumbing;

@@ -1,7 +1,8 @@
 //! The arguments, verbs, progress and exit codes of the program `byway`.
 //!
-//! A library with a thin `main`, so that tests and fuzz targets reach everything that a person's input reaches. What
-//! moves the data lives in the crates below; here is what a person types and reads.
+//! A library with a thin `main`, so that tests and fuzz targets reach everything that a person's
+//! input reaches. What moves the data lives in the crates below; here is what a person types and
+//! reads.
 
 pub mod args;
 pub mod exit;

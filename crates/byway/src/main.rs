@@ -1,4 +1,5 @@
-//! What happens between a person's command and the exit code; each line is told in the module it names.
+//! What happens between a person's command and the exit code; each line is told in the module it
+//! names.
 
 use byway_cli::args::Cli;
 use byway_cli::output::Output;

@@ -13,7 +13,8 @@ pub enum Marking {
     None,
 }
 
-/// The code point of sessions under the controller that is called `congestion`: the one that was asked for, or else that of its class.
+/// The code point of sessions under the controller that is called `congestion`: the one that was
+/// asked for, or else that of its class.
 #[must_use]
 pub fn dscp(asked: Option<Marking>, congestion: &str) -> Dscp {
     match asked {

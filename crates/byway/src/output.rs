@@ -7,7 +7,7 @@
 mod bars;
 mod event;
 mod fields;
-mod fit;
+mod line_wrap;
 mod painter;
 mod plain;
 mod stream;
@@ -15,12 +15,13 @@ mod table;
 mod transfer;
 
 pub use event::{
-    DemoPath, Event, Outcome, PingPath, Reach, Ready, RelayCounters, ResultEvent, TriedWay, VERSION,
+    DemoPath, Event, Outcome, PingPath, Reach, Ready, RelayCounters, ResultEvent, TriedAddress, VERSION,
 };
 pub use fields::Fields;
 pub use table::{Align, Table};
 pub use transfer::{
-    Lends, Origin, PathChange, PathProgress, PathTotal, Pause, Progress, RelayChange, RelayTotal, Transferred,
+    LendingReport, Origin, PathChange, PathProgress, PathTotal, Pause, Progress, RelayChange, RelayTotal,
+    Transferred,
 };
 
 use crate::exit::Exit;
@@ -50,7 +51,7 @@ pub struct Output {
     json: Option<Stream>,
     /// Standard output for answers; `None` with `--json`.
     answers: Option<Box<dyn Write + Send>>,
-    person: Person,
+    person: StderrStyle,
     /// How wide the screens behind standard output and standard error are.
     columns: Columns,
     /// Tell when to wait no longer for whoever reads.
@@ -65,7 +66,7 @@ struct Columns {
 }
 
 /// How standard error is written.
-enum Person {
+enum StderrStyle {
     /// Errors only.
     Quiet(Plain),
     /// Lines.
@@ -82,11 +83,12 @@ impl Output {
         let interval = if style.progress { 1.0 } else { 5.0 };
         let plain = Plain::new(Box::new(io::stderr()), interval, style.verbose);
         let person = match (style.quiet || style.json && !style.progress, terminal) {
-            (true, _) => Person::Quiet(plain),
-            (false, true) => Person::Bars(Bars::new(painter(), style.verbose)),
-            (false, false) => Person::Plain(plain),
+            (true, _) => StderrStyle::Quiet(plain),
+            (false, true) => StderrStyle::Bars(Bars::new(painter(), style.verbose)),
+            (false, false) => StderrStyle::Plain(plain),
         };
-        let columns = Columns { answers: fit::columns(io::stdout()), person: fit::columns(io::stderr()) };
+        let columns =
+            Columns { answers: line_wrap::columns(io::stdout()), person: line_wrap::columns(io::stderr()) };
         Self::with(Box::new(io::stdout()), person, columns, style)
     }
 
@@ -95,12 +97,12 @@ impl Output {
     pub fn to(stdout: Box<dyn Write + Send>, stderr: Box<dyn Write + Send>, style: Style) -> Self {
         let plain = Plain::new(stderr, if style.progress { 1.0 } else { 5.0 }, style.verbose);
         let quiet = style.quiet || style.json && !style.progress;
-        let person = if quiet { Person::Quiet(plain) } else { Person::Plain(plain) };
-        let columns = Columns { answers: fit::PAGE, person: fit::PAGE };
+        let person = if quiet { StderrStyle::Quiet(plain) } else { StderrStyle::Plain(plain) };
+        let columns = Columns { answers: line_wrap::PAGE, person: line_wrap::PAGE };
         Self::with(stdout, person, columns, style)
     }
 
-    fn with(stdout: Box<dyn Write + Send>, person: Person, columns: Columns, style: Style) -> Self {
+    fn with(stdout: Box<dyn Write + Send>, person: StderrStyle, columns: Columns, style: Style) -> Self {
         let (json, answers) =
             if style.json { (Some(Stream::new(stdout)), None) } else { (None, Some(stdout)) };
         Self { json, answers, person, columns, signals: None }
@@ -111,14 +113,15 @@ impl Output {
         self.signals = Some(signals.clone());
     }
 
-    /// From now on standard output carries a transfer's own bytes: what would have been answered there goes to standard
-    /// error. With `--json` this cannot be; the verb refuses the combination.
+    /// From now on standard output carries a transfer's own bytes: what would have been answered
+    /// there goes to standard error. With `--json` this cannot be; the verb refuses the
+    /// combination.
     pub fn stdout_is_data(&mut self) {
         self.answers = None;
     }
 
-    /// Prints what was asked for: to standard output or, when that carries data, to standard error. With `--json` the
-    /// answer is in an event instead.
+    /// Prints what was asked for: to standard output or, when that carries data, to standard error.
+    /// With `--json` the answer is in an event instead.
     pub fn answer(&mut self, text: &str) -> io::Result<()> {
         match (&mut self.answers, &self.json) {
             (Some(out), _) => {
@@ -133,9 +136,10 @@ impl Output {
         }
     }
 
-    /// [`answer`](Self::answer) for sentences and short lines: those that are too long for the screen go on below.
+    /// [`answer`](Self::answer) for sentences and short lines: those that are too long for the
+    /// screen go on below.
     pub fn answer_lines(&mut self, text: &str) -> io::Result<()> {
-        self.answer(&fit::paragraphs(text, self.columns.answers))
+        self.answer(&line_wrap::paragraphs(text, self.columns.answers))
     }
 
     /// [`answer`](Self::answer) for a table, as wide as the screen or, where there is none, a page.
@@ -156,7 +160,8 @@ impl Output {
         }
     }
 
-    /// Waits until whoever reads the events has taken them, has gone, or a stop was asked for some time ago. The last that is done.
+    /// Waits until whoever reads the events has taken them, has gone, or a stop was asked for some
+    /// time ago. The last that is done.
     pub fn finish(&self) {
         if let Some(out) = &self.json {
             out.finish(|| is_stopped(self.signals.as_ref()));
@@ -165,14 +170,14 @@ impl Output {
 
     /// A line for the person alone, above the bars if there are any; silent with `-q`.
     pub fn say(&mut self, text: &str) {
-        if !matches!(self.person, Person::Quiet(_)) {
+        if !matches!(self.person, StderrStyle::Quiet(_)) {
             self.person.line(text);
         }
     }
 
     /// [`say`](Self::say) for sentences: those that are too long for the screen go on below.
     pub fn say_lines(&mut self, text: &str) {
-        self.say(&fit::paragraphs(text, self.columns.person));
+        self.say(&line_wrap::paragraphs(text, self.columns.person));
     }
 
     /// A line for the person who asked for everything (`-v`).
@@ -190,7 +195,7 @@ impl Output {
 
     /// A stop was asked for: what is drawn goes, and no more progress is shown.
     pub fn stopping(&mut self) {
-        if let Person::Bars(bars) = &mut self.person {
+        if let StderrStyle::Bars(bars) = &mut self.person {
             bars.stop();
         }
     }
@@ -200,14 +205,15 @@ impl Output {
         self.person.line(&format!("byway: {sentence}"));
     }
 
-    /// Tells a failure: `sentence` on standard error whatever the flags, and the result with `--json`.
+    /// Tells a failure: `sentence` on standard error whatever the flags, and the result with
+    /// `--json`.
     pub fn failed(&mut self, verb: &'static str, exit: Exit, sentence: &str) {
         self.put(&Event::failure(verb, exit, sentence));
         self.person.line(&format!("byway: {sentence}"));
     }
 }
 
-impl Person {
+impl StderrStyle {
     fn show(&mut self, event: &Event) {
         match self {
             Self::Quiet(_) => {}
@@ -232,13 +238,14 @@ impl Person {
     }
 }
 
-/// Whether a terminal of this kind moves its cursor when told. Where there are no bars there are lines.
+/// Whether a terminal of this kind moves its cursor when told. Where there are no bars there are
+/// lines.
 fn can_draw(kind: Option<&str>) -> bool {
     kind.is_some_and(|kind| !kind.is_empty() && kind != "dumb")
 }
 
 fn painter() -> Painter {
-    Painter::new(Box::new(io::stderr()), Box::new(|| fit::size(io::stderr())))
+    Painter::new(Box::new(io::stderr()), Box::new(|| line_wrap::size(io::stderr())))
 }
 
 fn is_stopped(signals: Option<&Signals>) -> bool {

@@ -1,8 +1,8 @@
 //! Signals, as a flag to look at and a call that wakes whoever sleeps.
 //!
-//! SIGINT, SIGTERM or SIGHUP asks the transfer to save its state and stop; a second SIGINT or SIGTERM ends the process at once.
-//! Where there is a configuration, SIGHUP asks for it to be read again instead. SIGUSR1 asks for a report, SIGUSR2 toggles the
-//! bandwidth limit.
+//! SIGINT, SIGTERM or SIGHUP asks the transfer to save its state and stop; a second SIGINT or
+//! SIGTERM ends the process at once. Where there is a configuration, SIGHUP asks for it to be read
+//! again instead. SIGUSR1 asks for a report, SIGUSR2 toggles the bandwidth limit.
 
 use crate::exit::Exit;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::JoinHandle;
 
-/// What was asked for since the start. When the last clone is dropped, the signals have no effect any more.
+/// What was asked for since the start. When the last clone is dropped, the signals have no effect
+/// any more.
 #[derive(Clone, Debug)]
-pub struct Signals(Arc<Installed>);
+pub struct Signals(Arc<InstalledHandlers>);
 
 #[derive(Debug)]
-struct Installed {
-    asked: Arc<Asked>,
+struct InstalledHandlers {
+    asked: Arc<SignalFlags>,
     handle: Handle,
     thread: Option<JoinHandle<()>>,
 }
@@ -26,14 +27,15 @@ struct Installed {
 /// What SIGHUP asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hangup {
-    /// To stop: the terminal was closed. Not heeded by a process that was started to ignore it, as by `nohup`.
+    /// To stop: the terminal was closed. Not heeded by a process that was started to ignore it, as
+    /// by `nohup`.
     Stop,
     /// To read the configuration again.
     Reload,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct SignalFlags {
     hangup: Hangup,
     /// 0, or the exit code of the stop.
     stop: AtomicU8,
@@ -44,20 +46,20 @@ struct Asked {
 
 /// What a signal does right now.
 #[derive(Debug, PartialEq, Eq)]
-enum Effect {
+enum SignalEffect {
     /// Noted; the owner is to be woken.
     Noted,
     /// The second request to stop: no more waiting.
     EndNow(Exit),
 }
 
-impl Asked {
+impl SignalFlags {
     fn new(hangup: Hangup) -> Self {
         let flag = AtomicBool::default;
         Self { hangup, stop: AtomicU8::new(0), reload: flag(), report: flag(), toggle: flag() }
     }
 
-    fn on(&self, signal: i32) -> Effect {
+    fn on(&self, signal: i32) -> SignalEffect {
         match signal {
             SIGHUP if self.hangup == Hangup::Reload => self.reload.store(true, Ordering::Release),
             // Both the kernel and the shell may send it: the second says nothing new.
@@ -67,11 +69,11 @@ impl Asked {
             _ => {
                 let exit = if signal == SIGTERM { Exit::Terminated } else { Exit::Interrupted };
                 if !self.stop_with(exit) {
-                    return Effect::EndNow(exit);
+                    return SignalEffect::EndNow(exit);
                 }
             }
         }
-        Effect::Noted
+        SignalEffect::Noted
     }
 
     /// Whether it is the first request to stop.
@@ -81,7 +83,8 @@ impl Asked {
 }
 
 impl Signals {
-    /// Takes over the signals. `wake` is called, on a thread of its own, after each one was noted; it must return soon.
+    /// Takes over the signals. `wake` is called, on a thread of its own, after each one was noted;
+    /// it must return soon.
     ///
     /// # Errors
     /// The system allows no handler or gives no thread.
@@ -90,17 +93,17 @@ impl Signals {
         let heard = [SIGINT, SIGTERM, SIGUSR1, SIGUSR2].into_iter().chain((!deaf).then_some(SIGHUP));
         let mut stream = Stream::new(heard)?;
         let handle = stream.handle();
-        let asked = Arc::new(Asked::new(hangup));
+        let asked = Arc::new(SignalFlags::new(hangup));
         let notes = Arc::clone(&asked);
         let thread = std::thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in stream.forever() {
                 match notes.on(signal) {
-                    Effect::Noted => wake(),
-                    Effect::EndNow(exit) => std::process::exit(i32::from(exit as u8)),
+                    SignalEffect::Noted => wake(),
+                    SignalEffect::EndNow(exit) => std::process::exit(i32::from(exit as u8)),
                 }
             }
         })?;
-        Ok(Self(Arc::new(Installed { asked, handle, thread: Some(thread) })))
+        Ok(Self(Arc::new(InstalledHandlers { asked, handle, thread: Some(thread) })))
     }
 
     /// The code to exit with, once a stop was asked for.
@@ -129,7 +132,7 @@ impl Signals {
     }
 }
 
-impl Drop for Installed {
+impl Drop for InstalledHandlers {
     fn drop(&mut self) {
         self.handle.close();
         if let Some(thread) = self.thread.take() {
@@ -144,7 +147,8 @@ fn is_ignored(signal: i32) -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status, signal))
 }
 
-/// The same, as `/proc/PID/status` has it: a mask in hexadecimal digits whose lowest bit is signal 1.
+/// The same, as `/proc/PID/status` has it: a mask in hexadecimal digits whose lowest bit is signal
+/// 1.
 fn ignores(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
@@ -165,18 +169,18 @@ mod tests {
             (SIGINT, SIGTERM, Exit::Terminated),
             (SIGHUP, SIGTERM, Exit::Terminated),
         ] {
-            let asked = Asked::new(Hangup::Stop);
-            assert_eq!(asked.on(first), Effect::Noted);
-            assert_eq!(asked.on(SIGHUP), Effect::Noted, "it comes twice when a terminal is closed");
-            assert_eq!(asked.on(second), Effect::EndNow(exit));
+            let asked = SignalFlags::new(Hangup::Stop);
+            assert_eq!(asked.on(first), SignalEffect::Noted);
+            assert_eq!(asked.on(SIGHUP), SignalEffect::Noted, "it comes twice when a terminal is closed");
+            assert_eq!(asked.on(second), SignalEffect::EndNow(exit));
         }
     }
 
     #[test]
     fn a_hangup_stops_or_reloads() {
         for (hangup, stop) in [(Hangup::Stop, Exit::HungUp as u8), (Hangup::Reload, 0)] {
-            let asked = Asked::new(hangup);
-            assert_eq!(asked.on(SIGHUP), Effect::Noted);
+            let asked = SignalFlags::new(hangup);
+            assert_eq!(asked.on(SIGHUP), SignalEffect::Noted);
             assert_eq!(asked.stop.load(Ordering::Relaxed), stop);
             assert_eq!(asked.reload.load(Ordering::Relaxed), hangup == Hangup::Reload);
         }

@@ -1,8 +1,8 @@
-//! The verbs: each turns its arguments into work for the crates below and tells [`Output`] what happens.
+//! The verbs: each turns its arguments into work for the crates below and tells [`Output`] what
+//! happens.
 
 #[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
 mod absent;
-mod again;
 #[cfg(feature = "lab")]
 mod demo;
 mod forward;
@@ -20,11 +20,12 @@ mod recv;
 mod registry;
 mod relay;
 mod relays;
+mod resume_command;
 mod send;
-mod show;
 mod sink;
 mod source;
 mod toggle;
+mod transfer_events;
 
 use crate::args::{Cli, Command};
 use crate::exit::Exit;
@@ -68,7 +69,8 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
     }
 }
 
-/// Tells how `verb` ended, where the person or the program that asked looks for it, and returns its code.
+/// Tells how `verb` ended, where the person or the program that asked looks for it, and returns its
+/// code.
 pub fn conclude(verb: &'static str, outcome: Result<Exit>, output: &mut Output) -> Exit {
     match outcome {
         Ok(exit) => exit,

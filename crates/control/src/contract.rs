@@ -16,8 +16,9 @@ pub trait Controller: Debug + Send {
         false
     }
 
-    /// Whether it governs paths over TCP too, above the kernel's own congestion control. Unless it yields, paths over TCP to a relay are then
-    /// taken for connections all the way: what a relay drops is found out by the receiver alone.
+    /// Whether it governs paths over TCP too, above the kernel's own congestion control. Unless it
+    /// yields, paths over TCP to a relay are then taken for connections all the way: what a relay
+    /// drops is found out by the receiver alone.
     fn governs_connections(&self) -> bool {
         self.yields()
     }
@@ -34,8 +35,8 @@ pub trait Controller: Debug + Send {
     /// Packets were acknowledged: once per path and ACK.
     fn on_acked(&mut self, path: PathId, acked: &Acked<'_>);
 
-    /// The network said that there is too much: once per path and ACK at most for each trigger. Whether it counts once
-    /// per RTT is the controller's business: it has the send times.
+    /// The network said that there is too much: once per path and ACK at most for each trigger.
+    /// Whether it counts once per RTT is the controller's business: it has the send times.
     fn on_congested(&mut self, path: PathId, congested: &Congested);
 
     /// A loss reported before turned out to be none (the packet was late).
@@ -56,7 +57,8 @@ pub trait Controller: Debug + Send {
         let _ = (path, bytes);
     }
 
-    /// For controllers with their own clockwork: does what is due at `now`, returns when it wants to be called next.
+    /// For controllers with their own clockwork: does what is due at `now`, returns when it wants
+    /// to be called next.
     fn tick(&mut self, now: Instant) -> Option<Instant> {
         let _ = now;
         None
@@ -65,8 +67,9 @@ pub trait Controller: Debug + Send {
     /// What the path may do now.
     fn allowance(&self, path: PathId) -> Allowance;
 
-    /// What the bundle should do about its paths. Asked after each batch of events; each wish is stated until met.
-    fn wants(&self) -> Wants<'_>;
+    /// What the bundle should do about its paths. Asked after each batch of events; each wish is
+    /// stated until met.
+    fn wants(&self) -> PathDemand<'_>;
 }
 
 /// What a controller knows of a path when it opens.
@@ -116,7 +119,8 @@ pub struct Acked<'a> {
     pub delays: &'a [Delay],
     /// Bytes in flight after this.
     pub in_flight: u64,
-    /// Whether the latest of them was sent while the application, not the window, limited what was sent.
+    /// Whether the latest of them was sent while the application, not the window, limited what was
+    /// sent.
     pub app_limited: bool,
     /// Delivery rate over the last RTT, bytes per second, if known.
     pub delivery_rate: Option<u64>,
@@ -129,10 +133,11 @@ pub struct Acked<'a> {
 pub struct Delay {
     /// When the packet was sent.
     pub sent_at: Instant,
-    /// Receiver's clock minus sender's clock in nanoseconds, skew removed. Contains an unknown constant: only
-    /// differences mean anything, and it may be negative.
+    /// Receiver's clock minus sender's clock in nanoseconds, skew removed. Contains an unknown
+    /// constant: only differences mean anything, and it may be negative.
     pub one_way: i64,
-    /// Bytes of the packet, as [`Acked::bytes`] counts them: a short one arrives sooner on the same line.
+    /// Bytes of the packet, as [`Acked::bytes`] counts them: a short one arrives sooner on the same
+    /// line.
     pub bytes: u32,
 }
 
@@ -187,20 +192,21 @@ pub struct ProbeResult {
 /// What a path may do: the whole answer of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Allowance {
-    /// Congestion window in bytes: no packet is sent that would take the bytes in flight beyond it. A window below one
-    /// packet is sent at [`rate`](Self::rate), one packet at a time.
+    /// Congestion window in bytes: no packet is sent that would take the bytes in flight beyond it.
+    /// A window below one packet is sent at [`rate`](Self::rate), one packet at a time.
     pub window: u64,
     /// Pacing rate in bytes per second. `None`: the path paces by window and RTT.
     pub rate: Option<u64>,
     /// Choked: no data, only empty time-stamped probes.
     pub choked: bool,
-    /// One-way delay (on the scale of [`Delay::one_way`]) beyond which the controller wants to hear at once.
+    /// One-way delay (on the scale of [`Delay::one_way`]) beyond which the controller wants to hear
+    /// at once.
     pub delay_limit: Option<i64>,
 }
 
 /// What the bundle should do about its paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Wants<'a> {
+pub struct PathDemand<'a> {
     /// How many more of the available paths to open. `usize::MAX` means all there are.
     pub open: usize,
     /// Paths to drop. Temporarily: they may be opened again, as new paths.

@@ -2,13 +2,13 @@
 //!
 //! A path owns facts, a [`Controller`] gives judgement, pacer and scheduler are hands. A controller
 //! is told what was sent, acknowledged and lost on each path. It answers with an [`Allowance`] per
-//! path and with [`Wants`] for the bundle. It owns no clock and draws no randomness but from the
-//! seed that it is given.
+//! path and with [`PathDemand`] for the bundle. It owns no clock and draws no randomness but from
+//! the seed that it is given.
 //!
 //! | room | what is in it |
 //! |---|---|
 //! | [`contract`] | the [`Controller`] trait and its events |
-//! | [`bundle`] | the paths of a controller, and [`Each`], which lifts a [`Single`] algorithm to a bundle |
+//! | [`bundle`] | the paths of a controller, and [`UncoupledPaths`], which lifts a [`PathController`] algorithm to a bundle |
 //! | [`detector`] | what one-way delays tell: the base, a queue that stands, the time of a packet |
 //! | [`background`], [`mpath`] | the laws of the two classes |
 //! | [`papers`] | Harp and HIR as published |
@@ -35,11 +35,11 @@ pub mod wang;
 
 pub use background::Background;
 pub use bmc::Bmc;
-pub use bundle::{Coupled, Each, Paths, Single};
+pub use bundle::{Coupled, PathController, Paths, UncoupledPaths};
 pub use byway_wire::random;
-pub use catalogue::{Choice, ChoiceError, Class, NAMES, Sender, by_name, controller};
+pub use catalogue::{ChoiceError, Class, ControllerChoice, NAMES, SenderKind, by_name, controller};
 pub use contract::{
-    Acked, Allowance, Congested, Controller, Delay, Opened, ProbeResult, Sent, Trigger, Undo, Wants,
+    Acked, Allowance, Congested, Controller, Delay, Opened, PathDemand, ProbeResult, Sent, Trigger, Undo,
 };
 pub use curve::Shape;
 pub use mpath::MPath;

@@ -4,13 +4,13 @@
 //! recovery and its inflation by duplicate ACKs (RFC 6582, 3.2) because it knows the bytes in
 //! flight only roughly. Here they are known exactly.
 
-use crate::bundle::{Decrease, Phase, Single, Window};
+use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::{Acked, Allowance, Congested, Opened, Undo};
 use byway_wire::Instant;
 
 /// What the RFCs leave to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct NewRenoOptions {
     /// Initial window in packets. RFC 6928: 10. RFC 5681: 2 to 4.
     pub initial: f64,
     /// L of RFC 3465: at most so many packets are added for one ACK in slow start. The RFC says 2
@@ -19,7 +19,7 @@ pub struct Options {
     pub limit: f64,
 }
 
-impl Options {
+impl NewRenoOptions {
     /// For byway's own receivers.
     pub const BYWAY: Self = Self { initial: 10.0, limit: 10.0 };
     /// For a TCP receiver, as the reference hosts of the simulator have it.
@@ -29,7 +29,7 @@ impl Options {
 /// The congestion window of one path by NewReno.
 #[derive(Clone, Debug)]
 pub struct NewReno {
-    options: Options,
+    options: NewRenoOptions,
     window: Window,
 }
 
@@ -37,12 +37,12 @@ impl NewReno {
     /// A path of byway's.
     #[must_use]
     pub fn new(opened: &Opened) -> Self {
-        Self::with_options(opened, Options::BYWAY)
+        Self::with_options(opened, NewRenoOptions::BYWAY)
     }
 
     /// A path with `options`.
     #[must_use]
-    pub fn with_options(opened: &Opened, options: Options) -> Self {
+    pub fn with_options(opened: &Opened, options: NewRenoOptions) -> Self {
         Self { options, window: Window::new(opened, options.initial) }
     }
 
@@ -53,15 +53,15 @@ impl NewReno {
     }
 }
 
-impl Single for NewReno {
+impl PathController for NewReno {
     fn on_acked(&mut self, acked: &Acked<'_>) {
         let packets = self.window.in_packets(acked.bytes);
         match self.window.on_acked(acked) {
-            Phase::Held => {}
+            GrowthPhase::Held => {}
             // RFC 5681, equation 2: `cwnd += min (N, SMSS)`, with RFC 3465's L in place of 1.
-            Phase::SlowStart => self.window.grow_slow_start(packets.min(self.options.limit)),
+            GrowthPhase::SlowStart => self.window.grow_slow_start(packets.min(self.options.limit)),
             // RFC 5681, 3.1: one SMSS per window of bytes acknowledged.
-            Phase::Avoidance => self.window.grow(packets / self.window.packets()),
+            GrowthPhase::Avoidance => self.window.grow(packets / self.window.packets()),
         }
     }
 

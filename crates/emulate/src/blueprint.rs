@@ -29,7 +29,8 @@ pub struct Host {
     pub v6: Ipv6Addr,
     /// The host's devices, in the order of the wires.
     pub devices: Vec<Device>,
-    /// Which neighbour leads to which other host, both by number. Hosts that cannot be reached are missing.
+    /// Which neighbour leads to which other host, both by number. Hosts that cannot be reached are
+    /// missing.
     pub routes: BTreeMap<usize, usize>,
 }
 
@@ -49,8 +50,8 @@ pub struct Device {
 pub struct Wire {
     /// The hosts at its ends, by number.
     pub ends: [usize; 2],
-    /// What the way from the first end to the second is like, and the way back. Frames bring their headers along, so the
-    /// pipes add none.
+    /// What the way from the first end to the second is like, and the way back. Frames bring their
+    /// headers along, so the pipes add none.
     pub pipes: [PipeConfig; 2],
 }
 
@@ -87,7 +88,8 @@ pub enum BlueprintError {
 }
 
 impl Blueprint {
-    /// What is to be built for `graph`: a host per node, a wire per edge, and routes as the graph's ways go.
+    /// What is to be built for `graph`: a host per node, a wire per edge, and routes as the graph's
+    /// ways go.
     ///
     /// Host number i (from 1) has the addresses 10.66.0.i and fd66::i, whatever its links are.
     /// There is one address per host, so that a name means a host and not one of its devices.
@@ -151,7 +153,8 @@ impl Blueprint {
             .fold(head, |file, host| file + &format!("{0} {2}\n{1} {2}\n", host.v4, host.v6, host.name))
     }
 
-    /// What one direction of a wire is called: as the simulator calls it, so that both draw the same luck from a seed.
+    /// What one direction of a wire is called: as the simulator calls it, so that both draw the
+    /// same luck from a seed.
     #[must_use]
     pub fn direction_name(&self, wire: usize, end: usize) -> String {
         let name = |end: usize| {
@@ -162,7 +165,8 @@ impl Blueprint {
     }
 }
 
-/// The Ethernet address of the device of `host` towards `neighbour`: administered locally, and known without asking.
+/// The Ethernet address of the device of `host` towards `neighbour`: administered locally, and
+/// known without asking.
 #[must_use]
 pub fn mac(host: usize, neighbour: usize) -> String {
     let [host, neighbour] = [host, neighbour].map(|number| (number as u16).to_be_bytes());

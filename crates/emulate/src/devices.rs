@@ -1,10 +1,10 @@
 //! Builds devices, addresses, neighbours and routes in each network namespace by the program `ip`.
 
 use crate::blueprint::{Blueprint, Host, mac};
-use crate::keeper::KeeperError;
+use crate::lab_process::KeeperError;
+use crate::namespaces;
 use crate::netlink::Ethtool;
-use crate::packet::Port;
-use crate::spaces;
+use crate::packet_socket::Port;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use std::fmt::Write as _;
@@ -14,7 +14,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What holds in every host, by its file under /proc/sys/net, and whether a lab makes sense without.
+/// What holds in every host, by its file under /proc/sys/net, and whether a lab makes sense
+/// without.
 const HOST_SETTINGS: [(&str, &str, bool); 12] = [
     // Every host forwards: the ways lead through them.
     ("ipv4/ip_forward", "1", true),
@@ -27,7 +28,8 @@ const HOST_SETTINGS: [(&str, &str, bool); 12] = [
     ("ipv4/conf/default/send_redirects", "0", false),
     ("ipv4/conf/all/accept_redirects", "0", false),
     ("ipv6/conf/default/accept_redirects", "0", false),
-    // Nothing is sent that nobody asked for: no search for routers, no probing of one's own addresses.
+    // Nothing is sent that nobody asked for: no search for routers, no probing of one's own
+    // addresses.
     ("ipv6/conf/default/accept_ra", "0", false),
     ("ipv6/conf/default/accept_dad", "0", false),
     ("ipv6/conf/default/addr_gen_mode", "1", false),
@@ -38,15 +40,15 @@ const HOST_SETTINGS: [(&str, &str, bool); 12] = [
 /// What a device gets until the kernel says that it works: it takes up to a second.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Builds what the blueprint says: hosts in `hosts`, and the inner ends of all wires in `core`, where this thread is
-/// afterwards. The ports are in the order of wires and ends.
+/// Builds what the blueprint says: hosts in `hosts`, and the inner ends of all wires in `core`,
+/// where this thread is afterwards. The ports are in the order of wires and ends.
 pub(crate) fn build(
     blueprint: &Blueprint,
     core: &OwnedFd,
     hosts: &[OwnedFd],
 ) -> Result<Vec<Port>, KeeperError> {
     for host in hosts {
-        spaces::go_into(host)?;
+        namespaces::go_into(host)?;
         for (file, value, needed) in HOST_SETTINGS {
             let path = format!("/proc/sys/net/{file}");
             match fs::write(&path, value) {
@@ -55,21 +57,21 @@ pub(crate) fn build(
             }
         }
     }
-    spaces::go_into(core)?;
+    namespaces::go_into(core)?;
     for scope in ["all", "default"] {
         // Nobody lives here, and nobody is to answer.
         let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), "1");
     }
     ip(&wires(blueprint, hosts)?)?;
     for (host, space) in blueprint.hosts.iter().zip(hosts) {
-        spaces::go_into(space)?;
+        namespaces::go_into(space)?;
         let ethtool = Ethtool::open().map_err(KeeperError::Offload)?;
         for device in &host.devices {
             ethtool.plain(&device.name).map_err(KeeperError::Offload)?;
         }
         ip(&addresses(blueprint, host))?;
     }
-    spaces::go_into(core)?;
+    namespaces::go_into(core)?;
     let ethtool = Ethtool::open().map_err(KeeperError::Offload)?;
     let mut ports = Vec::new();
     for wire in 0..blueprint.wires.len() {
@@ -80,10 +82,10 @@ pub(crate) fn build(
         }
     }
     for (host, space) in blueprint.hosts.iter().zip(hosts) {
-        spaces::go_into(space)?;
+        namespaces::go_into(space)?;
         wait_until_running(host)?;
     }
-    spaces::go_into(core)?;
+    namespaces::go_into(core)?;
     Ok(ports)
 }
 

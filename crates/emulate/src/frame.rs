@@ -1,9 +1,11 @@
-//! What has to be known of an Ethernet frame, and what is changed in it: its size on the line and its ECN mark.
+//! What has to be known of an Ethernet frame, and what is changed in it: its size on the line and
+//! its ECN mark.
 
 use byway_wire::Ecn;
 use byway_wire::checksum::replaced;
 
-/// Bytes of an Ethernet header. The lines of the lab count from the IP header on, as those of the simulator do.
+/// Bytes of an Ethernet header. The lines of the lab count from the IP header on, as those of the
+/// simulator do.
 pub const ETHERNET: usize = 14;
 
 const IPV4: [u8; 2] = [0x08, 0x00];
@@ -32,7 +34,8 @@ pub fn nobody_sent(frame: &[u8]) -> bool {
 pub fn ecn(frame: &[u8]) -> Ecn {
     let bits = match kind(frame) {
         Some(IPV4) => frame.get(ETHERNET + 1).copied().unwrap_or(0),
-        // The traffic class lies across two bytes: its last two bits are bits 4 and 5 of the second.
+        // The traffic class lies across two bytes: its last two bits are bits 4 and 5 of the
+        // second.
         Some(IPV6) => frame.get(ETHERNET + 1).copied().unwrap_or(0) >> 4,
         _ => 0,
     };
@@ -44,8 +47,9 @@ pub fn ecn(frame: &[u8]) -> Ecn {
     }
 }
 
-/// Which flow a frame belongs to: a hash of addresses, protocol and ports, the same on every machine. Of later fragments and behind
-/// IPv6 extension headers there are no ports, and what is not IP is one flow.
+/// Which flow a frame belongs to: a hash of addresses, protocol and ports, the same on every
+/// machine. Of later fragments and behind IPv6 extension headers there are no ports, and what is
+/// not IP is one flow.
 #[must_use]
 pub fn flow(frame: &[u8]) -> u64 {
     let at = |from: usize, to: usize| frame.get(ETHERNET + from..ETHERNET + to).unwrap_or_default();
@@ -91,7 +95,8 @@ pub fn mark(frame: &mut [u8]) {
     }
 }
 
-/// The part of a frame that a line can corrupt: all but the Ethernet header, which stands for the line itself.
+/// The part of a frame that a line can corrupt: all but the Ethernet header, which stands for the
+/// line itself.
 pub fn on_the_line(frame: &mut [u8]) -> &mut [u8] {
     frame.get_mut(ETHERNET..).unwrap_or_default()
 }

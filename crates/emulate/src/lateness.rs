@@ -3,7 +3,8 @@
 use byway_wire::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
-/// The promise: a round trip is right within a millisecond, so each of its two directions within half of one.
+/// The promise: a round trip is right within a millisecond, so each of its two directions within
+/// half of one.
 pub const LATE: Duration = Duration::from_micros(500);
 
 /// The greatest part of all frames that may be late, or lost by the kernel before the line saw

@@ -4,13 +4,15 @@
 //! what shapes it there ([`byway_sim::Pipe`]).
 //!
 //! * [`blueprint`]: a graph becomes hosts with addresses, wires with pipes, and routes. Pure.
-//! * [`line`](mod@line): one direction of a wire: frames and times in, frames and times out. Pure.
+//! * [`simplex_link`](mod@simplex_link): one direction of a wire: frames and times in, frames and
+//!   times out. Pure.
 //! * [`frame`]: what has to be known of a frame, and changed in it. Pure.
 //! * [`lateness`]: how late frames left, and whether that is too late. Pure.
-//! * [`lead`]: how much earlier to get up. Pure.
-//! * [`place`]: where labs are written down, and which of them are alive.
-//! * [`keeper`]: the process that is a lab.
-//! * [`enter`](mod@enter): running a program on a host; [`end`](mod@end): taking a lab down.
+//! * [`wakeup_lead`]: how much earlier to get up. Pure.
+//! * [`lab_directory`]: where labs are written down, and which of them are alive.
+//! * [`lab_process`]: the process that is a lab.
+//! * [`enter`](mod@enter): running a program on a host; [`take_down`](mod@take_down): taking a lab
+//!   down.
 //!
 //! # A lab is one process
 //!
@@ -22,34 +24,35 @@
 //!
 //! # Why not …
 //!
-//! * TAP devices: `/dev/net/tun` is root's, while an unprivileged user namespace may make virtual Ethernets and packet sockets.
+//! * TAP devices: `/dev/net/tun` is root's, while an unprivileged user namespace may make virtual
+//!   Ethernets and packet sockets.
 //! * netlink for links, addresses and routes. One `ip -batch` per host does it, says in words what
 //!   was wrong, and needs no asynchronous runtime.
-//! * address resolution: neighbours are entered for good, so that the first packet takes as long as the second and only
-//!   what somebody sends is counted.
+//! * address resolution: neighbours are entered for good, so that the first packet takes as long as
+//!   the second and only what somebody sends is counted.
 
 pub mod blueprint;
-pub mod end;
 pub mod enter;
 pub mod frame;
-pub mod keeper;
+pub mod lab_directory;
+pub mod lab_process;
 pub mod lateness;
-pub mod lead;
-pub mod line;
-pub mod place;
+pub mod simplex_link;
 pub mod status;
+pub mod take_down;
+pub mod wakeup_lead;
 
-mod carry;
 mod devices;
+mod frame_forwarding;
+mod namespaces;
 mod netlink;
-mod packet;
-mod spaces;
+mod packet_socket;
 
 pub use blueprint::{Blueprint, BlueprintError};
-pub use end::end;
 pub use enter::enter;
-pub use keeper::{KeeperError, keep, prepare};
+pub use lab_directory::{HostRecord, Lab, LabDirectory, LabRecord};
+pub use lab_process::{KeeperError, keep, prepare};
 pub use lateness::Lateness;
-pub use line::Line;
-pub use place::{HostRecord, Lab, Place, Record};
+pub use simplex_link::SimplexLink;
 pub use status::{LinkStatus, Status};
+pub use take_down::end;

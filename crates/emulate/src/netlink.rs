@@ -7,7 +7,8 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// What makes packets something else than what is on a line: segmentation and receive offload, and sums left to the device.
+/// What makes packets something else than what is on a line: segmentation and receive offload, and
+/// sums left to the device.
 const OFFLOADS: [&str; 11] = [
     "tx-checksum-ip-generic",
     "tx-checksum-sctp",
@@ -146,7 +147,8 @@ fn ask(socket: &OwnedFd, family: u16, flags: u16, command: u8, attributes: &[u8]
         if kind == NLMSG_ERROR && code != 0 {
             return Err(io::Error::from_raw_os_error(-code));
         }
-        // The kernel may first say what changed, if somebody else listens; the answer to a request that wants one is last.
+        // The kernel may first say what changed, if somebody else listens; the answer to a request
+        // that wants one is last.
         if flags & NLM_F_ACK == 0 || kind == NLMSG_ERROR {
             answer.truncate(length);
             return Ok(answer);

@@ -1,6 +1,6 @@
 //! How a lab is, as its keeper tells it.
 
-use crate::Line;
+use crate::SimplexLink;
 use crate::lateness::Lateness;
 use byway_sim::link::DropReason;
 use byway_wire::Instant;
@@ -51,7 +51,7 @@ pub struct LinkStatus {
 impl LinkStatus {
     /// What a line did until `now`.
     #[must_use]
-    pub fn of(link: String, line: &Line, now: Instant) -> Self {
+    pub fn of(link: String, line: &SimplexLink, now: Instant) -> Self {
         let counters = line.counters();
         let dropped = |reason| counters.dropped_for(reason);
         Self {

@@ -1,7 +1,8 @@
 //! What the data layer costs per byte: `cargo bench -p byway-engine --bench data`.
 //!
-//! A bulk object in packets of 1400 bytes of frames: sender alone (fill, acknowledge), then sender and receiver with the
-//! bytes handed to a disk that takes them at once. "alternating" swaps neighbours, as two paths of unequal delay do.
+//! A bulk object in packets of 1400 bytes of frames: sender alone (fill, acknowledge), then sender
+//! and receiver with the bytes handed to a disk that takes them at once. "alternating" swaps
+//! neighbours, as two paths of unequal delay do.
 #![allow(missing_docs)] // criterion's macros
 
 use byway_engine::data::{Carried, Incoming, IncomingLimits, Outgoing, OutgoingLimits};

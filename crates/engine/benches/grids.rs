@@ -1,5 +1,6 @@
-//! What transfers get out of their paths, over grids that take too long for tests: headers only, no cipher, simulated, so anybody
-//! gets the same. `cargo bench -p byway-engine --bench grids [best|idle|ten|harm|pages|shares]`.
+//! What transfers get out of their paths, over grids that take too long for tests: headers only, no
+//! cipher, simulated, so anybody gets the same. `cargo bench -p byway-engine --bench grids
+//! [best|idle|ten|harm|pages|shares]`.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a bench says so when it cannot go on")]
 #![allow(clippy::print_stdout, reason = "what a bench is for")]
 
@@ -60,7 +61,8 @@ fn best() {
     println!("worst: {worst:.3} (at least 0.95 is wanted)");
 }
 
-/// One background transfer on an idle line of 10 Mbit/s: its share of the line from 8 s to 10 s, and in the 30 s after.
+/// One background transfer on an idle line of 10 Mbit/s: its share of the line from 8 s to 10 s,
+/// and in the 30 s after.
 fn idle() {
     for rtt in [5, 10, 20, 30, 50, 100, 150, 200, 300] {
         for loss in [0.0, 0.001, 0.0025, 0.005] {
@@ -113,8 +115,9 @@ fn harm() {
     }
 }
 
-/// The same by requests as programs make them, means over six seeds: on a line that is steady, and on one whose delays tremble by a
-/// millisecond, as they do where machines are busy. A queue of 300 packets never holds more than one of 50 would.
+/// The same by requests as programs make them, means over six seeds: on a line that is steady, and
+/// on one whose delays tremble by a millisecond, as they do where machines are busy. A queue of 300
+/// packets never holds more than one of 50 would.
 fn ask() {
     for jitter in [0, 1] {
         for others in [1, 8] {
@@ -126,7 +129,8 @@ fn ask() {
     }
 }
 
-/// Two background transfers from different hosts, the second ten seconds later: what each gets, minute by minute.
+/// Two background transfers from different hosts, the second ten seconds later: what each gets,
+/// minute by minute.
 fn shares() {
     for (mbit, delay) in [(10, 5), (10, 10), (10, 50), (50, 10), (20, 100)] {
         let mut world = Shared::new(1, &line(mbit, delay * MS).queue(100));

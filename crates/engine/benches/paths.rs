@@ -1,19 +1,23 @@
 //! What many paths cost the engine alone.
 //!
-//! A sender and a receiver run in one thread, with the null cipher and objects that are only a length. One relay between them stands for
-//! all. Queues keep each path at the same rate and round trip, however many there are. Only the work of the two endpoints is timed. The
-//! packets of a millisecond are handed over at once. They come out of memory that is used each time, as a kernel's do: keeping the
-//! thousands that are under way is not the endpoints' work.
+//! A sender and a receiver run in one thread, with the null cipher and objects that are only a
+//! length. One relay between them stands for all. Queues keep each path at the same rate and round
+//! trip, however many there are. Only the work of the two endpoints is timed. The packets of a
+//! millisecond are handed over at once. They come out of memory that is used each time, as a
+//! kernel's do: keeping the thousands that are under way is not the endpoints' work.
 //!
-//! `cargo bench -p byway-engine --bench paths [-- PATHS CONGESTION MILLISECONDS [IDLE]]` prints the sender's data packets per second of both
-//! ends' time. No more paths open than are asked for. `IDLE` further relays are tried, answer, and are left unused.
+//! `cargo bench -p byway-engine --bench paths [-- PATHS CONGESTION MILLISECONDS [IDLE]]` prints the
+//! sender's data packets per second of both ends' time. No more paths open than are asked for.
+//! `IDLE` further relays are tried, answer, and are left unused.
 //!
-//! Without arguments it runs 4 paths, 256 paths, and 4 beside 1,000 idle relays, in turns. It prints medians and their ratios. All paths
-//! have NewReno, so that all carry data.
+//! Without arguments it runs 4 paths, 256 paths, and 4 beside 1,000 idle relays, in turns. It
+//! prints medians and their ratios. All paths have NewReno, so that all carry data.
 //!
-//! Instructions of each end, which do not depend on who else uses the machine: `benches/instructions.sh`.
+//! Instructions of each end, which do not depend on who else uses the machine:
+//! `benches/instructions.sh`.
 //!
-//! `--bench world` does the same with a simulated network around, whose links and relays have costs of their own.
+//! `--bench world` does the same with a simulated network around, whose links and relays have costs
+//! of their own.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 #![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 
@@ -22,10 +26,12 @@ mod few;
 mod many;
 
 use byway_engine::connection::Event;
-use byway_engine::connection::path::State;
-use byway_engine::{Endpoint, EndpointEvent, Handle, Standing};
+use byway_engine::connection::path::PathState;
+use byway_engine::{Endpoint, EndpointEvent, Handle, RelayState};
 use byway_relay::Relay;
-use byway_wire::{Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, Out};
+use byway_wire::{
+    Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, TransmitBuffer,
+};
 use std::net::SocketAddr;
 use std::time::{Duration as Time, Instant as Clock};
 
@@ -100,7 +106,8 @@ fn copy(written: &[u8], spare: &mut Vec<Vec<u8>>) -> Vec<u8> {
     bytes
 }
 
-/// Datagrams one after the other, and where each ends, whose it is (from whom, or to whom) and its phantom bytes.
+/// Datagrams one after the other, and where each ends, whose it is (from whom, or to whom) and its
+/// phantom bytes.
 #[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,
@@ -189,7 +196,7 @@ impl End {
             while connection.incoming().next_arrival().is_some() {}
         }
         loop {
-            let mut out = Out { buffer: &mut self.buffer, max_segments: 1 };
+            let mut out = TransmitBuffer { buffer: &mut self.buffer, max_segments: 1 };
             let Some(transmit) = self.endpoint.transmit(now, &mut out) else { return };
             self.sent.bytes.extend_from_slice(&self.buffer[..transmit.size]);
             self.sent.each.push((self.sent.bytes.len(), transmit.remote, transmit.phantom));
@@ -237,7 +244,7 @@ impl Bench {
             self.relay.handle(now, Input::Datagram(datagram));
             self.queues.spare.push(packet.bytes);
             loop {
-                let mut out = Out { buffer: &mut self.sender.buffer, max_segments: 1 };
+                let mut out = TransmitBuffer { buffer: &mut self.sender.buffer, max_segments: 1 };
                 let Some(transmit) = self.relay.transmit(now, &mut out) else { break };
                 let bytes = copy(&self.sender.buffer[..transmit.size], &mut self.queues.spare);
                 let phantom = transmit.phantom;
@@ -276,13 +283,13 @@ impl Bench {
     fn available(&mut self) -> usize {
         let handle = self.sender.handle.expect("connected");
         let relays = self.sender.endpoint.relays(self.now, handle);
-        relays.iter().filter(|relay| relay.standing == Standing::Available).count()
+        relays.iter().filter(|relay| relay.standing == RelayState::Available).count()
     }
 
     fn sent(&self) -> (u64, usize) {
         let handle = self.sender.handle.expect("connected");
         let status = self.sender.endpoint.connection(handle).expect("a connection").status();
-        let active = status.paths.iter().filter(|path| path.state == State::Active).count();
+        let active = status.paths.iter().filter(|path| path.state == PathState::Active).count();
         (status.paths.iter().map(|path| path.totals.packets).sum(), active)
     }
 }

@@ -1,8 +1,10 @@
-//! What a packet costs the session, without sockets: two endpoints in one thread, an ideal pipe of 0.1 ms RTT between them.
+//! What a packet costs the session, without sockets: two endpoints in one thread, an ideal pipe of
+//! 0.1 ms RTT between them.
 //!
-//! `cargo bench -p byway-engine --bench session [-- MEGABYTES [CLASS [CIPHER [MBIT]]]]` prints data packets per second, sealed and opened, both ends
-//! together, under both classes, with AES-256-GCM and with the null cipher. Instructions per packet, which do not depend on
-//! who else uses the machine, by end: `benches/instructions.sh`.
+//! `cargo bench -p byway-engine --bench session [-- MEGABYTES [CLASS [CIPHER [MBIT]]]]` prints data
+//! packets per second, sealed and opened, both ends together, under both classes, with AES-256-GCM
+//! and with the null cipher. Instructions per packet, which do not depend on who else uses the
+//! machine, by end: `benches/instructions.sh`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
 use bytes::Bytes;
@@ -10,13 +12,14 @@ use byway_control::Class;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::{Suite, Suites};
 use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle};
-use byway_wire::{Datagram, Duration, Input, Instant, LinkChange, Local, Machine, ObjectId, Out};
+use byway_wire::{Datagram, Duration, Input, Instant, LinkChange, Local, Machine, ObjectId, TransmitBuffer};
 use std::collections::VecDeque;
 use std::hint::black_box;
 use std::net::SocketAddr;
 
 const ONE_WAY: Duration = Duration::from_micros(50);
-/// As the driver in `byway-net` does it: runs, and bytes of a run, between two looks at what came in.
+/// As the driver in `byway-net` does it: runs, and bytes of a run, between two looks at what came
+/// in.
 const BURST_RUNS: usize = 64;
 const SEGMENTS: usize = 44;
 
@@ -28,8 +31,8 @@ impl Admission for Everybody {
     }
 }
 
-/// Datagrams that are under way. Of the buffer, which is always whole, the first `size` bytes are theirs: to make it whole again each time
-/// would cost more than the session.
+/// Datagrams that are under way. Of the buffer, which is always whole, the first `size` bytes are
+/// theirs: to make it whole again each time would cost more than the session.
 struct Run {
     arrival: Instant,
     bytes: Vec<u8>,
@@ -93,7 +96,7 @@ impl End {
     fn send(&mut self, now: Instant, to: &mut End) -> bool {
         for _ in 0..BURST_RUNS {
             let mut bytes = to.spare.pop().unwrap_or_else(|| vec![0; 65_535]);
-            let mut out = Out { buffer: &mut bytes, max_segments: SEGMENTS };
+            let mut out = TransmitBuffer { buffer: &mut bytes, max_segments: SEGMENTS };
             let Some(sent) = self.endpoint.transmit(now, &mut out) else {
                 to.spare.push(bytes);
                 return false;
@@ -110,8 +113,9 @@ impl End {
     }
 }
 
-/// What the sender does in its turn, by name, so that callgrind tells the two ends apart: takes what came, reads ahead, sends.
-/// Whether it has more to send, and whether all of `size` bytes has arrived.
+/// What the sender does in its turn, by name, so that callgrind tells the two ends apart: takes
+/// what came, reads ahead, sends. Whether it has more to send, and whether all of `size` bytes has
+/// arrived.
 #[inline(never)]
 fn sending_end(now: Instant, sender: &mut End, receiver: &mut End, size: u64, piece: &Bytes) -> (bool, bool) {
     sender.receive(now, receiver.address);
@@ -154,7 +158,8 @@ fn receiving_end(now: Instant, receiver: &mut End, sender: &mut End) -> bool {
     receiver.send(now, sender)
 }
 
-/// Moves an object of `size` bytes, at no more than `cap` bytes a second; returns the packets that carried it.
+/// Moves an object of `size` bytes, at no more than `cap` bytes a second; returns the packets that
+/// carried it.
 fn transfer(class: Class, suite: Suite, cap: Option<u64>, size: u64) -> u64 {
     let mut sender = End::new(1, 1000, suite, cap, None);
     let mut receiver = End::new(2, 2000, suite, None, Some(Box::new(Everybody(class))));

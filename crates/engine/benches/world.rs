@@ -1,20 +1,21 @@
-//! What a packet costs a simulated transfer: a sender, relays, a receiver and the world around them, on one core, with objects
-//! that are only a length and the null cipher.
+//! What a packet costs a simulated transfer: a sender, relays, a receiver and the world around
+//! them, on one core, with objects that are only a length and the null cipher.
 //!
-//! `cargo bench -p byway-engine --bench world [-- RELAYS CONGESTION MILLISECONDS]` prints the data packets that the sender made
-//! per second of wall time, once all paths carry data. A packet through a relay crosses two links and three machines.
-//! Without words: over 3 and 255 relays (4 and 256 paths), and over 4 and 450, with NewReno on every path (so that all of
-//! them carry data) and with both classes.
+//! `cargo bench -p byway-engine --bench world [-- RELAYS CONGESTION MILLISECONDS]` prints the data
+//! packets that the sender made per second of wall time, once all paths carry data. A packet
+//! through a relay crosses two links and three machines. Without words: over 3 and 255 relays (4
+//! and 256 paths), and over 4 and 450, with NewReno on every path (so that all of them carry data)
+//! and with both classes.
 //!
-//! Instructions per packet: `valgrind --tool=callgrind --toggle-collect='*measured_span*' target/release/deps/world-… 4 newreno 500`,
-//! divided by the packets printed.
+//! Instructions per packet: `valgrind --tool=callgrind --toggle-collect='*measured_span*'
+//! target/release/deps/world-… 4 newreno 500`, divided by the packets printed.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 #![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 
 #[path = "../tests/it/common/many.rs"]
 mod many;
 
-use byway_engine::connection::path::State;
+use byway_engine::connection::path::PathState;
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Endpoint, EndpointEvent, Handle};
 use byway_sim::{Node, PipeConfig, World};
@@ -97,7 +98,7 @@ fn world(
 fn sent(world: &World, sender: byway_sim::Handle<Host>) -> (u64, usize) {
     let host = &world[sender];
     let status = host.endpoint.connection(host.handle.expect("connected")).expect("a connection").status();
-    let active = status.paths.iter().filter(|path| path.state == State::Active).count();
+    let active = status.paths.iter().filter(|path| path.state == PathState::Active).count();
     (status.paths.iter().map(|path| path.totals.packets).sum(), active)
 }
 

@@ -1,5 +1,6 @@
-//! Two endpoints in one loop: no sockets, no threads, no clock. The loop owns the time and carries the datagrams, and an endpoint is a
-//! machine that is told both. `cargo run -p byway-engine --example sans_io`
+//! Two endpoints in one loop: no sockets, no threads, no clock. The loop owns the time and carries
+//! the datagrams, and an endpoint is a machine that is told both. `cargo run -p byway-engine
+//! --example sans_io`
 //!
 //! A program with an event loop of its own does the same with its sockets and its clock.
 
@@ -8,7 +9,7 @@ use byway_engine::data::InEvent;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle};
-use byway_wire::{Datagram, Duration, Input, Instant, LinkChange, Local, Machine, Out, StreamId};
+use byway_wire::{Datagram, Duration, Input, Instant, LinkChange, Local, Machine, StreamId, TransmitBuffer};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -101,7 +102,7 @@ impl Host {
     /// What the machine has to send now, each datagram by itself.
     fn sends(&mut self, now: Instant, mut each: impl FnMut(SocketAddr, &[u8])) {
         let mut buffer = vec![0; 64 << 10];
-        let mut out = Out { buffer: &mut buffer, max_segments: 1 };
+        let mut out = TransmitBuffer { buffer: &mut buffer, max_segments: 1 };
         while let Some(transmit) = self.endpoint.transmit(now, &mut out) {
             each(transmit.remote, out.buffer.get(..transmit.size).unwrap_or_default());
         }

@@ -1,4 +1,5 @@
-//! What an owner decides about its sessions, and what peers tell each other about them in the handshake.
+//! What an owner decides about its sessions, and what peers tell each other about them in the
+//! handshake.
 
 use crate::data::{IncomingLimits, OutgoingLimits};
 pub use crate::payload::Payload;
@@ -13,30 +14,35 @@ pub struct Config {
     pub outgoing: OutgoingLimits,
     /// Memory for data that arrived and waits for the owner.
     pub incoming: IncomingLimits,
-    /// Bytes that all sessions of an endpoint together may have received and not yet read or written; `None`: each has its own
-    /// [`memory`](IncomingLimits::memory), however many they are. With a bound a session begins with a small window, which grows with what
-    /// its owner takes, to its own `memory` at most. Memory in use is within four times as much. Beyond as many sessions as there is memory
-    /// for, further ones are refused. At least 1 MiB.
+    /// Bytes that all sessions of an endpoint together may have received and not yet read or
+    /// written; `None`: each has its own [`memory`](IncomingLimits::memory), however many they are.
+    /// With a bound a session begins with a small window, which grows with what its owner takes, to
+    /// its own `memory` at most. Memory in use is within four times as much. Beyond as many
+    /// sessions as there is memory for, further ones are refused. At least 1 MiB.
     pub shared_memory: Option<usize>,
-    /// HELLOs of strangers that an endpoint computes on in a second, beyond a burst: what nobody has to prove anything for.
+    /// HELLOs of strangers that an endpoint computes on in a second, beyond a burst: what nobody
+    /// has to prove anything for.
     pub hellos_per_second: u32,
     /// The largest datagram to try (UDP payload), from 1200 to 9000.
     pub max_datagram: usize,
     /// A connection of which nothing is heard for this long is lost.
     pub idle_timeout: Duration,
-    /// Time between probes of new paths (mPath section 2.1: one per 250 ms, the average inter-continental RTT).
+    /// Time between probes of new paths (mPath section 2.1: one per 250 ms, the average
+    /// inter-continental RTT).
     pub probe_interval: Duration,
     /// Whether the end of a transfer may be sent twice, when nothing else is left to send.
     pub repeat_tail: bool,
-    /// Relays that are greeted on behalf of one peer: it must not make this host a source of datagrams to whomever it likes.
+    /// Relays that are greeted on behalf of one peer: it must not make this host a source of
+    /// datagrams to whomever it likes.
     pub relays_per_peer: usize,
     /// When a hole in a path's numbers is reported as lost.
     pub pnack: Pnack,
     /// Which way ACKs take.
-    pub ack_way: AckWay,
+    pub ack_way: AckPathRule,
     /// When a hole in a stream or object is named to the sender.
     pub tau: Tau,
-    /// Received [datagrams](crate::connection::datagrams) that wait for the owner at most; then the oldest goes. 0: none are taken.
+    /// Received [datagrams](crate::connection::datagrams) that wait for the owner at most; then the
+    /// oldest goes. 0: none are taken.
     pub datagrams: usize,
     /// Whether the owner is told what became of each datagram
     /// ([`Connection::next_fate`](crate::Connection::next_fate)).
@@ -46,11 +52,12 @@ pub struct Config {
     pub owner_judges_losses: bool,
     /// What objects are made of.
     pub payload: Payload,
-    /// Bytes per second of data (UDP payload) that are sent at most, over all paths together; `None`: as fast as they carry. See
-    /// [`set_cap`](crate::Connection::set_cap).
+    /// Bytes per second of data (UDP payload) that are sent at most, over all paths together;
+    /// `None`: as fast as they carry. See [`set_cap`](crate::Connection::set_cap).
     pub cap: Option<u64>,
-    /// The code point of what sessions send. What belongs to none yet, as a handshake, goes as best effort; and so does all on a path that
-    /// seems not to carry lower effort ([`Passage`](crate::path::passage::Passage)).
+    /// The code point of what sessions send. What belongs to none yet, as a handshake, goes as best
+    /// effort; and so does all on a path that seems not to carry lower effort
+    /// ([`DscpSupport`](crate::path::dscp_support::DscpSupport)).
     pub dscp: Dscp,
 }
 
@@ -66,7 +73,7 @@ pub enum Pnack {
 
 /// Which way ACKs take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AckWay {
+pub enum AckPathRule {
     /// The fastest that lives.
     #[default]
     Fastest,
@@ -77,16 +84,20 @@ pub enum AckWay {
 /// τ: when a hole in a stream or object is named to the sender (SNACK).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tau {
-    /// After twice the RTT of the direct path, but not before what the slowest path in use explains, nor before 60 ms.
+    /// After twice the RTT of the direct path, but not before what the slowest path in use
+    /// explains, nor before 60 ms.
     #[default]
     Adaptive,
-    /// After so many percent of the RTT of the direct path (mPath, section 2.2: 200), whatever the other paths explain.
+    /// After so many percent of the RTT of the direct path (mPath, section 2.2: 200), whatever the
+    /// other paths explain.
     Direct(u32),
-    /// As [`Adaptive`](Self::Adaptive), but not before so long: where nothing gets lost that does not end its path, a hole is a slow path.
+    /// As [`Adaptive`](Self::Adaptive), but not before so long: where nothing gets lost that does
+    /// not end its path, a hole is a slow path.
     AtLeast(Duration),
 }
 
-/// What a session has at least of a memory that all share: from so little, on a small host, to as much as a first round trip needs.
+/// What a session has at least of a memory that all share: from so little, on a small host, to as
+/// much as a first round trip needs.
 const LEAST_WINDOW: core::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
 
 impl Config {
@@ -110,7 +121,7 @@ impl Default for Config {
             repeat_tail: true,
             relays_per_peer: 256,
             pnack: Pnack::default(),
-            ack_way: AckWay::default(),
+            ack_way: AckPathRule::default(),
             tau: Tau::default(),
             datagrams: 0,
             datagram_fates: false,
@@ -122,7 +133,8 @@ impl Default for Config {
     }
 }
 
-/// What a peer tells in its handshake message, sealed: its limits, then whatever the application wants to say.
+/// What a peer tells in its handshake message, sealed: its limits, then whatever the application
+/// wants to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
     /// Distinct stream and object bytes that the other side may send before it is told more.
@@ -174,8 +186,8 @@ impl Params {
         payload
     }
 
-    /// Reads a handshake payload; what follows the limits is the application's. Limits this version does not know are
-    /// passed over.
+    /// Reads a handshake payload; what follows the limits is the application's. Limits this version
+    /// does not know are passed over.
     pub fn read(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let mut reader = Reader::new(payload);
         let first = reader.u8()?;

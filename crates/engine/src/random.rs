@@ -1,5 +1,6 @@
-//! The session's own randomness, from the seed that its owner gives it. Not for keys:
-//! for choosing among equals, spreading probes in time, and tokens that only need to be unguessable from outside the seed.
+//! The session's own randomness, from the seed that its owner gives it. Not for keys: for choosing
+//! among equals, spreading probes in time, and tokens that only need to be unguessable from outside
+//! the seed.
 
 use byway_wire::random;
 

@@ -12,7 +12,8 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether this side opens the streams with this id: the initiator's are even (RFC 9000 section 2.1).
+    /// Whether this side opens the streams with this id: the initiator's are even (RFC 9000 section
+    /// 2.1).
     #[must_use]
     pub const fn opens(self, id: StreamId) -> bool {
         self.first_stream() == id.0 % 2

@@ -1,7 +1,7 @@
-//! How the datagrams of a path travel now, and how one that arrived came. A path keeps its name and its numbers when its
-//! route changes.
+//! How the datagrams of a path travel now, and how one that arrived came. A path keeps its name and
+//! its numbers when its route changes.
 
-use crate::path::carriage::Carriage;
+use crate::path::transport::PathTransport;
 use alloc::boxed::Box;
 use byway_wire::relay::{Delivered, Hop, ReturnHop, canonical};
 use byway_wire::{Instant, Local};
@@ -67,17 +67,19 @@ impl Route {
         !matches!(self.via, Via::Direct)
     }
 
-    /// What carries packets all the way: a relay may lose them behind a TCP connection that leads to it.
+    /// What carries packets all the way: a relay may lose them behind a TCP connection that leads
+    /// to it.
     #[must_use]
-    pub fn carriage(&self) -> Carriage {
+    pub fn carriage(&self) -> PathTransport {
         if self.local.is_connection() && !self.is_proxied() {
-            Carriage::Connection
+            PathTransport::Connection
         } else {
-            Carriage::Datagrams
+            PathTransport::Datagrams
         }
     }
 
-    /// Whether this goes over UDP where the other, over TCP, goes: straight to the peer, or to the same relay.
+    /// Whether this goes over UDP where the other, over TCP, goes: straight to the peer, or to the
+    /// same relay.
     #[must_use]
     pub fn is_udp_of(&self, tcp: &Self) -> bool {
         self.leads_as(tcp) && !self.local.is_connection()
@@ -89,11 +91,12 @@ impl Route {
         self.is_direct_as(other) || self.is_proxied() && other.is_proxied() && self.remote == other.remote
     }
 
-    /// Whether this is of the kind that carries data while it answers, where `direct` is that kind of direct routes. To a relay it is UDP.
+    /// Whether this is of the kind that carries data while it answers, where `direct` is that kind
+    /// of direct routes. To a relay it is UDP.
     #[must_use]
-    pub fn is_preferred(&self, direct: Carriage) -> bool {
-        let kind = if self.is_proxied() { Carriage::Datagrams } else { direct };
-        self.local.is_connection() == (kind == Carriage::Connection)
+    pub fn is_preferred(&self, direct: PathTransport) -> bool {
+        let kind = if self.is_proxied() { PathTransport::Datagrams } else { direct };
+        self.local.is_connection() == (kind == PathTransport::Connection)
     }
 
     /// Whether both go straight to the peer.
@@ -112,7 +115,8 @@ impl Route {
         }
     }
 
-    /// Writes what the way needs into the first [`overhead`](Self::overhead) bytes of a datagram; the packet follows.
+    /// Writes what the way needs into the first [`overhead`](Self::overhead) bytes of a datagram;
+    /// the packet follows.
     pub fn enclose(&self, now: Instant, datagram: &mut [u8]) {
         let enclosed = match &self.via {
             Via::Direct => true,
@@ -125,7 +129,7 @@ impl Route {
 
 /// Where a datagram came from.
 #[derive(Clone, Copy, Debug)]
-pub struct Source {
+pub struct PacketSource {
     /// The socket that it came in by.
     pub local: Local,
     /// Its UDP source: the peer, or a relay.
@@ -145,22 +149,23 @@ pub enum Through {
     Back(SocketAddr),
 }
 
-impl PartialEq for Source {
+impl PartialEq for PacketSource {
     fn eq(&self, other: &Self) -> bool {
         self.local == other.local && self.remote == other.remote && self.far() == other.far()
     }
 }
 
-impl Eq for Source {}
+impl Eq for PacketSource {}
 
-impl Source {
+impl PacketSource {
     /// A datagram that came without a relay.
     #[must_use]
     pub const fn direct(local: Local, remote: SocketAddr) -> Self {
         Self { local, remote, through: Through::Nothing }
     }
 
-    /// Whether it is the same to the last byte, the relay's ticket too, wherever the packet behind it began.
+    /// Whether it is the same to the last byte, the relay's ticket too, wherever the packet behind
+    /// it began.
     #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         let alike = match (&self.through, &other.through) {
@@ -186,7 +191,8 @@ impl Source {
         self.local == route.local && self.remote == route.remote && self.far() == route.far()
     }
 
-    /// The route to where this came from; `None` if only who has a hop through the relay can go there.
+    /// The route to where this came from; `None` if only who has a hop through the relay can go
+    /// there.
     #[must_use]
     pub fn route(&self) -> Option<Route> {
         let via = match &self.through {

@@ -1,11 +1,13 @@
-//! Whether UDP carries so much less than TCP that TCP is to carry in its place. Some networks let UDP through, and drop most of it.
+//! Whether UDP carries so much less than TCP that TCP is to carry in its place. Some networks let
+//! UDP through, and drop most of it.
 //!
-//! UDP is doubted while it loses packets that no queue explains. Then TCP has a trial, after which it stays if UDP carried less than half as
-//! much. A minute later UDP has a trial. Where UDP yields, nothing is compared: then it is meant to be slow.
+//! UDP is doubted while it loses packets that no queue explains. Then TCP has a trial, after which
+//! it stays if UDP carried less than half as much. A minute later UDP has a trial. Where UDP
+//! yields, nothing is compared: then it is meant to be slow.
 
-use crate::connection::path::State;
-use crate::connection::status::Status;
-use crate::path::carriage::Carriage;
+use crate::connection::path::PathState;
+use crate::connection::status::ConnectionStatus;
+use crate::path::transport::PathTransport;
 use byway_wire::{Duration, Instant};
 
 /// A session is to be looked at so often.
@@ -16,7 +18,8 @@ const TRIAL: Duration = Duration::from_secs(5);
 const WARM_UP: Duration = Duration::from_secs(3);
 /// A judgement holds for so long.
 const HOLDS: Duration = Duration::from_secs(60);
-/// After trials that TCP did not pass, one after the other, it has the next after at most so many times as long.
+/// After trials that TCP did not pass, one after the other, it has the next after at most so many
+/// times as long.
 const HOLDS_AT_MOST: u32 = 16;
 /// A trial that cannot begin, or not be judged, is over after this time.
 const GIVE_UP: Duration = Duration::from_secs(30);
@@ -45,18 +48,18 @@ pub struct Sight {
 impl Sight {
     /// What a session's status shows.
     #[must_use]
-    pub fn of(status: &Status) -> Self {
+    pub fn of(status: &ConnectionStatus) -> Self {
         let mut sight = Self { held: status.capped || status.blocked.is_some(), ..Self::default() };
         for path in status.paths.iter().filter(|path| !path.route.is_proxied()) {
             match path.route.carriage() {
-                Carriage::Datagrams => {
+                PathTransport::Datagrams => {
                     sight.udp += path.totals.acked_bytes;
                     sight.lost += path.totals.lost_bytes;
                     let queues = path.queueing.is_some_and(|wait| wait > QUEUE);
-                    sight.waits |= path.state == State::Active && queues;
-                    sight.held |= path.state == State::Choked;
+                    sight.waits |= path.state == PathState::Active && queues;
+                    sight.held |= path.state == PathState::Choked;
                 }
-                Carriage::Connection => sight.tcp += path.totals.acked_bytes,
+                PathTransport::Connection => sight.tcp += path.totals.acked_bytes,
             }
         }
         sight
@@ -121,13 +124,14 @@ impl Trials {
         matches!(self.stage, Stage::TryTcp { .. } | Stage::Tcp { .. })
     }
 
-    /// Takes in a look, one [`EVERY`] so often. Returns what the session is to [prefer](crate::Connection::prefer) from now on.
-    pub fn look(&mut self, now: Instant, sight: Sight) -> Carriage {
+    /// Takes in a look, one [`EVERY`] so often. Returns what the session is to
+    /// [prefer](crate::Connection::prefer) from now on.
+    pub fn look(&mut self, now: Instant, sight: Sight) -> PathTransport {
         let stage = self.next(now, sight);
         if stage != self.stage {
             (self.stage, self.watch) = (stage, None);
         }
-        if self.wants_tcp() { Carriage::Connection } else { Carriage::Datagrams }
+        if self.wants_tcp() { PathTransport::Connection } else { PathTransport::Datagrams }
     }
 
     fn next(&mut self, now: Instant, sight: Sight) -> Stage {
@@ -170,7 +174,8 @@ impl Trials {
         }
     }
 
-    /// What was seen in the time of a trial, once it is over. It begins anew if the session is `held`, or `waits` too often.
+    /// What was seen in the time of a trial, once it is over. It begins anew if the session is
+    /// `held`, or `waits` too often.
     fn watch(&mut self, now: Instant, sight: Sight, held: bool, waits: bool) -> Option<Watched> {
         let watch = self.watch.get_or_insert(Watch { begun: now, before: sight, looks: 0, waits: 0 });
         watch.looks += 1;
@@ -223,7 +228,8 @@ mod tests {
             Self { trials: Trials::default(), now: Instant::ZERO, sight: Sight::default() }
         }
 
-        /// Goes on for so many seconds, in which TCP would carry so many bytes a second. Returns for how many of them it carried.
+        /// Goes on for so many seconds, in which TCP would carry so many bytes a second. Returns
+        /// for how many of them it carried.
         fn go(&mut self, seconds: u64, udp: Udp, tcp: u64) -> u64 {
             let mut over_tcp = 0;
             for _ in 0..4 * seconds {
@@ -270,7 +276,8 @@ mod tests {
         assert_eq!(world.go(300, Udp { waits: true, ..THROTTLED }, 9_000_000), 0, "packets wait in a queue");
         assert_eq!(world.go(300, Udp { held: true, ..THROTTLED }, 9_000_000), 0, "choked, or limited");
         assert_eq!(world.go(300, Udp::default(), 9_000_000), 0, "nothing to send");
-        // A choke now and then leaves no time of a trial's length, and queues for half of the time leave none that is judged.
+        // A choke now and then leaves no time of a trial's length, and queues for half of the time
+        // leave none that is judged.
         for _ in 0..50 {
             assert_eq!(world.go(4, THROTTLED, 9_000_000), 0);
             assert_eq!(world.go(1, Udp { held: true, ..THROTTLED }, 9_000_000), 0);

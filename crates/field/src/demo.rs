@@ -1,5 +1,5 @@
-//! The main job on one machine: a receiver, two relays and a sender that share nothing but sockets on loopback, with the
-//! simulator's links between them, driven by the real clock.
+//! The main job on one machine: a receiver, two relays and a sender that share nothing but sockets
+//! on loopback, with the simulator's links between them, driven by the real clock.
 
 mod error;
 pub mod lines;
@@ -15,12 +15,13 @@ use byway_transfer::identity::Identity;
 use byway_transfer::secret::Secret;
 use byway_transfer::ticket::Ticket;
 use byway_transfer::{
-    Destination, News, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, Sent, TicketOwner,
+    Destination, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, SentTransfer, TicketOwner,
+    TransferEvent,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use error::Result;
-use lines::Line;
+use lines::PathSpec;
 use network::RelayLine;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -31,17 +32,17 @@ const TICK: Duration = Duration::from_millis(100);
 const GOODBYE: Duration = Duration::from_secs(5);
 
 /// The lines of a demo that are the same for all its rounds.
-pub struct Network {
-    direct: Line,
-    relayed: Vec<(Line, RelayLine)>,
+pub struct DemoNetwork {
+    direct: PathSpec,
+    relayed: Vec<(PathSpec, RelayLine)>,
 }
 
-impl Network {
+impl DemoNetwork {
     /// Lays the lines and sets the relays up.
     ///
     /// # Errors
     /// The system gives no sockets or threads.
-    pub fn new(lines: &[Line; 3]) -> Result<Self> {
+    pub fn new(lines: &[PathSpec; 3]) -> Result<Self> {
         let [direct, detours @ ..] = lines;
         let relayed = (1..).zip(detours).map(|(id, line)| Ok((line.clone(), network::relayed(line, id)?)));
         Ok(Self { direct: direct.clone(), relayed: relayed.collect::<Result<_>>()? })
@@ -59,18 +60,18 @@ impl Network {
     }
 }
 
-/// Sends what is at `source` to a new receiver that writes to `sink`, over the direct line only or over all. `watch` sees what
-/// happens, and says whether to go on. `None`: it was told to stop.
+/// Sends what is at `source` to a new receiver that writes to `sink`, over the direct line only or
+/// over all. `watch` sees what happens, and says whether to go on. `None`: it was told to stop.
 ///
 /// # Errors
 /// What a transfer can fail with.
 pub fn transfer(
-    network: &Network,
+    network: &DemoNetwork,
     source: &Path,
     sink: &Path,
     detours: bool,
-    mut watch: impl FnMut(News) -> bool,
-) -> Result<Option<Sent>> {
+    mut watch: impl FnMut(TransferEvent) -> bool,
+) -> Result<Option<SentTransfer>> {
     let (sender, receiver) = (Identity::generate()?, Identity::generate()?);
     let permission = Secret::new(byway_net::seed()?);
     let socket = Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?;

@@ -1,21 +1,22 @@
-//! `byway lab run --emulate`: the transfers of a plan over its network on this machine, by real programs: iperf3 over the
-//! kernel's TCP, byway itself, and for requests a server and clients of our own. What they report becomes a [`Record`] like
-//! those of simulated runs, so that the same claims are held against it.
+//! `byway lab run --emulate`: the transfers of a plan over its network on this machine, by real
+//! programs: iperf3 over the kernel's TCP, byway itself, and for requests a server and clients of
+//! our own. What they report becomes a [`Record`] like those of simulated runs, so that the same
+//! claims are held against it.
 
-mod asking;
-mod beginnings;
-mod can;
-mod carriers;
+mod capabilities;
 mod detours;
 mod gateways;
-mod moving;
+mod initial_window;
 mod process;
 mod report;
-mod site;
+mod requests;
+mod run_lab;
 mod status;
+mod transfer_setup;
+mod transfers;
 mod utp;
 
-pub use site::Ground;
+pub use run_lab::RunContext;
 
 use crate::error::{About as _, Error, Result};
 use byway_emulate::Status;
@@ -23,23 +24,23 @@ use byway_lab::plan::Plan;
 use byway_lab::record::LinkRecord;
 use byway_lab::{Record, Setup};
 use byway_sim::topology::Graph;
-use carriers::Carried;
-use site::Site;
+use run_lab::RunLab;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use transfers::RunningTransfer;
 
 /// After a run is over, so long is waited for what its programs report.
 const GRACE: Duration = Duration::from_secs(5);
 /// Time between two looks at whether a run is to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs every variant of a plan with every seed, one after the other: they share the machine. `tell` hears how far it is, and
-/// whom not to trust.
+/// Runs every variant of a plan with every seed, one after the other: they share the machine.
+/// `tell` hears how far it is, and whom not to trust.
 ///
 /// # Errors
 /// The plan cannot be emulated, or a program did not do what it should.
 pub fn run(
-    ground: Ground<'_>,
+    ground: RunContext<'_>,
     plan: &Plan,
     cancel: &AtomicBool,
     mut tell: impl FnMut(&str),
@@ -70,12 +71,12 @@ pub fn run(
 /// # Errors
 /// They cannot, and why.
 pub fn possible(setup: &Setup) -> Result<()> {
-    can::check(setup).map_err(|why| Error::Usage(format!("this plan cannot be emulated: {why}")))
+    capabilities::check(setup).map_err(|why| Error::Usage(format!("this plan cannot be emulated: {why}")))
 }
 
 /// What came of one run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct EmulatedRun {
     /// `None`: it was cancelled.
     pub record: Option<Record>,
     /// Why it is not to be trusted, if it is not.
@@ -86,35 +87,38 @@ pub struct Run {
 ///
 /// # Errors
 /// It cannot be emulated, or a program did not do what it should.
-pub fn variant(ground: Ground<'_>, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run> {
+pub fn variant(ground: RunContext<'_>, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<EmulatedRun> {
     possible(setup)?;
     let axes: Vec<_> = setup.axes.iter().map(|(axis, label)| format!("{axis}={label}")).collect();
-    let site = Site::up(ground, &axes, seed)?;
+    let site = RunLab::up(ground, &axes, seed)?;
     one(&site, setup, seed, cancel)
 }
 
 /// One variant with one seed.
-fn one(site: &Site, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run> {
+fn one(site: &RunLab, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<EmulatedRun> {
     let graph = byway_lab::world::graph(setup, seed)?;
     detours::set_up(site, setup, &graph)?;
-    beginnings::set_up(site, setup)?;
+    initial_window::set_up(site, setup)?;
     let mut gateways = gateways::start(site, setup)?;
-    carriers::prepare(site, setup, &graph, seed)?;
+    transfers::prepare(site, setup, &graph, seed)?;
     let begun = Instant::now();
-    let carried = carriers::start(site, setup, &graph, seed, begun)?;
-    let asked = asking::start(site, setup, seed, begun)?;
-    let mut links = Links::new(&graph, setup);
+    let carried = transfers::start(site, setup, &graph, seed, begun)?;
+    let asked = requests::start(site, setup, seed, begun)?;
+    let mut links = LinkSeries::new(&graph, setup);
     // When nothing more can happen, what is left of the time need not pass.
     let mut over = false;
-    // Link by link as the simulator notes them, at the same times; the transfers tell of themselves at the end.
+    // Link by link as the simulator notes them, at the same times; the transfers tell of themselves
+    // at the end.
     for sample in 0..=links.samples {
         let at = setup.sample * sample;
         loop {
             // Also where a note took longer than a sample, so that there is nothing to wait for.
             if cancel.load(Ordering::Relaxed) {
-                return Ok(Run { record: None, warning: None });
+                return Ok(EmulatedRun { record: None, warning: None });
             }
-            over = over || carried.iter().all(Carried::is_over) && asked.iter().all(asking::Asked::is_over);
+            over = over
+                || carried.iter().all(RunningTransfer::is_over)
+                    && asked.iter().all(requests::RunningRequests::is_over);
             let left = at.saturating_sub(begun.elapsed());
             if over || left.is_zero() {
                 break;
@@ -124,8 +128,9 @@ fn one(site: &Site, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run
         links.note(&site.lab.status().about(|| "the lab has ended")?);
         gateways.iter_mut().for_each(|pair| pair.note(at.as_secs_f64()));
     }
-    let transfers =
-        carried.into_iter().map(|carried: Carried| carried.finish(setup, begun + setup.duration + GRACE));
+    let transfers = carried
+        .into_iter()
+        .map(|carried: RunningTransfer| carried.finish(setup, begun + setup.duration + GRACE));
     let mut transfers = transfers.collect::<Result<Vec<_>>>()?;
     let gateways =
         gateways.into_iter().map(|pair| pair.finish(setup, &mut transfers)).collect::<Result<_>>()?;
@@ -140,23 +145,23 @@ fn one(site: &Site, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run
         cut: setup.cut.as_secs_f64(),
         packets: status.links.iter().map(|link| link.delivered).sum(),
         transfers,
-        requests: asked.into_iter().map(asking::Asked::finish).collect::<Result<_>>()?,
+        requests: asked.into_iter().map(requests::RunningRequests::finish).collect::<Result<_>>()?,
         links: links.records,
         // It is only simulated.
         cross: Vec::new(),
         gateways,
         optimum: None,
     };
-    Ok(Run { record: Some(record), warning: status.lateness.warning() })
+    Ok(EmulatedRun { record: Some(record), warning: status.lateness.warning() })
 }
 
 /// Series of all links.
-struct Links {
+struct LinkSeries {
     samples: u32,
     records: Vec<LinkRecord>,
 }
 
-impl Links {
+impl LinkSeries {
     fn new(graph: &Graph, setup: &Setup) -> Self {
         let record = |direction| {
             let (from, to) = graph.ends(direction);

@@ -60,7 +60,7 @@ macro_rules! sentences {
 }
 
 sentences!(
-    byway_sim::topology::Error,
+    byway_sim::topology::TopologyError,
     CellError,
     ChoiceError,
     ExpectError,

@@ -1,12 +1,13 @@
-//! Plans become runs, in the simulator on all cores or on this machine, and runs become verdicts, figures and files.
+//! Plans become runs, in the simulator on all cores or on this machine, and runs become verdicts,
+//! figures and files.
 
 use crate::date::today;
 use crate::directories::{Directories, expectation, tagged};
-use crate::emulation::{self, Ground};
+use crate::emulation::{self, RunContext};
 use crate::error::{About as _, Error, Result};
 use byway_lab::expect::{Expectation, Outcome, write};
 use byway_lab::experiment::Experiment;
-use byway_lab::figure::{self, Kind};
+use byway_lab::figure::{self, FigureKind};
 use byway_lab::measure::Records;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use byway_lab::setup::Demand;
@@ -25,7 +26,7 @@ const PROGRESS: Duration = Duration::from_secs(5);
 
 /// How experiments are run.
 #[derive(Clone, Debug)]
-pub struct How {
+pub struct RunOptions {
     /// Where experiments are, and where results go.
     pub directories: Directories,
     /// In which form.
@@ -52,7 +53,7 @@ pub struct Task {
 
 /// What happens while a task runs.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum ExperimentEvent {
     /// Its title.
     Begins(String),
     /// So many runs are done of so many.
@@ -67,7 +68,7 @@ pub enum News {
 
 /// What came of a task.
 #[derive(Clone, Debug)]
-pub enum Ran {
+pub enum TaskResult {
     /// It has no form for this mode, or was cancelled before its first run ended.
     Nothing,
     /// It cannot be run, and why.
@@ -75,12 +76,12 @@ pub enum Ran {
     /// It can only be simulated, and why.
     NotEmulated(String),
     /// It was run.
-    Done(Box<Done>),
+    Done(Box<ExperimentResult>),
 }
 
 /// What came of runs.
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct ExperimentResult {
     /// Measures and verdicts.
     pub outcome: Outcome,
     /// Runs.
@@ -100,8 +101,9 @@ pub fn limit_jobs(jobs: usize) -> Result<()> {
     built.map_err(|error| Error::Failed(error.to_string())).about(|| "--jobs")
 }
 
-/// What is to be run: plans (files that end in .toml) as they are given, then experiments by name; all of these if nothing is
-/// given. Of experiments only those with one of the tags, if there are tags.
+/// What is to be run: plans (files that end in .toml) as they are given, then experiments by name;
+/// all of these if nothing is given. Of experiments only those with one of the tags, if there are
+/// tags.
 ///
 /// # Errors
 /// There is no such plan or experiment.
@@ -155,32 +157,36 @@ impl Task {
         Ok(Self { experiment, file: file.display().to_string() })
     }
 
-    /// Runs it, and writes what came of it. `program` is byway itself. Once `cancel` is set it ends soon, and what finished is kept.
+    /// Runs it, and writes what came of it. `program` is byway itself. Once `cancel` is set it ends
+    /// soon, and what finished is kept.
     ///
     /// # Errors
-    /// Its plan or expectation is none, a program did not do what it should, or a file cannot be written.
+    /// Its plan or expectation is none, a program did not do what it should, or a file cannot be
+    /// written.
     pub fn run(
         &self,
-        how: &How,
+        how: &RunOptions,
         program: &Path,
         cancel: &AtomicBool,
-        mut tell: impl FnMut(News) + Send,
-    ) -> Result<Ran> {
+        mut tell: impl FnMut(ExperimentEvent) + Send,
+    ) -> Result<TaskResult> {
         let mut expectation = expectation(&self.experiment)?;
         let Some(source) = &self.experiment.plan else {
-            return Ok(Ran::NotRun(expectation.not_run.unwrap_or_else(|| "it has no plan".to_owned())));
+            return Ok(TaskResult::NotRun(
+                expectation.not_run.unwrap_or_else(|| "it has no plan".to_owned()),
+            ));
         };
         let plan = Plan::read(&self.file, source, how.mode, &how.overrides);
         let Some(plan) = plan.map_err(|error| Error::Usage(error.to_string()))? else {
-            return Ok(Ran::Nothing);
+            return Ok(TaskResult::Nothing);
         };
         if let (Some(why), true) = (&plan.only_simulated, how.emulate) {
-            return Ok(Ran::NotEmulated(why.clone()));
+            return Ok(TaskResult::NotEmulated(why.clone()));
         }
         if expectation.shows.is_empty() {
             expectation.shows = usual_columns(&plan)?.shows;
         }
-        tell(News::Begins(plan.title.clone()));
+        tell(ExperimentEvent::Begins(plan.title.clone()));
         let begun = Instant::now();
         let outcome = if how.emulate {
             self.emulated(&how.directories, program, &plan, cancel, &mut tell)?
@@ -192,10 +198,10 @@ impl Task {
         }
         let records = outcome.records;
         if records.len() < outcome.planned {
-            tell(News::Stopped(records.len(), outcome.planned));
+            tell(ExperimentEvent::Stopped(records.len(), outcome.planned));
         }
         if records.is_empty() {
-            return Ok(Ran::Nothing);
+            return Ok(TaskResult::Nothing);
         }
         let indexed = Records::new(&records)?;
         let judged = expectation.judge(&indexed, how.mode);
@@ -205,7 +211,7 @@ impl Task {
         if how.trace {
             write_traces(&how.directories.results(self.id()), &plan, &records, cancel)?;
         }
-        Ok(Ran::Done(Box::new(Done {
+        Ok(TaskResult::Done(Box::new(ExperimentResult {
             outcome,
             runs: records.len(),
             packets: records.iter().map(|record| record.packets).sum(),
@@ -220,30 +226,36 @@ impl Task {
         program: &Path,
         plan: &Plan,
         cancel: &AtomicBool,
-        tell: &mut impl FnMut(News),
-    ) -> Result<runner::Outcome> {
+        tell: &mut impl FnMut(ExperimentEvent),
+    ) -> Result<runner::RunOutcome> {
         let what = if Path::new(&self.file).is_file() { self.file.as_str() } else { self.id() };
-        let ground = Ground { program, what, experiments: directories.experiments.as_deref() };
-        let records = emulation::run(ground, plan, cancel, |line| tell(News::Run(line.to_owned())))
-            .about(|| self.id())?;
-        Ok(runner::Outcome { records, planned: plan.variants.len() * plan.seeds as usize, error: None })
+        let ground = RunContext { program, what, experiments: directories.experiments.as_deref() };
+        let records =
+            emulation::run(ground, plan, cancel, |line| tell(ExperimentEvent::Run(line.to_owned())))
+                .about(|| self.id())?;
+        Ok(runner::RunOutcome { records, planned: plan.variants.len() * plan.seeds as usize, error: None })
     }
 }
 
 /// Runs a plan on all cores, in the simulator.
-fn simulated(plan: &Plan, cancel: &AtomicBool, tell: &mut (impl FnMut(News) + Send)) -> runner::Outcome {
+fn simulated(
+    plan: &Plan,
+    cancel: &AtomicBool,
+    tell: &mut (impl FnMut(ExperimentEvent) + Send),
+) -> runner::RunOutcome {
     let teller = Mutex::new((tell, Instant::now()));
     runner::run(plan, cancel, &|done, of| {
         if let Ok(mut teller) = teller.lock()
             && teller.1.elapsed() >= PROGRESS
         {
             teller.1 = Instant::now();
-            (teller.0)(News::Progress(done, of));
+            (teller.0)(ExperimentEvent::Progress(done, of));
         }
     })
 }
 
-/// What is shown where nobody says what (no `[[show]]`): goodput of transfers, times of those that end, times of requests.
+/// What is shown where nobody says what (no `[[show]]`): goodput of transfers, times of those that
+/// end, times of requests.
 fn usual_columns(plan: &Plan) -> Result<Expectation> {
     let mut shows = Vec::new();
     let mut column = |name: &str, measure: String, unit: &str| {
@@ -272,12 +284,12 @@ fn usual_columns(plan: &Plan) -> Result<Expectation> {
 }
 
 fn write_results(
-    how: &How,
+    how: &RunOptions,
     expectation: &Expectation,
     indexed: &Records<'_>,
     records: &[Record],
     outcome: &Outcome,
-    tell: &mut impl FnMut(News),
+    tell: &mut impl FnMut(ExperimentEvent),
 ) -> Result<()> {
     let directory = how.directories.results(&outcome.id);
     fs::create_dir_all(&directory).about(|| directory.display().to_string())?;
@@ -290,13 +302,13 @@ fn write_results(
     }
     for (number, spec) in expectation.figures.iter().enumerate() {
         let drawn = match spec.kind {
-            Kind::Measure | Kind::Bars => figure::measured::draw(spec, indexed),
-            Kind::Distribution => figure::measured::distribution(spec, indexed),
+            FigureKind::Measure | FigureKind::Bars => figure::measured::draw(spec, indexed),
+            FigureKind::Distribution => figure::measured::distribution(spec, indexed),
             _ => figure::draw(spec, records),
         };
         match drawn {
             Ok(svg) => fs::write(directory.join(format!("figure-{}.svg", number + 1)), svg)?,
-            Err(error) => tell(News::NoFigure(error.to_string())),
+            Err(error) => tell(ExperimentEvent::NoFigure(error.to_string())),
         }
     }
     if how.keep
@@ -346,7 +358,8 @@ mod tests {
         Ok(Plan::read("t.toml", &text, Mode::All, &Overrides::default())?.unwrap())
     }
 
-    /// Names are letters of any script, digits, `-` and `_`: nothing else comes to the file of columns.
+    /// Names are letters of any script, digits, `-` and `_`: nothing else comes to the file of
+    /// columns.
     #[test]
     fn columns_are_named_as_what_they_show() {
         let name = "å-路_1";

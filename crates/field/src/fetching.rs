@@ -1,5 +1,6 @@
-//! `byway lab serve` and `byway lab fetch`: requests as a plan has them, by real programs over the kernel's TCP. A request is
-//! a connection of its own: [`REQUEST`] bytes there, of which the first eight say how many are to come back, and the end.
+//! `byway lab serve` and `byway lab fetch`: requests as a plan has them, by real programs over the
+//! kernel's TCP. A request is a connection of its own: [`REQUEST`] bytes there, of which the first
+//! eight say how many are to come back, and the end.
 
 use crate::error::{About as _, Result};
 use byway_sim::tcp::web::REQUEST;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// What a fetcher is told first, and then, after a line with [`GO`], it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Errand {
+pub(crate) struct FetchTask {
     /// Its place in the list.
     pub(crate) index: usize,
     /// Who asks; a client's errands follow each other.
@@ -28,7 +29,7 @@ pub(crate) struct Errand {
 
 /// What a fetcher tells of each errand that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Done {
+pub(crate) struct FetchResult {
     /// Its place in the list.
     pub(crate) index: usize,
     /// Seconds after the beginning.
@@ -40,7 +41,8 @@ pub(crate) struct Done {
 /// The line after which time counts.
 pub(crate) const GO: &str = "go";
 
-/// Serves until it is ended, with answers under the kernel's `congestion`; says `ready` when it can be asked.
+/// Serves until it is ended, with answers under the kernel's `congestion`; says `ready` when it can
+/// be asked.
 ///
 /// # Errors
 /// The port is taken, or the kernel has no such controller.
@@ -55,8 +57,9 @@ pub fn serve(port: u16, congestion: &str) -> Result<()> {
     Ok(())
 }
 
-/// Bytes written at once, as servers write a file: each smaller piece may end with a short packet, and then an answer of 20 KB takes a
-/// packet more than in the simulator, which waits for one more ACK.
+/// Bytes written at once, as servers write a file: each smaller piece may end with a short packet,
+/// and then an answer of 20 KB takes a packet more than in the simulator, which waits for one more
+/// ACK.
 const PIECE: usize = 64 * 1024;
 
 /// Whoever goes away before the end wanted no more.
@@ -75,22 +78,22 @@ fn answer(mut asker: TcpStream) -> io::Result<()> {
 /// # Errors
 /// Standard input names no errands, or the system gives no thread.
 pub fn fetch(server: SocketAddr) -> Result<()> {
-    let mut clients: BTreeMap<u32, Vec<Errand>> = BTreeMap::new();
+    let mut clients: BTreeMap<u32, Vec<FetchTask>> = BTreeMap::new();
     let mut open = Vec::new();
     for line in io::stdin().lock().lines() {
         let line = line?;
         if line == GO {
             break;
         }
-        let errand: Errand = serde_json::from_str(&line)?;
+        let errand: FetchTask = serde_json::from_str(&line)?;
         if errand.open { open.push(errand) } else { clients.entry(errand.client).or_default().push(errand) }
     }
     let begun = Instant::now();
-    let run = move |errand: Errand| {
+    let run = move |errand: FetchTask| {
         let at = begun.elapsed();
         if ask(server, errand.size).is_ok() {
             let (began, took) = (at.as_secs_f64(), begun.elapsed().saturating_sub(at).as_secs_f64());
-            let done = Done { index: errand.index, began, took };
+            let done = FetchResult { index: errand.index, began, took };
             if let Ok(line) = serde_json::to_string(&done) {
                 let _ = writeln!(io::stdout(), "{line}");
             }

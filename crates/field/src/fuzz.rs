@@ -11,16 +11,16 @@ const BATCH: u64 = 50;
 
 /// What happens meanwhile.
 #[derive(Debug)]
-pub enum News {
+pub enum FuzzEvent {
     /// A world broke a law.
     Found(Finding),
     /// So far.
-    Progress(Tally),
+    Progress(FuzzCounts),
 }
 
 /// What was run and found.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
+pub struct FuzzCounts {
     /// Worlds that were run.
     pub worlds: u64,
     /// Packets in them.
@@ -39,13 +39,13 @@ pub fn run(
     first: u64,
     count: u64,
     stop: impl Fn() -> bool,
-    mut tell: impl FnMut(News) -> io::Result<()>,
-) -> Result<Tally> {
+    mut tell: impl FnMut(FuzzEvent) -> io::Result<()>,
+) -> Result<FuzzCounts> {
     // A law that breaks is told once, by its seed, and not by each thread that meets it.
     std::panic::set_hook(Box::new(|_| {}));
     let begun = Instant::now();
     let end = first.saturating_add(count);
-    let (mut from, mut tally) = (first, Tally::default());
+    let (mut from, mut tally) = (first, FuzzCounts::default());
     while from < end && !stop() {
         let until = end.min(from.saturating_add(BATCH));
         let seeds: Vec<u64> = (from..until).collect();
@@ -55,13 +55,13 @@ pub fn run(
                 Ok(record) => tally.packets += record.packets,
                 Err(finding) => {
                     tally.found += 1;
-                    tell(News::Found(finding))?;
+                    tell(FuzzEvent::Found(finding))?;
                 }
             }
         }
         from = until;
         tally.worlds = from - first;
-        tell(News::Progress(tally))?;
+        tell(FuzzEvent::Progress(tally))?;
     }
     let _ = std::panic::take_hook();
     tally.seconds = begun.elapsed().as_secs_f64();

@@ -1,13 +1,14 @@
-//! What people's requests wait for beside bulk transfers, byway's and those of the kernel's TCP, over an emulated link or in
-//! the simulator. Requests go the way of the bulk data; the same ones are made alone first.
+//! What people's requests wait for beside bulk transfers, byway's and those of the kernel's TCP,
+//! over an emulated link or in the simulator. Requests go the way of the bulk data; the same ones
+//! are made alone first.
 
 mod figures;
 mod world;
 
 pub use figures::Bounds;
-pub use world::Link;
+pub use world::AccessLink;
 
-use crate::emulation::{self, Ground};
+use crate::emulation::{self, RunContext};
 use crate::error::{About as _, Error, OrFailed as _, Result};
 use byway_lab::Record;
 use figures::{Figures, figures};
@@ -20,7 +21,7 @@ use world::Rival;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct HarmOptions {
     /// Who transfers, by name.
     pub against: Vec<String>,
     /// How many transfers at once; each number is a run.
@@ -43,7 +44,7 @@ pub struct Asked {
 
 /// What happens meanwhile.
 #[derive(Clone, Copy, Debug)]
-pub enum News<'a> {
+pub enum HarmEvent<'a> {
     /// So many runs follow, which take so many minutes.
     Begins {
         /// Runs, those alone included.
@@ -56,14 +57,15 @@ pub enum News<'a> {
     /// Something is missing, or not to be trusted.
     Warning(&'a str),
     /// A run has come to its end.
-    Row(&'a Row),
+    Row(&'a HarmRow),
     /// All runs of a link are over.
-    Rows(Link, &'a [Row]),
+    Rows(AccessLink, &'a [HarmRow]),
 }
 
-/// What requests waited for beside bulk transfers, and what these got. Ratios are those of each request to itself alone.
+/// What requests waited for beside bulk transfers, and what these got. Ratios are those of each
+/// request to itself alone.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct HarmRow {
     /// Who transferred.
     pub against: String,
     /// How many transfers at once.
@@ -82,7 +84,8 @@ pub struct Row {
     pub alone_median_seconds: f64,
     /// Ninetieth percentile of completion times alone.
     pub alone_p90_seconds: f64,
-    /// Median completion time beside the transfers; a request that did not finish counts as endless, which is null.
+    /// Median completion time beside the transfers; a request that did not finish counts as
+    /// endless, which is null.
     pub median_seconds: Option<f64>,
     /// Ninetieth percentile of these.
     pub p90_seconds: Option<f64>,
@@ -90,21 +93,23 @@ pub struct Row {
     pub median: Option<f64>,
     /// Ninetieth percentile of ratios.
     pub p90: Option<f64>,
-    /// File bytes delivered from the first request to the end of the last, of what the requests left.
+    /// File bytes delivered from the first request to the end of the last, of what the requests
+    /// left.
     pub share: Option<f64>,
-    /// Seconds from the end of the last request until the transfers had 90 % of the link for a second; null: they never had.
+    /// Seconds from the end of the last request until the transfers had 90 % of the link for a
+    /// second; null: they never had.
     pub regain_seconds: Option<f64>,
     /// Whether the machine was not too busy, neither now nor for the requests alone.
     pub accurate: bool,
     /// Whether byway held its bounds.
-    pub verdict: Verdict,
+    pub verdict: HarmVerdict,
     /// The bounds that do not hold.
     pub missed: Vec<&'static str>,
 }
 
 /// What is said of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Verdict {
+pub enum HarmVerdict {
     /// byway, which held every bound.
     #[serde(rename = "pass")]
     Pass,
@@ -122,27 +127,32 @@ pub enum Verdict {
 /// Runs that can begin.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    asked: Asked,
+    asked: HarmOptions,
     rivals: Vec<(String, Rival)>,
 }
 
 /// A run that came to its end.
-struct Run {
+struct HarmRun {
     record: Record,
     accurate: bool,
 }
 
-/// Looks whether all that is asked for can be measured here: a program that is missing is told now, not after the runs before the
-/// one that needs it.
+/// Looks whether all that is asked for can be measured here: a program that is missing is told now,
+/// not after the runs before the one that needs it.
 ///
 /// # Errors
 /// A name is unknown, or something is missing.
-pub fn prepare(asked: Asked, mut tell: impl FnMut(News<'_>) -> io::Result<()>) -> Result<Prepared> {
+pub fn prepare(
+    asked: HarmOptions,
+    mut tell: impl FnMut(HarmEvent<'_>) -> io::Result<()>,
+) -> Result<Prepared> {
     let mut rivals = Vec::new();
     for name in &asked.against {
         let rival = Rival::named(name).map_err(Error::Usage)?;
         if rival == Rival::Tcp("ledbat".to_owned()) && !asked.simulated && !emulation::has_ledbat() {
-            tell(News::Warning("ledbat is left out: no python3 here has libtorrent (python3-libtorrent)"))?;
+            tell(HarmEvent::Warning(
+                "ledbat is left out: no python3 here has libtorrent (python3-libtorrent)",
+            ))?;
         } else {
             rivals.push((name.clone(), rival));
         }
@@ -156,15 +166,15 @@ pub fn prepare(asked: Asked, mut tell: impl FnMut(News<'_>) -> io::Result<()>) -
     Ok(Prepared { asked, rivals })
 }
 
-impl Asked {
-    const fn link(&self, queue: u32) -> Link {
-        Link { mbit: self.rate, rtt_ms: self.rtt, queue }
+impl HarmOptions {
+    const fn link(&self, queue: u32) -> AccessLink {
+        AccessLink { mbit: self.rate, rtt_ms: self.rtt, queue }
     }
 }
 
 impl Prepared {
-    /// Measures one after the other: runs share the machine. `program` is byway itself. Once `cancel` is set it ends soon, with
-    /// the rows that it has.
+    /// Measures one after the other: runs share the machine. `program` is byway itself. Once
+    /// `cancel` is set it ends soon, with the rows that it has.
     ///
     /// # Errors
     /// A program did not do what it should, or nobody could be told.
@@ -172,17 +182,17 @@ impl Prepared {
         &self,
         program: &Path,
         cancel: &AtomicBool,
-        mut tell: impl FnMut(News<'_>) -> io::Result<()>,
-    ) -> Result<Vec<Row>> {
+        mut tell: impl FnMut(HarmEvent<'_>) -> io::Result<()>,
+    ) -> Result<Vec<HarmRow>> {
         let asked = &self.asked;
         let runs = asked.queue.len() * (1 + self.rivals.len() * asked.bulk.len());
         let minutes = (runs as u32 * (world::seconds(asked.requests) + 2)).div_ceil(60);
-        tell(News::Begins { runs, minutes })?;
-        let mut all: Vec<Row> = Vec::new();
+        tell(HarmEvent::Begins { runs, minutes })?;
+        let mut all: Vec<HarmRow> = Vec::new();
         for &queue in &asked.queue {
             let link = asked.link(queue);
             let Some(alone) = self.one(link, None, program, cancel, &mut tell)? else { return Ok(all) };
-            let mut rows: Vec<Row> = Vec::new();
+            let mut rows: Vec<HarmRow> = Vec::new();
             for (name, rival) in &self.rivals {
                 for &bulk in &asked.bulk {
                     let beside = Some((name.as_str(), rival, bulk));
@@ -192,11 +202,11 @@ impl Prepared {
                     let found = figures(&alone.record, &beside.record)
                         .or_failed(|| "no request came back, even alone")?;
                     let row = row((name, rival), bulk, link, alone.accurate && beside.accurate, &found);
-                    tell(News::Row(&row))?;
+                    tell(HarmEvent::Row(&row))?;
                     rows.push(row);
                 }
             }
-            tell(News::Rows(link, &rows))?;
+            tell(HarmEvent::Rows(link, &rows))?;
             all.extend(rows);
         }
         Ok(all)
@@ -205,18 +215,18 @@ impl Prepared {
     /// One run; `None` if it was cancelled.
     fn one(
         &self,
-        link: Link,
+        link: AccessLink,
         bulk: Option<(&str, &Rival, u32)>,
         program: &Path,
         cancel: &AtomicBool,
-        tell: &mut impl FnMut(News<'_>) -> io::Result<()>,
-    ) -> Result<Option<Run>> {
+        tell: &mut impl FnMut(HarmEvent<'_>) -> io::Result<()>,
+    ) -> Result<Option<HarmRun>> {
         let asked = &self.asked;
         let called = match bulk {
             Some((name, _, count)) => format!("queue {}: beside {count} of {name}", link.queue),
             None => format!("queue {}: alone", link.queue),
         };
-        tell(News::Run(&called))?;
+        tell(HarmEvent::Run(&called))?;
         let directory = tempfile::tempdir()?;
         let file = directory.path().join("harm.toml");
         let text = world::plan(link, asked.requests, bulk.map(|(_, rival, count)| (rival, count)))?;
@@ -225,9 +235,9 @@ impl Prepared {
         let setup = world::setup(&file, &text)?;
         let run = if asked.simulated {
             let record = byway_lab::world::run(&setup, asked.seed, cancel);
-            emulation::Run { record: Some(record.about(|| called.clone())?), warning: None }
+            emulation::EmulatedRun { record: Some(record.about(|| called.clone())?), warning: None }
         } else {
-            let ground = Ground { program, what: &file, experiments: None };
+            let ground = RunContext { program, what: &file, experiments: None };
             emulation::variant(ground, &setup, asked.seed, cancel).about(|| called.clone())?
         };
         if let (Some(directory), Some(record)) = (&asked.trace, &run.record) {
@@ -238,27 +248,33 @@ impl Prepared {
         }
         for failed in run.record.iter().flat_map(|record| &record.transfers) {
             if let Some(why) = &failed.failed {
-                tell(News::Warning(&format!("{called}: {}: {why}", failed.name)))?;
+                tell(HarmEvent::Warning(&format!("{called}: {}: {why}", failed.name)))?;
             }
         }
         let accurate = run.warning.is_none();
         if let Some(warning) = run.warning {
-            tell(News::Warning(&format!("{called}: {warning}")))?;
+            tell(HarmEvent::Warning(&format!("{called}: {warning}")))?;
         }
-        Ok(run.record.map(|record| Run { record, accurate }))
+        Ok(run.record.map(|record| HarmRun { record, accurate }))
     }
 }
 
-fn row((name, rival): (&str, &Rival), bulk: u32, link: Link, accurate: bool, found: &Figures) -> Row {
+fn row(
+    (name, rival): (&str, &Rival),
+    bulk: u32,
+    link: AccessLink,
+    accurate: bool,
+    found: &Figures,
+) -> HarmRow {
     let finite = |value: f64| Some(value).filter(|value| value.is_finite());
     let missed = found.missed(&Bounds::of(link.mbit, bulk));
     let verdict = match (rival.is_judged(), accurate, missed.is_empty()) {
-        (false, ..) => Verdict::Shown,
-        (_, false, _) => Verdict::Inaccurate,
-        (_, _, true) => Verdict::Pass,
-        _ => Verdict::Fail,
+        (false, ..) => HarmVerdict::Shown,
+        (_, false, _) => HarmVerdict::Inaccurate,
+        (_, _, true) => HarmVerdict::Pass,
+        _ => HarmVerdict::Fail,
     };
-    Row {
+    HarmRow {
         against: name.to_owned(),
         bulk,
         queue: link.queue,

@@ -1,8 +1,10 @@
 //! Labs on this machine: `byway lab up`, `exec`, `status` and `down`.
 
 use crate::error::{About as _, Error, Result};
-use crate::network::{Network, Wanted};
-use byway_emulate::{KeeperError, Lab, Place, Record, Status, end, enter, keep as keep_lab, prepare};
+use crate::network::{Network, NetworkRequest};
+use byway_emulate::{
+    KeeperError, Lab, LabDirectory, LabRecord, Status, end, enter, keep as keep_lab, prepare,
+};
 use rustix::process::{Signal, geteuid, getuid, set_parent_process_death_signal};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGQUIT};
@@ -23,14 +25,15 @@ const READY: &str = "ready";
 
 /// A lab on this machine, as it is now.
 #[derive(Clone, Debug, Serialize)]
-pub struct Seen {
+pub struct LabState {
     /// Its name.
     pub lab: String,
     /// Whether it is up.
     pub up: bool,
-    /// What was built, if that is still known: the plan, the seed of its links, the keeper's process, the hosts.
+    /// What was built, if that is still known: the plan, the seed of its links, the keeper's
+    /// process, the hosts.
     #[serde(flatten)]
-    pub record: Option<Record>,
+    pub record: Option<LabRecord>,
     /// How it is, or was right before it was taken down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
@@ -38,24 +41,25 @@ pub struct Seen {
 
 /// What [`down`] has done.
 #[derive(Clone, Debug)]
-pub enum Gone {
+pub enum TakenDown {
     /// What a dead lab of this name left is removed.
     Left(String),
     /// A lab is down, which was like this right before.
-    Down(Box<Seen>),
+    Down(Box<LabState>),
 }
 
 /// Where labs are written down.
-pub(crate) fn place() -> Place {
-    Place::locate(geteuid().is_root(), getuid().as_raw(), |name| std::env::var_os(name))
+pub(crate) fn place() -> LabDirectory {
+    LabDirectory::locate(geteuid().is_root(), getuid().as_raw(), |name| std::env::var_os(name))
 }
 
-/// Starts a keeper, and returns when the lab can be entered: its name and what was built. `keeper` is a program that calls
-/// [`keep`] for the same network. With `owned` it has our standard input, and ends when that does.
+/// Starts a keeper, and returns when the lab can be entered: its name and what was built. `keeper`
+/// is a program that calls [`keep`] for the same network. With `owned` it has our standard input,
+/// and ends when that does.
 ///
 /// # Errors
 /// There is no such network, its lab is up, or the keeper says why it cannot be.
-pub fn up(wanted: &Wanted, keeper: Command, owned: bool) -> Result<(String, Record)> {
+pub fn up(wanted: &NetworkRequest, keeper: Command, owned: bool) -> Result<(String, LabRecord)> {
     let network = Network::read(wanted)?;
     let lab = place().lab(&network.name);
     let lock = lab.take().about(|| lab.directory().display().to_string())?;
@@ -102,11 +106,12 @@ fn start(lab: &Lab, mut keeper: Command, log: File, owned: bool) -> Result<()> {
     Err(Error::failed(why.strip_prefix("byway: ").unwrap_or(why)))
 }
 
-/// Is the lab, until it is taken down or, with `owned`, standard input ends. Says `ready` on standard output.
+/// Is the lab, until it is taken down or, with `owned`, standard input ends. Says `ready` on
+/// standard output.
 ///
 /// # Errors
 /// There is no such network, its lab is up, or this machine cannot be it.
-pub fn keep(wanted: &Wanted, owned: bool) -> Result<()> {
+pub fn keep(wanted: &NetworkRequest, owned: bool) -> Result<()> {
     let network = Network::read(wanted)?;
     let lab = place().lab(&network.name);
     let ready = || {
@@ -121,8 +126,8 @@ pub fn keep(wanted: &Wanted, owned: bool) -> Result<()> {
     }
 }
 
-/// Goes to a host of a lab (of the only one that is up, without a name), runs `words` there, and returns the exit code. `program`
-/// is one that calls [`inside`] for what follows `lab inside --`.
+/// Goes to a host of a lab (of the only one that is up, without a name), runs `words` there, and
+/// returns the exit code. `program` is one that calls [`inside`] for what follows `lab inside --`.
 ///
 /// # Errors
 /// There is no such lab or host, or it cannot be entered.
@@ -164,25 +169,26 @@ pub fn inside(words: &[OsString]) -> Result<Infallible> {
 ///
 /// # Errors
 /// No lab of this name is up.
-pub fn status(lab: Option<&str>) -> Result<Vec<Seen>> {
+pub fn status(lab: Option<&str>) -> Result<Vec<LabState>> {
     let labs = match lab {
         Some(name) => vec![one(Some(name))?],
         None => place().all()?,
     };
-    Ok(labs.iter().map(Seen::now).collect())
+    Ok(labs.iter().map(LabState::now).collect())
 }
 
-impl Seen {
+impl LabState {
     fn now(lab: &Lab) -> Self {
         Self { lab: lab.name.clone(), up: lab.alive(), record: lab.record().ok(), status: lab.status().ok() }
     }
 }
 
-/// Ends the lab of this name, the only one, or all, and removes what dead ones left. `tell` hears of each.
+/// Ends the lab of this name, the only one, or all, and removes what dead ones left. `tell` hears
+/// of each.
 ///
 /// # Errors
 /// No lab of this name is up, several are, or one cannot be ended.
-pub fn down(lab: Option<&str>, all: bool, mut tell: impl FnMut(Gone) -> io::Result<()>) -> Result<()> {
+pub fn down(lab: Option<&str>, all: bool, mut tell: impl FnMut(TakenDown) -> io::Result<()>) -> Result<()> {
     let (living, dead): (Vec<_>, Vec<_>) = place().all()?.into_iter().partition(Lab::alive);
     let chosen = match lab {
         Some(name) if dead.iter().any(|lab| lab.name == name) => Vec::new(),
@@ -192,12 +198,12 @@ pub fn down(lab: Option<&str>, all: bool, mut tell: impl FnMut(Gone) -> io::Resu
     };
     for lab in dead {
         end(&lab).about(|| format!("what the dead lab {} left", lab.name))?;
-        tell(Gone::Left(lab.name))?;
+        tell(TakenDown::Left(lab.name))?;
     }
     for lab in chosen {
-        let last = Seen::now(&lab);
+        let last = LabState::now(&lab);
         end(&lab).about(|| format!("the lab {}", lab.name))?;
-        tell(Gone::Down(Box::new(Seen { up: false, ..last })))?;
+        tell(TakenDown::Down(Box::new(LabState { up: false, ..last })))?;
     }
     Ok(())
 }

@@ -1,15 +1,18 @@
-//! The lab in the field: experiments that are run and kept, networks of plans on this machine, and real programs as their
-//! transfers.
+//! The lab in the field: experiments that are run and kept, networks of plans on this machine, and
+//! real programs as their transfers.
 //!
-//! [`byway_lab`] knows neither clock nor process, and [`byway_emulate`] no plan. Here both meet. A program that offers this
-//! to people brings arguments, words and exit codes; what happens meanwhile it is told by callbacks. Programs that run on
-//! hosts are the kernel's, iperf3, and byway itself, whose path is a parameter.
+//! [`byway_lab`] knows neither clock nor process, and [`byway_emulate`] no plan. Here both meet. A
+//! program that offers this to people brings arguments, words and exit codes; what happens
+//! meanwhile it is told by callbacks. Programs that run on hosts are the kernel's, iperf3, and
+//! byway itself, whose path is a parameter.
 //!
-//! * [`experiments`]: experiments and plans run, judged and written down; [`directories`]: where they are.
+//! * [`experiments`]: experiments and plans run, judged and written down; [`directories`]: where
+//!   they are.
 //! * [`listing`]: what is claimed, and what came of it the last time.
 //! * [`scoreboard`] and [`fuzz`]: the lab's other questions.
 //! * [`network`]: what is to be built; [`labs`]: the labs on this machine, from `up` to `down`.
-//! * [`emulation`]: the transfers of a plan by real programs; [`fetching`]: the requests beside them.
+//! * [`emulation`]: the transfers of a plan by real programs; [`fetching`]: the requests beside
+//!   them.
 //! * [`demo`]: a transfer on loopback, over the simulator's links.
 //! * [`harm`]: what requests wait for beside bulk transfers, emulated or simulated.
 

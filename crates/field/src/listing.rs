@@ -3,14 +3,14 @@
 use crate::directories::{Directories, expectation, tagged};
 use crate::error::{About as _, Result};
 use byway_lab::expect::{ClaimResult, Outcome, Verdict};
-use byway_lab::report::{self, Entry};
+use byway_lab::report::{self, ReportEntry};
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
 /// How many claims hold, are missed for a reason that is known, and fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct ClaimCounts {
     /// Experiments that were run or listed.
     pub experiments: usize,
     /// Claims that hold.
@@ -21,7 +21,7 @@ pub struct Tally {
     pub failed: usize,
 }
 
-impl Tally {
+impl ClaimCounts {
     /// The tally of experiments that came to this.
     #[must_use]
     pub fn of<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Self {
@@ -50,12 +50,12 @@ impl Tally {
 ///
 /// # Errors
 /// Their directory cannot be read, or an expectation is none.
-pub fn entries(directories: &Directories, tags: &[String]) -> Result<Vec<Entry>> {
+pub fn entries(directories: &Directories, tags: &[String]) -> Result<Vec<ReportEntry>> {
     let mut entries = Vec::new();
     for experiment in directories.experiments()? {
         let expectation = expectation(&experiment)?;
         if tagged(&expectation, tags) {
-            entries.push(Entry {
+            entries.push(ReportEntry {
                 paper: expectation.paper.clone().unwrap_or_default(),
                 outcome: directories.last(&experiment),
                 not_run: expectation.not_run.clone(),
@@ -71,7 +71,7 @@ pub fn entries(directories: &Directories, tags: &[String]) -> Result<Vec<Entry>>
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_page(entries: &[Entry], file: &Path) -> Result<()> {
+pub fn write_page(entries: &[ReportEntry], file: &Path) -> Result<()> {
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory).about(|| directory.display().to_string())?;
     }
@@ -80,7 +80,7 @@ pub fn write_page(entries: &[Entry], file: &Path) -> Result<()> {
 
 /// What came of an experiment, for programs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Told {
+pub struct ExperimentSummary {
     /// Its name.
     pub id: String,
     /// The worst of its claims: pass, known, fail, not-run.
@@ -91,12 +91,12 @@ pub struct Told {
     /// Of the claim that decides: the bound.
     pub bound: String,
     /// Every claim.
-    pub claims: Vec<ToldClaim>,
+    pub claims: Vec<ClaimSummary>,
 }
 
 /// What came of a claim.
 #[derive(Clone, Debug, Serialize)]
-pub struct ToldClaim {
+pub struct ClaimSummary {
     /// Its name.
     pub id: String,
     /// pass, known, fail, report or not-run.
@@ -123,7 +123,7 @@ const fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-impl ToldClaim {
+impl ClaimSummary {
     fn of(claim: &ClaimResult) -> Self {
         Self {
             id: claim.id.clone(),
@@ -136,12 +136,12 @@ impl ToldClaim {
     }
 }
 
-impl Told {
+impl ExperimentSummary {
     /// What is told of the experiment `id`: what came of it, or why it was not run.
     #[must_use]
     pub fn of(id: &str, outcome: Option<&Outcome>, not_run: Option<&str>) -> Self {
         let all = outcome.iter().flat_map(|outcome| &outcome.claims);
-        let claims: Vec<ToldClaim> = all.map(ToldClaim::of).collect();
+        let claims: Vec<ClaimSummary> = all.map(ClaimSummary::of).collect();
         let verdict = word(outcome.map_or(Verdict::NotRun, |outcome| outcome.verdict));
         let decides = claims.iter().find(|claim| claim.verdict == verdict);
         let bound = decides.map(|claim| claim.bound.clone()).or_else(|| not_run.map(str::to_owned));

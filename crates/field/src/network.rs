@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// A network as it is asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct NetworkRequest {
     /// A plan (a file that ends in .toml), an experiment or a topology by name.
     pub what: String,
     /// What the lab is called; `None`: after the plan.
@@ -40,7 +40,7 @@ impl Network {
     ///
     /// # Errors
     /// There is none of that name, or it cannot be built.
-    pub fn read(wanted: &Wanted) -> Result<Self> {
+    pub fn read(wanted: &NetworkRequest) -> Result<Self> {
         let (usual, graph) = graph(wanted)?;
         let name = wanted.name.clone().unwrap_or(usual);
         if !Lab::may_be_called(&name) {
@@ -56,7 +56,7 @@ impl Network {
 }
 
 /// The network, and what a lab of it is called unless somebody says otherwise.
-fn graph(wanted: &Wanted) -> Result<(String, Graph)> {
+fn graph(wanted: &NetworkRequest) -> Result<(String, Graph)> {
     let what = wanted.what.as_str();
     let path = Path::new(what);
     if path.extension().is_some_and(|extension| extension == "toml") {
@@ -83,7 +83,7 @@ fn graph(wanted: &Wanted) -> Result<(String, Graph)> {
 }
 
 /// The network of the variant that was asked for.
-fn of_plan(wanted: &Wanted, file: &str, source: &str) -> Result<Graph> {
+fn of_plan(wanted: &NetworkRequest, file: &str, source: &str) -> Result<Graph> {
     if let Some((name, _)) = wanted.set.first() {
         return Err(Error::Usage(format!(
             "--set {name}: a plan has its own parameters; --set is for topologies"

@@ -1,9 +1,10 @@
-//! Laws for the background against each other: cells that have no row yet are run, and rows are kept.
+//! Laws for the background against each other: cells that have no row yet are run, and rows are
+//! kept.
 
 use crate::date::today;
 use crate::error::{About as _, Error, Result};
 use crate::store::Store;
-use byway_lab::scoreboard::{self, Board, Cell, Form, Judged, Program, Row, Selection, heat};
+use byway_lab::scoreboard::{self, Board, BoundResult, Cell, CellRow, CellSelection, Form, Program, heatmap};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +19,7 @@ const DIGITS: usize = 16;
 
 /// What happens meanwhile.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum ScoreboardEvent {
     /// So many cells are wanted, and so many of them have a row.
     Begins {
         /// Cells.
@@ -27,7 +28,7 @@ pub enum News {
         there: usize,
     },
     /// A cell has come to its end.
-    Row(Box<Row>),
+    Row(Box<CellRow>),
     /// It is this far.
     Progress {
         /// Cells that were run.
@@ -41,9 +42,9 @@ pub enum News {
 
 /// The rows of all cells that are wanted.
 #[derive(Debug)]
-pub struct Filled {
+pub struct FilledBoard {
     /// The rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CellRow>,
     /// The board that they make.
     pub board: Board,
     /// How many cells were run now.
@@ -54,24 +55,24 @@ pub struct Filled {
     pub file: PathBuf,
 }
 
-/// Runs the cells of a selection that have no row in `directory` yet, and writes a table and a picture of all. Once `cancel` is set
-/// it ends soon.
+/// Runs the cells of a selection that have no row in `directory` yet, and writes a table and a
+/// picture of all. Once `cancel` is set it ends soon.
 ///
 /// # Errors
 /// A cell could not be run, or a row not be kept.
 pub fn fill(
-    selection: &Selection,
+    selection: &CellSelection,
     directory: &Path,
     cancel: &AtomicBool,
-    mut tell: impl FnMut(News) + Send,
-) -> Result<Filled> {
+    mut tell: impl FnMut(ScoreboardEvent) + Send,
+) -> Result<FilledBoard> {
     let cells = selection.cells();
     let program = Program { commit: commit(), program: own_hash()?, cpu };
     let mut store = Store::open(directory, &program.program)?;
     let wanted: Vec<Cell> = cells.iter().filter(|cell| !store.has(&cell.key())).cloned().collect();
-    tell(News::Begins { cells: cells.len(), there: cells.len() - wanted.len() });
+    tell(ScoreboardEvent::Begins { cells: cells.len(), there: cells.len() - wanted.len() });
     let begun = Instant::now();
-    let taker = Mutex::new(Taker {
+    let taker = Mutex::new(RowWriter {
         tell,
         store: &mut store,
         begun,
@@ -83,7 +84,7 @@ pub fn fill(
     let ran = scoreboard::run(&wanted, &program, cancel, &|row| {
         taker.lock().unwrap_or_else(PoisonError::into_inner).take(row);
     });
-    let Taker { done, failed, .. } = taker.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let RowWriter { done, failed, .. } = taker.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(error) = failed {
         return Err(error).about(|| store.file().display().to_string());
     }
@@ -92,19 +93,19 @@ pub fn fill(
     let board = Board::new(&selection.scenes(), &rows);
     let laws: Vec<&str> = selection.laws().map(|law| law.name.as_str()).collect();
     store.write_table(&rows)?;
-    store.write_picture(&heat::draw(&board, &laws, &below(selection, &program)))?;
-    Ok(Filled { rows, board, ran: done, seconds: begun.elapsed().as_secs_f64(), file: store.file() })
+    store.write_picture(&heatmap::draw(&board, &laws, &below(selection, &program)))?;
+    Ok(FilledBoard { rows, board, ran: done, seconds: begun.elapsed().as_secs_f64(), file: store.file() })
 }
 
 /// Whether a bound is missed for a reason that is known.
 #[must_use]
-pub fn is_known(judged: &Judged) -> bool {
+pub fn is_known(judged: &BoundResult) -> bool {
     judged.holds() && !judged.missed.is_empty()
 }
 
 /// What figures are of.
 #[must_use]
-pub fn seeds(selection: &Selection) -> String {
+pub fn seeds(selection: &CellSelection) -> String {
     match selection.seeds {
         1 => "seed 1".to_owned(),
         seeds => format!("medians of seeds 1 to {seeds}"),
@@ -112,7 +113,7 @@ pub fn seeds(selection: &Selection) -> String {
 }
 
 /// What stands below the picture.
-fn below(selection: &Selection, program: &Program) -> String {
+fn below(selection: &CellSelection, program: &Program) -> String {
     let form = match selection.form {
         Form::Quick => "quick form",
         Form::Full => "full form",
@@ -121,7 +122,7 @@ fn below(selection: &Selection, program: &Program) -> String {
 }
 
 /// Takes rows from whoever ran their cells.
-struct Taker<'a, T> {
+struct RowWriter<'a, T> {
     tell: T,
     store: &'a mut Store,
     begun: Instant,
@@ -131,17 +132,17 @@ struct Taker<'a, T> {
     failed: Option<Error>,
 }
 
-impl<T: FnMut(News)> Taker<'_, T> {
-    fn take(&mut self, row: Row) {
+impl<T: FnMut(ScoreboardEvent)> RowWriter<'_, T> {
+    fn take(&mut self, row: CellRow) {
         self.done += 1;
-        (self.tell)(News::Row(Box::new(row.clone())));
+        (self.tell)(ScoreboardEvent::Row(Box::new(row.clone())));
         if let Err(error) = self.store.add(row) {
             self.failed.get_or_insert(error);
         }
         if self.told.elapsed() >= PROGRESS {
             self.told = Instant::now();
             let seconds = self.begun.elapsed().as_secs_f64();
-            (self.tell)(News::Progress { done: self.done, of: self.of, seconds });
+            (self.tell)(ScoreboardEvent::Progress { done: self.done, of: self.of, seconds });
         }
     }
 }
@@ -151,7 +152,8 @@ fn cpu() -> f64 {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default().as_secs_f64()
 }
 
-/// The commit that is checked out where this was started, with a `+` if more was changed; the version where there is none.
+/// The commit that is checked out where this was started, with a `+` if more was changed; the
+/// version where there is none.
 fn commit() -> String {
     let asked = Command::new("git").args(["describe", "--always", "--exclude", "*", "--dirty=+"]).output();
     match asked {

@@ -1,7 +1,7 @@
 //! Rows in a file, which grows by one as each cell ends.
 
 use crate::error::{About as _, Result};
-use byway_lab::scoreboard::{Cell, Figure, Foreground, Key, Row, rows};
+use byway_lab::scoreboard::{Cell, CellRow, Figure, Foreground, Key, rows};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Store {
     directory: PathBuf,
     file: File,
-    rows: BTreeMap<Key, Row>,
+    rows: BTreeMap<Key, CellRow>,
 }
 
 impl Store {
@@ -45,7 +45,7 @@ impl Store {
     }
 
     /// Adds a row, and writes it.
-    pub(crate) fn add(&mut self, row: Row) -> Result<()> {
+    pub(crate) fn add(&mut self, row: CellRow) -> Result<()> {
         let mut line = serde_json::to_vec(&row)?;
         line.push(b'\n');
         self.file.write_all(&line)?;
@@ -54,12 +54,12 @@ impl Store {
     }
 
     /// The rows of `cells`, in their order, as far as they are there.
-    pub(crate) fn rows(&self, cells: &[Cell]) -> Vec<Row> {
+    pub(crate) fn rows(&self, cells: &[Cell]) -> Vec<CellRow> {
         cells.iter().filter_map(|cell| self.rows.get(&cell.key()).cloned()).collect()
     }
 
     /// Writes rows as a table for spreadsheets.
-    pub(crate) fn write_table(&self, rows: &[Row]) -> Result<()> {
+    pub(crate) fn write_table(&self, rows: &[CellRow]) -> Result<()> {
         let file = self.directory.join("rows.csv");
         fs::write(&file, csv(rows)).about(|| file.display().to_string())
     }
@@ -76,7 +76,7 @@ fn path(directory: &Path) -> PathBuf {
 }
 
 /// Comma-separated values: `inf` is never, nothing makes no sense there.
-fn csv(rows: &[Row]) -> String {
+fn csv(rows: &[CellRow]) -> String {
     let mut text = "line,half,beside,transfers,among,law,seed".to_owned();
     Figure::ALL.iter().for_each(|figure| text += &format!(",{}", figure.name()));
     text += ",packets,seconds,cpu_seconds,trace,commit,cell\n";

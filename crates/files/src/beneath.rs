@@ -1,15 +1,16 @@
 //! Access below a directory that is held open, and never elsewhere. No path leads out of it or
 //! through a symbolic link, not even through one that somebody plants between two calls.
 //!
-//! The kernel does this with one call, `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS` (Linux 5.6). Where it
-//! is missing or a sandbox forbids it, the path is opened component by component with `O_NOFOLLOW`.
+//! The kernel does this with one call, `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`
+//! (Linux 5.6). Where it is missing or a sandbox forbids it, the path is opened component by
+//! component with `O_NOFOLLOW`.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::{Errno, Result};
 
+use crate::manifest::Timestamp;
 use crate::name::split;
-use crate::record::Timestamp;
 
 /// What every directory on the way is opened with. `O_PATH` needs no permission to list it.
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -51,7 +52,8 @@ impl Beneath {
             for _ in 0..TRIES {
                 match rustix::fs::openat2(&self.root, path, flags, Mode::empty(), resolve) {
                     Err(Errno::AGAIN) => {}
-                    // A sandbox answers EPERM; if the file system said it, the slow way says it again.
+                    // A sandbox answers EPERM; if the file system said it, the slow way says it
+                    // again.
                     Err(Errno::NOSYS | Errno::PERM) => break,
                     result => return result,
                 }

@@ -1,4 +1,5 @@
-//! The contents of a file in chunks, each with a BLAKE3 hash: what a transfer that is taken up again compares.
+//! The contents of a file in chunks, each with a BLAKE3 hash: what a transfer that is taken up
+//! again compares.
 //!
 //! Chunks are complete subtrees of BLAKE3's own tree. So the hash of a whole file follows from
 //! those of its chunks, and no byte is hashed twice. See the BLAKE3 specification, section 2.1, and
@@ -22,7 +23,8 @@ pub(crate) type Hash = [u8; 32];
 
 /// The smallest chunk, in bytes: what a sender reads at once.
 pub(crate) const SMALLEST: u64 = 256 << 10;
-/// Chunks that one file has at most: what bounds the memory for their hashes. Larger files have larger chunks.
+/// Chunks that one file has at most: what bounds the memory for their hashes. Larger files have
+/// larger chunks.
 pub(crate) const MOST: u64 = 1 << 16;
 /// Chunks of one file that are hashed at the same time as their bytes come; others are read back.
 const OPEN_MOST: usize = 4;
@@ -64,7 +66,8 @@ impl Layout {
         (start.min(self.size), start.saturating_add(self.chunk).min(self.size))
     }
 
-    /// First offset, and one past the last, of the chunks from `first` to before `past`. None are beyond the last, and there is one.
+    /// First offset, and one past the last, of the chunks from `first` to before `past`. None are
+    /// beyond the last, and there is one.
     pub fn bytes(&self, first: u64, past: u64) -> (u64, u64) {
         (self.range(first as u32).0, self.range(past as u32 - 1).1)
     }
@@ -144,7 +147,8 @@ impl Hashing {
         self.end - self.at
     }
 
-    /// The next bytes, at most as many as are [left](Self::left). The hash, once the chunk has all of them.
+    /// The next bytes, at most as many as are [left](Self::left). The hash, once the chunk has all
+    /// of them.
     pub fn update(&mut self, bytes: &[u8]) -> Option<Hash> {
         self.hasher.update(bytes);
         self.at += bytes.len() as u64;
@@ -190,7 +194,8 @@ impl Hashes {
         self.holes.covers(index.into(), u64::from(index) + 1)
     }
 
-    /// Whether a chunk was looked at: its hash is known, or that it is zeros where there shall be a hole.
+    /// Whether a chunk was looked at: its hash is known, or that it is zeros where there shall be a
+    /// hole.
     pub fn knows(&self, index: u32) -> bool {
         let zeros = || self.zeros.covers(index.into(), u64::from(index) + 1);
         (self.only.is_some() && index == 0) || self.known.contains_key(&index) || zeros()
@@ -228,8 +233,9 @@ impl Hashes {
         (self.searched < self.layout.count()).then_some(self.searched)
     }
 
-    /// Bytes that stand at `offset` came or were read. Calls `each` with the hash of every chunk that is known from here on.
-    /// Chunks whose bytes come in another order than theirs are left out.
+    /// Bytes that stand at `offset` came or were read. Calls `each` with the hash of every chunk
+    /// that is known from here on. Chunks whose bytes come in another order than theirs are left
+    /// out.
     pub fn feed(&mut self, mut offset: u64, mut bytes: &[u8], mut each: impl FnMut(u32, &Hash)) {
         while !bytes.is_empty() && offset < self.layout.size {
             let index = self.layout.index(offset);

@@ -1,8 +1,8 @@
 //! Whether two trees are the same. It compares names, types, contents, modes, times to the
 //! nanosecond, and targets of links.
 
-use crate::name::Shown;
-use crate::record::Metadata;
+use crate::manifest::Metadata;
+use crate::name::Printable;
 use crate::walk::{Entry, Walk, Warning, to_path};
 use std::cmp::Ordering;
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", Shown(self.path.as_os_str().as_bytes()), self.what)
+        write!(f, "{}: {}", Printable(self.path.as_os_str().as_bytes()), self.what)
     }
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Difference {
 /// # Errors
 /// One of the directories cannot be opened.
 pub fn compare(a: &Path, b: &Path) -> io::Result<Vec<Difference>> {
-    let (mut left, mut right) = (Side::open(a)?, Side::open(b)?);
+    let (mut left, mut right) = (TreeSide::open(a)?, TreeSide::open(b)?);
     let mut differences = Vec::new();
     let mut pair = (left.next(&mut differences), right.next(&mut differences));
     loop {
@@ -67,14 +67,14 @@ pub fn compare(a: &Path, b: &Path) -> io::Result<Vec<Difference>> {
     }
 }
 
-struct Side(Walk);
+struct TreeSide(Walk);
 
-impl Side {
+impl TreeSide {
     fn open(path: &Path) -> io::Result<Self> {
         Walk::open(&[path.join(".")]).map(Self).map_err(io::Error::other)
     }
 
-    fn next(&mut self, differences: &mut Vec<Difference>) -> Option<Item> {
+    fn next(&mut self, differences: &mut Vec<Difference>) -> Option<TreeItem> {
         loop {
             let (path, what) = match self.0.step()? {
                 Entry::Warning(Warning { path, kind }) => {
@@ -84,33 +84,33 @@ impl Side {
                     }
                     continue;
                 }
-                Entry::Directory { path, metadata } => (path, What::Directory(metadata)),
+                Entry::Directory { path, metadata } => (path, ItemContent::Directory(metadata)),
                 // This walk opens them.
                 Entry::File { file: None, .. } => continue,
                 Entry::File { path, status, file: Some(file), .. } => {
-                    (path, What::File(status.size, status.metadata, file))
+                    (path, ItemContent::File(status.size, status.metadata, file))
                 }
                 Entry::Symlink { path, mtime, target } => {
-                    (path, What::Symlink(Metadata { mode: 0, mtime }, target))
+                    (path, ItemContent::Symlink(Metadata { mode: 0, mtime }, target))
                 }
             };
-            return Some(Item { path, what });
+            return Some(TreeItem { path, what });
         }
     }
 }
 
-struct Item {
+struct TreeItem {
     path: Vec<u8>,
-    what: What,
+    what: ItemContent,
 }
 
-enum What {
+enum ItemContent {
     Directory(Metadata),
     File(u64, Metadata, File),
     Symlink(Metadata, Vec<u8>),
 }
 
-impl Item {
+impl TreeItem {
     /// The order of the walk.
     fn order(&self, other: &Self) -> Ordering {
         let components =
@@ -126,8 +126,8 @@ impl Item {
     fn against(self, other: Self) -> Vec<Difference> {
         let mut found = Vec::new();
         let (one, two) = match (&self.what, &other.what) {
-            (What::Directory(one), What::Directory(two)) => (one, two),
-            (What::File(size, one, file), What::File(other_size, two, other_file)) => {
+            (ItemContent::Directory(one), ItemContent::Directory(two)) => (one, two),
+            (ItemContent::File(size, one, file), ItemContent::File(other_size, two, other_file)) => {
                 if size != other_size {
                     found.push(format!("{size} bytes, and {other_size} in the second"));
                 } else {
@@ -139,12 +139,12 @@ impl Item {
                 }
                 (one, two)
             }
-            (What::Symlink(one, target), What::Symlink(two, other_target)) => {
+            (ItemContent::Symlink(one, target), ItemContent::Symlink(two, other_target)) => {
                 if target != other_target {
                     found.push(format!(
                         "points to {}, and {} in the second",
-                        Shown(target),
-                        Shown(other_target)
+                        Printable(target),
+                        Printable(other_target)
                     ));
                 }
                 (one, two)

@@ -1,4 +1,5 @@
-//! What ends a transfer at once. Trouble with single files does not: see [`crate::Warning`] and [`crate::Reason`].
+//! What ends a transfer at once. Trouble with single files does not: see [`crate::Warning`] and
+//! [`crate::Reason`].
 
 use byway_wire::{DecodeError, ObjectId};
 use std::io;
@@ -30,7 +31,8 @@ pub enum SourceError {
     NoSuchObject(ObjectId),
 }
 
-/// Why a tree cannot be received, or not any further. What has arrived so far stays for another try.
+/// Why a tree cannot be received, or not any further. What has arrived so far stays for another
+/// try.
 #[derive(Debug, Error)]
 pub enum SinkError {
     /// Something other than a directory stands where it should be.

@@ -1,10 +1,10 @@
 //! What was kept for another try that never came: gone after a month, on both sides.
 //!
-//! A transfer's directory is as old as the youngest change in it. Times of change count, which nobody can set: unfinished files
-//! may bear the times of those they are copies of.
+//! A transfer's directory is as old as the youngest change in it. Times of change count, which
+//! nobody can set: unfinished files may bear the times of those they are copies of.
 
+use crate::manifest::Timestamp;
 use crate::name::PARTIAL_DIRECTORY;
-use crate::record::Timestamp;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Result;
@@ -18,7 +18,8 @@ pub const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Entries of one directory that are looked at; what there is beyond is for another day.
 const MOST: usize = 4_096;
 
-/// Removes what unfinished transfers left in the sink `directory` and nobody touched for [`KEPT_FOR`]; how many of them.
+/// Removes what unfinished transfers left in the sink `directory` and nobody touched for
+/// [`KEPT_FOR`]; how many of them.
 pub fn expire_partials(directory: &Path, now: Timestamp) -> usize {
     let Ok(root) = open(directory) else { return 0 };
     let Ok(all) = open_at(&root, PARTIAL_DIRECTORY) else { return 0 };
@@ -29,7 +30,8 @@ pub fn expire_partials(directory: &Path, now: Timestamp) -> usize {
     expired
 }
 
-/// Removes journals of transfers below `directory` that nobody touched for [`KEPT_FOR`]; of how many transfers.
+/// Removes journals of transfers below `directory` that nobody touched for [`KEPT_FOR`]; of how
+/// many transfers.
 pub fn expire_journals(directory: &Path, now: Timestamp) -> usize {
     open(directory).map_or(0, |all| expire(&all, now))
 }

@@ -1,7 +1,7 @@
 //! A tree of mixed files, the same for the same seed: for tests and demonstrations.
 
 use crate::beneath::times;
-use crate::record::{Counts, Timestamp};
+use crate::manifest::{Counts, Timestamp};
 use byway_wire::random::Random;
 use rustix::fs::{AtFlags, CWD};
 use std::ffi::OsStr;
@@ -27,7 +27,7 @@ const PER_DIRECTORY: u64 = 50;
 /// Small files at most, however large the tree: beyond, their bytes go to the medium ones.
 const SMALL_FILES_MAX: u64 = 2_000;
 
-struct Maker {
+struct TreeMaker {
     top: PathBuf,
     random: Random,
     counts: Counts,
@@ -45,7 +45,7 @@ struct Maker {
 /// What the system says.
 pub fn generate(directory: &Path, seed: u64, total_bytes: u64) -> io::Result<Generated> {
     fs::create_dir_all(directory)?;
-    let mut maker = Maker {
+    let mut maker = TreeMaker {
         top: directory.to_owned(),
         random: Random::new(seed),
         counts: Counts::default(),
@@ -75,7 +75,7 @@ pub fn generate(directory: &Path, seed: u64, total_bytes: u64) -> io::Result<Gen
     maker.finish()
 }
 
-impl Maker {
+impl TreeMaker {
     /// A number below `bound`, which is small beside 2^64, so that the bias is none to speak of.
     const fn below(&mut self, bound: u64) -> u64 {
         self.random.bits() % bound

@@ -11,7 +11,7 @@
 //! cut short or another file's is begun anew.
 
 use crate::chunks::{Hash, Layout};
-use crate::record::Timestamp;
+use crate::manifest::Timestamp;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -28,8 +28,8 @@ pub(crate) struct Journal<'a> {
 }
 
 impl<'a> Journal<'a> {
-    /// Opens the journal of the version `identity` of a file. What is in `file` and is none is thrown away; whether there
-    /// was one.
+    /// Opens the journal of the version `identity` of a file. What is in `file` and is none is
+    /// thrown away; whether there was one.
     pub fn open(file: &'a File, identity: &[u8; 32], layout: Layout) -> io::Result<(Self, bool)> {
         let journal = Self { file, layout };
         let is_one = journal.made(identity)?.is_some();
@@ -53,7 +53,8 @@ impl<'a> Journal<'a> {
         Self { file, layout }
     }
 
-    /// When it was made, by the clock of its file system; `None` if it is not the journal of this version.
+    /// When it was made, by the clock of its file system; `None` if it is not the journal of this
+    /// version.
     pub fn made(&self, identity: &[u8; 32]) -> io::Result<Option<Timestamp>> {
         let metadata = self.file.metadata()?;
         let longest = HEADER as u64 + SLOT * u64::from(self.layout.count());

@@ -1,10 +1,11 @@
-//! What a sender keeps of a transfer that is not complete: a directory with a [journal](crate::journal) per file of
-//! several chunks. That the directory is there says that the transfer was begun before.
+//! What a sender keeps of a transfer that is not complete: a directory with a
+//! [journal](crate::journal) per file of several chunks. That the directory is there says that the
+//! transfer was begun before.
 
 use crate::chunks::Layout;
 use crate::journal::Journal;
 use crate::open_files::OpenFiles;
-use crate::walk::Status;
+use crate::walk::FileStatus;
 use byway_wire::ObjectId;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
@@ -29,10 +30,12 @@ pub struct Journals {
 }
 
 impl Journals {
-    /// Opens the journals in the directory `path`, which is made, with those above it, for its owner alone.
+    /// Opens the journals in the directory `path`, which is made, with those above it, for its
+    /// owner alone.
     ///
     /// # Errors
-    /// Of kind `WouldBlock`: another process sends the same transfer. Else: the directory cannot be made or used.
+    /// Of kind `WouldBlock`: another process sends the same transfer. Else: the directory cannot be
+    /// made or used.
     pub fn open(path: &Path) -> io::Result<Self> {
         if let Some(above) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(above)?;
@@ -53,7 +56,8 @@ impl Journals {
         self.was_begun
     }
 
-    /// Forgets the transfer: the receiver has it all. What cannot be removed costs another run a question.
+    /// Forgets the transfer: the receiver has it all. What cannot be removed costs another run a
+    /// question.
     pub fn remove(self) {
         if let Ok(entries) = Dir::read_from(&self.directory) {
             for entry in entries.flatten() {
@@ -63,12 +67,13 @@ impl Journals {
         let _ = std::fs::remove_dir(&self.path);
     }
 
-    /// The journal of a version of a file, and whether its hashes may be believed without reading the file.
+    /// The journal of a version of a file, and whether its hashes may be believed without reading
+    /// the file.
     pub(crate) fn of(
         &mut self,
         object: ObjectId,
         path: &[u8],
-        status: &Status,
+        status: &FileStatus,
         layout: Layout,
     ) -> io::Result<(Journal<'_>, bool)> {
         let identity = identity(path, status);
@@ -96,7 +101,7 @@ impl Journals {
 }
 
 /// Names a version of a file by all that changes when it does.
-fn identity(path: &[u8], status: &Status) -> [u8; 32] {
+fn identity(path: &[u8], status: &FileStatus) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("byway 2026 version of a file that is sent");
     let (modified, changed) = (status.metadata.mtime, status.changed);
     for number in [status.size, status.device, status.inode] {

@@ -1,10 +1,12 @@
-//! The disk side of a transfer: a tree is read here, and written there, and nothing in this crate knows a network.
+//! The disk side of a transfer: a tree is read here, and written there, and nothing in this crate
+//! knows a network.
 //!
 //! A tree travels as three things:
 //!
 //! 1. an ordered stream of **manifest records** from sender to receiver. It tells what there is,
-//!    and later each file's hash ([`record`]);
-//! 2. **objects**: the contents of regular files, in any order, each piece written where it belongs;
+//!    and later each file's hash ([`manifest`]);
+//! 2. **objects**: the contents of regular files, in any order, each piece written where it
+//!    belongs;
 //! 3. an ordered stream of **reports** from receiver to sender. It tells what was verified, what
 //!    failed and why ([`report`]).
 //!
@@ -18,9 +20,9 @@
 //! has all its bytes, [`Sink::finish`]. Then it calls [`Sink::work`] while that returns true, and
 //! sends what [`Sink::reports`] gives.
 //!
-//! A transfer that broke off is resumed. The sender keeps [`Journals`], and says so at the start. The receiver offers the hashes of
-//! the chunks that it has ([`Report::Have`], [`Source::have`]). Only what differs travels. The module `resume` has the rule, step by
-//! step.
+//! A transfer that broke off is resumed. The sender keeps [`Journals`], and says so at the start.
+//! The receiver offers the hashes of the chunks that it has ([`Report::Have`], [`Source::have`]).
+//! Only what differs travels. The module `resume` has the rule, step by step.
 //!
 //! The receiver makes two promises. No name, link or order of records makes it write outside its
 //! directory or through a symbolic link. Nothing stands under its final name before its BLAKE3 hash
@@ -34,14 +36,14 @@ mod expire;
 mod generate;
 mod journal;
 mod journals;
+pub mod manifest;
+mod missing_ranges;
 mod name;
 mod open_files;
-pub mod record;
 pub mod report;
 mod resume;
 mod sink;
 mod source;
-mod stretches;
 mod totals;
 mod walk;
 
@@ -50,13 +52,14 @@ pub use error::{SinkError, SourceError};
 pub use expire::{KEPT_FOR, expire_journals, expire_partials};
 pub use generate::{Generated, generate};
 pub use journals::Journals;
-pub use name::{MAX_COMPONENT, MAX_PATH, NameError, PARTIAL_DIRECTORY, Shown, check_name};
-pub use record::{Counts, Metadata, Timestamp};
+pub use manifest::{Counts, Metadata, Timestamp};
+pub use name::{MAX_COMPONENT, MAX_PATH, NameError, PARTIAL_DIRECTORY, Printable, check_name};
 pub use report::{Reason, Report, Reports};
-pub use sink::{Finish, Made, Modes, Problem, Sink, SinkOptions, Small, Summary, Top, Written};
+pub use sink::{Finish, MadeFile, Modes, Problem, Sink, SinkOptions, SmallFile, Summary, TreeTop, Written};
 pub use source::{Batch, NewObject, Source, SourceOptions};
 pub use totals::Totals;
 pub use walk::{Warning, WarningKind};
 
-/// Files that may be announced and not settled at one time. A [`Source`] announces no more; a [`Sink`] refuses more.
+/// Files that may be announced and not settled at one time. A [`Source`] announces no more; a
+/// [`Sink`] refuses more.
 pub const MAX_OUTSTANDING: usize = 65_536;

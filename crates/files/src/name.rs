@@ -4,11 +4,13 @@ use std::fmt;
 use thiserror::Error;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
-/// The longest path in a manifest, in bytes (Linux `PATH_MAX` less its NUL). Also bounds a link's target.
+/// The longest path in a manifest, in bytes (Linux `PATH_MAX` less its NUL). Also bounds a link's
+/// target.
 pub const MAX_PATH: usize = 4_095;
 /// The longest component of a path, in bytes (Linux `NAME_MAX`).
 pub const MAX_COMPONENT: usize = 255;
-/// The directory below the sink in which contents grow until they are verified. No tree may hold this name at its top.
+/// The directory below the sink in which contents grow until they are verified. No tree may hold
+/// this name at its top.
 pub const PARTIAL_DIRECTORY: &str = ".byway-partial";
 
 /// Why a name was refused.
@@ -34,8 +36,8 @@ pub enum NameError {
     Reserved,
 }
 
-/// Whether `path` is a relative path that names something strictly below the directory it starts from, without any
-/// component that a kernel would interpret.
+/// Whether `path` is a relative path that names something strictly below the directory it starts
+/// from, without any component that a kernel would interpret.
 pub fn check_name(path: &[u8]) -> Result<(), NameError> {
     if path.is_empty() {
         return Err(NameError::Empty);
@@ -75,9 +77,9 @@ pub(crate) fn join(directory: &[u8], leaf: &[u8]) -> Vec<u8> {
 /// terminal, and invisible ones could make a name look like another. They appear as escapes, and so
 /// do bytes that are not UTF-8.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown<'a>(pub &'a [u8]);
+pub struct Printable<'a>(pub &'a [u8]);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.0.utf8_chunks() {
             for character in chunk.valid().chars() {
@@ -131,18 +133,18 @@ mod tests {
             (b".byway-partial/x", NameError::Reserved),
         ];
         for (name, why) in refused {
-            assert_eq!(check_name(name), Err(why), "{}", Shown(name));
+            assert_eq!(check_name(name), Err(why), "{}", Printable(name));
         }
         for name in [&b"a"[..], b"a/b", b"...", b"..a", b"\xff\xfe", b"a/.byway-partial", b" ", b"-rf", b"\n"]
         {
-            assert_eq!(check_name(name), Ok(()), "{}", Shown(name));
+            assert_eq!(check_name(name), Ok(()), "{}", Printable(name));
         }
     }
 
     #[test]
     fn a_name_cannot_drive_a_terminal() {
-        assert_eq!(Shown(b"a\x1b[2Jb\xff\n").to_string(), "a\\u{1b}[2Jb\\xff\\n");
-        assert_eq!(Shown("übel".as_bytes()).to_string(), "übel");
+        assert_eq!(Printable(b"a\x1b[2Jb\xff\n").to_string(), "a\\u{1b}[2Jb\\xff\\n");
+        assert_eq!(Printable("übel".as_bytes()).to_string(), "übel");
     }
 
     #[test]
@@ -150,12 +152,12 @@ mod tests {
         // These are bidirectional controls, joiners, marks without a width, tags, and separators of
         // lines.
         for hidden in "\u{ad}\u{61c}\u{180e}\u{200b}\u{200d}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{206f}\u{3164}\u{feff}\u{fffb}\u{e0041}".chars() {
-            let shown = Shown(format!("a{hidden}b").as_bytes()).to_string();
+            let shown = Printable(format!("a{hidden}b").as_bytes()).to_string();
             assert_eq!(shown, format!("a\\u{{{:x}}}b", u32::from(hidden)));
         }
         // What people name files with, accents apart from their letters included.
         for plain in ["übel", "e\u{301}t\u{e9}", "写真 １", "עברית", "🎉\u{fe0f}", "a\u{a0}b"] {
-            assert_eq!(Shown(plain.as_bytes()).to_string(), plain);
+            assert_eq!(Printable(plain.as_bytes()).to_string(), plain);
         }
     }
 

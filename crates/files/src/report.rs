@@ -1,5 +1,5 @@
 //! What the receiver tells the sender. It is records in an ordered stream, framed as the manifest
-//! is ([`crate::record`]).
+//! is ([`crate::manifest`]).
 //!
 //! | type | report | fields |
 //! |---|---|---|
@@ -14,8 +14,8 @@
 //! of them, and `2` for a file under its final name, which is kept whole or not at all.
 
 use crate::chunks;
-use crate::name::{MAX_PATH, Shown};
-use crate::record::{Framer, append, read_object, read_path};
+use crate::manifest::{Framer, append, read_object, read_path};
+use crate::name::{MAX_PATH, Printable};
 use byway_wire::codec::VARINT_MAX;
 use byway_wire::{DecodeError, ObjectId, Reader};
 use std::fmt;
@@ -136,7 +136,8 @@ pub enum Report {
         /// Nothing more is said of this object.
         last: bool,
     },
-    /// The receiver wants no more than so many bytes per second from now on. It is held to by flow control as well.
+    /// The receiver wants no more than so many bytes per second from now on. It is held to by flow
+    /// control as well.
     Limit {
         /// 0: no limit.
         bytes_per_second: u64,
@@ -144,7 +145,8 @@ pub enum Report {
 }
 
 impl Report {
-    /// Appends the report. A detail over [`MAX_DETAIL`] is cut, a path never is: manifests bound it.
+    /// Appends the report. A detail over [`MAX_DETAIL`] is cut, a path never is: manifests bound
+    /// it.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Verified { object } => append(out, 0, |writer| {
@@ -236,7 +238,11 @@ fn cut(text: &str) -> &str {
 }
 
 fn read_detail(bytes: &[u8]) -> Result<String, DecodeError> {
-    if bytes.len() > MAX_DETAIL { Err(DecodeError::Range("detail")) } else { Ok(Shown(bytes).to_string()) }
+    if bytes.len() > MAX_DETAIL {
+        Err(DecodeError::Range("detail"))
+    } else {
+        Ok(Printable(bytes).to_string())
+    }
 }
 
 /// The sender's end of the stream of reports.

@@ -1,5 +1,6 @@
-//! Resume: how a transfer that broke off is taken up, step by step. [`Source`](crate::Source) and [`Sink`](crate::Sink) read
-//! and write the files. What may be said when, and what follows from it, is here.
+//! Resume: how a transfer that broke off is taken up, step by step. [`Source`](crate::Source) and
+//! [`Sink`](crate::Sink) read and write the files. What may be said when, and what follows from it,
+//! is here.
 //!
 //! ```text
 //!    sender                                               receiver
@@ -10,23 +11,27 @@
 //! 5. HASH of the whole file                           ──>  judged, and put in place
 //! ```
 //!
-//! 1. The sender has [`Journals`](crate::Journals) that an earlier run began. RESUME stands before the first FILE. Now nothing
-//!    of a file with bytes travels before step 3. A first try asks nothing and has no steps 2 and 3.
-//! 2. The receiver looks for the partial file of this version (path, size and time). If there is none, it takes the file under the
-//!    final name, if that has the same size and time. It reads chunks back and hashes them: its journal says only where to look, and the disk
-//!    decides. HAVE tells of chunks in ascending order. The last HAVE of a file says so, and where the chunks were found.
-//! 3. The sender compares each hash with its own, which it takes from its journal or reads ([`Comparison`]). It keeps chunks that
-//!    are equal at both ends. A file under its final name is kept whole or not at all, since it is never written to. One
-//!    PARTS holds a bounded number of ranges. Chunks beyond those travel again.
-//! 4. The receiver checks that it offered what is kept ([`resumed`]). Both ends now compute the same
-//!    [`Stretches`](crate::stretches::Stretches), and the object is as long as these.
-//! 5. The hash of the file follows from the hashes of all its chunks, kept or new. A file that was offered under its final name
-//!    and kept is in place already.
+//! 1. The sender has [`Journals`](crate::Journals) that an earlier run began. RESUME stands before
+//!    the first FILE. Now nothing of a file with bytes travels before step 3. A first try asks
+//!    nothing and has no steps 2 and 3.
+//! 2. The receiver looks for the partial file of this version (path, size and time). If there is
+//!    none, it takes the file under the final name, if that has the same size and time. It reads
+//!    chunks back and hashes them: its journal says only where to look, and the disk decides. HAVE
+//!    tells of chunks in ascending order. The last HAVE of a file says so, and where the chunks
+//!    were found.
+//! 3. The sender compares each hash with its own, which it takes from its journal or reads
+//!    ([`Comparison`]). It keeps chunks that are equal at both ends. A file under its final name is
+//!    kept whole or not at all, since it is never written to. One PARTS holds a bounded number of
+//!    ranges. Chunks beyond those travel again.
+//! 4. The receiver checks that it offered what is kept ([`resumed`]). Both ends now compute the
+//!    same [`FileRanges`](crate::missing_ranges::FileRanges), and the object is as long as these.
+//! 5. The hash of the file follows from the hashes of all its chunks, kept or new. A file that was
+//!    offered under its final name and kept is in place already.
 //!
 //! A file that changes meanwhile at the sender is withdrawn at any step.
 
 use crate::chunks::Layout;
-use crate::record::Kept;
+use crate::manifest::ChunkRanges;
 use byway_engine::data::RangeSet;
 use byway_wire::DecodeError;
 
@@ -57,12 +62,13 @@ impl Comparison {
         self.equal.insert(index.into(), u64::from(index) + 1);
     }
 
-    /// What is kept after the last HAVE: as PARTS has it, and as a set. `placed`: the chunks are in a file under its final name.
+    /// What is kept after the last HAVE: as PARTS has it, and as a set. `placed`: the chunks are in
+    /// a file under its final name.
     pub fn decide(mut self, layout: &Layout, placed: bool) -> (Vec<u8>, RangeSet) {
         if placed && !self.equal.covers(0, layout.count().into()) {
             self.equal.clear();
         }
-        Kept::write(&self.equal)
+        ChunkRanges::write(&self.equal)
     }
 }
 
@@ -77,8 +83,8 @@ pub(crate) enum Resumed {
     Placed,
 }
 
-/// What PARTS means for a file whose chunks were offered, where it says that these are `kept`. `None`: it keeps what was not
-/// offered. `placed`: the chunks are in a file under its final name.
+/// What PARTS means for a file whose chunks were offered, where it says that these are `kept`.
+/// `None`: it keeps what was not offered. `placed`: the chunks are in a file under its final name.
 pub(crate) fn resumed(
     layout: &Layout,
     placed: bool,
@@ -113,7 +119,7 @@ mod tests {
         let mut comparison = Comparison::default();
         equal.iter().for_each(|index| comparison.equal(*index));
         let (bytes, kept) = comparison.decide(&layout(), placed);
-        assert_eq!(Kept::written(&bytes).set(), kept, "both ends know the same");
+        assert_eq!(ChunkRanges::written(&bytes).set(), kept, "both ends know the same");
         kept
     }
 

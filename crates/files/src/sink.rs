@@ -1,37 +1,38 @@
-//! Writes a tree that another host sends, and trusts that host with nothing: see the [crate documentation](crate).
+//! Writes a tree that another host sends, and trusts that host with nothing: see the [crate
+//! documentation](crate).
 //!
 //! A file grows under a name of its own (`sink/partial.rs`), and is hashed chunk by chunk
 //! (`sink/contents.rs`). Only when the hash of all is right is it moved under its final name. What
-//! an earlier try left is read back and offered to the sender (`sink/recall.rs`). Symbolic links,
-//! and the modes and times of directories, wait until every file is in place. So nothing can be
-//! written through a link that this transfer made. No file's arrival changes a directory's time
+//! an earlier try left is read back and offered to the sender (`sink/earlier_try.rs`). Symbolic
+//! links, and the modes and times of directories, wait until every file is in place. So nothing can
+//! be written through a link that this transfer made. No file's arrival changes a directory's time
 //! again.
 
-mod apart;
 mod contents;
+mod earlier_try;
 mod modes;
 mod partial;
-mod recall;
-mod settle;
+mod placement;
+mod small_files;
 
 use crate::beneath::Beneath;
 use crate::chunks::Layout;
 use crate::error::SinkError;
+use crate::manifest::{Counts, Framer, Metadata, Record, VERSION};
 use crate::name::check_name;
-use crate::record::{Counts, Framer, Metadata, Record, VERSION};
 use crate::report::{Reason, Report};
 use crate::walk::to_path;
 use crate::{MAX_OUTSTANDING, NameError};
-pub use apart::{Made, Small};
 use byway_engine::data::{Numbered, RangeSet};
 use byway_wire::{DecodeError, ObjectId};
 use contents::{Contents, Incoming};
+use earlier_try::ReadBack;
 pub use modes::Modes;
 use partial::{Key, Partials};
-use recall::Recall;
+use placement::DeferredWork;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use settle::Later;
+pub use small_files::{MadeFile, SmallFile};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,12 +46,15 @@ const HOLES_MOST: usize = 1 << 20;
 /// What may be chosen about receiving.
 #[derive(Clone, Copy, Debug)]
 pub struct SinkOptions {
-    /// Names the transfer: the same when it is tried again, another for any other into the same directory.
+    /// Names the transfer: the same when it is tried again, another for any other into the same
+    /// directory.
     pub transfer: [u8; 16],
-    /// Which bits of modes are set. By default none that give others rights which they have rarely: 022 is taken away.
+    /// Which bits of modes are set. By default none that give others rights which they have rarely:
+    /// 022 is taken away.
     pub modes: Modes,
-    /// Have each file on stable storage before it gets its name. Slow; without it, a crash of the whole machine before
-    /// the end may leave a file empty that was just received. Another try finds and replaces it.
+    /// Have each file on stable storage before it gets its name. Slow; without it, a crash of the
+    /// whole machine before the end may leave a file empty that was just received. Another try
+    /// finds and replaces it.
     pub durable: bool,
     /// Have all of the tree on stable storage before it is reported complete.
     pub sync: bool,
@@ -79,7 +83,8 @@ impl Default for SinkOptions {
 pub enum Written {
     /// The bytes are in the partial file.
     Stored,
-    /// The object was not announced yet, or not how much of it comes: keep them, and write them again after more records.
+    /// The object was not announced yet, or not how much of it comes: keep them, and write them
+    /// again after more records.
     Pending,
     /// The object is settled, verified or failed: they are not needed.
     Ignored,
@@ -132,7 +137,7 @@ pub struct Summary {
 
 /// What is at the top of a tree, as far as it came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Top {
+pub struct TreeTop {
     /// The name of the first.
     pub first: Vec<u8>,
     /// Whether there are others.
@@ -147,7 +152,7 @@ pub struct Sink {
     tree: Beneath,
     partials: Partials,
     framer: Framer,
-    stage: Stage,
+    stage: SinkState,
     /// The object that the next FILE record must have.
     next_object: u32,
     objects: Numbered<Incoming>,
@@ -158,22 +163,22 @@ pub struct Sink {
     resuming: bool,
     /// Objects of which the sender is to be told what is there, in this order.
     asked: VecDeque<ObjectId>,
-    recall: Option<Recall>,
+    recall: Option<ReadBack>,
     /// What of the file announced next is holes.
     holes: Option<RangeSet>,
     /// Ranges of holes remembered, of all objects together.
     holes_held: usize,
-    later: Later,
+    later: DeferredWork,
     out: Vec<u8>,
     problems: VecDeque<Problem>,
     summary: Summary,
-    top: Top,
+    top: TreeTop,
     /// Why the entry failed that failed last.
     last_failure: Reason,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum SinkState {
     /// Nothing was received.
     Begun,
     /// The START record came.
@@ -187,11 +192,12 @@ enum Stage {
 }
 
 impl Sink {
-    /// Opens `directory`, making it and those above it if they are missing, and finds out whether it can be written to.
+    /// Opens `directory`, making it and those above it if they are missing, and finds out whether
+    /// it can be written to.
     ///
     /// # Errors
-    /// `directory` is no directory, is not writable, read-only or full, or receives the same transfer
-    /// already.
+    /// `directory` is no directory, is not writable, read-only or full, or receives the same
+    /// transfer already.
     pub fn open(directory: &Path, options: SinkOptions) -> Result<Self, SinkError> {
         let failed = |cause: io::Error| SinkError::from_io(directory, cause);
         std::fs::create_dir_all(directory).map_err(failed)?;
@@ -212,7 +218,7 @@ impl Sink {
             tree: Beneath::new(root),
             partials,
             framer: Framer::default(),
-            stage: Stage::Begun,
+            stage: SinkState::Begun,
             next_object: 0,
             objects: Numbered::default(),
             keys: BTreeSet::new(),
@@ -222,11 +228,11 @@ impl Sink {
             recall: None,
             holes: None,
             holes_held: 0,
-            later: Later::default(),
+            later: DeferredWork::default(),
             out: Vec::new(),
             problems: VecDeque::new(),
             summary: Summary::default(),
-            top: Top::default(),
+            top: TreeTop::default(),
             last_failure: Reason::Other,
         })
     }
@@ -234,8 +240,8 @@ impl Sink {
     /// Takes in the next bytes of the manifest stream, however they are cut.
     ///
     /// # Errors
-    /// The bytes are no manifest, or the disk cannot be used any more. Either ends the transfer: no name is written
-    /// after a manifest was found invalid.
+    /// The bytes are no manifest, or the disk cannot be used any more. Either ends the transfer: no
+    /// name is written after a manifest was found invalid.
     pub fn records(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
         let mut framer = std::mem::take(&mut self.framer);
         let fed = framer.feed(bytes, |body| {
@@ -244,12 +250,13 @@ impl Sink {
         });
         self.framer = framer;
         if fed.is_err() {
-            self.stage = Stage::Broken;
+            self.stage = SinkState::Broken;
         }
         fed
     }
 
-    /// Says that every byte of an object was written. If its hash is known it is put in place, or fails.
+    /// Says that every byte of an object was written. If its hash is known it is put in place, or
+    /// fails.
     ///
     /// # Errors
     /// The disk is full or cannot be used any more.
@@ -261,7 +268,7 @@ impl Sink {
         if !incoming.is_open() {
             return Ok(Finish::Pending);
         }
-        if self.stage == Stage::Broken || std::mem::replace(&mut incoming.finished, true) {
+        if self.stage == SinkState::Broken || std::mem::replace(&mut incoming.finished, true) {
             return Ok(Finish::Waiting);
         }
         if incoming.is_ready() { self.conclude(object) } else { Ok(Finish::Waiting) }
@@ -272,7 +279,8 @@ impl Sink {
         std::mem::take(&mut self.out)
     }
 
-    /// Takes the problems since the last call. Some are left out if there were very many in between.
+    /// Takes the problems since the last call. Some are left out if there were very many in
+    /// between.
     pub fn problems(&mut self) -> Vec<Problem> {
         self.problems.drain(..).collect()
     }
@@ -285,7 +293,7 @@ impl Sink {
 
     /// What is at the top of the tree, as far as it came.
     #[must_use]
-    pub const fn top(&self) -> &Top {
+    pub const fn top(&self) -> &TreeTop {
         &self.top
     }
 
@@ -293,17 +301,17 @@ impl Sink {
     /// and DONE is among the reports.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.stage == Stage::Complete
+        self.stage == SinkState::Complete
     }
 
     fn record(&mut self, record: Record<'_>) -> Result<(), SinkError> {
         match (self.stage, record) {
-            (Stage::Begun, Record::Start { version: VERSION }) => {
-                self.stage = Stage::Receiving;
+            (SinkState::Begun, Record::Start { version: VERSION }) => {
+                self.stage = SinkState::Receiving;
                 Ok(())
             }
-            (Stage::Begun, Record::Start { version }) => Err(SinkError::Version(version)),
-            (Stage::Receiving, record) => self.entry(record),
+            (SinkState::Begun, Record::Start { version }) => Err(SinkError::Version(version)),
+            (SinkState::Receiving, record) => self.entry(record),
             _ => Err(DecodeError::Range("order of records").into()),
         }
     }
@@ -382,7 +390,7 @@ impl Sink {
                 if self.objects.values().any(|incoming| incoming.hash.is_none()) {
                     return Err(DecodeError::Range("end before every hash").into());
                 }
-                self.stage = Stage::Ended;
+                self.stage = SinkState::Ended;
             }
         }
         Ok(())

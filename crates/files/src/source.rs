@@ -1,11 +1,12 @@
-//! Reads a tree for sending: the manifest as a stream, contents on demand, hashes as a by-product of reading.
+//! Reads a tree for sending: the manifest as a stream, contents on demand, hashes as a by-product
+//! of reading.
 
 mod contents;
 
 use crate::error::SourceError;
 use crate::journals::Journals;
+use crate::manifest::{ChunkRanges, Counts, MODE_MASK, Record, VERSION, Withdrawal};
 use crate::open_files::OpenFiles;
-use crate::record::{Counts, Kept, MODE_MASK, Record, VERSION, Withdrawal};
 use crate::walk::{Entry, Walk, Warning, WarningKind};
 use crate::{MAX_OUTSTANDING, NameError, check_name};
 use byway_engine::data::Numbered;
@@ -23,8 +24,8 @@ const ENTRIES_MAX: usize = 4_096;
 /// What may be chosen about sending.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceOptions {
-    /// Send setuid and setgid bits as well. Off unless asked: they give rights away. The sticky bit of directories is sent always:
-    /// it takes rights away.
+    /// Send setuid and setgid bits as well. Off unless asked: they give rights away. The sticky bit
+    /// of directories is sent always: it takes rights away.
     pub special_modes: bool,
     /// Files held open at a time.
     pub open_files: usize,
@@ -68,10 +69,10 @@ pub struct Source {
     unsettled: usize,
     /// Read to their end, but not all of it in order.
     behind: BTreeSet<ObjectId>,
-    settled: VecDeque<(ObjectId, Verdict)>,
+    settled: VecDeque<(ObjectId, FileResult)>,
     /// Bytes of the stream that did not fit the limit of the last batch.
     out: Vec<u8>,
-    stage: Stage,
+    stage: SourceState,
     counts: Counts,
     warnings: VecDeque<Warning>,
     unsent: u64,
@@ -90,7 +91,7 @@ pub struct Source {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum SourceState {
     Begun,
     Walking,
     Walked,
@@ -98,7 +99,7 @@ enum Stage {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Verdict {
+enum FileResult {
     Hash([u8; 32]),
     Withdrawn(Withdrawal),
 }
@@ -122,7 +123,7 @@ impl Source {
             behind: BTreeSet::new(),
             settled: VecDeque::new(),
             out: Vec::new(),
-            stage: Stage::Begun,
+            stage: SourceState::Begun,
             counts: Counts::default(),
             warnings: VecDeque::new(),
             unsent: 0,
@@ -163,30 +164,31 @@ impl Source {
         self.skipped
     }
 
-    /// Tells the receiver, unless it was told, how many bytes all files have, as somebody counted them beside. It is told anyhow
-    /// when every file was met.
+    /// Tells the receiver, unless it was told, how many bytes all files have, as somebody counted
+    /// them beside. It is told anyhow when every file was met.
     pub fn tell_total(&mut self, bytes: u64) {
-        if self.stage == Stage::Walking && !std::mem::replace(&mut self.told, true) {
+        if self.stage == SourceState::Walking && !std::mem::replace(&mut self.told, true) {
             Record::Total { bytes }.encode(&mut self.out);
         }
     }
 
-    /// The next bytes of the manifest, at most `limit`, and the objects that they announce, about `objects` at most. Hashes
-    /// of objects that were read go first. An empty batch means that nothing can be said now: every object announced
-    /// is waiting to be read, or the stream [has ended](Self::is_finished).
+    /// The next bytes of the manifest, at most `limit`, and the objects that they announce, about
+    /// `objects` at most. Hashes of objects that were read go first. An empty batch means that
+    /// nothing can be said now: every object announced is waiting to be read, or the stream [has
+    /// ended](Self::is_finished).
     pub fn next_records(&mut self, limit: usize, objects: usize) -> Batch {
         let mut batch = Batch::default();
-        if self.stage == Stage::Begun {
+        if self.stage == SourceState::Begun {
             Record::Start { version: VERSION }.encode(&mut self.out);
             if self.resuming {
                 Record::Resume.encode(&mut self.out);
             }
-            self.stage = Stage::Walking;
+            self.stage = SourceState::Walking;
         }
         self.catch_up();
         self.say_settled(limit, &mut batch);
         let mut entries = ENTRIES_MAX;
-        while self.stage == Stage::Walking
+        while self.stage == SourceState::Walking
             && self.out.len() < limit
             && batch.objects.len() < objects
             && self.objects.len() < MAX_OUTSTANDING
@@ -199,18 +201,19 @@ impl Source {
                 Some(entry) => self.announce(entry, &mut batch),
                 None => {
                     self.tell_total(self.counts.bytes);
-                    self.stage = Stage::Walked;
+                    self.stage = SourceState::Walked;
                 }
             }
         }
         self.say_settled(limit, &mut batch);
-        if self.stage == Stage::Walked && self.unsettled == 0 && self.settled.is_empty() {
+        if self.stage == SourceState::Walked && self.unsettled == 0 && self.settled.is_empty() {
             Record::End(self.counts).encode(&mut self.out);
-            self.stage = Stage::Ended;
+            self.stage = SourceState::Ended;
         }
         let rest = self.out.split_off(limit.min(self.out.len()));
         batch.bytes = std::mem::replace(&mut self.out, rest);
-        // Not before what announces them, or their bytes would wait at the receiver for a record that waits for room.
+        // Not before what announces them, or their bytes would wait at the receiver for a record
+        // that waits for room.
         if self.out.is_empty() {
             let objects = &self.objects;
             let wanted = |new: &NewObject| objects.get(&new.id).is_some_and(|it| !it.withdrawn);
@@ -222,13 +225,13 @@ impl Source {
     /// Bytes of all files, once every one was met.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
-        matches!(self.stage, Stage::Walked | Stage::Ended).then_some(self.counts.bytes)
+        matches!(self.stage, SourceState::Walked | SourceState::Ended).then_some(self.counts.bytes)
     }
 
     /// Whether the manifest has been given out to its end.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.stage == Stage::Ended && self.out.is_empty()
+        self.stage == SourceState::Ended && self.out.is_empty()
     }
 
     /// Bytes of an object from `offset` on, as many as `buffer` and the object hold; returns their
@@ -273,8 +276,8 @@ impl Source {
         Ok(buffer)
     }
 
-    /// Forgets an object that a report settled. One that was not read to its end is withdrawn, silently: the receiver
-    /// knows already.
+    /// Forgets an object that a report settled. One that was not read to its end is withdrawn,
+    /// silently: the receiver knows already.
     pub fn release(&mut self, object: ObjectId) {
         let Some(outgoing) = self.objects.remove(&object) else { return };
         self.open.remove(object);
@@ -284,11 +287,12 @@ impl Source {
         }
         if !outgoing.settled {
             self.unsettled = self.unsettled.saturating_sub(1);
-            self.settled.push_back((object, Verdict::Withdrawn(Withdrawal::Unreadable)));
+            self.settled.push_back((object, FileResult::Withdrawn(Withdrawal::Unreadable)));
         }
     }
 
-    /// Whether [`Self::next_records`] has contents to hash, so that it is worth calling again at once.
+    /// Whether [`Self::next_records`] has contents to hash, so that it is worth calling again at
+    /// once.
     #[must_use]
     pub fn is_behind(&self) -> bool {
         !self.behind.is_empty()
@@ -306,13 +310,15 @@ impl Source {
         self.counts
     }
 
-    /// Entries that should have been sent and were not, so far: the transfer is partial if there are any.
+    /// Entries that should have been sent and were not, so far: the transfer is partial if there
+    /// are any.
     #[must_use]
     pub const fn unsent(&self) -> u64 {
         self.unsent
     }
 
-    /// Takes the warnings since the last call. Some are left out if there were very many in between.
+    /// Takes the warnings since the last call. Some are left out if there were very many in
+    /// between.
     pub fn warnings(&mut self) -> Vec<Warning> {
         self.warnings.drain(..).collect()
     }
@@ -348,8 +354,8 @@ impl Source {
                 metadata.mode &= of_file;
                 let holes = contents::holes(file.as_ref(), &status);
                 if !holes.is_empty() {
-                    let (bytes, _) = Kept::write(&holes);
-                    Record::Holes(Kept::written(&bytes)).encode(&mut self.out);
+                    let (bytes, _) = ChunkRanges::write(&holes);
+                    Record::Holes(ChunkRanges::written(&bytes)).encode(&mut self.out);
                 }
                 Record::File { object, size: status.size, metadata, path: &path }.encode(&mut self.out);
                 let asked = self.resuming && status.size > 0;
@@ -363,7 +369,7 @@ impl Source {
                 }
                 self.objects.insert(object, Box::new(outgoing));
                 if status.size == 0 {
-                    self.settled.push_back((object, Verdict::Hash(*blake3::hash(&[]).as_bytes())));
+                    self.settled.push_back((object, FileResult::Hash(*blake3::hash(&[]).as_bytes())));
                 } else {
                     self.unsettled += 1;
                     file.into_iter().for_each(|file| self.open.insert(object, file));
@@ -377,8 +383,8 @@ impl Source {
             && let Some((object, verdict)) = self.settled.pop_front()
         {
             match verdict {
-                Verdict::Hash(hash) => Record::Hash { object, hash }.encode(&mut self.out),
-                Verdict::Withdrawn(why) => {
+                FileResult::Hash(hash) => Record::Hash { object, hash }.encode(&mut self.out),
+                FileResult::Withdrawn(why) => {
                     batch.withdrawn.push(object);
                     Record::Withdrawn { object, why }.encode(&mut self.out);
                 }

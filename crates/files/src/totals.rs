@@ -1,7 +1,7 @@
 //! What there is to send, counted ahead of sending it: for progress and for a dry run.
 
 use crate::error::SourceError;
-use crate::record::Counts;
+use crate::manifest::Counts;
 use crate::walk::{Entry, Walk};
 use std::path::PathBuf;
 

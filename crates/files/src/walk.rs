@@ -8,8 +8,8 @@
 
 use crate::beneath::Beneath;
 use crate::error::SourceError;
-use crate::name::{NameError, Shown, check_name, join, split};
-use crate::record::{Metadata, Timestamp};
+use crate::manifest::{Metadata, Timestamp};
+use crate::name::{NameError, Printable, check_name, join, split};
 use rustix::fd::AsFd;
 use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -57,7 +57,7 @@ impl WarningKind {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", Shown(self.path.as_os_str().as_bytes()))?;
+        write!(f, "{}: ", Printable(self.path.as_os_str().as_bytes()))?;
         match &self.kind {
             WarningKind::Special => f.write_str("skipped, neither file nor directory nor link"),
             WarningKind::Leftover => f.write_str("skipped, unfinished files of an earlier transfer"),
@@ -82,7 +82,7 @@ pub(crate) enum Entry {
     File {
         path: Vec<u8>,
         base: usize,
-        status: Status,
+        status: FileStatus,
         file: Option<File>,
     },
     Symlink {
@@ -93,10 +93,10 @@ pub(crate) enum Entry {
     Warning(Warning),
 }
 
-/// What a regular file is at one moment: two that are equal have the same contents, as far as can be told without
-/// reading.
+/// What a regular file is at one moment: two that are equal have the same contents, as far as can
+/// be told without reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Status {
+pub(crate) struct FileStatus {
     pub size: u64,
     pub metadata: Metadata,
     /// When contents or metadata were changed last.
@@ -107,7 +107,7 @@ pub(crate) struct Status {
     pub is_sparse: bool,
 }
 
-impl Status {
+impl FileStatus {
     fn new(stat: &Stat) -> Self {
         Self {
             size: u64::try_from(stat.st_size).unwrap_or(0),
@@ -128,7 +128,8 @@ impl Status {
         Ok(Self::new(&rustix::fs::fstat(file)?))
     }
 
-    /// Whether the contents may be others than when `self` was taken. A change of the mode alone is none.
+    /// Whether the contents may be others than when `self` was taken. A change of the mode alone is
+    /// none.
     pub(crate) fn differs(&self, now: &Self) -> bool {
         (self.size, self.metadata.mtime, self.device, self.inode)
             != (now.size, now.metadata.mtime, now.device, now.inode)
@@ -153,7 +154,8 @@ struct Level {
 /// A walk under way.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    /// Directories held open; every path is relative to one of them, and is the path in the manifest as well.
+    /// Directories held open; every path is relative to one of them, and is the path in the
+    /// manifest as well.
     bases: Vec<Beneath>,
     /// Where to start, last first: a base and a name in it, empty for all that the base holds.
     starts: Vec<(usize, Vec<u8>)>,
@@ -278,7 +280,12 @@ impl Walk {
                     Ok(()) | Err(Errno::NOSYS | Errno::INVAL) => {}
                     Err(errno) => return Err(errno),
                 }
-                Entry::File { path: path.to_vec(), base: self.base, status: Status::new(&stat), file: None }
+                Entry::File {
+                    path: path.to_vec(),
+                    base: self.base,
+                    status: FileStatus::new(&stat),
+                    file: None,
+                }
             }
             FileType::RegularFile => {
                 let file = open_file(directory, leaf)?;
@@ -289,7 +296,7 @@ impl Walk {
                 Entry::File {
                     path: path.to_vec(),
                     base: self.base,
-                    status: Status::new(&stat),
+                    status: FileStatus::new(&stat),
                     file: Some(file),
                 }
             }
@@ -326,7 +333,8 @@ impl Walk {
     }
 }
 
-/// The directory to hold open for `path`, and the name in it; no name means all that the directory holds.
+/// The directory to hold open for `path`, and the name in it; no name means all that the directory
+/// holds.
 fn start(path: &Path) -> (PathBuf, Vec<u8>) {
     let bytes = path.as_os_str().as_bytes();
     let contents = bytes.ends_with(b"/") || bytes.ends_with(b"/.") || bytes == b".";
@@ -339,7 +347,8 @@ fn start(path: &Path) -> (PathBuf, Vec<u8>) {
     }
 }
 
-/// Opens without following a link, without waiting for a writer of a FIFO, without gaining a terminal.
+/// Opens without following a link, without waiting for a writer of a FIFO, without gaining a
+/// terminal.
 fn open_file(directory: impl AsFd, leaf: &[u8]) -> rustix::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::openat(directory, leaf, flags, Mode::empty())?))
@@ -373,9 +382,11 @@ mod tests {
         let mut walk = Walk::open(paths).unwrap();
         std::iter::from_fn(|| walk.step())
             .map(|entry| match entry {
-                Entry::Directory { path, .. } => format!("{}/", Shown(&path)),
-                Entry::File { path, status, .. } => format!("{} {}", Shown(&path), status.size),
-                Entry::Symlink { path, target, .. } => format!("{} -> {}", Shown(&path), Shown(&target)),
+                Entry::Directory { path, .. } => format!("{}/", Printable(&path)),
+                Entry::File { path, status, .. } => format!("{} {}", Printable(&path), status.size),
+                Entry::Symlink { path, target, .. } => {
+                    format!("{} -> {}", Printable(&path), Printable(&target))
+                }
                 Entry::Warning(warning) => format!("! {warning}"),
             })
             .collect()

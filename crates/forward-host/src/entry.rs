@@ -1,17 +1,19 @@
-//! The near end: programs connect to local ports, and each connection becomes a stream of the session.
+//! The near end: programs connect to local ports, and each connection becomes a stream of the
+//! session.
 //!
-//! While there is no session, connections wait a while and are reset then, or told so if they speak SOCKS5.
+//! While there is no session, connections wait a while and are reset then, or told so if they speak
+//! SOCKS5.
 
 use crate::dial::is_out_of_descriptors;
-use crate::line::{Line, LineStream};
+use crate::forwarded_stream::{ForwardedStream, RequestStream};
 use crate::slots::{Number, Slots};
-use crate::tcp::{Moved, Tcp, listen};
+use crate::tcp::{ByteCounts, Tcp, listen};
 use byway_engine::Connection;
 use byway_engine::data::{InEvent, OutEvent};
 use byway_forward::local_port::Forward;
 use byway_forward::request::{Refusal, code};
-use byway_forward::socks::{self, Next, Socks};
-use byway_forward::splice::{Io, Local as _, Standing, Stream as _, StreamOf, Waits};
+use byway_forward::socks::{self, Socks, SocksAction};
+use byway_forward::splice::{IoResult, Local as _, SpliceStatus, Stream as _, StreamOf, WaitsFor};
 use byway_forward::target::Target;
 use byway_net::{Ready, Token, Watch};
 use byway_wire::{Duration, Instant, StreamId};
@@ -21,7 +23,8 @@ use std::net::{SocketAddr, TcpListener};
 
 /// How long a program may take to say what it wants, and how long a connection waits for a session.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the far end may take to answer: longer than it looks names up and waits for two addresses.
+/// How long the far end may take to answer: longer than it looks names up and waits for two
+/// addresses.
 const ANSWER: Duration = Duration::from_secs(40);
 /// After a failure for want of descriptors, listeners rest.
 const REST: Duration = Duration::from_millis(100);
@@ -94,22 +97,22 @@ pub enum EntryEvent {
 
 /// What a connection is doing.
 #[derive(Debug)]
-enum Stage {
+enum EntryState {
     /// Its program says what it wants.
     Socks(Socks),
     /// There is no session, or the far end takes no more streams for now.
     Waiting(Target),
     /// It has a stream.
-    Open(Line),
+    Open(ForwardedStream),
 }
 
 /// A connection of a program.
 #[derive(Debug)]
-struct Program {
+struct ProgramConnection {
     tcp: Tcp,
     /// It speaks SOCKS5, and waits for its reply.
     awaits_reply: bool,
-    stage: Stage,
+    stage: EntryState,
     broken: bool,
 }
 
@@ -125,19 +128,19 @@ pub struct Entry {
     accepts: bool,
     /// Whether some were left with the system, since there were too many.
     full: bool,
-    slots: Slots<Program>,
+    slots: Slots<ProgramConnection>,
     streams: BTreeMap<StreamId, Number>,
     events: VecDeque<EntryEvent>,
     scratch: Vec<u8>,
     opened: u64,
-    moved: Moved,
+    moved: ByteCounts,
     /// Bytes that may still be taken from streams; `None`: as many as there are.
     budget: Option<usize>,
 }
 
 impl Entry {
-    /// Serves what is listened on, with at most so many connections at once; further ones wait with the system. `watch` is that of the
-    /// driver to come, whose owner has no other use for it.
+    /// Serves what is listened on, with at most so many connections at once; further ones wait with
+    /// the system. `watch` is that of the driver to come, whose owner has no other use for it.
     ///
     /// # Errors
     /// What the system says of watching the ports.
@@ -158,7 +161,7 @@ impl Entry {
             events: VecDeque::new(),
             scratch: vec![0; SCRATCH],
             opened: 0,
-            moved: Moved::default(),
+            moved: ByteCounts::default(),
             budget: None,
         })
     }
@@ -171,11 +174,12 @@ impl Entry {
 
     /// Bytes moved so far.
     #[must_use]
-    pub const fn moved(&self) -> Moved {
+    pub const fn moved(&self) -> ByteCounts {
         self.moved
     }
 
-    /// So many bytes at most are taken from streams from now on, until this is called again. `None`: as many as there are.
+    /// So many bytes at most are taken from streams from now on, until this is called again.
+    /// `None`: as many as there are.
     pub fn allow(&mut self, budget: Option<usize>) {
         if std::mem::replace(&mut self.budget, budget) == Some(0) && budget != Some(0) {
             self.slots.unblock();
@@ -215,7 +219,8 @@ impl Entry {
         }
     }
 
-    /// Does what there is to do, with the session if there is one. `true`: another turn is wanted soon.
+    /// Does what there is to do, with the session if there is one. `true`: another turn is wanted
+    /// soon.
     pub fn turn(&mut self, mut session: Option<&mut Connection>, now: Instant) -> bool {
         if let Some(connection) = session.as_deref_mut() {
             self.take_events(connection);
@@ -259,9 +264,9 @@ impl Entry {
         }
     }
 
-    fn line(&mut self, id: StreamId) -> Option<&mut Line> {
+    fn line(&mut self, id: StreamId) -> Option<&mut ForwardedStream> {
         match &mut self.slots.get_mut(*self.streams.get(&id)?)?.stage {
-            Stage::Open(line) => Some(line),
+            EntryState::Open(line) => Some(line),
             _ => None,
         }
     }
@@ -304,8 +309,8 @@ impl Entry {
     }
 
     fn take(&mut self, tcp: Tcp, socks: bool, target: Option<Target>, now: Instant) {
-        let stage = target.map_or_else(|| Stage::Socks(Socks::default()), Stage::Waiting);
-        let number = self.slots.insert(Program { tcp, awaits_reply: socks, stage, broken: false });
+        let stage = target.map_or_else(|| EntryState::Socks(Socks::default()), EntryState::Waiting);
+        let number = self.slots.insert(ProgramConnection { tcp, awaits_reply: socks, stage, broken: false });
         let Some(program) = self.slots.get_mut(number) else { return };
         if self.watch.add(&program.tcp, Token(number)).is_err() {
             self.slots.remove(number);
@@ -318,8 +323,8 @@ impl Entry {
     fn time_is_up(&mut self, number: Number, session: Option<&mut Connection>) {
         let Some(program) = self.slots.remove(number) else { return };
         let refusal = match &program.stage {
-            Stage::Socks(_) => None,
-            Stage::Waiting(target) => {
+            EntryState::Socks(_) => None,
+            EntryState::Waiting(target) => {
                 let target = target.clone();
                 self.tell(match session {
                     Some(_) => EntryEvent::NoPlace(target),
@@ -327,7 +332,7 @@ impl Entry {
                 });
                 Some(Refusal::Failed)
             }
-            Stage::Open(line) => {
+            EntryState::Open(line) => {
                 let (target, id) = (line.target.clone(), line.id);
                 self.streams.remove(&id);
                 if let Some(connection) = session {
@@ -343,14 +348,14 @@ impl Entry {
     /// A connection has its turn.
     fn drive(&mut self, number: Number, session: Option<&mut Connection>, now: Instant) {
         let Some(program) = self.slots.get_mut(number) else { return };
-        if let Stage::Socks(words) = &mut program.stage {
+        if let EntryState::Socks(words) = &mut program.stage {
             match speak(&mut program.tcp, words) {
-                Spoken::Waits => return,
-                Spoken::Asks(target) => {
-                    program.stage = Stage::Waiting(target);
+                ProgramRequest::Waits => return,
+                ProgramRequest::Asks(target) => {
+                    program.stage = EntryState::Waiting(target);
                     self.slots.set_end(number, Some(now + PATIENCE));
                 }
-                Spoken::Over => {
+                ProgramRequest::Over => {
                     self.slots.remove(number);
                     return;
                 }
@@ -366,11 +371,14 @@ impl Entry {
 
     /// Opens a stream for a connection that waits for one.
     fn open(&mut self, number: Number, connection: &mut Connection, now: Instant) {
-        let Some(Program { stage: Stage::Waiting(target), .. }) = self.slots.get_mut(number) else { return };
+        let Some(ProgramConnection { stage: EntryState::Waiting(target), .. }) = self.slots.get_mut(number)
+        else {
+            return;
+        };
         let target = target.clone();
         let Some(id) = connection.outgoing().open_next() else { return self.slots.block(number) };
         if let Some(program) = self.slots.get_mut(number) {
-            program.stage = Stage::Open(Line::new(target, id));
+            program.stage = EntryState::Open(ForwardedStream::new(target, id));
         }
         self.streams.insert(id, number);
         self.slots.set_end(number, Some(now + ANSWER));
@@ -380,9 +388,9 @@ impl Entry {
     /// Takes the answer, and moves bytes.
     fn go_on(&mut self, number: Number, connection: &mut Connection) {
         let Some(program) = self.slots.get_mut(number) else { return };
-        let Stage::Open(line) = &mut program.stage else { return };
+        let EntryState::Open(line) = &mut program.stage else { return };
         let before = line.splice.moved;
-        let mut stream = LineStream {
+        let mut stream = RequestStream {
             stream: StreamOf { connection, id: line.id },
             begun: line.begun,
             answered: &mut line.answered,
@@ -399,33 +407,33 @@ impl Entry {
             stream.write(&request);
         }
         let was_answered = *stream.answered;
-        let mut standing = Standing::Open(Waits::default());
+        let mut standing = SpliceStatus::Open(WaitsFor::default());
         if program.broken {
             line.splice.break_off(&mut program.tcp, &mut stream);
-            standing = Standing::Broken;
+            standing = SpliceStatus::Broken;
         } else if program.awaits_reply {
             match stream.answer() {
                 Some(true) => {}
                 Some(false) => return,
                 None => {
                     stream.reset(code::RESET);
-                    standing = Standing::Broken;
+                    standing = SpliceStatus::Broken;
                 }
             }
-            if standing != Standing::Broken {
+            if standing != SpliceStatus::Broken {
                 program.awaits_reply = false;
                 // A connection that has just begun has room for ten bytes.
-                if program.tcp.write(&socks::reply(Ok(()))) != Io::Done(10) {
+                if program.tcp.write(&socks::reply(Ok(()))) != IoResult::Done(10) {
                     program.broken = true;
                 }
             }
         }
-        if standing != Standing::Broken {
+        if standing != SpliceStatus::Broken {
             standing = line.splice.pump(&mut program.tcp, &mut stream, &mut self.scratch);
         }
         let (answered, is_short) = (*stream.answered && !was_answered, stream.is_short);
         let moved = [0, 1].map(|way| line.splice.moved[way] - before[way]);
-        self.moved = Moved { forth: self.moved.forth + moved[0], back: self.moved.back + moved[1] };
+        self.moved = ByteCounts { forth: self.moved.forth + moved[0], back: self.moved.back + moved[1] };
         if answered {
             self.slots.set_end(number, None);
         }
@@ -433,12 +441,12 @@ impl Entry {
             self.slots.block(number);
         }
         match standing {
-            Standing::Open(waits) => self.wait(number, waits),
-            Standing::Over | Standing::Broken => self.end(number, standing == Standing::Broken),
+            SpliceStatus::Open(waits) => self.wait(number, waits),
+            SpliceStatus::Over | SpliceStatus::Broken => self.end(number, standing == SpliceStatus::Broken),
         }
     }
 
-    fn wait(&mut self, number: Number, waits: Waits) {
+    fn wait(&mut self, number: Number, waits: WaitsFor) {
         if waits.turn {
             self.slots.hurry(number);
         }
@@ -454,7 +462,7 @@ impl Entry {
     /// A connection with a stream is over.
     fn end(&mut self, number: Number, broken: bool) {
         let Some(program) = self.slots.remove(number) else { return };
-        let Stage::Open(line) = &program.stage else { return };
+        let EntryState::Open(line) = &program.stage else { return };
         self.streams.remove(&line.id);
         let refusal = line.refusal;
         if let Some(refusal) = refusal {
@@ -467,10 +475,11 @@ impl Entry {
         self.accepts |= self.full;
     }
 
-    /// Parts with a program that cannot be served: it is told why if it speaks SOCKS5, and its connection is reset if not.
-    fn part(&mut self, mut program: Program, refusal: Option<Refusal>) {
+    /// Parts with a program that cannot be served: it is told why if it speaks SOCKS5, and its
+    /// connection is reset if not.
+    fn part(&mut self, mut program: ProgramConnection, refusal: Option<Refusal>) {
         self.accepts |= self.full;
-        if program.awaits_reply && !matches!(program.stage, Stage::Socks(_)) {
+        if program.awaits_reply && !matches!(program.stage, EntryState::Socks(_)) {
             let reply = socks::reply(Err(refusal.unwrap_or(Refusal::Failed)));
             // Where there is no room, there is nobody who reads.
             let _ = program.tcp.write(&reply);
@@ -492,40 +501,40 @@ impl Entry {
 const LISTENERS: u32 = 1 << 31;
 
 /// What came of listening to a program.
-enum Spoken {
+enum ProgramRequest {
     Waits,
     Asks(Target),
     Over,
 }
 
 /// Hears what a program wants, and answers. What follows its request stays in the socket.
-fn speak(tcp: &mut Tcp, words: &mut Socks) -> Spoken {
+fn speak(tcp: &mut Tcp, words: &mut Socks) -> ProgramRequest {
     let mut bytes = [0; WORDS];
     loop {
         let length = match tcp.peek(&mut bytes) {
-            Io::Done(0) | Io::Broken => return Spoken::Over,
-            Io::Done(length) => length,
-            Io::Later => return Spoken::Waits,
+            IoResult::Done(0) | IoResult::Broken => return ProgramRequest::Over,
+            IoResult::Done(length) => length,
+            IoResult::Later => return ProgramRequest::Waits,
         };
         let (used, next) = words.take(bytes.get(..length).unwrap_or_default());
-        if tcp.read(bytes.get_mut(..used).unwrap_or_default()) != Io::Done(used) {
-            return Spoken::Over;
+        if tcp.read(bytes.get_mut(..used).unwrap_or_default()) != IoResult::Done(used) {
+            return ProgramRequest::Over;
         }
         match next {
-            Next::Wait => {}
-            Next::Say(answer) => {
+            SocksAction::Wait => {}
+            SocksAction::Say(answer) => {
                 // A connection that has just begun has room for two bytes.
-                if tcp.write(&answer) != Io::Done(answer.len()) {
-                    return Spoken::Over;
+                if tcp.write(&answer) != IoResult::Done(answer.len()) {
+                    return ProgramRequest::Over;
                 }
             }
-            Next::Connect(target) => return Spoken::Asks(target),
-            Next::Close(last) => {
+            SocksAction::Connect(target) => return ProgramRequest::Asks(target),
+            SocksAction::Close(last) => {
                 if !last.is_empty() {
                     let _ = tcp.write(&last);
                 }
                 tcp.finish();
-                return Spoken::Over;
+                return ProgramRequest::Over;
             }
         }
     }

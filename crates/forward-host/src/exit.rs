@@ -3,13 +3,13 @@
 use crate::dial::{Dial, Dialled};
 use crate::resolver::Resolver;
 use crate::slots::{Number, Slots};
-use crate::tcp::{Moved, Tcp};
+use crate::tcp::{ByteCounts, Tcp};
 use byway_engine::data::{InEvent, OutEvent};
 use byway_engine::{Connection, Endpoint, Handle};
-use byway_forward::allow::{Allow, Verdict};
+use byway_forward::allow::{Allow, DialDecision};
 use byway_forward::request::{CONNECTED, Refusal, Request, code};
-use byway_forward::splice::{Local as _, Splice, Standing, Stream as _, StreamOf, Waits};
-use byway_forward::target::{Host, Target};
+use byway_forward::splice::{Local as _, Splice, SpliceStatus, Stream as _, StreamOf, WaitsFor};
+use byway_forward::target::{Target, TargetHost};
 use byway_net::{Control, Ready, Token, Watch};
 use byway_wire::{Duration, Instant, StreamId};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SCRATCH: usize = 64 << 10;
 
 /// What a connection is doing.
-enum Stage {
+enum ExitState {
     /// Its request has not come yet.
     Asking(Request),
     /// Its name is looked up.
@@ -40,7 +40,7 @@ struct Incoming {
     serial: u64,
     session: Handle,
     stream: StreamId,
-    stage: Stage,
+    stage: ExitState,
     /// What the stream is to begin with.
     answer: Option<u8>,
     /// Nothing follows the request.
@@ -61,12 +61,12 @@ pub struct Exit {
     scratch: Vec<u8>,
     serial: u64,
     opened: u64,
-    moved: Moved,
+    moved: ByteCounts,
 }
 
 impl Exit {
-    /// Dials what `allow` names, with at most so many connections at once. `control` is that of the driver to come, whose owner has no
-    /// other use for its [`Watch`].
+    /// Dials what `allow` names, with at most so many connections at once. `control` is that of the
+    /// driver to come, whose owner has no other use for its [`Watch`].
     #[must_use]
     pub fn new(allow: Allow, most: usize, control: &Control) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Exit {
             scratch: vec![0; SCRATCH],
             serial: 0,
             opened: 0,
-            moved: Moved::default(),
+            moved: ByteCounts::default(),
         }
     }
 
@@ -102,7 +102,7 @@ impl Exit {
     /// A session is over: its connections are reset.
     pub fn leave(&mut self, session: Handle) {
         for number in self.sessions.remove(&session).into_iter().flat_map(BTreeMap::into_values) {
-            if let Some(Incoming { stage: Stage::Open(mut tcp, _), .. }) = self.slots.remove(number) {
+            if let Some(Incoming { stage: ExitState::Open(mut tcp, _), .. }) = self.slots.remove(number) {
                 tcp.abort();
             }
         }
@@ -116,7 +116,7 @@ impl Exit {
 
     /// Bytes that were moved by connections that are over.
     #[must_use]
-    pub const fn moved(&self) -> Moved {
+    pub const fn moved(&self) -> ByteCounts {
         self.moved
     }
 
@@ -125,7 +125,8 @@ impl Exit {
         self.slots.hurry(ready.token.0);
     }
 
-    /// Does what there is to do. `true`: some had their turn and would go on, so that another turn is wanted soon.
+    /// Does what there is to do. `true`: some had their turn and would go on, so that another turn
+    /// is wanted soon.
     pub fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> bool {
         self.take_names(now);
         for session in self.sessions.keys().copied().collect::<Vec<_>>() {
@@ -180,8 +181,8 @@ impl Exit {
         self.serial += 1;
         let full = self.slots.len() >= self.most;
         let (stage, answer) = match full {
-            true => (Stage::Refused, Some(Refusal::Full.code())),
-            false => (Stage::Asking(Request::default()), None),
+            true => (ExitState::Refused, Some(Refusal::Full.code())),
+            false => (ExitState::Asking(Request::default()), None),
         };
         let serial = self.serial;
         let incoming = Incoming { serial, session, stream, stage, answer, ended: false, broken: false };
@@ -201,7 +202,7 @@ impl Exit {
             if incoming.serial != whom >> 32 {
                 continue;
             }
-            let Stage::Resolving(target) = &incoming.stage else { continue };
+            let ExitState::Resolving(target) = &incoming.stage else { continue };
             let target = target.clone();
             if addresses.is_empty() {
                 self.refuse(number, Refusal::Name);
@@ -215,13 +216,13 @@ impl Exit {
     fn time_is_up(&mut self, number: Number, now: Instant) {
         let Some(incoming) = self.slots.get_mut(number) else { return };
         match &mut incoming.stage {
-            Stage::Asking(_) => incoming.broken = true,
-            Stage::Resolving(_) => self.refuse(number, Refusal::Name),
-            Stage::Dialling(dial) => {
+            ExitState::Asking(_) => incoming.broken = true,
+            ExitState::Resolving(_) => self.refuse(number, Refusal::Name),
+            ExitState::Dialling(dial) => {
                 let dialled = dial.time_is_up(&self.watch, Token(number), now);
                 self.note(number, dialled);
             }
-            Stage::Refused | Stage::Open(..) => return,
+            ExitState::Refused | ExitState::Open(..) => return,
         }
         self.slots.hurry(number);
     }
@@ -229,11 +230,11 @@ impl Exit {
     /// Looks up what a request asks for, and dials it.
     fn resolve(&mut self, number: Number, target: Target, now: Instant) {
         let name = match &target.host {
-            Host::Address(address) => {
+            TargetHost::Address(address) => {
                 let address = *address;
                 return self.dial(number, &target, &[address], now);
             }
-            Host::Name(name) => name,
+            TargetHost::Name(name) => name,
         };
         if !self.allow.may_look_up(&target, name) {
             return self.refuse(number, Refusal::Forbidden);
@@ -243,7 +244,7 @@ impl Exit {
         }
         let Some(incoming) = self.slots.get_mut(number) else { return };
         if self.resolver.ask(incoming.serial << 32 | u64::from(number), name) {
-            incoming.stage = Stage::Resolving(target);
+            incoming.stage = ExitState::Resolving(target);
             self.slots.set_end(number, Some(now + PATIENCE));
         } else {
             self.refuse(number, Refusal::Full);
@@ -256,11 +257,11 @@ impl Exit {
                 let mut dial = Dial::new(addresses);
                 let dialled = dial.begin(&self.watch, Token(number), now);
                 if let Some(incoming) = self.slots.get_mut(number) {
-                    incoming.stage = Stage::Dialling(dial);
+                    incoming.stage = ExitState::Dialling(dial);
                 }
                 self.note(number, dialled);
             }
-            Err(Verdict::Near) => self.refuse(number, Refusal::Near),
+            Err(DialDecision::Near) => self.refuse(number, Refusal::Near),
             Err(_) => self.refuse(number, Refusal::Forbidden),
         }
     }
@@ -274,7 +275,7 @@ impl Exit {
                 self.opened += 1;
                 self.slots.set_end(number, None);
                 if let Some(incoming) = self.slots.get_mut(number) {
-                    incoming.stage = Stage::Open(tcp, Splice::beginning(incoming.ended));
+                    incoming.stage = ExitState::Open(tcp, Splice::beginning(incoming.ended));
                     incoming.answer = Some(CONNECTED);
                 }
             }
@@ -284,7 +285,7 @@ impl Exit {
     fn refuse(&mut self, number: Number, refusal: Refusal) {
         self.slots.set_end(number, None);
         if let Some(incoming) = self.slots.get_mut(number) {
-            incoming.stage = Stage::Refused;
+            incoming.stage = ExitState::Refused;
             incoming.answer = Some(refusal.code());
         }
     }
@@ -294,14 +295,14 @@ impl Exit {
         let Some(incoming) = self.slots.get_mut(number) else { return };
         let mut stream = StreamOf { connection, id: incoming.stream };
         if incoming.broken {
-            if let Stage::Open(tcp, _) = &mut incoming.stage {
+            if let ExitState::Open(tcp, _) = &mut incoming.stage {
                 tcp.abort();
             }
             stream.reset(code::RESET);
             return self.end(number);
         }
         match &mut incoming.stage {
-            Stage::Asking(request) => match ask(request, &mut stream) {
+            ExitState::Asking(request) => match ask(request, &mut stream) {
                 Ok(Some((target, ended))) => {
                     incoming.ended = ended;
                     self.resolve(number, target, now);
@@ -312,12 +313,12 @@ impl Exit {
                     return self.end(number);
                 }
             },
-            Stage::Dialling(dial) => match dial.look(&self.watch, Token(number), now) {
+            ExitState::Dialling(dial) => match dial.look(&self.watch, Token(number), now) {
                 Some(dialled) => self.note(number, dialled),
                 None => return,
             },
-            Stage::Resolving(_) => return,
-            Stage::Refused | Stage::Open(..) => {}
+            ExitState::Resolving(_) => return,
+            ExitState::Refused | ExitState::Open(..) => {}
         }
         self.go_on(number, &mut stream);
     }
@@ -333,27 +334,27 @@ impl Exit {
             incoming.answer = None;
         }
         match &mut incoming.stage {
-            Stage::Refused => {
+            ExitState::Refused => {
                 stream.finish();
                 // What the program sent is for nobody.
                 stream.connection.incoming().stop(stream.id, code::RESET);
                 self.end(number);
             }
-            Stage::Open(tcp, splice) => match splice.pump(tcp, stream, &mut self.scratch) {
-                Standing::Open(waits) => self.wait(number, waits),
-                Standing::Over | Standing::Broken => self.end(number),
+            ExitState::Open(tcp, splice) => match splice.pump(tcp, stream, &mut self.scratch) {
+                SpliceStatus::Open(waits) => self.wait(number, waits),
+                SpliceStatus::Over | SpliceStatus::Broken => self.end(number),
             },
-            Stage::Asking(_) | Stage::Resolving(_) | Stage::Dialling(_) => {}
+            ExitState::Asking(_) | ExitState::Resolving(_) | ExitState::Dialling(_) => {}
         }
     }
 
-    fn wait(&mut self, number: Number, waits: Waits) {
+    fn wait(&mut self, number: Number, waits: WaitsFor) {
         if waits.turn {
             self.slots.hurry(number);
         }
         if waits.room {
             // It is not read meanwhile, and so does not tell that it broke.
-            if let Some(Incoming { stage: Stage::Open(tcp, _), broken, .. }) = self.slots.get_mut(number)
+            if let Some(Incoming { stage: ExitState::Open(tcp, _), broken, .. }) = self.slots.get_mut(number)
                 && tcp.is_broken()
             {
                 *broken = true;
@@ -367,14 +368,15 @@ impl Exit {
         if let Some(streams) = self.sessions.get_mut(&incoming.session) {
             streams.remove(&incoming.stream);
         }
-        if let Stage::Open(_, splice) = incoming.stage {
+        if let ExitState::Open(_, splice) = incoming.stage {
             let [forth, back] = [splice.moved[1], splice.moved[0]];
-            self.moved = Moved { forth: self.moved.forth + forth, back: self.moved.back + back };
+            self.moved = ByteCounts { forth: self.moved.forth + forth, back: self.moved.back + back };
         }
     }
 }
 
-/// Takes a request from a stream, byte for byte, so that what follows stays there: the target, and whether the stream ends with it.
+/// Takes a request from a stream, byte for byte, so that what follows stays there: the target, and
+/// whether the stream ends with it.
 fn ask(request: &mut Request, stream: &mut StreamOf<'_>) -> Result<Option<(Target, bool)>, u64> {
     let mut byte = [0];
     loop {

@@ -9,18 +9,19 @@
 //! | `tcp` | a connection of TCP that blocks nobody |
 //! | `slots` | connections by number, those whose turn it is, those whose time is up |
 //!
-//! Entry and exit belong to the owner of an endpoint and live on its thread. The driver's [`Watch`](byway_net::Watch) tells which sockets
-//! are ready, so a turn costs what happened, and not what is open.
+//! Entry and exit belong to the owner of an endpoint and live on its thread. The driver's
+//! [`Watch`](byway_net::Watch) tells which sockets are ready, so a turn costs what happened, and
+//! not what is open.
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod dial;
 pub mod entry;
 pub mod exit;
-mod line;
+mod forwarded_stream;
 mod resolver;
 mod slots;
 mod tcp;
 
 pub use entry::{Entry, EntryEvent, Listener, Listening};
 pub use exit::Exit;
-pub use tcp::Moved;
+pub use tcp::ByteCounts;

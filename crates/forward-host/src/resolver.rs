@@ -14,14 +14,14 @@ const THREADS: usize = 4;
 const WAITING: usize = 1024;
 
 /// What was found: for whom, and the addresses. Without any the name is not known.
-pub(crate) type Found = (u64, Vec<IpAddr>);
+pub(crate) type Resolved = (u64, Vec<IpAddr>);
 
 /// Looks names up.
 pub(crate) struct Resolver {
     questions: SyncSender<(u64, Name)>,
     asked: Arc<Mutex<Receiver<(u64, Name)>>>,
-    give: Sender<Found>,
-    answers: Receiver<Found>,
+    give: Sender<Resolved>,
+    answers: Receiver<Resolved>,
     waker: Waker,
     threads: usize,
 }
@@ -48,7 +48,7 @@ impl Resolver {
     }
 
     /// The next that was found.
-    pub fn next(&self) -> Option<Found> {
+    pub fn next(&self) -> Option<Resolved> {
         self.answers.try_recv().ok()
     }
 

@@ -111,7 +111,8 @@ impl<T> Slots<T> {
     pub fn next_due(&mut self) -> Option<Number> {
         loop {
             let number = self.due.pop_front()?;
-            // One that is over left its number in the queue. Whoever has that now may have a turn too many.
+            // One that is over left its number in the queue. Whoever has that now may have a turn
+            // too many.
             if let Some(Some(slot)) = self.slots.get_mut(number as usize) {
                 slot.due = false;
                 return Some(number);

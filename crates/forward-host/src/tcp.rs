@@ -1,6 +1,6 @@
 //! A connection of TCP on this host that blocks nobody.
 
-use byway_forward::splice::{Io, Local};
+use byway_forward::splice::{IoResult, Local};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -17,7 +17,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(15);
 
 /// Bytes that went from programs to targets, and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct ByteCounts {
     /// From program to target.
     pub forth: u64,
     /// From target to program.
@@ -36,7 +36,8 @@ impl Tcp {
         Ok(Self(stream))
     }
 
-    /// Begins to connect. Whether that worked, [`connected`](Self::connected) tells once it is writable.
+    /// Begins to connect. Whether that worked, [`connected`](Self::connected) tells once it is
+    /// writable.
     pub fn dial(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
@@ -62,7 +63,7 @@ impl Tcp {
     }
 
     /// What is there to be read, without taking it.
-    pub fn peek(&self, buffer: &mut [u8]) -> Io {
+    pub fn peek(&self, buffer: &mut [u8]) -> IoResult {
         io_of(self.0.peek(buffer))
     }
 
@@ -78,16 +79,18 @@ impl AsFd for Tcp {
     }
 }
 
-fn io_of(result: io::Result<usize>) -> Io {
+fn io_of(result: io::Result<usize>) -> IoResult {
     match result {
-        Ok(length) => Io::Done(length),
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Io::Later,
-        Err(_) => Io::Broken,
+        Ok(length) => IoResult::Done(length),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            IoResult::Later
+        }
+        Err(_) => IoResult::Broken,
     }
 }
 
 /// Does it again as long as a signal comes between.
-fn undisturbed(mut call: impl FnMut() -> io::Result<usize>) -> Io {
+fn undisturbed(mut call: impl FnMut() -> io::Result<usize>) -> IoResult {
     loop {
         match call() {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -97,11 +100,11 @@ fn undisturbed(mut call: impl FnMut() -> io::Result<usize>) -> Io {
 }
 
 impl Local for Tcp {
-    fn read(&mut self, buffer: &mut [u8]) -> Io {
+    fn read(&mut self, buffer: &mut [u8]) -> IoResult {
         undisturbed(|| self.0.read(buffer))
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Io {
+    fn write(&mut self, bytes: &[u8]) -> IoResult {
         undisturbed(|| self.0.write(bytes))
     }
 
@@ -116,8 +119,8 @@ impl Local for Tcp {
     }
 }
 
-/// What a program writes at once goes at once: the session gathers. A host that is gone, and a program that closed while the other side
-/// has no more to say, are noticed by asking now and then.
+/// What a program writes at once goes at once: the session gathers. A host that is gone, and a
+/// program that closed while the other side has no more to say, are noticed by asking now and then.
 fn prepare(socket: SockRef<'_>) {
     // Where the system refuses, a connection works without.
     let _ = socket.set_tcp_nodelay(true);

@@ -1,9 +1,10 @@
 //! What an exit may dial. Nothing, unless a rule allows it.
 //!
-//! A rule is looked at twice: for the target as it is asked for, and for each address that its name has. Addresses of the host itself and
-//! of the link are *near*: services there often ask nobody who they are. A rule allows them only if it names them.
+//! A rule is looked at twice: for the target as it is asked for, and for each address that its name
+//! has. Addresses of the host itself and of the link are *near*: services there often ask nobody
+//! who they are. A rule allows them only if it names them.
 
-use crate::target::{Host, Name, Target, TargetError, port_of};
+use crate::target::{Name, Target, TargetError, TargetHost, port_of};
 use alloc::string::String;
 use alloc::vec::Vec;
 use byway_wire::prefix::{Prefix, PrefixError};
@@ -23,7 +24,7 @@ pub enum RuleError {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Who {
+enum HostPattern {
     /// Everybody but who is near.
     Any,
     Name(Name),
@@ -32,17 +33,18 @@ enum Who {
     Network(Prefix),
 }
 
-/// What may be dialled: `HOST:PORT`, `*.lan:443`, `192.0.2.0/24:22` or `any`. The port `*` is every port.
+/// What may be dialled: `HOST:PORT`, `*.lan:443`, `192.0.2.0/24:22` or `any`. The port `*` is every
+/// port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    who: Who,
+pub struct AllowRule {
+    who: HostPattern,
     /// `None`: every port.
     port: Option<u16>,
 }
 
 /// What a rule says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DialDecision {
     /// The address may be dialled.
     Allowed,
     /// No rule allows it.
@@ -51,25 +53,27 @@ pub enum Verdict {
     Near,
 }
 
-impl Rule {
+impl AllowRule {
     /// What it says of dialling `address` for `target`.
-    fn verdict(&self, target: &Target, address: IpAddr) -> Verdict {
+    fn verdict(&self, target: &Target, address: IpAddr) -> DialDecision {
         if self.port.is_some_and(|port| port != target.port) {
-            return Verdict::Forbidden;
+            return DialDecision::Forbidden;
         }
         let (applies, names_near) = match (&self.who, &target.host) {
-            (Who::Any, _) => (true, false),
-            (Who::Name(name), Host::Name(asked)) => {
+            (HostPattern::Any, _) => (true, false),
+            (HostPattern::Name(name), TargetHost::Name(asked)) => {
                 (name == asked, name.is_localhost() && address.is_loopback())
             }
-            (Who::Below(suffix), Host::Name(asked)) => (asked.as_str().ends_with(suffix.as_str()), false),
-            (Who::Network(network), _) => (network.contains(address), is_near_all(network)),
-            (Who::Name(_) | Who::Below(_), Host::Address(_)) => (false, false),
+            (HostPattern::Below(suffix), TargetHost::Name(asked)) => {
+                (asked.as_str().ends_with(suffix.as_str()), false)
+            }
+            (HostPattern::Network(network), _) => (network.contains(address), is_near_all(network)),
+            (HostPattern::Name(_) | HostPattern::Below(_), TargetHost::Address(_)) => (false, false),
         };
         match applies {
-            false => Verdict::Forbidden,
-            true if is_near(address) && !names_near => Verdict::Near,
-            true => Verdict::Allowed,
+            false => DialDecision::Forbidden,
+            true if is_near(address) && !names_near => DialDecision::Near,
+            true => DialDecision::Allowed,
         }
     }
 }
@@ -99,12 +103,12 @@ fn is_near_all(network: &Prefix) -> bool {
     near().any(|near| near.covers(network))
 }
 
-impl FromStr for Rule {
+impl FromStr for AllowRule {
     type Err = RuleError;
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
         if text == "any" {
-            return Ok(Self { who: Who::Any, port: None });
+            return Ok(Self { who: HostPattern::Any, port: None });
         }
         let (host, port) = text.rsplit_once(':').ok_or(TargetError::NoPort)?;
         if host.contains(':') && !host.starts_with('[') && !host.contains('/') {
@@ -115,39 +119,39 @@ impl FromStr for Rule {
             port => Some(port_of(port)?),
         };
         let who = match host.strip_prefix("*.") {
-            _ if host == "any" => Who::Any,
+            _ if host == "any" => HostPattern::Any,
             Some(name) => {
                 let mut suffix = String::from(".");
                 suffix.push_str(name.parse::<Name>()?.as_str());
-                Who::Below(suffix)
+                HostPattern::Below(suffix)
             }
             None if host.contains('/') => {
                 let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-                Who::Network(inner.unwrap_or(host).parse()?)
+                HostPattern::Network(inner.unwrap_or(host).parse()?)
             }
             None => match host.parse()? {
                 // It would be shown as the rule for everybody.
-                Host::Name(name) if name.as_str() == "any" => return Err(TargetError::Host.into()),
-                Host::Name(name) => Who::Name(name),
-                Host::Address(address) => Who::Network(Prefix::of(address, 128)),
+                TargetHost::Name(name) if name.as_str() == "any" => return Err(TargetError::Host.into()),
+                TargetHost::Name(name) => HostPattern::Name(name),
+                TargetHost::Address(address) => HostPattern::Network(Prefix::of(address, 128)),
             },
         };
         Ok(Self { who, port })
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for AllowRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.who {
-            Who::Any => f.write_str("any")?,
-            Who::Name(name) => f.write_str(name.as_str())?,
-            Who::Below(suffix) => write!(f, "*{suffix}")?,
-            Who::Network(network) if network.address().is_ipv6() => write!(f, "[{network}]")?,
-            Who::Network(network) => network.fmt(f)?,
+            HostPattern::Any => f.write_str("any")?,
+            HostPattern::Name(name) => f.write_str(name.as_str())?,
+            HostPattern::Below(suffix) => write!(f, "*{suffix}")?,
+            HostPattern::Network(network) if network.address().is_ipv6() => write!(f, "[{network}]")?,
+            HostPattern::Network(network) => network.fmt(f)?,
         }
         match (self.port, &self.who) {
             (Some(port), _) => write!(f, ":{port}"),
-            (None, Who::Any) => Ok(()),
+            (None, HostPattern::Any) => Ok(()),
             (None, _) => f.write_str(":*"),
         }
     }
@@ -155,12 +159,12 @@ impl fmt::Display for Rule {
 
 /// All that an exit may dial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Allow(Vec<Rule>);
+pub struct Allow(Vec<AllowRule>);
 
 impl Allow {
     /// What any of these rules allows.
     #[must_use]
-    pub const fn new(rules: Vec<Rule>) -> Self {
+    pub const fn new(rules: Vec<AllowRule>) -> Self {
         Self(rules)
     }
 
@@ -172,61 +176,65 @@ impl Allow {
 
     /// The rules.
     #[must_use]
-    pub fn rules(&self) -> &[Rule] {
+    pub fn rules(&self) -> &[AllowRule] {
         &self.0
     }
 
-    /// Whether the name of a target is to be looked up: some address of it could be allowed. Else a stranger could learn by an exit which
-    /// names its network knows.
+    /// Whether the name of a target is to be looked up: some address of it could be allowed. Else a
+    /// stranger could learn by an exit which names its network knows.
     #[must_use]
     pub fn may_look_up(&self, target: &Target, name: &Name) -> bool {
-        let could = |rule: &Rule| match &rule.who {
-            Who::Any | Who::Network(_) => true,
-            Who::Name(own) => own == name,
-            Who::Below(suffix) => name.as_str().ends_with(suffix.as_str()),
+        let could = |rule: &AllowRule| match &rule.who {
+            HostPattern::Any | HostPattern::Network(_) => true,
+            HostPattern::Name(own) => own == name,
+            HostPattern::Below(suffix) => name.as_str().ends_with(suffix.as_str()),
         };
         self.0.iter().any(|rule| rule.port.is_none_or(|port| port == target.port) && could(rule))
     }
 
     /// Whether this address may be dialled for a target, whose name it has.
     #[must_use]
-    pub fn verdict(&self, target: &Target, address: IpAddr) -> Verdict {
+    pub fn verdict(&self, target: &Target, address: IpAddr) -> DialDecision {
         let address = address.to_canonical();
         let verdicts = || self.0.iter().map(|rule| rule.verdict(target, address));
-        if verdicts().any(|verdict| verdict == Verdict::Allowed) {
-            return Verdict::Allowed;
+        if verdicts().any(|verdict| verdict == DialDecision::Allowed) {
+            return DialDecision::Allowed;
         }
-        if verdicts().any(|verdict| verdict == Verdict::Near) { Verdict::Near } else { Verdict::Forbidden }
+        if verdicts().any(|verdict| verdict == DialDecision::Near) {
+            DialDecision::Near
+        } else {
+            DialDecision::Forbidden
+        }
     }
 
     /// Of the addresses of a target, those that may be dialled, in their order.
     ///
     /// # Errors
     /// None may: the mildest verdict.
-    pub fn choose(&self, target: &Target, addresses: &[IpAddr]) -> Result<Vec<SocketAddr>, Verdict> {
-        let is_allowed = |address: &&IpAddr| self.verdict(target, **address) == Verdict::Allowed;
+    pub fn choose(&self, target: &Target, addresses: &[IpAddr]) -> Result<Vec<SocketAddr>, DialDecision> {
+        let is_allowed = |address: &&IpAddr| self.verdict(target, **address) == DialDecision::Allowed;
         let allowed = addresses.iter().filter(is_allowed);
         let allowed: Vec<_> =
             allowed.map(|address| SocketAddr::new(address.to_canonical(), target.port)).collect();
         if !allowed.is_empty() {
             return Ok(allowed);
         }
-        let near = addresses.iter().any(|address| self.verdict(target, *address) == Verdict::Near);
-        Err(if near { Verdict::Near } else { Verdict::Forbidden })
+        let near = addresses.iter().any(|address| self.verdict(target, *address) == DialDecision::Near);
+        Err(if near { DialDecision::Near } else { DialDecision::Forbidden })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Verdict::{Allowed, Forbidden, Near};
+    use DialDecision::{Allowed, Forbidden, Near};
     use std::string::ToString as _;
 
     fn allow(rules: &[&str]) -> Allow {
         Allow::new(rules.iter().map(|rule| rule.parse().unwrap()).collect())
     }
 
-    fn verdict(rules: &[&str], target: &str, address: &str) -> Verdict {
+    fn verdict(rules: &[&str], target: &str, address: &str) -> DialDecision {
         allow(rules).verdict(&target.parse().unwrap(), address.parse().unwrap())
     }
 
@@ -237,7 +245,8 @@ mod tests {
             ("localhost:873", "localhost:873", "::1", Allowed),
             ("localhost:873", "localhost:874", "127.0.0.1", Forbidden),
             ("localhost:873", "127.0.0.1:873", "127.0.0.1", Forbidden),
-            // Whoever answers for the name decides what it means, but never that it means what is near.
+            // Whoever answers for the name decides what it means, but never that it means what is
+            // near.
             ("localhost:873", "localhost:873", "192.0.2.1", Allowed),
             ("localhost:873", "localhost:873", "169.254.169.254", Near),
             ("db.lan:5432", "DB.lan:5432", "10.0.0.5", Allowed),
@@ -304,7 +313,7 @@ mod tests {
             ("any:80", "any:80"),
             ("a:*", "a:*"),
         ] {
-            assert_eq!(text.parse::<Rule>().unwrap().to_string(), shown);
+            assert_eq!(text.parse::<AllowRule>().unwrap().to_string(), shown);
         }
         for text in [
             "",
@@ -320,7 +329,7 @@ mod tests {
             "::1:80",
             "[::1]",
         ] {
-            assert!(text.parse::<Rule>().is_err(), "{text}");
+            assert!(text.parse::<AllowRule>().is_err(), "{text}");
         }
     }
 }

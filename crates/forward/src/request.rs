@@ -1,11 +1,13 @@
-//! What stands at the beginning of a stream: which target the entry asks for, and what the exit answers.
+//! What stands at the beginning of a stream: which target the entry asks for, and what the exit
+//! answers.
 //!
 //! ```text
 //! entry: version 1 (1), target (4 to 256), then the program's bytes
 //! exit:  0 (1), then the target's bytes; or why not (1), and the end of the stream
 //! ```
 //!
-//! The program's bytes may follow the request at once: they wait in the stream until the target is connected.
+//! The program's bytes may follow the request at once: they wait in the stream until the target is
+//! connected.
 
 use crate::target::{TARGET_LEN, Target};
 use alloc::vec::Vec;
@@ -105,7 +107,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// Takes bytes from the stream. Returns how many belong to the request, and its target once it is complete.
+    /// Takes bytes from the stream. Returns how many belong to the request, and its target once it
+    /// is complete.
     ///
     /// # Errors
     /// It never will be a request.

@@ -1,4 +1,5 @@
-//! SOCKS5 as programs speak it to the entry (RFC 1928): CONNECT without authentication. Names are left to the far end.
+//! SOCKS5 as programs speak it to the entry (RFC 1928): CONNECT without authentication. Names are
+//! left to the far end.
 //!
 //! ```text
 //! program: 5, count, methods          entry: 5, 0          (no authentication)
@@ -21,7 +22,7 @@ const REQUEST: usize = 3 + 1 + 1 + 255 + 2;
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum SocksAction {
     /// Wait for more bytes.
     Wait,
     /// Write this, and go on with what is left of the bytes.
@@ -33,7 +34,7 @@ pub enum Next {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum SocksState {
     #[default]
     Greeting,
     Request,
@@ -43,7 +44,7 @@ enum Stage {
 /// A program's first words.
 #[derive(Debug, Default)]
 pub struct Socks {
-    stage: Stage,
+    stage: SocksState,
     kept: Vec<u8>,
 }
 
@@ -59,7 +60,8 @@ mod replies {
     pub const ADDRESS_TYPE: u8 = 8;
 }
 
-/// What a program is told in the end. No address is told: the one that the exit bound tells a program nothing.
+/// What a program is told in the end. No address is told: the one that the exit bound tells a
+/// program nothing.
 #[must_use]
 pub const fn reply(outcome: Result<(), Refusal>) -> [u8; 10] {
     let code = match outcome {
@@ -78,42 +80,45 @@ const fn written(code: u8) -> [u8; 10] {
 }
 
 impl Socks {
-    /// Takes bytes from the program. Returns how many were used; what follows a request is the program's first data.
-    pub fn take(&mut self, bytes: &[u8]) -> (usize, Next) {
+    /// Takes bytes from the program. Returns how many were used; what follows a request is the
+    /// program's first data.
+    pub fn take(&mut self, bytes: &[u8]) -> (usize, SocksAction) {
         let most = match self.stage {
-            Stage::Greeting => GREETING,
-            Stage::Request => REQUEST,
-            Stage::Over => return (0, Next::Wait),
+            SocksState::Greeting => GREETING,
+            SocksState::Request => REQUEST,
+            SocksState::Over => return (0, SocksAction::Wait),
         };
         let before = self.kept.len();
         let room = most.saturating_sub(before);
         self.kept.extend_from_slice(bytes.get(..bytes.len().min(room)).unwrap_or_default());
         let mut reader = Reader::new(&self.kept);
         let next = match self.stage {
-            Stage::Greeting => greeting(&mut reader),
+            SocksState::Greeting => greeting(&mut reader),
             _ => request(&mut reader),
         };
         let length = self.kept.len() - reader.remaining();
         match next {
             Ok(next) => {
                 self.stage = match next {
-                    Next::Say(_) => Stage::Request,
-                    _ => Stage::Over,
+                    SocksAction::Say(_) => SocksState::Request,
+                    _ => SocksState::Over,
                 };
                 self.kept.clear();
                 (length - before, next)
             }
-            Err(Fault::Truncated) if self.kept.len() < most => (self.kept.len() - before, Next::Wait),
+            Err(SocksFailure::Truncated) if self.kept.len() < most => {
+                (self.kept.len() - before, SocksAction::Wait)
+            }
             Err(fault) => {
-                self.stage = Stage::Over;
-                (bytes.len(), Next::Close(fault.told()))
+                self.stage = SocksState::Over;
+                (bytes.len(), SocksAction::Close(fault.told()))
             }
         }
     }
 }
 
 /// Why a program is not served.
-enum Fault {
+enum SocksFailure {
     /// Bytes are missing.
     Truncated,
     /// It does not speak SOCKS5. What it would understand is not known.
@@ -122,7 +127,7 @@ enum Fault {
     Reply(u8),
 }
 
-impl Fault {
+impl SocksFailure {
     fn told(self) -> Vec<u8> {
         match self {
             Self::Reply(code) => written(code).to_vec(),
@@ -131,7 +136,7 @@ impl Fault {
     }
 }
 
-impl From<DecodeError> for Fault {
+impl From<DecodeError> for SocksFailure {
     fn from(error: DecodeError) -> Self {
         match error {
             DecodeError::Truncated => Self::Truncated,
@@ -141,28 +146,28 @@ impl From<DecodeError> for Fault {
     }
 }
 
-fn greeting(reader: &mut Reader<'_>) -> Result<Next, Fault> {
+fn greeting(reader: &mut Reader<'_>) -> Result<SocksAction, SocksFailure> {
     if reader.u8()? != VERSION {
-        return Err(Fault::Foreign);
+        return Err(SocksFailure::Foreign);
     }
     let count = usize::from(reader.u8()?);
     let methods = reader.bytes(count)?;
     Ok(match methods.contains(&NO_AUTHENTICATION) {
-        true => Next::Say([VERSION, NO_AUTHENTICATION].to_vec()),
-        false => Next::Close([VERSION, NONE_SUITS].to_vec()),
+        true => SocksAction::Say([VERSION, NO_AUTHENTICATION].to_vec()),
+        false => SocksAction::Close([VERSION, NONE_SUITS].to_vec()),
     })
 }
 
-fn request(reader: &mut Reader<'_>) -> Result<Next, Fault> {
+fn request(reader: &mut Reader<'_>) -> Result<SocksAction, SocksFailure> {
     if reader.u8()? != VERSION {
-        return Err(Fault::Foreign);
+        return Err(SocksFailure::Foreign);
     }
     let command = reader.u8()?;
     let _reserved = reader.u8()?;
     if command != CONNECT {
-        return Err(Fault::Reply(replies::COMMAND));
+        return Err(SocksFailure::Reply(replies::COMMAND));
     }
-    Ok(Next::Connect(Target::read(reader)?))
+    Ok(SocksAction::Connect(Target::read(reader)?))
 }
 
 #[cfg(test)]
@@ -173,14 +178,14 @@ mod tests {
     const ASKS: &[u8] = &[5, 1, 0, 3, 1, b'a', 0, 80];
 
     /// What is said and asked for if the bytes come in pieces of this size, and what is left.
-    fn spoken(bytes: &[u8], piece: usize) -> (Vec<Next>, Vec<u8>) {
+    fn spoken(bytes: &[u8], piece: usize) -> (Vec<SocksAction>, Vec<u8>) {
         let (mut socks, mut nexts, mut left) = (Socks::default(), Vec::new(), Vec::new());
         for chunk in bytes.chunks(piece) {
             let mut chunk = chunk;
-            while !chunk.is_empty() && socks.stage != Stage::Over {
+            while !chunk.is_empty() && socks.stage != SocksState::Over {
                 let (used, next) = socks.take(chunk);
                 chunk = &chunk[used..];
-                if next != Next::Wait {
+                if next != SocksAction::Wait {
                     nexts.push(next);
                 }
             }
@@ -194,14 +199,17 @@ mod tests {
         let said = || [HELLO, ASKS, b"GET /"].concat();
         for piece in 1..said().len() {
             let (nexts, left) = spoken(&said(), piece);
-            assert_eq!(nexts, [Next::Say([5, 0].to_vec()), Next::Connect("a:80".parse().unwrap())]);
+            assert_eq!(
+                nexts,
+                [SocksAction::Say([5, 0].to_vec()), SocksAction::Connect("a:80".parse().unwrap())]
+            );
             assert_eq!(left, b"GET /");
         }
     }
 
     #[test]
     fn what_is_not_served_is_told_why() {
-        let close = |said: &[u8]| Next::Close(said.to_vec());
+        let close = |said: &[u8]| SocksAction::Close(said.to_vec());
         for (said, last) in [
             (&b"GET / HTTP/1.1"[..], close(&[])),
             (&[4, 1, 0, 80, 10, 0, 0, 1, 0], close(&[])),
@@ -224,12 +232,16 @@ mod tests {
     #[test]
     fn nothing_is_kept_beyond_the_longest_word() {
         let mut socks = Socks::default();
-        assert_eq!(socks.take(&[5, 255]), (2, Next::Wait));
-        assert_eq!(socks.take(&[1; 254]), (254, Next::Wait));
-        assert_eq!(socks.take(&[0; 1000]), (1, Next::Say([5, 0].to_vec())));
-        assert_eq!(socks.take(&[5, 1, 0, 3, 255]), (5, Next::Wait));
-        assert_eq!(socks.take(&[b'x'; 254]), (254, Next::Wait));
-        assert_eq!(socks.take(b"x\0\x50more").1, Next::Close(written(1).to_vec()), "a name of 255 bytes");
-        assert_eq!(socks.take(b"more"), (0, Next::Wait));
+        assert_eq!(socks.take(&[5, 255]), (2, SocksAction::Wait));
+        assert_eq!(socks.take(&[1; 254]), (254, SocksAction::Wait));
+        assert_eq!(socks.take(&[0; 1000]), (1, SocksAction::Say([5, 0].to_vec())));
+        assert_eq!(socks.take(&[5, 1, 0, 3, 255]), (5, SocksAction::Wait));
+        assert_eq!(socks.take(&[b'x'; 254]), (254, SocksAction::Wait));
+        assert_eq!(
+            socks.take(b"x\0\x50more").1,
+            SocksAction::Close(written(1).to_vec()),
+            "a name of 255 bytes"
+        );
+        assert_eq!(socks.take(b"more"), (0, SocksAction::Wait));
     }
 }

@@ -1,6 +1,8 @@
-//! A socket and a stream become one connection: bytes, ends and resets pass both ways, and whoever does not read is not sent more.
+//! A socket and a stream become one connection: bytes, ends and resets pass both ways, and whoever
+//! does not read is not sent more.
 //!
-//! Nothing is held here but what a full socket did not take of one read: the kernel and the session have buffers enough.
+//! Nothing is held here but what a full socket did not take of one read: the kernel and the session
+//! have buffers enough.
 
 use crate::request::code;
 use alloc::vec::Vec;
@@ -16,7 +18,7 @@ const MANY: usize = 16 << 10;
 
 /// How reading or writing a socket went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Io {
+pub enum IoResult {
     /// So many bytes; none of a read: the end.
     Done(usize),
     /// None now. The socket tells when it is worth while to try again.
@@ -28,9 +30,9 @@ pub enum Io {
 /// A connection of TCP on this host, which blocks nobody.
 pub trait Local {
     /// Reads what is there.
-    fn read(&mut self, buffer: &mut [u8]) -> Io;
+    fn read(&mut self, buffer: &mut [u8]) -> IoResult;
     /// Writes what there is room for; `bytes` is never empty.
-    fn write(&mut self, bytes: &[u8]) -> Io;
+    fn write(&mut self, bytes: &[u8]) -> IoResult;
     /// Nothing more will be written: the other side sees the end.
     fn finish(&mut self);
     /// Resets it: the other side sees that something broke.
@@ -39,7 +41,8 @@ pub trait Local {
 
 /// A stream of a session.
 pub trait Stream {
-    /// Bytes of `wanted` that [`write`](Self::write) takes. If fewer, it is told when there is room again.
+    /// Bytes of `wanted` that [`write`](Self::write) takes. If fewer, it is told when there is room
+    /// again.
     fn room(&mut self, wanted: usize) -> usize;
     /// Writes; no more than there is [`room`](Self::room) for.
     fn write(&mut self, bytes: &[u8]);
@@ -47,7 +50,8 @@ pub trait Stream {
     fn finish(&mut self);
     /// Reads what is there. `None`: the stream is over.
     fn read(&mut self, buffer: &mut [u8]) -> Option<StreamRead>;
-    /// The next bytes as they are kept, if they are many; none otherwise, and [`read`](Self::read) gives them. `None`: the stream is over.
+    /// The next bytes as they are kept, if they are many; none otherwise, and [`read`](Self::read)
+    /// gives them. `None`: the stream is over.
     fn take(&mut self) -> Option<(Vec<u8>, StreamRead)>;
     /// Gives the buffer of what was taken back.
     fn give_back(&mut self, buffer: Vec<u8>);
@@ -97,7 +101,7 @@ impl Stream for StreamOf<'_> {
 
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waits {
+pub struct WaitsFor {
     /// The socket has something to read. Not asked for while the stream has no room.
     pub readable: bool,
     /// The socket has room.
@@ -110,9 +114,9 @@ pub struct Waits {
 
 /// How a connection stands after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SpliceStatus {
     /// It lives.
-    Open(Waits),
+    Open(WaitsFor),
     /// Both directions ended well: the socket can be closed.
     Over,
     /// It broke, and both sides were told.
@@ -135,7 +139,7 @@ pub struct Splice {
 }
 
 /// How one direction came to rest.
-enum Rest {
+enum StopReason {
     /// It ended.
     Ended,
     /// Its source has nothing.
@@ -154,20 +158,26 @@ impl Splice {
         Self { last: ended, ..Self::default() }
     }
 
-    /// Moves what can be moved. `scratch` is for one read; what is in it does not matter before or after.
-    pub fn pump(&mut self, local: &mut impl Local, stream: &mut impl Stream, scratch: &mut [u8]) -> Standing {
+    /// Moves what can be moved. `scratch` is for one read; what is in it does not matter before or
+    /// after.
+    pub fn pump(
+        &mut self,
+        local: &mut impl Local,
+        stream: &mut impl Stream,
+        scratch: &mut [u8],
+    ) -> SpliceStatus {
         let (up, down) = (self.send(local, stream, scratch), self.receive(local, stream, scratch));
         match (up, down) {
-            (Rest::Broken, _) | (_, Rest::Broken) => {
+            (StopReason::Broken, _) | (_, StopReason::Broken) => {
                 self.break_off(local, stream);
-                Standing::Broken
+                SpliceStatus::Broken
             }
-            (Rest::Ended, Rest::Ended) => Standing::Over,
-            (up, down) => Standing::Open(Waits {
-                readable: matches!(up, Rest::Source),
-                writable: matches!(down, Rest::Sink),
-                turn: matches!(up, Rest::Turn) || matches!(down, Rest::Turn),
-                room: matches!(up, Rest::Sink),
+            (StopReason::Ended, StopReason::Ended) => SpliceStatus::Over,
+            (up, down) => SpliceStatus::Open(WaitsFor {
+                readable: matches!(up, StopReason::Source),
+                writable: matches!(down, StopReason::Sink),
+                turn: matches!(up, StopReason::Turn) || matches!(down, StopReason::Turn),
+                room: matches!(up, StopReason::Sink),
             }),
         }
     }
@@ -180,33 +190,38 @@ impl Splice {
     }
 
     /// From socket to stream.
-    fn send(&mut self, local: &mut impl Local, stream: &mut impl Stream, scratch: &mut [u8]) -> Rest {
+    fn send(&mut self, local: &mut impl Local, stream: &mut impl Stream, scratch: &mut [u8]) -> StopReason {
         let mut left = TURN;
         while !self.sent {
             if left == 0 {
-                return Rest::Turn;
+                return StopReason::Turn;
             }
             let room = stream.room(scratch.len().min(left));
-            let Some(buffer) = scratch.get_mut(..room).filter(|_| room > 0) else { return Rest::Sink };
+            let Some(buffer) = scratch.get_mut(..room).filter(|_| room > 0) else { return StopReason::Sink };
             match local.read(buffer) {
-                Io::Done(0) => {
+                IoResult::Done(0) => {
                     stream.finish();
                     self.sent = true;
                 }
-                Io::Done(length) => {
+                IoResult::Done(length) => {
                     stream.write(buffer.get(..length).unwrap_or_default());
                     self.moved[0] += length as u64;
                     left -= length;
                 }
-                Io::Later => return Rest::Source,
-                Io::Broken => return Rest::Broken,
+                IoResult::Later => return StopReason::Source,
+                IoResult::Broken => return StopReason::Broken,
             }
         }
-        Rest::Ended
+        StopReason::Ended
     }
 
     /// From stream to socket.
-    fn receive(&mut self, local: &mut impl Local, stream: &mut impl Stream, scratch: &mut [u8]) -> Rest {
+    fn receive(
+        &mut self,
+        local: &mut impl Local,
+        stream: &mut impl Stream,
+        scratch: &mut [u8],
+    ) -> StopReason {
         let mut left = TURN;
         while !self.received {
             if !self.pending.is_empty() {
@@ -215,7 +230,7 @@ impl Splice {
                     Ok(done) if done == pending.len() => {}
                     Ok(done) => {
                         self.pending = Vec::from(pending.get(done..).unwrap_or_default());
-                        return Rest::Sink;
+                        return StopReason::Sink;
                     }
                     Err(rest) => return rest,
                 }
@@ -223,12 +238,12 @@ impl Splice {
             if self.last {
                 local.finish();
                 self.received = true;
-                return Rest::Ended;
+                return StopReason::Ended;
             }
             if left == 0 {
-                return Rest::Turn;
+                return StopReason::Turn;
             }
-            let Some((piece, read)) = stream.take() else { return Rest::Broken };
+            let Some((piece, read)) = stream.take() else { return StopReason::Broken };
             self.last = read.finished;
             left = left.saturating_sub(read.length);
             if read.length > 0 {
@@ -244,12 +259,12 @@ impl Splice {
             }
             let length = scratch.len().min(left);
             let Some(read) = stream.read(scratch.get_mut(..length).unwrap_or_default()) else {
-                return Rest::Broken;
+                return StopReason::Broken;
             };
             self.last = read.finished;
             left -= read.length;
             if read.length == 0 && !read.finished {
-                return Rest::Source;
+                return StopReason::Source;
             }
             let bytes = scratch.get(..read.length).unwrap_or_default();
             match self.put(local, bytes) {
@@ -257,20 +272,20 @@ impl Splice {
                 Err(rest) => return rest,
             }
         }
-        Rest::Ended
+        StopReason::Ended
     }
 
     /// Writes to the socket as much as it takes.
-    fn put(&mut self, local: &mut impl Local, bytes: &[u8]) -> Result<usize, Rest> {
+    fn put(&mut self, local: &mut impl Local, bytes: &[u8]) -> Result<usize, StopReason> {
         let mut done = 0;
         while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
             match local.write(rest) {
-                Io::Done(length) => {
+                IoResult::Done(length) => {
                     done += length;
                     self.moved[1] += length as u64;
                 }
-                Io::Later => break,
-                Io::Broken => return Err(Rest::Broken),
+                IoResult::Later => break,
+                IoResult::Broken => return Err(StopReason::Broken),
             }
         }
         Ok(done)
@@ -312,19 +327,19 @@ mod tests {
     }
 
     impl Local for End {
-        fn read(&mut self, buffer: &mut [u8]) -> Io {
+        fn read(&mut self, buffer: &mut [u8]) -> IoResult {
             match self.take(buffer) {
-                _ if self.broken => Io::Broken,
-                0 if !self.read_ends => Io::Later,
-                length => Io::Done(length),
+                _ if self.broken => IoResult::Broken,
+                0 if !self.read_ends => IoResult::Later,
+                length => IoResult::Done(length),
             }
         }
 
-        fn write(&mut self, bytes: &[u8]) -> Io {
+        fn write(&mut self, bytes: &[u8]) -> IoResult {
             match self.put(bytes) {
-                _ if self.broken => Io::Broken,
-                0 => Io::Later,
-                length => Io::Done(length),
+                _ if self.broken => IoResult::Broken,
+                0 => IoResult::Later,
+                length => IoResult::Done(length),
             }
         }
 
@@ -379,7 +394,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever room there is and in whatever pieces it comes: all arrives, in order, with its end, and each rest names what it waits for.
+        /// Whatever room there is and in whatever pieces it comes: all arrives, in order, with its
+        /// end, and each rest names what it waits for.
         #[test]
         fn all_passes_both_ways(
             up in proptest::collection::vec(any::<u8>(), 0..2000),
@@ -403,13 +419,13 @@ mod tests {
                     (local.read_ends, stream.read_ends) = (true, true);
                 }
                 match splice.pump(&mut local, &mut stream, &mut scratch) {
-                    Standing::Open(waits) => {
+                    SpliceStatus::Open(waits) => {
                         prop_assert_eq!(waits.writable, !splice.pending.is_empty());
                         prop_assert!(!waits.readable || local.to_read.is_empty() && !local.read_ends);
                         prop_assert!(!waits.room || stream.write_room == 0);
                     }
                     standing => {
-                        prop_assert_eq!(standing, Standing::Over);
+                        prop_assert_eq!(standing, SpliceStatus::Over);
                         over = true;
                         break;
                     }
@@ -428,11 +444,11 @@ mod tests {
         (local.read_ends, local.write_room, stream.write_room) = (true, 100, 100);
         let (mut splice, mut scratch) = (Splice::default(), [0; 16]);
         let standing = splice.pump(&mut local, &mut stream, &mut scratch);
-        assert_eq!(standing, Standing::Open(Waits::default()), "only the stream can bring something");
+        assert_eq!(standing, SpliceStatus::Open(WaitsFor::default()), "only the stream can bring something");
         assert!(stream.ended && !local.ended);
         stream.to_read.extend(b"answer");
         stream.read_ends = true;
-        assert_eq!(splice.pump(&mut local, &mut stream, &mut scratch), Standing::Over);
+        assert_eq!(splice.pump(&mut local, &mut stream, &mut scratch), SpliceStatus::Over);
         assert_eq!(local.written, b"answer");
         assert!(local.ended);
     }
@@ -448,7 +464,7 @@ mod tests {
             }
             (local.write_room, stream.write_room) = (100, 100);
             let standing = Splice::default().pump(&mut local, &mut stream, &mut [0; 16]);
-            assert_eq!(standing, Standing::Broken);
+            assert_eq!(standing, SpliceStatus::Broken);
             assert!(local.broken && stream.broken);
         }
     }
@@ -459,10 +475,10 @@ mod tests {
         stream.write_room = usize::MAX;
         stream.piece = usize::MAX;
         let (mut splice, mut scratch) = (Splice::default(), [0; 4096]);
-        let turn = Standing::Open(Waits { turn: true, ..Waits::default() });
+        let turn = SpliceStatus::Open(WaitsFor { turn: true, ..WaitsFor::default() });
         assert_eq!(splice.pump(&mut local, &mut stream, &mut scratch), turn);
         assert_eq!(splice.moved[0], TURN as u64);
-        let rest = Standing::Open(Waits { readable: true, ..Waits::default() });
+        let rest = SpliceStatus::Open(WaitsFor { readable: true, ..WaitsFor::default() });
         assert_eq!(splice.pump(&mut local, &mut stream, &mut scratch), rest);
     }
 }

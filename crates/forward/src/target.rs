@@ -58,7 +58,8 @@ impl FromStr for Name {
         let text = text.strip_suffix('.').unwrap_or(text);
         let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         let is_label = |label: &str| (1..=LABEL).contains(&label.len()) && label.bytes().all(is_sound);
-        // What looks like an address and is none must not be looked up: 1.2.3, 0x7f000001 and 2130706433 are addresses to old resolvers.
+        // What looks like an address and is none must not be looked up: 1.2.3, 0x7f000001 and
+        // 2130706433 are addresses to old resolvers.
         let last = text.rsplit('.').next().unwrap_or_default();
         let is_number = |label: &str| {
             let digits = label.strip_prefix("0x").or_else(|| label.strip_prefix("0X"));
@@ -74,20 +75,20 @@ impl FromStr for Name {
 
 /// A host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Host {
+pub enum TargetHost {
     /// By a name, which the exit looks up.
     Name(Name),
     /// By an address; never an IPv4 address in the clothes of IPv6.
     Address(IpAddr),
 }
 
-impl From<IpAddr> for Host {
+impl From<IpAddr> for TargetHost {
     fn from(address: IpAddr) -> Self {
         Self::Address(address.to_canonical())
     }
 }
 
-impl FromStr for Host {
+impl FromStr for TargetHost {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
@@ -104,7 +105,7 @@ impl FromStr for Host {
     }
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for TargetHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(&name.0),
@@ -118,24 +119,25 @@ impl fmt::Display for Host {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target {
     /// The host.
-    pub host: Host,
+    pub host: TargetHost,
     /// The port; never 0.
     pub port: u16,
 }
 
 impl Target {
-    /// Writes kind (1), address (4 or 16, or a length and a name) and port (2). SOCKS5 does the same (RFC 1928, section 4).
+    /// Writes kind (1), address (4 or 16, or a length and a name) and port (2). SOCKS5 does the
+    /// same (RFC 1928, section 4).
     pub fn write(&self, writer: &mut Writer<'_>) {
         match &self.host {
-            Host::Address(IpAddr::V4(v4)) => {
+            TargetHost::Address(IpAddr::V4(v4)) => {
                 writer.u8(V4);
                 writer.bytes(&v4.octets());
             }
-            Host::Address(IpAddr::V6(v6)) => {
+            TargetHost::Address(IpAddr::V6(v6)) => {
                 writer.u8(V6);
                 writer.bytes(&v6.octets());
             }
-            Host::Name(Name(name)) => {
+            TargetHost::Name(Name(name)) => {
                 writer.u8(NAMED);
                 writer.u8(name.len() as u8);
                 writer.bytes(name.as_bytes());
@@ -244,7 +246,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(name in "[a-z0-9_-]{1,63}(\\.[a-z][a-z0-9-]{0,20}){0,3}", v6: [u8; 16], v4: [u8; 4], port in 1_u16..) {
-            let hosts = [Some(IpAddr::from(v6).into()), Some(IpAddr::from(v4).into()), name.parse().ok().map(Host::Name)];
+            let hosts = [Some(IpAddr::from(v6).into()), Some(IpAddr::from(v4).into()), name.parse().ok().map(TargetHost::Name)];
             for host in hosts.into_iter().flatten() {
                 let target = Target { host, port };
                 let mut bytes = [0; TARGET_LEN];

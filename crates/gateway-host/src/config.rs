@@ -1,4 +1,5 @@
-//! `gw.toml`: what a gateway is told, and the line of every mistake in it. `docs/gateway.md` says what it may say.
+//! `gw.toml`: what a gateway is told, and the line of every mistake in it. `docs/gateway.md` says
+//! what it may say.
 
 mod relay;
 mod text;
@@ -7,16 +8,16 @@ pub use relay::{RELAY_PORT, RelayConfig};
 pub use text::ConfigError;
 
 use crate::GatewayError;
-use byway_control::{Choice, ChoiceError, Class, Sender, controller};
+use byway_control::{ChoiceError, Class, ControllerChoice, SenderKind, controller};
 use byway_engine::handshake;
 use byway_engine::seal::Suites;
-use byway_gateway::kernel::{Plan, Site, TUN};
+use byway_gateway::kernel::{KernelInputs, KernelPlan, TUN};
 use byway_gateway::machine::{self, Settings};
 use byway_gateway::options::OPTIONS;
 use byway_gateway::rules::Rules;
 use byway_gateway::serves::{MOST_PORTS, Served, announce};
 use byway_gateway::{Ports, Prefix};
-use byway_registry::word::{self as registry, Kind};
+use byway_registry::word::{self as registry, WordKind};
 use byway_transfer::address::Endpoint;
 use byway_transfer::default_dscp;
 use byway_transfer::identity::{Identity, PublicKey};
@@ -28,13 +29,13 @@ use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use text::{File, GatewayText, GuestText, OptionsText, PeerText, Place};
+use text::{ConfigSource, File, GatewayText, GuestText, OptionsText, PeerText};
 use toml::Spanned;
 
 /// The UDP port of a gateway unless told otherwise.
 pub const PORT: u16 = 4749;
-/// The firewall mark of captured packets, the number of their routing table and the priority of the rule that leads there, unless
-/// told otherwise: "bw".
+/// The firewall mark of captured packets, the number of their routing table and the priority of the
+/// rule that leads there, unless told otherwise: "bw".
 pub const MARK: u16 = 0x6277;
 
 /// Longest name of a device (Linux, `IFNAMSIZ` without the last zero).
@@ -55,22 +56,23 @@ pub struct GatewayConfig {
     pub tun: String,
     /// Mark, table and priority of its rules.
     pub mark: u16,
-    /// Where it answers `byway gateway status`; `None`: where [`GatewayConfig::status_socket`] says.
+    /// Where it answers `byway gateway status`; `None`: where [`GatewayConfig::status_socket`]
+    /// says.
     pub status: Option<PathBuf>,
     /// The controller of its sessions.
-    pub congestion: Choice,
+    pub congestion: ControllerChoice,
     /// The code point of its sessions, if it is told one.
     pub dscp: Option<Dscp>,
     /// Hosts behind it.
     pub serves: Vec<Served>,
     /// Other gateways.
-    pub peers: Vec<Peer>,
+    pub peers: Vec<PeerSection>,
     /// Which flows are background.
     pub rules: Rules,
     /// How it behaves.
     pub settings: Settings,
     /// Hosts that may ask to be served.
-    pub guests: Vec<Guest>,
+    pub guests: Vec<GuestSection>,
     /// A relay beside it.
     pub relay: Option<RelayConfig>,
     /// A registry to ask for relays.
@@ -81,7 +83,7 @@ pub struct GatewayConfig {
 
 /// A host that may ask to be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Guest {
+pub struct GuestSection {
     /// What people call it.
     pub name: String,
     /// Its key.
@@ -94,7 +96,7 @@ pub struct Guest {
 
 /// Another gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peer {
+pub struct PeerSection {
     /// What people call it.
     pub name: String,
     /// Its key.
@@ -107,7 +109,7 @@ pub struct Peer {
     pub relays: Vec<Word>,
 }
 
-impl Guest {
+impl GuestSection {
     /// What it may, in a sentence.
     #[must_use]
     pub fn explain(&self) -> String {
@@ -125,7 +127,8 @@ impl GatewayConfig {
     /// Reads a file.
     ///
     /// # Errors
-    /// It cannot be read (not found, or as the system says), or says something wrong: a usage error with the line.
+    /// It cannot be read (not found, or as the system says), or says something wrong: a usage error
+    /// with the line.
     pub fn read(file: &Path) -> Result<Self, GatewayError> {
         let unread = |source| GatewayError::Unread { file: file.to_owned(), source };
         let text = fs::read_to_string(file).map_err(unread)?;
@@ -141,7 +144,7 @@ impl GatewayConfig {
     /// What is wrong, and in which line.
     pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
         let directory = file.parent().unwrap_or(Path::new(""));
-        let place = Place { file, text };
+        let place = ConfigSource { file, text };
         let (File { gateway, peer, rule, relay, guest, .. }, options) = place.read()?;
         let Some(gateway) = gateway else {
             return Err(place.whole("there is no [gateway] table: say there what this gateway serves"));
@@ -150,7 +153,7 @@ impl GatewayConfig {
         let exposed = words.any(|word| !word.as_ref().starts_with('@'))
             || relay.as_ref().is_some_and(RelayText::has_word);
         let relay = relay.map(|relay| relay.read(&place, directory)).transpose()?;
-        let registry = relay::registry(&place, directory, gateway.registry.as_ref(), Kind::Use)?;
+        let registry = relay::registry(&place, directory, gateway.registry.as_ref(), WordKind::Use)?;
         let settings = settings(&place, &options)?;
         let guests = guests(&place, guest)?;
         let serves = serves(&place, &gateway, !guests.is_empty())?;
@@ -221,7 +224,8 @@ impl GatewayConfig {
     /// What the gateway is made with.
     ///
     /// # Arguments
-    /// `serial` is that of the [announcement](byway_gateway::serves::Part::serial): the seconds of Unix time do.
+    /// `serial` is that of the [announcement](byway_gateway::serves::AnnouncementPart::serial): the
+    /// seconds of Unix time do.
     ///
     /// # Errors
     /// A peer has this gateway's own key.
@@ -230,22 +234,22 @@ impl GatewayConfig {
         identity: &Identity,
         seed: [u8; 32],
         serial: u32,
-    ) -> Result<machine::Config, GatewayError> {
+    ) -> Result<machine::MachineConfig, GatewayError> {
         self.own_key(identity)?;
-        let peer = |peer: &Peer| machine::Peer {
+        let peer = |peer: &PeerSection| machine::PeerConfig {
             name: peer.name.clone(),
             key: handshake::PublicKey(peer.key.0),
             addresses: peer.addresses.clone(),
             allowed: peer.allowed.clone(),
             relays: peer.relays.iter().map(|word| (word.clone(), None)).collect(),
         };
-        let guest = |guest: &Guest| machine::Guest {
+        let guest = |guest: &GuestSection| machine::GuestConfig {
             name: guest.name.clone(),
             key: handshake::PublicKey(guest.key.0),
             hosts: guest.hosts.clone(),
             ports: guest.ports.clone(),
         };
-        Ok(machine::Config {
+        Ok(machine::MachineConfig {
             identity: handshake::Identity::from_secret(*identity.secret().expose()),
             suites: Suites::SECURE,
             seed,
@@ -263,26 +267,27 @@ impl GatewayConfig {
         })
     }
 
-    /// What it asks of the kernel while no host has asked to be served. Routes are there for those that may.
+    /// What it asks of the kernel while no host has asked to be served. Routes are there for those
+    /// that may.
     #[must_use]
-    pub fn plan(&self) -> Plan {
+    pub fn plan(&self) -> KernelPlan {
         let everywhere =
             [Prefix::of(Ipv4Addr::UNSPECIFIED.into(), 0), Prefix::of(Ipv6Addr::UNSPECIFIED.into(), 0)];
-        let may = |guest: &Guest| match guest.hosts.as_slice() {
+        let may = |guest: &GuestSection| match guest.hosts.as_slice() {
             [] => everywhere.to_vec(),
             hosts => hosts.to_vec(),
         };
         let possible: Vec<Prefix> = self.guests.iter().flat_map(may).collect();
-        Plan { routing: self.plan_for(&possible).routing, ..self.plan_for(&[]) }
+        KernelPlan { routing: self.plan_for(&possible).routing, ..self.plan_for(&[]) }
     }
 
     /// What it asks of the kernel while these hosts are served, too.
     #[must_use]
-    pub fn plan_for(&self, guests: &[Prefix]) -> Plan {
+    pub fn plan_for(&self, guests: &[Prefix]) -> KernelPlan {
         let here: Vec<Prefix> =
             self.serves.iter().map(|served| served.hosts).chain(guests.iter().copied()).collect();
         let there: Vec<Prefix> = self.elsewhere().collect();
-        Plan::new(Site {
+        KernelPlan::new(KernelInputs {
             tun: &self.tun,
             mark: self.mark,
             here: &here,
@@ -297,7 +302,8 @@ impl GatewayConfig {
         self.peers.iter().flat_map(|peer| peer.allowed.iter().copied())
     }
 
-    /// Where the gateway answers `byway gateway status`: by its device, so that several can run on a host.
+    /// Where the gateway answers `byway gateway status`: by its device, so that several can run on
+    /// a host.
     #[must_use]
     pub fn status_socket(&self) -> PathBuf {
         self.status.clone().unwrap_or_else(|| status_socket(&self.tun))
@@ -310,8 +316,9 @@ pub fn status_socket(tun: &str) -> PathBuf {
     Path::new("/run").join(format!("byway-gateway-{tun}.sock"))
 }
 
-/// What the tables say of options. They are set in the order of the table of options, since some depend on others.
-fn settings(place: &Place<'_>, told: &OptionsText) -> Result<Settings, ConfigError> {
+/// What the tables say of options. They are set in the order of the table of options, since some
+/// depend on others.
+fn settings(place: &ConfigSource<'_>, told: &OptionsText) -> Result<Settings, ConfigError> {
     let mut settings = Settings::default();
     for option in OPTIONS {
         let Some(value) = told.of(option) else { continue };
@@ -321,7 +328,11 @@ fn settings(place: &Place<'_>, told: &OptionsText) -> Result<Settings, ConfigErr
     Ok(settings)
 }
 
-fn serves(place: &Place<'_>, gateway: &GatewayText, has_guests: bool) -> Result<Vec<Served>, ConfigError> {
+fn serves(
+    place: &ConfigSource<'_>,
+    gateway: &GatewayText,
+    has_guests: bool,
+) -> Result<Vec<Served>, ConfigError> {
     let Some(told) = &gateway.serves else {
         let what = "missing field `serves`: name the prefixes of the hosts here, such as \"192.168.1.0/24\"";
         return if has_guests { Ok(Vec::new()) } else { Err(place.whole(what)) };
@@ -342,18 +353,24 @@ fn serves(place: &Place<'_>, gateway: &GatewayText, has_guests: bool) -> Result<
     })
 }
 
-fn congestion(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Choice, ConfigError> {
+fn congestion(
+    place: &ConfigSource<'_>,
+    told: Option<&Spanned<String>>,
+) -> Result<ControllerChoice, ConfigError> {
     let Some(told) = told else {
-        return Ok(Choice { name: Class::Background.default_name().to_owned(), ..Choice::default() });
+        return Ok(ControllerChoice {
+            name: Class::Background.default_name().to_owned(),
+            ..ControllerChoice::default()
+        });
     };
     let chosen = told.as_ref().parse().and_then(|choice| {
-        controller(&choice, Sender::Session, 0)?;
+        controller(&choice, SenderKind::Session, 0)?;
         Ok(choice)
     });
     chosen.map_err(|error: ChoiceError| place.at(told.span(), &error.to_string()))
 }
 
-fn marking(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Option<Dscp>, ConfigError> {
+fn marking(place: &ConfigSource<'_>, told: Option<&Spanned<String>>) -> Result<Option<Dscp>, ConfigError> {
     let Some(told) = told else { return Ok(None) };
     match told.as_ref().as_str() {
         "le" => Ok(Some(Dscp::LowerEffort)),
@@ -365,7 +382,7 @@ fn marking(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Option<D
     }
 }
 
-fn tun(place: &Place<'_>, told: Option<Spanned<String>>) -> Result<String, ConfigError> {
+fn tun(place: &ConfigSource<'_>, told: Option<Spanned<String>>) -> Result<String, ConfigError> {
     let Some(told) = told else { return Ok(TUN.to_owned()) };
     let good = |name: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -378,8 +395,8 @@ fn tun(place: &Place<'_>, told: Option<Spanned<String>>) -> Result<String, Confi
     Ok(told.into_inner())
 }
 
-fn guests(place: &Place<'_>, told: Vec<Spanned<GuestText>>) -> Result<Vec<Guest>, ConfigError> {
-    let mut guests: Vec<Guest> = Vec::with_capacity(told.len());
+fn guests(place: &ConfigSource<'_>, told: Vec<Spanned<GuestText>>) -> Result<Vec<GuestSection>, ConfigError> {
+    let mut guests: Vec<GuestSection> = Vec::with_capacity(told.len());
     for guest in told {
         let GuestText { name, key, hosts, ports } = guest.into_inner();
         if guests.iter().any(|other| other.name == *name.as_ref()) {
@@ -393,17 +410,17 @@ fn guests(place: &Place<'_>, told: Vec<Spanned<GuestText>>) -> Result<Vec<Guest>
             return Err(place.at(name.span(), &what));
         }
         let ports = ports.map(Spanned::into_inner).unwrap_or_default();
-        guests.push(Guest { name: name.into_inner(), key: key.into_inner().0, hosts, ports });
+        guests.push(GuestSection { name: name.into_inner(), key: key.into_inner().0, hosts, ports });
     }
     Ok(guests)
 }
 
 fn peers(
-    place: &Place<'_>,
+    place: &ConfigSource<'_>,
     directory: &Path,
     told: Vec<Spanned<PeerText>>,
-) -> Result<Vec<Peer>, ConfigError> {
-    let mut peers: Vec<Peer> = Vec::with_capacity(told.len());
+) -> Result<Vec<PeerSection>, ConfigError> {
+    let mut peers: Vec<PeerSection> = Vec::with_capacity(told.len());
     for peer in told {
         let PeerText { name, key, addresses, allowed, relays } = peer.into_inner();
         let span = name.span();
@@ -422,7 +439,7 @@ fn peers(
             return Err(place.at(span, &what));
         }
         let relays = relays.iter().map(|word| place.word(directory, word)).collect::<Result<_, _>>()?;
-        peers.push(Peer {
+        peers.push(PeerSection {
             name: name.into_inner(),
             key: key.into_inner().0,
             addresses: addresses.into_iter().map(|address| address.0).collect(),

@@ -1,7 +1,7 @@
 //! Why a gateway cannot be set up, or is over.
 
 use crate::config::ConfigError;
-use byway_gateway::machine::Impossible;
+use byway_gateway::machine::InvalidConfig;
 use byway_gateway::serves::MOST_PORTS;
 use std::io;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub enum GatewayError {
     },
     /// No gateway can be made of it.
     #[error(transparent)]
-    Impossible(#[from] Impossible),
+    Impossible(#[from] InvalidConfig),
     /// A host asks for too much.
     #[error("at most {MOST_PORTS} ranges of ports can be asked for")]
     Ports,

@@ -3,10 +3,10 @@
 use crate::GatewayError;
 use byway_engine::handshake;
 use byway_engine::seal::Suites;
-use byway_gateway::joining::{Joining, JoiningConfig, Standing};
+use byway_gateway::joining::{JoinState, Joining, JoiningConfig};
 use byway_gateway::serves::{MOST_PORTS, Served};
 use byway_gateway::{Ports, Prefix};
-use byway_net::{Clock, Control, Flow, Owner, Socket};
+use byway_net::{Clock, Control, LoopControl, Owner, Socket};
 use byway_transfer::address::Endpoint;
 use byway_transfer::identity::{Identity, PublicKey};
 use byway_transfer::{Error, sockets};
@@ -72,8 +72,8 @@ impl fmt::Display for GatewayAt {
 
 /// A host that asks, and asks again when the session is lost.
 pub struct Association {
-    driver: byway_net::Handle<Watcher>,
-    news: Receiver<Standing>,
+    driver: byway_net::Handle<JoinWatcher>,
+    news: Receiver<JoinState>,
     leaving: Arc<AtomicBool>,
     host: IpAddr,
 }
@@ -103,7 +103,7 @@ impl Association {
         let joining = joining.map_err(|error| GatewayError::Impossible(error.into()))?;
         let (news, inbox) = sync_channel(NEWS);
         let leaving = Arc::new(AtomicBool::new(false));
-        let owner = Watcher { news, told: Standing::Asking, leaving: Arc::clone(&leaving) };
+        let owner = JoinWatcher { news, told: JoinState::Asking, leaving: Arc::clone(&leaving) };
         let control = Control::new().map_err(Error::Descriptor)?;
         let driver = byway_net::spawn_with(control, "byway join", joining, owner, sockets, Clock::new())
             .map_err(Error::Thread)?;
@@ -117,7 +117,7 @@ impl Association {
     }
 
     /// How the host stands, if that is something else than before.
-    pub fn next(&self, patience: Duration) -> Option<Standing> {
+    pub fn next(&self, patience: Duration) -> Option<JoinState> {
         self.news.recv_timeout(patience).ok()
     }
 
@@ -135,23 +135,23 @@ impl Association {
     }
 }
 
-struct Watcher {
-    news: SyncSender<Standing>,
-    told: Standing,
+struct JoinWatcher {
+    news: SyncSender<JoinState>,
+    told: JoinState,
     leaving: Arc<AtomicBool>,
 }
 
-impl Owner for Watcher {
+impl Owner for JoinWatcher {
     type Machine = Joining;
 
-    fn turn(&mut self, joining: &mut Joining, now: Instant) -> Flow {
+    fn turn(&mut self, joining: &mut Joining, now: Instant) -> LoopControl {
         if self.leaving.swap(false, Ordering::AcqRel) {
             joining.leave(now);
         }
         if *joining.standing() != self.told && self.news.try_send(joining.standing().clone()).is_ok() {
             self.told = joining.standing().clone();
         }
-        Flow::Continue
+        LoopControl::Continue
     }
 }
 

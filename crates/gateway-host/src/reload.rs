@@ -1,9 +1,11 @@
-//! What a gateway takes over of its file while it runs: the rules. All else takes a start, and is told.
+//! What a gateway takes over of its file while it runs: the rules. All else takes a start, and is
+//! told.
 
 use super::config::GatewayConfig;
 use byway_gateway::options::OPTIONS;
 
-/// What stands in the fresh file otherwise than the gateway was started with, besides its rules: names of keys and tables.
+/// What stands in the fresh file otherwise than the gateway was started with, besides its rules:
+/// names of keys and tables.
 #[must_use]
 pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'static str> {
     // What the command line insists on holds whatever the file says.
@@ -34,8 +36,9 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
     all
 }
 
-/// The configuration that a running gateway has after its file was read again: its own, but for the rules. Whatever is put into the
-/// kernel follows from this one: a table for another device, say, would catch what comes out of the one that is there.
+/// The configuration that a running gateway has after its file was read again: its own, but for the
+/// rules. Whatever is put into the kernel follows from this one: a table for another device, say,
+/// would catch what comes out of the one that is there.
 #[must_use]
 pub fn with_rules(running: &GatewayConfig, fresh: &GatewayConfig) -> GatewayConfig {
     GatewayConfig { rules: fresh.rules.clone(), ..running.clone() }

@@ -13,7 +13,7 @@ use byway_wire::{Duration, Instant};
 
 /// How much is kept, and how hard is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct CacheLimits {
     /// Bytes of all flows. What does not fit is not kept.
     pub bytes: usize,
     /// Bytes of one flow.
@@ -24,7 +24,7 @@ pub struct Limits {
     pub tries: u32,
 }
 
-impl Default for Limits {
+impl Default for CacheLimits {
     fn default() -> Self {
         Self { bytes: 32 << 20, flow_bytes: 4 << 20, duplicates: 3, tries: 3 }
     }
@@ -32,7 +32,7 @@ impl Default for Limits {
 
 /// What was done, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct CacheCounters {
     /// The number of packets kept.
     pub kept: u64,
     /// Packets that did not fit.
@@ -45,19 +45,19 @@ pub struct Counters {
 
 /// What becomes of an ACK on its way to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum AckAction {
     /// The ACK goes on to the sender.
     Pass,
     /// The ACK is dropped, because what it complains of is being mended.
     Suppress,
-    /// The ACK is dropped. The packet with this [number](Sent::number) is to be [sent
+    /// The ACK is dropped. The packet with this [number](DataPacket::number) is to be [sent
     /// again](Cache::resend).
     Mend(u32),
 }
 
 /// A packet with data that the entry sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent<P> {
+pub struct DataPacket<P> {
     /// The number under which a loss would be told: its place among the packets of its label.
     pub number: u32,
     /// TCP's sequence number of its first byte.
@@ -83,17 +83,17 @@ pub struct Ack {
 }
 
 #[derive(Debug)]
-struct Kept<P> {
-    sent: Sent<P>,
+struct CachedPacket<P> {
+    sent: DataPacket<P>,
     tries: u32,
     /// Until when the sender is not to know.
     mending: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Flow<P> {
+struct CachedFlow<P> {
     /// By sequence number.
-    kept: BTreeMap<u32, Kept<P>>,
+    kept: BTreeMap<u32, CachedPacket<P>>,
     numbers: BTreeMap<u32, u32>,
     /// All before it was acknowledged.
     origin: u32,
@@ -106,17 +106,17 @@ struct Flow<P> {
 /// ([`FlowId::slot`](crate::flow::FlowId::slot)), one direction of each.
 #[derive(Debug)]
 pub struct Cache<P> {
-    limits: Limits,
-    flows: BTreeMap<u32, Flow<P>>,
+    limits: CacheLimits,
+    flows: BTreeMap<u32, CachedFlow<P>>,
     bytes: usize,
-    counters: Counters,
+    counters: CacheCounters,
 }
 
 impl<P> Cache<P> {
     /// An empty cache.
     #[must_use]
-    pub const fn new(limits: Limits) -> Self {
-        let counters = Counters { kept: 0, unkept: 0, resent: 0, suppressed: 0 };
+    pub const fn new(limits: CacheLimits) -> Self {
+        let counters = CacheCounters { kept: 0, unkept: 0, resent: 0, suppressed: 0 };
         Self { limits, flows: BTreeMap::new(), bytes: 0, counters }
     }
 
@@ -128,13 +128,14 @@ impl<P> Cache<P> {
 
     /// What was done so far.
     #[must_use]
-    pub const fn counters(&self) -> Counters {
+    pub const fn counters(&self) -> CacheCounters {
         self.counters
     }
 
-    /// Keeps a packet that was sent. The same bytes sent again by the host take the place of what was kept.
-    pub fn on_sent(&mut self, flow: u32, sent: Sent<P>) {
-        let state = self.flows.entry(flow).or_insert_with(|| Flow {
+    /// Keeps a packet that was sent. The same bytes sent again by the host take the place of what
+    /// was kept.
+    pub fn on_sent(&mut self, flow: u32, sent: DataPacket<P>) {
+        let state = self.flows.entry(flow).or_insert_with(|| CachedFlow {
             kept: BTreeMap::new(),
             numbers: BTreeMap::new(),
             origin: sent.sequence,
@@ -156,34 +157,34 @@ impl<P> Cache<P> {
         state.bytes += sent.bytes;
         self.bytes += sent.bytes;
         state.numbers.insert(sent.number, sent.sequence);
-        state.kept.insert(sent.sequence, Kept { sent, tries: 0, mending: None });
+        state.kept.insert(sent.sequence, CachedPacket { sent, tries: 0, mending: None });
     }
 
     /// Takes in an ACK of the receiver.
-    pub fn on_ack(&mut self, now: Instant, flow: u32, ack: Ack) -> Fate {
-        let Some(state) = self.flows.get_mut(&flow) else { return Fate::Pass };
+    pub fn on_ack(&mut self, now: Instant, flow: u32, ack: Ack) -> AckAction {
+        let Some(state) = self.flows.get_mut(&flow) else { return AckAction::Pass };
         if ack.acknowledgment != state.origin {
             if before(state.origin, ack.acknowledgment) {
                 state.advance(ack.acknowledgment, &mut self.bytes);
             }
             state.window = ack.window;
-            return Fate::Pass;
+            return AckAction::Pass;
         }
         let duplicate = ack.pure && ack.window == state.window;
         state.window = ack.window;
         let Some(missing) = state.kept.get(&ack.acknowledgment).filter(|_| duplicate) else {
-            return Fate::Pass;
+            return AckAction::Pass;
         };
         state.duplicates = state.duplicates.saturating_add(1);
         let fate = match missing.mending {
-            Some(until) if now < until => Fate::Suppress,
+            Some(until) if now < until => AckAction::Suppress,
             // It was sent again, and in vain.
-            _ if missing.tries >= self.limits.tries => Fate::Pass,
-            Some(_) => Fate::Mend(missing.sent.number),
-            None if state.duplicates >= self.limits.duplicates => Fate::Mend(missing.sent.number),
-            None => Fate::Suppress,
+            _ if missing.tries >= self.limits.tries => AckAction::Pass,
+            Some(_) => AckAction::Mend(missing.sent.number),
+            None if state.duplicates >= self.limits.duplicates => AckAction::Mend(missing.sent.number),
+            None => AckAction::Suppress,
         };
-        self.counters.suppressed += u64::from(fate != Fate::Pass);
+        self.counters.suppressed += u64::from(fate != AckAction::Pass);
         fate
     }
 
@@ -221,11 +222,12 @@ impl<P> Cache<P> {
     }
 }
 
-impl<P> Flow<P> {
+impl<P> CachedFlow<P> {
     fn advance(&mut self, acknowledgment: u32, bytes: &mut usize) {
         self.origin = acknowledgment;
         self.duplicates = 0;
-        // The oldest is the one furthest behind in the circle, which need not be the smallest number.
+        // The oldest is the one furthest behind in the circle, which need not be the smallest
+        // number.
         while let Some(oldest) = self
             .oldest()
             .filter(|oldest| self.kept.get(oldest).is_some_and(|kept| !before(acknowledgment, kept.sent.end)))
@@ -242,7 +244,7 @@ impl<P> Flow<P> {
         self.kept.range(behind..).chain(self.kept.range(..behind)).next().map(|(sequence, _)| *sequence)
     }
 
-    fn forget(&mut self, sent: &Sent<P>, bytes: &mut usize) {
+    fn forget(&mut self, sent: &DataPacket<P>, bytes: &mut usize) {
         self.numbers.remove(&sent.number);
         self.bytes -= sent.bytes;
         *bytes -= sent.bytes;
@@ -262,16 +264,16 @@ mod tests {
 
     /// Packets of 1000 bytes from `start` on, the number telling which.
     fn filled(start: u32, packets: u32) -> Cache<u32> {
-        let mut cache = Cache::new(Limits::default());
+        let mut cache = Cache::new(CacheLimits::default());
         for number in 0..packets {
             let sequence = start.wrapping_add(number * 1_000);
             let end = sequence.wrapping_add(1_000);
-            cache.on_sent(7, Sent { number, sequence, end, bytes: 1_040, packet: number });
+            cache.on_sent(7, DataPacket { number, sequence, end, bytes: 1_040, packet: number });
         }
         cache
     }
 
-    fn ack(cache: &mut Cache<u32>, millis: u64, acknowledgment: u32) -> Fate {
+    fn ack(cache: &mut Cache<u32>, millis: u64, acknowledgment: u32) -> AckAction {
         cache.on_ack(at(millis), 7, Ack { acknowledgment, window: 500, pure: true })
     }
 
@@ -280,15 +282,15 @@ mod tests {
         let start = u32::MAX - 1_500;
         let mut cache = filled(start, 5);
         let second = start.wrapping_add(1_000);
-        assert_eq!(ack(&mut cache, 0, second), Fate::Pass);
+        assert_eq!(ack(&mut cache, 0, second), AckAction::Pass);
         assert_eq!((cache.bytes(), cache.resend(at(1), 7, 1, 5, PATIENCE)), (4 * 1_040, Some(&1)));
         assert_eq!(
             (ack(&mut cache, 2, second), ack(&mut cache, 100, second)),
-            (Fate::Suppress, Fate::Suppress)
+            (AckAction::Suppress, AckAction::Suppress)
         );
         assert_eq!(cache.resend(at(101), 7, 1, 6, PATIENCE), None, "it goes by another number now");
         let fourth = start.wrapping_add(3_000);
-        assert_eq!((ack(&mut cache, 105, fourth), cache.bytes()), (Fate::Pass, 2 * 1_040));
+        assert_eq!((ack(&mut cache, 105, fourth), cache.bytes()), (AckAction::Pass, 2 * 1_040));
         assert_eq!(cache.resend(at(106), 7, 5, 6, PATIENCE), None, "it was acknowledged");
         assert_eq!((cache.counters().resent, cache.counters().suppressed), (1, 2));
     }
@@ -296,9 +298,9 @@ mod tests {
     #[test]
     fn without_word_of_a_loss_the_third_duplicate_is_one() {
         let mut cache = filled(1_000, 3);
-        assert_eq!(ack(&mut cache, 0, 2_000), Fate::Pass);
+        assert_eq!(ack(&mut cache, 0, 2_000), AckAction::Pass);
         let fates = [1, 2, 3].map(|millis| ack(&mut cache, millis, 2_000));
-        assert_eq!(fates, [Fate::Suppress, Fate::Suppress, Fate::Mend(1)]);
+        assert_eq!(fates, [AckAction::Suppress, AckAction::Suppress, AckAction::Mend(1)]);
         // In vain, until it is the sender's.
         for again in 10..13 {
             assert!(
@@ -308,7 +310,7 @@ mod tests {
             );
         }
         assert_eq!(cache.resend(at(4), 7, 12, 13, PATIENCE), None);
-        assert_eq!(ack(&mut cache, 5, 2_000), Fate::Pass);
+        assert_eq!(ack(&mut cache, 5, 2_000), AckAction::Pass);
     }
 
     #[test]
@@ -318,10 +320,16 @@ mod tests {
         let with = |cache: &mut Cache<u32>, window, pure| {
             cache.on_ack(at(1), 7, Ack { acknowledgment: 2_000, window, pure })
         };
-        assert_eq!((with(&mut cache, 600, true), with(&mut cache, 600, false)), (Fate::Pass, Fate::Pass));
-        assert_eq!(ack(&mut cache, 1, 1_000), Fate::Pass, "an old one");
-        assert_eq!((ack(&mut cache, 1, 4_000), ack(&mut cache, 1, 4_000)), (Fate::Pass, Fate::Pass));
-        assert_eq!(cache.on_ack(at(1), 8, Ack { acknowledgment: 0, window: 0, pure: true }), Fate::Pass);
+        assert_eq!(
+            (with(&mut cache, 600, true), with(&mut cache, 600, false)),
+            (AckAction::Pass, AckAction::Pass)
+        );
+        assert_eq!(ack(&mut cache, 1, 1_000), AckAction::Pass, "an old one");
+        assert_eq!(
+            (ack(&mut cache, 1, 4_000), ack(&mut cache, 1, 4_000)),
+            (AckAction::Pass, AckAction::Pass)
+        );
+        assert_eq!(cache.on_ack(at(1), 8, Ack { acknowledgment: 0, window: 0, pure: true }), AckAction::Pass);
         cache.clear(7);
         assert_eq!(cache.bytes(), 0);
     }
@@ -329,7 +337,7 @@ mod tests {
     #[test]
     fn what_the_host_sends_again_is_kept_once() {
         let mut cache = filled(1_000, 2);
-        cache.on_sent(7, Sent { number: 9, sequence: 1_000, end: 2_000, bytes: 500, packet: 9 });
+        cache.on_sent(7, DataPacket { number: 9, sequence: 1_000, end: 2_000, bytes: 500, packet: 9 });
         assert_eq!((cache.bytes(), cache.resend(at(0), 7, 0, 10, PATIENCE)), (1_540, None));
         assert_eq!(cache.resend(at(0), 7, 9, 10, PATIENCE), Some(&9));
     }
@@ -339,11 +347,11 @@ mod tests {
         fn it_is_bounded_and_forgets_what_was_acknowledged(
             start: u32, steps in prop::collection::vec((0u32..3, 0u32..40, 0u32..40, 1usize..900), 1..200)
         ) {
-            let limits = Limits { bytes: 5_000, flow_bytes: 3_000, ..Limits::default() };
+            let limits = CacheLimits { bytes: 5_000, flow_bytes: 3_000, ..CacheLimits::default() };
             let mut cache = Cache::new(limits);
             for (number, (flow, sequence, acked, bytes)) in (0..).zip(steps) {
                 let sequence = start.wrapping_add(sequence * 100);
-                cache.on_sent(flow, Sent { number, sequence, end: sequence.wrapping_add(100), bytes, packet: () });
+                cache.on_sent(flow, DataPacket { number, sequence, end: sequence.wrapping_add(100), bytes, packet: () });
                 if number % 4 == 0 {
                     let acknowledgment = start.wrapping_add(acked * 100);
                     cache.on_ack(at(0), flow, Ack { acknowledgment, window: 5, pure: true });

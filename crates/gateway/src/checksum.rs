@@ -2,7 +2,7 @@
 
 /// The checksum of a packet as it stands in its TCP header, and which party makes it right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ChecksumState {
     /// Complete, and to be checked.
     Full,
     /// Complete, and checked by whoever handed the packet in (`VIRTIO_NET_HDR_F_DATA_VALID`).

@@ -1,4 +1,5 @@
-//! Segments that fit once they are carried: the maximum segment size that a SYN names is lowered by what the session adds.
+//! Segments that fit once they are carried: the maximum segment size that a SYN names is lowered by
+//! what the session adds.
 
 use crate::segment::Segment;
 use crate::tcp::{Flags, MSS};
@@ -31,7 +32,7 @@ pub fn best_packet<I: Iterator<Item = usize>>(largest: impl Fn() -> I) -> usize 
 
 /// What was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clamped {
+pub struct MssChange {
     /// The maximum segment size that stood there.
     pub from: u16,
     /// The one that stands there now.
@@ -41,7 +42,7 @@ pub struct Clamped {
 /// Lowers the maximum segment size in `packet`, which `segment` is the view of, to `most`. Nothing
 /// is done to what is no SYN, names none, or names less. If it names none, 536 or 1220 bytes hold
 /// (RFC 9293, section 3.7.1), for which every path has room.
-pub fn clamp(packet: &mut [u8], segment: &Segment, most: u16) -> Option<Clamped> {
+pub fn clamp(packet: &mut [u8], segment: &Segment, most: u16) -> Option<MssChange> {
     if !segment.tcp.flags.any(Flags::SYN) {
         return None;
     }
@@ -57,7 +58,7 @@ pub fn clamp(packet: &mut [u8], segment: &Segment, most: u16) -> Option<Clamped>
         });
         let Some((at, mss)) = found else { return clamped };
         if mss > most && segment.set_word(packet, at, most) {
-            clamped = Some(Clamped { from: mss, to: most });
+            clamped = Some(MssChange { from: mss, to: most });
         }
         from = at;
     }
@@ -66,7 +67,7 @@ pub fn clamp(packet: &mut [u8], segment: &Segment, most: u16) -> Option<Clamped>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checksum::State;
+    use crate::checksum::ChecksumState;
     use crate::testing::{HEADER, build};
     use alloc::vec::Vec;
     use etherparse::TcpHeader;
@@ -98,16 +99,16 @@ mod tests {
     #[test]
     fn only_what_a_syn_names_is_lowered() {
         let mut packet = syn(&[1, 1, 1, 2, 4, 5, 0xb4, 1], false);
-        let segment = Segment::read(&packet, State::Full).unwrap();
-        assert_eq!(clamp(&mut packet, &segment, 1_400), Some(Clamped { from: 1_460, to: 1_400 }));
-        let segment = Segment::read(&packet, State::Full).unwrap();
+        let segment = Segment::read(&packet, ChecksumState::Full).unwrap();
+        assert_eq!(clamp(&mut packet, &segment, 1_400), Some(MssChange { from: 1_460, to: 1_400 }));
+        let segment = Segment::read(&packet, ChecksumState::Full).unwrap();
         assert_eq!(segment.tcp.options.mss, Some(1_400));
         assert_eq!(clamp(&mut packet, &segment, 1_401), None);
         let mut twice = syn(&[2, 4, 0x20, 0, 1, 2, 4, 0x30, 0, 0, 0, 0], true);
-        let segment = Segment::read(&twice, State::Full).unwrap();
+        let segment = Segment::read(&twice, ChecksumState::Full).unwrap();
         assert!(clamp(&mut twice, &segment, 536).is_some());
         assert_eq!(twice[HEADER + 20..], [2, 4, 2, 24, 1, 2, 4, 2, 24, 0, 0, 0]);
-        assert!(Segment::read(&twice, State::Full).is_ok());
+        assert!(Segment::read(&twice, ChecksumState::Full).is_ok());
         let mut data = build(
             &{
                 let mut header = TcpHeader::new(1, 2, 3, 4);
@@ -117,7 +118,7 @@ mod tests {
             },
             b"",
         );
-        let segment = Segment::read(&data, State::Full).unwrap();
+        let segment = Segment::read(&data, ChecksumState::Full).unwrap();
         assert_eq!(clamp(&mut data, &segment, 536), None);
     }
 
@@ -128,9 +129,9 @@ mod tests {
             options.extend([2, 4]);
             options.extend(mss.to_be_bytes());
             let mut packet = syn(&options, false);
-            let segment = Segment::read(&packet, State::Full).unwrap();
+            let segment = Segment::read(&packet, ChecksumState::Full).unwrap();
             prop_assert_eq!(clamp(&mut packet, &segment, most).is_some(), mss > most);
-            let read = Segment::read(&packet, State::Full).unwrap();
+            let read = Segment::read(&packet, ChecksumState::Full).unwrap();
             prop_assert_eq!(read.tcp.options.mss, Some(mss.min(most)));
             prop_assert_eq!(clamp(&mut packet, &read, most), None);
         }

@@ -10,15 +10,16 @@
 //! TABLE      0x1a, what another gateway announced (see `table`)
 //! ```
 //!
-//! Gateways of version 0.1 also had the kinds 0x15 to 0x18, for short headers. These are not given again. Such a gateway begins with
-//! 0x18 ([`SPEAKS`]), and uses the others only towards a gateway that answers with it.
+//! Gateways of version 0.1 also had the kinds 0x15 to 0x18, for short headers. These are not given
+//! again. Such a gateway begins with 0x18 ([`SPEAKS`]), and uses the others only towards a gateway
+//! that answers with it.
 //!
 //! The upper half of the first byte is the version. Labels are given by the entry gateway, to one
 //! direction of a flow each, and not again soon. The sequence counts the packets of a label
 //! from 0. It is the gateway's own. So the exit orders what the entry sent, and retransmissions of
 //! the host are new packets. The session's sealing and replay protection stand around all of it.
 
-use crate::loss::Rule;
+use crate::loss::LossRuleKind;
 use byway_wire::{DecodeError, Reader, Writer};
 
 /// The version that is written, in the upper half of the first byte.
@@ -42,8 +43,8 @@ pub const SPEAKS: u8 = VERSION << 4 | 8;
 
 /// Bytes before an IP packet that is to be put in order, by the rule that finds losses.
 #[must_use]
-pub const fn header_len(rule: Rule) -> usize {
-    if matches!(rule, Rule::Batched) { BATCHED_LEN } else { ORDERED_LEN }
+pub const fn header_len(rule: LossRuleKind) -> usize {
+    if matches!(rule, LossRuleKind::Batched) { BATCHED_LEN } else { ORDERED_LEN }
 }
 
 /// The name of one direction of a flow between two gateways, 24 bits.
@@ -89,7 +90,8 @@ pub enum Message<'a> {
     },
     /// A part of an announcement of served hosts.
     Serves {
-        /// The part as bytes, for [`serves::Part::read`](crate::serves::Part::read).
+        /// The part as bytes, for
+        /// [`serves::AnnouncementPart::read`](crate::serves::AnnouncementPart::read).
         part: &'a [u8],
     },
     /// A packet as in [`Ordered`](Self::Ordered). It also tells which packets of the label took the
@@ -120,7 +122,8 @@ pub enum Message<'a> {
     },
     /// What another gateway announced, passed on.
     Table {
-        /// The table as bytes, for [`Table::read`](crate::table::Table::read).
+        /// The table as bytes, for
+        /// [`Table::read`](crate::forwarded_announcements::ForwardedPart::read).
         table: &'a [u8],
     },
 }
@@ -175,7 +178,8 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Writes what stands before the packet alone, for whoever has left room for it in the packet's own buffer.
+    /// Writes what stands before the packet alone, for whoever has left room for it in the packet's
+    /// own buffer.
     pub fn write_header(&self, writer: &mut Writer<'_>) {
         match *self {
             Self::Ordered { label, sequence, .. } => {

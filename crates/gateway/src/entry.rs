@@ -1,4 +1,5 @@
-//! What waits at the entry because the paths cannot take it yet: bounded, and shared fairly among flows.
+//! What waits at the entry because the paths cannot take it yet: bounded, and shared fairly among
+//! flows.
 //!
 //! Flows take turns by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995). Each may send as
 //! many bytes per turn as the others. If there is too much, the flow with the longest queue loses
@@ -12,7 +13,7 @@ use alloc::vec::Vec;
 
 /// How much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct EntryLimits {
     /// Bytes of all flows.
     pub bytes: usize,
     /// Bytes of one flow.
@@ -23,7 +24,7 @@ pub struct Limits {
     pub quantum: usize,
 }
 
-impl Default for Limits {
+impl Default for EntryLimits {
     fn default() -> Self {
         Self { bytes: 8 << 20, flow_bytes: 1 << 20, packets: 16_384, quantum: 1_514 }
     }
@@ -45,31 +46,31 @@ counters! {
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
-struct Node<T> {
+struct FlowNode<T> {
     packet: Option<T>,
     bytes: usize,
     next: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct FlowBacklog {
     first: u32,
     last: u32,
     bytes: usize,
     credit: usize,
 }
 
-const EMPTY: Waiting = Waiting { first: NONE, last: NONE, bytes: 0, credit: 0 };
+const EMPTY: FlowBacklog = FlowBacklog { first: NONE, last: NONE, bytes: 0, credit: 0 };
 
 /// The queue of an entry gateway. Flows are small numbers
 /// ([`FlowId::slot`](crate::flow::FlowId::slot)).
 #[derive(Debug)]
 pub struct EntryQueue<T> {
-    limits: Limits,
+    limits: EntryLimits,
     quantum: usize,
-    nodes: Vec<Node<T>>,
+    nodes: Vec<FlowNode<T>>,
     free: Vec<u32>,
-    flows: Vec<Waiting>,
+    flows: Vec<FlowBacklog>,
     /// Flows with packets, in turn.
     turns: Lists<1>,
     /// The flows that wait, by the magnitude of what they have waiting. So the longest is found
@@ -82,7 +83,7 @@ pub struct EntryQueue<T> {
 impl<T> EntryQueue<T> {
     /// An empty queue.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: EntryLimits) -> Self {
         Self {
             limits,
             quantum: limits.quantum.max(1),
@@ -126,14 +127,15 @@ impl<T> EntryQueue<T> {
         self.counters
     }
 
-    /// Puts a packet behind the others of its flow. What must go for it is given to `dropped`, which may be the packet itself.
+    /// Puts a packet behind the others of its flow. What must go for it is given to `dropped`,
+    /// which may be the packet itself.
     pub fn push(&mut self, flow: u32, bytes: usize, packet: T, mut dropped: impl FnMut(u32, T)) {
         self.counters.came += 1;
         self.quantum = self.quantum.max(bytes);
         if self.flows.len() <= flow as usize {
             self.flows.resize(flow as usize + 1, EMPTY);
         }
-        let node = Node { packet: Some(packet), bytes, next: NONE };
+        let node = FlowNode { packet: Some(packet), bytes, next: NONE };
         let index = match self.free.pop() {
             Some(index) => {
                 if let Some(place) = self.nodes.get_mut(index as usize) {

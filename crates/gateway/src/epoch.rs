@@ -21,7 +21,8 @@ impl Epochs {
         Self { recovery: BTreeMap::new() }
     }
 
-    /// Whether a signal about a packet that was sent on `path` at `sent_at` is a new one; if so, `path` is penalised now.
+    /// Whether a signal about a packet that was sent on `path` at `sent_at` is a new one; if so,
+    /// `path` is penalised now.
     pub fn admit(&mut self, path: PathId, sent_at: Instant, now: Instant) -> bool {
         let new = self.recovery.get(&path).is_none_or(|recovery| sent_at >= *recovery);
         if new {

@@ -1,8 +1,8 @@
 //! The flows that are carried: found by their addresses, led from SYN to the end, bounded.
 //!
 //! Only flows whose first SYN was seen, and which the rules chose, are in the table. Everything
-//! else is [`PassThrough`](Seen::PassThrough) and costs no memory. Without the SYNs nobody knows
-//! the scale of the windows. A flow that began on the plain route stays there.
+//! else is [`PassThrough`](FlowVerdict::PassThrough) and costs no memory. Without the SYNs nobody
+//! knows the scale of the windows. A flow that began on the plain route stays there.
 //!
 //! A flood of SYNs fills its own part of the table and pushes out its own oldest. It never pushes
 //! out flows that were opened. In these the opener has acknowledged the other side's number, so it
@@ -10,7 +10,7 @@
 
 mod side;
 
-pub use side::{End, Side};
+pub use side::{EndState, FlowEnd};
 
 use crate::key::FlowKey;
 use crate::lists::Lists;
@@ -22,7 +22,7 @@ use byway_wire::{Duration, Instant};
 
 /// How much a table holds, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct FlowTableLimits {
     /// Flows at most.
     pub flows: usize,
     /// The most flows of the table that are not open yet.
@@ -37,7 +37,7 @@ pub struct Limits {
     pub closed_for: Duration,
 }
 
-impl Default for Limits {
+impl Default for FlowTableLimits {
     fn default() -> Self {
         Self {
             flows: 16_384,
@@ -58,7 +58,7 @@ pub struct FlowId {
 }
 
 impl FlowId {
-    /// A small number that no other flow of the table has now, below [`Limits::flows`].
+    /// A small number that no other flow of the table has now, below [`FlowTableLimits::flows`].
     #[must_use]
     pub const fn slot(self) -> u32 {
         self.index
@@ -68,7 +68,7 @@ impl FlowId {
 /// Where in its life a flow is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Phase {
+pub enum FlowState {
     /// SYNs go to and fro.
     Opening,
     /// The opener has acknowledged the SYN of the other side.
@@ -83,37 +83,37 @@ pub struct Flow<T> {
     /// The name of the flow, which is the direction in which it was opened.
     pub key: FlowKey,
     /// Where in its life it is.
-    pub phase: Phase,
+    pub phase: FlowState,
     /// When its last packet was seen.
     pub last: Instant,
     /// What the owner keeps with it.
     pub data: T,
-    sides: [Side; 2],
+    sides: [EndState; 2],
     generation: u32,
 }
 
 impl<T> Flow<T> {
     /// What is known of one of its ends.
     #[must_use]
-    pub const fn side(&self, end: End) -> &Side {
+    pub const fn side(&self, end: FlowEnd) -> &EndState {
         match end {
-            End::Opener => &self.sides[0],
-            End::Acceptor => &self.sides[1],
+            FlowEnd::Opener => &self.sides[0],
+            FlowEnd::Acceptor => &self.sides[1],
         }
     }
 
-    const fn both(&mut self, end: End) -> (&mut Side, &mut Side) {
+    const fn both(&mut self, end: FlowEnd) -> (&mut EndState, &mut EndState) {
         let [opener, acceptor] = &mut self.sides;
         match end {
-            End::Opener => (opener, acceptor),
-            End::Acceptor => (acceptor, opener),
+            FlowEnd::Opener => (opener, acceptor),
+            FlowEnd::Acceptor => (acceptor, opener),
         }
     }
 
     /// By how much windows that `end` advertises are shifted left. Those in its SYN are never
     /// scaled (RFC 7323, section 2.2). `None` until both SYNs were seen.
     #[must_use]
-    pub const fn scale(&self, end: End) -> Option<u8> {
+    pub const fn scale(&self, end: FlowEnd) -> Option<u8> {
         let (own, other) = (self.side(end), self.side(end.other()));
         match (own.isn, other.isn, own.scale, other.scale) {
             (Some(_), Some(_), Some(scale), Some(_)) => Some(scale),
@@ -125,7 +125,7 @@ impl<T> Flow<T> {
 
 /// Why a segment is none of a flow that is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum EndCause {
     /// The flow was under way when it was first seen, or there is none at all.
     MidLife,
     /// The owner did not want it.
@@ -136,23 +136,23 @@ pub enum Why {
 
 /// What the table makes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum FlowVerdict {
     /// The segment is of a flow that is carried.
     Carried {
         /// The flow of the segment.
         flow: FlowId,
         /// The end that sent the segment.
-        from: End,
+        from: FlowEnd,
         /// Whether the flow is new.
         new: bool,
     },
     /// The segment goes by the plain route.
-    PassThrough(Why),
+    PassThrough(EndCause),
 }
 
 /// What happened in a table, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct FlowCounters {
     /// Flows taken in.
     pub taken: u64,
     /// Flows pushed out before they were open, to make room.
@@ -168,7 +168,7 @@ pub struct Counters {
 /// The table of flows.
 #[derive(Debug)]
 pub struct FlowTable<T> {
-    limits: Limits,
+    limits: FlowTableLimits,
     by_key: BTreeMap<FlowKey, u32>,
     slots: Vec<Option<Flow<T>>>,
     generations: Vec<u32>,
@@ -177,13 +177,13 @@ pub struct FlowTable<T> {
     ages: Lists<3>,
     opening: usize,
     gone: Vec<(FlowId, T)>,
-    counters: Counters,
+    counters: FlowCounters,
 }
 
 impl<T> FlowTable<T> {
     /// An empty table.
     #[must_use]
-    pub const fn new(limits: Limits) -> Self {
+    pub const fn new(limits: FlowTableLimits) -> Self {
         Self {
             limits,
             by_key: BTreeMap::new(),
@@ -193,7 +193,7 @@ impl<T> FlowTable<T> {
             ages: Lists::new(),
             opening: 0,
             gone: Vec::new(),
-            counters: Counters { taken: 0, pushed_out: 0, made_room: 0, refused: 0, expired: 0 },
+            counters: FlowCounters { taken: 0, pushed_out: 0, made_room: 0, refused: 0, expired: 0 },
         }
     }
 
@@ -211,7 +211,7 @@ impl<T> FlowTable<T> {
 
     /// What happened so far.
     #[must_use]
-    pub const fn counters(&self) -> Counters {
+    pub const fn counters(&self) -> FlowCounters {
         self.counters
     }
 
@@ -228,10 +228,10 @@ impl<T> FlowTable<T> {
 
     /// The flow that `key` is a direction of, and which end sends in that direction.
     #[must_use]
-    pub fn find(&self, key: &FlowKey) -> Option<(FlowId, End)> {
+    pub fn find(&self, key: &FlowKey) -> Option<(FlowId, FlowEnd)> {
         let (index, end) = match self.by_key.get(key) {
-            Some(index) => (*index, End::Opener),
-            None => (*self.by_key.get(&key.reversed())?, End::Acceptor),
+            Some(index) => (*index, FlowEnd::Opener),
+            None => (*self.by_key.get(&key.reversed())?, FlowEnd::Acceptor),
         };
         let generation = self.slots.get(index as usize)?.as_ref()?.generation;
         Some((FlowId { index, generation }, end))
@@ -255,29 +255,29 @@ impl<T> FlowTable<T> {
         now: Instant,
         segment: &Segment,
         want: impl FnOnce(&FlowKey) -> Option<T>,
-    ) -> Seen {
+    ) -> FlowVerdict {
         let key = segment.key();
         let opens = segment.tcp.flags.any(Flags::SYN) && !segment.tcp.flags.any(Flags::ACK);
         if let Some((id, from)) = self.find(&key) {
-            let closed = self.get(id).is_some_and(|flow| flow.phase == Phase::Closed);
+            let closed = self.get(id).is_some_and(|flow| flow.phase == FlowState::Closed);
             if !(opens && closed) {
                 self.advance(now, id, from, segment);
-                return Seen::Carried { flow: id, from, new: false };
+                return FlowVerdict::Carried { flow: id, from, new: false };
             }
             // The same addresses and ports again: another flow.
             self.remove(id);
         }
         if !opens {
-            return Seen::PassThrough(Why::MidLife);
+            return FlowVerdict::PassThrough(EndCause::MidLife);
         }
-        let Some(data) = want(&key) else { return Seen::PassThrough(Why::Unwanted) };
+        let Some(data) = want(&key) else { return FlowVerdict::PassThrough(EndCause::Unwanted) };
         if !self.make_room(now) {
             self.counters.refused += 1;
-            return Seen::PassThrough(Why::Full);
+            return FlowVerdict::PassThrough(EndCause::Full);
         }
         let id = self.insert(now, key, data);
-        self.advance(now, id, End::Opener, segment);
-        Seen::Carried { flow: id, from: End::Opener, new: true }
+        self.advance(now, id, FlowEnd::Opener, segment);
+        FlowVerdict::Carried { flow: id, from: FlowEnd::Opener, new: true }
     }
 
     /// Takes a flow out.
@@ -288,21 +288,21 @@ impl<T> FlowTable<T> {
         if let Some(flow) = self.slots.get_mut(id.index as usize).and_then(Option::take) {
             self.ages.remove(id.index);
             self.by_key.remove(&flow.key);
-            self.opening -= usize::from(flow.phase == Phase::Opening);
+            self.opening -= usize::from(flow.phase == FlowState::Opening);
             self.free.push(id.index);
             self.gone.push((id, flow.data));
         }
     }
 
-    /// A flow that left since the owner last asked, with what was kept with it. What is not asked for stays here, so ask after
-    /// each segment and each [`expire`](Self::expire).
+    /// A flow that left since the owner last asked, with what was kept with it. What is not asked
+    /// for stays here, so ask after each segment and each [`expire`](Self::expire).
     pub fn next_gone(&mut self) -> Option<(FlowId, T)> {
         self.gone.pop()
     }
 
     /// Forgets flows that were idle for too long.
     pub fn expire(&mut self, now: Instant) {
-        for phase in [Phase::Opening, Phase::Open, Phase::Closed] {
+        for phase in [FlowState::Opening, FlowState::Open, FlowState::Closed] {
             while let Some((id, due)) = self.eldest(phase) {
                 if due > now {
                     break;
@@ -317,17 +317,17 @@ impl<T> FlowTable<T> {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let due = |phase| self.eldest(phase).map(|(_, due)| due);
-        [Phase::Opening, Phase::Open, Phase::Closed].into_iter().filter_map(due).min()
+        [FlowState::Opening, FlowState::Open, FlowState::Closed].into_iter().filter_map(due).min()
     }
 
     /// The longest idle flow of a phase, and when it is to be forgotten.
-    fn eldest(&self, phase: Phase) -> Option<(FlowId, Instant)> {
+    fn eldest(&self, phase: FlowState) -> Option<(FlowId, Instant)> {
         let index = self.ages.front(phase as u8)?;
         let flow = self.slots.get(index as usize)?.as_ref()?;
         let stays = match phase {
-            Phase::Opening => self.limits.opening_for,
-            Phase::Open => self.limits.idle_for,
-            Phase::Closed => self.limits.closed_for,
+            FlowState::Opening => self.limits.opening_for,
+            FlowState::Open => self.limits.idle_for,
+            FlowState::Closed => self.limits.closed_for,
         };
         Some((FlowId { index, generation: flow.generation }, flow.last + stays))
     }
@@ -335,7 +335,7 @@ impl<T> FlowTable<T> {
     /// Makes room for a flow that opens. Whether there is.
     fn make_room(&mut self, now: Instant) -> bool {
         if self.opening >= self.limits.opening.max(1) {
-            let Some((eldest, _)) = self.eldest(Phase::Opening) else { return false };
+            let Some((eldest, _)) = self.eldest(FlowState::Opening) else { return false };
             self.counters.pushed_out += 1;
             self.remove(eldest);
         }
@@ -344,12 +344,12 @@ impl<T> FlowTable<T> {
         }
         let spare =
             |(_, due): &(FlowId, Instant)| now.since(*due - self.limits.idle_for) >= self.limits.spare_after;
-        if let Some((closed, _)) = self.eldest(Phase::Closed) {
+        if let Some((closed, _)) = self.eldest(FlowState::Closed) {
             self.remove(closed);
-        } else if let Some((opening, _)) = self.eldest(Phase::Opening) {
+        } else if let Some((opening, _)) = self.eldest(FlowState::Opening) {
             self.counters.pushed_out += 1;
             self.remove(opening);
-        } else if let Some((idle, _)) = self.eldest(Phase::Open).filter(spare) {
+        } else if let Some((idle, _)) = self.eldest(FlowState::Open).filter(spare) {
             self.counters.made_room += 1;
             self.remove(idle);
         }
@@ -369,7 +369,7 @@ impl<T> FlowTable<T> {
         if let Some(slot) = self.slots.get_mut(index as usize) {
             *slot = Some(Flow {
                 key,
-                phase: Phase::Opening,
+                phase: FlowState::Opening,
                 last: now,
                 data,
                 sides: Default::default(),
@@ -377,13 +377,13 @@ impl<T> FlowTable<T> {
             });
         }
         self.by_key.insert(key, index);
-        self.ages.put(index, Phase::Opening as u8);
+        self.ages.put(index, FlowState::Opening as u8);
         self.opening += 1;
         self.counters.taken += 1;
         FlowId { index, generation }
     }
 
-    fn advance(&mut self, now: Instant, id: FlowId, from: End, segment: &Segment) {
+    fn advance(&mut self, now: Instant, id: FlowId, from: FlowEnd, segment: &Segment) {
         let Some(flow) = self.get_mut(id) else {
             debug_assert!(false, "a flow that was found or made just now");
             return;
@@ -394,15 +394,15 @@ impl<T> FlowTable<T> {
         let (own, other) = flow.both(from);
         let reset = own.on_segment(other, segment, scale);
         let answered =
-            from == End::Opener && own.acked.zip(other.isn).is_some_and(|(acked, isn)| acked != isn);
+            from == FlowEnd::Opener && own.acked.zip(other.isn).is_some_and(|(acked, isn)| acked != isn);
         let both_ended = own.fin.is_some() && other.fin.is_some();
         flow.phase = match before {
-            _ if reset || both_ended => Phase::Closed,
-            Phase::Opening if answered => Phase::Open,
+            _ if reset || both_ended => FlowState::Closed,
+            FlowState::Opening if answered => FlowState::Open,
             phase => phase,
         };
         let after = flow.phase;
-        self.opening -= usize::from(before == Phase::Opening && after != Phase::Opening);
+        self.opening -= usize::from(before == FlowState::Opening && after != FlowState::Opening);
         self.ages.put(id.index, after as u8);
     }
 }

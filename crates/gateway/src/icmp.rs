@@ -1,7 +1,8 @@
 //! "Packet too big" for a host whose packet no path carries and which may not go elsewhere. It
 //! follows RFC 1191, and RFC 4443, section 3.2.
 //!
-//! It bears the address that the packet was for: hosts look at the packet within, not at who complains.
+//! It bears the address that the packet was for: hosts look at the packet within, not at who
+//! complains.
 
 use crate::ip::Ip;
 use alloc::vec::Vec;
@@ -20,7 +21,8 @@ const OF_TCP: usize = 8;
 /// Hops that the message may take.
 const HOPS: u8 = 64;
 
-/// Tells the sender of `packet`, whose headers are `ip`, that packets of at most `most` bytes get through. `None` for what is no packet.
+/// Tells the sender of `packet`, whose headers are `ip`, that packets of at most `most` bytes get
+/// through. `None` for what is no packet.
 #[must_use]
 pub fn too_big(packet: &[u8], ip: &Ip, most: usize) -> Option<Vec<u8>> {
     let quoted = packet.get(..ip.headers + OF_TCP)?;

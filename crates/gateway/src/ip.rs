@@ -1,7 +1,7 @@
 //! A checked view of an IP packet's headers, as far as TCP needs them. They are those of RFC 791
 //! and RFC 8200.
 
-use crate::pass::Pass;
+use crate::bypass::BypassReason;
 use byway_wire::checksum::{fold, sum};
 use byway_wire::{DecodeError, Reader};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -18,7 +18,8 @@ const DESTINATION_OPTIONS: u8 = 60;
 const MOBILITY: u8 = 135;
 const HIP: u8 = 139;
 const SHIM6: u8 = 140;
-/// Extension headers followed before giving up. RFC 8200, section 4.1, knows six and lets one of them stand twice.
+/// Extension headers followed before giving up. RFC 8200, section 4.1, knows six and lets one of
+/// them stand twice.
 const MOST_EXTENSIONS: u32 = 8;
 
 /// Loose and strict source route (RFC 791): options of IPv4.
@@ -48,11 +49,11 @@ impl Ip {
     ///
     /// # Errors
     /// Why the packet is to be passed on.
-    pub fn read(packet: &[u8]) -> Result<Self, Pass> {
+    pub fn read(packet: &[u8]) -> Result<Self, BypassReason> {
         match packet.first().map(|first| first >> 4) {
             Some(4) => Self::read_v4(packet),
             Some(6) => Self::read_v6(packet),
-            _ => Err(Pass::NotIp),
+            _ => Err(BypassReason::NotIp),
         }
     }
 
@@ -62,26 +63,26 @@ impl Ip {
         self.source.is_ipv6()
     }
 
-    fn read_v4(packet: &[u8]) -> Result<Self, Pass> {
-        let fixed = packet.first_chunk::<20>().ok_or(Pass::Truncated)?;
+    fn read_v4(packet: &[u8]) -> Result<Self, BypassReason> {
+        let fixed = packet.first_chunk::<20>().ok_or(BypassReason::Truncated)?;
         let word = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
         let (headers, end) = (usize::from(fixed[0] & 0x0f) * 4, usize::from(word(2)));
         if headers < 20 || end < headers {
-            return Err(Pass::IpLength);
+            return Err(BypassReason::IpLength);
         }
         if packet.len() < end {
-            return Err(Pass::Truncated);
+            return Err(BypassReason::Truncated);
         }
-        let header = packet.get(..headers).ok_or(Pass::Truncated)?;
+        let header = packet.get(..headers).ok_or(BypassReason::Truncated)?;
         if fold(sum(header)) != 0xffff {
-            return Err(Pass::IpChecksum);
+            return Err(BypassReason::IpChecksum);
         }
         // More fragments, or an offset.
         if word(6) & 0x3fff != 0 {
-            return Err(Pass::Fragment);
+            return Err(BypassReason::Fragment);
         }
         if has_source_route(&header[20..]) {
-            return Err(Pass::SourceRoute);
+            return Err(BypassReason::SourceRoute);
         }
         let address = |at: usize| Ipv4Addr::new(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]);
         Ok(Self {
@@ -95,8 +96,8 @@ impl Ip {
         })
     }
 
-    fn read_v6(packet: &[u8]) -> Result<Self, Pass> {
-        let truncated = |_: DecodeError| Pass::Truncated;
+    fn read_v6(packet: &[u8]) -> Result<Self, BypassReason> {
+        let truncated = |_: DecodeError| BypassReason::Truncated;
         let mut reader = Reader::new(packet);
         let first = reader.u32().map_err(truncated)?;
         let length = usize::from(reader.u16().map_err(truncated)?);
@@ -104,7 +105,7 @@ impl Ip {
         let source: [u8; 16] = reader.array().map_err(truncated)?;
         let destination: [u8; 16] = reader.array().map_err(truncated)?;
         if length == 0 && next == HOP_BY_HOP {
-            return Err(Pass::Jumbogram);
+            return Err(BypassReason::Jumbogram);
         }
         let (protocol, extensions) = skip_extensions(next, reader.bytes(length).map_err(truncated)?)?;
         let class = (first >> 20) as u8;
@@ -121,25 +122,25 @@ impl Ip {
 }
 
 /// The protocol behind the extension headers at the start of `payload`, and their length.
-fn skip_extensions(mut next: u8, payload: &[u8]) -> Result<(u8, usize), Pass> {
+fn skip_extensions(mut next: u8, payload: &[u8]) -> Result<(u8, usize), BypassReason> {
     let mut reader = Reader::new(payload);
     for _ in 0..=MOST_EXTENSIONS {
         match next {
             HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY | HIP | SHIM6 => {
-                let too_long = |_: DecodeError| Pass::IpLength;
+                let too_long = |_: DecodeError| BypassReason::IpLength;
                 let [following, units, _kind, left] = reader.array().map_err(too_long)?;
                 if next == ROUTING && left != 0 {
-                    return Err(Pass::SourceRoute);
+                    return Err(BypassReason::SourceRoute);
                 }
                 reader.bytes(usize::from(units) * 8 + 4).map_err(too_long)?;
                 next = following;
             }
-            FRAGMENT => return Err(Pass::Fragment),
-            ESP | AH => return Err(Pass::Secured),
+            FRAGMENT => return Err(BypassReason::Fragment),
+            ESP | AH => return Err(BypassReason::Secured),
             _ => return Ok((next, payload.len() - reader.remaining())),
         }
     }
-    Err(Pass::Extension)
+    Err(BypassReason::Extension)
 }
 
 fn has_source_route(options: &[u8]) -> bool {
@@ -181,7 +182,7 @@ mod tests {
         packet
     }
 
-    fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Result<Ip, Pass> {
+    fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Result<Ip, BypassReason> {
         let mut packet = tcp_v4(b"data");
         change(&mut packet);
         Ip::read(&seal(packet))
@@ -201,17 +202,17 @@ mod tests {
 
     #[test]
     fn each_fault_of_version_4_has_its_name() {
-        assert_eq!(Ip::read(&[]), Err(Pass::NotIp));
-        assert_eq!(Ip::read(&[0x55; 60]), Err(Pass::NotIp));
-        assert_eq!(Ip::read(&tcp_v4(b"")[..19]), Err(Pass::Truncated));
-        assert_eq!(Ip::read(&tcp_v4(b"data")[..43]), Err(Pass::Truncated));
-        assert_eq!(changed(|packet| packet[0] = 0x44), Err(Pass::IpLength));
-        assert_eq!(changed(|packet| packet[3] = 19), Err(Pass::IpLength));
+        assert_eq!(Ip::read(&[]), Err(BypassReason::NotIp));
+        assert_eq!(Ip::read(&[0x55; 60]), Err(BypassReason::NotIp));
+        assert_eq!(Ip::read(&tcp_v4(b"")[..19]), Err(BypassReason::Truncated));
+        assert_eq!(Ip::read(&tcp_v4(b"data")[..43]), Err(BypassReason::Truncated));
+        assert_eq!(changed(|packet| packet[0] = 0x44), Err(BypassReason::IpLength));
+        assert_eq!(changed(|packet| packet[3] = 19), Err(BypassReason::IpLength));
         let mut broken = tcp_v4(b"");
         broken[8] ^= 1;
-        assert_eq!(Ip::read(&broken), Err(Pass::IpChecksum));
-        assert_eq!(changed(|packet| packet[6] = 0x20), Err(Pass::Fragment));
-        assert_eq!(changed(|packet| packet[7] = 1), Err(Pass::Fragment));
+        assert_eq!(Ip::read(&broken), Err(BypassReason::IpChecksum));
+        assert_eq!(changed(|packet| packet[6] = 0x20), Err(BypassReason::Fragment));
+        assert_eq!(changed(|packet| packet[7] = 1), Err(BypassReason::Fragment));
         assert!(changed(|packet| packet[6] = 0x40).is_ok(), "don't fragment is no fragment");
     }
 
@@ -226,11 +227,12 @@ mod tests {
         };
         assert_eq!(with([148, 4, 0, 0]).unwrap().headers, 24);
         assert_eq!(with([1, 0, 131, 0]).unwrap().headers, 24, "behind the end of the options there are none");
-        assert_eq!(with([1, 131, 3, 4]), Err(Pass::SourceRoute));
+        assert_eq!(with([1, 131, 3, 4]), Err(BypassReason::SourceRoute));
         assert_eq!(with([7, 1, 131, 3]).unwrap().headers, 24);
     }
 
-    /// A packet of version 6 whose TCP segment stands behind `extensions` (type, bytes after the first).
+    /// A packet of version 6 whose TCP segment stands behind `extensions` (type, bytes after the
+    /// first).
     fn extended(extensions: &[(u8, &[u8])]) -> Vec<u8> {
         let mut packet = tcp_v6(b"data");
         let (mut at, mut next) = (40, 6);
@@ -257,21 +259,21 @@ mod tests {
         ]));
         assert_eq!(skipped.map(|ip| (ip.headers, ip.protocol)), Ok((72, TCP)));
         let route: &[(u8, &[u8])] = &[(ROUTING, &[0, 4, 1, 0, 0, 0, 0])];
-        assert_eq!(Ip::read(&extended(route)), Err(Pass::SourceRoute));
+        assert_eq!(Ip::read(&extended(route)), Err(BypassReason::SourceRoute));
         let fragment: &[(u8, &[u8])] = &[(FRAGMENT, &[0, 0, 0, 0, 0, 0, 1])];
-        assert_eq!(Ip::read(&extended(fragment)), Err(Pass::Fragment));
-        assert_eq!(Ip::read(&extended(&[(ESP, &[0; 7])])), Err(Pass::Secured));
-        assert_eq!(Ip::read(&extended(&[(AH, &[0; 11])])), Err(Pass::Secured));
+        assert_eq!(Ip::read(&extended(fragment)), Err(BypassReason::Fragment));
+        assert_eq!(Ip::read(&extended(&[(ESP, &[0; 7])])), Err(BypassReason::Secured));
+        assert_eq!(Ip::read(&extended(&[(AH, &[0; 11])])), Err(BypassReason::Secured));
         let beyond: &[(u8, &[u8])] = &[(HOP_BY_HOP, &[255, 5, 2, 0, 0, 1, 0])];
-        assert_eq!(Ip::read(&extended(beyond)), Err(Pass::IpLength));
+        assert_eq!(Ip::read(&extended(beyond)), Err(BypassReason::IpLength));
         let one: (u8, &[u8]) = (DESTINATION_OPTIONS, &[0, 1, 4, 0, 0, 0, 0]);
         assert!(Ip::read(&extended(&[one; 8])).is_ok());
-        assert_eq!(Ip::read(&extended(&[one; 9])), Err(Pass::Extension));
+        assert_eq!(Ip::read(&extended(&[one; 9])), Err(BypassReason::Extension));
         let mut jumbo = extended(&[(HOP_BY_HOP, &[0, 0xc2, 4, 0, 1, 0, 0])]);
         jumbo[4..6].fill(0);
-        assert_eq!(Ip::read(&jumbo), Err(Pass::Jumbogram));
-        assert_eq!(Ip::read(&extended(&[])[..63]), Err(Pass::Truncated));
-        assert_eq!(Ip::read(&extended(&[])[..39]), Err(Pass::Truncated));
+        assert_eq!(Ip::read(&jumbo), Err(BypassReason::Jumbogram));
+        assert_eq!(Ip::read(&extended(&[])[..63]), Err(BypassReason::Truncated));
+        assert_eq!(Ip::read(&extended(&[])[..39]), Err(BypassReason::Truncated));
     }
 
     proptest! {

@@ -8,19 +8,19 @@
 //! "byway gateway 1, a guest", address as a prefix of full length, number of port ranges (1; none: all ports), first (2) and last (2) of each
 //! ```
 //!
-//! It is served as long as the session lives. A session that is lost is made again; the gateway waits for it as long as
-//! [`LEASE`] says.
+//! It is served as long as the session lives. A session that is lost is made again; the gateway
+//! waits for it as long as [`LEASE`] says.
 
 use crate::serves::Served;
 use alloc::string::{String, ToString as _};
 use alloc::vec;
 use alloc::vec::Vec;
-use byway_control::{Choice, ChoiceError, Sender, controller};
+use byway_control::{ChoiceError, ControllerChoice, SenderKind, controller};
 use byway_engine::connection::Event;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Config, Connect, Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
-use byway_wire::{DecodeError, Duration, Input, Instant, Machine, Out, Reader, Transmit, Writer};
+use byway_wire::{DecodeError, Duration, Input, Instant, Machine, Reader, Transmit, TransmitBuffer, Writer};
 use core::net::SocketAddr;
 
 /// A host of which nothing is heard is served so much longer.
@@ -86,7 +86,7 @@ pub struct JoiningConfig {
 
 /// How far it has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum JoinState {
     /// The gateway has not answered.
     Asking,
     /// The gateway serves the host.
@@ -103,11 +103,11 @@ pub enum Standing {
 pub struct Joining {
     endpoint: Endpoint,
     config: JoiningConfig,
-    congestion: Choice,
+    congestion: ControllerChoice,
     session: Option<Handle>,
     retry_at: Option<Instant>,
     pause: Duration,
-    standing: Standing,
+    standing: JoinState,
 }
 
 impl Joining {
@@ -116,8 +116,8 @@ impl Joining {
     /// # Errors
     /// Never with the controllers that there are.
     pub fn new(config: JoiningConfig) -> Result<Self, ChoiceError> {
-        let congestion: Choice = "background".parse()?;
-        controller(&congestion, Sender::Session, 0)?;
+        let congestion: ControllerChoice = "background".parse()?;
+        controller(&congestion, SenderKind::Session, 0)?;
         let endpoint = Endpoint::new(EndpointConfig {
             identity: config.identity.clone(),
             suites: config.suites,
@@ -133,19 +133,19 @@ impl Joining {
             session: None,
             retry_at: Some(Instant::ZERO),
             pause: SHORTEST_PAUSE,
-            standing: Standing::Asking,
+            standing: JoinState::Asking,
         })
     }
 
     /// How far it has come.
     #[must_use]
-    pub const fn standing(&self) -> &Standing {
+    pub const fn standing(&self) -> &JoinState {
         &self.standing
     }
 
     /// Leaves the gateway, which serves the host no more once it hears of it.
     pub fn leave(&mut self, now: Instant) {
-        (self.retry_at, self.standing) = (None, Standing::Left);
+        (self.retry_at, self.standing) = (None, JoinState::Left);
         if let Some(session) = self.session.take() {
             self.endpoint.close(now, session, 0, "the host leaves");
         }
@@ -155,13 +155,13 @@ impl Joining {
         while let Some(event) = self.endpoint.next_event() {
             match event {
                 EndpointEvent::Failed(handle, error) if self.session == Some(handle) => {
-                    self.lost(now, Standing::Lost(error.to_string()));
+                    self.lost(now, JoinState::Lost(error.to_string()));
                 }
                 EndpointEvent::Closed(handle) => {
                     let why = self.endpoint.connection_mut(handle).map(why_closed);
                     self.endpoint.forget(handle);
                     if self.session == Some(handle) {
-                        self.lost(now, why.unwrap_or_else(|| Standing::Lost(String::new())));
+                        self.lost(now, why.unwrap_or_else(|| JoinState::Lost(String::new())));
                     }
                 }
                 _ => {}
@@ -170,7 +170,7 @@ impl Joining {
         // A gateway that does not want a host closes instead of acknowledging.
         let connection = self.session.and_then(|session| self.endpoint.connection(session));
         if connection.is_some_and(Connection::is_acknowledged) {
-            (self.standing, self.pause) = (Standing::Joined, SHORTEST_PAUSE);
+            (self.standing, self.pause) = (JoinState::Joined, SHORTEST_PAUSE);
         }
         if self.retry_at.is_some_and(|at| at <= now) {
             self.dial(now);
@@ -179,7 +179,7 @@ impl Joining {
 
     fn dial(&mut self, now: Instant) {
         self.retry_at = None;
-        let Ok(controller) = controller(&self.congestion, Sender::Session, 0) else { return };
+        let Ok(controller) = controller(&self.congestion, SenderKind::Session, 0) else { return };
         let connect = Connect {
             peer: self.config.gateway,
             addresses: self.config.addresses.clone(),
@@ -188,28 +188,28 @@ impl Joining {
         };
         match self.endpoint.connect(now, connect) {
             Ok(session) => self.session = Some(session),
-            Err(error) => self.lost(now, Standing::Lost(error.to_string())),
+            Err(error) => self.lost(now, JoinState::Lost(error.to_string())),
         }
     }
 
-    fn lost(&mut self, now: Instant, standing: Standing) {
+    fn lost(&mut self, now: Instant, standing: JoinState) {
         self.session = None;
-        self.retry_at = Some(now + self.pause).filter(|_| !matches!(standing, Standing::Refused(_)));
+        self.retry_at = Some(now + self.pause).filter(|_| !matches!(standing, JoinState::Refused(_)));
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         self.standing = standing;
     }
 }
 
 /// How the host stands when its session is over.
-fn why_closed(connection: &mut Connection) -> Standing {
+fn why_closed(connection: &mut Connection) -> JoinState {
     let closed = core::iter::from_fn(|| connection.next_event()).find_map(|event| match event {
         Event::Closed { code, reason, by_peer } => Some((code, reason, by_peer)),
         _ => None,
     });
     match closed {
-        Some((NOT_ALLOWED, reason, true)) => Standing::Refused(reason),
-        Some((_, reason, _)) => Standing::Lost(reason),
-        None => Standing::Lost(String::new()),
+        Some((NOT_ALLOWED, reason, true)) => JoinState::Refused(reason),
+        Some((_, reason, _)) => JoinState::Lost(reason),
+        None => JoinState::Lost(String::new()),
     }
 }
 
@@ -224,7 +224,7 @@ impl Machine for Joining {
         self.attend(now);
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         self.endpoint.transmit(now, out)
     }
 

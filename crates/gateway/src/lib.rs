@@ -9,16 +9,16 @@
 //!
 //! | a packet's way | module |
 //! |---|---|
-//! | what it is: headers and options, or the reason to leave it alone | [`ip`], [`tcp`], [`segment`], [`pass`] |
+//! | what it is: headers and options, or the reason to leave it alone | [`ip`], [`tcp`], [`segment`], [`bypass`] |
 //! | who makes the checksum right | [`checksum`] |
 //! | whether its flow is background, and what the rules mean | [`rules`], [`ports`] |
-//! | which gateway serves its destination | [`serves`]; what others tell of it: [`table`] |
+//! | which gateway serves its destination | [`serves`]; what others tell of it: [`forwarded_announcements`] |
 //! | a host that asks a gateway to be served | [`joining`] |
 //! | the flow it is of: SYN to FIN, window scale | [`flow`], [`key`] |
 //! | a SYN's segment size lowered by what the session adds | [`clamp`] |
 //! | an ACK's receive window lowered to what the paths can carry in a round trip | [`window`] |
 //! | waiting at the entry, fair among flows | [`entry`] |
-//! | which path takes it | [`pick`] |
+//! | which path takes it | [`path_selection`] |
 //! | what stands before it in a datagram | [`encap`] |
 //! | a host told that no path carries its large packets | [`icmp`] |
 //! | put in order at the exit, and for how long that may take | [`reorder`] |
@@ -29,11 +29,13 @@
 //! | what it is doing, for programs | [`report`] |
 //! | what the kernel does for it, as texts for `nft` and `ip` | [`kernel`] |
 //!
-//! Delay as a sign of congestion is not here: paths and controllers have it (`byway_control::detector`).
+//! Delay as a sign of congestion is not here: paths and controllers have it
+//! (`byway_control::detector`).
 #![no_std]
 
 extern crate alloc;
 
+pub mod bypass;
 pub mod cache;
 pub mod checksum;
 pub mod clamp;
@@ -42,6 +44,7 @@ pub mod encap;
 pub mod entry;
 pub mod epoch;
 pub mod flow;
+pub mod forwarded_announcements;
 pub mod icmp;
 pub mod ip;
 pub mod joining;
@@ -51,28 +54,26 @@ mod lists;
 pub mod loss;
 pub mod machine;
 pub mod options;
-pub mod pass;
-pub mod pick;
+pub mod path_selection;
 pub mod ports;
 pub mod reorder;
 pub mod report;
 pub mod rules;
 pub mod segment;
 pub mod serves;
-pub mod table;
 pub mod tcp;
 pub mod window;
 
 #[cfg(test)]
 mod testing;
 
+pub use bypass::{BypassCounters, BypassReason};
 pub use byway_wire::Prefix;
-pub use checksum::State;
+pub use checksum::ChecksumState;
 pub use encap::{Label, Message};
 pub use flow::{FlowId, FlowTable};
 pub use key::FlowKey;
-pub use pass::{Pass, Passed};
 pub use ports::Ports;
-pub use reorder::Exit;
-pub use rules::{Origin, Rules, Verdict, classify};
+pub use reorder::ReorderQueues;
+pub use rules::{Classification, FlowOrigin, Rules, classify};
 pub use segment::Segment;

@@ -13,21 +13,21 @@
 
 mod all_passed;
 mod batch;
-mod found;
+mod detection_delay;
 mod path_numbers;
 mod rule;
 
 pub use all_passed::AllPassed;
 pub use batch::{BatchHoles, BatchMap, Batched};
-pub use found::Found;
+pub use detection_delay::DetectionDelays;
 pub use path_numbers::PathNumbers;
-pub use rule::{LossRule, Packet};
+pub use rule::{LossRule, SentPacket};
 
 use alloc::boxed::Box;
 
 /// The rules by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rule {
+pub enum LossRuleKind {
     /// The rule [`AllPassed`].
     AllPassed,
     /// The rule [`Batched`].
@@ -37,7 +37,7 @@ pub enum Rule {
     PathNumbers,
 }
 
-impl Rule {
+impl LossRuleKind {
     /// Every rule.
     pub const ALL: [Self; 3] = [Self::AllPassed, Self::Batched, Self::PathNumbers];
 
@@ -51,8 +51,8 @@ impl Rule {
         }
     }
 
-    /// The rule, where `later` packets of a path make an earlier one lost: 1 if paths keep the order, 3 if they may not. Harp's own
-    /// has no such number.
+    /// The rule, where `later` packets of a path make an earlier one lost: 1 if paths keep the
+    /// order, 3 if they may not. Harp's own has no such number.
     #[must_use]
     pub fn make(self, later: u32) -> Box<dyn LossRule> {
         match self {

@@ -1,4 +1,5 @@
-//! A gateway: an entry for what leaves its site and an exit for what comes, at once, with as many peers as there are.
+//! A gateway: an entry for what leaves its site and an exit for what comes, at once, with as many
+//! peers as there are.
 //!
 //! It is a [`Machine`]: its datagrams are those of the sessions with other gateways. IP packets of
 //! the hosts of its own site go in by [`packet`](Gateway::packet). What is for them comes out by
@@ -12,7 +13,7 @@
 //!
 //! | part | what it owns |
 //! |---|---|
-//! | `links` | sessions, tunnels and peers; `detours` has the relays that no file names, `tables` of what others were heard to say, `told` what becomes of it; `survey` works out what is known of the way by a tunnel |
+//! | `peer_sessions` | sessions, tunnels and peers; `detours` has the relays that no file names, `tables` of what others were heard to say, `announcements` what becomes of it; `tunnel_estimator` works out what is known of the way by a tunnel |
 //! | `guests` | hosts that asked to be served |
 //! | `flows` | the flows that are carried, the rules, and what is counted of each |
 //! | `ingress` | from hosts to sessions: what waits takes a path |
@@ -20,47 +21,47 @@
 //! | `losses` | what is found lost here, and sent again from the cache |
 //! | `hosts` | what waits to be put out on the hosts' side, and buffers |
 
-mod carriage;
+mod announcement_forwarding;
+mod announcements;
+mod carried_flow;
 mod config;
-mod detours;
+mod dedicated_limit;
 mod egress;
 mod flows;
-mod gate;
-mod guests;
 mod holes;
 mod hosts;
+mod index_vec;
 mod ingress;
-mod judge;
-mod links;
-mod losses;
+mod learned_relays;
+mod loss_detection;
+mod loss_repair;
+mod observed_flows;
 mod overview;
-mod parcel;
+mod packet_buffer;
 mod peer;
-mod places;
+mod peer_sessions;
+mod rule_counters;
+mod served_guests;
 mod status;
-mod survey;
-mod tables;
-mod tally;
 #[cfg(test)]
 mod testing;
-mod told;
 mod tunnel;
-mod watch;
-mod way;
+mod tunnel_estimate;
+mod tunnel_estimator;
 
-pub use config::{Bundle, Config, Guest, Peer, Settings};
-pub use ingress::Taken;
-pub use parcel::{HEADROOM, Parcel};
+pub use config::{Bundle, GuestConfig, MachineConfig, PeerConfig, Settings};
+pub use ingress::IngressResult;
+pub use packet_buffer::{HEADROOM, PacketBuffer};
+pub use rule_counters::{FlowStatus, RuleCount};
 pub use status::{BundleStatus, Counters, GuestStatus, PathStatus, PeerStatus, RuleStatus, Status};
-pub use tally::{FlowStatus, Tally};
 
-use crate::cache::Fate;
-use crate::checksum::State;
+use crate::bypass::BypassCounters;
+use crate::cache::AckAction;
+use crate::checksum::ChecksumState;
 use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, SPEAKS, UNORDERED_LEN};
-use crate::flow::{End, FlowId, Seen, Why};
+use crate::flow::{EndCause, FlowEnd, FlowId, FlowVerdict};
 use crate::joining::{NOT_ALLOWED, is_request};
-use crate::loss::Rule;
-use crate::pass::Passed;
+use crate::loss::LossRuleKind;
 use crate::rules::Rules;
 use crate::segment::Segment;
 use crate::serves::announce;
@@ -68,41 +69,41 @@ use alloc::collections::BTreeSet;
 use alloc::string::{String, ToString as _};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use byway_control::{ChoiceError, Sender, controller};
+use byway_control::{ChoiceError, SenderKind, controller};
 use byway_engine::connection::Event;
-use byway_engine::connection::datagrams::Received;
+use byway_engine::connection::datagrams::ReceivedDatagram;
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use byway_wire::relay::Word;
-use byway_wire::{DecodeError, Input, Instant, Machine, Out, Transmit};
+use byway_wire::{DecodeError, Input, Instant, Machine, Transmit, TransmitBuffer};
 use core::net::IpAddr;
 use core::sync::atomic::AtomicU64;
-use egress::{Came, Egress};
-use flows::{Entered, Flows};
-use guests::Guests;
+use egress::{ArrivalInfo, Egress};
+use flows::{Flows, HostSegment};
 use hosts::Hosts;
+use index_vec::TunnelIdx;
 use ingress::Ingress;
-use links::{Links, watches};
-use losses::Losses;
-use places::TunnelIdx;
+use loss_repair::LossRepair;
+use peer_sessions::{PeerSessions, watches};
+use served_guests::Guests;
 
 /// A gateway of a site.
 pub struct Gateway {
     settings: Settings,
-    links: Links,
+    links: PeerSessions,
     flows: Flows,
     ingress: Ingress,
     egress: Egress,
-    losses: Losses,
+    losses: LossRepair,
     hosts: Hosts,
     guests: Guests,
     /// Why packets were left alone.
-    passed: Passed,
+    passed: BypassCounters,
 }
 
 /// Why a gateway cannot be made of its configuration.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Impossible {
+pub enum InvalidConfig {
     /// There is no such controller, or it has no such options.
     #[error(transparent)]
     Congestion(#[from] ChoiceError),
@@ -115,21 +116,21 @@ impl Gateway {
     /// A gateway without sessions yet.
     ///
     /// # Errors
-    /// See [`Impossible`].
-    pub fn new(config: Config) -> Result<Self, Impossible> {
-        controller(&config.congestion, Sender::Session, 0)?;
-        let announcement = announce(config.serial, &config.serves).ok_or(Impossible::Serves)?;
+    /// See [`InvalidConfig`].
+    pub fn new(config: MachineConfig) -> Result<Self, InvalidConfig> {
+        controller(&config.congestion, SenderKind::Session, 0)?;
+        let announcement = announce(config.serial, &config.serves).ok_or(InvalidConfig::Serves)?;
         let settings = config.settings;
         let connection = byway_engine::Config {
             idle_timeout: settings.dead_after,
             datagrams: settings.outbox,
             datagram_fates: watches(&settings),
-            owner_judges_losses: settings.loss != Rule::PathNumbers,
+            owner_judges_losses: settings.loss != LossRuleKind::PathNumbers,
             ..config.connection
         };
         let strangers = Arc::new(AtomicU64::new(0));
         let guests = Guests::new(config.guests, config.serves.clone(), config.serial, Arc::clone(&strangers));
-        let known = peer::Known {
+        let known = peer::KnownPeers {
             guests: guests.keys(),
             strangers,
             keys: config.peers.iter().map(|peer| peer.key).collect(),
@@ -147,14 +148,20 @@ impl Gateway {
         let label = Label::new(config.serial.wrapping_mul(0x9e37_79b1) >> 8);
         Ok(Self {
             settings,
-            links: Links::new(endpoint, config.congestion, (announcement, label), config.peers, settings),
+            links: PeerSessions::new(
+                endpoint,
+                config.congestion,
+                (announcement, label),
+                config.peers,
+                settings,
+            ),
             flows: Flows::new(config.rules, settings.flows),
             ingress: Ingress::new(settings),
             egress: Egress::new(&settings, config.serves),
-            losses: Losses::new(&settings),
+            losses: LossRepair::new(&settings),
             hosts: Hosts::new(settings.outbox),
             guests,
-            passed: Passed::default(),
+            passed: BypassCounters::default(),
         })
     }
 
@@ -169,14 +176,16 @@ impl Gateway {
         &mut self.links.endpoint
     }
 
-    /// Tells the peer with this key of a relay that runs beside this gateway, by a word of its own. A later word replaces it.
+    /// Tells the peer with this key of a relay that runs beside this gateway, by a word of its own.
+    /// A later word replaces it.
     pub fn lend_relay(&mut self, now: Instant, peer: PublicKey, word: Word) {
-        told::lend(&mut self.links, now, peer, word);
+        announcements::lend(&mut self.links, now, peer, word);
     }
 
-    /// Sends to every peer through these relays too, which a registry offers, when their turn comes and if they prove of use.
+    /// Sends to every peer through these relays too, which a registry offers, when their turn comes
+    /// and if they prove of use.
     pub fn add_relays(&mut self, now: Instant, words: Vec<Word>) {
-        told::on_found(&mut self.links, now, words);
+        announcements::on_found(&mut self.links, now, words);
     }
 
     /// Other rules from now on. Flows that are carried stay so.
@@ -184,8 +193,9 @@ impl Gateway {
         self.flows.set_rules(rules);
     }
 
-    /// The next packet for the hosts' side: that of a flow from elsewhere, or one that is left to the plain route.
-    pub fn next_packet(&mut self) -> Option<Parcel> {
+    /// The next packet for the hosts' side: that of a flow from elsewhere, or one that is left to
+    /// the plain route.
+    pub fn next_packet(&mut self) -> Option<PacketBuffer> {
         self.hosts.next_packet()
     }
 
@@ -199,22 +209,25 @@ impl Gateway {
         self.hosts.recycle(buffer);
     }
 
-    /// Takes a packet of a host of this site. What is not carried is [put out again](Gateway::next_packet) as it came.
-    pub fn packet(&mut self, now: Instant, parcel: Parcel, checksum: State) -> Taken {
+    /// Takes a packet of a host of this site. What is not carried is [put out
+    /// again](Gateway::next_packet) as it came.
+    pub fn packet(&mut self, now: Instant, parcel: PacketBuffer, checksum: ChecksumState) -> IngressResult {
         let segment = match Segment::read(parcel.packet(), checksum) {
             Ok(segment) => segment,
             Err(reason) => {
                 self.passed.count(reason);
                 self.hosts.put_out(parcel);
-                return Taken::Plain;
+                return IngressResult::Plain;
             }
         };
         let entered = self.flows.on_sent(now, &segment, &mut self.links, &self.settings);
         self.clear_gone(now);
         match entered {
-            Entered::Seen(Seen::Carried { flow, from, .. }) => self.carry(now, (flow, from), parcel, segment),
-            Entered::Held => self.ingress.hold(parcel, &mut self.hosts),
-            Entered::Seen(Seen::PassThrough(why)) => {
+            HostSegment::Seen(FlowVerdict::Carried { flow, from, .. }) => {
+                self.carry(now, (flow, from), parcel, segment)
+            }
+            HostSegment::Held => self.ingress.hold(parcel, &mut self.hosts),
+            HostSegment::Seen(FlowVerdict::PassThrough(why)) => {
                 if self.settings.observe {
                     self.flows.observe(&segment, &self.links);
                 }
@@ -223,11 +236,17 @@ impl Gateway {
         }
     }
 
-    fn carry(&mut self, now: Instant, (id, from): (FlowId, End), parcel: Parcel, segment: Segment) -> Taken {
+    fn carry(
+        &mut self,
+        now: Instant,
+        (id, from): (FlowId, FlowEnd),
+        parcel: PacketBuffer,
+        segment: Segment,
+    ) -> IngressResult {
         let Self { links, flows, ingress, hosts, .. } = self;
         let Some(place) = links.tunnel_for(now, (id, from), &segment, &mut flows.table, hosts) else {
             debug_assert!(false, "a packet of a flow that left while it was looked at");
-            return ingress.pass(parcel, Why::MidLife, hosts);
+            return ingress.pass(parcel, EndCause::MidLife, hosts);
         };
         links.look_at_way(now, place, &mut flows.table);
         ingress.carry(now, (id, place), (parcel, segment), links, flows, hosts)
@@ -326,7 +345,7 @@ impl Gateway {
 
     fn collect_from(&mut self, now: Instant, session: Handle) {
         let Some(place) = self.links.tunnel_of(session) else { return };
-        let next = |links: &mut Links| links.endpoint.connection_mut(session)?.next_datagram();
+        let next = |links: &mut PeerSessions| links.endpoint.connection_mut(session)?.next_datagram();
         while let Some(received) = next(&mut self.links) {
             self.on_datagram(now, place, session, received);
         }
@@ -336,36 +355,36 @@ impl Gateway {
         }
     }
 
-    fn on_datagram(&mut self, now: Instant, place: TunnelIdx, session: Handle, received: Received) {
-        let Received { path, at, stamp, data } = received;
+    fn on_datagram(&mut self, now: Instant, place: TunnelIdx, session: Handle, received: ReceivedDatagram) {
+        let ReceivedDatagram { path, at, stamp, data } = received;
         let delay = i64::from((at.as_micros() as u32).wrapping_sub(stamp) as i32) * 1_000;
         let Self { links, flows, losses, hosts, .. } = self;
         links.look_at_way(now, place, &mut flows.table);
         let tunnel = &mut links.tunnels[place];
         tunnel.on_delay(now, session, path, delay);
-        let came = Came { peer: tunnel.peer, tunnel: place, place: None };
+        let came = ArrivalInfo { peer: tunnel.peer, tunnel: place, place: None };
         let is_understood = match Message::read(&data) {
             Ok(Message::Ordered { label, sequence, .. }) => {
-                let came = Came { place: Some((label, sequence)), ..came };
+                let came = ArrivalInfo { place: Some((label, sequence)), ..came };
                 return self.on_packet(now, came, ORDERED_LEN, data);
             }
             Ok(Message::Batched { label, sequence, map, .. }) => {
                 if tunnel.on_map(label, sequence, map) {
                     links.note_waiting(place);
                 }
-                let came = Came { place: Some((label, sequence)), ..came };
+                let came = ArrivalInfo { place: Some((label, sequence)), ..came };
                 return self.on_packet(now, came, BATCHED_LEN, data);
             }
             Ok(Message::Unordered { .. }) => return self.on_packet(now, came, UNORDERED_LEN, data),
             // Whom it serves a peer says in the session for all flows.
             Ok(Message::Serves { part }) => {
-                !tunnel.is_dedicated() && told::on_serves(links, now, came.peer, part)
+                !tunnel.is_dedicated() && announcements::on_serves(links, now, came.peer, part)
             }
             Ok(Message::Relay { word }) => {
-                !tunnel.is_dedicated() && told::on_relay(links, now, came.peer, word)
+                !tunnel.is_dedicated() && announcements::on_relay(links, now, came.peer, word)
             }
             Ok(Message::Table { table }) => {
-                !tunnel.is_dedicated() && told::on_table(links, now, came.peer, table)
+                !tunnel.is_dedicated() && announcements::on_table(links, now, came.peer, table)
             }
             Ok(Message::Loss { label, first, end }) => {
                 losses.on_reported(now, place, (label, first, end), links, &flows.table, hosts);
@@ -382,10 +401,11 @@ impl Gateway {
     }
 
     /// A packet for a host of this site, `header` bytes into a datagram.
-    fn on_packet(&mut self, now: Instant, came: Came, header: usize, data: Vec<u8>) {
+    fn on_packet(&mut self, now: Instant, came: ArrivalInfo, header: usize, data: Vec<u8>) {
         let mut parcel = self.hosts.unpack(header, data);
-        // The session vouches for the bytes; that the host's checksum is right the other host will see for itself.
-        let Ok(segment) = Segment::read(parcel.packet(), State::Checked) else {
+        // The session vouches for the bytes; that the host's checksum is right the other host will
+        // see for itself.
+        let Ok(segment) = Segment::read(parcel.packet(), ChecksumState::Checked) else {
             self.egress.on_malformed();
             return self.hosts.recycle(parcel.into_buffer());
         };
@@ -396,11 +416,11 @@ impl Gateway {
         self.clear_gone(now);
         let Self { links, flows, egress, losses, hosts, .. } = self;
         let mut changing = false;
-        if let Seen::Carried { flow: id, from, .. } = seen {
+        if let FlowVerdict::Carried { flow: id, from, .. } = seen {
             match losses.on_ack(now, id, &segment, came.place.is_some()) {
-                Fate::Pass => {}
-                Fate::Suppress => return hosts.recycle(parcel.into_buffer()),
-                Fate::Mend(number) => {
+                AckAction::Pass => {}
+                AckAction::Suppress => return hosts.recycle(parcel.into_buffer()),
+                AckAction::Mend(number) => {
                     losses.send_again(now, (id, number), links, &flows.table, hosts);
                     return hosts.recycle(parcel.into_buffer());
                 }
@@ -480,12 +500,12 @@ impl Machine for Gateway {
         self.attend(now);
         self.collect(now);
         self.tend_guests(now);
-        told::tend(&mut self.links, now);
+        announcements::tend(&mut self.links, now);
         self.links.tend(now, &mut self.flows.table, &mut self.hosts);
         self.expire(now);
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         self.collect(now);
         let Self { links, flows, ingress, losses, hosts, .. } = self;
         ingress.pump(now, links, &mut flows.table, losses, hosts);

@@ -1,12 +1,12 @@
 //! The options of a gateway. Each is a row with its name, its purpose, what may be written, and
 //! where it stands in [`Settings`].
 //!
-//! All that is done with options goes by this table. Files and plans read them, and reloading compares them. `byway gateway check`,
-//! `byway gateway status`, `--help` and the manual tell them.
+//! All that is done with options goes by this table. Files and plans read them, and reloading
+//! compares them. `byway gateway check`, `byway gateway status`, `--help` and the manual tell them.
 
 use crate::loss;
 use crate::machine::{Bundle, Settings};
-use crate::pick::Relays;
+use crate::path_selection::RelayPreference;
 use crate::reorder::Timer;
 use crate::{cache, window};
 use alloc::format;
@@ -15,7 +15,8 @@ use alloc::vec::Vec;
 use byway_wire::Duration;
 use core::fmt;
 
-/// A peer of which nothing is heard for less than this could be a short disturbance; for longer than that, hosts give up.
+/// A peer of which nothing is heard for less than this could be a short disturbance; for longer
+/// than that, hosts give up.
 const DEAD_AFTER: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 /// Bundles of single flows to one peer that may be asked for: each keeps its paths alive.
 const MOST_BUNDLES: u64 = 4_096;
@@ -25,7 +26,7 @@ const LEAST_BYTES: u64 = 128 << 10;
 
 /// What may be written for an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// One of some names.
     Name,
     /// `true` or `false`.
@@ -77,7 +78,7 @@ pub struct GatewayOption {
     /// Whether it is about how much a gateway keeps; those stand in a table of their own.
     pub limit: bool,
     /// What may be written.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// The names that may be written, and what each of them means beside the default.
     pub names: &'static [(&'static str, &'static str)],
     /// How a sentence about another name begins.
@@ -101,7 +102,7 @@ impl GatewayOption {
     pub fn set(&self, settings: &mut Settings, value: Value<'_>) -> Result<(), String> {
         match value {
             Value::Name(told)
-                if self.kind == Kind::Name && !self.names.iter().any(|(name, _)| *name == told) =>
+                if self.kind == ValueKind::Name && !self.names.iter().any(|(name, _)| *name == told) =>
             {
                 let known: Vec<&str> = self.names.iter().map(|(name, _)| *name).collect();
                 Err(format!("{} `{told}`: choose one of {}", self.wrong, known.join(", ")))
@@ -171,7 +172,7 @@ pub const OPTIONS: &[GatewayOption] = &[
         name: "dead-after",
         help: "a peer of which nothing is heard for so long is dead: 1s to 60s",
         limit: false,
-        kind: Kind::Time,
+        kind: ValueKind::Time,
         names: &[],
         wrong: "",
         set: |settings, value| match value {
@@ -199,7 +200,9 @@ pub const OPTIONS: &[GatewayOption] = &[
             ),
             ("path-numbers", ""),
         ],
-        |settings, value| set_name(&mut settings.loss, &loss::Rule::ALL, loss::Rule::name, value),
+        |settings, value| {
+            set_name(&mut settings.loss, &loss::LossRuleKind::ALL, loss::LossRuleKind::name, value)
+        },
         |settings| Some(Value::Name(settings.loss.name())),
     ),
     choice(
@@ -229,7 +232,9 @@ pub const OPTIONS: &[GatewayOption] = &[
                 "Relays are used however far off the direct path they are: packets wait to be put in order for those on the longest.",
             ),
         ],
-        |settings, value| set_name(&mut settings.policy.relays, &Relays::ALL, Relays::name, value),
+        |settings, value| {
+            set_name(&mut settings.policy.relays, &RelayPreference::ALL, RelayPreference::name, value)
+        },
         |settings| Some(Value::Name(settings.policy.relays.name())),
     ),
     // Those that need clocks that agree are for simulated hosts.
@@ -268,7 +273,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     limit(
         "flows",
         "flows that are carried at once",
-        Kind::Count,
+        ValueKind::Count,
         |settings, value| {
             let flows = count(value, MOST_FLOWS)?;
             settings.flows.opening = settings.flows.opening.min(flows);
@@ -280,7 +285,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     limit(
         "opening",
         "of the flows, those not open yet: what a flood of SYNs can take",
-        Kind::Count,
+        ValueKind::Count,
         |settings, value| {
             settings.flows.opening = count(value, settings.flows.flows as u64)?;
             Ok(())
@@ -290,7 +295,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     limit(
         "bundles",
         "flows to each peer with a bundle of their own, if `bundle = \"flow\"`",
-        Kind::Count,
+        ValueKind::Count,
         |settings, value| {
             settings.bundles = count(value, MOST_BUNDLES)?;
             Ok(())
@@ -300,7 +305,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     limit(
         "entry",
         "bytes that wait for the paths to one peer",
-        Kind::Bytes,
+        ValueKind::Bytes,
         |settings, value| {
             settings.entry.bytes = bytes(value)?;
             settings.entry.flow_bytes = settings.entry.flow_bytes.min(settings.entry.bytes);
@@ -311,7 +316,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     limit(
         "entry-of-flow",
         "of what waits for paths, bytes of one flow",
-        Kind::Bytes,
+        ValueKind::Bytes,
         |settings, value| {
             settings.entry.flow_bytes = bytes(value)?.min(settings.entry.bytes);
             Ok(())
@@ -321,7 +326,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     limit(
         "reorder",
         "bytes that wait to be put in order, of all flows",
-        Kind::Bytes,
+        ValueKind::Bytes,
         |settings, value| {
             settings.exit.bytes = bytes(value)?;
             settings.exit.flow.bytes = settings.exit.flow.bytes.min(settings.exit.bytes);
@@ -332,7 +337,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     limit(
         "reorder-of-flow",
         "of what waits to be put in order, bytes of one flow",
-        Kind::Bytes,
+        ValueKind::Bytes,
         |settings, value| {
             settings.exit.flow.bytes = bytes(value)?.min(settings.exit.bytes);
             Ok(())
@@ -342,10 +347,11 @@ pub const OPTIONS: &[GatewayOption] = &[
     limit(
         "cache",
         "bytes kept to send lost packets again; without it, none are",
-        Kind::Bytes,
+        ValueKind::Bytes,
         |settings, value| {
-            let (bytes, usual) = (bytes(value)?, cache::Limits::default());
-            settings.cache = Some(cache::Limits { bytes, flow_bytes: usual.flow_bytes.min(bytes), ..usual });
+            let (bytes, usual) = (bytes(value)?, cache::CacheLimits::default());
+            settings.cache =
+                Some(cache::CacheLimits { bytes, flow_bytes: usual.flow_bytes.min(bytes), ..usual });
             Ok(())
         },
         |settings| settings.cache.map(|cache| Value::Bytes(cache.bytes as u64)),
@@ -353,7 +359,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     limit(
         "cache-of-flow",
         "of what is kept, bytes of one flow",
-        Kind::Bytes,
+        ValueKind::Bytes,
         |settings, value| {
             let Some(cache) = &mut settings.cache else {
                 return Err("without `cache`, the bytes of all flows, nothing is kept of a flow".to_string());
@@ -365,11 +371,11 @@ pub const OPTIONS: &[GatewayOption] = &[
     ),
 ];
 
-type Set = fn(&mut Settings, Value<'_>) -> Result<(), String>;
-type Get = fn(&Settings) -> Option<Value<'static>>;
+type Setter = fn(&mut Settings, Value<'_>) -> Result<(), String>;
+type Getter = fn(&Settings) -> Option<Value<'static>>;
 
-const fn flag(name: &'static str, help: &'static str, set: Set, get: Get) -> GatewayOption {
-    GatewayOption { name, help, limit: false, kind: Kind::Flag, names: &[], wrong: "", set, get }
+const fn flag(name: &'static str, help: &'static str, set: Setter, get: Getter) -> GatewayOption {
+    GatewayOption { name, help, limit: false, kind: ValueKind::Flag, names: &[], wrong: "", set, get }
 }
 
 const fn choice(
@@ -377,13 +383,19 @@ const fn choice(
     help: &'static str,
     wrong: &'static str,
     names: &'static [(&'static str, &'static str)],
-    set: Set,
-    get: Get,
+    set: Setter,
+    get: Getter,
 ) -> GatewayOption {
-    GatewayOption { name, help, limit: false, kind: Kind::Name, names, wrong, set, get }
+    GatewayOption { name, help, limit: false, kind: ValueKind::Name, names, wrong, set, get }
 }
 
-const fn limit(name: &'static str, help: &'static str, kind: Kind, set: Set, get: Get) -> GatewayOption {
+const fn limit(
+    name: &'static str,
+    help: &'static str,
+    kind: ValueKind,
+    set: Setter,
+    get: Getter,
+) -> GatewayOption {
     GatewayOption { name, help, limit: true, kind, names: &[], wrong: "", set, get }
 }
 
@@ -431,7 +443,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let mut settings = Settings { cache: Some(cache::Limits::default()), ..Settings::default() };
+        let mut settings = Settings { cache: Some(cache::CacheLimits::default()), ..Settings::default() };
         set("flows", &mut settings, Value::Count(500)).unwrap();
         assert_eq!(settings.flows.opening, 500, "no more than all");
         set("loss", &mut settings, Value::Name("batched")).unwrap();
@@ -447,7 +459,7 @@ mod tests {
     #[test]
     fn every_name_is_known_and_the_default_needs_no_words() {
         let usual = Settings::default();
-        for option in OPTIONS.iter().filter(|option| option.kind == Kind::Name) {
+        for option in OPTIONS.iter().filter(|option| option.kind == ValueKind::Name) {
             assert_eq!(option.meaning(&usual), None, "{}", option.name);
             for (name, meaning) in option.names {
                 let mut settings = usual;

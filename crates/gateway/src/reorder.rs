@@ -1,4 +1,5 @@
-//! Packets of a flow put in order at the exit, so that the receiver sees no difference between paths.
+//! Packets of a flow put in order at the exit, so that the receiver sees no difference between
+//! paths.
 //!
 //! "If packets are in sequence, they are sent immediately to the receiver. Otherwise, they are kept
 //! in a reorder queue till either the packets before them arrive (and thus complete the sequence)
@@ -13,9 +14,9 @@ mod stats;
 mod timer;
 
 pub use delays::{PathDelay, PathDelays};
-pub use exit::{Exit, ExitLimits};
-pub use lateness::Lateness;
-pub use queue::{Arrived, FlowLimits, Reorder};
+pub use exit::{ExitLimits, ReorderQueues};
+pub use lateness::PacketLateness;
+pub use queue::{ArrivedPacket, FlowLimits, Reorder};
 pub use stats::{BOUNDS_MS, Release, WaitStats};
 pub use timer::Timer;
 

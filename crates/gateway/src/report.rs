@@ -1,11 +1,11 @@
 //! What a gateway is doing, as its socket and `byway gateway status --json` tell it.
 
+use crate::bypass::BypassReason;
 use crate::key::FlowKey;
 use crate::machine::{
     BundleStatus, FlowStatus, GuestStatus, PathStatus, PeerStatus, RuleStatus, Settings, Status,
 };
 use crate::options::{GatewayOption, OPTIONS};
-use crate::pass::Pass;
 use crate::rules::Action;
 use crate::serves::Served;
 use alloc::borrow::ToOwned as _;
@@ -13,7 +13,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
-use byway_engine::connection::path::State;
+use byway_engine::connection::path::PathState;
 use byway_engine::route::Via;
 use core::net::SocketAddr;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,8 @@ pub struct GatewayReport {
     /// The largest flows that are carried, or would be.
     #[serde(default)]
     pub largest: Vec<FlowReport>,
-    /// What happened so far, by name; see [`machine::Counters`](crate::machine::Counters) and [`flow::Counters`](crate::flow::Counters).
+    /// What happened so far, by name; see [`machine::Counters`](crate::machine::Counters) and
+    /// [`flow::FlowCounters`](crate::flow::FlowCounters).
     pub counters: BTreeMap<String, u64>,
     /// Why packets were left alone, by reason.
     pub passed: BTreeMap<String, u64>,
@@ -53,8 +54,9 @@ pub struct GatewayReport {
     /// The rule that finds losses.
     #[serde(default)]
     pub loss: String,
-    /// How long after its sending each of the newest losses was found. Only gateways that judge losses themselves know it: by a rule
-    /// other than the packet numbers of paths, or with a cache.
+    /// How long after its sending each of the newest losses was found. Only gateways that judge
+    /// losses themselves know it: by a rule other than the packet numbers of paths, or with a
+    /// cache.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found_after: Vec<f64>,
     /// What is kept until it is acknowledged, if anything is.
@@ -241,7 +243,7 @@ impl GatewayReport {
             ("expired", status.table.expired),
         ];
         let counters = status.counters.each().chain(table);
-        let reasons = Pass::ALL.into_iter().map(|reason| (reason, status.passed.of(reason)));
+        let reasons = BypassReason::ALL.into_iter().map(|reason| (reason, status.passed.of(reason)));
         Self {
             uptime,
             observing: status.settings.observe,
@@ -371,11 +373,11 @@ impl BundleReport {
 impl PathReport {
     fn of(path: &PathStatus) -> Self {
         let (state, why) = match path.state {
-            State::Probing => ("probing", Some("nothing sent on it was acknowledged yet")),
-            State::Available => ("available", Some("it works, and is not needed")),
-            State::Active if path.silent > 0 => ("active", Some("nothing comes back")),
-            State::Active => ("active", None),
-            State::Choked => {
+            PathState::Probing => ("probing", Some("nothing sent on it was acknowledged yet")),
+            PathState::Available => ("available", Some("it works, and is not needed")),
+            PathState::Active if path.silent > 0 => ("active", Some("nothing comes back")),
+            PathState::Active => ("active", None),
+            PathState::Choked => {
                 ("choked", Some("others need it: it delays packets, and its window fell below one"))
             }
         };

@@ -1,4 +1,5 @@
-//! Which flows are background: an ordered table like a firewall's, in which the first rule that matches decides.
+//! Which flows are background: an ordered table like a firewall's, in which the first rule that
+//! matches decides.
 //!
 //! A rule speaks of a flow as it was opened: from the host that sent the first SYN to the one that
 //! it was for. Both directions of the flow, and what is in them, follow from that one decision. A
@@ -9,10 +10,10 @@ mod dscp;
 mod explain;
 mod table;
 
-pub use analysis::{Finding, analyse};
+pub use analysis::{RuleFinding, analyse};
 pub use dscp::Dscp;
 pub use explain::explain;
-pub use table::{Action, Direction, Origin, Protocol, Rule, Rules, Verdict, classify};
+pub use table::{Action, Classification, Direction, FlowOrigin, Protocol, Rule, Rules, classify};
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,15 @@
-//! A TCP segment in its IP packet: both headers read and checked together, and the changes that a gateway makes to them.
+//! A TCP segment in its IP packet: both headers read and checked together, and the changes that a
+//! gateway makes to them.
 
-use crate::checksum::State;
+use crate::bypass::BypassReason;
+use crate::checksum::ChecksumState;
 use crate::ip::{Ip, TCP};
 use crate::key::FlowKey;
-use crate::pass::Pass;
 use crate::tcp::{CHECKSUM, Flags, Tcp};
 use byway_wire::checksum::{self, fold, pseudo_header, replaced_at, sum};
 
-/// A view of a TCP segment. It holds places and values, not the bytes, so that these can be changed.
+/// A view of a TCP segment. It holds places and values, not the bytes, so that these can be
+/// changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// The IP headers.
@@ -15,7 +17,7 @@ pub struct Segment {
     /// The TCP header.
     pub tcp: Tcp,
     /// Which party makes the checksum right.
-    pub checksum: State,
+    pub checksum: ChecksumState,
 }
 
 impl Segment {
@@ -23,17 +25,17 @@ impl Segment {
     ///
     /// # Errors
     /// Why the packet is to be passed on.
-    pub fn read(packet: &[u8], checksum: State) -> Result<Self, Pass> {
+    pub fn read(packet: &[u8], checksum: ChecksumState) -> Result<Self, BypassReason> {
         let ip = Ip::read(packet)?;
         if ip.protocol != TCP {
-            return Err(Pass::NotTcp);
+            return Err(BypassReason::NotTcp);
         }
-        let packet = packet.get(..ip.end).ok_or(Pass::Truncated)?;
+        let packet = packet.get(..ip.end).ok_or(BypassReason::Truncated)?;
         let tcp = Tcp::read(packet, ip.headers)?;
         let segment = Self { ip, tcp, checksum };
-        let intact = checksum != State::Full
+        let intact = checksum != ChecksumState::Full
             || fold(segment.pseudo_header() + sum(packet.get(tcp.at..).unwrap_or_default())) == 0xffff;
-        if intact { Ok(segment) } else { Err(Pass::TcpChecksum) }
+        if intact { Ok(segment) } else { Err(BypassReason::TcpChecksum) }
     }
 
     /// From whom to whom it goes.
@@ -87,7 +89,7 @@ impl Segment {
         let old = u16::from_be_bytes(*place);
         *place = value.to_be_bytes();
         // A partial checksum covers the pseudo-header alone until somebody completes it.
-        if self.checksum != State::Partial {
+        if self.checksum != ChecksumState::Partial {
             let field = packet.get_mut(self.tcp.at + CHECKSUM..).and_then(|rest| rest.first_chunk_mut::<2>());
             if let Some(field) = field {
                 let sum = u16::from_be_bytes(*field);
@@ -97,13 +99,14 @@ impl Segment {
         true
     }
 
-    /// Completes a partial checksum, for whoever can leave it to nobody. Nothing is done if it is complete.
+    /// Completes a partial checksum, for whoever can leave it to nobody. Nothing is done if it is
+    /// complete.
     pub fn complete(&mut self, packet: &mut [u8]) {
-        if self.checksum == State::Partial {
+        if self.checksum == ChecksumState::Partial {
             if let Some(bytes) = packet.get_mut(self.tcp.at..self.ip.end) {
                 checksum::complete(bytes, CHECKSUM);
             }
-            self.checksum = State::Checked;
+            self.checksum = ChecksumState::Checked;
         }
     }
 
@@ -122,27 +125,27 @@ mod tests {
     #[test]
     fn what_is_not_tcp_or_not_intact_is_left_alone() {
         for packet in [tcp_v4(b"odd"), tcp_v6(b"even")] {
-            let segment = Segment::read(&packet, State::Full).unwrap();
+            let segment = Segment::read(&packet, ChecksumState::Full).unwrap();
             assert_eq!(segment.payload_len(), packet.len() - segment.tcp.payload);
             for at in segment.tcp.at..packet.len() {
                 let mut broken = packet.clone();
                 broken[at] ^= 0x80;
-                assert!(Segment::read(&broken, State::Full).is_err(), "byte {at}");
+                assert!(Segment::read(&broken, ChecksumState::Full).is_err(), "byte {at}");
                 if at >= segment.tcp.payload {
-                    assert_eq!(Segment::read(&broken, State::Full), Err(Pass::TcpChecksum));
-                    assert!(Segment::read(&broken, State::Checked).is_ok());
+                    assert_eq!(Segment::read(&broken, ChecksumState::Full), Err(BypassReason::TcpChecksum));
+                    assert!(Segment::read(&broken, ChecksumState::Checked).is_ok());
                 }
             }
         }
         let mut udp = tcp_v6(b"");
         udp[6] = 17;
-        assert_eq!(Segment::read(&udp, State::Full), Err(Pass::NotTcp));
+        assert_eq!(Segment::read(&udp, ChecksumState::Full), Err(BypassReason::NotTcp));
     }
 
     #[test]
     fn syn_and_fin_take_a_number_each() {
         let mut packet = tcp_v4(b"12345");
-        let read = |packet: &[u8]| Segment::read(packet, State::Checked).unwrap();
+        let read = |packet: &[u8]| Segment::read(packet, ChecksumState::Checked).unwrap();
         assert_eq!(read(&packet).sequence_len(), 5);
         packet[33] |= 1;
         assert_eq!(read(&packet).sequence_len(), 6);
@@ -151,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_only_acknowledges_has_neither_data_nor_a_say_in_the_flow_s_life() {
-        let only = |packet: &[u8]| Segment::read(packet, State::Checked).unwrap().only_acknowledges();
+        let only = |packet: &[u8]| Segment::read(packet, ChecksumState::Checked).unwrap().only_acknowledges();
         assert!(only(&tcp_v4(b"")) && !only(&tcp_v4(b"12345")));
         let mut fin = tcp_v4(b"");
         fin[33] |= 1;
@@ -164,11 +167,11 @@ mod tests {
             v6: bool, payload in prop::collection::vec(any::<u8>(), 0..50), at in 0usize..30, value: u16
         ) {
             let mut packet = if v6 { tcp_v6(&payload) } else { tcp_v4(&payload) };
-            let segment = Segment::read(&packet, State::Full).unwrap();
+            let segment = Segment::read(&packet, ChecksumState::Full).unwrap();
             let place = segment.tcp.at + at;
             prop_assume!(!(11..14).contains(&at) && !(15..18).contains(&at), "length, flags, the checksum itself");
             prop_assert_eq!(segment.set_word(&mut packet, place, value), at <= 18);
-            prop_assert!(Segment::read(&packet, State::Full).is_ok());
+            prop_assert!(Segment::read(&packet, ChecksumState::Full).is_ok());
         }
 
         #[test]
@@ -176,15 +179,15 @@ mod tests {
             v6: bool, payload in prop::collection::vec(any::<u8>(), 0..50), window: u16
         ) {
             let mut whole = if v6 { tcp_v6(&payload) } else { tcp_v4(&payload) };
-            let segment = Segment::read(&whole, State::Full).unwrap();
+            let segment = Segment::read(&whole, ChecksumState::Full).unwrap();
             let mut packet = whole.clone();
             let field = segment.tcp.at + CHECKSUM;
             packet[field..field + 2].copy_from_slice(&fold(segment.pseudo_header()).to_be_bytes());
-            let mut partial = Segment::read(&packet, State::Partial).unwrap();
+            let mut partial = Segment::read(&packet, ChecksumState::Partial).unwrap();
             prop_assert!(segment.set_word(&mut whole, segment.tcp.at + WINDOW, window));
             prop_assert!(partial.set_word(&mut packet, segment.tcp.at + WINDOW, window));
             partial.complete(&mut packet);
-            prop_assert_eq!(partial.checksum, State::Checked);
+            prop_assert_eq!(partial.checksum, ChecksumState::Checked);
             partial.complete(&mut packet);
             prop_assert_eq!(packet, whole);
         }

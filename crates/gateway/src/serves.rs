@@ -1,4 +1,5 @@
-//! Which gateway serves which hosts: what gateways tell each other, and whom to ask for when a flow opens.
+//! Which gateway serves which hosts: what gateways tell each other, and whom to ask for when a flow
+//! opens.
 //!
 //! Announcements are small datagrams, sent again and again. So none needs an answer, and a gateway
 //! that has begun anew is known again by itself:
@@ -14,8 +15,8 @@
 mod directory;
 mod part;
 
-pub use directory::{Directory, Given};
-pub use part::{MOST_PARTS, MOST_PORTS, PART_BYTES, Part, Served, VERSION, announce};
+pub use directory::{Directory, PartResult};
+pub use part::{AnnouncementPart, MOST_PARTS, MOST_PORTS, PART_BYTES, Served, VERSION, announce};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! A checked view of a TCP header (RFC 9293) and its options (RFC 7323 and RFC 2018).
 
-use crate::pass::Pass;
+use crate::bypass::BypassReason;
 use byway_wire::{DecodeError, Reader};
 use core::fmt;
 
@@ -59,7 +59,7 @@ impl fmt::Debug for Flags {
 
 /// What the options of a header say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct HeaderOptions {
     /// Maximum segment size (SYN only), bytes.
     pub mss: Option<u16>,
     /// Window scale, in a SYN only. Windows are shifted left by so many bits, at most
@@ -72,7 +72,8 @@ pub struct Options {
 /// The largest window scale. Larger ones mean this one (RFC 7323, section 2.3).
 pub const MOST_SCALE: u8 = 14;
 
-/// Where things are in a TCP header, and what it says. Places count from the start of the IP packet.
+/// Where things are in a TCP header, and what it says. Places count from the start of the IP
+/// packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tcp {
     /// Port of the sender.
@@ -90,7 +91,7 @@ pub struct Tcp {
     /// The urgent pointer of the header.
     pub urgent: u16,
     /// What the options say.
-    pub options: Options,
+    pub options: HeaderOptions,
     /// Where the header begins.
     pub at: usize,
     /// Where the payload begins.
@@ -107,17 +108,17 @@ impl Tcp {
     ///
     /// # Errors
     /// Why the packet is to be passed on.
-    pub fn read(packet: &[u8], at: usize) -> Result<Self, Pass> {
-        let mut reader = Reader::new(packet.get(at..).ok_or(Pass::TcpTruncated)?);
-        let header: [u8; 20] = reader.array().map_err(|_| Pass::TcpTruncated)?;
+    pub fn read(packet: &[u8], at: usize) -> Result<Self, BypassReason> {
+        let mut reader = Reader::new(packet.get(at..).ok_or(BypassReason::TcpTruncated)?);
+        let header: [u8; 20] = reader.array().map_err(|_| BypassReason::TcpTruncated)?;
         let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
         let double = |at: usize| u32::from(word(at)) << 16 | u32::from(word(at + 2));
         let length = usize::from(header[12] >> 4) * 4;
-        let options = length.checked_sub(20).ok_or(Pass::TcpLength)?;
+        let options = length.checked_sub(20).ok_or(BypassReason::TcpLength)?;
         let flags = Flags(word(12) & 0x01ff);
-        let options = Options::read(reader.bytes(options).map_err(|_| Pass::TcpTruncated)?)?;
+        let options = HeaderOptions::read(reader.bytes(options).map_err(|_| BypassReason::TcpTruncated)?)?;
         if !flags.are_sane() {
-            return Err(Pass::TcpFlags);
+            return Err(BypassReason::TcpFlags);
         }
         Ok(Self {
             source: word(0),
@@ -168,7 +169,7 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Iterator for Walk<'a> {
-    type Item = Result<TcpOption<'a>, Pass>;
+    type Item = Result<TcpOption<'a>, BypassReason>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -184,7 +185,7 @@ impl<'a> Iterator for Walk<'a> {
                     if option.is_err() {
                         self.reader.take_rest();
                     }
-                    return Some(option.map_err(|_| Pass::TcpOptions));
+                    return Some(option.map_err(|_| BypassReason::TcpOptions));
                 }
             }
         }
@@ -200,9 +201,10 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Options {
-    /// Reads options, of which those with a length that is not theirs are left out as every host does.
-    fn read(bytes: &[u8]) -> Result<Self, Pass> {
+impl HeaderOptions {
+    /// Reads options, of which those with a length that is not theirs are left out as every host
+    /// does.
+    fn read(bytes: &[u8]) -> Result<Self, BypassReason> {
         let mut options = Self::default();
         for option in (Walk { all: bytes, reader: Reader::new(bytes), base: 0 }) {
             let option = option?;
@@ -252,27 +254,28 @@ mod tests {
 
     #[test]
     fn each_fault_has_its_name() {
-        assert_eq!(Tcp::read(&raw(&[])[..19], 0), Err(Pass::TcpTruncated));
-        assert_eq!(Tcp::read(&raw(&[]), 21), Err(Pass::TcpTruncated));
-        assert_eq!(Tcp::read(&raw(&[1; 8])[..27], 0), Err(Pass::TcpTruncated));
+        assert_eq!(Tcp::read(&raw(&[])[..19], 0), Err(BypassReason::TcpTruncated));
+        assert_eq!(Tcp::read(&raw(&[]), 21), Err(BypassReason::TcpTruncated));
+        assert_eq!(Tcp::read(&raw(&[1; 8])[..27], 0), Err(BypassReason::TcpTruncated));
         let with = |at: usize, value| {
             let mut header = raw(&[]);
             header[at] = value;
             Tcp::read(&header, 0)
         };
-        assert_eq!(with(12, 0x40), Err(Pass::TcpLength));
+        assert_eq!(with(12, 0x40), Err(BypassReason::TcpLength));
         for flags in [0x00, 0x03, 0x06, 0x13, 0x16, 0x28] {
-            assert_eq!(with(13, flags), Err(Pass::TcpFlags), "{flags:#04x}");
+            assert_eq!(with(13, flags), Err(BypassReason::TcpFlags), "{flags:#04x}");
         }
         for flags in [0x01, 0x02, 0x04, 0x10, 0x12, 0x14, 0x19, 0xc2, 0xf0] {
             assert!(with(13, flags).is_ok(), "{flags:#04x}");
         }
         for options in [&[8u8, 1][..], &[8, 0], &[8, 10, 0, 0], &[1, 1, 1, 2], &[2, 4, 5, 180, 3, 3, 7, 8]] {
-            assert_eq!(Tcp::read(&raw(options), 0), Err(Pass::TcpOptions), "{options:?}");
+            assert_eq!(Tcp::read(&raw(options), 0), Err(BypassReason::TcpOptions), "{options:?}");
         }
-        // Behind the end of the list nothing is read, and a known option of another length is not that option.
-        assert_eq!(Tcp::read(&raw(&[0, 8, 1, 1]), 0).unwrap().options, Options::default());
-        assert_eq!(Tcp::read(&raw(&[2, 3, 1, 1]), 0).unwrap().options, Options::default());
+        // Behind the end of the list nothing is read, and a known option of another length is not
+        // that option.
+        assert_eq!(Tcp::read(&raw(&[0, 8, 1, 1]), 0).unwrap().options, HeaderOptions::default());
+        assert_eq!(Tcp::read(&raw(&[2, 3, 1, 1]), 0).unwrap().options, HeaderOptions::default());
     }
 
     #[test]

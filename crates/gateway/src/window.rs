@@ -1,4 +1,5 @@
-//! The receive window in ACKs that go back to a sender: how much of it the paths can carry, and how it is written there.
+//! The receive window in ACKs that go back to a sender: how much of it the paths can carry, and how
+//! it is written there.
 //!
 //! The paper (Harp, III.F): "The entry gateway rewrites the TCP header in the acknowledgments
 //! returning to the sender with a receiver window equal to the minimum of the window allowed by the
@@ -13,9 +14,9 @@ use byway_wire::Duration;
 
 /// How the total is made of the paths' windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rule {
-    /// What the paths deliver in a round trip of the inner flow and while packets wait to be put in order:
-    /// `sum(w_i / RTT_i) * (inner RTT + wait)`.
+pub enum WindowRule {
+    /// What the paths deliver in a round trip of the inner flow and while packets wait to be put in
+    /// order: `sum(w_i / RTT_i) * (inner RTT + wait)`.
     #[default]
     Delivered,
     /// The sum of the windows, as Harp has it.
@@ -23,14 +24,14 @@ pub enum Rule {
 }
 
 /// The ways to treat the windows in ACKs; without a rule they pass as they are.
-pub const ALL: [Option<Rule>; 3] = [Some(Rule::Delivered), Some(Rule::Literal), None];
+pub const ALL: [Option<WindowRule>; 3] = [Some(WindowRule::Delivered), Some(WindowRule::Literal), None];
 
 /// The name of `rule`.
 #[must_use]
-pub const fn name(rule: Option<Rule>) -> &'static str {
+pub const fn name(rule: Option<WindowRule>) -> &'static str {
     match rule {
-        Some(Rule::Delivered) => "delivered",
-        Some(Rule::Literal) => "literal",
+        Some(WindowRule::Delivered) => "delivered",
+        Some(WindowRule::Literal) => "literal",
         None => "off",
     }
 }
@@ -49,7 +50,8 @@ pub struct PathWindow {
 pub struct View<'a> {
     /// The paths that take data.
     pub paths: &'a [PathWindow],
-    /// Round trip between the hosts, through both gateways. Nothing less than the fastest path's makes sense.
+    /// Round trip between the hosts, through both gateways. Nothing less than the fastest path's
+    /// makes sense.
     pub inner_rtt: Duration,
     /// How long a packet may wait at the exit to be put in order.
     pub reorder_wait: Duration,
@@ -57,10 +59,10 @@ pub struct View<'a> {
 
 /// Bytes that all flows together may have in flight.
 #[must_use]
-pub fn total(rule: Rule, view: &View<'_>) -> u64 {
+pub fn total(rule: WindowRule, view: &View<'_>) -> u64 {
     let sum: u128 = match rule {
-        Rule::Literal => view.paths.iter().map(|path| u128::from(path.window)).sum(),
-        Rule::Delivered => {
+        WindowRule::Literal => view.paths.iter().map(|path| u128::from(path.window)).sum(),
+        WindowRule::Delivered => {
             let time = view.inner_rtt.saturating_add(view.reorder_wait).as_nanos();
             // A path without a round trip yet counts as if it had the flow's.
             let delivered = |path: &PathWindow| match path.rtt.as_nanos() {
@@ -117,7 +119,8 @@ impl Advertised {
         };
         let bytes = if limit > promised { limit } else { promised };
         let scale = at_most(scale);
-        // Upwards, so that the edge is not taken back by rounding, nor a small limit becomes a window of zero.
+        // Upwards, so that the edge is not taken back by rounding, nor a small limit becomes a
+        // window of zero.
         let units = bytes.saturating_add((1 << scale) - 1) >> scale;
         let units = if units == 0 { 1 } else { units };
         if units < window as u64 { units as u16 } else { window }
@@ -132,8 +135,9 @@ impl Advertised {
         });
     }
 
-    /// Rewrites the window of a segment that goes to the sender. `scale` is that of whoever sent the segment; `None` if it is not
-    /// known, so that nothing can be said about its windows. Whether the packet was changed.
+    /// Rewrites the window of a segment that goes to the sender. `scale` is that of whoever sent
+    /// the segment; `None` if it is not known, so that nothing can be said about its windows.
+    /// Whether the packet was changed.
     ///
     /// The window of a SYN is not scaled and is left as it is: it is the first, and small.
     pub fn rewrite(&mut self, packet: &mut [u8], segment: &Segment, scale: Option<u8>, limit: u64) -> bool {
@@ -160,7 +164,7 @@ const fn at_most(scale: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checksum::State;
+    use crate::checksum::ChecksumState;
     use crate::testing::{tcp_v4, tcp_v6};
     use alloc::vec::Vec;
     use proptest::prelude::*;
@@ -175,14 +179,14 @@ mod tests {
         let view = View { paths: &paths, inner_rtt: MS(44), reorder_wait: MS(10) };
         let rate = |bytes: u64, rtt: u64| bytes * 8 / rtt / 1_000; // Mbit/s
         // In order, everything takes as long as by the slowest path.
-        assert_eq!(rate(total(Rule::Literal, &view), 40), 22, "as the readings have it");
-        assert_eq!(total(Rule::Delivered, &view), 3 * 1_250 * 54);
-        assert_eq!(rate(total(Rule::Delivered, &view), 54), 30);
+        assert_eq!(rate(total(WindowRule::Literal, &view), 40), 22, "as the readings have it");
+        assert_eq!(total(WindowRule::Delivered, &view), 3 * 1_250 * 54);
+        assert_eq!(rate(total(WindowRule::Delivered, &view), 54), 30);
         let unknown = [PathWindow { window: 3_000, rtt: Duration::ZERO }];
-        assert_eq!(total(Rule::Delivered, &View { paths: &unknown, ..view }), 3_000);
-        assert_eq!(total(Rule::Delivered, &View { paths: &[], ..view }), 0);
+        assert_eq!(total(WindowRule::Delivered, &View { paths: &unknown, ..view }), 3_000);
+        assert_eq!(total(WindowRule::Delivered, &View { paths: &[], ..view }), 0);
         let endless = [PathWindow { window: u64::MAX, rtt: Duration::from_nanos(1) }; 2];
-        assert_eq!(total(Rule::Delivered, &View { paths: &endless, ..view }), u64::MAX);
+        assert_eq!(total(WindowRule::Delivered, &View { paths: &endless, ..view }), u64::MAX);
     }
 
     #[test]
@@ -223,7 +227,7 @@ mod tests {
     fn what_holds_no_window_is_left_alone() {
         let packet = tcp_v4(b"");
         let with = |flags: u16| {
-            let mut segment = Segment::read(&packet, State::Full).unwrap();
+            let mut segment = Segment::read(&packet, ChecksumState::Full).unwrap();
             segment.tcp.flags = Flags(flags);
             let (mut packet, mut advertised) = (packet.clone(), Advertised::default());
             let changed = advertised.rewrite(&mut packet, &segment, Some(0), 100);
@@ -233,7 +237,7 @@ mod tests {
         assert_eq!(with(0x10), (true, Some(ack + 100)));
         assert_eq!(with(0x12), (false, Some(ack + 500)), "a SYN's window counts as it is");
         assert_eq!((with(0x02), with(0x14), with(0x01)), ((false, None), (false, None), (false, None)));
-        let segment = Segment::read(&packet, State::Full).unwrap();
+        let segment = Segment::read(&packet, ChecksumState::Full).unwrap();
         assert!(!Advertised::default().rewrite(&mut packet.clone(), &segment, None, 100));
     }
 
@@ -252,13 +256,13 @@ mod tests {
                 edge = later(edge.wrapping_add(opened), ack);
                 let own = (edge.wrapping_sub(ack) >> scale).min(65_535) as u16;
                 edge = ack.wrapping_add(u32::from(own) << scale);
-                let view = Segment::read(&packet, State::Full).unwrap();
+                let view = Segment::read(&packet, ChecksumState::Full).unwrap();
                 for (at, value) in [(8, (ack >> 16) as u16), (10, ack as u16), (WINDOW, own)] {
                     view.set_word(&mut packet, view.tcp.at + at, value);
                 }
-                let segment = Segment::read(&packet, State::Full).unwrap();
+                let segment = Segment::read(&packet, ChecksumState::Full).unwrap();
                 let changed = advertised.rewrite(&mut packet, &segment, Some(scale), limit);
-                let told = Segment::read(&packet, State::Full).unwrap();
+                let told = Segment::read(&packet, ChecksumState::Full).unwrap();
                 prop_assert_eq!(changed, told != segment);
                 prop_assert!(told.tcp.window <= own);
                 prop_assert_eq!(told.tcp.window == 0, own == 0);

@@ -1,4 +1,5 @@
-//! Random worlds with random faults, each a function of its seed: whatever happens, the laws hold and what can arrive does.
+//! Random worlds with random faults, each a function of its seed: whatever happens, the laws hold
+//! and what can arrive does.
 //!
 //! The world asserts its own laws at every event. It judges three laws. A transfer of a given size
 //! whose paths come back ends, with every byte and not one more. A wake before its time changes
@@ -6,11 +7,11 @@
 
 use crate::record::Record;
 use crate::setup::{
-    Arrivals, Carrier, Change, Changed, Cross, Demand, Discipline, End, Line, LineSpec, Network, Queue,
-    Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
+    Arrivals, Carrier, Change, Changed, Cross, Demand, Discipline, LinkSetup, LinkSpec, Network, NodeChoice,
+    PathChoice, QueueLimit, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer,
 };
 use crate::world::{self, RunError};
-use byway_control::{Choice, NAMES};
+use byway_control::{ControllerChoice, NAMES};
 use byway_sim::Random;
 use byway_wire::Duration;
 use core::sync::atomic::AtomicBool;
@@ -93,9 +94,9 @@ pub fn setup(seed: u64) -> Setup {
     let random = &mut random;
     let relays: Vec<String> = (0..random.below(5)).map(|number| format!("R{number}")).collect();
     let mut links = Vec::new();
-    let mut both = |a: &str, b: &str, there: LineSpec, back: LineSpec| {
-        links.push(Line { from: a.into(), to: b.into(), spec: there });
-        links.push(Line { from: b.into(), to: a.into(), spec: back });
+    let mut both = |a: &str, b: &str, there: LinkSpec, back: LinkSpec| {
+        links.push(LinkSetup { from: a.into(), to: b.into(), spec: there });
+        links.push(LinkSetup { from: b.into(), to: a.into(), spec: back });
     };
     both("S", "A", access(), access());
     both("B", "D", access(), access());
@@ -115,7 +116,7 @@ pub fn setup(seed: u64) -> Setup {
     for relay in &relays {
         let used = transfers.iter().any(|transfer| {
             matches!(transfer.carrier, Carrier::Session(_))
-                && transfer.paths.contains(&Way::Through(relay.clone()))
+                && transfer.paths.contains(&PathChoice::Through(relay.clone()))
         });
         if crossed && used && random.chance(0.3) {
             let at = seconds(random, 1, TROUBLED - 5);
@@ -166,11 +167,11 @@ fn rate(random: &mut Random) -> u64 {
     (5e5 * libm::exp(random.unit() * libm::log(100.0))) as u64
 }
 
-fn access() -> LineSpec {
-    LineSpec { rate: Some(1_000_000_000), delay: Some(Duration::from_micros(200)), ..LineSpec::default() }
+fn access() -> LinkSpec {
+    LinkSpec { rate: Some(1_000_000_000), delay: Some(Duration::from_micros(200)), ..LinkSpec::default() }
 }
 
-fn line(random: &mut Random) -> LineSpec {
+fn line(random: &mut Random) -> LinkSpec {
     let sometimes =
         |random: &mut Random, chance: f64, most: f64| random.chance(chance).then(|| random.unit() * most);
     let discipline = match random.below(6) {
@@ -187,9 +188,9 @@ fn line(random: &mut Random) -> LineSpec {
         _ => None,
     };
     let queue = if random.chance(0.5) {
-        Queue::Packets(4 + random.below(200) as usize)
+        QueueLimit::Packets(4 + random.below(200) as usize)
     } else {
-        Queue::Time(millis(random, 10, 300))
+        QueueLimit::Time(millis(random, 10, 300))
     };
     let partitions = if random.chance(0.2) {
         let from = seconds(random, 1, TROUBLED - 10);
@@ -197,7 +198,7 @@ fn line(random: &mut Random) -> LineSpec {
     } else {
         Vec::new()
     };
-    LineSpec {
+    LinkSpec {
         rate: Some(rate(random)),
         delay: Some(millis(random, 1, 150)),
         queue: Some(queue),
@@ -213,8 +214,9 @@ fn line(random: &mut Random) -> LineSpec {
 }
 
 fn transfer(number: u64, relays: &[String], random: &mut Random) -> Transfer {
-    let mut paths = vec![Way::Direct];
-    paths.extend(relays.iter().filter(|_| random.chance(0.7)).map(|relay| Way::Through(relay.clone())));
+    let mut paths = vec![PathChoice::Direct];
+    paths
+        .extend(relays.iter().filter(|_| random.chance(0.7)).map(|relay| PathChoice::Through(relay.clone())));
     let carrier = if random.chance(0.6) {
         Carrier::Session(SessionOptions::default())
     } else {
@@ -230,11 +232,11 @@ fn transfer(number: u64, relays: &[String], random: &mut Random) -> Transfer {
     Transfer {
         name: format!("transfer{number}"),
         group: "transfer".into(),
-        from: End::Node("S".into()),
-        to: End::Node("D".into()),
+        from: NodeChoice::Node("S".into()),
+        to: NodeChoice::Node("D".into()),
         paths,
         carrier,
-        congestion: Choice { name: name.into(), options: BTreeMap::new() },
+        congestion: ControllerChoice { name: name.into(), options: BTreeMap::new() },
         demand: Demand::Size(10_000 + random.below(1_500_000)),
         start: millis(random, 0, 3_000),
         start_jitter: Duration::ZERO,
@@ -249,7 +251,7 @@ fn requests(random: &mut Random) -> Requests {
         server: "S".into(),
         arrivals: Arrivals::Open { count: 20, every: millis(random, 50, 2_000), poisson: true },
         sizes: if random.chance(0.5) { Sizes::Web } else { Sizes::Fixed(20_000) },
-        congestion: Choice { name: "newreno".into(), options: BTreeMap::new() },
+        congestion: ControllerChoice { name: "newreno".into(), options: BTreeMap::new() },
         tcp: TcpOptions::default(),
         start: Duration::ZERO,
         stop: None,

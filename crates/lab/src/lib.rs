@@ -7,19 +7,19 @@
 pub mod expect;
 pub mod experiment;
 pub mod figure;
-pub mod filling;
 pub mod fuzz;
 pub mod measure;
 pub mod plan;
 pub mod record;
 pub mod report;
+pub mod request_times;
 pub mod runner;
 pub mod scoreboard;
 pub mod setup;
 pub mod spelling;
 pub mod stats;
 pub mod trace;
-pub mod waiting;
+pub mod utilization;
 pub mod world;
 
 pub use record::Record;

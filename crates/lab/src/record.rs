@@ -31,7 +31,8 @@ pub struct Record {
     /// Gateways that carried transfers.
     #[serde(default)]
     pub gateways: Vec<GatewayRecord>,
-    /// The most that the sources could push through the relays, bits per second, where that is defined.
+    /// The most that the sources could push through the relays, bits per second, where that is
+    /// defined.
     pub optimum: Option<f64>,
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// An experiment and what came of it.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ReportEntry {
     /// The experiment.
     pub experiment: Experiment,
     /// Where it was claimed.
@@ -31,7 +31,7 @@ svg{max-width:100%;height:auto;background:#fff}summary{cursor:pointer}h2{margin-
 
 /// The page.
 #[must_use]
-pub fn html(entries: &[Entry]) -> String {
+pub fn html(entries: &[ReportEntry]) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -56,11 +56,11 @@ pub const fn word(verdict: Verdict) -> (&'static str, &'static str) {
     }
 }
 
-fn verdict_of(entry: &Entry) -> Verdict {
+fn verdict_of(entry: &ReportEntry) -> Verdict {
     entry.outcome.as_ref().map_or(Verdict::NotRun, |outcome| outcome.verdict)
 }
 
-fn summary(entries: &[Entry]) -> String {
+fn summary(entries: &[ReportEntry]) -> String {
     let claims =
         || entries.iter().filter_map(|entry| entry.outcome.as_ref()).flat_map(|outcome| &outcome.claims);
     let count = |verdict| claims().filter(|claim| claim.verdict == verdict).count();
@@ -92,7 +92,7 @@ pub fn title(experiment: &Experiment) -> &str {
     first.split_once(": ").map_or(first, |(_, title)| title)
 }
 
-fn section(page: &mut String, entry: &Entry) {
+fn section(page: &mut String, entry: &ReportEntry) {
     let id = escape(&entry.experiment.id);
     let _ = writeln!(page, "<h2 id=\"{id}\">{id}: {}</h2>", escape(title(&entry.experiment)));
     *page += &prose(&entry.experiment.readme);
@@ -211,7 +211,7 @@ mod tests {
             readme: "# x-1: a <b> question\n\n**Claim** (`x`). It is & it is.\n".into(),
             ..Experiment::default()
         };
-        let entry = Entry {
+        let entry = ReportEntry {
             experiment,
             paper: "X".into(),
             outcome: None,

@@ -1,4 +1,5 @@
-//! Runs every variant of a plan with every seed, on all cores; what comes out does not depend on how many there are.
+//! Runs every variant of a plan with every seed, on all cores; what comes out does not depend on
+//! how many there are.
 
 use crate::plan::Plan;
 use crate::record::Record;
@@ -9,7 +10,7 @@ use rayon::prelude::*;
 
 /// What came of a plan.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// What finished, in order of variant and seed.
     pub records: Vec<Record>,
     /// How many runs there should have been.
@@ -18,10 +19,10 @@ pub struct Outcome {
     pub error: Option<RunError>,
 }
 
-/// Runs `plan`; `progress` hears how many of how many are done. Once `cancel` is set no further run begins, those under way
-/// stop, and what has finished is kept.
+/// Runs `plan`; `progress` hears how many of how many are done. Once `cancel` is set no further run
+/// begins, those under way stop, and what has finished is kept.
 #[must_use]
-pub fn run(plan: &Plan, cancel: &AtomicBool, progress: &(dyn Fn(usize, usize) + Sync)) -> Outcome {
+pub fn run(plan: &Plan, cancel: &AtomicBool, progress: &(dyn Fn(usize, usize) + Sync)) -> RunOutcome {
     let jobs: Vec<(&Setup, u64)> = plan
         .variants
         .iter()
@@ -30,7 +31,8 @@ pub fn run(plan: &Plan, cancel: &AtomicBool, progress: &(dyn Fn(usize, usize) + 
     let done = AtomicUsize::new(0);
     let results: Vec<Option<Result<Record, RunError>>> = jobs
         .par_iter()
-        // One at a time: runs differ much in length, and a whole block of long ones would keep one core busy alone.
+        // One at a time: runs differ much in length, and a whole block of long ones would keep one
+        // core busy alone.
         .with_max_len(1)
         .map(|(setup, seed)| {
             if cancel.load(Ordering::Relaxed) {
@@ -41,7 +43,7 @@ pub fn run(plan: &Plan, cancel: &AtomicBool, progress: &(dyn Fn(usize, usize) + 
             Some(result)
         })
         .collect();
-    let mut outcome = Outcome { planned: jobs.len(), ..Outcome::default() };
+    let mut outcome = RunOutcome { planned: jobs.len(), ..RunOutcome::default() };
     for result in results.into_iter().flatten() {
         match result {
             Ok(record) => outcome.records.push(record),

@@ -2,10 +2,10 @@
 
 mod gateways;
 
-use byway_control::Choice;
+use byway_control::ControllerChoice;
 use byway_sim::PipeConfig;
-use byway_sim::pipe::Bursts;
-use byway_sim::queue::{self, CodelConfig, FqCodelConfig, RedConfig};
+use byway_sim::aqm::{self, CodelConfig, FqCodelConfig, RedConfig};
+use byway_sim::pipe::GilbertElliott;
 use byway_wire::Duration;
 pub use gateways::Gateways;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct Setup {
     /// What changes during the run, in order of time.
     pub changes: Vec<Change>,
     /// Where senders ask for relays.
-    pub registry: Option<Registry>,
+    pub registry: Option<RegistrySetup>,
     /// Pairs of gateways, which carry the flows of hosts. Names are unique.
     pub gateways: Vec<Gateways>,
     /// Bulk data. Names are unique.
@@ -41,18 +41,19 @@ pub struct Setup {
 
 /// A registry in the network, and the relays that it knows when the world begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registry {
+pub struct RegistrySetup {
     /// The node where it sits.
     pub at: String,
-    /// The nodes of its relays: [`Way::Through`] and [`Way::Any`].
-    pub relays: Vec<Way>,
-    /// The relays are end hosts, which lend their only line behind their own traffic. `None`: they forward whatever comes.
-    pub lend: Option<Lent>,
+    /// The nodes of its relays: [`PathChoice::Through`] and [`PathChoice::Any`].
+    pub relays: Vec<PathChoice>,
+    /// The relays are end hosts, which lend their only line behind their own traffic. `None`: they
+    /// forward whatever comes.
+    pub lend: Option<LendLimit>,
 }
 
 /// How much of its line a host lends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lent {
+pub enum LendLimit {
     /// The most that the line has shown.
     Climb,
     /// A rate in bits per second.
@@ -65,29 +66,30 @@ pub struct Network {
     /// A named topology and its parameters.
     pub named: Option<(String, BTreeMap<String, f64>)>,
     /// Links that are added, or that replace those of the named topology.
-    pub links: Vec<Line>,
+    pub links: Vec<LinkSetup>,
 }
 
 /// A link in one direction.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct LinkSetup {
     /// From this node.
     pub from: String,
     /// To this node.
     pub to: String,
-    /// What it is like; where the plan changes a link of a named topology, only the keys that it names.
-    pub spec: LineSpec,
+    /// What it is like; where the plan changes a link of a named topology, only the keys that it
+    /// names.
+    pub spec: LinkSpec,
 }
 
 /// What a plan says of a link: what is `None` stays as the topology (or the default pipe) has it.
 #[derive(Clone, Debug, Default)]
-pub struct LineSpec {
+pub struct LinkSpec {
     /// Bits per second, headers included.
     pub rate: Option<u64>,
     /// Propagation, one way.
     pub delay: Option<Duration>,
     /// What may wait.
-    pub queue: Option<Queue>,
+    pub queue: Option<QueueLimit>,
     /// Probability of loss.
     pub loss: Option<f64>,
     /// Most jitter.
@@ -108,7 +110,7 @@ pub struct LineSpec {
 
 /// What may wait before a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Queue {
+pub enum QueueLimit {
     /// A number of packets, the one being sent not counted.
     Packets(usize),
     /// A number of bytes.
@@ -197,15 +199,15 @@ pub struct Transfer {
     /// The plan's name: several may share it.
     pub group: String,
     /// The node where the sender sits.
-    pub from: End,
+    pub from: NodeChoice,
     /// The node where the receiver sits.
-    pub to: End,
+    pub to: NodeChoice,
     /// The ways it may go.
-    pub paths: Vec<Way>,
+    pub paths: Vec<PathChoice>,
     /// What carries it.
     pub carrier: Carrier,
     /// The congestion controller of the transfer.
-    pub congestion: Choice,
+    pub congestion: ControllerChoice,
     /// What there is to send.
     pub demand: Demand,
     /// When it begins.
@@ -218,7 +220,7 @@ pub struct Transfer {
 
 /// Where a host sits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum End {
+pub enum NodeChoice {
     /// At this node.
     Node(String),
     /// At a node chosen by the seed among those whose names begin so; never both ends at one.
@@ -227,7 +229,7 @@ pub enum End {
 
 /// A way through the network.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum PathChoice {
     /// As the routers route.
     Direct,
     /// Through this node.
@@ -323,7 +325,8 @@ pub enum Demand {
     Rate(Vec<(Duration, u64)>),
 }
 
-/// Fetches by clients that wait for them. The list of requests depends on the seed and on nothing else of the plan.
+/// Fetches by clients that wait for them. The list of requests depends on the seed and on nothing
+/// else of the plan.
 #[derive(Clone, Debug)]
 pub struct Requests {
     /// The name of the requests.
@@ -337,7 +340,7 @@ pub struct Requests {
     /// How large they are.
     pub sizes: Sizes,
     /// The server's congestion controller.
-    pub congestion: Choice,
+    pub congestion: ControllerChoice,
     /// The hosts' TCP.
     pub tcp: TcpOptions,
     /// The first not before.
@@ -401,7 +404,7 @@ pub struct Cross {
     pub delays: bool,
 }
 
-impl LineSpec {
+impl LinkSpec {
     /// `pipe` with what this says of it.
     #[must_use]
     pub fn over(&self, pipe: PipeConfig) -> PipeConfig {
@@ -413,9 +416,11 @@ impl LineSpec {
             pipe.delay = delay;
         }
         match self.queue {
-            Some(Queue::Packets(packets)) => (pipe.queue_packets, pipe.queue_bytes) = (packets, u64::MAX),
-            Some(Queue::Bytes(bytes)) => (pipe.queue_packets, pipe.queue_bytes) = (usize::MAX, bytes),
-            Some(Queue::Time(time)) => pipe = pipe.queue_time(time),
+            Some(QueueLimit::Packets(packets)) => {
+                (pipe.queue_packets, pipe.queue_bytes) = (packets, u64::MAX)
+            }
+            Some(QueueLimit::Bytes(bytes)) => (pipe.queue_packets, pipe.queue_bytes) = (usize::MAX, bytes),
+            Some(QueueLimit::Time(time)) => pipe = pipe.queue_time(time),
             None => {}
         }
         if let Some(loss) = self.loss {
@@ -437,7 +442,7 @@ impl LineSpec {
             pipe.discipline = discipline.of_pipe();
         }
         if let Some((share, length)) = self.burst_loss {
-            pipe.bursts = Some(Bursts::of(share, length));
+            pipe.bursts = Some(GilbertElliott::of(share, length));
         }
         let zero = byway_wire::Instant::ZERO;
         pipe.partitions.extend(self.partitions.iter().map(|&(from, until)| (zero + from, zero + until)));
@@ -447,17 +452,17 @@ impl LineSpec {
 
 impl Discipline {
     /// The discipline as a pipe is told.
-    fn of_pipe(self) -> queue::Discipline {
+    fn of_pipe(self) -> aqm::Discipline {
         match self {
             Self::Red { min, max, max_p, weight, gentle } => {
-                queue::Discipline::Red(RedConfig { max_p, weight, gentle, ..RedConfig::new(min, max) })
+                aqm::Discipline::Red(RedConfig { max_p, weight, gentle, ..RedConfig::new(min, max) })
             }
             Self::CoDel { target, interval } => {
-                queue::Discipline::Codel(CodelConfig { target, interval, ..CodelConfig::default() })
+                aqm::Discipline::Codel(CodelConfig { target, interval, ..CodelConfig::default() })
             }
             Self::FqCodel { target, interval, quantum, queues } => {
                 let codel = CodelConfig { target, interval, ..CodelConfig::default() };
-                queue::Discipline::FqCodel(FqCodelConfig { codel, quantum, queues })
+                aqm::Discipline::FqCodel(FqCodelConfig { codel, quantum, queues })
             }
         }
     }

@@ -19,7 +19,8 @@ pub fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, known)| known)
 }
 
-/// `name` with what may have been meant: ``no transfer `bakup`; did you mean `backup`?``, or what there is.
+/// `name` with what may have been meant: ``no transfer `bakup`; did you mean `backup`?``, or what
+/// there is.
 #[must_use]
 pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match closest(name, known.clone()) {

@@ -1,10 +1,13 @@
-//! What numbers of a few seeds say: the median, how sure it is, and how alike or how ordered values are.
+//! What numbers of a few seeds say: the median, how sure it is, and how alike or how ordered values
+//! are.
 //!
-//! Every function says `None` where its answer would mean nothing: of no values, or of values that are not finite.
+//! Every function says `None` where its answer would mean nothing: of no values, or of values that
+//! are not finite.
 
 use serde::{Deserialize, Serialize};
 
-/// Where the median of whatever the values were drawn from lies, by order statistics: no distribution is assumed.
+/// Where the median of whatever the values were drawn from lies, by order statistics: no
+/// distribution is assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The lower end, one of the values.
@@ -112,8 +115,9 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     Some(libm::sqrt(squares / (values.len() - 1) as f64)).filter(|deviation| deviation.is_finite())
 }
 
-/// Spearman's rank correlation, -1 to 1; values that are equal share the mean of their ranks. `None` of fewer than two
-/// pairs, or if all values of one side are equal: there is no order to compare.
+/// Spearman's rank correlation, -1 to 1; values that are equal share the mean of their ranks.
+/// `None` of fewer than two pairs, or if all values of one side are equal: there is no order to
+/// compare.
 #[must_use]
 pub fn spearman(left: &[f64], right: &[f64]) -> Option<f64> {
     if left.len() != right.len() || left.len() < 2 {

@@ -18,7 +18,8 @@ const STREAMS: u32 = 1024;
 /// Connections at once, unless told otherwise.
 const PEERS: usize = 1024;
 
-/// How an endpoint is made. Each method sets one thing, and what is not set has a value that fits most.
+/// How an endpoint is made. Each method sets one thing, and what is not set has a value that fits
+/// most.
 ///
 /// ```
 /// use byway::{Config, Priority};
@@ -72,7 +73,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What fits most: a new identity, every address of this host that leads to the other side, and no relays.
+    /// What fits most: a new identity, every address of this host that leads to the other side, and
+    /// no relays.
     #[must_use]
     pub fn new() -> Self {
         Self(Settings {
@@ -92,79 +94,84 @@ impl Config {
         })
     }
 
-    /// The name of what the application speaks, for instance `chat/1`. Two endpoints that name different protocols refuse each other.
-    /// Unless it is set, it is empty.
+    /// The name of what the application speaks, for instance `chat/1`. Two endpoints that name
+    /// different protocols refuse each other. Unless it is set, it is empty.
     ///
     /// # Errors
-    /// It is longer than 32 bytes, or has other characters than printable ones of ASCII without spaces.
+    /// It is longer than 32 bytes, or has other characters than printable ones of ASCII without
+    /// spaces.
     pub fn protocol(mut self, name: &str) -> Result<Self, ProtocolNameError> {
         self.0.protocol = name.parse()?;
         Ok(self)
     }
 
-    /// The key pair of this host, by which peers know it. Unless it is set, each endpoint has a new one.
+    /// The key pair of this host, by which peers know it. Unless it is set, each endpoint has a new
+    /// one.
     #[must_use]
     pub fn identity(mut self, identity: Identity) -> Self {
         self.0.identity = Some(identity);
         self
     }
 
-    /// The secret by which a listener knows its own tickets. With the same identity, addresses and permission a ticket outlives its
-    /// listener. Unless it is set, each listener has a new one.
+    /// The secret by which a listener knows its own tickets. With the same identity, addresses and
+    /// permission a ticket outlives its listener. Unless it is set, each listener has a new one.
     #[must_use]
     pub fn permission(mut self, permission: Secret<[u8; 16]>) -> Self {
         self.0.permission = Some(permission);
         self
     }
 
-    /// The only peers that a listener admits, if they hold its ticket too. Unless it is set, whoever holds the ticket is admitted.
+    /// The only peers that a listener admits, if they hold its ticket too. Unless it is set,
+    /// whoever holds the ticket is admitted.
     #[must_use]
     pub fn allow(mut self, keys: impl IntoIterator<Item = PublicKey>) -> Self {
         self.0.allow = keys.into_iter().collect();
         self
     }
 
-    /// The local addresses to use: each is a path more. Port 0 stands for any. Unless they are set, a listener uses all addresses
-    /// of this host, and who connects uses those that lead to the listener.
+    /// The local addresses to use: each is a path more. Port 0 stands for any. Unless they are set,
+    /// a listener uses all addresses of this host, and who connects uses those that lead to the
+    /// listener.
     #[must_use]
     pub fn bind(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.0.bind = addresses.into_iter().collect();
         self
     }
 
-    /// Words of relays. A listener can be reached through them, and names them in its ticket. Who connects uses them as paths beside the
-    /// direct ones.
+    /// Words of relays. A listener can be reached through them, and names them in its ticket. Who
+    /// connects uses them as paths beside the direct ones.
     #[must_use]
     pub fn relays(mut self, words: impl IntoIterator<Item = Word>) -> Self {
         self.0.relays = words.into_iter().collect();
         self
     }
 
-    /// How what this side sends shares the network with others: [`Priority::Normal`], unless it is set, is fair to TCP on the best path, and
-    /// [`Priority::Background`] yields to all others.
+    /// How what this side sends shares the network with others: [`Priority::Normal`], unless it is
+    /// set, is fair to TCP on the best path, and [`Priority::Background`] yields to all others.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.0.priority = priority;
         self
     }
 
-    /// How long nothing may be heard of a peer before its connection is lost. 30 seconds, unless it is set. A silent peer is asked in
-    /// time, so a connection without data lives on.
+    /// How long nothing may be heard of a peer before its connection is lost. 30 seconds, unless it
+    /// is set. A silent peer is asked in time, so a connection without data lives on.
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.0.idle_timeout = timeout;
         self
     }
 
-    /// Uses UDP alone. Unless this is set, a listener takes TCP connections at its ports too. Who connects uses TCP where UDP brings no answer,
-    /// or far less than TCP.
+    /// Uses UDP alone. Unless this is set, a listener takes TCP connections at its ports too. Who
+    /// connects uses TCP where UDP brings no answer, or far less than TCP.
     #[must_use]
     pub fn udp_only(mut self) -> Self {
         self.0.tcp = false;
         self
     }
 
-    /// Streams that each peer may have open at once. A peer that wants more waits. 1024, unless it is set, and 16384 at most.
+    /// Streams that each peer may have open at once. A peer that wants more waits. 1024, unless it
+    /// is set, and 16384 at most.
     #[must_use]
     pub fn streams(mut self, streams: u32) -> Self {
         self.0.streams = streams.min(crate::session::MOST_STREAMS);
@@ -178,16 +185,16 @@ impl Config {
         self
     }
 
-    /// Bytes of memory for what arrived and the application has not read, of all connections of the endpoint together. Half of the
-    /// machine's memory, unless it is set; at least 4 MiB.
+    /// Bytes of memory for what arrived and the application has not read, of all connections of the
+    /// endpoint together. Half of the machine's memory, unless it is set; at least 4 MiB.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.0.memory = Some(bytes);
         self
     }
 
-    /// Bytes per second that this side sends at most to each peer, over all paths together. As many as the paths carry, unless it is
-    /// set.
+    /// Bytes per second that this side sends at most to each peer, over all paths together. As many
+    /// as the paths carry, unless it is set.
     #[must_use]
     pub fn bandwidth_limit(mut self, bytes_per_second: u64) -> Self {
         self.0.limit = Some(bytes_per_second);

@@ -108,8 +108,8 @@ impl Datagrams {
         }
     }
 
-    /// Takes in what came, and what came back from a path that carries it no more. If the application is slow, the oldest goes. Returns
-    /// whether there is more for the application.
+    /// Takes in what came, and what came back from a path that carries it no more. If the
+    /// application is slow, the oldest goes. Returns whether there is more for the application.
     pub fn receive(&mut self, connection: &mut Connection) -> bool {
         while let Some((_, data)) = connection.next_returned() {
             if self.outgoing.len() < MOST {

@@ -1,10 +1,12 @@
 //! An endpoint: sockets, a key, and a thread that runs all connections over them.
 
+use crate::access_control::ListenerAccess;
 use crate::config::{Config, Settings};
-use crate::core::{Anchor, Arrivals, Command, Connecting, Core, Held, PeerCell, Standing};
 use crate::error::{ConnectError, ConnectionError, Error, StartError};
-use crate::event_loop::{EventLoop, Plan};
-use crate::gate::Gate;
+use crate::event_loop::{ConnectionDefaults, EventLoop};
+use crate::loop_commands::{
+    AcceptQueue, Command, Connecting, ConnectionGuard, Core, EndpointGuard, ListenerRelays, PeerCell,
+};
 use crate::peer::Peer;
 use byway_engine::handshake;
 use byway_engine::seal::Suites;
@@ -21,7 +23,8 @@ use std::time::Duration;
 /// How long a new listener waits for its relays to answer.
 const GREETING: Duration = Duration::from_secs(3);
 
-/// A listener, or what connections are made from: sockets, a key, and a thread that runs all connections over them.
+/// A listener, or what connections are made from: sockets, a key, and a thread that runs all
+/// connections over them.
 ///
 /// Dropping it ends listening. Its connections go on until their last handles are dropped.
 ///
@@ -52,15 +55,15 @@ const GREETING: Duration = Duration::from_secs(3);
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 pub struct Endpoint {
-    anchor: Arc<Anchor>,
+    anchor: Arc<EndpointGuard>,
     /// Where it is, its key and its permission, if it listens.
     ticket: Option<Ticket>,
     relays: Vec<Word>,
 }
 
 impl Endpoint {
-    /// Begins to listen. Whoever holds the [`ticket`](Self::ticket) may connect. With relays it waits for their answers first, for three
-    /// seconds at most.
+    /// Begins to listen. Whoever holds the [`ticket`](Self::ticket) may connect. With relays it
+    /// waits for their answers first, for three seconds at most.
     ///
     /// # Errors
     /// An address cannot be bound, or the system gives no thread, descriptor or randomness.
@@ -81,12 +84,13 @@ impl Endpoint {
         let words = settings.relays.len();
         let endpoint = Self::start(settings, &identity, Some(ticket), sockets, None)?;
         // Those that do not answer in time are left out of the ticket for now.
-        let all = |standing: &mut Standing| (standing.greeted.len() == words).then_some(());
+        let all = |standing: &mut ListenerRelays| (standing.greeted.len() == words).then_some(());
         endpoint.anchor.0.standing.wait(Some(GREETING), all);
         Ok(endpoint)
     }
 
-    /// What a peer needs in order to connect: this endpoint's addresses and key, and the permission. Its text is a secret.
+    /// What a peer needs in order to connect: this endpoint's addresses and key, and the
+    /// permission. Its text is a secret.
     ///
     /// # Panics
     /// Never for an endpoint that [listens](Self::listen), and no other can be had.
@@ -112,12 +116,12 @@ impl Endpoint {
     /// # Errors
     /// [`Error::Over`] if the endpoint's event loop ended.
     pub fn accept(&self) -> Result<Peer, Error> {
-        let cell = self.anchor.0.arrivals.wait(None, Arrivals::next).unwrap_or(Err(Error::Over))?;
+        let cell = self.anchor.0.arrivals.wait(None, AcceptQueue::next).unwrap_or(Err(Error::Over))?;
         Ok(self.peer(cell))
     }
 
-    /// Connects to the listener that gave `ticket`, from this endpoint's sockets and with its key. Returns once the listener has let this
-    /// side in, or after 20 seconds without an answer.
+    /// Connects to the listener that gave `ticket`, from this endpoint's sockets and with its key.
+    /// Returns once the listener has let this side in, or after 20 seconds without an answer.
     ///
     /// # Errors
     /// Nobody answers, or the listener refuses: [`ConnectError`] tells them apart.
@@ -134,7 +138,7 @@ impl Endpoint {
     /// As there.
     #[cfg(feature = "tokio")]
     pub async fn accept_async(&self) -> Result<Peer, Error> {
-        let cell = self.anchor.0.arrivals.ready(Arrivals::next).await?;
+        let cell = self.anchor.0.arrivals.ready(AcceptQueue::next).await?;
         Ok(self.peer(cell))
     }
 
@@ -159,7 +163,7 @@ impl Endpoint {
     }
 
     fn peer(&self, cell: Arc<PeerCell>) -> Peer {
-        Peer::new(Arc::new(Held { cell, anchor: Arc::clone(&self.anchor) }))
+        Peer::new(Arc::new(ConnectionGuard { cell, anchor: Arc::clone(&self.anchor) }))
     }
 
     /// An endpoint that does not listen, with sockets that lead to where a ticket says.
@@ -184,7 +188,7 @@ impl Endpoint {
         let core = Arc::new(Core::new(control.waker().clone(), ticket.is_some()));
         let seed = u64::from_be_bytes(byway_net::seed()?);
         let admission = ticket.as_ref().map(|ticket| -> Box<dyn Admission> {
-            Box::new(Gate {
+            Box::new(ListenerAccess {
                 permission: ticket.permission.clone(),
                 allow: settings.allow.clone(),
                 protocol: settings.protocol,
@@ -203,7 +207,7 @@ impl Endpoint {
         });
         let serves = ticket.is_some() && settings.tcp;
         let listeners = if serves { sockets::listeners(&sockets) } else { Vec::new() };
-        let plan = Plan {
+        let plan = ConnectionDefaults {
             entrance: Entrance::new(control.watch(), listeners).map_err(StartError::Descriptor)?,
             watch: settings.tcp.then(|| control.watch().clone()),
             protocol: settings.protocol,
@@ -218,7 +222,7 @@ impl Endpoint {
         let owner = EventLoop::new(Arc::clone(&core), plan);
         let run = move || drop(byway_net::run(machine, owner, sockets, Clock::new(), &control));
         Builder::new().name("byway".into()).spawn(run).map_err(StartError::Thread)?;
-        Ok(Self { anchor: Arc::new(Anchor(core)), ticket, relays: settings.relays })
+        Ok(Self { anchor: Arc::new(EndpointGuard(core)), ticket, relays: settings.relays })
     }
 }
 

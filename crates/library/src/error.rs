@@ -1,7 +1,7 @@
 //! What can go wrong. The text of an error is one sentence for a person.
 
 use byway_engine::connection::close;
-use byway_transfer::Shown;
+use byway_transfer::Printable;
 use byway_transfer::close::CloseCode;
 use std::io;
 use thiserror::Error;
@@ -57,10 +57,12 @@ pub enum ConnectionError {
         /// The peer's reason, a line of text. It may be empty.
         reason: String,
     },
-    /// Nothing was heard of the peer for as long as [`Config::idle_timeout`](crate::Config::idle_timeout) allows.
+    /// Nothing was heard of the peer for as long as
+    /// [`Config::idle_timeout`](crate::Config::idle_timeout) allows.
     #[error("the connection was lost: nothing was heard of the peer")]
     Lost,
-    /// One side broke the rules of the protocol, as the other saw it. It is a fault of byway or of a stranger's program.
+    /// One side broke the rules of the protocol, as the other saw it. It is a fault of byway or of
+    /// a stranger's program.
     #[error("the connection broke: {0}")]
     Broke(String),
     /// The endpoint's event loop is over.
@@ -81,13 +83,16 @@ pub enum StreamError {
     /// The peer gave up what it was sending, with this code. [`io::ErrorKind::ConnectionReset`].
     #[error("the peer gave the stream up, with code {0}")]
     Reset(u64),
-    /// The peer wants no more of what this side sends, and told this code. [`io::ErrorKind::BrokenPipe`].
+    /// The peer wants no more of what this side sends, and told this code.
+    /// [`io::ErrorKind::BrokenPipe`].
     #[error("the peer wants no more of the stream, and says code {0}")]
     Stopped(u64),
-    /// This side finished the stream or gave it up, and it takes no more. [`io::ErrorKind::NotConnected`].
+    /// This side finished the stream or gave it up, and it takes no more.
+    /// [`io::ErrorKind::NotConnected`].
     #[error("the stream was finished or given up by this side")]
     Finished,
-    /// The time is over that was set for reading, writing or finishing. [`io::ErrorKind::TimedOut`].
+    /// The time is over that was set for reading, writing or finishing.
+    /// [`io::ErrorKind::TimedOut`].
     #[error("the time is over that was set")]
     TimedOut,
     /// The connection is over. [`io::ErrorKind::ConnectionAborted`].
@@ -125,7 +130,7 @@ impl From<StreamError> for io::Error {
 /// Why a connection is over, by what the engine tells.
 pub fn ended(code: u64, reason: &str, by_peer: bool) -> ConnectionError {
     // It may be the peer's text: one line, whatever that holds.
-    let reason = Shown(reason.as_bytes()).to_string();
+    let reason = Printable(reason.as_bytes()).to_string();
     match (code, by_peer) {
         (close::IDLE, _) => ConnectionError::Lost,
         (0x1_0000.., _) => ConnectionError::Broke(reason),

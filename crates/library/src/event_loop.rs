@@ -1,20 +1,24 @@
 //! The event loop of an endpoint: one thread that owns the engine, and does what handles ask for.
 
 use crate::config::Priority;
-use crate::core::{Command, Connecting, Core, PeerCell, PeerState, Touched, Work, first_stream};
 use crate::error::{ConnectError, ConnectionError};
-use crate::look::Look;
-use crate::session::{Session, Standing, Tools};
+use crate::loop_commands::{
+    ChangedItem, Command, Connecting, Core, LoopWork, PeerCell, PeerState, first_stream,
+};
+use crate::path_status::StatusSnapshot;
+use crate::session::{LoopResources, Session, SessionStatus};
 use crate::shared::Shared;
 use byway_engine::connection::close;
 use byway_engine::handshake::PublicKey;
-use byway_engine::{Connect, Endpoint, EndpointEvent, Handle, Reach};
-use byway_net::{Carrier, Flow, Owner, Ready, Socket, Watch};
+use byway_engine::{Connect, Endpoint, EndpointEvent, Handle, RelayRoute};
+use byway_net::{Carrier, LoopControl, Owner, Ready, Socket, Watch};
 use byway_transfer::application::{Application, Protocol};
 use byway_transfer::close::CloseCode;
 use byway_transfer::identity;
 use byway_transfer::ticket::GreetedRelay;
-use byway_transfer::{Dialers, Entrance, NotConnected, Said, Ticket, Uplinks, Ways, not_connected};
+use byway_transfer::{
+    ConnectAttempts, Dialers, Entrance, FirstMessage, NotConnected, Ticket, Uplinks, not_connected,
+};
 use byway_wire::relay::Word;
 use byway_wire::{Input, Instant, Machine as _};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,10 +31,10 @@ const SCRATCH: usize = 8 << 10;
 /// The owner of an endpoint.
 pub struct EventLoop {
     core: Arc<Core>,
-    plan: Plan,
+    plan: ConnectionDefaults,
     sessions: BTreeMap<Handle, Session>,
     attempts: BTreeMap<Handle, Attempt>,
-    work: Work,
+    work: LoopWork,
     scratch: Vec<u8>,
     /// Connections that are over here, and whose peers are still being told.
     leaving: BTreeSet<Handle>,
@@ -42,7 +46,7 @@ pub struct EventLoop {
 }
 
 /// What every connection of the endpoint is made with.
-pub struct Plan {
+pub struct ConnectionDefaults {
     /// What is spoken.
     pub protocol: Protocol,
     /// What governs what is sent.
@@ -68,17 +72,17 @@ pub struct Plan {
 /// A connection that is being made.
 struct Attempt {
     answer: Arc<Connecting>,
-    ways: Ways,
+    ways: ConnectAttempts,
 }
 
 impl EventLoop {
-    pub fn new(core: Arc<Core>, plan: Plan) -> Self {
+    pub fn new(core: Arc<Core>, plan: ConnectionDefaults) -> Self {
         Self {
             core,
             plan,
             sessions: BTreeMap::new(),
             attempts: BTreeMap::new(),
-            work: Work::default(),
+            work: LoopWork::default(),
             scratch: vec![0; SCRATCH],
             leaving: BTreeSet::new(),
             stands: false,
@@ -110,7 +114,7 @@ impl EventLoop {
                 let connection = endpoint.connection_mut(handle);
                 let look = match (self.sessions.get_mut(&handle), connection) {
                     (Some(session), Some(connection)) => session.look(now, connection, &self.plan.locals),
-                    _ => Look::default(),
+                    _ => StatusSnapshot::default(),
                 };
                 answer.change(|answer| *answer = Some(look));
             }
@@ -125,21 +129,21 @@ impl EventLoop {
         }
     }
 
-    fn touch(&mut self, endpoint: &mut Endpoint, touched: &Touched) {
+    fn touch(&mut self, endpoint: &mut Endpoint, touched: &ChangedItem) {
         let handle = match touched {
-            Touched::Stream(cell) => cell.handle,
-            Touched::Sent(sent) => sent.handle,
-            Touched::Coming(coming) => coming.handle,
+            ChangedItem::Stream(cell) => cell.handle,
+            ChangedItem::Sent(sent) => sent.handle,
+            ChangedItem::Coming(coming) => coming.handle,
         };
-        if let Touched::Stream(cell) = touched {
+        if let ChangedItem::Stream(cell) = touched {
             cell.unlist();
         }
         let Some(session) = self.sessions.get_mut(&handle) else { return };
         let Some(connection) = endpoint.connection_mut(handle) else { return };
         match touched {
-            Touched::Stream(cell) => session.touch(cell.id),
-            Touched::Sent(sent) => session.touch_sent(sent, connection),
-            Touched::Coming(coming) => session.touch_coming(coming, connection),
+            ChangedItem::Stream(cell) => session.touch(cell.id),
+            ChangedItem::Sent(sent) => session.touch_sent(sent, connection),
+            ChangedItem::Coming(coming) => session.touch_coming(coming, connection),
         }
     }
 
@@ -159,12 +163,17 @@ impl EventLoop {
             controller: self.plan.priority.controller(self.next_seed()),
         };
         let met = ticket.relays.iter().map(|relay| relay.word.clone());
-        let mut ways = Ways::new(&ticket.addresses, met, &self.plan.locals);
+        let mut ways = ConnectAttempts::new(&ticket.addresses, met, &self.plan.locals);
         match endpoint.connect(now, connect) {
             Ok(handle) => {
                 for relay in &ticket.relays {
                     let (word, destination, consent) = (relay.word.clone(), relay.address, relay.consent);
-                    endpoint.add_relay(now, handle, &relay.word, Some(&Reach { word, destination, consent }));
+                    endpoint.add_relay(
+                        now,
+                        handle,
+                        &relay.word,
+                        Some(&RelayRoute { word, destination, consent }),
+                    );
                 }
                 for word in relays {
                     endpoint.add_relay(now, handle, word, None);
@@ -215,7 +224,8 @@ impl EventLoop {
             EndpointEvent::Reachable { relay, address, consent } => {
                 let word = self.plan.stand.iter().find(|word| word.relays().contains(&relay));
                 let Some(word) = word.cloned() else { return };
-                // One way through each relay; the first to answer is the shortest, and may renew its consent.
+                // One way through each relay; the first to answer is the shortest, and may renew
+                // its consent.
                 self.core.standing.change(|standing| {
                     match standing.greeted.iter_mut().find(|known| known.word == word) {
                         Some(known) if known.address == address => known.consent = consent,
@@ -255,7 +265,7 @@ impl EventLoop {
     fn accept(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         let Some(connection) = endpoint.connection(handle) else { return };
         // A ping is answered by the engine, and nobody hears of it.
-        if !matches!(Said::read(connection.application()), Ok(Said::Application(_))) {
+        if !matches!(FirstMessage::read(connection.application()), Ok(FirstMessage::Application(_))) {
             return;
         }
         if self.sessions.len() >= self.plan.peers || !self.core.is_listening() {
@@ -291,11 +301,11 @@ impl EventLoop {
         let Some(session) = self.sessions.get_mut(&handle) else { return };
         let Some(connection) = endpoint.connection_mut(handle) else { return };
         let Self { scratch, core, plan, .. } = self;
-        let mut tools = Tools { scratch, spare: &core.spare, locals: &plan.locals };
+        let mut tools = LoopResources { scratch, spare: &core.spare, locals: &plan.locals };
         match session.drive(now, connection, &mut tools) {
-            Standing::Open => {}
-            Standing::Again => self.core.again(),
-            Standing::Over => {
+            SessionStatus::Open => {}
+            SessionStatus::Again => self.core.again(),
+            SessionStatus::Over => {
                 if !connection.is_closed() {
                     self.leaving.insert(handle);
                 }
@@ -356,7 +366,7 @@ impl Owner for EventLoop {
         }
     }
 
-    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         if self.plan.entrance.turn() {
             self.core.again();
         }
@@ -385,7 +395,7 @@ impl Owner for EventLoop {
             self.drive(endpoint, handle, now);
         }
         self.dial(endpoint, now);
-        if self.is_left() { Flow::Stop } else { Flow::Continue }
+        if self.is_left() { LoopControl::Stop } else { LoopControl::Continue }
     }
 
     fn opened(&mut self) -> Vec<Carrier> {
@@ -416,7 +426,7 @@ impl Drop for EventLoop {
             match command {
                 Command::Open(cell) => cell.fail(&over),
                 Command::Send(sent) => sent.fail(&over),
-                Command::Look(_, answer) => answer.change(|answer| *answer = Some(Look::default())),
+                Command::Look(_, answer) => answer.change(|answer| *answer = Some(StatusSnapshot::default())),
                 _ => {}
             }
         }

@@ -5,13 +5,13 @@ const LEAST: usize = 4 << 10;
 
 /// Bytes that are there, and room behind them.
 #[derive(Debug, Default)]
-pub struct Filled {
+pub struct FilledBuffer {
     /// All of it is initialized; what is beyond `length` means nothing.
     bytes: Vec<u8>,
     length: usize,
 }
 
-impl Filled {
+impl FilledBuffer {
     /// One that uses the memory of `bytes`, whatever stands there.
     pub const fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, length: 0 }
@@ -38,7 +38,8 @@ impl Filled {
         self.length == 0
     }
 
-    /// Room behind what is there, `most` bytes in all at most. It grows as it fills, so that a stream that moves little takes little.
+    /// Room behind what is there, `most` bytes in all at most. It grows as it fills, so that a
+    /// stream that moves little takes little.
     pub fn room(&mut self, most: usize) -> &mut [u8] {
         if self.length == self.bytes.len() && self.length < most {
             self.bytes.resize((2 * self.length).clamp(LEAST.min(most), most), 0);
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn it_grows_as_it_fills_and_no_further_than_it_may() {
-        let mut filled = Filled::default();
+        let mut filled = FilledBuffer::default();
         assert!(filled.is_empty());
         let mut written = 0;
         while written < 20_000 {
@@ -76,7 +77,7 @@ mod tests {
         }
         assert_eq!((filled.len(), filled.room(20_000).len()), (20_000, 0));
         assert_eq!(filled.as_slice()[LEAST], 1);
-        let mut again = Filled::new(filled.into_memory());
+        let mut again = FilledBuffer::new(filled.into_memory());
         assert_eq!((again.len(), again.room(1 << 20).len(), again.room(100).len()), (0, 20_000, 100));
     }
 }

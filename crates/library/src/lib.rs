@@ -1,8 +1,9 @@
 //! Streams between two hosts, over many paths at once.
 //!
-//! A listener gives a [`Ticket`]: it names addresses and a key, and holds a permission. Its text goes to the other host by any way that is
-//! trusted. Whoever holds it may connect. All that follows is encrypted and authentic, and goes over every path there is: from
-//! each local address, and through relays.
+//! A listener gives a [`Ticket`]: it names addresses and a key, and holds a permission. Its text
+//! goes to the other host by any way that is trusted. Whoever holds it may connect. All that
+//! follows is encrypted and authentic, and goes over every path there is: from each local address,
+//! and through relays.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -36,12 +37,13 @@
 //! # }
 //! ```
 //!
-//! Everything here waits, as [`std::net`] does. Every endpoint has one thread, which runs its sockets and connections. The application's
-//! threads talk to it through buffers with a bound: who writes faster than the network carries waits, and who does not read makes
-//! the peer wait.
+//! Everything here waits, as [`std::net`] does. Every endpoint has one thread, which runs its
+//! sockets and connections. The application's threads talk to it through buffers with a bound: who
+//! writes faster than the network carries waits, and who does not read makes the peer wait.
 //!
-//! Beside streams there are objects ([`Peer::send_object`]), whose bytes come in any order, and datagrams ([`Peer::send_datagram`]), which may
-//! be lost. With the feature `tokio` streams are `AsyncRead` and `AsyncWrite`, and what waits has an `_async` form.
+//! Beside streams there are objects ([`Peer::send_object`]), whose bytes come in any order, and
+//! datagrams ([`Peer::send_datagram`]), which may be lost. With the feature `tokio` streams are
+//! `AsyncRead` and `AsyncWrite`, and what waits has an `_async` form.
 //!
 //! | what | how it ends |
 //! |---|---|
@@ -52,28 +54,28 @@
 //! | [`Peer::abort`] | ends it at once |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
-mod cell;
+mod access_control;
 mod config;
-mod core;
+/// What two libraries tell each other: for the fuzzer, and no part of what this crate promises.
+#[doc(hidden)]
+pub mod control_records;
 mod datagrams;
 mod endpoint;
 mod error;
 mod event_loop;
 mod filled;
-mod gate;
-mod lane;
-mod look;
+mod loop_commands;
+mod loop_objects;
 mod object;
-mod parcel;
+mod path_status;
 mod peer;
 mod queue;
-/// What two libraries tell each other: for the fuzzer, and no part of what this crate promises.
-#[doc(hidden)]
-pub mod record;
 mod session;
 mod shared;
-mod shelf;
+mod shared_object;
+mod shared_stream;
 mod stream;
+mod stream_pump;
 
 pub use byway_transfer::identity::PublicKey;
 pub use byway_transfer::{Identity, PauseReason, Secret, Ticket};
@@ -84,14 +86,15 @@ pub use endpoint::Endpoint;
 pub use error::{
     ConnectError, ConnectionError, Error, NotConnected, ProtocolNameError, StartError, StreamError,
 };
-pub use look::{PathState, PathStatus};
 pub use object::{IncomingObject, Piece, SentObject};
-pub use parcel::ObjectError;
+pub use path_status::{PathState, PathStatus};
 pub use peer::Peer;
+pub use shared_object::ObjectError;
 pub use stream::{RecvStream, SendStream, Stream};
 
-/// Connects to the listener that gave `ticket`, with what fits most: a new key, and every address of this host that leads there.
-/// [`connect_with`] takes a [`Config`], in which the protocol is named.
+/// Connects to the listener that gave `ticket`, with what fits most: a new key, and every address
+/// of this host that leads there. [`connect_with`] takes a [`Config`], in which the protocol is
+/// named.
 ///
 /// # Errors
 /// Nobody answers, or the listener refuses: [`ConnectError`] tells them apart.

@@ -1,8 +1,8 @@
 //! Objects, as the application holds them.
 
-use crate::core::{Held, Touched};
 use crate::error::ConnectionError;
-use crate::parcel::{Coming, ComingState, ObjectError, Sent};
+use crate::loop_commands::{ChangedItem, ConnectionGuard};
+use crate::shared_object::{InboundObject, InboundState, ObjectError, OutboundObject};
 use byway_engine::data::WriteRequest;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::ops::Deref;
@@ -10,25 +10,27 @@ use std::sync::Arc;
 
 /// An object that this side sends: all that is left is to know that the peer's application has it.
 pub struct SentObject {
-    held: Arc<Held>,
-    sent: Arc<Sent>,
+    held: Arc<ConnectionGuard>,
+    sent: Arc<OutboundObject>,
 }
 
-/// An object that the peer sends: bytes of a known length that come in any order, so that no path waits for another.
+/// An object that the peer sends: bytes of a known length that come in any order, so that no path
+/// waits for another.
 ///
 /// Dropping it before [`next`](Self::next) gave `None` tells the peer that no more is wanted.
 pub struct IncomingObject {
-    held: Arc<Held>,
-    coming: Arc<Coming>,
+    held: Arc<ConnectionGuard>,
+    coming: Arc<InboundObject>,
     header: Vec<u8>,
     size: u64,
     done: bool,
 }
 
-/// Bytes of an object, and where they stand in it. The sender may send as much again when it is dropped.
+/// Bytes of an object, and where they stand in it. The sender may send as much again when it is
+/// dropped.
 pub struct Piece {
-    held: Arc<Held>,
-    coming: Arc<Coming>,
+    held: Arc<ConnectionGuard>,
+    coming: Arc<InboundObject>,
     write: WriteRequest,
 }
 
@@ -45,10 +47,10 @@ impl SentObject {
     /// It wants no more of it, or the connection is over.
     pub fn finish(&self) -> Result<(), ObjectError> {
         let over = self.sent.state.wait(None, |state| state.over.clone());
-        over.map_or(Err(ConnectionError::EndpointOver.into()), crate::parcel::Ended::outcome)
+        over.map_or(Err(ConnectionError::EndpointOver.into()), crate::shared_object::ObjectEnd::outcome)
     }
 
-    pub(crate) const fn new(held: Arc<Held>, sent: Arc<Sent>) -> Self {
+    pub(crate) const fn new(held: Arc<ConnectionGuard>, sent: Arc<OutboundObject>) -> Self {
         Self { held, sent }
     }
 
@@ -78,7 +80,7 @@ impl SentObject {
                 }
                 Err(_) => state.withdrawn = true,
             });
-            self.held.core().touch_other(Touched::Sent(Arc::clone(&self.sent)));
+            self.held.core().touch_other(ChangedItem::Sent(Arc::clone(&self.sent)));
             outcome?;
             left -= read.length as u64;
         }
@@ -87,7 +89,7 @@ impl SentObject {
 }
 
 impl IncomingObject {
-    pub(crate) fn new(held: Arc<Held>, coming: Arc<Coming>) -> Self {
+    pub(crate) fn new(held: Arc<ConnectionGuard>, coming: Arc<InboundObject>) -> Self {
         let (header, size) = coming.state.with(|state| state.announced.clone()).unwrap_or_default();
         Self { held, coming, header, size, done: false }
     }
@@ -110,13 +112,15 @@ impl IncomingObject {
         self.size
     }
 
-    /// Waits for bytes. `None`: all of the object was handed out, and the sender is told that this side has it.
+    /// Waits for bytes. `None`: all of the object was handed out, and the sender is told that this
+    /// side has it.
     ///
     /// # Errors
     /// The sender gave it up, or the connection is over.
     #[allow(clippy::should_implement_trait, reason = "it waits and fails, as reading does")]
     pub fn next(&mut self) -> Result<Option<Piece>, ObjectError> {
-        let next = |state: &mut ComingState| match (state.pieces.pop_front(), state.complete, &state.broken) {
+        let next = |state: &mut InboundState| match (state.pieces.pop_front(), state.complete, &state.broken)
+        {
             (Some(write), _, _) => Some(Ok(Some(write))),
             (None, true, _) => {
                 state.confirmed = true;
@@ -132,7 +136,7 @@ impl IncomingObject {
             }
             Some(Ok(None)) => {
                 if !std::mem::replace(&mut self.done, true) {
-                    self.held.core().touch_other(Touched::Coming(Arc::clone(&self.coming)));
+                    self.held.core().touch_other(ChangedItem::Coming(Arc::clone(&self.coming)));
                 }
                 Ok(None)
             }
@@ -161,7 +165,7 @@ impl IncomingObject {
     fn stop(&mut self, code: u32) {
         if !std::mem::replace(&mut self.done, true) {
             self.coming.state.with(|state| state.stopped = Some(code.into()));
-            self.held.core().touch_other(Touched::Coming(Arc::clone(&self.coming)));
+            self.held.core().touch_other(ChangedItem::Coming(Arc::clone(&self.coming)));
         }
     }
 }
@@ -192,7 +196,7 @@ impl Drop for Piece {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.write.data);
         self.coming.state.with(|state| state.done.push(buffer));
-        self.held.core().touch_other(Touched::Coming(Arc::clone(&self.coming)));
+        self.held.core().touch_other(ChangedItem::Coming(Arc::clone(&self.coming)));
     }
 }
 

@@ -1,13 +1,13 @@
 //! A connection to a peer, as the application holds it.
 
-use crate::cell::Cell;
-use crate::core::{Command, Held, PeerState};
 use crate::datagrams::{DatagramError, Datagrams};
 use crate::error::ConnectionError;
-use crate::look::{Look, PathStatus};
+use crate::loop_commands::{Command, ConnectionGuard, PeerState};
 use crate::object::{IncomingObject, SentObject};
-use crate::parcel::{ObjectError, Sent};
+use crate::path_status::{PathStatus, StatusSnapshot};
 use crate::shared::Shared;
+use crate::shared_object::{ObjectError, OutboundObject};
+use crate::shared_stream::SharedStream;
 use crate::stream::Stream;
 use byway_transfer::PauseReason;
 use byway_transfer::identity::PublicKey;
@@ -15,16 +15,19 @@ use byway_wire::StreamId;
 use std::io::Read;
 use std::sync::Arc;
 
-/// A connection to a peer. Clones are handles of the same connection, and may be used by several threads.
+/// A connection to a peer. Clones are handles of the same connection, and may be used by several
+/// threads.
 ///
-/// Streams, objects and datagrams of both sides share the connection's paths. [`close`](Self::close) ends it well,
-/// [`abort`](Self::abort) at once. When the last handle is dropped, streams included, the connection goes on in the background until the
-/// peer's application has read all that was [finished](crate::SendStream::shutdown), for a minute at most. It ends with the process.
+/// Streams, objects and datagrams of both sides share the connection's paths.
+/// [`close`](Self::close) ends it well, [`abort`](Self::abort) at once. When the last handle is
+/// dropped, streams included, the connection goes on in the background until the peer's application
+/// has read all that was [finished](crate::SendStream::shutdown), for a minute at most. It ends
+/// with the process.
 #[derive(Clone)]
-pub struct Peer(Arc<Held>);
+pub struct Peer(Arc<ConnectionGuard>);
 
 impl Peer {
-    pub(crate) const fn new(held: Arc<Held>) -> Self {
+    pub(crate) const fn new(held: Arc<ConnectionGuard>) -> Self {
         Self(held)
     }
 
@@ -34,7 +37,8 @@ impl Peer {
         self.0.cell.key
     }
 
-    /// Opens a stream. Waits while as many are open as the peer allows ([`Config::streams`](crate::Config::streams)).
+    /// Opens a stream. Waits while as many are open as the peer allows
+    /// ([`Config::streams`](crate::Config::streams)).
     ///
     /// The peer learns of the stream with its first bytes, or its end.
     ///
@@ -55,10 +59,12 @@ impl Peer {
     }
 
     /// Ends the connection well: waits until the peer's application has read all streams that were
-    /// [finished](crate::SendStream::shutdown), then tells the peer. Streams that were not finished end with an error on both sides.
+    /// [finished](crate::SendStream::shutdown), then tells the peer. Streams that were not finished
+    /// end with an error on both sides.
     ///
     /// # Errors
-    /// The connection ended in another way meanwhile. That the peer closed it well is none, if it had read all.
+    /// The connection ended in another way meanwhile. That the peer closed it well is none, if it
+    /// had read all.
     pub fn close(&self) -> Result<(), ConnectionError> {
         if self.0.core().ask(Command::Close(self.0.cell.handle)).is_err() {
             return self.0.cell.state.with(|state| state.closed()).unwrap_or(Err(over()));
@@ -66,16 +72,18 @@ impl Peer {
         self.0.cell.state.wait(None, |state| state.closed()).unwrap_or(Err(over()))
     }
 
-    /// Ends the connection at once: what the peer has not read is lost. The peer sees [`ConnectionError::Closed`] with code and reason.
+    /// Ends the connection at once: what the peer has not read is lost. The peer sees
+    /// [`ConnectionError::Closed`] with code and reason.
     pub fn abort(&self, code: u16, reason: &str) {
         let _ = self.0.core().ask(Command::Abort(self.0.cell.handle, code, reason.to_owned()));
     }
 
-    /// Sends an object: `size` bytes of `source`, which go by all paths at once in any order. `header` describes it for the peer's
-    /// application, in 1024 bytes at most. Returns when all was handed over; [`SentObject::finish`] waits until the peer's
-    /// application has it.
+    /// Sends an object: `size` bytes of `source`, which go by all paths at once in any order.
+    /// `header` describes it for the peer's application, in 1024 bytes at most. Returns when all
+    /// was handed over; [`SentObject::finish`] waits until the peer's application has it.
     ///
-    /// Objects are sent one after the other: one that another thread began before goes first. Waits while 256 are under way.
+    /// Objects are sent one after the other: one that another thread began before goes first. Waits
+    /// while 256 are under way.
     ///
     /// # Errors
     /// The source fails or ends too early, the peer wants no more of it, or the connection is over.
@@ -85,12 +93,13 @@ impl Peer {
         size: u64,
         mut source: impl Read,
     ) -> Result<SentObject, ObjectError> {
-        if header.len() > crate::record::HEADER_MAX {
+        if header.len() > crate::control_records::HEADER_MAX {
             return Err(ObjectError::Header);
         }
         let id = self.0.cell.state.wait(None, PeerState::send).unwrap_or(Err(over()))?;
         let handle = self.0.cell.handle;
-        let sent = Arc::new(Sent { handle, id, header: header.to_vec(), size, state: Shared::default() });
+        let sent =
+            Arc::new(OutboundObject { handle, id, header: header.to_vec(), size, state: Shared::default() });
         self.0.core().ask(Command::Send(Arc::clone(&sent))).map_err(|_| over())?;
         let object = SentObject::new(Arc::clone(&self.0), sent);
         object.feed(&mut source)?;
@@ -99,7 +108,8 @@ impl Peer {
 
     /// Waits for the next object that the peer sends.
     ///
-    /// Objects that nobody takes hold as much memory as a connection may, and then their sender waits, and streams with it.
+    /// Objects that nobody takes hold as much memory as a connection may, and then their sender
+    /// waits, and streams with it.
     ///
     /// # Errors
     /// The connection is over.
@@ -108,7 +118,8 @@ impl Peer {
         Ok(IncomingObject::new(Arc::clone(&self.0), coming))
     }
 
-    /// Sends a message that may be lost and may overtake others, by the fastest path that has room. Does not wait.
+    /// Sends a message that may be lost and may overtake others, by the fastest path that has room.
+    /// Does not wait.
     ///
     /// # Errors
     /// It is [too large](Self::max_datagram), 256 wait already, or the connection is over.
@@ -126,30 +137,33 @@ impl Peer {
         self.0.cell.datagrams.wait(None, Datagrams::take).unwrap_or(Err(over()))
     }
 
-    /// Bytes of the largest message that is taken now. It changes with the paths, and is 1000 at least but on very narrow ones.
+    /// Bytes of the largest message that is taken now. It changes with the paths, and is 1000 at
+    /// least but on very narrow ones.
     #[must_use]
     pub fn max_datagram(&self) -> usize {
         self.0.cell.datagrams.with(|datagrams| datagrams.largest())
     }
 
-    /// The paths on which this side sends, as they are now; none if the connection is over. Rates are of the last quarter of a second or
-    /// longer, and so is what this costs: call it a few times a second.
+    /// The paths on which this side sends, as they are now; none if the connection is over. Rates
+    /// are of the last quarter of a second or longer, and so is what this costs: call it a few
+    /// times a second.
     #[must_use]
     pub fn paths(&self) -> Vec<PathStatus> {
         self.look().paths
     }
 
-    /// Why what this side sends is not faster; `None`: it is as fast as the paths carry, or the connection is over.
+    /// Why what this side sends is not faster; `None`: it is as fast as the paths carry, or the
+    /// connection is over.
     #[must_use]
     pub fn why_slow(&self) -> Option<PauseReason> {
         self.look().why_slow
     }
 
-    fn look(&self) -> Look {
+    fn look(&self) -> StatusSnapshot {
         let answer = Arc::new(Shared::default());
         match self.0.core().ask(Command::Look(self.0.cell.handle, Arc::clone(&answer))) {
             Ok(()) => answer.wait(None, Option::take).unwrap_or_default(),
-            Err(_) => Look::default(),
+            Err(_) => StatusSnapshot::default(),
         }
     }
 
@@ -160,7 +174,7 @@ impl Peer {
     }
 
     fn opened(&self, id: StreamId) -> Result<Stream, ConnectionError> {
-        let cell = Arc::new(Cell::new(self.0.cell.handle, id));
+        let cell = Arc::new(SharedStream::new(self.0.cell.handle, id));
         self.0.core().ask(Command::Open(Arc::clone(&cell))).map_err(|_| over())?;
         Ok(Stream::new(Arc::clone(&self.0), cell))
     }

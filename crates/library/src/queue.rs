@@ -1,19 +1,20 @@
-//! Bytes that wait for the application: pieces as they came, and between them what is too little for that, gathered.
+//! Bytes that wait for the application: pieces as they came, and between them what is too little
+//! for that, gathered.
 
-use crate::cell::Spare;
-use crate::filled::Filled;
+use crate::filled::FilledBuffer;
+use crate::shared_stream::SharedBuffers;
 use std::collections::VecDeque;
 
 /// Bytes in order.
 #[derive(Debug, Default)]
-pub struct Queue {
-    parts: VecDeque<Filled>,
+pub struct ByteQueue {
+    parts: VecDeque<FilledBuffer>,
     length: usize,
     /// Whether the last part gathers.
     gathers: bool,
 }
 
-impl Queue {
+impl ByteQueue {
     /// How many bytes there are.
     pub const fn len(&self) -> usize {
         self.length
@@ -29,13 +30,13 @@ impl Queue {
         self.drop_empty();
         self.length += piece.len();
         self.gathers = false;
-        self.parts.push_back(Filled::whole(piece));
+        self.parts.push_back(FilledBuffer::whole(piece));
     }
 
     /// Room behind what is there, of a part that has `most` bytes at most.
-    pub fn room(&mut self, spare: &Spare, most: usize) -> &mut [u8] {
+    pub fn room(&mut self, spare: &SharedBuffers, most: usize) -> &mut [u8] {
         if !self.gathers || self.parts.back().is_none_or(|part| part.len() >= most) {
-            self.parts.push_back(Filled::new(spare.take()));
+            self.parts.push_back(FilledBuffer::new(spare.take()));
             self.gathers = true;
         }
         self.parts.back_mut().map(|part| part.room(most)).unwrap_or_default()
@@ -50,7 +51,7 @@ impl Queue {
     }
 
     /// The first part. `None`: there are no bytes.
-    pub fn pop(&mut self) -> Option<Filled> {
+    pub fn pop(&mut self) -> Option<FilledBuffer> {
         if self.is_empty() {
             return None;
         }
@@ -66,12 +67,12 @@ impl Queue {
             return Vec::new();
         }
         let part = std::mem::take(self).parts.pop_back();
-        part.map(Filled::into_memory).unwrap_or_default()
+        part.map(FilledBuffer::into_memory).unwrap_or_default()
     }
 
     /// Only the last part may be without bytes, and not if another follows.
     fn drop_empty(&mut self) {
-        if self.parts.back().is_some_and(Filled::is_empty) {
+        if self.parts.back().is_some_and(FilledBuffer::is_empty) {
             self.parts.pop_back();
         }
     }
@@ -83,8 +84,8 @@ mod tests {
 
     #[test]
     fn pieces_and_what_is_gathered_stay_in_order() {
-        let (mut queue, spare) = (Queue::default(), Spare::default());
-        let gather = |queue: &mut Queue, byte: u8, length: usize| {
+        let (mut queue, spare) = (ByteQueue::default(), SharedBuffers::default());
+        let gather = |queue: &mut ByteQueue, byte: u8, length: usize| {
             for _ in 0..length {
                 queue.room(&spare, 100)[0] = byte;
                 queue.add(1);

@@ -1,12 +1,13 @@
-//! A connection on the event loop's side: its streams, what the two libraries tell each other, and its end.
+//! A connection on the event loop's side: its streams, what the two libraries tell each other, and
+//! its end.
 
-use crate::cell::{Cell, Spare};
-use crate::core::{Connecting, PeerCell, first_stream};
+use crate::control_records::{ControlRecord, EndKind, Records, is_initiators, records_of};
 use crate::error::{BROKE, ConnectionError, ended, refused};
-use crate::lane::Lane;
-use crate::look::{Look, Looks};
-use crate::parcel::{Coming, Sent};
-use crate::record::{How, Record, Records, is_initiators, records_of};
+use crate::loop_commands::{Connecting, PeerCell, first_stream};
+use crate::path_status::{StatusSampler, StatusSnapshot};
+use crate::shared_object::{InboundObject, OutboundObject};
+use crate::shared_stream::{SharedBuffers, SharedStream};
+use crate::stream_pump::StreamPump;
 use byway_engine::Connection;
 use byway_engine::connection::{Event, close};
 use byway_engine::data::{InEvent, OutEvent};
@@ -16,28 +17,29 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::shelf::{Fault, MOST_OBJECTS, Shelf};
+use crate::loop_objects::{ConnectionObjects, MOST_OBJECTS, PeerViolation};
 
 /// Streams that one side may ever have open at once, whatever the other allows.
 pub const MOST_STREAMS: u32 = 16 << 10;
 /// Bytes of records that wait to be sent at most. Who takes none of so many is no library.
 const UNSAID: usize = 1 << 20;
-/// How long a connection without handles waits for the peer's application to read what was finished.
+/// How long a connection without handles waits for the peer's application to read what was
+/// finished.
 const LINGER: Duration = Duration::from_secs(60);
 
 /// What the sessions of an event loop share.
-pub struct Tools<'a> {
+pub struct LoopResources<'a> {
     /// For one read of records.
     pub scratch: &'a mut [u8],
     /// Buffers.
-    pub spare: &'a Arc<Spare>,
+    pub spare: &'a Arc<SharedBuffers>,
     /// What is sent from.
     pub locals: &'a [SocketAddr],
 }
 
 /// How a session stands after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SessionStatus {
     /// It lives.
     Open,
     /// There is something to do in another turn.
@@ -53,13 +55,13 @@ pub struct Session {
     initiator: bool,
     /// Streams that the peer may have open.
     limit: u32,
-    lanes: BTreeMap<StreamId, Lane>,
+    lanes: BTreeMap<StreamId, StreamPump>,
     /// How many of them the peer opened.
     theirs: u32,
     /// Those that the application touched.
     touched: Vec<StreamId>,
     /// Those that the engine could not open yet.
-    unopened: VecDeque<Arc<Cell>>,
+    unopened: VecDeque<Arc<SharedStream>>,
     /// Records to send, from `said` on not yet the engine's.
     unsaid: Vec<u8>,
     records: Records,
@@ -69,8 +71,8 @@ pub struct Session {
     closing: Option<Closing>,
     /// What the peer did that it must not.
     fault: Option<String>,
-    looks: Looks,
-    shelf: Shelf,
+    looks: StatusSampler,
+    shelf: ConnectionObjects,
 }
 
 /// A connection that is to end once the peer's application has read all.
@@ -94,11 +96,11 @@ impl Session {
         connecting: Option<Arc<Connecting>>,
         now: Instant,
     ) -> Self {
-        let (mut looks, shelf) = (Looks::default(), Shelf::new(cell.handle));
+        let (mut looks, shelf) = (StatusSampler::default(), ConnectionObjects::new(cell.handle));
         looks.begin(now);
         connection.outgoing().open_stream(records_of(initiator));
         let mut unsaid = Vec::new();
-        Record::Hello { streams: limit, objects: MOST_OBJECTS }.write(&mut unsaid);
+        ControlRecord::Hello { streams: limit, objects: MOST_OBJECTS }.write(&mut unsaid);
         Self {
             cell,
             initiator,
@@ -119,7 +121,7 @@ impl Session {
     }
 
     /// Takes on a stream that the application opened.
-    pub fn open(&mut self, cell: Arc<Cell>, connection: &mut Connection) {
+    pub fn open(&mut self, cell: Arc<SharedStream>, connection: &mut Connection) {
         self.unopened.push_back(cell);
         self.open_next(connection);
     }
@@ -131,7 +133,7 @@ impl Session {
                 return self.unopened.push_front(cell);
             }
             self.touched.push(cell.id);
-            self.lanes.insert(cell.id, Lane::new(cell));
+            self.lanes.insert(cell.id, StreamPump::new(cell));
         }
     }
 
@@ -141,24 +143,29 @@ impl Session {
     }
 
     /// Takes on an object that the application sends.
-    pub fn send(&mut self, sent: Arc<Sent>, connection: &mut Connection) {
+    pub fn send(&mut self, sent: Arc<OutboundObject>, connection: &mut Connection) {
         self.shelf.send(sent, connection.outgoing(), &mut self.unsaid);
     }
 
     /// The application touched an object that it sends.
-    pub fn touch_sent(&mut self, sent: &Arc<Sent>, connection: &mut Connection) {
+    pub fn touch_sent(&mut self, sent: &Arc<OutboundObject>, connection: &mut Connection) {
         if self.shelf.touch_sent(sent, connection.outgoing(), &mut self.unsaid) {
             self.free_object();
         }
     }
 
     /// The application touched an object that it receives.
-    pub fn touch_coming(&mut self, coming: &Arc<Coming>, connection: &mut Connection) {
+    pub fn touch_coming(&mut self, coming: &Arc<InboundObject>, connection: &mut Connection) {
         self.shelf.touch_coming(coming, connection.incoming(), &mut self.unsaid);
     }
 
     /// How the connection stands.
-    pub fn look(&mut self, now: Instant, connection: &mut Connection, locals: &[SocketAddr]) -> Look {
+    pub fn look(
+        &mut self,
+        now: Instant,
+        connection: &mut Connection,
+        locals: &[SocketAddr],
+    ) -> StatusSnapshot {
         self.looks.look(now, connection, locals).clone()
     }
 
@@ -169,7 +176,12 @@ impl Session {
     }
 
     /// Moves all that can be moved.
-    pub fn drive(&mut self, now: Instant, connection: &mut Connection, tools: &mut Tools<'_>) -> Standing {
+    pub fn drive(
+        &mut self,
+        now: Instant,
+        connection: &mut Connection,
+        tools: &mut LoopResources<'_>,
+    ) -> SessionStatus {
         self.hear(connection, tools);
         let mut touched = std::mem::take(&mut self.touched);
         for id in touched.drain(..) {
@@ -195,39 +207,40 @@ impl Session {
                     None => ended(code, reason, by_peer),
                 };
                 self.end(&error);
-                return Standing::Over;
+                return SessionStatus::Over;
             }
             self.looks.on_event(event, connection, tools.locals);
         }
         self.looks.look(now, connection, tools.locals);
         if connection.is_closing() {
-            return Standing::Again;
+            return SessionStatus::Again;
         }
         if let Some(fault) = &self.fault {
             connection.close(now, BROKE, fault);
-            return Standing::Again;
+            return SessionStatus::Again;
         }
         let is_late = |closing: Closing| closing.until.is_some_and(|until| now >= until);
         let is_due = |closing| is_late(closing) || self.is_read(connection);
         if self.closing.is_some_and(is_due) {
             connection.close(now, close::DONE, "");
             // Told in the next turn, when the peer's packet has left.
-            return Standing::Again;
+            return SessionStatus::Again;
         }
-        Standing::Open
+        SessionStatus::Open
     }
 
-    /// Whether the peer's application has all that this side's finished, and the peer all that this library says.
+    /// Whether the peer's application has all that this side's finished, and the peer all that this
+    /// library says.
     fn is_read(&self, connection: &mut Connection) -> bool {
         self.unsaid.is_empty()
             && self.unopened.is_empty()
-            && !self.lanes.values().any(Lane::is_finishing)
+            && !self.lanes.values().any(StreamPump::is_finishing)
             && !self.shelf.is_busy()
             && connection.outgoing().all_acked()
     }
 
     /// Takes in what the engine has to tell of streams.
-    fn hear(&mut self, connection: &mut Connection, tools: &mut Tools<'_>) {
+    fn hear(&mut self, connection: &mut Connection, tools: &mut LoopResources<'_>) {
         let theirs = records_of(!self.initiator);
         let received = self.shelf.receive(connection.incoming());
         self.judge(received);
@@ -240,7 +253,7 @@ impl Session {
                     if let Some(lane) = self.lanes.get_mut(&id)
                         && lane.on_reset(code)
                     {
-                        Record::Over { stream: id, how: How::Reset }.write(&mut self.unsaid);
+                        ControlRecord::Over { stream: id, how: EndKind::Reset }.write(&mut self.unsaid);
                     }
                     self.reap(id);
                 }
@@ -280,24 +293,24 @@ impl Session {
         }
         self.theirs += 1;
         connection.outgoing().open_stream(id);
-        let cell = Arc::new(Cell::new(self.cell.handle, id));
-        self.lanes.insert(id, Lane::new(Arc::clone(&cell)));
+        let cell = Arc::new(SharedStream::new(self.cell.handle, id));
+        self.lanes.insert(id, StreamPump::new(Arc::clone(&cell)));
         self.cell.state.change(|state| state.accepted.push_back(cell));
     }
 
     /// Moves what can be moved on a stream.
-    fn attend(&mut self, id: StreamId, connection: &mut Connection, tools: &mut Tools<'_>) {
+    fn attend(&mut self, id: StreamId, connection: &mut Connection, tools: &mut LoopResources<'_>) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         lane.send(connection.outgoing(), tools.spare);
         if let Some(how) = lane.receive(connection.incoming(), tools.spare) {
-            Record::Over { stream: id, how }.write(&mut self.unsaid);
+            ControlRecord::Over { stream: id, how }.write(&mut self.unsaid);
         }
         self.reap(id);
     }
 
     /// Forgets a stream that is over.
     fn reap(&mut self, id: StreamId) {
-        if self.lanes.get(&id).is_some_and(Lane::is_over) {
+        if self.lanes.get(&id).is_some_and(StreamPump::is_over) {
             self.lanes.remove(&id);
             if is_initiators(id) == self.initiator {
                 self.cell.state.change(|state| state.open = state.open.saturating_sub(1));
@@ -318,7 +331,7 @@ impl Session {
         }
     }
 
-    fn read_records(&mut self, connection: &mut Connection, tools: &mut Tools<'_>) {
+    fn read_records(&mut self, connection: &mut Connection, tools: &mut LoopResources<'_>) {
         let theirs = records_of(!self.initiator);
         let mut heard = Vec::new();
         while let Some(read) = connection.incoming().read(theirs, tools.scratch) {
@@ -336,9 +349,9 @@ impl Session {
         }
     }
 
-    fn on_record(&mut self, record: Record, connection: &mut Connection) {
+    fn on_record(&mut self, record: ControlRecord, connection: &mut Connection) {
         match record {
-            Record::Hello { streams, objects } if !self.greeted => {
+            ControlRecord::Hello { streams, objects } if !self.greeted => {
                 self.greeted = true;
                 self.cell.state.change(|state| {
                     state.most = streams.min(MOST_STREAMS);
@@ -348,24 +361,24 @@ impl Session {
                     connecting.change(|answer| *answer = Some(Ok(Arc::clone(&self.cell))));
                 }
             }
-            Record::Over { stream, how } if self.greeted => {
+            ControlRecord::Over { stream, how } if self.greeted => {
                 if let Some(lane) = self.lanes.get_mut(&stream) {
                     lane.on_over(how);
                 }
                 self.reap(stream);
             }
-            Record::Object { object, size, header } if self.greeted => {
+            ControlRecord::Object { object, size, header } if self.greeted => {
                 match self.shelf.on_announced(object, header, size) {
                     Ok(coming) => self.cell.state.change(|state| state.coming.push_back(coming)),
                     Err(fault) => self.judge(Err(fault)),
                 }
             }
-            Record::Taken { object, how } if self.greeted => {
+            ControlRecord::Taken { object, how } if self.greeted => {
                 if self.shelf.on_taken(object, how, connection.outgoing()) {
                     self.free_object();
                 }
             }
-            Record::Withdrawn { object } if self.greeted => {
+            ControlRecord::Withdrawn { object } if self.greeted => {
                 self.shelf.on_withdrawn(object, connection.incoming());
             }
             _ => self.blame("it does not greet once and first"),
@@ -376,8 +389,8 @@ impl Session {
         self.cell.state.change(|state| state.objects = state.objects.saturating_sub(1));
     }
 
-    fn judge(&mut self, outcome: Result<(), Fault>) {
-        if let Err(Fault(what)) = outcome {
+    fn judge(&mut self, outcome: Result<(), PeerViolation>) {
+        if let Err(PeerViolation(what)) = outcome {
             self.blame(what);
         }
     }
@@ -392,15 +405,16 @@ impl Session {
         if let Some(connecting) = self.connecting.take() {
             connecting.change(|answer| *answer = Some(Err(refused(error.clone()))));
         }
-        let unread = !self.unopened.is_empty() || self.lanes.values().any(Lane::is_finishing);
+        let unread = !self.unopened.is_empty() || self.lanes.values().any(StreamPump::is_finishing);
         let lanes = std::mem::take(&mut self.lanes);
         let Self { cell, unopened, shelf, .. } = self;
-        // Under one lock: whoever hears of it from a part finds all of it over, and the other way round.
+        // Under one lock: whoever hears of it from a part finds all of it over, and the other way
+        // round.
         cell.state.change(|state| {
             state.over.get_or_insert(error.clone());
             state.unread = unread;
             let waiting = std::mem::take(&mut state.accepted);
-            for cell in lanes.values().map(Lane::cell).chain(&waiting).chain(&*unopened) {
+            for cell in lanes.values().map(StreamPump::cell).chain(&waiting).chain(&*unopened) {
                 cell.fail(error);
             }
             shelf.end(error);

@@ -1,18 +1,20 @@
-//! A value that the event loop and threads of the application share, and who waits for it to change.
+//! A value that the event loop and threads of the application share, and who waits for it to
+//! change.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// A value, with those who wait for it to change. Nothing is done under its lock but to look and to copy.
+/// A value, with those who wait for it to change. Nothing is done under its lock but to look and to
+/// copy.
 #[derive(Debug)]
 pub struct Shared<T> {
-    slot: Mutex<Slot<T>>,
+    slot: Mutex<SharedState<T>>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct Slot<T> {
+struct SharedState<T> {
     value: T,
     /// Threads that wait.
     sleeping: usize,
@@ -28,11 +30,11 @@ impl<T: Default> Default for Shared<T> {
 
 impl<T> Shared<T> {
     pub const fn new(value: T) -> Self {
-        let slot = Slot { value, sleeping: 0, wakers: Vec::new() };
+        let slot = SharedState { value, sleeping: 0, wakers: Vec::new() };
         Self { slot: Mutex::new(slot), changed: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Slot<T>> {
+    fn lock(&self) -> MutexGuard<'_, SharedState<T>> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -54,7 +56,8 @@ impl<T> Shared<T> {
         result
     }
 
-    /// Waits until `attempt` gives something, for `patience` at most; `None`: it gave nothing in that time.
+    /// Waits until `attempt` gives something, for `patience` at most; `None`: it gave nothing in
+    /// that time.
     pub fn wait<R>(
         &self,
         patience: Option<Duration>,

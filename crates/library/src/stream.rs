@@ -1,18 +1,19 @@
 //! Streams, as the application holds them.
 
-use crate::cell::{BUFFER, Cell, End, Receiving, Sending};
-use crate::core::Held;
 use crate::error::StreamError;
-use crate::filled::Filled;
-use crate::queue::Queue;
+use crate::filled::FilledBuffer;
+use crate::loop_commands::ConnectionGuard;
+use crate::queue::ByteQueue;
+use crate::shared_stream::{BUFFER, Receiving, Sending, SharedStream, StreamEnd};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A stream: bytes in order, both ways. It is [`Read`] and [`Write`], as a [`TcpStream`](std::net::TcpStream) is.
+/// A stream: bytes in order, both ways. It is [`Read`] and [`Write`], as a
+/// [`TcpStream`](std::net::TcpStream) is.
 ///
-/// [`split`](Self::split) gives a half for each direction, which two threads can use. What holds for the halves holds here:
-/// see [`SendStream`] and [`RecvStream`].
+/// [`split`](Self::split) gives a half for each direction, which two threads can use. What holds
+/// for the halves holds here: see [`SendStream`] and [`RecvStream`].
 #[derive(Debug)]
 pub struct Stream {
     sending: SendStream,
@@ -21,36 +22,38 @@ pub struct Stream {
 
 /// The half of a stream that sends. It is [`Write`].
 ///
-/// Writing waits while the buffer is full (256 KiB, and what the peer lets this side send). Bytes leave without being asked;
-/// `flush` does nothing.
+/// Writing waits while the buffer is full (256 KiB, and what the peer lets this side send). Bytes
+/// leave without being asked; `flush` does nothing.
 ///
-/// Dropping it before [`finish`](Self::finish) or [`shutdown`](Self::shutdown) resets the stream with code 0: the peer reads an error
-/// instead of an end.
+/// Dropping it before [`finish`](Self::finish) or [`shutdown`](Self::shutdown) resets the stream
+/// with code 0: the peer reads an error instead of an end.
 pub struct SendStream {
-    held: Arc<Held>,
-    cell: Arc<Cell>,
+    held: Arc<ConnectionGuard>,
+    cell: Arc<SharedStream>,
     patience: Option<Duration>,
 }
 
 /// The half of a stream that receives. It is [`Read`].
 ///
-/// Reading waits for bytes. At the end of the stream it gives 0 bytes, and if the peer gave the stream up an error
-/// ([`StreamError::Reset`]). Who does not read makes the peer wait: no more than a window and 512 KiB are held here.
+/// Reading waits for bytes. At the end of the stream it gives 0 bytes, and if the peer gave the
+/// stream up an error ([`StreamError::Reset`]). Who does not read makes the peer wait: no more than
+/// a window and 512 KiB are held here.
 ///
-/// Dropping it before the end tells the peer that no more is wanted ([`StreamError::Stopped`] with code 0).
+/// Dropping it before the end tells the peer that no more is wanted ([`StreamError::Stopped`] with
+/// code 0).
 pub struct RecvStream {
-    held: Arc<Held>,
-    cell: Arc<Cell>,
+    held: Arc<ConnectionGuard>,
+    cell: Arc<SharedStream>,
     patience: Option<Duration>,
     /// What was taken and not read yet, from `at` on.
-    current: Filled,
+    current: FilledBuffer,
     at: usize,
     /// Whether the end follows it, or the application wants no more.
     done: bool,
 }
 
 /// What was taken from the event loop.
-enum Taken {
+enum ReadResult {
     /// Bytes, and whether the event loop waits for room.
     Bytes { paused: bool },
     /// The end.
@@ -58,10 +61,10 @@ enum Taken {
 }
 
 impl Stream {
-    pub(crate) fn new(held: Arc<Held>, cell: Arc<Cell>) -> Self {
+    pub(crate) fn new(held: Arc<ConnectionGuard>, cell: Arc<SharedStream>) -> Self {
         let sending = SendStream { held: Arc::clone(&held), cell: Arc::clone(&cell), patience: None };
         let receiving =
-            RecvStream { held, cell, patience: None, current: Filled::default(), at: 0, done: false };
+            RecvStream { held, cell, patience: None, current: FilledBuffer::default(), at: 0, done: false };
         Self { sending, receiving }
     }
 
@@ -116,13 +119,14 @@ impl SendStream {
         self.cell.id.0
     }
 
-    /// How long writing and finishing wait at most; `None`, as it is at first: for as long as the connection lives.
+    /// How long writing and finishing wait at most; `None`, as it is at first: for as long as the
+    /// connection lives.
     pub const fn set_timeout(&mut self, patience: Option<Duration>) {
         self.patience = patience;
     }
 
-    /// Ends this direction after what was written, and does not wait. The other direction goes on. The peer reads to the end, also if this
-    /// half is dropped.
+    /// Ends this direction after what was written, and does not wait. The other direction goes on.
+    /// The peer reads to the end, also if this half is dropped.
     ///
     /// # Errors
     /// The stream was given up by either side, or the connection is over.
@@ -139,11 +143,12 @@ impl SendStream {
         ended
     }
 
-    /// Ends this direction after what was written, and waits until the peer's application has read all of it.
+    /// Ends this direction after what was written, and waits until the peer's application has read
+    /// all of it.
     ///
     /// # Errors
-    /// The peer's application did not read all ([`StreamError::Stopped`]), the connection is over, or the time that was set
-    /// is over; it can be waited for again then.
+    /// The peer's application did not read all ([`StreamError::Stopped`]), the connection is over,
+    /// or the time that was set is over; it can be waited for again then.
     pub fn finish(&mut self) -> Result<(), StreamError> {
         self.shutdown()?;
         let over = self.cell.sending.wait(self.patience, |sending| sending.over.clone());
@@ -160,7 +165,8 @@ impl SendStream {
         self.cell.sending.ready(|sending| sending.over.clone()).await
     }
 
-    /// Gives this direction up: what was not sent never will be. The peer reads [`StreamError::Reset`] with this code.
+    /// Gives this direction up: what was not sent never will be. The peer reads
+    /// [`StreamError::Reset`] with this code.
     pub fn reset(&mut self, code: u32) {
         self.cell.sending.change(|sending| {
             sending.reset.get_or_insert(code.into());
@@ -173,7 +179,7 @@ impl SendStream {
     fn put(
         sending: &mut Sending,
         bytes: &[u8],
-        spare: &crate::cell::Spare,
+        spare: &crate::shared_stream::SharedBuffers,
     ) -> Option<Result<usize, StreamError>> {
         if let Some(error) = sending.refusal() {
             return Some(Err(error));
@@ -228,39 +234,44 @@ impl RecvStream {
         self.cell.id.0
     }
 
-    /// How long reading waits at most; `None`, as it is at first: for as long as the connection lives.
+    /// How long reading waits at most; `None`, as it is at first: for as long as the connection
+    /// lives.
     pub const fn set_timeout(&mut self, patience: Option<Duration>) {
         self.patience = patience;
     }
 
-    /// Wants no more of the stream: what is there is dropped. Writing gives the peer [`StreamError::Stopped`] with this code.
+    /// Wants no more of the stream: what is there is dropped. Writing gives the peer
+    /// [`StreamError::Stopped`] with this code.
     pub fn stop(&mut self, code: u32) {
         if std::mem::replace(&mut self.done, true) {
             return;
         }
         self.cell.receiving.with(|receiving| {
             receiving.stopped = Some(code.into());
-            receiving.ready = Queue::default();
+            receiving.ready = ByteQueue::default();
         });
-        (self.current, self.at) = (Filled::default(), 0);
+        (self.current, self.at) = (FilledBuffer::default(), 0);
         self.held.core().touch(&self.cell);
     }
 
     /// Takes what is there. `None`: nothing is there now.
-    fn take(receiving: &mut Receiving, current: &mut Filled) -> Option<Result<Taken, StreamError>> {
+    fn take(
+        receiving: &mut Receiving,
+        current: &mut FilledBuffer,
+    ) -> Option<Result<ReadResult, StreamError>> {
         if let Some(next) = receiving.ready.pop() {
             *current = next;
-            return Some(Ok(Taken::Bytes { paused: std::mem::take(&mut receiving.paused) }));
+            return Some(Ok(ReadResult::Bytes { paused: std::mem::take(&mut receiving.paused) }));
         }
         match &receiving.end {
             _ if receiving.stopped.is_some() => Some(Err(StreamError::Finished)),
             None => None,
-            Some(End::Fin) => Some(Ok(Taken::End)),
-            Some(End::Broken(error)) => Some(Err(error.clone())),
+            Some(StreamEnd::Fin) => Some(Ok(ReadResult::End)),
+            Some(StreamEnd::Broken(error)) => Some(Err(error.clone())),
         }
     }
 
-    fn try_take(&mut self) -> Option<Result<Taken, StreamError>> {
+    fn try_take(&mut self) -> Option<Result<ReadResult, StreamError>> {
         let Self { held, cell, current, .. } = self;
         // Its bytes were read.
         held.core().spare.put(std::mem::take(current).into_memory());
@@ -269,15 +280,15 @@ impl RecvStream {
     }
 
     /// Begins with what was taken.
-    fn begin(&mut self, taken: Result<Taken, StreamError>) -> Result<(), StreamError> {
+    fn begin(&mut self, taken: Result<ReadResult, StreamError>) -> Result<(), StreamError> {
         match taken? {
-            Taken::Bytes { paused } => {
+            ReadResult::Bytes { paused } => {
                 self.at = 0;
                 if paused {
                     self.held.core().touch(&self.cell);
                 }
             }
-            Taken::End => self.settle(),
+            ReadResult::End => self.settle(),
         }
         Ok(())
     }
@@ -299,7 +310,7 @@ impl RecvStream {
     /// Tells the event loop once the application has read all.
     fn settle(&mut self) {
         let confirmed = self.cell.receiving.with(|receiving| {
-            let all = receiving.ready.is_empty() && matches!(receiving.end, Some(End::Fin));
+            let all = receiving.ready.is_empty() && matches!(receiving.end, Some(StreamEnd::Fin));
             receiving.confirmed |= all;
             all
         });
@@ -355,7 +366,8 @@ impl Write for Stream {
     }
 }
 
-/// Streams for tasks. Nothing blocks a thread, and the timeouts that are set for threads do not count.
+/// Streams for tasks. Nothing blocks a thread, and the timeouts that are set for threads do not
+/// count.
 #[cfg(feature = "tokio")]
 mod tasks {
     use super::{RecvStream, SendStream, Stream};

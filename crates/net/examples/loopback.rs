@@ -1,15 +1,16 @@
-//! How many packets per second a sender and a receiver move over the IPv4 loopback, each on its own thread: through the
-//! driver, and through the shortest loop that quinn-udp allows. The last column is what the driver costs.
+//! How many packets per second a sender and a receiver move over the IPv4 loopback, each on its own
+//! thread: through the driver, and through the shortest loop that quinn-udp allows. The last column
+//! is what the driver costs.
 //!
 //! `cargo run --release -p byway-net --example loopback`
 //!
-//! The loopback's MTU is 65536 and a run crosses it uncut, so this measures system calls and the code around them, not a
-//! network. The receiver tells the sender how much it has, and the sender keeps at most [`WINDOW`] packets on the way:
-//! what is counted has arrived.
+//! The loopback's MTU is 65536 and a run crosses it uncut, so this measures system calls and the
+//! code around them, not a network. The receiver tells the sender how much it has, and the sender
+//! keeps at most [`WINDOW`] packets on the way: what is counted has arrived.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use byway_net::{Clock, Flow, Owner, Socket, spawn};
-use byway_wire::{Dscp, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_net::{Clock, LoopControl, Owner, Socket, spawn};
+use byway_wire::{Dscp, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBuffer};
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, IoSliceMut};
@@ -44,7 +45,7 @@ impl Machine for Sender {
         }
     }
     fn wake(&mut self, _: Instant) {}
-    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, _: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let Load { peer, size, run } = self.load;
         if self.sent + run as u64 > self.arrived + WINDOW {
             return None;
@@ -80,7 +81,7 @@ impl Machine for Receiver {
         }
     }
     fn wake(&mut self, _: Instant) {}
-    fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let remote = self.from.filter(|_| self.told < self.arrived)?;
         self.told = self.arrived;
         out.buffer[..8].copy_from_slice(&self.told.to_be_bytes());
@@ -108,8 +109,8 @@ struct Idle<M>(PhantomData<fn(M)>);
 
 impl<M: Machine + Send> Owner for Idle<M> {
     type Machine = M;
-    fn turn(&mut self, _: &mut M, _: Instant) -> Flow {
-        Flow::Continue
+    fn turn(&mut self, _: &mut M, _: Instant) -> LoopControl {
+        LoopControl::Continue
     }
 }
 

@@ -25,15 +25,16 @@ pub fn allow_descriptors(wanted: u64) {
     }
 }
 
-/// Keeps `CAP_NET_ADMIN` and gives all other capabilities up, for good: what this process starts from now on gets no
-/// more either, also if the user is root.
+/// Keeps `CAP_NET_ADMIN` and gives all other capabilities up, for good: what this process starts
+/// from now on gets no more either, also if the user is root.
 ///
-/// Capabilities belong to a thread, and threads have those of the one that started them: call this before any are started.
-/// Files are opened by their permissions alone afterwards, so whatever needs more is opened before.
+/// Capabilities belong to a thread, and threads have those of the one that started them: call this
+/// before any are started. Files are opened by their permissions alone afterwards, so whatever
+/// needs more is opened before.
 ///
 /// # Errors
-/// As the system says. Without `CAP_SETPCAP` what programs may get stays as it was, which is no error: they can get no more than
-/// this user's.
+/// As the system says. Without `CAP_SETPCAP` what programs may get stays as it was, which is no
+/// error: they can get no more than this user's.
 pub fn keep_net_admin() -> io::Result<()> {
     let kept = CapabilitySet::NET_ADMIN;
     let sets = capabilities(None)?;

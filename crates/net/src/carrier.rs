@@ -1,7 +1,7 @@
 //! What carries a driver's datagrams: a UDP socket, or a TCP connection.
 
 use crate::outbox::Outbox;
-use crate::send::Sent;
+use crate::send::SendResult;
 use crate::socket::Socket;
 use crate::statistics::Counters;
 use crate::tcp::TcpCarrier;
@@ -47,14 +47,14 @@ impl Carrier {
     }
 
     /// Sends what leaves next, as far as that goes, and takes it out.
-    pub(crate) fn send_next(&mut self, outbox: &mut Outbox, counters: &Counters) -> Sent {
-        let Some((_, runs, start)) = outbox.next() else { return Sent::All };
+    pub(crate) fn send_next(&mut self, outbox: &mut Outbox, counters: &Counters) -> SendResult {
+        let Some((_, runs, start)) = outbox.next() else { return SendResult::All };
         let left = match self {
             Self::Udp(socket) => socket.send(&runs, start, counters),
             Self::Tcp(connection) => connection.send(&runs, start, counters),
         };
         drop(runs);
-        let sent = if let Sent::Blocked(sent, _) = left.then { sent } else { 0 };
+        let sent = if let SendResult::Blocked(sent, _) = left.then { sent } else { 0 };
         outbox.advance(left.done, sent);
         left.then
     }

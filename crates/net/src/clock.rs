@@ -1,10 +1,11 @@
-//! The clock of the real world. Machines see only what it says: nanoseconds since the clock was made.
+//! The clock of the real world. Machines see only what it says: nanoseconds since the clock was
+//! made.
 
 use byway_wire::Instant;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// `CLOCK_MONOTONIC`, counted from the moment the clock was made. Copies share that epoch, so instants of one process
-/// can be compared as long as they come from copies of one clock.
+/// `CLOCK_MONOTONIC`, counted from the moment the clock was made. Copies share that epoch, so
+/// instants of one process can be compared as long as they come from copies of one clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     epoch: u64,
@@ -23,8 +24,9 @@ impl Clock {
         Instant::from_nanos(read(ClockId::Monotonic).saturating_sub(self.epoch))
     }
 
-    /// The time and the wall clock (nanoseconds of Unix time) of the same moment, to translate the kernel's stamps.
-    /// `None` if the thread lost the processor in between, so that the two do not belong together.
+    /// The time and the wall clock (nanoseconds of Unix time) of the same moment, to translate the
+    /// kernel's stamps. `None` if the thread lost the processor in between, so that the two do not
+    /// belong together.
     pub(crate) fn with_wall(&self) -> Option<(Instant, u64)> {
         let before = self.now();
         let wall = read(ClockId::Realtime);
@@ -33,7 +35,8 @@ impl Clock {
     }
 }
 
-/// Readings this close count as one moment. Three of them take a tenth of a microsecond when nobody interrupts.
+/// Readings this close count as one moment. Three of them take a tenth of a microsecond when nobody
+/// interrupts.
 const SAME_MOMENT_NANOS: u128 = 20_000;
 
 impl Default for Clock {
@@ -42,8 +45,8 @@ impl Default for Clock {
     }
 }
 
-/// Unix time in whole seconds, for expiry dates and journals; zero before 1970. It steps when somebody sets the clock:
-/// never measure with it.
+/// Unix time in whole seconds, for expiry dates and journals; zero before 1970. It steps when
+/// somebody sets the clock: never measure with it.
 #[must_use]
 pub fn unix_seconds() -> u64 {
     read(ClockId::Realtime) / 1_000_000_000

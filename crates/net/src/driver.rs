@@ -1,24 +1,24 @@
 //! The loop that runs one machine in the real world: receive, wake, turn, transmit, wait.
 
-use crate::asked::Asked;
 use crate::carrier::Carrier;
 use crate::clock::Clock;
 use crate::connections::Connections;
-use crate::control::Control;
-use crate::depth::Depth;
 use crate::device::DeviceSource;
-use crate::links::{Full, Link, Links};
+use crate::driver_thread::Control;
+use crate::links::{Link, Links, SocketFull};
 use crate::outbox::Outbox;
-use crate::receive::{Inbox, Received};
-use crate::send::Sent;
+use crate::pending_dials::PendingDials;
+use crate::receive::{Inbox, ReceiveResult};
+use crate::send::SendResult;
 use crate::socket::Socket;
 use crate::statistics::Counters;
 use crate::tcp::TcpCarrier;
-use crate::wait::{Happened, Waiter};
+use crate::tcp_limits::TcpLimits;
+use crate::wait::{WaitEvent, Waiter};
 use crate::watch::Ready;
 use byway_wire::{
-    Ask, ConnectionChange, Input, Instant, LinkChange, Local, Machine, Out, RoomChange, SendError,
-    SendErrorKind, Transmit,
+    ConnectionChange, Input, Instant, LinkChange, Local, Machine, RoomChange, SendError, SendErrorKind,
+    TcpRequest, Transmit, TransmitBuffer,
 };
 use smallvec::SmallVec;
 use std::io;
@@ -29,39 +29,42 @@ pub trait Owner: Send {
     /// What it owns.
     type Machine: Machine + Send;
 
-    /// Called when the driver was woken, before it hands what arrived to the machine: tell the machine what it must know for that. Must
-    /// not block either.
+    /// Called when the driver was woken, before it hands what arrived to the machine: tell the
+    /// machine what it must know for that. Must not block either.
     fn before(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
 
-    /// A descriptor that the owner entered in the driver's [`Watch`](crate::Watch) is ready, told before the turn. Must not block either.
+    /// A descriptor that the owner entered in the driver's [`Watch`](crate::Watch) is ready, told
+    /// before the turn. Must not block either.
     fn ready(&mut self, _machine: &mut Self::Machine, _ready: Ready, _now: Instant) {}
 
-    /// Called after each round of input, after each ring of the [`Waker`](crate::Waker), and at the machine's deadlines:
-    /// move what came in on, put what is to go out in. Must not block; other threads are reached by bounded channels.
-    /// What the machine has to send after the turn is sent next. May be called without cause.
-    fn turn(&mut self, machine: &mut Self::Machine, now: Instant) -> Flow;
+    /// Called after each round of input, after each ring of the [`Waker`](crate::Waker), and at the
+    /// machine's deadlines: move what came in on, put what is to go out in. Must not block; other
+    /// threads are reached by bounded channels. What the machine has to send after the turn is sent
+    /// next. May be called without cause.
+    fn turn(&mut self, machine: &mut Self::Machine, now: Instant) -> LoopControl;
 
-    /// Sockets and TCP connections that the owner opened in the turn before: the driver takes them. The numbers of sockets go on from those
-    /// that it has. Connections have [numbers of their own](Local::connection).
+    /// Sockets and TCP connections that the owner opened in the turn before: the driver takes them.
+    /// The numbers of sockets go on from those that it has. Connections have [numbers of their
+    /// own](Local::connection).
     fn opened(&mut self) -> Vec<Carrier> {
         Vec::new()
     }
 
-    /// A device of the owner's, beside the machine's sockets: there is a turn whenever it has something to read. Asked for once,
-    /// before the first turn.
+    /// A device of the owner's, beside the machine's sockets: there is a turn whenever it has
+    /// something to read. Asked for once, before the first turn.
     fn device(&self) -> Option<DeviceSource> {
         None
     }
 
     /// How deep TCP connections are. Asked for once, before the first turn.
-    fn depth(&self) -> Depth {
-        Depth::default()
+    fn depth(&self) -> TcpLimits {
+        TcpLimits::default()
     }
 }
 
 /// Whether a driver goes on after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
+pub enum LoopControl {
     /// Go on.
     Continue,
     /// Send what the machine still has to say, as far as that goes without waiting, and end.
@@ -101,20 +104,24 @@ pub enum DriverError {
     },
 }
 
-/// Receive calls per socket before the machine may send again; each brings up to 32 buffers of coalesced datagrams.
+/// Receive calls per socket before the machine may send again; each brings up to 32 buffers of
+/// coalesced datagrams.
 const RECEIVE_CALLS: usize = 2;
-/// Runs sent before the driver looks at its sockets again: about a millisecond of work, as for the bytes below.
+/// Runs sent before the driver looks at its sockets again: about a millisecond of work, as for the
+/// bytes below.
 const BURST_RUNS: usize = 64;
 /// Bytes sent before the driver looks at its sockets again.
 const BURST_BYTES: usize = 1 << 20;
-/// Receive calls that may fail in a row. Errors of datagrams sent earlier surface here too, so a few mean nothing.
+/// Receive calls that may fail in a row. Errors of datagrams sent earlier surface here too, so a
+/// few mean nothing.
 const RECEIVE_FAILURES: u32 = 1_000;
 
-/// Runs `machine` on the calling thread until `owner` or `control` says stop. The machine learns of its sockets first:
-/// the socket at index `i` is `Local(i)`, and up. So are those that the owner [opens](Owner::opened) later.
+/// Runs `machine` on the calling thread until `owner` or `control` says stop. The machine learns of
+/// its sockets first: the socket at index `i` is `Local(i)`, and up. So are those that the owner
+/// [opens](Owner::opened) later.
 ///
-/// A full socket holds up nobody but itself: what was written for it waits, the machine is [told](Input::Room), and all others
-/// go on.
+/// A full socket holds up nobody but itself: what was written for it waits, the machine is
+/// [told](Input::Room), and all others go on.
 pub fn run<O: Owner>(
     machine: O::Machine,
     owner: O,
@@ -130,7 +137,7 @@ pub fn run<O: Owner>(
         control,
         links: Links::default(),
         connections: Connections::default(),
-        asked: Asked::default(),
+        asked: PendingDials::default(),
         full: Vec::new(),
         max_segments: 1,
         inbox: Inbox::new(),
@@ -150,20 +157,21 @@ struct Driver<'a, O: Owner> {
     /// When the machine is asked whether it has a use for a TCP connection.
     connections: Connections,
     /// Those that the machine asked for and that are being opened.
-    asked: Asked,
-    depth: Depth,
+    asked: PendingDials,
+    depth: TcpLimits,
     /// Which of them are full.
     full: Vec<Local>,
     /// Most datagrams in one message of any of them.
     max_segments: usize,
     inbox: Inbox,
-    /// What the machine wrote and the system has not taken yet, but for what waits for a full socket.
+    /// What the machine wrote and the system has not taken yet, but for what waits for a full
+    /// socket.
     outbox: Outbox,
 }
 
 /// How far sending got.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum FlushResult {
     /// The machine has nothing more to say, or nothing to a socket that has room.
     Done,
     /// It may have; its share of this round is used up.
@@ -177,18 +185,18 @@ impl<O: Owner> Driver<'_, O> {
         let mut waiter =
             Waiter::new(control.watch(), control.waker(), device.as_ref()).map_err(DriverError::Wait)?;
         self.take(&waiter, sockets)?;
-        let mut progress = Progress::More;
+        let mut progress = FlushResult::More;
         loop {
             let until = self.patience(progress);
             waiter.wait(&self.clock, until).map_err(DriverError::Wait)?;
             self.owner.before(&mut self.machine, self.clock.now());
             for at in 0..waiter.len() {
                 match waiter.happened(at) {
-                    Some(Happened::Socket { local, over: true, .. }) if self.is_paused(local) => {
+                    Some(WaitEvent::Socket { local, over: true, .. }) if self.is_paused(local) => {
                         // It broke, and whoever pauses it would learn of that from no read.
                         self.close(local);
                     }
-                    Some(Happened::Socket { local, readable, room, .. }) => {
+                    Some(WaitEvent::Socket { local, readable, room, .. }) => {
                         if room
                             && let Some(full) = self.links.get_mut(local).and_then(|link| link.full.as_mut())
                         {
@@ -198,15 +206,15 @@ impl<O: Owner> Driver<'_, O> {
                             self.receive(&waiter, local)?;
                         }
                     }
-                    Some(Happened::Dialed(number)) => self.dialed(&waiter, number)?,
-                    Some(Happened::Source(ready)) => {
+                    Some(WaitEvent::Dialed(number)) => self.dialed(&waiter, number)?,
+                    Some(WaitEvent::Source(ready)) => {
                         self.owner.ready(&mut self.machine, ready, self.clock.now());
                     }
-                    Some(Happened::Rung) => {
+                    Some(WaitEvent::Rung) => {
                         control.counters().rung.add(1);
                         control.waker().silence();
                     }
-                    Some(Happened::Device) | None => {}
+                    Some(WaitEvent::Device) | None => {}
                 }
             }
             // Asked before the turn, so that the turn sees all that was said before the stop.
@@ -219,19 +227,19 @@ impl<O: Owner> Driver<'_, O> {
             control.counters().turns.add(1);
             let flow = self.owner.turn(&mut self.machine, now);
             progress = self.transmit(&waiter)?;
-            if flow == Flow::Stop || stopped {
+            if flow == LoopControl::Stop || stopped {
                 return Ok(());
             }
             if self.give_up_dialing() | self.answer_asks(&waiter)? {
-                progress = Progress::More;
+                progress = FlushResult::More;
             }
             if self.close_useless() {
-                progress = Progress::More;
+                progress = FlushResult::More;
             }
             let opened = self.owner.opened();
             if !opened.is_empty() {
                 self.take(&waiter, opened)?;
-                progress = Progress::More;
+                progress = FlushResult::More;
             }
         }
     }
@@ -315,7 +323,7 @@ impl<O: Owner> Driver<'_, O> {
         while let Some(ask) = self.machine.ask(self.clock.now()) {
             any = true;
             match ask {
-                Ask::Dial { peer, patience } => {
+                TcpRequest::Dial { peer, patience } => {
                     let now = self.clock.now();
                     let begun = self.asked.dial(now, peer, patience);
                     let entered =
@@ -329,9 +337,9 @@ impl<O: Owner> Driver<'_, O> {
                         None => self.machine.handle(now, Input::NotDialed(peer)),
                     }
                 }
-                Ask::Pause(local) => self.pause(waiter, local, true)?,
-                Ask::Resume(local) => self.pause(waiter, local, false)?,
-                Ask::Close(local) => self.close(local),
+                TcpRequest::Pause(local) => self.pause(waiter, local, true)?,
+                TcpRequest::Resume(local) => self.pause(waiter, local, false)?,
+                TcpRequest::Close(local) => self.close(local),
             }
         }
         Ok(any)
@@ -368,8 +376,8 @@ impl<O: Owner> Driver<'_, O> {
     }
 
     /// Until when to wait (`None`: for as long as it takes).
-    fn patience(&self, progress: Progress) -> Option<Instant> {
-        if progress == Progress::More {
+    fn patience(&self, progress: FlushResult) -> Option<Instant> {
+        if progress == FlushResult::More {
             return Some(Instant::ZERO);
         }
         let retries = self.full.iter().filter_map(|local| self.links.get(*local)?.full?.retry);
@@ -386,12 +394,12 @@ impl<O: Owner> Driver<'_, O> {
         let Some(Carrier::Udp(socket)) = &link.carrier else { return Ok(()) };
         for _ in 0..RECEIVE_CALLS {
             match self.inbox.receive((local, socket), &mut self.machine, &self.clock, counters) {
-                Received::Full => link.failures = 0,
-                Received::Drained => {
+                ReceiveResult::Full => link.failures = 0,
+                ReceiveResult::Drained => {
                     link.failures = 0;
                     break;
                 }
-                Received::Failed(source) => {
+                ReceiveResult::Failed(source) => {
                     counters.receive_errors.add(1);
                     link.failures += 1;
                     if link.failures > RECEIVE_FAILURES {
@@ -416,7 +424,8 @@ impl<O: Owner> Driver<'_, O> {
         Ok(())
     }
 
-    /// Sends what waited for sockets that have room again, and tells the machine of those for which nothing waits any more.
+    /// Sends what waited for sockets that have room again, and tells the machine of those for which
+    /// nothing waits any more.
     fn send_parked(&mut self, waiter: &Waiter<'_>) -> Result<(), DriverError> {
         let mut at = 0;
         while let Some(local) = self.full.get(at).copied() {
@@ -429,7 +438,7 @@ impl<O: Owner> Driver<'_, O> {
             }
             let counters = self.control.counters();
             let still = send_parked(link, &mut self.machine, &self.clock, counters);
-            let (waited, waits) = (full.waits_for_socket(), still.is_some_and(Full::waits_for_socket));
+            let (waited, waits) = (full.waits_for_socket(), still.is_some_and(SocketFull::waits_for_socket));
             if waits != waited
                 && let Some(carrier) = &link.carrier
             {
@@ -451,15 +460,15 @@ impl<O: Owner> Driver<'_, O> {
     }
 
     /// Sends what the machine has to say, for one round.
-    fn transmit(&mut self, waiter: &Waiter<'_>) -> Result<Progress, DriverError> {
+    fn transmit(&mut self, waiter: &Waiter<'_>) -> Result<FlushResult, DriverError> {
         let (mut runs, mut bytes) = (0, 0);
         loop {
             if runs >= BURST_RUNS || bytes >= BURST_BYTES {
-                return Ok(Progress::More);
+                return Ok(FlushResult::More);
             }
             let mut silent = false;
             while let Some(buffer) = self.outbox.room() {
-                let mut out = Out { buffer, max_segments: self.max_segments };
+                let mut out = TransmitBuffer { buffer, max_segments: self.max_segments };
                 let Some(transmit) = self.machine.transmit(self.clock.now(), &mut out) else {
                     silent = true;
                     break;
@@ -470,12 +479,13 @@ impl<O: Owner> Driver<'_, O> {
             // Who was told something may have something to say to that.
             let told = self.flush(waiter)?;
             if silent && !told {
-                return Ok(Progress::Done);
+                return Ok(FlushResult::Done);
             }
         }
     }
 
-    /// Empties the outbox: what is in it leaves, or waits for its socket. Returns whether the machine was told something.
+    /// Empties the outbox: what is in it leaves, or waits for its socket. Returns whether the
+    /// machine was told something.
     fn flush(&mut self, waiter: &Waiter<'_>) -> Result<bool, DriverError> {
         let Self { machine, clock, links, outbox, depth, .. } = self;
         let counters = self.control.counters();
@@ -499,10 +509,10 @@ impl<O: Owner> Driver<'_, O> {
             }
             let offload = carrier.max_segments();
             match carrier.send_next(outbox, counters) {
-                Sent::All => {}
-                Sent::Blocked(_, obstacle) => {
+                SendResult::All => {}
+                SendResult::Blocked(_, obstacle) => {
                     counters.blocked.add(1);
-                    let now_full = Full::new(obstacle, clock);
+                    let now_full = SocketFull::new(obstacle, clock);
                     if now_full.waits_for_socket() {
                         waiter.want(local.0, &*carrier, !paused, true).map_err(DriverError::Wait)?;
                     }
@@ -511,7 +521,7 @@ impl<O: Owner> Driver<'_, O> {
                     machine.handle(clock.now(), Input::Room(RoomChange { local, room: false }));
                     told = true;
                 }
-                Sent::Failed(kind) => {
+                SendResult::Failed(kind) => {
                     refuse_first(outbox, kind, machine, clock.now(), counters);
                     told = true;
                     if matches!(carrier, Carrier::Tcp(connection) if connection.is_gone()) {
@@ -536,17 +546,17 @@ fn send_parked<M: Machine>(
     machine: &mut M,
     clock: &Clock,
     counters: &Counters,
-) -> Option<Full> {
+) -> Option<SocketFull> {
     link.full = None;
     let (parked, carrier) = (link.parked.as_mut()?, link.carrier.as_mut()?);
     while parked.first().is_some() {
         match carrier.send_next(parked, counters) {
-            Sent::All => {}
-            Sent::Blocked(_, obstacle) => {
-                link.full = Some(Full::new(obstacle, clock));
+            SendResult::All => {}
+            SendResult::Blocked(_, obstacle) => {
+                link.full = Some(SocketFull::new(obstacle, clock));
                 break;
             }
-            Sent::Failed(kind) => refuse_first(parked, kind, machine, clock.now(), counters),
+            SendResult::Failed(kind) => refuse_first(parked, kind, machine, clock.now(), counters),
         }
     }
     link.full

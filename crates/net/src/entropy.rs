@@ -1,15 +1,18 @@
-//! Randomness from the operating system: the seeds and keys that machines are given when they are made.
+//! Randomness from the operating system: the seeds and keys that machines are given when they are
+//! made.
 
 /// The operating system could not give random bytes. Nothing may go on without them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the system's random number generator failed: {0}")]
 pub struct EntropyError(#[from] getrandom::Error);
 
-/// `N` bytes nobody can guess. Blocks only early in a machine's boot, before the generator is seeded.
+/// `N` bytes nobody can guess. Blocks only early in a machine's boot, before the generator is
+/// seeded.
 ///
 /// # Errors
 ///
-/// [`EntropyError`] if the system has no working generator (a sandbox that forbids the call, for one).
+/// [`EntropyError`] if the system has no working generator (a sandbox that forbids the call, for
+/// one).
 pub fn seed<const N: usize>() -> Result<[u8; N], EntropyError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)?;

@@ -9,18 +9,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 /// An address of a network interface that is up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Interface {
-    /// The system's name of the interface, `eth0` for one. One interface may have several addresses.
+    /// The system's name of the interface, `eth0` for one. One interface may have several
+    /// addresses.
     pub name: String,
     /// The system's number of the interface; 0 if it is gone by now.
     pub index: u32,
     /// The address to bind to.
     pub address: IpAddr,
-    /// Whether it is a loopback device. Its other addresses belong to the host as a whole, as where uplinks have none of their own.
+    /// Whether it is a loopback device. Its other addresses belong to the host as a whole, as where
+    /// uplinks have none of their own.
     pub is_loopback: bool,
 }
 
-/// The addresses of all interfaces that are up and running, loopback devices included, in a fixed order. Those that reach no other
-/// host are left out: loopback, link-local (a scope would be needed to bind them), unspecified, multicast.
+/// The addresses of all interfaces that are up and running, loopback devices included, in a fixed
+/// order. Those that reach no other host are left out: loopback, link-local (a scope would be
+/// needed to bind them), unspecified, multicast.
 ///
 /// # Errors
 ///
@@ -42,8 +45,9 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     Ok(usable)
 }
 
-/// The address from which the system sends to `destination`. It may be on a loopback device, as on hosts that speak a routing
-/// protocol or have an unnumbered uplink. `None`: no network leads there. Nothing is sent.
+/// The address from which the system sends to `destination`. It may be on a loopback device, as on
+/// hosts that speak a routing protocol or have an unnumbered uplink. `None`: no network leads
+/// there. Nothing is sent.
 #[must_use]
 pub fn source_for(destination: IpAddr) -> Option<IpAddr> {
     let any: IpAddr =

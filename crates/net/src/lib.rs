@@ -1,8 +1,10 @@
-//! The real world for machines: sockets, a clock, entropy, and the loop that drives a [`Machine`](byway_wire::Machine)
-//! with them. Its twin, `byway-sim`, invents all of these; a machine cannot tell the two apart.
+//! The real world for machines: sockets, a clock, entropy, and the loop that drives a
+//! [`Machine`](byway_wire::Machine) with them. Its twin, `byway-sim`, invents all of these; a
+//! machine cannot tell the two apart.
 //!
-//! Bind [`Socket`]s first. Then give a machine and its [`Owner`] to [`spawn`] (a thread of its own) or [`run`] (this thread). Other
-//! threads talk to the owner through bounded channels and its [`Waker`]. Needs Linux (eventfd, `epoll`, UDP segmentation).
+//! Bind [`Socket`]s first. Then give a machine and its [`Owner`] to [`spawn`] (a thread of its own)
+//! or [`run`] (this thread). Other threads talk to the owner through bounded channels and its
+//! [`Waker`]. Needs Linux (eventfd, `epoll`, UDP segmentation).
 //!
 //! ```
 //! use byway_net::{Clock, Flow, Owner, Socket, spawn};
@@ -37,53 +39,53 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod asked;
 mod capabilities;
 mod carrier;
 mod clock;
 mod connections;
-mod control;
-mod depth;
 mod device;
 mod driver;
+mod driver_thread;
 mod entropy;
+mod icmp_errors;
 mod interfaces;
-mod knock;
 mod links;
 mod listener;
 mod outbox;
+mod pending_dials;
 mod receive;
+mod route_lookup;
 mod send;
 mod service;
 mod socket;
 mod statistics;
 mod tcp;
+mod tcp_limits;
 mod traffic;
 #[cfg(feature = "tun")]
 mod tun;
 mod wait;
 mod waker;
 mod watch;
-mod ways_out;
 
 pub use capabilities::{allow_descriptors, has_net_admin, keep_net_admin};
 pub use carrier::Carrier;
 pub use clock::{Clock, unix_seconds};
-pub use control::{Control, Handle, Panicked, spawn, spawn_with};
-pub use depth::{Depth, TcpCongestion};
 pub use device::DeviceSource;
-pub use driver::{DriverError, Finished, Flow, Owner, run};
+pub use driver::{DriverError, Finished, LoopControl, Owner, run};
+pub use driver_thread::{Control, Handle, Panicked, spawn, spawn_with};
 pub use entropy::{EntropyError, seed};
+pub use icmp_errors::{IcmpError, IcmpProbe};
 pub use interfaces::{Interface, interfaces, source_for};
-pub use knock::{Echo, Knock};
 pub use listener::Listener;
+pub use route_lookup::way_out;
 pub use service::{READY, STOPPING, notify};
 pub use socket::{BUFFER_BYTES, BindError, Buffers, Socket};
 pub use statistics::Statistics;
 pub use tcp::{Dialing, TcpCarrier};
+pub use tcp_limits::{TcpCongestion, TcpLimits};
 pub use traffic::Traffic;
 #[cfg(feature = "tun")]
 pub use tun::{Tun, TunError};
 pub use waker::Waker;
 pub use watch::{Ready, Token, Watch};
-pub use ways_out::way_out;

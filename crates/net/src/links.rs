@@ -28,7 +28,7 @@ pub(crate) struct Link {
     pub carrier: Option<Carrier>,
     /// Receive calls that failed in a row.
     pub failures: u32,
-    pub full: Option<Full>,
+    pub full: Option<SocketFull>,
     /// What waits until it is full no more. Made when it is full for the first time.
     pub parked: Option<Box<Outbox>>,
     /// Whether nothing is read from it for now.
@@ -37,14 +37,14 @@ pub(crate) struct Link {
 
 /// A socket or its device takes no more.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Full {
+pub(crate) struct SocketFull {
     /// When to try again if the socket itself will not tell.
     pub retry: Option<Instant>,
     /// Whether it has room again, as far as anybody can tell.
     pub over: bool,
 }
 
-impl Full {
+impl SocketFull {
     pub(crate) fn new(obstacle: Obstacle, clock: &Clock) -> Self {
         Self { retry: (obstacle == Obstacle::Device).then(|| clock.now() + DEVICE_PAUSE), over: false }
     }
@@ -62,7 +62,7 @@ impl Link {
 
     /// Whether the socket itself is to tell of room.
     pub(crate) fn waits_for_socket(&self) -> bool {
-        self.full.is_some_and(Full::waits_for_socket)
+        self.full.is_some_and(SocketFull::waits_for_socket)
     }
 
     /// Whether it is a TCP connection that broke.
@@ -79,7 +79,8 @@ impl Links {
         Some(number)
     }
 
-    /// The number of one more, of which the machine has heard nothing for long. `None`: there are as many connections as there are numbers.
+    /// The number of one more, of which the machine has heard nothing for long. `None`: there are
+    /// as many connections as there are numbers.
     pub(crate) fn add_connection(&mut self, connection: Box<TcpCarrier>) -> Option<Local> {
         let link = Link::new(Carrier::Tcp(connection));
         if let Some(number) = Local::connection(self.connections.len()) {

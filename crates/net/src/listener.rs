@@ -17,7 +17,7 @@ const TURN: usize = 64;
 #[derive(Debug)]
 pub struct Listener {
     io: TcpListener,
-    seats: Arc<Mutex<Seats>>,
+    seats: Arc<Mutex<ConnectionQuota>>,
     most: usize,
 }
 
@@ -55,14 +55,15 @@ impl Listener {
         self.io.local_addr()
     }
 
-    /// Takes connections that wait, at most 64, and tells whether more may be taken now. Those for which there is no seat are closed. There
-    /// are 1,024 seats unless it was told otherwise. One network (a /24 of IPv4, a /56 of IPv6) has 64 of them. Where descriptors are used
-    /// up, those that wait are taken when the next one comes.
+    /// Takes connections that wait, at most 64, and tells whether more may be taken now. Those for
+    /// which there is no seat are closed. There are 1,024 seats unless it was told otherwise. One
+    /// network (a /24 of IPv4, a /56 of IPv6) has 64 of them. Where descriptors are used up, those
+    /// that wait are taken when the next one comes.
     pub fn accept(&self, taken: &mut Vec<TcpCarrier>) -> bool {
         for _ in 0..TURN {
             match self.io.accept() {
                 Ok((stream, peer)) => {
-                    let seat = Seat::take(&self.seats, peer.ip(), self.most);
+                    let seat = ConnectionPermit::take(&self.seats, peer.ip(), self.most);
                     taken.extend(seat.and_then(|seat| TcpCarrier::seated(stream, Some(seat)).ok()));
                 }
                 // The peer hung up meanwhile.
@@ -83,20 +84,20 @@ impl AsFd for Listener {
 
 /// How many connections each network holds.
 #[derive(Debug, Default)]
-struct Seats {
+struct ConnectionQuota {
     all: usize,
     of_network: BTreeMap<[u8; 8], usize>,
 }
 
 /// The place of one connection. It is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    seats: Arc<Mutex<Seats>>,
+pub(crate) struct ConnectionPermit {
+    seats: Arc<Mutex<ConnectionQuota>>,
     network: [u8; 8],
 }
 
-impl Seat {
-    fn take(seats: &Arc<Mutex<Seats>>, peer: IpAddr, all: usize) -> Option<Self> {
+impl ConnectionPermit {
+    fn take(seats: &Arc<Mutex<ConnectionQuota>>, peer: IpAddr, all: usize) -> Option<Self> {
         let network = network(peer);
         let mut held = seats.lock().unwrap_or_else(PoisonError::into_inner);
         let of_this = held.of_network.get(&network).copied().unwrap_or(0);
@@ -112,7 +113,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut held = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
         held.all = held.all.saturating_sub(1);
@@ -147,18 +148,19 @@ mod tests {
     fn one_network_holds_64_and_all_hold_1024() {
         let seats = Arc::default();
         let of = |a: u8, d: u8| IpAddr::from([198, 51, a, d]);
-        let mut held: Vec<Seat> = (0..64).map(|d| Seat::take(&seats, of(0, d), MOST).unwrap()).collect();
-        assert!(Seat::take(&seats, of(0, 200), MOST).is_none());
+        let mut held: Vec<ConnectionPermit> =
+            (0..64).map(|d| ConnectionPermit::take(&seats, of(0, d), MOST).unwrap()).collect();
+        assert!(ConnectionPermit::take(&seats, of(0, 200), MOST).is_none());
         assert!(
-            Seat::take(&seats, "::ffff:198.51.0.9".parse().unwrap(), MOST).is_none(),
+            ConnectionPermit::take(&seats, "::ffff:198.51.0.9".parse().unwrap(), MOST).is_none(),
             "it is the same network"
         );
         held.pop();
-        held.push(Seat::take(&seats, of(0, 201), MOST).unwrap());
+        held.push(ConnectionPermit::take(&seats, of(0, 201), MOST).unwrap());
         for a in 1..16 {
-            held.extend((0..64).map(|d| Seat::take(&seats, of(a, d), MOST).unwrap()));
+            held.extend((0..64).map(|d| ConnectionPermit::take(&seats, of(a, d), MOST).unwrap()));
         }
-        assert!(Seat::take(&seats, of(99, 1), MOST).is_none(), "all are taken");
+        assert!(ConnectionPermit::take(&seats, of(99, 1), MOST).is_none(), "all are taken");
         held.clear();
         assert!(seats.lock().unwrap().of_network.is_empty());
     }

@@ -1,12 +1,15 @@
-//! What a machine wrote and the system has not taken yet. A few runs are gathered, so that they leave in one call.
+//! What a machine wrote and the system has not taken yet. A few runs are gathered, so that they
+//! leave in one call.
 
-use crate::send::{MESSAGES, Mark, Run};
+use crate::send::{DatagramRun, MESSAGES, TrafficClass};
 use byway_wire::{Local, Transmit};
 use smallvec::SmallVec;
 
-/// Room for what a machine writes at once: the longest UDP payload there could be, or a run of as many bytes.
+/// Room for what a machine writes at once: the longest UDP payload there could be, or a run of as
+/// many bytes.
 const WRITE_BYTES: usize = 65_535;
-/// Room in all: enough for many small runs or a few long ones, and not so much that it leaves the processor's cache.
+/// Room in all: enough for many small runs or a few long ones, and not so much that it leaves the
+/// processor's cache.
 const BYTES: usize = 4 * WRITE_BYTES;
 /// Runs that wait for one socket: all of one outbox, or many small ones.
 const PARKED_RUNS: usize = 16 * MESSAGES;
@@ -60,7 +63,7 @@ impl Outbox {
     }
 
     /// The runs that leave next by one socket, and how many bytes of the first left already.
-    pub(crate) fn next(&self) -> Option<(Local, SmallVec<[Run<'_>; MESSAGES]>, usize)> {
+    pub(crate) fn next(&self) -> Option<(Local, SmallVec<[DatagramRun<'_>; MESSAGES]>, usize)> {
         let local = self.first()?.local;
         let waiting = self
             .runs
@@ -70,14 +73,20 @@ impl Outbox {
             .take(MESSAGES);
         let runs = waiting.map(|(transmit, from)| {
             let Transmit { remote, segment, size, .. } = *transmit;
-            let mark = Mark::of(transmit);
-            Run { remote, mark, segment, bytes: self.bytes.get(*from..from + size).unwrap_or_default() }
+            let mark = TrafficClass::of(transmit);
+            DatagramRun {
+                remote,
+                mark,
+                segment,
+                bytes: self.bytes.get(*from..from + size).unwrap_or_default(),
+            }
         });
         Some((local, runs.collect(), self.sent))
     }
 
-    /// Hands what waits for one socket to the outbox of its own. The first run may have left in part. Returns how many datagrams found no
-    /// room there: none of those that one outbox held, if the other is empty.
+    /// Hands what waits for one socket to the outbox of its own. The first run may have left in
+    /// part. Returns how many datagrams found no room there: none of those that one outbox held, if
+    /// the other is empty.
     pub(crate) fn park(&mut self, local: Local, parked: &mut Self) -> u64 {
         let Self { bytes, runs, done, sent, .. } = self;
         let (mut at, mut kept, mut lost) = (*done, *done, 0);

@@ -1,4 +1,5 @@
-//! In: a batch of buffers from the system becomes datagrams, one by one, each with the time it arrived.
+//! In: a batch of buffers from the system becomes datagrams, one by one, each with the time it
+//! arrived.
 
 use crate::clock::Clock;
 use crate::socket::Socket;
@@ -10,8 +11,8 @@ use std::io::{self, IoSliceMut};
 
 /// A buffer takes the longest run that the system coalesces.
 const BUFFER_BYTES: usize = 65_536;
-/// What one call should bring at most, if buffers come as full as before: it should still be in the processor's cache when its turn
-/// comes to be opened.
+/// What one call should bring at most, if buffers come as full as before: it should still be in the
+/// processor's cache when its turn comes to be opened.
 const CALL_BYTES: usize = 512 << 10;
 
 /// The same for a TCP connection: it has no batches.
@@ -24,12 +25,12 @@ pub(crate) struct Inbox {
     metas: [RecvMeta; BATCH_SIZE],
     /// Buffers that the next call is given.
     offered: usize,
-    arrivals: Arrivals,
+    arrivals: StampConverter,
 }
 
 /// What a receive call brought.
 #[derive(Debug)]
-pub(crate) enum Received {
+pub(crate) enum ReceiveResult {
     /// A full batch: there may be more.
     Full,
     /// All there was.
@@ -44,7 +45,7 @@ impl Inbox {
             bytes: vec![0; BUFFER_BYTES * BATCH_SIZE],
             metas: [RecvMeta::default(); BATCH_SIZE],
             offered: BATCH_SIZE,
-            arrivals: Arrivals::default(),
+            arrivals: StampConverter::default(),
         }
     }
 
@@ -60,7 +61,7 @@ impl Inbox {
         machine: &mut M,
         clock: &Clock,
         counters: &Counters,
-    ) -> Received {
+    ) -> ReceiveResult {
         let mut room = self.bytes.chunks_exact_mut(BUFFER_BYTES);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             array::from_fn(|_| IoSliceMut::new(room.next().unwrap_or_default()));
@@ -68,8 +69,8 @@ impl Inbox {
         let slices = slices.get_mut(..offered).unwrap_or_default();
         let count = match socket.state.recv(UdpSockRef::from(&*socket.io), slices, &mut self.metas) {
             Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Received::Drained,
-            Err(error) => return Received::Failed(error),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return ReceiveResult::Drained,
+            Err(error) => return ReceiveResult::Failed(error),
         };
         self.arrivals.compare(clock.with_wall());
         let now = clock.now();
@@ -93,11 +94,12 @@ impl Inbox {
                 counters.gro_runs.add(1);
             }
         }
-        if count == offered { Received::Full } else { Received::Drained }
+        if count == offered { ReceiveResult::Full } else { ReceiveResult::Drained }
     }
 }
 
-/// How many buffers the next call is given, after one that brought so many bytes in `count`: 8 of the longest runs, 32 of short ones.
+/// How many buffers the next call is given, after one that brought so many bytes in `count`: 8 of
+/// the longest runs, 32 of short ones.
 fn buffers_for(count: usize, bytes: usize) -> usize {
     (CALL_BYTES / (bytes / count.max(1)).max(1)).clamp(1, BATCH_SIZE)
 }
@@ -122,11 +124,12 @@ fn mark(ecn: Option<EcnCodepoint>) -> Ecn {
 
 /// Translates the kernel's receive stamps, which are wall-clock time, to the driver's clock.
 ///
-/// The two clocks run at one speed (time daemons slew both alike), so their difference changes only when the wall clock
-/// is set. Stamps from before such a step would be wrong by the step: after one, the time of the receive call stands in
-/// for the stamp until all that may have been queued is gone.
+/// The two clocks run at one speed (time daemons slew both alike), so their difference changes only
+/// when the wall clock is set. Stamps from before such a step would be wrong by the step: after
+/// one, the time of the receive call stands in for the stamp until all that may have been queued is
+/// gone.
 #[derive(Debug, Default)]
-struct Arrivals {
+struct StampConverter {
     /// Wall clock minus driver's clock, in nanoseconds, once measured.
     offset: Option<u64>,
     trusted_from: Instant,
@@ -137,7 +140,7 @@ const STEP_NANOS: u64 = 1_000_000;
 /// How long a datagram may have waited in a socket's buffer.
 const QUEUED: Duration = Duration::from_secs(1);
 
-impl Arrivals {
+impl StampConverter {
     /// Takes readings of both clocks, if there are good ones.
     fn compare(&mut self, readings: Option<(Instant, u64)>) {
         let Some((now, wall)) = readings else { return };
@@ -152,7 +155,8 @@ impl Arrivals {
         self.offset = Some(offset);
     }
 
-    /// When a datagram with this stamp arrived; `now` if the stamp is missing, or cannot be trusted.
+    /// When a datagram with this stamp arrived; `now` if the stamp is missing, or cannot be
+    /// trusted.
     fn of(&self, now: Instant, stamp: Option<Duration>) -> Instant {
         let (Some(stamp), Some(offset)) = (stamp, self.offset) else { return now };
         if now < self.trusted_from {
@@ -199,7 +203,7 @@ mod tests {
 
     #[test]
     fn stamps_become_the_time_of_arrival_and_never_the_future() {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = StampConverter::default();
         arrivals.compare(Some((Instant::from_millis(10), UNIX + 10_000_000)));
         let now = Instant::from_millis(11);
         assert_eq!(arrivals.of(now, stamp(UNIX + 9_000_000)), Instant::from_millis(9));
@@ -210,11 +214,11 @@ mod tests {
 
     #[test]
     fn stamps_are_not_trusted_across_a_step_of_the_wall_clock() {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = StampConverter::default();
         arrivals.compare(Some((Instant::from_millis(10), UNIX)));
         let hour = 3_600_000_000_000;
         for stepped in [UNIX + hour, UNIX] {
-            let mut arrivals = Arrivals { ..arrivals };
+            let mut arrivals = StampConverter { ..arrivals };
             arrivals.compare(Some((Instant::from_millis(20), stepped + 10_000_000)));
             let expected_to_step = stepped != UNIX;
             let now = Instant::from_millis(21);

@@ -1,8 +1,10 @@
-//! Out: runs of datagrams go to the system in as few calls as it allows (`sendmmsg`, each message a run that the system cuts
-//! itself), and what the system answers is sorted into what to do about it.
+//! Out: runs of datagrams go to the system in as few calls as it allows (`sendmmsg`, each message a
+//! run that the system cuts itself), and what the system answers is sorted into what to do about
+//! it.
 //!
-//! Mark (ECN and code point) and segment size are options of the socket, set when they change. Most datagrams that leave one after
-//! the other have both in common, and a message without ancillary data costs the system less.
+//! Mark (ECN and code point) and segment size are options of the socket, set when they change. Most
+//! datagrams that leave one after the other have both in common, and a message without ancillary
+//! data costs the system less.
 
 use crate::socket::Socket;
 use crate::statistics::Counters;
@@ -14,27 +16,29 @@ use smallvec::SmallVec;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
-/// The largest payload of one message, one datagram or many: 65,535 bytes less IPv4 and UDP headers. A single datagram may
-/// be larger; then the system refuses it, and the machine learns so.
+/// The largest payload of one message, one datagram or many: 65,535 bytes less IPv4 and UDP
+/// headers. A single datagram may be larger; then the system refuses it, and the machine learns so.
 const MAX_MESSAGE_BYTES: usize = 65_507;
 
-/// Most messages of one call. More would save little: what a call costs is by then small beside what its messages do.
+/// Most messages of one call. More would save little: what a call costs is by then small beside
+/// what its messages do.
 pub(crate) const MESSAGES: usize = 32;
 
 /// A run of datagrams of equal size, the last perhaps shorter, to one address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run<'a> {
+pub(crate) struct DatagramRun<'a> {
     pub remote: SocketAddr,
-    pub mark: Mark,
+    pub mark: TrafficClass,
     pub segment: usize,
     pub bytes: &'a [u8],
 }
 
-/// What an IP header says of how to treat the packet: the byte that was type of service, or traffic class.
+/// What an IP header says of how to treat the packet: the byte that was type of service, or traffic
+/// class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark(u8);
+pub(crate) struct TrafficClass(u8);
 
-impl Mark {
+impl TrafficClass {
     /// That of what a machine wrote.
     pub(crate) const fn of(transmit: &Transmit) -> Self {
         Self::new(transmit.dscp, transmit.ecn)
@@ -59,14 +63,14 @@ impl Mark {
 
 /// How far a row of runs got: so many of them left whole, and then this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct BatchProgress {
     pub done: usize,
-    pub then: Sent,
+    pub then: SendResult,
 }
 
 /// What became of the first run that did not leave whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub(crate) enum SendResult {
     /// There is none: all left.
     All,
     /// The first so many bytes left; the rest has to wait.
@@ -86,24 +90,24 @@ pub(crate) enum Obstacle {
 
 /// What an error of a send asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum SendErrorAction {
     Wait(Obstacle),
     /// Likely segmentation offload that a device, a tunnel or a transform on the route cannot do.
     SendSingly,
     TellMachine(SendErrorKind),
 }
 
-fn answer(error: &io::Error, run: bool) -> Answer {
+fn answer(error: &io::Error, run: bool) -> SendErrorAction {
     use SendErrorKind::{Denied, TooLarge, Unreachable};
     match Errno::from_io_error(error) {
-        Some(Errno::AGAIN) => Answer::Wait(Obstacle::Socket),
-        Some(Errno::NOBUFS | Errno::NOMEM) => Answer::Wait(Obstacle::Device),
-        Some(Errno::IO | Errno::INVAL) if run => Answer::SendSingly,
-        Some(Errno::MSGSIZE) => Answer::TellMachine(TooLarge),
-        Some(Errno::PERM | Errno::ACCESS) => Answer::TellMachine(Denied),
-        // ENETUNREACH, EHOSTUNREACH, ECONNREFUSED, ENETDOWN, an address that went away, and what nobody has met yet:
-        // from here there is no way there.
-        _ => Answer::TellMachine(Unreachable),
+        Some(Errno::AGAIN) => SendErrorAction::Wait(Obstacle::Socket),
+        Some(Errno::NOBUFS | Errno::NOMEM) => SendErrorAction::Wait(Obstacle::Device),
+        Some(Errno::IO | Errno::INVAL) if run => SendErrorAction::SendSingly,
+        Some(Errno::MSGSIZE) => SendErrorAction::TellMachine(TooLarge),
+        Some(Errno::PERM | Errno::ACCESS) => SendErrorAction::TellMachine(Denied),
+        // ENETUNREACH, EHOSTUNREACH, ECONNREFUSED, ENETDOWN, an address that went away, and what
+        // nobody has met yet: from here there is no way there.
+        _ => SendErrorAction::TellMachine(Unreachable),
     }
 }
 
@@ -119,7 +123,8 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Takes a message in, if it can be sent in one call with the others. `segment`: the size of its datagrams.
+    /// Takes a message in, if it can be sent in one call with the others. `segment`: the size of
+    /// its datagrams.
     fn take(&mut self, remote: SocketAddr, segment: usize, contents: &'a [u8]) -> bool {
         if self.contents.len() == MESSAGES {
             return false;
@@ -142,12 +147,19 @@ impl<'a> Group<'a> {
 }
 
 impl Socket {
-    /// Sends `runs`, the first of them from byte `start` on, which is where an earlier call was [`Sent::Blocked`], else 0.
-    pub(crate) fn send(&mut self, runs: &[Run<'_>], start: usize, counters: &Counters) -> Progress {
+    /// Sends `runs`, the first of them from byte `start` on, which is where an earlier call was
+    /// [`SendResult::Blocked`], else 0.
+    pub(crate) fn send(
+        &mut self,
+        runs: &[DatagramRun<'_>],
+        start: usize,
+        counters: &Counters,
+    ) -> BatchProgress {
         let offload = self.max_segments;
         let progress = self.send_from(runs, start, counters);
-        if progress.then == Sent::Failed(SendErrorKind::TooLarge) {
-            // Kernels before 6.14 call a run of too large datagrams invalid: that was not the offload's fault.
+        if progress.then == SendResult::Failed(SendErrorKind::TooLarge) {
+            // Kernels before 6.14 call a run of too large datagrams invalid: that was not the
+            // offload's fault.
             self.max_segments = offload;
         }
         if self.max_segments < offload {
@@ -156,11 +168,11 @@ impl Socket {
         progress
     }
 
-    fn send_from(&mut self, runs: &[Run<'_>], start: usize, counters: &Counters) -> Progress {
+    fn send_from(&mut self, runs: &[DatagramRun<'_>], start: usize, counters: &Counters) -> BatchProgress {
         let (mut done, mut start) = (0, start);
         while let Some(first) = runs.get(done) {
             if !self.may_reach(first.remote) {
-                return Progress { done, then: Sent::Failed(SendErrorKind::Unreachable) };
+                return BatchProgress { done, then: SendResult::Failed(SendErrorKind::Unreachable) };
             }
             let group = self.gather(runs.get(done..).unwrap_or_default(), start);
             match self.send_group(first.mark, &group) {
@@ -178,27 +190,28 @@ impl Socket {
                 Err(error) => {
                     let run = group.contents.first().is_some_and(|contents| contents.len() > first.segment);
                     let then = match answer(&error, run) {
-                        Answer::Wait(obstacle) => Sent::Blocked(start, obstacle),
-                        Answer::SendSingly => {
+                        SendErrorAction::Wait(obstacle) => SendResult::Blocked(start, obstacle),
+                        SendErrorAction::SendSingly => {
                             self.max_segments = 1;
                             continue;
                         }
-                        Answer::TellMachine(kind) => Sent::Failed(kind),
+                        SendErrorAction::TellMachine(kind) => SendResult::Failed(kind),
                     };
-                    return Progress { done, then };
+                    return BatchProgress { done, then };
                 }
             }
         }
-        Progress { done, then: Sent::All }
+        BatchProgress { done, then: SendResult::All }
     }
 
-    /// The system would call other addresses invalid, which is also what it says of offload that does not work.
+    /// The system would call other addresses invalid, which is also what it says of offload that
+    /// does not work.
     fn may_reach(&self, remote: SocketAddr) -> bool {
         remote.port() != 0 && remote.is_ipv4() == self.address().is_ipv4()
     }
 
     /// As many messages as can leave in one call.
-    fn gather<'a>(&self, runs: &[Run<'a>], start: usize) -> Group<'a> {
+    fn gather<'a>(&self, runs: &[DatagramRun<'a>], start: usize) -> Group<'a> {
         let mut group = Group::default();
         let mut from = start;
         let mark = runs.first().map(|run| run.mark);
@@ -224,7 +237,7 @@ impl Socket {
         group
     }
 
-    fn send_group(&mut self, mark: Mark, group: &Group<'_>) -> io::Result<usize> {
+    fn send_group(&mut self, mark: TrafficClass, group: &Group<'_>) -> io::Result<usize> {
         self.set_mark(mark)?;
         if group.segment != 0 || (self.segment != 0 && group.longest > self.segment) {
             self.set_segment(group.segment)?;
@@ -244,7 +257,7 @@ impl Socket {
     }
 
     /// Sets the mark of what is sent from now on.
-    fn set_mark(&mut self, mark: Mark) -> io::Result<()> {
+    fn set_mark(&mut self, mark: TrafficClass) -> io::Result<()> {
         if self.mark != Some(mark) {
             if self.address().is_ipv4() {
                 options::set_ip_tos(&*self.io, mark.0)?;
@@ -283,8 +296,8 @@ mod tests {
     use std::net::UdpSocket;
     use std::time::Duration;
 
-    const PLAIN: Mark = Mark::new(Dscp::BestEffort, Ecn::NotEct);
-    const CAPABLE: Mark = Mark::new(Dscp::BestEffort, Ecn::Ect0);
+    const PLAIN: TrafficClass = TrafficClass::new(Dscp::BestEffort, Ecn::NotEct);
+    const CAPABLE: TrafficClass = TrafficClass::new(Dscp::BestEffort, Ecn::Ect0);
 
     fn pair() -> (Socket, UdpSocket, SocketAddr) {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -295,22 +308,22 @@ mod tests {
     }
 
     /// Sends one run.
-    fn send(socket: &mut Socket, run: &Run<'_>, start: usize, counters: &Counters) -> Sent {
+    fn send(socket: &mut Socket, run: &DatagramRun<'_>, start: usize, counters: &Counters) -> SendResult {
         socket.send(&[*run], start, counters).then
     }
 
     #[test]
     fn errors_ask_for_the_right_thing() {
         let of = |errno: Errno, run| answer(&io::Error::from(errno), run);
-        assert_eq!(of(Errno::AGAIN, true), Answer::Wait(Obstacle::Socket));
-        assert_eq!(of(Errno::NOBUFS, false), Answer::Wait(Obstacle::Device));
-        assert_eq!(of(Errno::IO, true), Answer::SendSingly);
-        assert_eq!(of(Errno::INVAL, true), Answer::SendSingly);
-        assert_eq!(of(Errno::INVAL, false), Answer::TellMachine(SendErrorKind::Unreachable));
-        assert_eq!(of(Errno::MSGSIZE, true), Answer::TellMachine(SendErrorKind::TooLarge));
-        assert_eq!(of(Errno::PERM, false), Answer::TellMachine(SendErrorKind::Denied));
+        assert_eq!(of(Errno::AGAIN, true), SendErrorAction::Wait(Obstacle::Socket));
+        assert_eq!(of(Errno::NOBUFS, false), SendErrorAction::Wait(Obstacle::Device));
+        assert_eq!(of(Errno::IO, true), SendErrorAction::SendSingly);
+        assert_eq!(of(Errno::INVAL, true), SendErrorAction::SendSingly);
+        assert_eq!(of(Errno::INVAL, false), SendErrorAction::TellMachine(SendErrorKind::Unreachable));
+        assert_eq!(of(Errno::MSGSIZE, true), SendErrorAction::TellMachine(SendErrorKind::TooLarge));
+        assert_eq!(of(Errno::PERM, false), SendErrorAction::TellMachine(SendErrorKind::Denied));
         for errno in [Errno::NETUNREACH, Errno::HOSTUNREACH, Errno::CONNREFUSED, Errno::ADDRNOTAVAIL] {
-            assert_eq!(of(errno, false), Answer::TellMachine(SendErrorKind::Unreachable));
+            assert_eq!(of(errno, false), SendErrorAction::TellMachine(SendErrorKind::Unreachable));
         }
     }
 
@@ -319,8 +332,8 @@ mod tests {
         let (mut socket, receiver, remote) = pair();
         let counters = Counters::default();
         let bytes: Vec<u8> = (0..2_500u32).map(|byte| byte as u8).collect();
-        let run = Run { remote, mark: PLAIN, segment: 1_000, bytes: &bytes };
-        assert_eq!(send(&mut socket, &run, 0, &counters), Sent::All);
+        let run = DatagramRun { remote, mark: PLAIN, segment: 1_000, bytes: &bytes };
+        assert_eq!(send(&mut socket, &run, 0, &counters), SendResult::All);
 
         let mut buffer = [0; 2_000];
         for expected in bytes.chunks(1_000) {
@@ -336,7 +349,8 @@ mod tests {
         let (mut socket, receiver, remote) = pair();
         let counters = Counters::default();
         let bytes: Vec<u8> = (0..9_000_u32).map(|byte| (byte % 251) as u8).collect();
-        // (first byte, bytes, segment, mark): calls end where a mark or a segment size does, or a datagram would be cut.
+        // (first byte, bytes, segment, mark): calls end where a mark or a segment size does, or a
+        // datagram would be cut.
         let kinds = [
             (0, 2_500, 1_000, CAPABLE),
             (2_500, 700, 700, CAPABLE),
@@ -348,9 +362,12 @@ mod tests {
         ];
         let runs = kinds.map(|(from, size, segment, mark)| {
             let bytes = &bytes[from..from + size];
-            Run { remote, mark, segment, bytes }
+            DatagramRun { remote, mark, segment, bytes }
         });
-        assert_eq!(socket.send(&runs, 0, &counters), Progress { done: runs.len(), then: Sent::All });
+        assert_eq!(
+            socket.send(&runs, 0, &counters),
+            BatchProgress { done: runs.len(), then: SendResult::All }
+        );
         let mut buffer = [0; 2_000];
         for expected in runs.iter().flat_map(|run| run.bytes.chunks(run.segment)) {
             let size = receiver.recv(&mut buffer).unwrap();
@@ -360,9 +377,9 @@ mod tests {
         assert_eq!((statistics.send_calls, statistics.gso_runs, statistics.sent_datagrams), (4, 3, 12));
 
         // The second of three cannot be sent: the first left, and the third is still to come.
-        let nowhere = Run { remote: "127.0.0.1:0".parse().unwrap(), ..runs[0] };
+        let nowhere = DatagramRun { remote: "127.0.0.1:0".parse().unwrap(), ..runs[0] };
         let failed = socket.send(&[runs[0], nowhere, runs[1]], 0, &counters);
-        assert_eq!(failed, Progress { done: 1, then: Sent::Failed(SendErrorKind::Unreachable) });
+        assert_eq!(failed, BatchProgress { done: 1, then: SendResult::Failed(SendErrorKind::Unreachable) });
     }
 
     #[test]
@@ -379,8 +396,16 @@ mod tests {
                 (Dscp::LowerEffort, Ecn::Ect0, 0b0000_0110),
                 (Dscp::BestEffort, Ecn::Ect0, 0b0000_0010),
             ] {
-                let run = Run { remote, mark: Mark::new(dscp, ecn), segment: 4, bytes: b"alike, all" };
-                assert_eq!(socket.send(&[run, run], 0, &counters), Progress { done: 2, then: Sent::All });
+                let run = DatagramRun {
+                    remote,
+                    mark: TrafficClass::new(dscp, ecn),
+                    segment: 4,
+                    bytes: b"alike, all",
+                };
+                assert_eq!(
+                    socket.send(&[run, run], 0, &counters),
+                    BatchProgress { done: 2, then: SendResult::All }
+                );
                 let set = match v6 {
                     false => u32::from(options::ip_tos(&*socket.io).unwrap()),
                     true => options::ipv6_tclass(&*socket.io).unwrap(),
@@ -395,8 +420,8 @@ mod tests {
     fn a_run_goes_on_where_it_was_blocked() {
         let (mut socket, receiver, remote) = pair();
         let counters = Counters::default();
-        let run = Run { remote, mark: PLAIN, segment: 4, bytes: b"lostkept" };
-        assert_eq!(send(&mut socket, &run, 4, &counters), Sent::All);
+        let run = DatagramRun { remote, mark: PLAIN, segment: 4, bytes: b"lostkept" };
+        assert_eq!(send(&mut socket, &run, 4, &counters), SendResult::All);
         let mut buffer = [0; 16];
         let size = receiver.recv(&mut buffer).unwrap();
         assert_eq!(&buffer[..size], b"kept");
@@ -408,8 +433,8 @@ mod tests {
         let (mut socket, receiver, remote) = pair();
         let counters = Counters::default();
         let bytes = vec![7; 200 * 400];
-        let run = Run { remote, mark: PLAIN, segment: 400, bytes: &bytes };
-        assert_eq!(send(&mut socket, &run, 0, &counters), Sent::All);
+        let run = DatagramRun { remote, mark: PLAIN, segment: 400, bytes: &bytes };
+        assert_eq!(send(&mut socket, &run, 0, &counters), SendResult::All);
         let mut buffer = [0; 2_000];
         for _ in 0..200 {
             assert_eq!(receiver.recv(&mut buffer).unwrap(), 400);
@@ -421,11 +446,12 @@ mod tests {
     fn offload_that_fails_at_run_time_is_given_up_and_nothing_is_lost() {
         let (mut socket, receiver, remote) = pair();
         let counters = Counters::default();
-        // The kernel segments no more than 128 datagrams and calls a longer run invalid (UDP_MAX_SEGMENTS).
+        // The kernel segments no more than 128 datagrams and calls a longer run invalid
+        // (UDP_MAX_SEGMENTS).
         socket.max_segments = 500;
         let bytes = vec![7; 500 * 100];
-        let run = Run { remote, mark: CAPABLE, segment: 100, bytes: &bytes };
-        assert_eq!(send(&mut socket, &run, 0, &counters), Sent::All);
+        let run = DatagramRun { remote, mark: CAPABLE, segment: 100, bytes: &bytes };
+        assert_eq!(send(&mut socket, &run, 0, &counters), SendResult::All);
 
         let mut buffer = [0; 2_000];
         for _ in 0..500 {
@@ -438,10 +464,11 @@ mod tests {
             (1, 0, 500_u64.div_ceil(MESSAGES as u64))
         );
 
-        // Marks are still set: the loopback delivers before the send returns, so a receive call need not wait.
+        // Marks are still set: the loopback delivers before the send returns, so a receive call
+        // need not wait.
         let other = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let run = Run { remote: other.address(), mark: CAPABLE, segment: 3, bytes: b"ecn" };
-        assert_eq!(send(&mut socket, &run, 0, &counters), Sent::All);
+        let run = DatagramRun { remote: other.address(), mark: CAPABLE, segment: 3, bytes: b"ecn" };
+        assert_eq!(send(&mut socket, &run, 0, &counters), SendResult::All);
         let (mut buffer, mut meta) = ([0; 64], [quinn_udp::RecvMeta::default()]);
         let mut slices = [io::IoSliceMut::new(&mut buffer)];
         assert_eq!(other.state.recv(UdpSockRef::from(&*other.io), &mut slices, &mut meta).unwrap(), 1);
@@ -455,8 +482,8 @@ mod tests {
         let counters = Counters::default();
         // With its headers this is longer than an IPv4 packet can say.
         let bytes = vec![7; 65_520];
-        let run = Run { remote, mark: PLAIN, segment: bytes.len(), bytes: &bytes };
-        assert_eq!(send(&mut socket, &run, 0, &counters), Sent::Failed(SendErrorKind::TooLarge));
+        let run = DatagramRun { remote, mark: PLAIN, segment: bytes.len(), bytes: &bytes };
+        assert_eq!(send(&mut socket, &run, 0, &counters), SendResult::Failed(SendErrorKind::TooLarge));
         assert_eq!(socket.max_segments(), offload);
     }
 
@@ -466,8 +493,13 @@ mod tests {
         let offload = socket.max_segments();
         let counters = Counters::default();
         for nowhere in ["127.0.0.1:0", "[::1]:9"] {
-            let run = Run { remote: nowhere.parse().unwrap(), mark: PLAIN, segment: 1, bytes: b"to nobody" };
-            assert_eq!(send(&mut socket, &run, 0, &counters), Sent::Failed(SendErrorKind::Unreachable));
+            let run = DatagramRun {
+                remote: nowhere.parse().unwrap(),
+                mark: PLAIN,
+                segment: 1,
+                bytes: b"to nobody",
+            };
+            assert_eq!(send(&mut socket, &run, 0, &counters), SendResult::Failed(SendErrorKind::Unreachable));
         }
         assert_eq!(socket.max_segments(), offload);
     }
@@ -476,8 +508,8 @@ mod tests {
     fn an_empty_datagram_is_a_datagram() {
         let (mut socket, receiver, remote) = pair();
         let counters = Counters::default();
-        let run = Run { remote, mark: PLAIN, segment: 0, bytes: b"" };
-        assert_eq!(send(&mut socket, &run, 0, &counters), Sent::All);
+        let run = DatagramRun { remote, mark: PLAIN, segment: 0, bytes: b"" };
+        assert_eq!(send(&mut socket, &run, 0, &counters), SendResult::All);
         assert_eq!(receiver.recv(&mut [0; 8]).unwrap(), 0);
         assert_eq!(counters.read().sent_datagrams, 1);
     }

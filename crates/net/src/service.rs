@@ -11,7 +11,8 @@ pub const READY: &str = "READY=1";
 /// It is about to end.
 pub const STOPPING: &str = "STOPPING=1";
 
-/// Tells the service manager that started this process, if one did. Whether it is heard makes no difference.
+/// Tells the service manager that started this process, if one did. Whether it is heard makes no
+/// difference.
 pub fn notify(state: &str) {
     if let Some(place) = std::env::var_os("NOTIFY_SOCKET") {
         let _ = tell(&place, state);

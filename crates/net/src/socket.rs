@@ -1,7 +1,8 @@
-//! A UDP socket that asks the system for all it offers: segmentation and coalescing of runs, ECN marks, the don't-fragment
-//! bit (larger datagrams than the interface takes are refused, not cut), kernel receive stamps and large buffers.
+//! A UDP socket that asks the system for all it offers: segmentation and coalescing of runs, ECN
+//! marks, the don't-fragment bit (larger datagrams than the interface takes are refused, not cut),
+//! kernel receive stamps and large buffers.
 
-use crate::send::Mark;
+use crate::send::TrafficClass;
 use nix::sys::socket::{setsockopt, sockopt};
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockAddr, Type};
@@ -10,10 +11,12 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-/// What a socket asks the system for, in each direction: what 10 Gbit/s brings in three milliseconds.
+/// What a socket asks the system for, in each direction: what 10 Gbit/s brings in three
+/// milliseconds.
 pub const BUFFER_BYTES: usize = 4 << 20;
 
-/// A bound UDP socket. An IPv6 socket carries IPv6 alone, so that one of each family can share a port.
+/// A bound UDP socket. An IPv6 socket carries IPv6 alone, so that one of each family can share a
+/// port.
 #[derive(Debug)]
 pub struct Socket {
     /// Shared, so that the driver can wait for the socket while it uses it.
@@ -24,13 +27,14 @@ pub struct Socket {
     /// Most datagrams in one message; 1 once segmentation offload has failed.
     pub(crate) max_segments: usize,
     /// The mark that was set for what is sent, once one was.
-    pub(crate) mark: Option<Mark>,
+    pub(crate) mark: Option<TrafficClass>,
     /// The size into which messages are cut, as it was set; 0: they are not.
     pub(crate) segment: usize,
 }
 
 impl Socket {
-    /// Binds to `address` (port 0: the system chooses one) and asks for [`BUFFER_BYTES`] of buffer each way.
+    /// Binds to `address` (port 0: the system chooses one) and asks for [`BUFFER_BYTES`] of buffer
+    /// each way.
     ///
     /// # Errors
     ///
@@ -39,8 +43,8 @@ impl Socket {
         Self::bind_with(address, BUFFER_BYTES)
     }
 
-    /// Binds to `address` and asks for `buffer` bytes of buffer each way. How much was granted is no error: see
-    /// [`buffers`](Self::buffers).
+    /// Binds to `address` and asks for `buffer` bytes of buffer each way. How much was granted is
+    /// no error: see [`buffers`](Self::buffers).
     ///
     /// # Errors
     ///
@@ -81,8 +85,8 @@ impl Socket {
         self.max_segments
     }
 
-    /// Whether datagrams may be cut on the way, because the system knows no don't-fragment bit. Then a probe of the path
-    /// MTU proves nothing.
+    /// Whether datagrams may be cut on the way, because the system knows no don't-fragment bit.
+    /// Then a probe of the path MTU proves nothing.
     #[must_use]
     pub fn may_fragment(&self) -> bool {
         self.state.may_fragment()
@@ -91,9 +95,10 @@ impl Socket {
 
 /// Sets all options that quinn-udp knows, but one.
 ///
-/// quinn-udp 0.6 reads at most 96 bytes of ancillary data per buffer. On a coalesced run, stamp (32 bytes), stride (24),
-/// destination address (32 or 40) and ECN mark (24) are more than that, and the kernel drops the last, which is the mark.
-/// Nobody here asks for the destination address: without it there is room.
+/// quinn-udp 0.6 reads at most 96 bytes of ancillary data per buffer. On a coalesced run, stamp (32
+/// bytes), stride (24), destination address (32 or 40) and ECN mark (24) are more than that, and
+/// the kernel drops the last, which is the mark. Nobody here asks for the destination address:
+/// without it there is room.
 pub(crate) fn state(io: &UdpSocket) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(UdpSockRef::from(io))?;
     if io.local_addr()?.is_ipv4() {
@@ -134,7 +139,8 @@ impl Buffers {
     }
 }
 
-/// Linux keeps, and reports, twice what was asked for: the other half is for its own bookkeeping (socket(7), `SO_RCVBUF`).
+/// Linux keeps, and reports, twice what was asked for: the other half is for its own bookkeeping
+/// (socket(7), `SO_RCVBUF`).
 fn usable(reported: usize) -> usize {
     if cfg!(target_os = "linux") { reported / 2 } else { reported }
 }

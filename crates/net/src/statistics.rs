@@ -11,14 +11,16 @@ macro_rules! statistics {
             $($(#[$doc])* pub $name: u64,)*
         }
 
-        /// The same counts while they grow. One thread writes, so a count needs no locked instruction.
+        /// The same counts while they grow. One thread writes, so a count needs no locked
+        /// instruction.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
             $(pub(crate) $name: Count,)*
         }
 
         impl Counters {
-            /// A reading. Counts are exact each for itself; they may be of slightly different moments.
+            /// A reading. Counts are exact each for itself; they may be of slightly different
+            /// moments.
             pub(crate) fn read(&self) -> Statistics {
                 Statistics { $($name: self.$name.0.load(Relaxed),)* }
             }

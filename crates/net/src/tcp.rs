@@ -1,20 +1,22 @@
-//! A TCP connection that carries datagrams, each in a frame of its own ([`byway_wire::framing`]), for networks that drop UDP.
+//! A TCP connection that carries datagrams, each in a frame of its own ([`byway_wire::framing`]),
+//! for networks that drop UDP.
 //!
-//! The kernel controls congestion and repeats what is lost. It takes little more than it can send: what waits in it cannot go by another
-//! path, and delays what comes after.
+//! The kernel controls congestion and repeats what is lost. It takes little more than it can send:
+//! what waits in it cannot go by another path, and delays what comes after.
 
-use crate::depth::{Depth, TcpCongestion};
-use crate::listener::Seat;
-use crate::send::{Mark, Obstacle, Progress, Run, Sent};
+use crate::listener::ConnectionPermit;
+use crate::send::{BatchProgress, DatagramRun, Obstacle, SendResult, TrafficClass};
 use crate::statistics::Counters;
-use byway_wire::framing::{Frames, PREFIX, prefix};
+use crate::tcp_limits::{TcpCongestion, TcpLimits};
+use byway_wire::framing::{PREFIX, TcpFrames, prefix};
 use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Machine, SendErrorKind};
 use smallvec::SmallVec;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// After so long without an acknowledgment of what was sent the kernel gives the connection up (RFC 5482).
+/// After so long without an acknowledgment of what was sent the kernel gives the connection up (RFC
+/// 5482).
 const SILENT: Duration = Duration::from_secs(30);
 /// Frames of one call.
 const FRAMES: usize = 256;
@@ -25,14 +27,14 @@ pub struct TcpCarrier {
     io: TcpStream,
     address: SocketAddr,
     peer: SocketAddr,
-    frames: Frames,
+    frames: TcpFrames,
     /// Bytes of the frame that leaves next which the kernel has taken already, its length included.
     begun: usize,
     /// The mark of what is sent now, once it is set.
-    mark: Option<Mark>,
+    mark: Option<TrafficClass>,
     /// Whether it is of no use any more.
     gone: bool,
-    _seat: Option<Seat>,
+    _seat: Option<ConnectionPermit>,
 }
 
 impl TcpCarrier {
@@ -44,20 +46,21 @@ impl TcpCarrier {
         Self::seated(io, None)
     }
 
-    pub(crate) fn seated(io: TcpStream, seat: Option<Seat>) -> io::Result<Self> {
+    pub(crate) fn seated(io: TcpStream, seat: Option<ConnectionPermit>) -> io::Result<Self> {
         io.set_nonblocking(true)?;
         io.set_nodelay(true)?;
         let options = socket2::SockRef::from(&io);
-        options.set_tcp_notsent_lowat(Depth::default().unsent)?;
+        options.set_tcp_notsent_lowat(TcpLimits::default().unsent)?;
         options.set_tcp_user_timeout(Some(SILENT))?;
-        // The system's own choice may be one that does not yield to others. A system without it keeps its own.
+        // The system's own choice may be one that does not yield to others. A system without it
+        // keeps its own.
         let _ = options.set_tcp_congestion(TcpCongestion::Cubic.name().as_bytes());
         let (address, peer) = (io.local_addr()?, io.peer_addr()?);
         Ok(Self {
             io,
             address,
             peer,
-            frames: Frames::default(),
+            frames: TcpFrames::default(),
             begun: 0,
             mark: None,
             gone: false,
@@ -83,7 +86,7 @@ impl TcpCarrier {
     }
 
     /// Makes it as deep as that.
-    pub(crate) fn set_depth(&mut self, depth: &Depth) {
+    pub(crate) fn set_depth(&mut self, depth: &TcpLimits) {
         self.frames.set_longest(depth.longest);
         let options = socket2::SockRef::from(&self.io);
         // A system that refuses keeps more, or keeps to what it has.
@@ -95,8 +98,8 @@ impl TcpCarrier {
         }
     }
 
-    /// Reads once into `buffer`; `machine` gets each datagram that is complete. False: that was the end. The other side closed it, it broke,
-    /// or what came is no frame.
+    /// Reads once into `buffer`; `machine` gets each datagram that is complete. False: that was the
+    /// end. The other side closed it, it broke, or what came is no frame.
     pub(crate) fn receive<M: Machine>(
         &mut self,
         (local, now): (Local, Instant),
@@ -122,15 +125,20 @@ impl TcpCarrier {
 
     /// Sends `runs`, the first of them from byte `start` on. A frame of which the
     /// kernel has taken a part waits with its run, and is the next to be sent.
-    pub(crate) fn send(&mut self, runs: &[Run<'_>], start: usize, counters: &Counters) -> Progress {
+    pub(crate) fn send(
+        &mut self,
+        runs: &[DatagramRun<'_>],
+        start: usize,
+        counters: &Counters,
+    ) -> BatchProgress {
         let (mut done, mut start) = (0, start);
         loop {
             let left = runs.get(done..).unwrap_or_default();
             if left.first().is_some_and(|run| run.remote != self.peer) {
-                return Progress { done, then: Sent::Failed(SendErrorKind::Unreachable) };
+                return BatchProgress { done, then: SendResult::Failed(SendErrorKind::Unreachable) };
             }
             let then = match self.send_some(left, start, counters) {
-                Ok(None) => Sent::All,
+                Ok(None) => SendResult::All,
                 Ok(Some(mut sent)) => {
                     while let Some(run) = runs.get(done) {
                         let rest = run.bytes.len() - start;
@@ -144,20 +152,23 @@ impl TcpCarrier {
                     continue;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => Sent::Blocked(start, Obstacle::Socket),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    SendResult::Blocked(start, Obstacle::Socket)
+                }
                 Err(_) => {
                     self.gone = true;
-                    Sent::Failed(SendErrorKind::Unreachable)
+                    SendResult::Failed(SendErrorKind::Unreachable)
                 }
             };
-            return Progress { done, then };
+            return BatchProgress { done, then };
         }
     }
 
-    /// Sends frames of these runs. Returns how many bytes of the runs left; `None` if there is nothing to send.
+    /// Sends frames of these runs. Returns how many bytes of the runs left; `None` if there is
+    /// nothing to send.
     fn send_some(
         &mut self,
-        runs: &[Run<'_>],
+        runs: &[DatagramRun<'_>],
         start: usize,
         counters: &Counters,
     ) -> io::Result<Option<usize>> {
@@ -199,11 +210,13 @@ impl TcpCarrier {
         Ok(Some(left))
     }
 
-    /// Marks what is sent from now on, what the kernel repeats too. It is lower effort or not: the ECN bits are the kernel's own.
-    fn set_mark(&mut self, mark: Mark) {
+    /// Marks what is sent from now on, what the kernel repeats too. It is lower effort or not: the
+    /// ECN bits are the kernel's own.
+    fn set_mark(&mut self, mark: TrafficClass) {
         if self.mark != Some(mark) {
             let options = socket2::SockRef::from(&self.io);
-            // A network that knows no marks carries it all the same, and so does a system that takes none.
+            // A network that knows no marks carries it all the same, and so does a system that
+            // takes none.
             let _ = match self.address {
                 SocketAddr::V4(_) => options.set_tos_v4(mark.code_point()),
                 SocketAddr::V6(_) => options.set_tclass_v6(mark.code_point()),

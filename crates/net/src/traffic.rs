@@ -1,11 +1,13 @@
-//! What an interface has sent and received, by the system's own counters. They are asked over netlink (RFC 3549), which tells of the
-//! network namespace that the process is in, whatever is mounted at `/sys`.
+//! What an interface has sent and received, by the system's own counters. They are asked over
+//! netlink (RFC 3549), which tells of the network namespace that the process is in, whatever is
+//! mounted at `/sys`.
 
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use std::io;
 
-/// `RTM_NEWSTATS`, `RTM_GETSTATS`, `NLM_F_REQUEST`, `IFLA_STATS_LINK_64`: linux/rtnetlink.h, linux/netlink.h, linux/if_link.h.
+/// `RTM_NEWSTATS`, `RTM_GETSTATS`, `NLM_F_REQUEST`, `IFLA_STATS_LINK_64`: linux/rtnetlink.h,
+/// linux/netlink.h, linux/if_link.h.
 const NEW_STATS: u16 = 92;
 const GET_STATS: u16 = 94;
 const REQUEST: u16 = 1;

@@ -1,7 +1,8 @@
 //! A TUN device: IP packets of other hosts, as the kernel's routes bring them, and back.
 //!
-//! With segmentation offload a read brings up to 64 KB of one flow at once, which is cut into packets here, and a write takes
-//! packets of a flow together (`virtio_net_hdr`; the kernel's `Documentation/networking/tuntap.rst`).
+//! With segmentation offload a read brings up to 64 KB of one flow at once, which is cut into
+//! packets here, and a write takes packets of a flow together (`virtio_net_hdr`; the kernel's
+//! `Documentation/networking/tuntap.rst`).
 
 use crate::device::DeviceSource;
 use std::io;
@@ -10,7 +11,8 @@ use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_H
 
 /// The largest that the kernel hands over at once.
 const MOST_READ: usize = 65_535;
-/// `VIRTIO_NET_HDR_F_NEEDS_CSUM` and `VIRTIO_NET_HDR_F_DATA_VALID`: the checksum is to be completed, which is done here, or was checked.
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM` and `VIRTIO_NET_HDR_F_DATA_VALID`: the checksum is to be
+/// completed, which is done here, or was checked.
 const VOUCHED: u8 = 1 | 2;
 /// `VIRTIO_NET_HDR_GSO_NONE`: one packet, as it is.
 const SINGLE: u8 = 0;
@@ -99,8 +101,9 @@ impl Tun {
         DeviceSource::new(self.device.clone())
     }
 
-    /// Hands on the packets of one read, and whether the kernel vouches for their checksums: it has checked or completed them. Of what it
-    /// merely forwards it does neither, unless the network card did. `false`: there was nothing to read.
+    /// Hands on the packets of one read, and whether the kernel vouches for their checksums: it has
+    /// checked or completed them. Of what it merely forwards it does neither, unless the network
+    /// card did. `false`: there was nothing to read.
     ///
     /// # Errors
     ///
@@ -134,7 +137,8 @@ impl Tun {
         }
     }
 
-    /// Writes what was given to [`send`](Self::send). What the kernel does not take is lost, and counted, as on any link.
+    /// Writes what was given to [`send`](Self::send). What the kernel does not take is lost, and
+    /// counted, as on any link.
     pub fn flush(&mut self) {
         let count = core::mem::take(&mut self.written);
         let Some(batch) = self.writing.get_mut(..count).filter(|batch| !batch.is_empty()) else { return };

@@ -1,9 +1,10 @@
-//! Waiting for sockets, the waker, the owner's descriptors and a deadline at once, and ending on time.
+//! Waiting for sockets, the waker, the owner's descriptors and a deadline at once, and ending on
+//! time.
 
 use crate::clock::Clock;
 use crate::device::DeviceSource;
 use crate::waker::Waker;
-use crate::watch::{Kind, Ready, Token, Watch};
+use crate::watch::{EventSource, Ready, Token, Watch};
 use byway_wire::{Duration, Instant, Local};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventFlags};
@@ -14,8 +15,8 @@ use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::thread;
 
-/// Falling asleep and waking up takes about this long. A nearer deadline would be missed, so the driver looks again and again, and
-/// leaves the processor to others in between.
+/// Falling asleep and waking up takes about this long. A nearer deadline would be missed, so the
+/// driver looks again and again, and leaves the processor to others in between.
 const TOO_SHORT_TO_SLEEP: Duration = Duration::from_micros(50);
 /// `epoll_pwait` counts in these.
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -24,11 +25,12 @@ const EVENTS: usize = 256;
 
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happened {
+pub(crate) enum WaitEvent {
     /// The waker rang.
     Rung,
-    /// A receive call on the socket would bring something, if only an error; or it has room to send, which is told to whom asked.
-    /// `over`: an error is pending, or a connection is shut in both directions.
+    /// A receive call on the socket would bring something, if only an error; or it has room to
+    /// send, which is told to whom asked. `over`: an error is pending, or a connection is shut in
+    /// both directions.
     Socket { local: Local, readable: bool, room: bool, over: bool },
     /// The owner's device has something to read.
     Device,
@@ -38,10 +40,12 @@ pub(crate) enum Happened {
     Dialed(u32),
 }
 
-/// Waits for what is entered in a [`Watch`]: the waker, sockets, the owner's device if there is one, and what the owner enters.
+/// Waits for what is entered in a [`Watch`]: the waker, sockets, the owner's device if there is
+/// one, and what the owner enters.
 ///
-/// Sockets, waker and device are watched by level: a driver takes its share and comes back for the rest. Room to send is asked for only
-/// while a socket is full, since a socket that is not would tell of every packet that leaves it.
+/// Sockets, waker and device are watched by level: a driver takes its share and comes back for the
+/// rest. Room to send is asked for only while a socket is full, since a socket that is not would
+/// tell of every packet that leaves it.
 pub(crate) struct Waiter<'a> {
     watch: &'a Watch,
     events: Vec<epoll::Event>,
@@ -50,16 +54,16 @@ pub(crate) struct Waiter<'a> {
 
 impl<'a> Waiter<'a> {
     pub(crate) fn new(watch: &'a Watch, waker: &Waker, device: Option<&DeviceSource>) -> io::Result<Self> {
-        watch.enter(waker, Kind::Waker.data(0), EventFlags::IN)?;
+        watch.enter(waker, EventSource::Waker.data(0), EventFlags::IN)?;
         if let Some(device) = device {
-            watch.enter(device, Kind::Device.data(0), EventFlags::IN)?;
+            watch.enter(device, EventSource::Device.data(0), EventFlags::IN)?;
         }
         Ok(Self { watch, events: Vec::with_capacity(EVENTS), _slack: TimerSlack::fine() })
     }
 
     /// Waits for a socket too, from now on.
     pub(crate) fn add(&self, index: u16, socket: impl AsFd) -> io::Result<()> {
-        self.watch.enter(socket, Kind::Socket.data(index.into()), EventFlags::IN)
+        self.watch.enter(socket, EventSource::Socket.data(index.into()), EventFlags::IN)
     }
 
     /// Waits for what a socket brings, for room to send, for both or for neither.
@@ -67,12 +71,12 @@ impl<'a> Waiter<'a> {
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN, input);
         flags.set(EventFlags::OUT, room);
-        Ok(self.watch.change(socket, Kind::Socket.data(index.into()), flags)?)
+        Ok(self.watch.change(socket, EventSource::Socket.data(index.into()), flags)?)
     }
 
     /// Waits for a connection to be established.
     pub(crate) fn add_dialing(&self, number: u32, dialing: impl AsFd) -> io::Result<()> {
-        self.watch.enter(dialing, Kind::Dialing.data(number), EventFlags::OUT)
+        self.watch.enter(dialing, EventSource::Dialing.data(number), EventFlags::OUT)
     }
 
     /// Waits for this no more.
@@ -80,8 +84,8 @@ impl<'a> Waiter<'a> {
         self.watch.remove(source)
     }
 
-    /// Returns when something happened, a signal was caught or the time is `until`, whichever is first; with `until` in the past, at
-    /// once.
+    /// Returns when something happened, a signal was caught or the time is `until`, whichever is
+    /// first; with `until` in the past, at once.
     pub(crate) fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<()> {
         loop {
             let remaining = until.map(|until| until.since(clock.now()));
@@ -95,8 +99,9 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// Waits no longer than `remaining`, perhaps less. `epoll_pwait2` would do it in one call, but for systems before Linux 5.11. So whole
-    /// milliseconds are waited for first: mostly something happens before they are over.
+    /// Waits no longer than `remaining`, perhaps less. `epoll_pwait2` would do it in one call, but
+    /// for systems before Linux 5.11. So whole milliseconds are waited for first: mostly something
+    /// happens before they are over.
     fn wait_once(&mut self, remaining: Option<Duration>) -> Result<(), Errno> {
         self.events.clear();
         let sleep = match remaining {
@@ -124,21 +129,21 @@ impl<'a> Waiter<'a> {
     }
 
     /// What happened: one of [`len`](Self::len).
-    pub(crate) fn happened(&self, at: usize) -> Option<Happened> {
+    pub(crate) fn happened(&self, at: usize) -> Option<WaitEvent> {
         let epoll::Event { flags, data } = *self.events.get(at)?;
         let over = flags.intersects(EventFlags::ERR | EventFlags::HUP);
-        let (kind, number) = Kind::of(data.u64());
+        let (kind, number) = EventSource::of(data.u64());
         Some(match kind {
-            Kind::Waker => Happened::Rung,
-            Kind::Device => Happened::Device,
-            Kind::Socket => Happened::Socket {
+            EventSource::Waker => WaitEvent::Rung,
+            EventSource::Device => WaitEvent::Device,
+            EventSource::Socket => WaitEvent::Socket {
                 local: Local(number as u16), // as it was entered
                 readable: over || flags.contains(EventFlags::IN),
                 room: over || flags.contains(EventFlags::OUT),
                 over,
             },
-            Kind::Dialing => Happened::Dialed(number),
-            Kind::Source => Happened::Source(Ready {
+            EventSource::Dialing => WaitEvent::Dialed(number),
+            EventSource::Source => WaitEvent::Source(Ready {
                 token: Token(number),
                 readable: over || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
                 writable: over || flags.contains(EventFlags::OUT),
@@ -154,8 +159,8 @@ fn timespec(duration: Duration) -> Timespec {
     }
 }
 
-/// The kernel may end a wait up to 50 µs late to save power, unless a thread says otherwise (prctl(2),
-/// `PR_SET_TIMERSLACK`). Says otherwise while it lives, then restores what was.
+/// The kernel may end a wait up to 50 µs late to save power, unless a thread says otherwise
+/// (prctl(2), `PR_SET_TIMERSLACK`). Says otherwise while it lives, then restores what was.
 struct TimerSlack(Option<NonZeroU64>);
 
 impl TimerSlack {
@@ -182,7 +187,7 @@ mod tests {
     use std::net::UdpSocket;
     use std::os::unix::net::UnixStream;
 
-    fn all(waiter: &Waiter<'_>) -> Vec<Happened> {
+    fn all(waiter: &Waiter<'_>) -> Vec<WaitEvent> {
         (0..waiter.len()).filter_map(|at| waiter.happened(at)).collect()
     }
 
@@ -209,21 +214,22 @@ mod tests {
 
         waker.wake();
         waiter.wait(&clock, None).unwrap();
-        assert_eq!(all(&waiter), [Happened::Rung]);
+        assert_eq!(all(&waiter), [WaitEvent::Rung]);
         waker.silence();
 
         socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
         waiter.wait(&clock, None).unwrap();
-        let told = Happened::Socket { local: Local(7), readable: true, room: false, over: false };
+        let told = WaitEvent::Socket { local: Local(7), readable: true, room: false, over: false };
         assert_eq!(all(&waiter), [told]);
         socket.recv(&mut [0; 8]).unwrap();
 
-        // Room to send ends a wait only for whom asked, and a socket without input stays unreadable.
+        // Room to send ends a wait only for whom asked, and a socket without input stays
+        // unreadable.
         waiter.want(7, &socket, true, true).unwrap();
         waiter.wait(&clock, None).unwrap();
         assert_eq!(
             all(&waiter),
-            [Happened::Socket { local: Local(7), readable: false, room: true, over: false }]
+            [WaitEvent::Socket { local: Local(7), readable: false, room: true, over: false }]
         );
         waiter.want(7, &socket, true, false).unwrap();
         let until = clock.now() + Duration::from_millis(2);
@@ -248,7 +254,7 @@ mod tests {
         let mut waiter = Waiter::new(&watch, &waker, None).unwrap();
         let (mut here, mut there) = UnixStream::pair().unwrap();
         let at_once = Some(Instant::ZERO);
-        let told = |readable, writable| Happened::Source(Ready { token: Token(3), readable, writable });
+        let told = |readable, writable| WaitEvent::Source(Ready { token: Token(3), readable, writable });
 
         watch.add(&here, Token(3)).unwrap();
         waiter.wait(&clock, at_once).unwrap();

@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Makes a driver run its owner's turn soon. Cheap to clone, to send and to ring: any number of rings between two turns
-/// are one. Put the message into a channel first, then ring; the turn that follows sees it.
+/// Makes a driver run its owner's turn soon. Cheap to clone, to send and to ring: any number of
+/// rings between two turns are one. Put the message into a channel first, then ring; the turn that
+/// follows sees it.
 #[derive(Clone, Debug)]
-pub struct Waker(Arc<Bell>);
+pub struct Waker(Arc<EventFd>);
 
 #[derive(Debug)]
-struct Bell {
+struct EventFd {
     event: OwnedFd,
     rung: AtomicBool,
 }
@@ -20,19 +21,22 @@ struct Bell {
 impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self(Arc::new(Bell { event, rung: AtomicBool::new(false) })))
+        Ok(Self(Arc::new(EventFd { event, rung: AtomicBool::new(false) })))
     }
 
     /// Rings. Does nothing once the driver has ended.
     pub fn wake(&self) {
-        // Whoever finds it rung may leave: the driver has yet to silence it, and looks at its channels after that.
+        // Whoever finds it rung may leave: the driver has yet to silence it, and looks at its
+        // channels after that.
         if !self.0.rung.swap(true, Ordering::AcqRel) {
-            // A write of 8 bytes to an eventfd that counts to 2^64 and is read before it is written again cannot fail.
+            // A write of 8 bytes to an eventfd that counts to 2^64 and is read before it is written
+            // again cannot fail.
             let _ = rustix::io::write(&self.0.event, &1u64.to_ne_bytes());
         }
     }
 
-    /// The driver's side: rings after this wake it again. To be called before the driver looks at what it was woken for.
+    /// The driver's side: rings after this wake it again. To be called before the driver looks at
+    /// what it was woken for.
     pub(crate) fn silence(&self) {
         let _ = rustix::io::read(&self.0.event, &mut [0; 8]);
         self.0.rung.swap(false, Ordering::AcqRel);

@@ -1,4 +1,5 @@
-//! What an owner has its driver watch beside the machine's sockets: local TCP connections, listeners, pipes, thousands of them.
+//! What an owner has its driver watch beside the machine's sockets: local TCP connections,
+//! listeners, pipes, thousands of them.
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
@@ -21,19 +22,20 @@ pub struct Ready {
     pub writable: bool,
 }
 
-/// What a driver waits for, in the kernel's own list (epoll): a wake-up costs what happened, and not what is watched. Cheap to clone;
-/// descriptors come and go from any thread.
+/// What a driver waits for, in the kernel's own list (epoll): a wake-up costs what happened, and
+/// not what is watched. Cheap to clone; descriptors come and go from any thread.
 ///
-/// Descriptors of the owner are watched by edges: each is entered once, for both directions, and told of when it *becomes* readable or
-/// writable. So nothing is asked of the system when a stream is held back or goes on. In return the owner remembers what it was
-/// told until a read or write answers [`WouldBlock`](io::ErrorKind::WouldBlock), and rings the
-/// [`Waker`](crate::Waker) if it leaves some for its next turn.
+/// Descriptors of the owner are watched by edges: each is entered once, for both directions, and
+/// told of when it *becomes* readable or writable. So nothing is asked of the system when a stream
+/// is held back or goes on. In return the owner remembers what it was told until a read or write
+/// answers [`WouldBlock`](io::ErrorKind::WouldBlock), and rings the [`Waker`](crate::Waker) if it
+/// leaves some for its next turn.
 #[derive(Clone, Debug)]
 pub struct Watch(Arc<OwnedFd>);
 
 /// Who is meant by an event: the upper half of its data. The lower is a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EventSource {
     Source,
     Socket,
     Device,
@@ -41,7 +43,7 @@ pub(crate) enum Kind {
     Dialing,
 }
 
-impl Kind {
+impl EventSource {
     pub(crate) const fn data(self, number: u32) -> u64 {
         (self as u64) << 32 | number as u64
     }
@@ -63,15 +65,17 @@ impl Watch {
         Ok(Self(Arc::new(epoll::create(CreateFlags::CLOEXEC)?)))
     }
 
-    /// Watches `source`, which must not block. What it is ready for already is told at once. A token names one descriptor: whoever
-    /// uses it again may still hear of the one before, until the next turn.
+    /// Watches `source`, which must not block. What it is ready for already is told at once. A
+    /// token names one descriptor: whoever uses it again may still hear of the one before, until
+    /// the next turn.
     ///
     /// # Errors
     ///
-    /// What the system says: it is watched already, it is nothing that can be waited for (a file), or there are too many.
+    /// What the system says: it is watched already, it is nothing that can be waited for (a file),
+    /// or there are too many.
     pub fn add(&self, source: impl AsFd, token: Token) -> io::Result<()> {
         let both = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        self.enter(source, Kind::Source.data(token.0), both)
+        self.enter(source, EventSource::Source.data(token.0), both)
     }
 
     /// Watches `source` no more. Closing it does the same, unless it was duplicated.

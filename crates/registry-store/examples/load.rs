@@ -1,11 +1,13 @@
-//! How many relays and questions one registry bears. One process serves, another is all relays and clients:
+//! How many relays and questions one registry bears. One process serves, another is all relays and
+//! clients:
 //!
 //! ```text
 //! taskset -c 0 load serve DIRECTORY 10000 &         # makes a store with so many relays, and serves it on 127.0.0.1:4750
 //! taskset -c 1 load ask DIRECTORY 300 20            # all relays beat; so many questions a second, for so many seconds
 //! ```
 //!
-//! Each question is asked in a session of its own, for a list of 100. What it took is from the first packet to the whole answer.
+//! Each question is asked in a session of its own, for a list of 100. What it took is from the
+//! first packet to the whole answer.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,16 +18,16 @@
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Config, Endpoint, EndpointConfig, EndpointEvent, Handle};
-use byway_net::{Clock, Flow, Owner, Socket, unix_seconds};
-use byway_registry::client::Exchange;
-use byway_registry::message::{Answer, Ask, Label, Request};
-use byway_registry::store::{self, RelayRow, Seen};
-use byway_registry::word::{Kind, Word};
-use byway_registry_store::keeper::Words;
-use byway_registry_store::{Issue, Keeper, Plan, Running, open};
-use byway_wire::heartbeat::{ANSWERED, BEAT_LEN, Beat, Report};
+use byway_net::{Clock, LoopControl, Owner, Socket, unix_seconds};
+use byway_registry::client::ClientExchange;
+use byway_registry::message::{Answer, Label, RelayQuery, Request};
+use byway_registry::store::{self, LastHeartbeat, RelayRow};
+use byway_registry::word::{Word, WordKind};
+use byway_registry_store::operator_store::Words;
+use byway_registry_store::{Issue, OperatorStore, RegistryPlan, Running, open};
+use byway_wire::heartbeat::{ANSWERED, BEAT_LEN, Heartbeat, HeartbeatReport};
 use byway_wire::relay::{QuotaClass, RateClass, RelayKey};
-use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit, Writer};
+use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBuffer, Writer};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -60,9 +62,9 @@ fn serve(directory: &str, relays: usize) {
     let known = keeper.everything().unwrap().relays.len();
     let any = |kind, name: String| Issue { kind, name, uses: None, rate: None, quota: None, expires: None };
     if known == 0 {
-        let join = keeper.issue(&any(Kind::Join, "load".into()), 1).unwrap().number;
+        let join = keeper.issue(&any(WordKind::Join, "load".into()), 1).unwrap().number;
         for word in 0..WORDS {
-            keeper.issue(&any(Kind::Use, format!("client {word}")), 1).unwrap();
+            keeper.issue(&any(WordKind::Use, format!("client {word}")), 1).unwrap();
         }
         let mut seen = Vec::new();
         for index in 0..relays {
@@ -81,14 +83,15 @@ fn serve(directory: &str, relays: usize) {
                 tcp: false,
                 revoked: false,
             };
-            keeper.answer(store::Request::Enrol { row, at: 2 });
-            seen.push(Seen { relay: key.id(), at: unix_seconds(), counter: 0, load: 0 });
+            keeper.answer(store::StoreRequest::Enrol { row, at: 2 });
+            seen.push(LastHeartbeat { relay: key.id(), at: unix_seconds(), counter: 0, load: 0 });
         }
-        keeper.answer(store::Request::Note { seen, entries: Vec::new() });
+        keeper.answer(store::StoreRequest::Note { seen, entries: Vec::new() });
     }
     let sockets = vec![Socket::bind(hub()).unwrap()];
     let running =
-        Running::start(Plan { keeper, sockets, addresses: vec![hub()], probe_from: Vec::new() }).unwrap();
+        Running::start(RegistryPlan { keeper, sockets, addresses: vec![hub()], probe_from: Vec::new() })
+            .unwrap();
     println!("serves {relays} relays");
     let view = running.view();
     while !running.is_over() {
@@ -129,13 +132,13 @@ impl Machine for Load {
         self.endpoint.wake(now);
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         if self.beat_at <= now {
             self.beat_at += BEAT / self.relays.len() as u32;
             let key = &self.relays[self.next];
             self.next = (self.next + 1) % self.relays.len();
             self.counter += 1;
-            let report = Report {
+            let report = HeartbeatReport {
                 relay: key.id(),
                 range: RANGE,
                 counter: self.counter,
@@ -147,7 +150,7 @@ impl Machine for Load {
                 left: u64::MAX,
                 flags: 0,
             };
-            let beat = Beat::new(report, &key.range_key(RANGE).heartbeat_key());
+            let beat = Heartbeat::new(report, &key.range_key(RANGE).heartbeat_key());
             beat.write(&mut Writer::new(out.buffer));
             let (ecn, dscp, size) = (Ecn::NotEct, Dscp::BestEffort, BEAT_LEN);
             return Some(Transmit {
@@ -174,7 +177,7 @@ struct Clients {
     next: Instant,
     until: Instant,
     asked: usize,
-    running: BTreeMap<Handle, (Exchange, Instant)>,
+    running: BTreeMap<Handle, (ClientExchange, Instant)>,
     took: Vec<Duration>,
     failed: usize,
 }
@@ -183,8 +186,8 @@ impl Clients {
     fn begin(&mut self, load: &mut Load, now: Instant) {
         let word = &self.words[self.asked % self.words.len()];
         self.asked += 1;
-        let mut exchange = Exchange::begin(&mut load.endpoint, now, word).unwrap();
-        exchange.ask(&Request::Ask(Ask { token: word.token.clone(), most: 100, skip: 0 }));
+        let mut exchange = ClientExchange::begin(&mut load.endpoint, now, word).unwrap();
+        exchange.ask(&Request::Ask(RelayQuery { token: word.token.clone(), most: 100, skip: 0 }));
         exchange.finish();
         // When it should have begun: what this program is late by counts.
         self.running.insert(exchange.handle(), (exchange, self.next));
@@ -208,7 +211,7 @@ impl Clients {
 impl Owner for Clients {
     type Machine = Load;
 
-    fn turn(&mut self, load: &mut Load, now: Instant) -> Flow {
+    fn turn(&mut self, load: &mut Load, now: Instant) -> LoopControl {
         while self.next <= now && now < self.until {
             self.begin(load, now);
             self.next += self.gap;
@@ -236,12 +239,12 @@ impl Owner for Clients {
         }
         let over =
             now >= self.until && (self.running.is_empty() || now.since(self.until) > Duration::from_secs(5));
-        if over { Flow::Stop } else { Flow::Continue }
+        if over { LoopControl::Stop } else { LoopControl::Continue }
     }
 }
 
 fn ask(directory: &str, rate: usize, seconds: usize) {
-    let mut keeper: Box<dyn Keeper> = open(&format!("{directory}/registry.db")).unwrap();
+    let mut keeper: Box<dyn OperatorStore> = open(&format!("{directory}/registry.db")).unwrap();
     let everything = keeper.everything().unwrap();
     let relays = (0..everything.relays.len()).map(key).collect();
     let words = Words::of(&mut *keeper).unwrap();

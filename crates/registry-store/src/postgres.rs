@@ -1,17 +1,18 @@
 //! PostgreSQL: several registries side by side on one data base.
 //!
-//! Each registry has a few connections, on one thread. A change is one transaction, which holds the row with the revision from its
-//! beginning: so changes have one order, and nobody misses one. A connection that is lost is replaced at the next request.
+//! Each registry has a few connections, on one thread. A change is one transaction, which holds the
+//! row with the revision from its beginning: so changes have one order, and nobody misses one. A
+//! connection that is lost is replaced at the next request.
 
-use crate::keeper::{Issue, Keeper, Revoked, StoreError};
+use crate::operator_store::{Issue, OperatorStore, Revoked, StoreError};
 use crate::rows::{addresses_of, ips_of, known, relay_of, signed, text_of, unsigned};
 use byway_engine::handshake::PublicKey;
 use byway_registry::message::Label;
 use byway_registry::store::{
-    Changes, Entry, Epoch, Judged, LAST_HOLDS, MOST_WORDS, RelayRow, Reply, Request, Seen, Store, Unfit,
-    WordRow, judge,
+    AuditEntry, Changes, EnrolCheck, EnrolRefusal, Epoch, LAST_HOLDS, LastHeartbeat, MOST_WORDS, RelayRow,
+    Store, StoreReply, StoreRequest, WordRow, judge,
 };
-use byway_registry::word::Kind;
+use byway_registry::word::WordKind;
 use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{QuotaClass, RangeKey, RateClass};
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Transaction};
@@ -71,7 +72,7 @@ const RELAY: &str =
 /// A store in a data base.
 pub struct Postgres {
     runtime: Runtime,
-    base: Base,
+    base: Database,
 }
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -79,8 +80,9 @@ type Result<T> = std::result::Result<T, StoreError>;
 impl Postgres {
     /// Opens the data base of this URL, and makes the tables if they are not there.
     ///
-    /// With TLS (`sslmode=verify-full`, and whenever the server offers it) the server's certificate is checked against those that this
-    /// host trusts, or those in the file that `sslrootcert` names.
+    /// With TLS (`sslmode=verify-full`, and whenever the server offers it) the server's certificate
+    /// is checked against those that this host trusts, or those in the file that `sslrootcert`
+    /// names.
     ///
     /// # Errors
     /// It does not answer, or is of a later version.
@@ -88,7 +90,7 @@ impl Postgres {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime =
             runtime.map_err(|source| StoreError::Io { path: "a thread for PostgreSQL".into(), source })?;
-        let base = Base { pool: pool(url)? };
+        let base = Database { pool: pool(url)? };
         let store = Self { runtime, base };
         store.wait(store.base.migrate())?;
         Ok(store)
@@ -120,8 +122,8 @@ fn pool(url: &str) -> Result<Pool> {
     builder.build().map_err(|error| StoreError::DataBase(error.to_string()))
 }
 
-/// A URL as the driver reads it, and the file of certificates to trust. The driver checks certificates always, and knows no
-/// `verify-full`.
+/// A URL as the driver reads it, and the file of certificates to trust. The driver checks
+/// certificates always, and knows no `verify-full`.
 fn split(url: &str) -> (String, Option<String>) {
     let Some((base, query)) = url.split_once('?') else { return (url.to_owned(), None) };
     let mut roots = None;
@@ -154,11 +156,11 @@ fn tls(roots: Option<&str>) -> Result<ClientConfig> {
 }
 
 /// What is done with connections.
-struct Base {
+struct Database {
     pool: Pool,
 }
 
-impl Base {
+impl Database {
     async fn migrate(&self) -> Result<()> {
         let mut client = self.pool.get().await?;
         let transaction = client.transaction().await?;
@@ -208,7 +210,7 @@ impl Base {
         Ok(changes)
     }
 
-    async fn enrol(&self, row: &RelayRow, at: u64) -> Result<std::result::Result<(), Unfit>> {
+    async fn enrol(&self, row: &RelayRow, at: u64) -> Result<std::result::Result<(), EnrolRefusal>> {
         let mut client = self.pool.get().await?;
         let transaction = client.transaction().await?;
         let revision = next_revision(&transaction).await?;
@@ -223,13 +225,13 @@ impl Base {
         let ips = ips_of(&row.addresses);
         others.extend(all(&transaction, &query, &[&ips, &name], relay).await?);
         if others.iter().any(|other| other.relay == row.relay && other.revoked) {
-            return Ok(Err(Unfit::OtherKey));
+            return Ok(Err(EnrolRefusal::OtherKey));
         }
         let judged = match judge(row, at, of_word.first(), others.iter()) {
             Ok(judged) => judged,
             Err(unfit) => return Ok(Err(unfit)),
         };
-        if judged == Judged::New {
+        if judged == EnrolCheck::New {
             let query =
                 "UPDATE words SET uses = uses - 1, revision = $2 WHERE number = $1 AND uses IS NOT NULL";
             transaction.execute(query, &[&i64::from(row.word), &signed(revision)]).await?;
@@ -263,15 +265,16 @@ impl Base {
         Ok(Ok(()))
     }
 
-    async fn note(&self, seen: &[Seen], entries: &[Entry]) -> Result<()> {
+    async fn note(&self, seen: &[LastHeartbeat], entries: &[AuditEntry]) -> Result<()> {
         let mut client = self.pool.get().await?;
         let transaction = client.transaction().await?;
-        let mut seen: Vec<&Seen> = seen.iter().collect();
+        let mut seen: Vec<&LastHeartbeat> = seen.iter().collect();
         // In one order, so that two registries never wait for each other.
         seen.sort_by_key(|seen| seen.relay);
         let names: Vec<&[u8]> = seen.iter().map(|seen| &seen.relay.0[..]).collect();
-        let numbers =
-            |of: fn(&Seen) -> u64| -> Vec<i64> { seen.iter().map(|seen| signed(of(seen))).collect() };
+        let numbers = |of: fn(&LastHeartbeat) -> u64| -> Vec<i64> {
+            seen.iter().map(|seen| signed(of(seen))).collect()
+        };
         let (ats, counters, loads) = (numbers(|it| it.at), numbers(|it| it.counter), numbers(|it| it.load));
         // Another registry may know better.
         transaction
@@ -295,7 +298,7 @@ impl Base {
         if epoch.number == from {
             roll(&transaction, from, at, LAST_HOLDS).await?;
             let detail = format!("epoch {} begins, the last one holds for an hour", from + 1);
-            log(&transaction, &[Entry { at, what: "rolled", who: String::new(), detail }]).await?;
+            log(&transaction, &[AuditEntry { at, what: "rolled", who: String::new(), detail }]).await?;
         }
         let (revision, epoch) = state(&transaction).await?;
         transaction.commit().await?;
@@ -342,7 +345,7 @@ impl Base {
             .execute("INSERT INTO words VALUES ($1, $2, $3, $4, $5, $6, $7, FALSE, $8)", &values)
             .await?;
         let detail = format!("{:?} word {number}", row.kind).to_lowercase();
-        log(&transaction, &[Entry { at, what: "issued", who: row.name.clone(), detail }]).await?;
+        log(&transaction, &[AuditEntry { at, what: "issued", who: row.name.clone(), detail }]).await?;
         transaction.commit().await?;
         Ok(row)
     }
@@ -355,7 +358,7 @@ impl Base {
         let (revoked, detail) = if let Some(row) = all(&transaction, &query, &[&name], word).await?.pop() {
             let query = "UPDATE words SET revoked = TRUE, revision = $2 WHERE number = $1";
             transaction.execute(query, &[&i64::from(row.number), &revision]).await?;
-            if row.kind == Kind::Use {
+            if row.kind == WordKind::Use {
                 let (_, epoch) = state(&transaction).await?;
                 roll(&transaction, epoch.number, at, 0).await?;
             }
@@ -372,38 +375,40 @@ impl Base {
             transaction.execute("DELETE FROM relay_ips WHERE relay = $1", &[&key]).await?;
             (Revoked::Relay(relay), String::from("relay"))
         };
-        log(&transaction, &[Entry { at, what: "revoked", who: name.to_owned(), detail }]).await?;
+        log(&transaction, &[AuditEntry { at, what: "revoked", who: name.to_owned(), detail }]).await?;
         transaction.commit().await?;
         Ok(revoked)
     }
 
-    async fn entries(&self, most: u32) -> Result<Vec<Entry>> {
+    async fn entries(&self, most: u32) -> Result<Vec<AuditEntry>> {
         let mut client = self.pool.get().await?;
         let transaction = client.transaction().await?;
         let query = "SELECT at, what, who, detail FROM audit ORDER BY id DESC LIMIT $1";
         let entry = |row: &Row| {
             let what: String = row.try_get(1)?;
             let at = unsigned(row.try_get(0)?);
-            Ok(Entry { at, what: known(&what), who: row.try_get(2)?, detail: row.try_get(3)? })
+            Ok(AuditEntry { at, what: known(&what), who: row.try_get(2)?, detail: row.try_get(3)? })
         };
         all(&transaction, query, &[&i64::from(most)], entry).await
     }
 }
 
 impl Store for Postgres {
-    fn answer(&mut self, request: Request) -> Reply {
+    fn answer(&mut self, request: StoreRequest) -> StoreReply {
         let base = &self.base;
         let reply = match request {
-            Request::Changes { since } => self.wait(base.changes(since)).map(Reply::Changes),
-            Request::Enrol { row, at } => self.wait(base.enrol(&row, at)).map(Reply::Enrolled),
-            Request::Note { seen, entries } => self.wait(base.note(&seen, &entries)).map(|()| Reply::Noted),
-            Request::Roll { from, at } => self.wait(base.roll(from, at)).map(Reply::Changes),
+            StoreRequest::Changes { since } => self.wait(base.changes(since)).map(StoreReply::Changes),
+            StoreRequest::Enrol { row, at } => self.wait(base.enrol(&row, at)).map(StoreReply::Enrolled),
+            StoreRequest::Note { seen, entries } => {
+                self.wait(base.note(&seen, &entries)).map(|()| StoreReply::Noted)
+            }
+            StoreRequest::Roll { from, at } => self.wait(base.roll(from, at)).map(StoreReply::Changes),
         };
-        reply.unwrap_or(Reply::Gone)
+        reply.unwrap_or(StoreReply::Gone)
     }
 }
 
-impl Keeper for Postgres {
+impl OperatorStore for Postgres {
     fn everything(&mut self) -> Result<Changes> {
         self.wait(self.base.changes(0))
     }
@@ -431,7 +436,7 @@ impl Keeper for Postgres {
         self.wait(self.base.revoke(name, at))
     }
 
-    fn log(&mut self, most: u32) -> Result<Vec<Entry>> {
+    fn log(&mut self, most: u32) -> Result<Vec<AuditEntry>> {
         self.wait(self.base.entries(most))
     }
 
@@ -465,7 +470,8 @@ async fn state(transaction: &Transaction<'_>) -> Result<(u64, Epoch)> {
     Ok((unsigned(row.try_get(0)?), epoch))
 }
 
-/// The revision of a change. Who has it holds the row: other changes wait, and readers see this one whole or not at all.
+/// The revision of a change. Who has it holds the row: other changes wait, and readers see this one
+/// whole or not at all.
 async fn next_revision(transaction: &Transaction<'_>) -> Result<u64> {
     let query = "UPDATE state SET revision = revision + 1 RETURNING revision";
     Ok(unsigned(transaction.query_one(query, &[]).await?.try_get(0)?))
@@ -477,7 +483,7 @@ async fn roll(transaction: &Transaction<'_>, from: u32, at: u64, last_holds: u64
     Ok(())
 }
 
-async fn log(transaction: &Transaction<'_>, entries: &[Entry]) -> Result<()> {
+async fn log(transaction: &Transaction<'_>, entries: &[AuditEntry]) -> Result<()> {
     for entry in entries {
         let query = "INSERT INTO audit (at, what, who, detail) VALUES ($1, $2, $3, $4)";
         transaction.execute(query, &[&signed(entry.at), &entry.what, &entry.who, &entry.detail]).await?;
@@ -494,7 +500,7 @@ fn word(row: &Row) -> Result<WordRow> {
     let uses: Option<i64> = row.try_get(3)?;
     Ok(WordRow {
         number: small(row, 0)?,
-        kind: Kind::of(kind).unwrap_or(Kind::Use),
+        kind: WordKind::of(kind).unwrap_or(WordKind::Use),
         name: row.try_get(2)?,
         uses: uses.map(|uses| u32::try_from(uses).unwrap_or(0)),
         rate: RateClass(small(row, 4)?),
@@ -523,8 +529,8 @@ fn relay(row: &Row) -> Result<RelayRow> {
     })
 }
 
-fn seen(row: &Row) -> Result<Seen> {
-    Ok(Seen {
+fn seen(row: &Row) -> Result<LastHeartbeat> {
+    Ok(LastHeartbeat {
         relay: RelayId(bytes(row, 0)?),
         at: unsigned(row.try_get(1)?),
         counter: unsigned(row.try_get(2)?),

@@ -1,10 +1,10 @@
 //! What an operator is shown: as text, and as fields for programs.
 
-use crate::keeper::{Keeper, StoreError};
+use crate::operator_store::{OperatorStore, StoreError};
 use byway_registry::message::{Reason, carriers};
-use byway_registry::registry::Counters;
+use byway_registry::registry::RegistryCounters;
 use byway_registry::store::{RelayRow, WordRow};
-use byway_registry::word::Kind;
+use byway_registry::word::WordKind;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -74,7 +74,7 @@ impl WordLine {
     fn of(row: &WordRow) -> Self {
         Self {
             name: row.name.clone(),
-            kind: if row.kind == Kind::Join { "join" } else { "use" },
+            kind: if row.kind == WordKind::Join { "join" } else { "use" },
             uses: row.uses,
             rate: row.rate.bytes_per_second(),
             quota: row.quota.bytes_per_day(),
@@ -106,7 +106,7 @@ impl Listing {
     ///
     /// # Errors
     /// It does not answer.
-    pub fn of(keeper: &mut dyn Keeper, unix: u64) -> Result<Self, StoreError> {
+    pub fn of(keeper: &mut dyn OperatorStore, unix: u64) -> Result<Self, StoreError> {
         let all = keeper.everything()?;
         let seen: BTreeMap<_, _> =
             all.seen.iter().map(|seen| (seen.relay, (unix.saturating_sub(seen.at), seen.load))).collect();
@@ -151,7 +151,7 @@ impl fmt::Display for Listing {
 
 /// What a registry says first.
 #[derive(Clone, Debug, Serialize)]
-pub struct Ready<'a> {
+pub struct StartReport<'a> {
     address: &'a str,
     addresses: &'a [String],
     listen: &'a [String],
@@ -162,7 +162,7 @@ pub struct Ready<'a> {
     ask: &'a str,
 }
 
-impl<'a> Ready<'a> {
+impl<'a> StartReport<'a> {
     /// Where it is, what it listens on, where its pages are, and its two words, secrets included.
     #[must_use]
     pub fn new(
@@ -201,7 +201,7 @@ pub struct Did {
 impl Did {
     /// By its counters.
     #[must_use]
-    pub fn of(counters: &Counters) -> Self {
+    pub fn of(counters: &RegistryCounters) -> Self {
         let refused = Reason::ALL.into_iter().map(|reason| (reason.to_string(), counters.refused(reason)));
         Self {
             beats: counters.beats,

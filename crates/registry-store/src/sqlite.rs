@@ -1,14 +1,15 @@
-//! One file: SQLite with a write-ahead log. One connection writes; those of other processes of the operator wait for it.
+//! One file: SQLite with a write-ahead log. One connection writes; those of other processes of the
+//! operator wait for it.
 
-use crate::keeper::{Issue, Keeper, Revoked, StoreError};
+use crate::operator_store::{Issue, OperatorStore, Revoked, StoreError};
 use crate::rows::{addresses_of, ips_of, known, relay_of, signed, text_of, unsigned};
 use byway_engine::handshake::PublicKey;
 use byway_registry::message::Label;
 use byway_registry::store::{
-    Changes, Entry, Epoch, Judged, LAST_HOLDS, MOST_WORDS, RelayRow, Reply, Request, Seen, Store, Unfit,
-    WordRow, judge,
+    AuditEntry, Changes, EnrolCheck, EnrolRefusal, Epoch, LAST_HOLDS, LastHeartbeat, MOST_WORDS, RelayRow,
+    Store, StoreReply, StoreRequest, WordRow, judge,
 };
-use byway_registry::word::Kind;
+use byway_registry::word::WordKind;
 use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{QuotaClass, RangeKey, RateClass};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
@@ -61,7 +62,8 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the file, and makes it if it is not there. Only its owner may read it: it holds the registry's secret.
+    /// Opens the file, and makes it if it is not there. Only its owner may read it: it holds the
+    /// registry's secret.
     ///
     /// # Errors
     /// It cannot be opened, or is of a later version.
@@ -97,7 +99,7 @@ impl Sqlite {
         Ok(changes)
     }
 
-    fn enrol(&mut self, row: &RelayRow, at: u64) -> Result<Result<(), Unfit>, StoreError> {
+    fn enrol(&mut self, row: &RelayRow, at: u64) -> Result<Result<(), EnrolRefusal>, StoreError> {
         let transaction = self.begin()?;
         let query = format!("SELECT {WORD} FROM words WHERE number = ?");
         let of_word = transaction.query_row(&query, [row.word], word).optional()?;
@@ -115,14 +117,14 @@ impl Sqlite {
             }
         }
         if others.iter().any(|other| other.relay == row.relay && other.revoked) {
-            return Ok(Err(Unfit::OtherKey));
+            return Ok(Err(EnrolRefusal::OtherKey));
         }
         let judged = match judge(row, at, of_word.as_ref(), others.iter()) {
             Ok(judged) => judged,
             Err(unfit) => return Ok(Err(unfit)),
         };
         let revision = next_revision(&transaction)?;
-        if judged == Judged::New {
+        if judged == EnrolCheck::New {
             transaction.execute(
                 "UPDATE words SET uses = uses - 1, revision = ?2 WHERE number = ?1 AND uses IS NOT NULL",
                 params![row.word, signed(revision)],
@@ -156,7 +158,7 @@ impl Sqlite {
         Ok(Ok(()))
     }
 
-    fn note(&mut self, seen: &[Seen], entries: &[Entry]) -> Result<(), StoreError> {
+    fn note(&mut self, seen: &[LastHeartbeat], entries: &[AuditEntry]) -> Result<(), StoreError> {
         let transaction = self.begin()?;
         {
             // A registry that shares the file may know better.
@@ -179,7 +181,7 @@ impl Sqlite {
         if epoch.number == from {
             roll(&transaction, from, at, LAST_HOLDS)?;
             let detail = format!("epoch {} begins, the last one holds for an hour", from + 1);
-            log(&transaction, &[Entry { at, what: "rolled", who: String::new(), detail }])?;
+            log(&transaction, &[AuditEntry { at, what: "rolled", who: String::new(), detail }])?;
         }
         let (revision, epoch) = state(&transaction)?;
         transaction.commit()?;
@@ -188,18 +190,18 @@ impl Sqlite {
 }
 
 impl Store for Sqlite {
-    fn answer(&mut self, request: Request) -> Reply {
+    fn answer(&mut self, request: StoreRequest) -> StoreReply {
         let reply = match request {
-            Request::Changes { since } => self.changes(since).map(Reply::Changes),
-            Request::Enrol { row, at } => self.enrol(&row, at).map(Reply::Enrolled),
-            Request::Note { seen, entries } => self.note(&seen, &entries).map(|()| Reply::Noted),
-            Request::Roll { from, at } => self.roll(from, at).map(Reply::Changes),
+            StoreRequest::Changes { since } => self.changes(since).map(StoreReply::Changes),
+            StoreRequest::Enrol { row, at } => self.enrol(&row, at).map(StoreReply::Enrolled),
+            StoreRequest::Note { seen, entries } => self.note(&seen, &entries).map(|()| StoreReply::Noted),
+            StoreRequest::Roll { from, at } => self.roll(from, at).map(StoreReply::Changes),
         };
-        reply.unwrap_or(Reply::Gone)
+        reply.unwrap_or(StoreReply::Gone)
     }
 }
 
-impl Keeper for Sqlite {
+impl OperatorStore for Sqlite {
     fn everything(&mut self) -> Result<Changes, StoreError> {
         self.changes(0)
     }
@@ -251,7 +253,7 @@ impl Keeper for Sqlite {
             ],
         )?;
         let detail = format!("{:?} word {number}", row.kind).to_lowercase();
-        log(&transaction, &[Entry { at, what: "issued", who: row.name.clone(), detail }])?;
+        log(&transaction, &[AuditEntry { at, what: "issued", who: row.name.clone(), detail }])?;
         transaction.commit()?;
         Ok(row)
     }
@@ -266,7 +268,7 @@ impl Keeper for Sqlite {
                 "UPDATE words SET revoked = 1, revision = ?2 WHERE number = ?1",
                 params![row.number, signed(revision)],
             )?;
-            if row.kind == Kind::Use {
+            if row.kind == WordKind::Use {
                 let (_, epoch) = state(&transaction)?;
                 roll(&transaction, epoch.number, at, 0)?;
             }
@@ -284,16 +286,21 @@ impl Keeper for Sqlite {
             transaction.execute("DELETE FROM relay_ips WHERE relay = ?", [relay.0])?;
             (Revoked::Relay(relay), String::from("relay"))
         };
-        log(&transaction, &[Entry { at, what: "revoked", who: name.to_owned(), detail }])?;
+        log(&transaction, &[AuditEntry { at, what: "revoked", who: name.to_owned(), detail }])?;
         transaction.commit()?;
         Ok(revoked)
     }
 
-    fn log(&mut self, most: u32) -> Result<Vec<Entry>, StoreError> {
+    fn log(&mut self, most: u32) -> Result<Vec<AuditEntry>, StoreError> {
         let query = "SELECT at, what, who, detail FROM audit ORDER BY id DESC LIMIT ?";
         let entry = |row: &Row<'_>| {
             let what: String = row.get(1)?;
-            Ok(Entry { at: unsigned(row.get(0)?), what: known(&what), who: row.get(2)?, detail: row.get(3)? })
+            Ok(AuditEntry {
+                at: unsigned(row.get(0)?),
+                what: known(&what),
+                who: row.get(2)?,
+                detail: row.get(3)?,
+            })
         };
         Ok(all(&self.connection, query, [most], entry)?)
     }
@@ -382,7 +389,7 @@ fn roll(transaction: &Transaction<'_>, from: u32, at: u64, last_holds: u64) -> R
     Ok(())
 }
 
-fn log(transaction: &Transaction<'_>, entries: &[Entry]) -> Result<(), rusqlite::Error> {
+fn log(transaction: &Transaction<'_>, entries: &[AuditEntry]) -> Result<(), rusqlite::Error> {
     let mut put = transaction.prepare("INSERT INTO audit (at, what, who, detail) VALUES (?, ?, ?, ?)")?;
     for entry in entries {
         put.execute(params![signed(entry.at), entry.what, entry.who, entry.detail])?;
@@ -396,7 +403,7 @@ fn log(transaction: &Transaction<'_>, entries: &[Entry]) -> Result<(), rusqlite:
 fn word(row: &Row<'_>) -> Result<WordRow, rusqlite::Error> {
     Ok(WordRow {
         number: row.get(0)?,
-        kind: Kind::of(row.get(1)?).unwrap_or(Kind::Use),
+        kind: WordKind::of(row.get(1)?).unwrap_or(WordKind::Use),
         name: row.get(2)?,
         uses: row.get(3)?,
         rate: RateClass(row.get(4)?),
@@ -424,8 +431,8 @@ fn relay(row: &Row<'_>) -> Result<RelayRow, rusqlite::Error> {
     })
 }
 
-fn seen(row: &Row<'_>) -> Result<Seen, rusqlite::Error> {
-    Ok(Seen {
+fn seen(row: &Row<'_>) -> Result<LastHeartbeat, rusqlite::Error> {
+    Ok(LastHeartbeat {
         relay: RelayId(row.get(0)?),
         at: unsigned(row.get(1)?),
         counter: unsigned(row.get(2)?),

@@ -1,4 +1,5 @@
-//! The other side: what is asked of a registry in a session of one's own endpoint, beside whatever else that endpoint does.
+//! The other side: what is asked of a registry in a session of one's own endpoint, beside whatever
+//! else that endpoint does.
 
 use crate::message::{Answer, LONGEST_ANSWER, Reason, Request};
 use crate::records::{self, Records, TooLong};
@@ -49,7 +50,7 @@ pub enum AskError {
 
 /// A session with a registry.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct ClientExchange {
     handle: Handle,
     connected: bool,
     /// What is not written yet.
@@ -61,7 +62,7 @@ pub struct Exchange {
     until: Instant,
 }
 
-impl Exchange {
+impl ClientExchange {
     /// Begins a session. The endpoint greets the registry at all addresses of its word.
     ///
     /// # Errors

@@ -1,13 +1,15 @@
 //! Which of the relays that a registry named a sender complains of, and when.
 //!
-//! A relay is complained of once it is of no use to a session, if that may be the relay's own fault: it is silent, it swallows, or it
-//! does not know what the registry minted for it. What the sender ran out of, and what a relay does not lend to anyone, is no fault. The
-//! registry then tests the relay itself. So a complaint that is wrong costs it a packet or two, and the relay nothing.
+//! A relay is complained of once it is of no use to a session, if that may be the relay's own
+//! fault: it is silent, it swallows, or it does not know what the registry minted for it. What the
+//! sender ran out of, and what a relay does not lend to anyone, is no fault. The registry then
+//! tests the relay itself. So a complaint that is wrong costs it a packet or two, and the relay
+//! nothing.
 
-use crate::message::{List, MOST_COMPLAINTS};
+use crate::message::{MOST_COMPLAINTS, RelayList};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use byway_engine::{RelayStatus, RelayTrouble, Standing};
+use byway_engine::{RelayState, RelayStatus, RelayTrouble};
 use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::Reason;
 use byway_wire::{Duration, Instant};
@@ -32,7 +34,7 @@ pub struct Complaints {
 
 impl Complaints {
     /// The registry named these relays.
-    pub fn learn(&mut self, list: &List) {
+    pub fn learn(&mut self, list: &RelayList) {
         for listed in &list.relays {
             for address in listed.word.relays() {
                 if self.names.len() < MOST {
@@ -77,11 +79,11 @@ impl Complaints {
 
 fn may_be_its_fault(status: &RelayStatus) -> bool {
     match (status.standing, status.trouble) {
-        (Standing::Unusable, None | Some(RelayTrouble::Silent)) => true,
-        (Standing::Unusable, Some(RelayTrouble::Refused(reason))) => {
+        (RelayState::Unusable, None | Some(RelayTrouble::Silent)) => true,
+        (RelayState::Unusable, Some(RelayTrouble::Refused(reason))) => {
             matches!(reason, Reason::UnknownWord | Reason::UnknownRange | Reason::Unreachable)
         }
-        (Standing::Available | Standing::Reserve | Standing::Trying, None) => status.silences > 0,
+        (RelayState::Available | RelayState::Reserve | RelayState::Trying, None) => status.silences > 0,
         _ => false,
     }
 }
@@ -92,13 +94,13 @@ mod tests {
     use crate::message::{Label, Listed};
     use alloc::vec;
     use byway_wire::Local;
-    use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Secret, Terms, Word};
+    use byway_wire::relay::{Grant, GrantSecret, Minute, QuotaClass, RateClass, Scope, Terms, Word};
 
     fn address(index: u8) -> SocketAddr {
         SocketAddr::from(([192, 0, 2, index], 4748))
     }
 
-    fn list(relays: u8) -> List {
+    fn list(relays: u8) -> RelayList {
         let terms = Terms {
             expiry: Minute::MAX,
             rate: RateClass::UNLIMITED,
@@ -112,12 +114,12 @@ mod tests {
             seen: 0,
             load: 0,
             tcp: false,
-            word: Word::new(vec![address(index)], Grant { id: 1, terms }, Secret::new([1; 16])).unwrap(),
+            word: Word::new(vec![address(index)], Grant { id: 1, terms }, GrantSecret::new([1; 16])).unwrap(),
         };
-        List { made: 0, until: 0, more: false, relays: (0..relays).map(listed).collect() }
+        RelayList { made: 0, until: 0, more: false, relays: (0..relays).map(listed).collect() }
     }
 
-    fn status(index: u8, standing: Standing, trouble: Option<RelayTrouble>, silences: u32) -> RelayStatus {
+    fn status(index: u8, standing: RelayState, trouble: Option<RelayTrouble>, silences: u32) -> RelayStatus {
         let relay = address(index);
         RelayStatus { relay, local: Local(0), standing, trouble, rtt: None, goodput: 0, silences }
     }
@@ -126,7 +128,7 @@ mod tests {
     fn several_are_told_at_once_and_each_once_in_a_while() {
         let (mut complaints, at) = (Complaints::default(), |s| Instant::ZERO + Duration::from_secs(s));
         complaints.learn(&list(40));
-        let all: Vec<_> = (0..50).map(|index| status(index, Standing::Unusable, None, 0)).collect();
+        let all: Vec<_> = (0..50).map(|index| status(index, RelayState::Unusable, None, 0)).collect();
         complaints.look(at(1), &all[..1]);
         complaints.look(at(2), &all);
         assert_eq!((complaints.deadline(), complaints.take(at(5))), (Some(at(6)), vec![]));
@@ -140,7 +142,7 @@ mod tests {
     #[test]
     fn what_is_no_fault_of_the_relay_is_not_told() {
         let refused = |reason| Some(RelayTrouble::Refused(reason));
-        let unusable = |trouble| may_be_its_fault(&status(0, Standing::Unusable, trouble, 0));
+        let unusable = |trouble| may_be_its_fault(&status(0, RelayState::Unusable, trouble, 0));
         assert!(
             unusable(None) && unusable(Some(RelayTrouble::Silent)) && unusable(refused(Reason::UnknownWord))
         );
@@ -151,9 +153,11 @@ mod tests {
             assert!(!unusable(refused(reason)), "{reason}");
         }
         let lived = |standing, silences| may_be_its_fault(&status(0, standing, None, silences));
-        assert!(lived(Standing::Available, 1) && !lived(Standing::Available, 0));
+        assert!(lived(RelayState::Available, 1) && !lived(RelayState::Available, 0));
         assert!(
-            !lived(Standing::Shares, 9) && !lived(Standing::InUse, 9) && !lived(Standing::CarriedLittle, 9)
+            !lived(RelayState::Shares, 9)
+                && !lived(RelayState::InUse, 9)
+                && !lived(RelayState::CarriedLittle, 9)
         );
     }
 }

@@ -1,9 +1,12 @@
 //! Which relays a client is told of: a pure function.
 //!
-//! Every relay gets a number that follows from the client, the hour and its name. By these numbers it has a rank among the relays of its
-//! operator, and one among those of each of its prefixes (/16, of IPv6 /32). Those of the first rank come first, then those of the
-//! second, and so on. Relays with a transfer of their own come after all others, and are spread in the same way. So an answer is a random subset, spread over operators and prefixes. It says nothing about merit. A relay that comes
-//! or goes moves the others as little as it can: the same client gets the same draw for an hour.
+//! Every relay gets a number that follows from the client, the hour and its name. By these numbers
+//! it has a rank among the relays of its operator, and one among those of each of its prefixes
+//! (/16, of IPv6 /32). Those of the first rank come first, then those of the second, and so on.
+//! Relays with a transfer of their own come after all others, and are spread in the same way. So an
+//! answer is a random subset, spread over operators and prefixes. It says nothing about merit. A
+//! relay that comes or goes moves the others as little as it can: the same client gets the same
+//! draw for an hour.
 
 use crate::message::Label;
 use alloc::collections::BTreeMap;
@@ -28,21 +31,21 @@ pub struct Candidate<'a> {
 
 /// What can be drawn from. Made anew when relays come or go.
 #[derive(Clone, Debug, Default)]
-pub struct Urn {
-    entries: Vec<Entry>,
+pub struct DrawPool {
+    entries: Vec<DrawEntry>,
     operators: usize,
     prefixes: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct DrawEntry {
     name: u64,
     operator: u32,
     busy: bool,
     prefixes: Vec<u32>,
 }
 
-impl Urn {
+impl DrawPool {
     /// Of these relays. A draw gives their places in this order.
     pub fn new<'a>(candidates: impl Iterator<Item = Candidate<'a>>) -> Self {
         let (mut operators, mut prefixes) = (BTreeMap::new(), BTreeMap::new());
@@ -57,7 +60,7 @@ impl Urn {
             // Whoever does not say whose a relay is has it alone.
             let nameless = candidate.operator.as_str().is_empty().then_some(candidate.name);
             let operator = number_of(&mut operators, (candidate.operator, nameless));
-            Entry { name: candidate.name, operator, busy: candidate.busy, prefixes: of_relay }
+            DrawEntry { name: candidate.name, operator, busy: candidate.busy, prefixes: of_relay }
         });
         let entries = entries.collect();
         Self { entries, operators: operators.len(), prefixes: prefixes.len() }
@@ -78,7 +81,7 @@ impl Urn {
     /// The places of `most` relays after the first `skip`, for who has this `seed`.
     #[must_use]
     pub fn draw(&self, seed: u64, skip: usize, most: usize) -> Vec<usize> {
-        let chance = |(place, entry): (u32, &Entry)| (entry.busy, mixed(seed ^ entry.name), place);
+        let chance = |(place, entry): (u32, &DrawEntry)| (entry.busy, mixed(seed ^ entry.name), place);
         let mut order: Vec<(bool, u64, u32)> = (0..).zip(&self.entries).map(chance).collect();
         order.sort_unstable();
         let (mut of_operator, mut of_prefix) = (vec![0_u32; self.operators], vec![0_u32; self.prefixes]);
@@ -127,8 +130,8 @@ mod tests {
     struct Relays(Vec<(u64, Label, Vec<SocketAddr>)>);
 
     impl Relays {
-        fn urn(&self) -> Urn {
-            Urn::new(self.0.iter().map(|(name, operator, addresses)| Candidate {
+        fn urn(&self) -> DrawPool {
+            DrawPool::new(self.0.iter().map(|(name, operator, addresses)| Candidate {
                 name: *name,
                 operator,
                 addresses,

@@ -1,19 +1,21 @@
 //! The registry: relays enrol in it, and senders ask it for relays to try.
 //!
-//! [`Registry`] is a [`Machine`](byway_wire::Machine). Enrolments and questions are records ([`message`]) on streams of ordinary sessions,
-//! for which it has an engine endpoint. Heartbeats and tests of relays are single datagrams on the same port.
+//! [`Registry`] is a [`Machine`](byway_wire::Machine). Enrolments and questions are records
+//! ([`message`]) on streams of ordinary sessions, for which it has an engine endpoint. Heartbeats
+//! and tests of relays are single datagrams on the same port.
 //!
-//! It waits for no store: it emits [requests](store::Request) and takes answers later. An enrolment is answered after its commit. What is
-//! read often stands in memory: words, relays, who is alive.
+//! It waits for no store: it emits [requests](store::StoreRequest) and takes answers later. An
+//! enrolment is answered after its commit. What is read often stands in memory: words, relays, who
+//! is alive.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | [`word`] | what joins a relay to a registry, and what a sender asks with |
 //! | [`message`], [`records`] | what is said on streams, and how it is framed |
 //! | [`store`] | what is kept, and the requests for it |
-//! | [`book`] | the relays that are known: who is alive, tested, listed |
+//! | [`relay_directory`] | the relays that are known: who is alive, tested, listed |
 //! | [`draw`], [`mint`] | which relays a client is told of, and what it may use of them: pure functions |
-//! | [`trial`] | a packet exchange through a relay before it is listed |
+//! | [`relay_tests`] | a packet exchange through a relay before it is listed |
 //! | [`registry`] | the machine |
 //! | [`client`] | the other side: enrolment and question in a session of one's own endpoint |
 //! | [`complaints`] | which relays a sender complains of, and when |
@@ -23,7 +25,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-pub mod book;
 pub mod client;
 pub mod complaints;
 pub mod draw;
@@ -31,9 +32,10 @@ pub mod message;
 pub mod mint;
 pub mod records;
 pub mod registry;
+pub mod relay_directory;
+pub mod relay_tests;
 pub mod secrets;
 pub mod store;
-pub mod trial;
 pub mod word;
 
-pub use registry::{Config, Counters, Event, Registry};
+pub use registry::{LogEvent, Registry, RegistryConfig, RegistryCounters};

@@ -1,7 +1,8 @@
 //! What is said on the streams of a session with a registry: one record each ([`crate::records`]).
 //!
-//! The asker opens stream 0, writes its requests and ends it. The registry answers each in turn on stream 1 and ends that. All numbers are
-//! in network byte order. A text has a length (1) before it, a list a count (1).
+//! The asker opens stream 0, writes its requests and ends it. The registry answers each in turn on
+//! stream 1 and ends that. All numbers are in network byte order. A text has a length (1) before
+//! it, a list a count (1).
 //!
 //! ```text
 //! 01 ENROL     token (20), relay (16), range (1), range key (32), rate class (1), quota class (1), operator, region, addresses, seen (1)
@@ -119,7 +120,7 @@ pub struct Enrol {
 
 /// A question for relays. It does not name a destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct RelayQuery {
     /// The word that lets it ask.
     pub token: Token,
     /// How many, at most.
@@ -136,7 +137,7 @@ pub enum Request {
     /// To test it: it knows the epoch now.
     Ready,
     /// For relays.
-    Ask(Ask),
+    Ask(RelayQuery),
     /// To test these relays again.
     Complain {
         /// The word that lets it ask.
@@ -315,7 +316,7 @@ pub struct Listed {
 
 /// What a client is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct List {
+pub struct RelayList {
     /// When it was made, in seconds of Unix time by the registry's clock.
     pub made: u64,
     /// Until when the words are good, likewise. A client renews before.
@@ -346,7 +347,7 @@ pub enum Answer {
         failed: Vec<(SocketAddr, Failure)>,
     },
     /// Relays to try.
-    List(List),
+    List(RelayList),
     /// The complaint was heard.
     Heard,
     /// Refused.
@@ -382,9 +383,11 @@ impl Request {
                 seen: reader.u8()? != 0,
             })),
             0x02 => Self::Ready,
-            0x03 => {
-                Self::Ask(Ask { token: Token::read(&mut reader)?, most: reader.u8()?, skip: reader.u16()? })
-            }
+            0x03 => Self::Ask(RelayQuery {
+                token: Token::read(&mut reader)?,
+                most: reader.u8()?,
+                skip: reader.u16()?,
+            }),
             0x04 => Self::Complain {
                 token: Token::read(&mut reader)?,
                 relays: read_list(&mut reader, MOST_COMPLAINTS, |reader| Ok(RelayId(reader.array()?)))?,
@@ -466,7 +469,7 @@ pub const fn carriers(tcp: bool) -> &'static [&'static str] {
     if tcp { &["udp", "tcp"] } else { &["udp"] }
 }
 
-impl List {
+impl RelayList {
     /// Reads what [`write`](Self::write) wrote.
     ///
     /// # Errors
@@ -506,7 +509,7 @@ impl Answer {
                     Ok((address, Failure::of(reader.u8()?).ok_or(DecodeError::Range("failure"))?))
                 })?,
             },
-            0x83 => Self::List(List::read(&mut reader)?),
+            0x83 => Self::List(RelayList::read(&mut reader)?),
             0x84 => Self::Heard,
             0x8f => Self::Refused {
                 reason: Reason::of(reader.u8()?).ok_or(DecodeError::Range("reason"))?,

@@ -1,5 +1,6 @@
-//! What a client may use of a relay: a pure function of word, relay and epoch. So whoever asks twice, or two registries, gets the same
-//! word: one grant per client, relay and epoch, and one account at the relay.
+//! What a client may use of a relay: a pure function of word, relay and epoch. So whoever asks
+//! twice, or two registries, gets the same word: one grant per client, relay and epoch, and one
+//! account at the relay.
 
 use crate::store::{Epoch, LAST_HOLDS, RelayRow, WordRow};
 use byway_wire::relay::{EpochKey, Grant, Minted, Minute, QuotaClass, RateClass, Scope, Terms, Word};
@@ -9,7 +10,8 @@ pub const EPOCH_LIFE: u64 = 24 * 3_600;
 /// The serial number of what the registry mints for itself, to test relays with.
 pub const OWN: u32 = 0;
 
-/// Until when what is minted in an epoch is good, in seconds of Unix time, if it is not revoked. It is a whole minute.
+/// Until when what is minted in an epoch is good, in seconds of Unix time, if it is not revoked. It
+/// is a whole minute.
 #[must_use]
 pub const fn end_of(epoch: &Epoch) -> u64 {
     Minute::from_unix(epoch.began.saturating_add(EPOCH_LIFE + LAST_HOLDS)).unix()
@@ -57,7 +59,7 @@ fn smaller(a: QuotaClass, b: QuotaClass) -> QuotaClass {
 mod tests {
     use super::*;
     use crate::message::Label;
-    use crate::word::Kind;
+    use crate::word::WordKind;
     use alloc::string::String;
     use alloc::vec;
     use byway_engine::handshake::PublicKey;
@@ -67,7 +69,7 @@ mod tests {
     fn rows() -> (WordRow, RelayRow) {
         let word = WordRow {
             number: 5,
-            kind: Kind::Use,
+            kind: WordKind::Use,
             name: String::from("alice"),
             uses: None,
             rate: RateClass::at_most(1 << 20),

@@ -7,7 +7,8 @@ pub const HEAD: usize = 2;
 /// Bytes of the longest record that is written.
 pub const LONGEST: usize = 60_000;
 
-/// Puts pieces of a stream together. It holds one unfinished record at most, beside what came in one piece.
+/// Puts pieces of a stream together. It holds one unfinished record at most, beside what came in
+/// one piece.
 #[derive(Debug)]
 pub struct Records {
     bytes: Vec<u8>,

@@ -3,58 +3,60 @@
 mod applicants;
 mod counters;
 mod datagram;
-mod desk;
 mod endpoint;
-mod examiner;
+mod epoch_notices;
 mod question;
+mod relay_tester;
 mod retests;
 mod sessions;
-mod untold;
+mod store_queue;
 mod words;
 
-pub use counters::{Counters, Event};
+pub use counters::{LogEvent, RegistryCounters};
 
-use crate::book::{Book, Heard};
 use crate::message::{self, Answer, Enrol, Failure, Reason, Request};
 use crate::mint;
+use crate::relay_directory::{HeartbeatResult, RelayDirectory};
 use crate::secrets::Secrets;
-use crate::store::{self, Changes, Entry, Epoch, RelayRow, Reply};
-use crate::word::{Kind, Token};
+use crate::store::{self, AuditEntry, Changes, Epoch, RelayRow, StoreReply};
+use crate::word::{Token, WordKind};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use applicants::{Applicant, Tested};
+use applicants::{Applicant, TestOutcome};
 use byway_engine::handshake::PublicKey;
 use byway_engine::seal::Suites;
 use byway_engine::{Endpoint, EndpointEvent, Handle};
-use byway_wire::heartbeat::{ANSWERED_LEN, Beat, Orders, RelayId};
-use byway_wire::relay::canonical;
-use byway_wire::{Ask, Duration, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::heartbeat::{ANSWERED_LEN, BEAT, Heartbeat, HeartbeatOrders, RelayId};
+use byway_wire::relay::{self, canonical};
+use byway_wire::{Datagram, Duration, Input, Instant, Local, Machine, TcpRequest, Transmit, TransmitBuffer};
 use core::net::{IpAddr, SocketAddr};
 use datagram::{send, written};
-use desk::{Desk, Pending};
 use endpoint::endpoint;
-use examiner::Examiner;
+use epoch_notices::EpochNotices;
 use question::list;
-use sessions::{Sessions, Step};
-use untold::Untold;
+use relay_tester::RelayTester;
+use sessions::{SessionStep, Sessions};
+use store_queue::{PendingReply, StoreQueue};
 use words::Words;
 
 /// Between two looks at what changed in the store.
 const REFRESH: Duration = Duration::from_secs(1);
 /// Between two times that the store is told who was heard of.
 const FLUSH: Duration = Duration::from_secs(5);
-/// Into so many draws the hosts that share a word are divided: so many a word's holder sees in an hour.
+/// Into so many draws the hosts that share a word are divided: so many a word's holder sees in an
+/// hour.
 const SLOTS: u8 = 16;
 /// A relay that is told of a new epoch comes no sooner.
 const SOON: Duration = Duration::from_secs(1);
 /// Answers to heartbeats that wait to be sent.
 const MOST_ANSWERS: usize = 4_096;
-/// A relay that was heard of so many seconds before a registry begins counts as alive until it misses heartbeats.
+/// A relay that was heard of so many seconds before a registry begins counts as alive until it
+/// misses heartbeats.
 const RECENT: u64 = 600;
 
 /// What a registry is made with.
-pub struct Config {
+pub struct RegistryConfig {
     /// What everything secret follows from: 32 bytes of entropy that are kept.
     pub secret: [u8; 32],
     /// Fresh entropy, or a simulation's seed.
@@ -75,14 +77,14 @@ pub struct Registry {
     locals: BTreeMap<Local, SocketAddr>,
     words: Words,
     epoch: Epoch,
-    book: Book,
+    book: RelayDirectory,
     sessions: Sessions,
-    examiner: Examiner,
+    examiner: RelayTester,
     probe_from: Vec<IpAddr>,
-    desk: Desk,
+    desk: StoreQueue,
     answers: VecDeque<(Local, SocketAddr, [u8; ANSWERED_LEN])>,
-    untold: Untold,
-    counters: Counters,
+    untold: EpochNotices,
+    counters: RegistryCounters,
     refresh_at: Instant,
     flush_at: Instant,
 }
@@ -90,7 +92,7 @@ pub struct Registry {
 impl Registry {
     /// A registry that knows what its store keeps.
     #[must_use]
-    pub fn new(config: Config, now: Instant) -> Self {
+    pub fn new(config: RegistryConfig, now: Instant) -> Self {
         let secrets = Secrets::new(&config.secret);
         let endpoint = endpoint(secrets.identity(), config.suites, config.seed);
         let unix = config.unix_millis / 1_000;
@@ -101,14 +103,14 @@ impl Registry {
             locals: BTreeMap::new(),
             words: Words::new(secrets),
             epoch: Epoch::default(),
-            book: Book::default(),
+            book: RelayDirectory::default(),
             sessions: Sessions::default(),
-            examiner: Examiner::new(*blake3::hash(&config.seed).as_bytes()),
+            examiner: RelayTester::new(*blake3::hash(&config.seed).as_bytes()),
             probe_from: Vec::new(),
-            desk: Desk::default(),
+            desk: StoreQueue::default(),
             answers: VecDeque::new(),
-            untold: Untold::new(now),
-            counters: Counters::default(),
+            untold: EpochNotices::new(now),
+            counters: RegistryCounters::default(),
             refresh_at: now + REFRESH,
             flush_at: now + FLUSH,
         };
@@ -123,13 +125,14 @@ impl Registry {
         registry
     }
 
-    /// Sockets at these addresses are for tests of relays alone. To be told before they come. Words must not name them: a NAT lets in
-    /// whom its host sends to.
+    /// Sockets at these addresses are for tests of relays alone. To be told before they come. Words
+    /// must not name them: a NAT lets in whom its host sends to.
     pub fn probe_from(&mut self, addresses: Vec<IpAddr>) {
         self.probe_from = addresses;
     }
 
-    /// Relays are tested over TCP too, from now on. The driver must open connections as the machine asks.
+    /// Relays are tested over TCP too, from now on. The driver must open connections as the machine
+    /// asks.
     pub const fn try_tcp(&mut self) {
         self.examiner.trials().try_tcp();
     }
@@ -142,7 +145,7 @@ impl Registry {
 
     /// What it did so far.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &RegistryCounters {
         &self.counters
     }
 
@@ -153,7 +156,7 @@ impl Registry {
 
     /// The relays that it knows.
     #[must_use]
-    pub const fn book(&self) -> &Book {
+    pub const fn book(&self) -> &RelayDirectory {
         &self.book
     }
 
@@ -169,12 +172,13 @@ impl Registry {
     }
 
     /// The next thing for the log.
-    pub fn next_event(&mut self) -> Option<Event> {
+    pub fn next_event(&mut self) -> Option<LogEvent> {
         self.counters.next_event()
     }
 
-    /// The next request for the store, and its number. Its answer is given to [`answer`](Self::answer).
-    pub fn next_request(&mut self) -> Option<(u64, store::Request)> {
+    /// The next request for the store, and its number. Its answer is given to
+    /// [`answer`](Self::answer).
+    pub fn next_request(&mut self) -> Option<(u64, store::StoreRequest)> {
         self.desk.next_request()
     }
 
@@ -185,25 +189,25 @@ impl Registry {
     }
 
     /// Takes the store's answer to a request.
-    pub fn answer(&mut self, now: Instant, number: u64, reply: Reply) {
+    pub fn answer(&mut self, now: Instant, number: u64, reply: StoreReply) {
         let Some(pending) = self.desk.take(number) else { return };
         match (pending, reply) {
-            (Pending::Changes, Reply::Changes(changes)) => self.learn(changes, Some(now)),
-            (Pending::Roll, Reply::Changes(changes)) => self.set_epoch(changes.epoch),
-            (Pending::Enrol(applicant), reply) => {
+            (PendingReply::Changes, StoreReply::Changes(changes)) => self.learn(changes, Some(now)),
+            (PendingReply::Roll, StoreReply::Changes(changes)) => self.set_epoch(changes.epoch),
+            (PendingReply::Enrol(applicant), reply) => {
                 let handle = applicant.handle;
                 match reply {
-                    Reply::Enrolled(outcome) => self.enrolled(now, *applicant, outcome),
+                    StoreReply::Enrolled(outcome) => self.enrolled(now, *applicant, outcome),
                     _ => self.refuse(handle, Reason::StoreGone),
                 }
                 self.serve(now, handle);
             }
-            (Pending::Note(entries), Reply::Gone) => {
+            (PendingReply::Note(entries), StoreReply::Gone) => {
                 self.counters.store_gone += 1;
                 self.desk.keep(entries);
             }
-            (Pending::Note(_), _) => {}
-            (Pending::Changes | Pending::Roll, _) => self.counters.store_gone += 1,
+            (PendingReply::Note(_), _) => {}
+            (PendingReply::Changes | PendingReply::Roll, _) => self.counters.store_gone += 1,
         }
         self.attend(now);
     }
@@ -238,23 +242,23 @@ impl Registry {
 
     fn log(&mut self, now: Instant, what: &'static str, who: String, detail: String) {
         let at = self.unix(now);
-        self.desk.log(Entry { at, what, who, detail });
+        self.desk.log(AuditEntry { at, what, who, detail });
     }
 
     fn on_beat(&mut self, now: Instant, local: Local, remote: SocketAddr, packet: &[u8]) {
-        let Ok(beat) = Beat::read(packet) else {
+        let Ok(beat) = Heartbeat::read(packet) else {
             self.counters.malformed += 1;
             return;
         };
         self.examiner.see(now, &beat, remote, &self.epoch);
         let (heard, key) = self.book.hear(now, (local, remote), &beat);
-        let (Heard::Taken { next, listed }, Some(key)) = (heard, key) else {
+        let (HeartbeatResult::Taken { next, listed }, Some(key)) = (heard, key) else {
             self.counters.beat_refused(heard);
             return;
         };
         self.counters.beats += 1;
         let name = beat.report.relay;
-        if self.book.get(name).is_some_and(crate::book::Relay::has_failed) {
+        if self.book.get(name).is_some_and(crate::relay_directory::KnownRelay::has_failed) {
             self.retest(now, name);
         }
         if self.answers.len() < MOST_ANSWERS {
@@ -263,17 +267,18 @@ impl Registry {
         }
     }
 
-    fn orders(&self, now: Instant, counter: u64, next: Duration, listed: bool) -> Orders {
-        Orders {
+    fn orders(&self, now: Instant, counter: u64, next: Duration, listed: bool) -> HeartbeatOrders {
+        HeartbeatOrders {
             counter,
             next_millis: u32::try_from(next.as_millis()).unwrap_or(u32::MAX),
             epoch: self.epoch.number,
             last_holds: self.last_holds(now),
-            flags: if listed { Orders::LISTED } else { 0 },
+            flags: if listed { HeartbeatOrders::LISTED } else { 0 },
         }
     }
 
-    /// The last heartbeat of a relay answered once more, with the epoch that is new. It is to come soon and say that it knows.
+    /// The last heartbeat of a relay answered once more, with the epoch that is new. It is to come
+    /// soon and say that it knows.
     fn tell_epoch(&self, now: Instant, name: RelayId) -> Option<(Local, SocketAddr, [u8; ANSWERED_LEN])> {
         let relay = self.book.get(name)?;
         let (local, remote, key) = relay.way()?;
@@ -285,7 +290,8 @@ impl Registry {
         u32::try_from(self.epoch.last_until.saturating_sub(self.unix(now))).unwrap_or(u32::MAX)
     }
 
-    /// Looks after what changed: sessions that came, went or have something to read, tests that are over.
+    /// Looks after what changed: sessions that came, went or have something to read, tests that are
+    /// over.
     fn attend(&mut self, now: Instant) {
         while let Some(event) = self.endpoint.next_event() {
             match event {
@@ -309,9 +315,9 @@ impl Registry {
             let Some(connection) = self.endpoint.connection_mut(handle) else { return };
             let peer = connection.peer();
             match self.sessions.step(handle, connection) {
-                Step::Wait => return,
-                Step::Request(request) => self.on_request(now, handle, peer, request),
-                Step::Malformed => {
+                SessionStep::Wait => return,
+                SessionStep::Request(request) => self.on_request(now, handle, peer, request),
+                SessionStep::Malformed => {
                     self.sessions.stop(handle);
                     self.refuse(handle, Reason::Malformed);
                 }
@@ -348,10 +354,10 @@ impl Registry {
         now: Instant,
         handle: Handle,
         peer: PublicKey,
-        ask: &message::Ask,
+        ask: &message::RelayQuery,
     ) -> Result<(), Reason> {
         let unix = self.unix(now);
-        let word = self.words.find(&ask.token, Kind::Use, unix)?.clone();
+        let word = self.words.find(&ask.token, WordKind::Use, unix)?.clone();
         self.words.may_ask(now, word.number)?;
         self.counters.questions += 1;
         let slot = blake3::hash(&peer.0).as_bytes()[0] % SLOTS;
@@ -369,7 +375,7 @@ impl Registry {
         peer: PublicKey,
         mut enrol: Enrol,
     ) -> Result<(), Reason> {
-        let word = self.words.find(&enrol.token, Kind::Join, self.unix(now))?;
+        let word = self.words.find(&enrol.token, WordKind::Join, self.unix(now))?;
         let known = self.book.get(enrol.relay).filter(|relay| !relay.row.revoked);
         if known.is_some_and(|relay| relay.row.key != peer) {
             return Err(Reason::OtherKey);
@@ -414,13 +420,13 @@ impl Registry {
         while let Some(tested) = self.examiner.next_end(&mut self.counters.tests) {
             match tested {
                 None => {}
-                Some(Tested::Applicant(applicant)) => {
+                Some(TestOutcome::Applicant(applicant)) => {
                     let handle = applicant.handle;
                     self.tested(now, *applicant);
                     self.serve(now, handle);
                 }
-                Some(Tested::Again(relay, Some(passed))) => self.book.passed(relay, passed.tcp),
-                Some(Tested::Again(relay, None)) => {
+                Some(TestOutcome::Again(relay, Some(passed))) => self.book.passed(relay, passed.tcp),
+                Some(TestOutcome::Again(relay, None)) => {
                     self.counters.tests_failed += 1;
                     self.book.failed(relay);
                     self.log(now, "refused", relay.to_string(), "it failed a test".to_string());
@@ -429,7 +435,8 @@ impl Registry {
         }
     }
 
-    /// Somebody found relays of no use. That alone takes none off the list: the registry's own test does.
+    /// Somebody found relays of no use. That alone takes none off the list: the registry's own test
+    /// does.
     fn on_complaint(
         &mut self,
         now: Instant,
@@ -437,7 +444,7 @@ impl Registry {
         token: &Token,
         relays: &[RelayId],
     ) -> Result<(), Reason> {
-        let number = self.words.find(token, Kind::Use, self.unix(now))?.number;
+        let number = self.words.find(token, WordKind::Use, self.unix(now))?.number;
         self.words.may_complain(now, number, relays.len())?;
         self.counters.complaints += 1;
         for relay in relays {
@@ -476,14 +483,14 @@ impl Registry {
     }
 
     /// The store has written an enrolment, or refused it.
-    fn enrolled(&mut self, now: Instant, applicant: Applicant, outcome: Result<(), store::Unfit>) {
+    fn enrolled(&mut self, now: Instant, applicant: Applicant, outcome: Result<(), store::EnrolRefusal>) {
         let Applicant { handle, row, failed, .. } = applicant;
         let reason = match outcome {
             Ok(()) => None,
-            Err(store::Unfit::Word) => Some(Reason::UnknownWord),
-            Err(store::Unfit::UsedUp) => Some(Reason::UsedUp),
-            Err(store::Unfit::Crowded) => Some(Reason::Crowded),
-            Err(store::Unfit::OtherKey) => Some(Reason::OtherKey),
+            Err(store::EnrolRefusal::Word) => Some(Reason::UnknownWord),
+            Err(store::EnrolRefusal::UsedUp) => Some(Reason::UsedUp),
+            Err(store::EnrolRefusal::Crowded) => Some(Reason::Crowded),
+            Err(store::EnrolRefusal::OtherKey) => Some(Reason::OtherKey),
         };
         let (name, passed) = (row.relay, row.addresses.clone());
         if let Some(reason) = reason {
@@ -523,13 +530,35 @@ impl Registry {
             let unix = self.unix(now);
             let due = self.epoch.began.saturating_add(mint::EPOCH_LIFE);
             if unix >= due {
-                // On time, if it is not late by more than a minute: then the grants of the last epoch keep their end.
+                // On time, if it is not late by more than a minute: then the grants of the last
+                // epoch keep their end.
                 self.desk.roll(self.epoch.number, if unix - due < 60 { due } else { unix });
             }
         }
         if self.flush_at <= now {
             self.flush_at = now + FLUSH;
             self.flush(now);
+        }
+    }
+
+    /// Gives a datagram to whom it is for.
+    fn on_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        let Datagram { local, remote, .. } = datagram;
+        let first = datagram.payload.first().copied();
+        match first.and_then(relay::MessageType::of) {
+            _ if first == Some(BEAT) && !self.examiner.is_probe(local) => {
+                self.on_beat(now, local, remote, datagram.payload)
+            }
+            Some(relay::MessageType::Greeted) => {
+                let known = self.examiner.trials().on_greeted(now, remote, datagram.payload);
+                self.counters.malformed += u64::from(!known);
+            }
+            Some(relay::MessageType::Notice) => self.examiner.trials().on_notice(remote, datagram.payload),
+            Some(relay::MessageType::Delivered)
+                if self.examiner.trials().on_delivered(now, datagram.payload) => {}
+            // Nobody has business there.
+            _ if self.examiner.is_probe(local) => self.counters.malformed += 1,
+            _ => self.endpoint.handle(now, Input::Datagram(datagram)),
         }
     }
 }
@@ -565,7 +594,7 @@ impl Machine for Registry {
         self.attend(now);
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         if let Some((local, remote, bytes)) = self.answers.pop_front() {
             return send(local, remote, &bytes, out);
         }
@@ -580,7 +609,7 @@ impl Machine for Registry {
         self.endpoint.transmit(now, out)
     }
 
-    fn ask(&mut self, now: Instant) -> Option<Ask> {
+    fn ask(&mut self, now: Instant) -> Option<TcpRequest> {
         self.examiner.trials().next_ask().or_else(|| self.endpoint.ask(now))
     }
 

@@ -1,4 +1,5 @@
-//! What follows from the one secret that a registry keeps: its words, its relays' heartbeat keys, and what it draws lots with.
+//! What follows from the one secret that a registry keeps: its words, its relays' heartbeat keys,
+//! and what it draws lots with.
 //!
 //! ```text
 //! registry secret (32) ──KDF("word")──PRF(number)──────────────> secret of a word (16)
@@ -7,7 +8,8 @@
 //!                      └─KDF("noise")──────────────────────────> the registry's key pair
 //! ```
 //!
-//! KDF and PRF are BLAKE3. So a registry that has its secret needs to keep no other, and several that share a store agree.
+//! KDF and PRF are BLAKE3. So a registry that has its secret needs to keep no other, and several
+//! that share a store agree.
 
 use byway_engine::handshake::Identity;
 use byway_wire::secret::Secret;
@@ -53,7 +55,8 @@ impl Secrets {
         half(&self.beat, &number.to_be_bytes())
     }
 
-    /// What a client's draw in an hour is ordered by. A word's hosts are spread over so many `slot`s.
+    /// What a client's draw in an hour is ordered by. A word's hosts are spread over so many
+    /// `slot`s.
     #[must_use]
     pub fn draw(&self, word: u32, slot: u8, hour: u64) -> u64 {
         let mut message = [0; 13];

@@ -1,12 +1,14 @@
-//! What a registry keeps, and how it asks for it. The machine emits [`Request`]s and takes [`Reply`]s whenever they come. A [`Store`]
-//! answers them one after the other; [`Memory`] is one for tests and simulations.
+//! What a registry keeps, and how it asks for it. The machine emits [`StoreRequest`]s and takes
+//! [`StoreReply`]s whenever they come. A [`Store`] answers them one after the other; [`Memory`] is
+//! one for tests and simulations.
 //!
-//! Every change has a revision, one more than the change before. So a registry asks for what changed since it last asked, and several that
-//! share a store learn what the others did. When relays were last heard of is no change: it is written in batches, and read only when a
-//! registry begins.
+//! Every change has a revision, one more than the change before. So a registry asks for what
+//! changed since it last asked, and several that share a store learn what the others did. When
+//! relays were last heard of is no change: it is written in batches, and read only when a registry
+//! begins.
 
 use crate::message::Label;
-use crate::word::Kind;
+use crate::word::WordKind;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -28,7 +30,7 @@ pub struct WordRow {
     /// Its number, from 1. It is also the serial number of its grants at every relay.
     pub number: u32,
     /// What it is good for.
-    pub kind: Kind,
+    pub kind: WordKind,
     /// Whose it is: what it is revoked by. No two that are good have one name.
     pub name: String,
     /// How many relays it may still enrol; `None`: any number.
@@ -74,7 +76,7 @@ pub struct RelayRow {
 
 /// When a relay was heard of last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct LastHeartbeat {
     /// Which.
     pub relay: RelayId,
     /// In seconds of Unix time.
@@ -98,7 +100,7 @@ pub struct Epoch {
 
 /// Something for the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct AuditEntry {
     /// When, in seconds of Unix time.
     pub at: u64,
     /// `enrolled`, `changed`, `refused`, `revoked`, `issued`, `rolled`.
@@ -111,7 +113,7 @@ pub struct Entry {
 
 /// What is asked of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum StoreRequest {
     /// What changed since a revision; since 0: everything.
     Changes {
         /// The last revision that is known.
@@ -127,9 +129,9 @@ pub enum Request {
     /// To note when relays were heard of, and entries of the log.
     Note {
         /// Relays.
-        seen: Vec<Seen>,
+        seen: Vec<LastHeartbeat>,
         /// The log's.
-        entries: Vec<Entry>,
+        entries: Vec<AuditEntry>,
     },
     /// To go on to the epoch after `from`; if another did already, nothing.
     Roll {
@@ -152,12 +154,12 @@ pub struct Changes {
     /// Relays that are new or changed.
     pub relays: Vec<RelayRow>,
     /// When relays were heard of. Only told of everything.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<LastHeartbeat>,
 }
 
 /// Why a relay is not enrolled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum EnrolRefusal {
     /// The word is not there, or is no longer good.
     Word,
     /// The word was used as often as it may be.
@@ -170,12 +172,12 @@ pub enum Unfit {
 
 /// What a store answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// To [`Request::Changes`], and to [`Request::Roll`] without rows.
+pub enum StoreReply {
+    /// To [`StoreRequest::Changes`], and to [`StoreRequest::Roll`] without rows.
     Changes(Changes),
-    /// To [`Request::Enrol`]: it is written.
-    Enrolled(Result<(), Unfit>),
-    /// To [`Request::Note`]: it is written.
+    /// To [`StoreRequest::Enrol`]: it is written.
+    Enrolled(Result<(), EnrolRefusal>),
+    /// To [`StoreRequest::Note`]: it is written.
     Noted,
     /// Nothing was done, or nobody knows.
     Gone,
@@ -183,8 +185,8 @@ pub enum Reply {
 
 /// What keeps it.
 pub trait Store {
-    /// Does what is asked, for good. [`Reply::Gone`] if that fails.
-    fn answer(&mut self, request: Request) -> Reply;
+    /// Does what is asked, for good. [`StoreReply::Gone`] if that fails.
+    fn answer(&mut self, request: StoreRequest) -> StoreReply;
 }
 
 /// Whether a relay may be enrolled, given those that are: the rule of every store.
@@ -196,10 +198,10 @@ pub fn judge<'a>(
     at: u64,
     word: Option<&WordRow>,
     others: impl Iterator<Item = &'a RelayRow>,
-) -> Result<Judged, Unfit> {
+) -> Result<EnrolCheck, EnrolRefusal> {
     let word = word
-        .filter(|word| word.kind == Kind::Join && !word.revoked && word.expires > at)
-        .ok_or(Unfit::Word)?;
+        .filter(|word| word.kind == WordKind::Join && !word.revoked && word.expires > at)
+        .ok_or(EnrolRefusal::Word)?;
     let (mut before, mut neighbours) = (None, BTreeMap::<IpAddr, usize>::new());
     for other in others.filter(|other| !other.revoked) {
         if other.relay == row.relay {
@@ -212,22 +214,22 @@ pub fn judge<'a>(
         }
     }
     if before.is_some_and(|before| before.key != row.key) {
-        return Err(Unfit::OtherKey);
+        return Err(EnrolRefusal::OtherKey);
     }
     let crowded =
         |address: &SocketAddr| neighbours.get(&address.ip()).is_some_and(|count| *count >= MOST_AT_ADDRESS);
     if row.addresses.iter().any(crowded) {
-        return Err(Unfit::Crowded);
+        return Err(EnrolRefusal::Crowded);
     }
     if before.is_none() && word.uses == Some(0) {
-        return Err(Unfit::UsedUp);
+        return Err(EnrolRefusal::UsedUp);
     }
-    Ok(if before.is_some() { Judged::Known } else { Judged::New })
+    Ok(if before.is_some() { EnrolCheck::Known } else { EnrolCheck::New })
 }
 
 /// What a relay is that may be enrolled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judged {
+pub enum EnrolCheck {
     /// It uses its word once more.
     New,
     /// It was enrolled before.
@@ -241,8 +243,8 @@ pub struct Memory {
     epoch: Epoch,
     words: BTreeMap<u32, (u64, WordRow)>,
     relays: BTreeMap<RelayId, (u64, RelayRow)>,
-    seen: BTreeMap<RelayId, Seen>,
-    log: Vec<Entry>,
+    seen: BTreeMap<RelayId, LastHeartbeat>,
+    log: Vec<AuditEntry>,
 }
 
 impl Memory {
@@ -276,15 +278,15 @@ impl Memory {
 
     /// The audit log.
     #[must_use]
-    pub fn log(&self) -> &[Entry] {
+    pub fn log(&self) -> &[AuditEntry] {
         &self.log
     }
 
-    fn enrol(&mut self, row: RelayRow, at: u64) -> Result<(), Unfit> {
+    fn enrol(&mut self, row: RelayRow, at: u64) -> Result<(), EnrolRefusal> {
         let word = self.words.get(&row.word).map(|(_, word)| word);
         let judged = judge(&row, at, word, self.relays.values().map(|(_, relay)| relay))?;
         self.revision += 1;
-        if judged == Judged::New
+        if judged == EnrolCheck::New
             && let Some((revision, word)) = self.words.get_mut(&row.word)
         {
             (*revision, word.uses) = (self.revision, word.uses.map(|uses| uses.saturating_sub(1)));
@@ -295,9 +297,9 @@ impl Memory {
 }
 
 impl Store for Memory {
-    fn answer(&mut self, request: Request) -> Reply {
+    fn answer(&mut self, request: StoreRequest) -> StoreReply {
         match request {
-            Request::Changes { since } => Reply::Changes(Changes {
+            StoreRequest::Changes { since } => StoreReply::Changes(Changes {
                 revision: self.revision,
                 epoch: self.epoch,
                 words: self
@@ -314,18 +316,22 @@ impl Store for Memory {
                     .collect(),
                 seen: if since == 0 { self.seen.values().copied().collect() } else { Vec::new() },
             }),
-            Request::Enrol { row, at } => Reply::Enrolled(self.enrol(row, at)),
-            Request::Note { seen, entries } => {
+            StoreRequest::Enrol { row, at } => StoreReply::Enrolled(self.enrol(row, at)),
+            StoreRequest::Note { seen, entries } => {
                 self.seen.extend(seen.into_iter().map(|seen| (seen.relay, seen)));
                 self.log.extend(entries);
-                Reply::Noted
+                StoreReply::Noted
             }
-            Request::Roll { from, at } => {
+            StoreRequest::Roll { from, at } => {
                 if self.epoch.number == from {
                     self.revision += 1;
                     self.epoch = Epoch { number: from + 1, began: at, last_until: at + LAST_HOLDS };
                 }
-                Reply::Changes(Changes { revision: self.revision, epoch: self.epoch, ..Changes::default() })
+                StoreReply::Changes(Changes {
+                    revision: self.revision,
+                    epoch: self.epoch,
+                    ..Changes::default()
+                })
             }
         }
     }

@@ -1,10 +1,12 @@
-//! Registry words: where a registry is, its key, and the permission to enrol a relay or to ask for relays.
+//! Registry words: where a registry is, its key, and the permission to enrol a relay or to ask for
+//! relays.
 //!
 //! ```text
 //! byway-registry-   format 1 (1), kind (1), key (32), number (4), secret (16), count (1) × address
 //! ```
 //!
-//! The text has the form of all words ([`byway_wire::word`]), with the checksum over the prefix too. A word is a secret.
+//! The text has the form of all words ([`byway_wire::word`]), with the checksum over the prefix
+//! too. A word is a secret.
 
 use alloc::string::String;
 use alloc::vec;
@@ -30,14 +32,14 @@ const MAX_LEN: usize = 1 + 1 + 32 + 4 + 16 + 1 + MAX_ADDRESSES * 19;
 
 /// What a word is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum WordKind {
     /// Enrols relays.
     Join,
     /// Asks for relays.
     Use,
 }
 
-impl Kind {
+impl WordKind {
     /// As it stands in words and stores.
     #[must_use]
     pub const fn number(self) -> u8 {
@@ -84,7 +86,7 @@ impl Token {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Word {
     /// What it is good for.
-    pub kind: Kind,
+    pub kind: WordKind,
     /// The registry's key.
     pub key: PublicKey,
     /// What the registry recognises it by.
@@ -132,7 +134,7 @@ impl Word {
             FORMAT => {}
             other => return Err(WordError::Format(other)),
         }
-        let kind = Kind::of(reader.u8()?).ok_or(DecodeError::Range("kind"))?;
+        let kind = WordKind::of(reader.u8()?).ok_or(DecodeError::Range("kind"))?;
         let key = PublicKey(reader.array()?);
         let token = Token::read(&mut reader)?;
         let count = usize::from(reader.u8()?);
@@ -213,7 +215,7 @@ mod tests {
 
     fn word() -> Word {
         Word {
-            kind: Kind::Use,
+            kind: WordKind::Use,
             key: PublicKey([7; 32]),
             token: Token { number: 5, secret: Secret::new(*b"0123456789abcdef") },
             addresses: vec!["192.0.2.1:4750".parse().unwrap(), "[2001:db8::1]:4750".parse().unwrap()],

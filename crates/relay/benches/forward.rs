@@ -1,8 +1,11 @@
-//! What a packet costs a relay, beside a forwarder that only copies: each datagram once into a queue and once out of it.
+//! What a packet costs a relay, beside a forwarder that only copies: each datagram once into a
+//! queue and once out of it.
 //!
-//! `cargo bench -p byway-relay` prints packets per second of processor time, for packets of 1200 bytes in memory. Each figure is a median
-//! of rounds that alternate. Beside it stand the ratio to copying, and instructions per packet if `valgrind` is there. Then it compares
-//! words that a registry minted with the operator's own. What `handle` rewrites is restored by a copy that all pay for.
+//! `cargo bench -p byway-relay` prints packets per second of processor time, for packets of 1200
+//! bytes in memory. Each figure is a median of rounds that alternate. Beside it stand the ratio to
+//! copying, and instructions per packet if `valgrind` is there. Then it compares words that a
+//! registry minted with the operator's own. What `handle` rewrites is restored by a copy that all
+//! pay for.
 //!
 //! On sockets the system costs more than either: `cargo bench -p byway-rivals --bench relay`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
@@ -12,7 +15,7 @@ mod common;
 
 use byway_relay::Config;
 use byway_wire::relay::{Grant, Minted, Word};
-use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Machine, Out};
+use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Machine, TransmitBuffer};
 use common::{World, at, config, relay_v4, seal, terms};
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
@@ -130,7 +133,7 @@ impl Bench {
                 let datagram = Datagram { local, remote: *remote, ecn, arrival, payload, phantom: 0 };
                 self.world.relay.handle(Instant::ZERO, Input::Datagram(datagram));
             }
-            let mut out = Out { buffer: &mut self.buffer, max_segments: 64 };
+            let mut out = TransmitBuffer { buffer: &mut self.buffer, max_segments: 64 };
             while let Some(sent) = self.world.relay.transmit(Instant::ZERO, &mut out) {
                 black_box(sent);
             }

@@ -1,31 +1,38 @@
-//! One account per grant in use: what it used today, how fast, its MAC key so that it is not derived per packet, and what its
-//! last packet was found to be.
+//! One account per grant in use: what it used today, how fast, its MAC key so that it is not
+//! derived per packet, and what its last packet was found to be.
 //!
-//! The table grows set by set from [`FIRST`] accounts to as many as it is made for, by linear hashing: sets split in turn, and each split
-//! moves the accounts of one set. Memory for it is taken between packets ([`Accounts::make_room`]), so no packet allocates. None waits for
-//! more than one set to move. Only who has a genuine word gets an account, so forgers cannot fill it. One word gets at most 255 branches.
+//! The table grows set by set from [`FIRST`] accounts to as many as it is made for, by linear
+//! hashing: sets split in turn, and each split moves the accounts of one set. Memory for it is
+//! taken between packets ([`Accounts::make_room`]), so no packet allocates. None waits for more
+//! than one set to move. Only who has a genuine word gets an account, so forgers cannot fill it.
+//! One word gets at most 255 branches.
 //!
-//! A newcomer may find both of its sets of [`WAYS`] full. Then an account that owes nothing makes room. Such an account has expired, or
-//! its rate meter has lent nothing and it used nothing of a limited quota today. Forgetting such an account forgets nothing, so being pushed out and coming back refills no quota. If all of them owe
-//! something, the newcomer is refused as [`Busy`](byway_wire::relay::Reason::Busy): the quotas that an operator set are
-//! worth more than one more word.
+//! A newcomer may find both of its sets of [`WAYS`] full. Then an account that owes nothing makes
+//! room. Such an account has expired, or its rate meter has lent nothing and it used nothing of a
+//! limited quota today. Forgetting such an account forgets nothing, so being pushed out and coming
+//! back refills no quota. If all of them owe something, the newcomer is refused as
+//! [`Busy`](byway_wire::relay::Reason::Busy): the quotas that an operator set are worth more than
+//! one more word.
 
-use crate::keys::Origin;
-use crate::recent::Recent;
+use crate::keys::KeyOrigin;
+use crate::verified_packets::VerifiedPacket;
 use alloc::vec::Vec;
 use byway_wire::relay::{Caveat, Grant, MacKey, Reason, Terms};
 use byway_wire::{Duration, Instant, Meter};
 
-/// Accounts in a set. A lookup looks at one set, and at another for who is not there: one that found the first full.
+/// Accounts in a set. A lookup looks at one set, and at another for who is not there: one that
+/// found the first full.
 const WAYS: usize = 8;
 /// Accounts for which there is memory from the start.
 const FIRST: usize = 16_384;
 /// Accounts for which memory is taken at once.
 const SEGMENT: usize = 2_048;
 const SEGMENT_SHIFT: u32 = SEGMENT.trailing_zeros();
-/// A table that may grow does so while more than one in so many places is taken: few sets are full then.
+/// A table that may grow does so while more than one in so many places is taken: few sets are full
+/// then.
 const SPARSE: usize = 3;
-/// The least burst, in bytes, and in time: what a sender paced by the millisecond and a receiver's batch make of a rate.
+/// The least burst, in bytes, and in time: what a sender paced by the millisecond and a receiver's
+/// batch make of a rate.
 const BURST_BYTES: u64 = 64 << 10;
 const BURST_NANOS: u64 = 125_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -44,7 +51,7 @@ pub(crate) struct Account {
     pub(crate) caveat: Option<Caveat>,
     pub(crate) key: MacKey,
     /// From what its key follows.
-    pub(crate) origin: Origin,
+    pub(crate) origin: KeyOrigin,
     rate: Option<u64>,
     burst: u64,
     quota: Option<u64>,
@@ -55,11 +62,17 @@ pub(crate) struct Account {
     noticed: u64,
     /// The period of the relay's load in which it was last counted.
     counted: u32,
-    recent: Option<Recent>,
+    recent: Option<VerifiedPacket>,
 }
 
 impl Account {
-    pub(crate) fn new(grant: Grant, caveat: Option<Caveat>, key: MacKey, origin: Origin, caps: Caps) -> Self {
+    pub(crate) fn new(
+        grant: Grant,
+        caveat: Option<Caveat>,
+        key: MacKey,
+        origin: KeyOrigin,
+        caps: Caps,
+    ) -> Self {
         let terms = caveat.map_or(grant.terms, |caveat| caveat.terms);
         let rate = least(terms.rate.bytes_per_second(), caps.rate);
         let quota = least(terms.quota.bytes_per_day(), caps.quota);
@@ -86,7 +99,7 @@ impl Account {
     }
 
     /// What its last packet was found to be.
-    pub(crate) const fn recent(&self) -> Option<&Recent> {
+    pub(crate) const fn recent(&self) -> Option<&VerifiedPacket> {
         self.recent.as_ref()
     }
 
@@ -209,11 +222,12 @@ impl Accounts {
         Some(set + way)
     }
 
-    /// The place of the account of this name, which [is taken in](Self::admit) with this key if it is not there.
+    /// The place of the account of this name, which [is taken in](Self::admit) with this key if it
+    /// is not there.
     pub(crate) fn place(
         &mut self,
         (grant, caveat): (Grant, Option<Caveat>),
-        origin: Origin,
+        origin: KeyOrigin,
         key: impl FnOnce() -> Option<MacKey>,
         caps: Caps,
         (now, unix): (Instant, u64),
@@ -229,11 +243,11 @@ impl Accounts {
         }
     }
 
-    /// The places of a word's account, which may be known, and of the one above it if the word is a branch; and how many others had to go.
-    /// `keys`: of the word, and of the grant.
+    /// The places of a word's account, which may be known, and of the one above it if the word is a
+    /// branch; and how many others had to go. `keys`: of the word, and of the grant.
     pub(crate) fn places(
         &mut self,
-        ((grant, caveat), origin, known): ((Grant, Option<Caveat>), Origin, Option<usize>),
+        ((grant, caveat), origin, known): ((Grant, Option<Caveat>), KeyOrigin, Option<usize>),
         keys: (impl FnOnce() -> Option<MacKey>, impl FnOnce() -> Option<MacKey>),
         caps: Caps,
         when: (Instant, u64),
@@ -249,8 +263,9 @@ impl Accounts {
         Some((own, Some(above), u64::from(evicted) + u64::from(too)))
     }
 
-    /// Takes in an account: in the place of the one of the same name, whose debts it inherits, or in a free place, or in
-    /// that of one that owes nothing, but never in place `keep`. Gives its place, and whether another had to go.
+    /// Takes in an account: in the place of the one of the same name, whose debts it inherits, or
+    /// in a free place, or in that of one that owes nothing, but never in place `keep`. Gives its
+    /// place, and whether another had to go.
     pub(crate) fn admit(
         &mut self,
         mut account: Account,
@@ -293,8 +308,8 @@ impl Accounts {
         Some((place, free.is_none()))
     }
 
-    /// Charges one account and, for a branch, the one above it: both or none. Gives whether it is the first charge of the
-    /// grant in this period.
+    /// Charges one account and, for a branch, the one above it: both or none. Gives whether it is
+    /// the first charge of the grant in this period.
     pub(crate) fn charge(
         &mut self,
         places: (usize, Option<usize>),
@@ -326,7 +341,7 @@ impl Accounts {
     }
 
     /// Keeps what the last packet of an account was found to be, in place of what was kept before.
-    pub(crate) fn remember(&mut self, index: usize, recent: Recent) {
+    pub(crate) fn remember(&mut self, index: usize, recent: VerifiedPacket) {
         if let Some(Some(account)) = self.slot(index) {
             account.recent = Some(recent);
         }
@@ -350,7 +365,8 @@ impl Accounts {
     }
 
     const fn mix(&self, id: u32, branch: u8) -> u64 {
-        // Ids are the operator's and branches a holder's: mixing in what neither knows keeps them from piling up in a set.
+        // Ids are the operator's and branches a holder's: mixing in what neither knows keeps them
+        // from piling up in a set.
         let mixed = (((id as u64) << 8 | branch as u64) ^ self.salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed ^ (mixed >> 32) ^ self.salt.rotate_left(17)).wrapping_mul(0xd6e8_feb8_6659_fd93)
     }

@@ -1,18 +1,19 @@
-//! By what a packet leaves: a UDP socket, or a TCP connection that is there or has to be opened first.
+//! By what a packet leaves: a UDP socket, or a TCP connection that is there or has to be opened
+//! first.
 
-use crate::hops::{Hops, Next};
-use crate::links::Links;
-use crate::queue::{Queue, Way, size};
+use crate::hops::{Hops, NextHop};
+use crate::links::RelaySockets;
+use crate::queue::{SendAddress, SendQueue, size};
 use crate::report::Dropped;
 use byway_wire::relay::{Reason, canonical};
-use byway_wire::{Ask, Datagram, Ecn, Input, Instant, Local, Out, Transmit};
+use byway_wire::{Datagram, Ecn, Input, Instant, Local, TcpRequest, Transmit, TransmitBuffer};
 use core::net::SocketAddr;
 
 /// Where a packet goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Onto {
+pub(crate) enum NextLink {
     /// This way.
-    Way(Way),
+    Way(SendAddress),
     /// A connection has to be opened for it first.
     Dial,
     /// It waits for one that is being opened.
@@ -22,15 +23,15 @@ pub(crate) enum Onto {
 /// Sockets, TCP connections, and what is on its way out.
 #[derive(Debug)]
 pub(crate) struct Carriers {
-    links: Links,
+    links: RelaySockets,
     hops: Hops,
-    queue: Queue,
+    queue: SendQueue,
 }
 
 impl Carriers {
     pub(crate) fn new(queue_bytes: usize, queue_datagrams: usize) -> Self {
-        let queue = Queue::new(queue_bytes, queue_datagrams);
-        Self { links: Links::new(), hops: Hops::default(), queue }
+        let queue = SendQueue::new(queue_bytes, queue_datagrams);
+        Self { links: RelaySockets::new(), hops: Hops::default(), queue }
     }
 
     /// Whether a socket has this address.
@@ -38,22 +39,23 @@ impl Carriers {
         self.links.are_at(address)
     }
 
-    /// Where a packet goes, if there is room. `may_dial`: the grant for which a connection may be opened.
+    /// Where a packet goes, if there is room. `may_dial`: the grant for which a connection may be
+    /// opened.
     pub(crate) fn way(
         &self,
         datagram: &Datagram<'_>,
         to: SocketAddr,
         may_dial: Option<u32>,
-    ) -> Result<Onto, Dropped> {
+    ) -> Result<NextLink, Dropped> {
         let (onto, full) = match self.hops.next(datagram.local, to, may_dial) {
-            Next::Connection { way, full } => (Onto::Way(way), full),
-            Next::Dial => (Onto::Dial, false),
-            Next::Wait { full } => (Onto::Wait, full),
-            Next::TooMany => return Err(Dropped::Refused(Reason::Busy)),
-            Next::Datagrams => {
+            NextHop::Connection { way, full } => (NextLink::Way(way), full),
+            NextHop::Dial => (NextLink::Dial, false),
+            NextHop::Wait { full } => (NextLink::Wait, full),
+            NextHop::TooMany => return Err(Dropped::Refused(Reason::Busy)),
+            NextHop::Datagrams => {
                 let way = self.links.way(to, datagram.ecn);
                 let (way, full) = way.ok_or(Dropped::Refused(Reason::Unreachable))?;
-                (Onto::Way(way), full)
+                (NextLink::Way(way), full)
             }
         };
         if full || !self.queue.has_room(size(datagram)) { Err(Dropped::QueueFull) } else { Ok(onto) }
@@ -62,16 +64,16 @@ impl Carriers {
     /// A packet that was judged and rewritten goes on. Whether there was room for it.
     pub(crate) fn goes(
         &mut self,
-        onto: Onto,
+        onto: NextLink,
         datagram: &Datagram<'_>,
         to: SocketAddr,
         grant: Option<u32>,
     ) -> bool {
         let from = datagram.local;
-        if let (Onto::Dial, Some(grant)) = (onto, grant) {
+        if let (NextLink::Dial, Some(grant)) = (onto, grant) {
             self.hops.dial(from, to, grant);
         }
-        let Onto::Way(way) = onto else { return self.hops.hold(from, datagram.payload) };
+        let NextLink::Way(way) = onto else { return self.hops.hold(from, datagram.payload) };
         let goes = self.queue.push(way, datagram.payload, datagram.phantom);
         if from.is_connection() && goes {
             self.hops.leads(from, way.local, grant);
@@ -81,7 +83,7 @@ impl Carriers {
 
     /// Answers a datagram where it came from, with no more bytes than it had.
     pub(crate) fn answer(&mut self, datagram: &Datagram<'_>, bytes: &[u8]) -> bool {
-        let way = Way { local: datagram.local, remote: datagram.remote, ecn: Ecn::NotEct };
+        let way = SendAddress { local: datagram.local, remote: datagram.remote, ecn: Ecn::NotEct };
         bytes.len() <= size(datagram) && self.queue.push(way, bytes, 0)
     }
 
@@ -124,7 +126,7 @@ impl Carriers {
         }
     }
 
-    fn send_held(&mut self, way: Way, mut held: &[u8]) {
+    fn send_held(&mut self, way: SendAddress, mut held: &[u8]) {
         while let Some((prefix, rest)) = held.split_first_chunk::<2>() {
             let length = usize::from(u16::from_be_bytes(*prefix));
             let (packet, rest) = rest.split_at_checked(length).unwrap_or_default();
@@ -133,7 +135,7 @@ impl Carriers {
         }
     }
 
-    pub(crate) fn transmit(&mut self, out: &mut Out<'_>) -> Option<Transmit> {
+    pub(crate) fn transmit(&mut self, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         self.queue.transmit(out)
     }
 
@@ -149,7 +151,7 @@ impl Carriers {
         self.hops.serves(local)
     }
 
-    pub(crate) fn next_ask(&mut self) -> Option<Ask> {
+    pub(crate) fn next_ask(&mut self) -> Option<TcpRequest> {
         self.hops.next_ask()
     }
 

@@ -1,6 +1,6 @@
 //! What an operator may set.
 
-use crate::lend::Lend;
+use crate::lending::LendingConfig;
 use crate::policy::Policy;
 use crate::usage::Used;
 use core::fmt;
@@ -8,9 +8,11 @@ use core::fmt;
 /// How a relay behaves. [`Config::new`] gives sound values for all but the key and the clock.
 #[derive(Clone)]
 pub struct Config {
-    /// 32 bytes of entropy from which all secrets follow. A relay that restarts with it knows its words again.
+    /// 32 bytes of entropy from which all secrets follow. A relay that restarts with it knows its
+    /// words again.
     pub key: [u8; 32],
-    /// The key before: words, consents and tags made under it still hold. `None` ends them, which is how words are revoked.
+    /// The key before: words, consents and tags made under it still hold. `None` ends them, which
+    /// is how words are revoked.
     pub previous_key: Option<[u8; 32]>,
     /// Unix time in ms at construction. It goes on by the machine's own clock.
     pub unix_millis: u64,
@@ -26,23 +28,28 @@ pub struct Config {
     pub per_month: Option<u64>,
     /// What was carried before, as [`Relay::used`](crate::Relay::used) said.
     pub used: Used,
-    /// Heartbeats count on from here. It has to be above that of every beat before, or registries take none.
+    /// Heartbeats count on from here. It has to be above that of every beat before, or registries
+    /// take none.
     pub beat_counter: u64,
-    /// Accounts kept, at less than 300 bytes each; rounded up to a power of two of at least 8. What is more than 16,384 takes
-    /// memory only once it is needed ([`Relay::make_room`](crate::Relay::make_room)). A relay that shall know all grants of a
-    /// day until it is over takes twice as many as that.
+    /// Accounts kept, at less than 300 bytes each; rounded up to a power of two of at least 8. What
+    /// is more than 16,384 takes memory only once it is needed
+    /// ([`Relay::make_room`](crate::Relay::make_room)). A relay that shall know all grants of a day
+    /// until it is over takes twice as many as that.
     pub accounts: usize,
     /// Bytes on their way out between two rounds of the driver. What finds no room is dropped.
     pub queue_bytes: usize,
     /// Datagrams on their way out between two rounds of the driver.
     pub queue_datagrams: usize,
-    /// The relay is an end host that lends its line, behind its own traffic. `None`: it forwards whatever comes.
-    pub lend: Option<Lend>,
+    /// The relay is an end host that lends its line, behind its own traffic. `None`: it forwards
+    /// whatever comes.
+    pub lend: Option<LendingConfig>,
     /// Greetings answered per second.
     pub greetings_per_second: u64,
-    /// Proven notices per second, over all grants; one grant gets at most one a second about its limits.
+    /// Proven notices per second, over all grants; one grant gets at most one a second about its
+    /// limits.
     pub notices_per_second: u64,
-    /// Notices per second to senders whose word the relay does not know, and whose address may be forged.
+    /// Notices per second to senders whose word the relay does not know, and whose address may be
+    /// forged.
     pub hints_per_second: u64,
 }
 

@@ -1,22 +1,26 @@
 //! Hops over TCP: which connections there are, where each leads on, and who is held back.
 //!
-//! A connection that comes in leads on to the connection of the destination's, if that has one here. Otherwise the destination is dialled, a
-//! connection for each that comes in, and reached over UDP if it accepts none. Where the way on is full, nothing is read from the connection
-//! that fills it. One that leads to several is not held back for one of them: what finds no room is dropped then, as over UDP.
+//! A connection that comes in leads on to the connection of the destination's, if that has one
+//! here. Otherwise the destination is dialled, a connection for each that comes in, and reached
+//! over UDP if it accepts none. Where the way on is full, nothing is read from the connection that
+//! fills it. One that leads to several is not held back for one of them: what finds no room is
+//! dropped then, as over UDP.
 
-use crate::queue::Way;
+use crate::queue::SendAddress;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use byway_wire::framing::prefix;
 use byway_wire::relay::canonical;
-use byway_wire::{Ask, ConnectionChange, Duration, Ecn, Instant, Local, RoomChange};
+use byway_wire::{ConnectionChange, Duration, Ecn, Instant, Local, RoomChange, TcpRequest};
 use core::net::SocketAddr;
 
-/// A destination may take so long to accept a connection: the kernel has repeated the SYN once by then.
+/// A destination may take so long to accept a connection: the kernel has repeated the SYN once by
+/// then.
 const DIAL: Duration = Duration::from_millis(2_500);
 /// Bytes that are kept while a destination is dialled.
 const HELD: usize = 16 << 10;
-/// A connection that brought nothing good for so long serves nothing. Who stands at a relay greets it three times meanwhile.
+/// A connection that brought nothing good for so long serves nothing. Who stands at a relay greets
+/// it three times meanwhile.
 const IDLE: Duration = Duration::from_secs(60);
 /// Connections that one leads to, or comes from, as far as this is kept in mind.
 const NEIGHBOURS: usize = 64;
@@ -25,7 +29,7 @@ const OF_GRANT: usize = 256;
 
 /// How what one connection brings goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Onward {
+enum NextConnection {
     /// Nobody was dialled for it.
     Open,
     /// This destination is being dialled.
@@ -42,7 +46,7 @@ struct Hop {
     peer: SocketAddr,
     /// The same as the driver has it.
     remote: SocketAddr,
-    onward: Onward,
+    onward: NextConnection,
     /// For whom this one was dialled.
     dialed_for: Option<Local>,
     /// The grant that it was first used under.
@@ -62,9 +66,9 @@ struct Hop {
 
 /// Where a packet goes that came by one hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextHop {
     /// By this connection. `full`: and it finds no room there.
-    Connection { way: Way, full: bool },
+    Connection { way: SendAddress, full: bool },
     /// Nobody was dialled yet: it waits until that is done.
     Dial,
     /// It waits for the destination that is being dialled. `full`: no more of them may.
@@ -86,12 +90,12 @@ pub(crate) struct Hops {
     /// How many were first used under each grant.
     of_grants: BTreeMap<u32, usize>,
     owing: BTreeSet<(Instant, Local)>,
-    asks: VecDeque<Ask>,
+    asks: VecDeque<TcpRequest>,
     now: Instant,
 }
 
 /// What waited for a destination: the connection that brought it, and its frames.
-pub(crate) type Held = (Local, Vec<u8>);
+pub(crate) type HeldFrames = (Local, Vec<u8>);
 
 impl Hops {
     fn get(&self, local: Local) -> Option<&Hop> {
@@ -103,7 +107,11 @@ impl Hops {
     }
 
     /// A connection was opened. What waited for it leaves by this way.
-    pub(crate) fn opened(&mut self, now: Instant, change: &ConnectionChange) -> Option<(Way, Held)> {
+    pub(crate) fn opened(
+        &mut self,
+        now: Instant,
+        change: &ConnectionChange,
+    ) -> Option<(SendAddress, HeldFrames)> {
         self.now = now;
         let ConnectionChange { local, peer, .. } = *change;
         let peer = canonical(peer);
@@ -116,7 +124,7 @@ impl Hops {
         let hop = Hop {
             peer,
             remote: change.peer,
-            onward: Onward::Open,
+            onward: NextConnection::Open,
             dialed_for: wanted.flatten(),
             grant: None,
             good_at: None,
@@ -136,32 +144,33 @@ impl Hops {
                 None
             }
             Some(None) => {
-                self.asks.push_back(Ask::Close(local));
+                self.asks.push_back(TcpRequest::Close(local));
                 None
             }
             Some(Some(by)) => {
                 let from = self.get_mut(by)?;
-                from.onward = Onward::Connection(peer, local);
+                from.onward = NextConnection::Connection(peer, local);
                 let held = core::mem::take(&mut from.held);
                 self.settle(by);
-                Some((Way { local, remote: change.peer, ecn: Ecn::NotEct }, (by, held)))
+                Some((SendAddress { local, remote: change.peer, ecn: Ecn::NotEct }, (by, held)))
             }
         }
     }
 
     /// A destination accepts no connection: what waited for it goes there over UDP.
-    pub(crate) fn not_dialed(&mut self, peer: SocketAddr) -> Option<Held> {
+    pub(crate) fn not_dialed(&mut self, peer: SocketAddr) -> Option<HeldFrames> {
         let peer = canonical(peer);
         let at = self.dialing.iter().position(|(to, _)| *to == peer)?;
         let by = self.dialing.remove(at)?.1?;
         let from = self.get_mut(by)?;
-        from.onward = Onward::Datagrams;
+        from.onward = NextConnection::Datagrams;
         let held = core::mem::take(&mut from.held);
         self.settle(by);
         Some((by, held))
     }
 
-    /// A connection is gone. Those that were only for it are closed, so that their peers learn that packets may be lost.
+    /// A connection is gone. Those that were only for it are closed, so that their peers learn that
+    /// packets may be lost.
     pub(crate) fn closed(&mut self, local: Local) {
         let Some(gone) =
             local.connection_index().and_then(|index| self.all.get_mut(index)).and_then(Option::take)
@@ -186,7 +195,7 @@ impl Hops {
             *by = by.filter(|by| *by != local);
         }
         let own = match gone.onward {
-            Onward::Connection(_, to) => Some(to),
+            NextConnection::Connection(_, to) => Some(to),
             _ => gone.dialed_for,
         };
         let others: BTreeSet<Local> = gone.feeds.iter().chain(&gone.fed_by).copied().chain(own).collect();
@@ -194,10 +203,11 @@ impl Hops {
             let Some(hop) = self.get_mut(other) else { continue };
             hop.feeds.retain(|it| *it != local);
             hop.fed_by.retain(|it| *it != local);
-            // A receiver that stands here goes on without a sender. A sender whose receiver is gone begins anew.
+            // A receiver that stands here goes on without a sender. A sender whose receiver is gone
+            // begins anew.
             let led_here = gone.fed_by.contains(&other) && hop.feeds.is_empty() && hop.grant.is_some();
             if own == Some(other) || led_here {
-                self.asks.push_back(Ask::Close(other));
+                self.asks.push_back(TcpRequest::Close(other));
             } else {
                 self.settle(other);
             }
@@ -220,11 +230,11 @@ impl Hops {
     /// Pauses a connection if it has to wait, and resumes it if not.
     fn settle(&mut self, local: Local) {
         let Some(hop) = self.get(local) else { return };
-        let waits = matches!(hop.onward, Onward::Dialing(_))
+        let waits = matches!(hop.onward, NextConnection::Dialing(_))
             || hop.owes_until.is_some()
             || matches!(hop.feeds.as_slice(), [only] if self.get(*only).is_some_and(|to| to.full));
         if waits != hop.paused {
-            self.asks.push_back(if waits { Ask::Pause(local) } else { Ask::Resume(local) });
+            self.asks.push_back(if waits { TcpRequest::Pause(local) } else { TcpRequest::Resume(local) });
             if let Some(hop) = self.get_mut(local) {
                 hop.paused = waits;
             }
@@ -232,23 +242,23 @@ impl Hops {
     }
 
     /// Where a packet for a sender or receiver at `to` goes. Nothing changes.
-    pub(crate) fn next(&self, from: Local, to: SocketAddr, may_dial: Option<u32>) -> Next {
+    pub(crate) fn next(&self, from: Local, to: SocketAddr, may_dial: Option<u32>) -> NextHop {
         if self.all.is_empty() {
-            return Next::Datagrams;
+            return NextHop::Datagrams;
         }
         let hop = self.get(from);
-        let onward = hop.map_or(Onward::Datagrams, |hop| hop.onward);
+        let onward = hop.map_or(NextConnection::Datagrams, |hop| hop.onward);
         let by = |local: Local| {
-            let Some(next) = self.get(local) else { return Next::Datagrams };
-            let way = Way { local, remote: next.remote, ecn: Ecn::NotEct };
+            let Some(next) = self.get(local) else { return NextHop::Datagrams };
+            let way = SendAddress { local, remote: next.remote, ecn: Ecn::NotEct };
             // Who leads there alone is held back soon, and what it brought until then finds room.
             let alone = hop.is_some_and(|hop| matches!(hop.feeds.as_slice(), [] | [_]));
-            Next::Connection { way, full: next.full && !alone }
+            NextHop::Connection { way, full: next.full && !alone }
         };
         match onward {
-            Onward::Connection(there, local) if there == to => return by(local),
-            Onward::Dialing(there) if there == to => {
-                return Next::Wait { full: hop.is_some_and(|hop| hop.held.len() > HELD) };
+            NextConnection::Connection(there, local) if there == to => return by(local),
+            NextConnection::Dialing(there) if there == to => {
+                return NextHop::Wait { full: hop.is_some_and(|hop| hop.held.len() > HELD) };
             }
             _ => {}
         }
@@ -257,11 +267,11 @@ impl Hops {
             return by(*local);
         }
         match (onward, may_dial) {
-            (Onward::Open, Some(grant)) => match self.of_grants.get(&grant) {
-                Some(OF_GRANT..) => Next::TooMany,
-                _ => Next::Dial,
+            (NextConnection::Open, Some(grant)) => match self.of_grants.get(&grant) {
+                Some(OF_GRANT..) => NextHop::TooMany,
+                _ => NextHop::Dial,
             },
-            _ => Next::Datagrams,
+            _ => NextHop::Datagrams,
         }
     }
 
@@ -269,9 +279,9 @@ impl Hops {
     pub(crate) fn dial(&mut self, from: Local, to: SocketAddr, grant: u32) {
         self.use_under(from, grant);
         let Some(hop) = self.get_mut(from) else { return };
-        hop.onward = Onward::Dialing(to);
+        hop.onward = NextConnection::Dialing(to);
         self.dialing.push_back((to, Some(from)));
-        self.asks.push_back(Ask::Dial { peer: to, patience: DIAL });
+        self.asks.push_back(TcpRequest::Dial { peer: to, patience: DIAL });
         self.settle(from);
     }
 
@@ -354,7 +364,7 @@ impl Hops {
         })
     }
 
-    pub(crate) fn next_ask(&mut self) -> Option<Ask> {
+    pub(crate) fn next_ask(&mut self) -> Option<TcpRequest> {
         self.asks.pop_front()
     }
 

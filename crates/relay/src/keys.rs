@@ -1,4 +1,5 @@
-//! Which keys hold: the relay's own, the one before, and those of the ranges that it gave to registries.
+//! Which keys hold: the relay's own, the one before, and those of the ranges that it gave to
+//! registries.
 
 use alloc::vec::Vec;
 use byway_wire::relay::{Caveat, Consent, EpochKey, Grant, MacKey, Minted, RANGES, RelayKey, ReturnTag};
@@ -7,7 +8,7 @@ use core::net::SocketAddr;
 
 /// From what the key of a word follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct KeyOrigin {
     /// Which of the relay's keys: they are counted.
     generation: u32,
     /// Minted in this epoch of its range; `None`: the operator's own.
@@ -80,8 +81,9 @@ impl Keys {
         }
     }
 
-    /// Opens a range or goes on to another epoch. An epoch never falls, and one that is over never comes back: told twice, the
-    /// last epoch ends at the earlier time. False if there is no such range, or the epoch is below the one that is known.
+    /// Opens a range or goes on to another epoch. An epoch never falls, and one that is over never
+    /// comes back: told twice, the last epoch ends at the earlier time. False if there is no such
+    /// range, or the epoch is below the one that is known.
     pub(crate) fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
         let Some(slot) = self.ranges.get_mut(usize::from(range)) else { return false };
         let until = now + last_holds;
@@ -145,31 +147,33 @@ impl Keys {
         }
     }
 
-    /// Which epoch the id of a grant names; `None` if it is the operator's own, or its range is not open.
+    /// Which epoch the id of a grant names; `None` if it is the operator's own, or its range is not
+    /// open.
     fn named(&self, grant: u32) -> Option<u32> {
         let minted = Minted::of(grant)?;
         minted.epoch(self.range(minted.range)?.epoch)
     }
 
-    /// From what the key of a word with this grant id may follow. Operators once gave their own words any id.
-    pub(crate) fn origins(&self, grant: u32) -> impl Iterator<Item = Origin> {
+    /// From what the key of a word with this grant id may follow. Operators once gave their own
+    /// words any id.
+    pub(crate) fn origins(&self, grant: u32) -> impl Iterator<Item = KeyOrigin> {
         let minted = self.named(grant);
         let generations =
             [Some(self.generation), self.previous.as_ref().map(|_| self.generation.wrapping_sub(1))];
         let of = move |epoch| {
-            generations.into_iter().flatten().map(move |generation| Origin { generation, epoch })
+            generations.into_iter().flatten().map(move |generation| KeyOrigin { generation, epoch })
         };
         minted.into_iter().flat_map(move |epoch| of(Some(epoch))).chain(of(None))
     }
 
     /// Whether a grant with this id is still taken to be made so, whether or not its epoch is over.
-    pub(crate) fn knows(&self, origin: Origin, grant: u32) -> bool {
+    pub(crate) fn knows(&self, origin: KeyOrigin, grant: u32) -> bool {
         self.age(origin.generation).is_some()
             && origin.epoch.is_none_or(|epoch| self.named(grant) == Some(epoch))
     }
 
     /// Whether the epoch in which a grant was made still holds. Always, if it is the operator's.
-    pub(crate) fn epoch_holds(&self, origin: Origin, grant: u32, now: Instant) -> bool {
+    pub(crate) fn epoch_holds(&self, origin: KeyOrigin, grant: u32, now: Instant) -> bool {
         let Some(epoch) = origin.epoch else { return true };
         Minted::of(grant).and_then(|minted| self.range(minted.range)).is_some_and(|range| {
             range.epoch == epoch || (range.epoch.checked_sub(1) == Some(epoch) && now < range.last_until)
@@ -182,7 +186,12 @@ impl Keys {
     }
 
     /// The MAC key of a word; `None` if what it follows from does not hold.
-    pub(crate) fn mac_key(&self, origin: Origin, grant: &Grant, caveat: Option<&Caveat>) -> Option<MacKey> {
+    pub(crate) fn mac_key(
+        &self,
+        origin: KeyOrigin,
+        grant: &Grant,
+        caveat: Option<&Caveat>,
+    ) -> Option<MacKey> {
         let age = self.age(origin.generation)?;
         let secret = match origin.epoch {
             None => self.all().nth(age)?.secret(grant),

@@ -1,9 +1,10 @@
-//! The relay: forwards what it cannot read, for senders that hold a word, to receivers that consented.
+//! The relay: forwards what it cannot read, for senders that hold a word, to receivers that
+//! consented.
 //!
-//! [`Relay`] is a [`Machine`](byway_wire::Machine). It keeps no state per flow: what it needs to judge a packet stands in
-//! the packet ([`byway_wire::relay`]), and follows from its key. What it keeps is bounded and made at construction: one
-//! account per grant in use ([`Config::accounts`]), and the datagrams on their way out ([`Config::queue_bytes`]). No
-//! packet makes it allocate.
+//! [`Relay`] is a [`Machine`](byway_wire::Machine). It keeps no state per flow: what it needs to
+//! judge a packet stands in the packet ([`byway_wire::relay`]), and follows from its key. What it
+//! keeps is bounded and made at construction: one account per grant in use ([`Config::accounts`]),
+//! and the datagrams on their way out ([`Config::queue_bytes`]). No packet makes it allocate.
 //!
 //! ```text
 //! handle ── read ── whose word? ── allowed? ── consented? ── charge ── rewrite in place ──> queue ──> transmit (runs)
@@ -16,24 +17,26 @@ extern crate alloc;
 mod accounts;
 mod carriers;
 mod config;
-mod heart;
+mod heartbeats;
 mod hops;
 mod keys;
-mod lend;
+mod lending;
 mod limit;
 mod links;
 mod log;
 mod policy;
 mod queue;
-mod recent;
 mod relay;
 mod report;
 mod usage;
+mod verified_packets;
 
 pub use config::Config;
-pub use heart::Standing;
-pub use lend::{Counted, LATE, LOOK, Lend, Lending, LendingState, Trouble};
+pub use heartbeats::RegistryStatus;
+pub use lending::{
+    InterfaceCounters, LATE, LOOK, LendingConfig, LendingControl, LendingState, LendingTrouble,
+};
 pub use policy::Policy;
 pub use relay::Relay;
-pub use report::{Counters, Dropped, Event};
+pub use report::{Dropped, LogEvent, RelayCounters};
 pub use usage::{Load, Used};

@@ -1,6 +1,6 @@
 //! The relay's sockets: one per address family, the first that is up.
 
-use crate::queue::Way;
+use crate::queue::SendAddress;
 use alloc::vec::Vec;
 use byway_wire::relay::canonical;
 use byway_wire::{Ecn, LinkChange, Local, RoomChange};
@@ -9,16 +9,16 @@ use core::net::{IpAddr, SocketAddr};
 const MOST: usize = 64;
 
 #[derive(Debug)]
-pub(crate) struct Links(Vec<Link>);
+pub(crate) struct RelaySockets(Vec<RelaySocket>);
 
 #[derive(Debug)]
-struct Link {
+struct RelaySocket {
     local: Local,
     address: SocketAddr,
     full: bool,
 }
 
-impl Links {
+impl RelaySockets {
     pub(crate) fn new() -> Self {
         Self(Vec::with_capacity(MOST))
     }
@@ -28,7 +28,7 @@ impl Links {
         self.0.retain(|link| link.local != local);
         if up && self.0.len() < MOST {
             let at = self.0.partition_point(|link| link.local < local);
-            self.0.insert(at, Link { local, address, full: false });
+            self.0.insert(at, RelaySocket { local, address, full: false });
         }
     }
 
@@ -45,8 +45,9 @@ impl Links {
         self.0.iter().any(|own| canonical(own.address) == address)
     }
 
-    /// From which socket an address is reached, and whether that is full. Where only an IPv6 socket is up, IPv4 goes through it in mapped form.
-    pub(crate) fn way(&self, remote: SocketAddr, ecn: Ecn) -> Option<(Way, bool)> {
+    /// From which socket an address is reached, and whether that is full. Where only an IPv6 socket
+    /// is up, IPv4 goes through it in mapped form.
+    pub(crate) fn way(&self, remote: SocketAddr, ecn: Ecn) -> Option<(SendAddress, bool)> {
         let of = |v4: bool| self.0.iter().find(|link| link.address.is_ipv4() == v4);
         let (link, remote) = match (of(remote.is_ipv4()), remote.ip()) {
             (Some(link), _) => (link, remote),
@@ -55,6 +56,6 @@ impl Links {
             }
             (None, IpAddr::V6(_)) => return None,
         };
-        Some((Way { local: link.local, remote, ecn }, link.full))
+        Some((SendAddress { local: link.local, remote, ecn }, link.full))
     }
 }

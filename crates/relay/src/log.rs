@@ -1,7 +1,7 @@
 //! What a relay has for its operator's log: a few events, and how many were left out.
 
 use crate::limit::Limiter;
-use crate::report::{Dropped, Event};
+use crate::report::{Dropped, LogEvent};
 use alloc::collections::VecDeque;
 use byway_wire::Instant;
 use core::net::SocketAddr;
@@ -12,7 +12,7 @@ const PER_SECOND: u64 = 10;
 #[derive(Debug)]
 pub(crate) struct Log {
     limiter: Limiter,
-    events: VecDeque<Event>,
+    events: VecDeque<LogEvent>,
     left_out: u64,
 }
 
@@ -24,13 +24,13 @@ impl Log {
     pub(crate) fn note(&mut self, now: Instant, dropped: Dropped, grant: u32, from: SocketAddr) {
         if self.events.len() < MOST && self.limiter.allows(now) {
             let left_out = core::mem::take(&mut self.left_out);
-            self.events.push_back(Event { dropped, grant, from, left_out });
+            self.events.push_back(LogEvent { dropped, grant, from, left_out });
         } else {
             self.left_out = self.left_out.saturating_add(1);
         }
     }
 
-    pub(crate) fn next(&mut self) -> Option<Event> {
+    pub(crate) fn next(&mut self) -> Option<LogEvent> {
         self.events.pop_front()
     }
 }

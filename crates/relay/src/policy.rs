@@ -1,5 +1,5 @@
-//! Where a relay sends: hosts of the public Internet, and what the operator adds. Consent alone does not do, since a host
-//! inside the relay's own network may be made to greet it.
+//! Where a relay sends: hosts of the public Internet, and what the operator adds. Consent alone
+//! does not do, since a host inside the relay's own network may be made to greet it.
 
 use alloc::vec::Vec;
 use byway_wire::Prefix;
@@ -26,16 +26,16 @@ impl Policy {
         self
     }
 
-    /// Names an address of the relay's own host that its sockets do not show (it is behind NAT, or bound to all): not a
-    /// destination, unless in an allowed network.
+    /// Names an address of the relay's own host that its sockets do not show (it is behind NAT, or
+    /// bound to all): not a destination, unless in an allowed network.
     #[must_use]
     pub fn own(mut self, ip: IpAddr) -> Self {
         self.own.push(ip);
         self
     }
 
-    /// Whether the relay sends to this address (in the form that [`byway_wire::relay::canonical`] gives). Never to port
-    /// 0, to no host in particular, or to more than one.
+    /// Whether the relay sends to this address (in the form that [`byway_wire::relay::canonical`]
+    /// gives). Never to port 0, to no host in particular, or to more than one.
     #[must_use]
     pub fn allows(&self, destination: SocketAddr) -> bool {
         let ip = destination.ip();
@@ -75,8 +75,9 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
     )
 }
 
-/// In the global unicast block 2000::/3, but not one of the special-purpose blocks there (RFC 6890 and its registry).
-/// That leaves out by itself: unspecified, loopback, mapped and translated IPv4 (64:ff9b::/96), unique local, link-local.
+/// In the global unicast block 2000::/3, but not one of the special-purpose blocks there (RFC 6890
+/// and its registry). That leaves out by itself: unspecified, loopback, mapped and translated IPv4
+/// (64:ff9b::/96), unique local, link-local.
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     match ip.segments() {
         [0x2001, 0..=0x01ff, ..] => false, // protocol assignments: Teredo, benchmarks, ORCHID

@@ -1,13 +1,14 @@
-//! Datagrams on their way out, sorted into runs: what goes to one address in datagrams of one size leaves in one call of
-//! the system (segmentation offload), also when it came in between others'.
+//! Datagrams on their way out, sorted into runs: what goes to one address in datagrams of one size
+//! leaves in one call of the system (segmentation offload), also when it came in between others'.
 //!
-//! All memory is taken at construction. Bytes are put one after the other and the whole is taken up again when all has
-//! been sent, which a driver does after each batch of arrivals: the memory in use stays as small, and as warm, as a batch.
+//! All memory is taken at construction. Bytes are put one after the other and the whole is taken up
+//! again when all has been sent, which a driver does after each batch of arrivals: the memory in
+//! use stays as small, and as warm, as a batch.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use byway_wire::{Dscp, Ecn, Local, Out, Transmit};
+use byway_wire::{Dscp, Ecn, Local, Transmit, TransmitBuffer};
 use core::net::SocketAddr;
 
 /// The most datagrams in a run, and the most bytes: what systems take in one call.
@@ -23,7 +24,7 @@ pub(crate) const fn size(datagram: &byway_wire::Datagram<'_>) -> usize {
 
 /// Where a datagram goes, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct SendAddress {
     pub(crate) local: Local,
     pub(crate) remote: SocketAddr,
     pub(crate) ecn: Ecn,
@@ -37,8 +38,8 @@ struct Datagram {
 }
 
 #[derive(Debug)]
-struct Run {
-    way: Way,
+struct QueuedRun {
+    way: SendAddress,
     segment: usize,
     /// Bytes that each datagram has beyond what is here: [`Transmit::phantom`].
     phantom: usize,
@@ -50,20 +51,20 @@ struct Run {
 }
 
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct SendQueue {
     bytes: Box<[u8]>,
     used: usize,
     /// Phantom bytes of all datagrams: they take room like others.
     phantom: usize,
     datagrams: Vec<Datagram>,
-    runs: Vec<Run>,
+    runs: Vec<QueuedRun>,
     /// The first run that is not sent whole.
     first: usize,
     /// The latest run by a hash of its way. May be stale; what it names is compared.
     latest: [u32; SLOTS],
 }
 
-impl Queue {
+impl SendQueue {
     pub(crate) fn new(bytes: usize, datagrams: usize) -> Self {
         let datagrams = datagrams.clamp(1, 1 << 20);
         Self {
@@ -83,8 +84,9 @@ impl Queue {
             && self.bytes.len() - self.used >= length.saturating_add(self.phantom)
     }
 
-    /// Puts a datagram in that has `phantom` bytes beyond these. False, and nothing happens, if there is no room.
-    pub(crate) fn push(&mut self, way: Way, datagram: &[u8], phantom: usize) -> bool {
+    /// Puts a datagram in that has `phantom` bytes beyond these. False, and nothing happens, if
+    /// there is no room.
+    pub(crate) fn push(&mut self, way: SendAddress, datagram: &[u8], phantom: usize) -> bool {
         let length = datagram.len();
         let end = self.used + length;
         if !self.has_room(length.saturating_add(phantom)) || length == 0 {
@@ -118,7 +120,7 @@ impl Queue {
             }
             None => {
                 self.latest[slot] = self.runs.len() as u32;
-                self.runs.push(Run {
+                self.runs.push(QueuedRun {
                     way,
                     segment: length,
                     phantom,
@@ -132,8 +134,9 @@ impl Queue {
         true
     }
 
-    /// Takes out the next run, or as much of it as fits. A datagram that is larger than the whole buffer is left out.
-    pub(crate) fn transmit(&mut self, out: &mut Out<'_>) -> Option<Transmit> {
+    /// Takes out the next run, or as much of it as fits. A datagram that is larger than the whole
+    /// buffer is left out.
+    pub(crate) fn transmit(&mut self, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let most = out.max_segments.max(1);
         while let Some(run) = self.runs.get_mut(self.first) {
             let (mut size, mut count) = (0, 0);
@@ -175,9 +178,9 @@ impl Queue {
     }
 }
 
-/// A few bits of the address: neighbours differ in the last byte or in the port. Who makes his packets collide with
-/// another's only makes shorter runs.
-fn slot(way: &Way) -> usize {
+/// A few bits of the address: neighbours differ in the last byte or in the port. Who makes his
+/// packets collide with another's only makes shorter runs.
+fn slot(way: &SendAddress) -> usize {
     let ip = match way.remote.ip() {
         core::net::IpAddr::V4(ip) => ip.to_bits(),
         core::net::IpAddr::V6(ip) => {
@@ -194,14 +197,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn way(port: u16) -> Way {
-        Way { local: Local(0), remote: SocketAddr::from(([192, 0, 2, 1], port)), ecn: Ecn::NotEct }
+    fn way(port: u16) -> SendAddress {
+        SendAddress { local: Local(0), remote: SocketAddr::from(([192, 0, 2, 1], port)), ecn: Ecn::NotEct }
     }
 
-    fn drain(queue: &mut Queue, buffer: usize, max_segments: usize) -> Vec<(u16, usize, Vec<u8>)> {
+    fn drain(queue: &mut SendQueue, buffer: usize, max_segments: usize) -> Vec<(u16, usize, Vec<u8>)> {
         let mut buffer = vec![0; buffer];
         let mut all = Vec::new();
-        while let Some(sent) = queue.transmit(&mut Out { buffer: &mut buffer, max_segments }) {
+        while let Some(sent) = queue.transmit(&mut TransmitBuffer { buffer: &mut buffer, max_segments }) {
             assert!(sent.size.div_ceil(sent.segment) <= max_segments);
             all.push((sent.remote.port(), sent.segment, buffer[..sent.size].to_vec()));
         }
@@ -210,7 +213,7 @@ mod tests {
 
     #[test]
     fn interleaved_datagrams_leave_in_runs_and_a_shorter_one_ends_its_run() {
-        let mut queue = Queue::new(10_000, 100);
+        let mut queue = SendQueue::new(10_000, 100);
         for (port, length) in [(1, 10), (2, 10), (1, 10), (2, 4), (2, 4), (1, 10), (1, 20)] {
             assert!(queue.push(way(port), &vec![port as u8; length], 0));
         }
@@ -223,14 +226,14 @@ mod tests {
 
     #[test]
     fn only_datagrams_with_equally_many_phantom_bytes_leave_together() {
-        let mut queue = Queue::new(10_000, 100);
+        let mut queue = SendQueue::new(10_000, 100);
         for phantom in [30, 30, 30, 29, 30, 0] {
             assert!(queue.push(way(1), &[7; 10], phantom));
         }
         assert!(!queue.has_room(10_000 - 60 - 149 + 1) && queue.has_room(10_000 - 60 - 149));
         let mut buffer = [0; 1000];
         let mut runs = Vec::new();
-        while let Some(sent) = queue.transmit(&mut Out { buffer: &mut buffer, max_segments: 64 }) {
+        while let Some(sent) = queue.transmit(&mut TransmitBuffer { buffer: &mut buffer, max_segments: 64 }) {
             runs.push((sent.size, sent.segment, sent.phantom));
         }
         assert_eq!(runs, [(30, 10, 30), (10, 10, 29), (10, 10, 30), (10, 10, 0)]);
@@ -242,9 +245,9 @@ mod tests {
         fn nothing_is_lost_or_reordered_within_a_way(
             steps in prop::collection::vec((0u16..6, 1usize..5, any::<bool>()), 0..200), buffer in 5usize..60, max_segments in 1usize..8,
         ) {
-            let mut queue = Queue::new(300, 50);
+            let mut queue = SendQueue::new(300, 50);
             let (mut sent, mut got) = (Vec::new(), Vec::new());
-            let mut collect = |queue: &mut Queue| {
+            let mut collect = |queue: &mut SendQueue| {
                 for (port, segment, bytes) in drain(queue, buffer, max_segments) {
                     got.extend(bytes.chunks(segment).map(|chunk| (port, chunk.to_vec())));
                 }

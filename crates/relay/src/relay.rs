@@ -3,23 +3,26 @@
 use crate::accounts::{Accounts, Caps};
 use crate::carriers::Carriers;
 use crate::config::Config;
-use crate::heart::{Heart, Standing};
-use crate::keys::{Keys, Origin};
-use crate::lend::Lending;
+use crate::heartbeats::{Heartbeats, RegistryStatus};
+use crate::keys::{KeyOrigin, Keys};
+use crate::lending::LendingControl;
 use crate::limit::Limiter;
 use crate::log::Log;
 use crate::policy::Policy;
 use crate::queue::size;
-use crate::recent::{Moment, Recent, Said};
-use crate::report::{Counters, Dropped, Event};
+use crate::report::{Dropped, LogEvent, RelayCounters};
 use crate::usage::{Load, Usage, Used};
+use crate::verified_packets::{KeyTime, PacketClaims, VerifiedPacket};
 use alloc::vec::Vec;
-use byway_wire::heartbeat::{ANSWERED, Answered, BEAT_LEN, RelayId};
+use byway_wire::heartbeat::{ANSWERED, BEAT_LEN, HeartbeatAnswer, RelayId};
 use byway_wire::relay::{
-    Back, CONSENT_LIFE, Delivered, Forward, GREETED_MAX, Grant, Greet, Greeted, Kind, MacKey, NOTICE_LEN,
-    Notice, RANGES, RangeKey, Reason, Return, ReturnTag, Scope, TIME_WINDOW, Word, WordError, canonical,
+    CONSENT_LIFE, Delivered, Forward, GREETED_MAX, Grant, Greet, Greeted, MacKey, MessageType, NOTICE_LEN,
+    Notice, RANGES, RangeKey, Reason, RelayWordError, Return, ReturnTag, ReturnedPacket, Scope, TIME_WINDOW,
+    Word, canonical,
 };
-use byway_wire::{Ask, Datagram, Dscp, Duration, Input, Instant, Local, Machine, Out, Transmit, Writer};
+use byway_wire::{
+    Datagram, Dscp, Duration, Input, Instant, Local, Machine, TcpRequest, Transmit, TransmitBuffer, Writer,
+};
 use core::net::SocketAddr;
 
 /// Seconds for which a return tag is good. A receiver gets a new one with every packet.
@@ -27,18 +30,20 @@ const RETURN_LIFE: u64 = 600;
 
 /// A relay.
 ///
-/// Its owner makes words with [`issue`](Self::issue) and ends all of them with [`roll`](Self::roll). A registry is given a key by
-/// [`range_key`](Self::range_key), and [`set_epoch`](Self::set_epoch) tells what it says. The driver's side is [`Machine`]. A relay that is
-/// enrolled nowhere has no deadlines: it only answers.
+/// Its owner makes words with [`issue`](Self::issue) and ends all of them with
+/// [`roll`](Self::roll). A registry is given a key by [`range_key`](Self::range_key), and
+/// [`set_epoch`](Self::set_epoch) tells what it says. The driver's side is [`Machine`]. A relay
+/// that is enrolled nowhere has no deadlines: it only answers.
 ///
-/// It sends from one socket per address family: the first that is up. Receivers open their NAT towards the socket that
-/// they greeted, so give it one port, not several.
+/// It sends from one socket per address family: the first that is up. Receivers open their NAT
+/// towards the socket that they greeted, so give it one port, not several.
 ///
-/// What comes by a TCP connection goes on by one, if the destination has one here or accepts one, and over UDP otherwise.
+/// What comes by a TCP connection goes on by one, if the destination has one here or accepts one,
+/// and over UDP otherwise.
 #[derive(Debug)]
 pub struct Relay {
     keys: Keys,
-    heart: Heart,
+    heart: Heartbeats,
     usage: Usage,
     unix_millis: u64,
     started: Instant,
@@ -46,8 +51,8 @@ pub struct Relay {
     caps: Caps,
     carriers: Carriers,
     accounts: Accounts,
-    lending: Option<Lending>,
-    counters: Counters,
+    lending: Option<LendingControl>,
+    counters: RelayCounters,
     greetings: Limiter,
     notices: Limiter,
     hints: Limiter,
@@ -55,9 +60,9 @@ pub struct Relay {
 }
 
 /// Whose word a packet is under.
-struct Holder {
+struct TokenHolder {
     key: MacKey,
-    origin: Origin,
+    origin: KeyOrigin,
     /// Where the account stands, if it is this word's already.
     place: Option<usize>,
     /// The sender's cookie, found good; 0: it did not show that it receives where it sends from.
@@ -70,7 +75,7 @@ impl Relay {
     pub fn new(config: &Config, now: Instant) -> Self {
         let keys = Keys::new(&config.key, config.previous_key.as_ref());
         let accounts = Accounts::new(config.accounts, keys.current().salt());
-        let heart = Heart::new(keys.current().id(), config.beat_counter);
+        let heart = Heartbeats::new(keys.current().id(), config.beat_counter);
         let quota = (config.per_day, config.per_month);
         Self {
             keys,
@@ -82,8 +87,8 @@ impl Relay {
             caps: Caps { rate: config.rate_cap, quota: config.quota_cap },
             carriers: Carriers::new(config.queue_bytes, config.queue_datagrams),
             accounts,
-            lending: config.lend.map(Lending::new),
-            counters: Counters::default(),
+            lending: config.lend.map(LendingControl::new),
+            counters: RelayCounters::default(),
             greetings: Limiter::new(config.greetings_per_second),
             notices: Limiter::new(config.notices_per_second),
             hints: Limiter::new(config.hints_per_second),
@@ -91,17 +96,19 @@ impl Relay {
         }
     }
 
-    /// The word for a grant, to be handed to a sender. `relays`: where this relay is reached from outside, one to four
-    /// addresses. Nothing is remembered: the same grant gives the same word, also after a restart.
-    pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, WordError> {
+    /// The word for a grant, to be handed to a sender. `relays`: where this relay is reached from
+    /// outside, one to four addresses. Nothing is remembered: the same grant gives the same word,
+    /// also after a restart.
+    pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, RelayWordError> {
         self.keys.current().issue(grant, relays)
     }
 
-    /// Takes a new key. What was made under the key until now holds on, what was made under the one before ends: rolling
-    /// twice revokes every word that is not issued anew. Registries know it by its key: it has to enrol again.
+    /// Takes a new key. What was made under the key until now holds on, what was made under the one
+    /// before ends: rolling twice revokes every word that is not issued anew. Registries know it by
+    /// its key: it has to enrol again.
     pub fn roll(&mut self, key: &[u8; 32]) {
         self.keys.roll(key);
-        self.heart = Heart::new(self.keys.current().id(), self.heart.counter());
+        self.heart = Heartbeats::new(self.keys.current().id(), self.heart.counter());
     }
 
     /// Its name at registries.
@@ -110,21 +117,23 @@ impl Relay {
         self.keys.current().id()
     }
 
-    /// The key of a range of grant ids, to be handed to one registry. The registry's words are carried after
-    /// [`set_epoch`](Self::set_epoch). Another key of the relay's is another key of the range.
+    /// The key of a range of grant ids, to be handed to one registry. The registry's words are
+    /// carried after [`set_epoch`](Self::set_epoch). Another key of the relay's is another key of
+    /// the range.
     #[must_use]
     pub fn range_key(&self, range: u8) -> RangeKey {
         self.keys.current().range_key(range)
     }
 
-    /// Carries what the registry that has this range mints in `epoch`, and what it minted in the one before for
-    /// `last_holds` more. An epoch never falls, and what is over never comes back. False if it would, or if there is no
-    /// such range.
+    /// Carries what the registry that has this range mints in `epoch`, and what it minted in the
+    /// one before for `last_holds` more. An epoch never falls, and what is over never comes back.
+    /// False if it would, or if there is no such range.
     pub fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
         self.keys.set_epoch(now, range, epoch, last_holds)
     }
 
-    /// The epoch of a range, and for how long the one before holds; `None` if no registry may mint there.
+    /// The epoch of a range, and for how long the one before holds; `None` if no registry may mint
+    /// there.
     #[must_use]
     pub fn epoch(&self, now: Instant, range: u8) -> Option<(u32, Duration)> {
         Some((self.keys.epoch(range)?, self.keys.last_holds(range, now)?))
@@ -142,15 +151,16 @@ impl Relay {
         self.keys.changes()
     }
 
-    /// Carries no more what was minted in this range, and beats no more for the registry that has it.
+    /// Carries no more what was minted in this range, and beats no more for the registry that has
+    /// it.
     pub fn close_range(&mut self, range: u8) {
         self.keys.close(range);
         self.heart.unwatch(range);
     }
 
-    /// Beats for the registry that has `range`, in `first` for the first time: one datagram to each of its addresses, of
-    /// which the first four count. Its answers tell when the next is due, and [the epoch](Self::set_epoch). False if the relay
-    /// beats for eight others already.
+    /// Beats for the registry that has `range`, in `first` for the first time: one datagram to each
+    /// of its addresses, of which the first four count. Its answers tell when the next is due, and
+    /// [the epoch](Self::set_epoch). False if the relay beats for eight others already.
     pub fn watch(&mut self, now: Instant, range: u8, addresses: Vec<SocketAddr>, first: Duration) -> bool {
         let key = self.range_key(range).heartbeat_key();
         self.heart.watch(range, key, addresses, now + first)
@@ -158,23 +168,25 @@ impl Relay {
 
     /// How it stands with the registry that has `range`; `None` if it beats for none there.
     #[must_use]
-    pub fn standing(&self, range: u8) -> Option<Standing> {
+    pub fn standing(&self, range: u8) -> Option<RegistryStatus> {
         self.heart.standing(range)
     }
 
-    /// The counter of its last beat. To be kept: [`Config::beat_counter`](crate::Config::beat_counter) begins above it.
+    /// The counter of its last beat. To be kept:
+    /// [`Config::beat_counter`](crate::Config::beat_counter) begins above it.
     #[must_use]
     pub const fn beat_counter(&self) -> u64 {
         self.heart.counter()
     }
 
-    /// Takes no word that it does not carry for already, and tells registries that it ends. Everything else goes on.
+    /// Takes no word that it does not carry for already, and tells registries that it ends.
+    /// Everything else goes on.
     pub fn drain(&mut self, now: Instant) {
         self.heart.drain(now);
     }
 
     /// What it lends; `None`: it is no host that does.
-    pub const fn lending(&mut self) -> Option<&mut Lending> {
+    pub const fn lending(&mut self) -> Option<&mut LendingControl> {
         self.lending.as_mut()
     }
 
@@ -190,11 +202,12 @@ impl Relay {
 
     /// What it did so far.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &RelayCounters {
         &self.counters
     }
 
-    /// What it carried in all on this day and in this month: to be kept, and given to [`Config::used`] at the next start.
+    /// What it carried in all on this day and in this month: to be kept, and given to
+    /// [`Config::used`] at the next start.
     pub fn used(&mut self, now: Instant) -> Used {
         self.usage.go_on(self.unix(now));
         self.usage.used()
@@ -218,14 +231,14 @@ impl Relay {
         self.accounts.len()
     }
 
-    /// Takes memory for more accounts if they become many: a segment of 2,048 at most, up to [`Config::accounts`]. To be called
-    /// between packets, since none allocates.
+    /// Takes memory for more accounts if they become many: a segment of 2,048 at most, up to
+    /// [`Config::accounts`]. To be called between packets, since none allocates.
     pub fn make_room(&mut self) {
         self.accounts.make_room();
     }
 
     /// The next thing for the log.
-    pub fn next_event(&mut self) -> Option<Event> {
+    pub fn next_event(&mut self) -> Option<LogEvent> {
         self.log.next()
     }
 
@@ -237,8 +250,8 @@ impl Relay {
         self.millis(now) / 1_000
     }
 
-    const fn moment(&self, unix: u64) -> Moment {
-        Moment { generation: self.keys.generation(), unix }
+    const fn moment(&self, unix: u64) -> KeyTime {
+        KeyTime { generation: self.keys.generation(), unix }
     }
 
     fn allows(&self, destination: SocketAddr) -> bool {
@@ -290,8 +303,9 @@ impl Relay {
         }
     }
 
-    /// Who made the packet. The account knows its key; only the first packet of a word, and a forged one, cost more.
-    fn holder(&self, forward: &Forward, packet: &[u8], from: SocketAddr, unix: u64) -> Option<Holder> {
+    /// Who made the packet. The account knows its key; only the first packet of a word, and a
+    /// forged one, cost more.
+    fn holder(&self, forward: &Forward, packet: &[u8], from: SocketAddr, unix: u64) -> Option<TokenHolder> {
         let (id, said) = (forward.grant.id, forward.unix(unix));
         let good = |cookie| cookie == 0 || self.keys.check_cookie(cookie, id, from, unix);
         let place = self.accounts.find(id, forward.branch());
@@ -302,10 +316,10 @@ impl Relay {
         });
         if let Some(account) = known {
             let cookie = forward.cookie(packet, &account.key, said);
-            let again = |recent: &Recent| recent.knows_sender(self.moment(unix), from, cookie);
+            let again = |recent: &VerifiedPacket| recent.knows_sender(self.moment(unix), from, cookie);
             if account.recent().is_some_and(again) || good(cookie) {
                 let (key, origin) = (account.key.clone(), account.origin);
-                return Some(Holder { key, origin, place, cookie });
+                return Some(TokenHolder { key, origin, place, cookie });
             }
         }
         self.keys.origins(id).find_map(|origin| {
@@ -314,7 +328,7 @@ impl Relay {
             }
             let key = self.keys.mac_key(origin, &forward.grant, forward.caveat.as_ref())?;
             let cookie = forward.cookie(packet, &key, said);
-            good(cookie).then_some(Holder { key, origin, place: None, cookie })
+            good(cookie).then_some(TokenHolder { key, origin, place: None, cookie })
         })
     }
 
@@ -325,7 +339,7 @@ impl Relay {
         datagram: &mut Datagram<'_>,
         forward: &Forward,
         from: SocketAddr,
-        holder: &Holder,
+        holder: &TokenHolder,
     ) -> Result<(), (Dropped, u32)> {
         let refuse = |reason| Err((Dropped::Refused(reason), 0));
         let to = forward.destination;
@@ -349,7 +363,7 @@ impl Relay {
             return refuse(Reason::Destination);
         }
         let (moment, cookie, consent) = (self.moment(unix), holder.cookie, forward.consent);
-        let said = Said { moment, from, cookie, to, consent };
+        let said = PacketClaims { moment, from, cookie, to, consent };
         let recent = holder.place.and_then(|place| self.accounts.get(place)?.recent());
         let known = recent.and_then(|recent| recent.ticket(&said));
         if known.is_none() {
@@ -374,7 +388,7 @@ impl Relay {
             let may_answer = cookie != 0 && terms.scope.contains(Scope::BACK);
             let ticket =
                 may_answer.then(|| self.keys.current().return_tag(account, from, to, unix + RETURN_LIFE));
-            self.accounts.remember(places.0, Recent { said, ticket });
+            self.accounts.remember(places.0, VerifiedPacket { said, ticket });
             ticket
         });
         // No ticket for who may not be answered, or may not be who he says.
@@ -410,7 +424,7 @@ impl Relay {
         now: Instant,
         unix: u64,
         forward: &Forward,
-        holder: &Holder,
+        holder: &TokenHolder,
     ) -> Option<(usize, Option<usize>)> {
         let Self { accounts, keys, caps, counters, .. } = self;
         let (origin, grant, branch) = (holder.origin, forward.grant, forward.caveat);
@@ -472,7 +486,7 @@ impl Relay {
         self.lend(now, length)?;
         let charged = self.charge((own, above), now, unix, length);
         charged.map_err(|(reason, _)| Dropped::Refused(reason))?;
-        if (Back { from, inner: back.inner }).write(datagram.payload)
+        if (ReturnedPacket { from, inner: back.inner }).write(datagram.payload)
             && self.carriers.goes(way, datagram, back.to, None)
         {
             self.counters.returned_packets += 1;
@@ -496,7 +510,7 @@ impl Relay {
     }
 
     fn answered(&mut self, now: Instant, datagram: &Datagram<'_>) {
-        let answered = Answered::read(datagram.payload).ok();
+        let answered = HeartbeatAnswer::read(datagram.payload).ok();
         let Some((range, orders)) = answered.and_then(|answered| self.heart.answered(now, &answered)) else {
             return self.drop(now, Dropped::BadAnswer, 0, canonical(datagram.remote));
         };
@@ -539,7 +553,8 @@ impl Relay {
         }
     }
 
-    /// What came by a TCP connection was good. The connection waits if it brought more than its word's rate allows.
+    /// What came by a TCP connection was good. The connection waits if it brought more than its
+    /// word's rate allows.
     fn hold_back(&mut self, now: Instant, local: Local, places: (usize, Option<usize>)) {
         if local.is_connection() {
             let wait = self.accounts.owed(places, now);
@@ -556,10 +571,10 @@ impl Machine for Relay {
                 self.counters.received_bytes += size(&datagram) as u64;
                 self.lending.iter_mut().for_each(|lending| lending.arrived(size(&datagram) as u64));
                 let first = datagram.payload.first().copied();
-                match first.and_then(Kind::of) {
-                    Some(Kind::Forward) => self.forward(now, &mut datagram),
-                    Some(Kind::Return) => self.back(now, &mut datagram),
-                    Some(Kind::Greet) => self.greet(now, &datagram),
+                match first.and_then(MessageType::of) {
+                    Some(MessageType::Forward) => self.forward(now, &mut datagram),
+                    Some(MessageType::Return) => self.back(now, &mut datagram),
+                    Some(MessageType::Greet) => self.greet(now, &datagram),
                     None if first == Some(ANSWERED) => self.answered(now, &datagram),
                     _ => self.drop(now, Dropped::Malformed, 0, canonical(datagram.remote)),
                 }
@@ -574,7 +589,7 @@ impl Machine for Relay {
         self.carriers.wake(now);
     }
 
-    fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let dscp = if self.lending.is_some() { Dscp::LowerEffort } else { Dscp::BestEffort };
         let sent = Transmit { dscp, ..self.carriers.transmit(out)? };
         self.lending.iter_mut().for_each(|lending| lending.left(&sent));
@@ -589,7 +604,7 @@ impl Machine for Relay {
         self.carriers.serves(local)
     }
 
-    fn ask(&mut self, _: Instant) -> Option<Ask> {
+    fn ask(&mut self, _: Instant) -> Option<TcpRequest> {
         self.carriers.next_ask()
     }
 }

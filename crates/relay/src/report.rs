@@ -15,7 +15,8 @@ pub enum Dropped {
     /// A RETURN whose tag is not this relay's, is somebody else's, or ran out.
     #[error("a way back that is not its own or ran out")]
     BadReturn,
-    /// A RETURN for an account that the relay does not keep: it restarted. The sender's next packet brings it back.
+    /// A RETURN for an account that the relay does not keep: it restarted. The sender's next packet
+    /// brings it back.
     #[error("a way back under a word not seen since the start")]
     UnknownAccount,
     /// A greeting above [`Config::greetings_per_second`](crate::Config::greetings_per_second).
@@ -66,7 +67,7 @@ impl Dropped {
 
 /// What a relay did since it began. Bytes are those of UDP payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct RelayCounters {
     /// Datagrams that arrived.
     pub received_packets: u64,
     /// Bytes that arrived.
@@ -94,7 +95,7 @@ pub struct Counters {
     dropped: [u64; Dropped::COUNT],
 }
 
-impl Counters {
+impl RelayCounters {
     /// Datagrams dropped for this reason.
     #[must_use]
     pub fn dropped(&self, why: Dropped) -> u64 {
@@ -116,7 +117,7 @@ impl Counters {
 
 /// Something for the log. At most ten are made per second; the rest is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct LogEvent {
     /// What happened to a datagram.
     pub dropped: Dropped,
     /// The grant that it named, proven or not.
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn each_reason_has_a_counter_of_its_own() {
-        let mut counters = Counters::default();
+        let mut counters = RelayCounters::default();
         for why in Dropped::all() {
             assert_eq!(counters.dropped(why), 0);
             counters.drop(why);

@@ -1,11 +1,13 @@
-//! What the relay carries in all: by the day and the month, within what its operator lets it, and at the moment.
+//! What the relay carries in all: by the day and the month, within what its operator lets it, and
+//! at the moment.
 
 use byway_wire::date::{DAY, civil, left_of_month};
 
 /// Seconds over which the load is counted.
 const PERIOD: u64 = 16;
 
-/// What a relay carried, to be [kept](crate::Relay::used) over restarts. Bytes are those of UDP payloads.
+/// What a relay carried, to be [kept](crate::Relay::used) over restarts. Bytes are those of UDP
+/// payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     /// Days since 1970-01-01, UTC.
@@ -28,7 +30,7 @@ pub struct Load {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Count {
+struct UsageCount {
     bytes: u64,
     grants: u32,
 }
@@ -40,32 +42,33 @@ pub(crate) struct Usage {
     used: Used,
     /// Counts [`PERIOD`]s of Unix time.
     period: u64,
-    now: Count,
-    before: Count,
+    now: UsageCount,
+    before: UsageCount,
 }
 
 impl Usage {
     pub(crate) fn new(per_day: Option<u64>, per_month: Option<u64>, used: Used, unix: u64) -> Self {
-        let (now, before) = (Count::default(), Count::default());
+        let (now, before) = (UsageCount::default(), UsageCount::default());
         let mut usage = Self { per_day, per_month, used, period: unix / PERIOD, now, before };
         usage.turn(unix);
         usage
     }
 
-    /// Goes on to the present. Gives the number of the period, by which accounts know whether they were counted in it.
+    /// Goes on to the present. Gives the number of the period, by which accounts know whether they
+    /// were counted in it.
     pub(crate) fn go_on(&mut self, unix: u64) -> u32 {
         let period = unix / PERIOD;
         if period != self.period {
             let next = self.period.checked_add(1) == Some(period);
-            self.before = if next { self.now } else { Count::default() };
-            (self.now, self.period) = (Count::default(), period);
+            self.before = if next { self.now } else { UsageCount::default() };
+            (self.now, self.period) = (UsageCount::default(), period);
             self.turn(unix);
         }
         period as u32
     }
 
-    /// A new day or month begins with nothing. One that was already there, since the clock was set back, goes on with all
-    /// that was counted: a wrong clock gives a quota anew at most once.
+    /// A new day or month begins with nothing. One that was already there, since the clock was set
+    /// back, goes on with all that was counted: a wrong clock gives a quota anew at most once.
     fn turn(&mut self, unix: u64) {
         let day = unix / DAY;
         if day == self.used.day {

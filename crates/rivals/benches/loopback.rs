@@ -1,10 +1,11 @@
-//! `cargo bench -p byway-rivals --bench loopback [--features aws-lc] -- [--rounds N] [--seconds S] [--only NAME] [--json]`
+//! `cargo bench -p byway-rivals --bench loopback [--features aws-lc] -- [--rounds N] [--seconds S]
+//! [--only NAME] [--json]`
 //!
 //! Medians over the rounds, and the ratios to quinn and to kernel TCP. They are ratios of medians,
 //! in this very run, to the faster quinn if there are two. Processor time and memory are the
 //! sender's and the receiver's.
 
-use byway_rivals::process::{Outcome, is_end, transfer};
+use byway_rivals::process::{TransferResult, is_end, transfer};
 use byway_rivals::{DATAGRAM, Error, Rival};
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn of(outcomes: &[Outcome], figure: impl Fn(&Outcome) -> f64) -> f64 {
+fn of(outcomes: &[TransferResult], figure: impl Fn(&TransferResult) -> f64) -> f64 {
     median(outcomes.iter().map(figure))
 }
 
@@ -52,7 +53,7 @@ struct Others {
     tcp: Option<f64>,
 }
 
-fn print(name: &str, outcomes: &[Outcome], others: Others, json: bool) {
+fn print(name: &str, outcomes: &[TransferResult], others: Others, json: bool) {
     let middle = of(outcomes, |outcome| outcome.goodput);
     let least = outcomes.iter().map(|outcome| outcome.goodput).fold(f64::INFINITY, f64::min);
     let most = outcomes.iter().map(|outcome| outcome.goodput).fold(0.0, f64::max);

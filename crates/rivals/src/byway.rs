@@ -1,4 +1,5 @@
-//! byway, over UDP or over one TCP connection: one path, one object without an end, read from memory in pieces and forgotten as soon as it is written.
+//! byway, over UDP or over one TCP connection: one path, one object without an end, read from
+//! memory in pieces and forgotten as soon as it is written.
 
 use crate::{DATAGRAM, Error, Finish, Meter, PIECE, WINDOW};
 use bytes::Bytes;
@@ -8,8 +9,8 @@ use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use byway_net::{
-    Carrier, Clock, Control, Dialing, Flow, Listener, Owner, Ready, Socket, Statistics, Token, Watch, seed,
-    spawn_with,
+    Carrier, Clock, Control, Dialing, Listener, LoopControl, Owner, Ready, Socket, Statistics, Token, Watch,
+    seed, spawn_with,
 };
 use byway_wire::{Instant, ObjectId};
 use data_encoding::HEXLOWER;
@@ -52,9 +53,9 @@ impl Coming {
     }
 }
 
-struct Everybody(&'static str);
+struct AcceptAll(&'static str);
 
-impl Admission for Everybody {
+impl Admission for AcceptAll {
     fn admit(&mut self, _: PublicKey, _: &[u8]) -> Admit {
         match by_name(self.0, 2) {
             Some(controller) => Admit::Accept(controller),
@@ -86,9 +87,9 @@ impl Owner for Sender {
         std::mem::take(&mut self.coming.opened)
     }
 
-    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         if self.handle.is_none() {
-            let Some(controller) = by_name(self.congestion, 1) else { return Flow::Stop };
+            let Some(controller) = by_name(self.congestion, 1) else { return LoopControl::Stop };
             let connect = Connect {
                 peer: self.peer,
                 addresses: vec![self.address],
@@ -106,7 +107,7 @@ impl Owner for Sender {
                     self.ready = true;
                     self.meter.connected();
                 }
-                EndpointEvent::Failed(..) | EndpointEvent::Closed(_) => return Flow::Stop,
+                EndpointEvent::Failed(..) | EndpointEvent::Closed(_) => return LoopControl::Stop,
                 _ => {}
             }
         }
@@ -121,7 +122,7 @@ impl Owner for Sender {
             while out.next_event().is_some() {}
             while connection.next_event().is_some() {}
         }
-        Flow::Continue
+        LoopControl::Continue
     }
 }
 
@@ -143,7 +144,7 @@ impl Owner for Receiver {
         std::mem::take(&mut self.coming.opened)
     }
 
-    fn turn(&mut self, endpoint: &mut Endpoint, _: Instant) -> Flow {
+    fn turn(&mut self, endpoint: &mut Endpoint, _: Instant) -> LoopControl {
         while let Some(event) = endpoint.next_event() {
             if let EndpointEvent::Accepted(handle) = event {
                 self.handle = Some(handle);
@@ -159,7 +160,7 @@ impl Owner for Receiver {
             }
             while incoming.next_event().is_some() {}
         }
-        Flow::Continue
+        LoopControl::Continue
     }
 }
 
@@ -205,7 +206,7 @@ pub fn take(congestion: &'static str, carries: Carries, meter: Meter) -> Result<
             coming.listener.insert(listener).address()?
         }
     };
-    let (machine, key) = endpoint(Some(Box::new(Everybody(congestion))))?;
+    let (machine, key) = endpoint(Some(Box::new(AcceptAll(congestion))))?;
     let receiver = Receiver { handle: None, meter, watch: control.watch().clone(), coming };
     let driver = spawn_with(control, "receiver", machine, receiver, sockets, Clock::new())?;
     let finish = move || {

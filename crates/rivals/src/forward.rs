@@ -1,4 +1,5 @@
-//! A relay beside a forwarder that only copies, on real sockets: what authenticity costs a packet that passes.
+//! A relay beside a forwarder that only copies, on real sockets: what authenticity costs a packet
+//! that passes.
 //!
 //! Both are machines on the same driver, so both receive and send in the same calls. These are
 //! `recvmmsg` with coalescing, and `sendmmsg` with segmentation. The processor time of that thread
@@ -6,13 +7,13 @@
 //! reads: what it drops costs both sides the same.
 
 use crate::Error;
-use byway_net::{Clock, Flow, Owner, Socket, spawn, unix_seconds};
+use byway_net::{Clock, LoopControl, Owner, Socket, spawn, unix_seconds};
 use byway_relay::{Config, Policy, Relay};
 use byway_wire::relay::{
     GREET_LEN, Grant, Greet, Greeted, Hop, Minute, QuotaClass, RateClass, RelayClock, Scope, Terms,
 };
 use byway_wire::{
-    Datagram, Dscp, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Prefix, Transmit, Writer,
+    Datagram, Dscp, Ecn, Input, Instant, LinkChange, Local, Machine, Prefix, Transmit, TransmitBuffer, Writer,
 };
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use rustix::time::{ClockId, clock_gettime};
@@ -56,7 +57,7 @@ pub struct Forwarded {
 }
 
 /// Sends each datagram on by its source port, after one copy.
-struct Bare {
+struct BareForwarder {
     /// By source port.
     destinations: Vec<Option<SocketAddr>>,
     queue: VecDeque<(SocketAddr, Vec<u8>)>,
@@ -64,7 +65,7 @@ struct Bare {
     forwarded: u64,
 }
 
-impl Machine for Bare {
+impl Machine for BareForwarder {
     fn handle(&mut self, _: Instant, input: Input<'_>) {
         let Input::Datagram(Datagram { remote, payload, .. }) = input else { return };
         let destination = self.destinations.get(usize::from(remote.port())).copied().flatten();
@@ -79,7 +80,7 @@ impl Machine for Bare {
 
     fn wake(&mut self, _: Instant) {}
 
-    fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let (remote, first) = self.queue.pop_front()?;
         let segment = first.len();
         let mut size = segment;
@@ -113,17 +114,17 @@ impl Machine for Bare {
 }
 
 /// A machine that counts what it forwards.
-trait Counting: Machine + Send + 'static {
+trait ForwardCounter: Machine + Send + 'static {
     fn forwarded(&self) -> u64;
 }
 
-impl Counting for Bare {
+impl ForwardCounter for BareForwarder {
     fn forwarded(&self) -> u64 {
         self.forwarded
     }
 }
 
-impl Counting for Relay {
+impl ForwardCounter for Relay {
     fn forwarded(&self) -> u64 {
         self.counters().forwarded_packets
     }
@@ -142,25 +143,26 @@ struct Operator<M> {
     machine: std::marker::PhantomData<fn(M)>,
 }
 
-impl<M: Counting> Owner for Operator<M> {
+impl<M: ForwardCounter> Owner for Operator<M> {
     type Machine = M;
 
-    fn turn(&mut self, machine: &mut M, _: Instant) -> Flow {
+    fn turn(&mut self, machine: &mut M, _: Instant) -> LoopControl {
         self.gauge.forwarded.store(machine.forwarded(), Relaxed);
         let cpu = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
         self.gauge.cpu.store(u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX), Relaxed);
-        Flow::Continue
+        LoopControl::Continue
     }
 }
 
-/// A sender: its socket, and the run that it sends again and again. A relay keeps nothing per flow, so it cannot tell.
-struct Source {
+/// A sender: its socket, and the run that it sends again and again. A relay keeps nothing per flow,
+/// so it cannot tell.
+struct PacketSender {
     io: UdpSocket,
     state: UdpSocketState,
     run: Vec<u8>,
 }
 
-impl Source {
+impl PacketSender {
     /// Whether it left: a full buffer is no error.
     fn send(&self, to: SocketAddr) -> Result<bool, Error> {
         let transmit = quinn_udp::Transmit {
@@ -182,7 +184,8 @@ fn bind() -> Result<UdpSocket, Error> {
     Ok(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)
 }
 
-/// Papers for one sender: a relay with the same key, asked in memory, gives the same as the one that runs.
+/// Papers for one sender: a relay with the same key, asked in memory, gives the same as the one
+/// that runs.
 fn hop(
     relay: &mut Relay,
     at: SocketAddr,
@@ -198,7 +201,7 @@ fn hop(
         let datagram = Datagram { local, remote: address, ecn, arrival, payload: &mut packet, phantom: 0 };
         relay.handle(Instant::ZERO, Input::Datagram(datagram));
         let mut answer = [0; 1_500];
-        let mut out = Out { buffer: &mut answer, max_segments: 1 };
+        let mut out = TransmitBuffer { buffer: &mut answer, max_segments: 1 };
         let sent = relay.transmit(Instant::ZERO, &mut out).ok_or("a greeting was not answered")?;
         Greeted::read(answer.get(..sent.size).unwrap_or_default())
             .map_err(|error| format!("{error:?}").into())
@@ -238,7 +241,7 @@ pub fn run(forwarder: Forwarder, load: Load, duration: Duration) -> Result<Forwa
             *place = Some(to);
         }
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;
-        sources.push(Source { io, state, run: packet.repeat(load.run) });
+        sources.push(PacketSender { io, state, run: packet.repeat(load.run) });
         sinks.push(sink);
     }
     let clock = Clock::new();
@@ -249,17 +252,18 @@ pub fn run(forwarder: Forwarder, load: Load, duration: Duration) -> Result<Forwa
             load_it(Relay::new(&running, clock.now()), socket, clock, &sources, load, duration)
         }
         Forwarder::Bare => {
-            let bare = Bare { destinations, queue: VecDeque::new(), spare: Vec::new(), forwarded: 0 };
+            let bare =
+                BareForwarder { destinations, queue: VecDeque::new(), spare: Vec::new(), forwarded: 0 };
             load_it(bare, socket, clock, &sources, load, duration)
         }
     }
 }
 
-fn load_it<M: Counting>(
+fn load_it<M: ForwardCounter>(
     machine: M,
     socket: Socket,
     clock: Clock,
-    sources: &[Source],
+    sources: &[PacketSender],
     load: Load,
     duration: Duration,
 ) -> Result<Forwarded, Error> {

@@ -3,18 +3,22 @@
 //!
 //! `cargo bench -p byway-rivals --bench loopback` moves bytes from memory to nowhere over the
 //! loopback. They go through real sockets, from one process to another ([`process`]). The programs
-//! are byway in both its classes and over TCP, quinn, and kernel TCP. The last does not encrypt, and
-//! is there for scale. Rounds alternate, so that a machine that grows slower grows slower for all.
-//! Rules of the comparison:
+//! are byway in both its classes and over TCP, quinn, and kernel TCP. The last does not encrypt,
+//! and is there for scale. Rounds alternate, so that a machine that grows slower grows slower for
+//! all. Rules of the comparison:
 //!
 //! * A process for each end, which has one thread that works.
-//! * UDP payloads of [`DATAGRAM`] bytes at most for all; what each finds by its own search counts. Frames over TCP have any size.
+//! * UDP payloads of [`DATAGRAM`] bytes at most for all; what each finds by its own search counts.
+//!   Frames over TCP have any size.
 //! * AES-256-GCM for all that encrypt. byway takes it from `ring`, and quinn from `ring` or, with
 //!   the feature `aws-lc`, from `aws-lc-rs`. byway is compared with the faster one.
-//! * The sending application hands byway and quinn bytes to share, which neither copies before it makes packets.
+//! * The sending application hands byway and quinn bytes to share, which neither copies before it
+//!   makes packets.
 //! * Socket buffers of the same size are asked for.
-//! * The clock starts with the connection, so a slow start counts; setting the connection up does not.
-//! * Bytes count when the receiving application has them. Memory is the most that a process ever had resident.
+//! * The clock starts with the connection, so a slow start counts; setting the connection up does
+//!   not.
+//! * Bytes count when the receiving application has them. Memory is the most that a process ever
+//!   had resident.
 
 pub mod byway;
 pub mod forward;
@@ -24,7 +28,7 @@ pub mod quic;
 pub mod tcp;
 
 use byway::Carries;
-pub use meter::{Meter, Span};
+pub use meter::{EndTotals, Meter};
 
 /// The largest UDP payload: what QUIC's own path MTU discovery stops at, Ethernet with IPv6.
 pub const DATAGRAM: usize = 1452;

@@ -24,7 +24,7 @@ struct Counts {
 
 /// What an end of a transfer came to.
 #[derive(Clone, Copy, Debug)]
-pub struct Span {
+pub struct EndTotals {
     /// Payload that the application got.
     pub received: u64,
     /// In this time.
@@ -45,12 +45,13 @@ impl Meter {
         self.0.received.store(before + bytes, Ordering::Relaxed);
     }
 
-    /// Waits for the connection and then until `done` returns, and tells what this process did meanwhile.
+    /// Waits for the connection and then until `done` returns, and tells what this process did
+    /// meanwhile.
     ///
     /// # Errors
     ///
     /// There is no connection.
-    pub fn measure(&self, done: impl FnOnce()) -> Result<Span, Error> {
+    pub fn measure(&self, done: impl FnOnce()) -> Result<EndTotals, Error> {
         let begun = Instant::now();
         while !self.0.connected.load(Ordering::Acquire) {
             if begun.elapsed() > PATIENCE {
@@ -62,7 +63,7 @@ impl Meter {
         let before = self.0.received.load(Ordering::Relaxed);
         done();
         let received = self.0.received.load(Ordering::Relaxed) - before;
-        Ok(Span { received, elapsed: start.elapsed(), processor: processor_time() - processor })
+        Ok(EndTotals { received, elapsed: start.elapsed(), processor: processor_time() - processor })
     }
 }
 

@@ -1,4 +1,5 @@
-//! A process for each end of a transfer: the program begins itself twice more, once to receive and once to send.
+//! A process for each end of a transfer: the program begins itself twice more, once to receive and
+//! once to send.
 //!
 //! The receiver prints in one line where it can be reached. It measures for the time that it was
 //! told, and prints what it measured in another line. The sender measures until its standard input
@@ -6,7 +7,7 @@
 //! Both end with their standard input.
 
 use crate::meter::peak_memory;
-use crate::{Error, Meter, Rival, Span};
+use crate::{EndTotals, Error, Meter, Rival};
 use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
@@ -17,7 +18,7 @@ const END: &str = "--end-of-transfer";
 
 /// What one transfer came to.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct TransferResult {
     /// Payload that the receiver got, in bits per second.
     pub goodput: f64,
     /// Processor time, user and system, per 10^9 bytes: the sender's and the receiver's.
@@ -33,19 +34,19 @@ pub struct Outcome {
 /// # Errors
 ///
 /// What the system refuses, or what an end that failed said, on standard error.
-pub fn transfer(rival: &str, duration: Duration) -> Result<Outcome, Error> {
+pub fn transfer(rival: &str, duration: Duration) -> Result<TransferResult, Error> {
     let seconds = duration.as_secs_f64().to_string();
-    let mut receiver = End::begin(&["take", rival, &seconds])?;
+    let mut receiver = EndProcess::begin(&["take", rival, &seconds])?;
     let word = receiver.line()?;
-    let mut sender = End::begin(&["give", rival, &word])?;
-    let taken = Report::read(&receiver.line()?)?;
-    let given = Report::read(&sender.line_at_end()?)?;
+    let mut sender = EndProcess::begin(&["give", rival, &word])?;
+    let taken = EndReport::read(&receiver.line()?)?;
+    let given = EndReport::read(&sender.line_at_end()?)?;
     let note = receiver.line_at_end()?;
     if taken.received == 0 {
         return Err("connected, and nothing moves".into());
     }
     let gigabytes = taken.received as f64 / 1e9;
-    Ok(Outcome {
+    Ok(TransferResult {
         goodput: taken.received as f64 * 8.0 / taken.elapsed,
         processor: [given.processor / gigabytes, taken.processor / gigabytes],
         memory: [given.memory, taken.memory],
@@ -70,7 +71,7 @@ pub fn is_end() -> Result<bool, Error> {
             let (word, finish) = rival.take(meter.clone())?;
             say(&word)?;
             let span = meter.measure(|| thread::sleep(duration))?;
-            say(&Report::new(span, String::new())?.line())?;
+            say(&EndReport::new(span, String::new())?.line())?;
             // The sender finds its peer alive until it has stopped too.
             stdin().read_to_end(&mut Vec::new())?;
             say(&finish()?)?;
@@ -80,7 +81,7 @@ pub fn is_end() -> Result<bool, Error> {
             let mut ended = Ok(0);
             let span = meter.measure(|| ended = stdin().read_to_end(&mut Vec::new()))?;
             ended?;
-            say(&Report::new(span, finish()?)?.line())?;
+            say(&EndReport::new(span, finish()?)?.line())?;
         }
     }
     Ok(true)
@@ -93,12 +94,12 @@ fn say(line: &str) -> Result<(), Error> {
 }
 
 /// A process that is an end. It does not outlive this.
-struct End {
+struct EndProcess {
     child: Child,
     output: BufReader<ChildStdout>,
 }
 
-impl End {
+impl EndProcess {
     fn begin(words: &[&str]) -> Result<Self, Error> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(END).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -127,7 +128,7 @@ impl End {
     }
 }
 
-impl Drop for End {
+impl Drop for EndProcess {
     fn drop(&mut self) {
         // Nothing happens to one that was waited for.
         let _ = self.child.kill();
@@ -136,7 +137,7 @@ impl Drop for End {
 }
 
 /// What an end measured.
-struct Report {
+struct EndReport {
     received: u64,
     elapsed: f64,
     processor: f64,
@@ -144,9 +145,9 @@ struct Report {
     note: String,
 }
 
-impl Report {
-    fn new(span: Span, note: String) -> Result<Self, Error> {
-        let Span { received, elapsed, processor } = span;
+impl EndReport {
+    fn new(span: EndTotals, note: String) -> Result<Self, Error> {
+        let EndTotals { received, elapsed, processor } = span;
         let (elapsed, processor) = (elapsed.as_secs_f64(), processor.as_secs_f64());
         Ok(Self { received, elapsed, processor, memory: peak_memory()?, note })
     }

@@ -1,4 +1,5 @@
-//! quinn: one stream without an end, default configuration but for windows that hold as much as byway's.
+//! quinn: one stream without an end, default configuration but for windows that hold as much as
+//! byway's.
 
 use crate::{DATAGRAM, Error, Finish, Meter, PIECE, WINDOW};
 use bytes::Bytes;
@@ -58,7 +59,8 @@ fn socket() -> Result<UdpSocket, Error> {
     Ok(io)
 }
 
-/// A runtime on one thread, as quinn's own bulk bench has it: more threads than ends only cost here.
+/// A runtime on one thread, as quinn's own bulk bench has it: more threads than ends only cost
+/// here.
 fn begin<F>(work: F) -> Result<JoinHandle<Result<String, Error>>, Error>
 where
     F: Future<Output = Result<String, Error>> + Send + 'static,

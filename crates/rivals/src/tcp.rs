@@ -1,4 +1,5 @@
-//! Kernel TCP: not encrypted, no process has to touch a packet, and the loopback carries 64 KB at once. Not a rival; a scale.
+//! Kernel TCP: not encrypted, no process has to touch a packet, and the loopback carries 64 KB at
+//! once. Not a rival; a scale.
 
 use crate::{Error, Finish, Meter, PIECE};
 use std::io::{Read, Write};

@@ -1,14 +1,14 @@
 //! What a packet costs in a world, on one core: `cargo bench -p byway-sim --bench world`.
 //!
-//! `-- hops LINKS FLOWS PACKETS` runs one case and nothing else, for callgrind: the instructions of a packet-hop are those
-//! of 6 links less those of 1 link, divided by 5 and by the packets.
+//! `-- hops LINKS FLOWS PACKETS` runs one case and nothing else, for callgrind: the instructions of
+//! a packet-hop are those of 6 links less those of 1 link, divided by 5 and by the packets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
 #[path = "../tests/it/common/mod.rs"]
 mod common;
 
 use byway_sim::{LinkId, PipeConfig, World};
-use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBuffer};
 use common::{Flood, address};
 use std::net::SocketAddr;
 
@@ -31,7 +31,7 @@ impl Machine for Source {
             self.due = (self.left > 0).then(|| due + self.every);
         }
     }
-    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, _: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         core::mem::take(&mut self.pending).then_some(Transmit {
             local: Local(0),
             remote: self.to,
@@ -47,8 +47,8 @@ impl Machine for Source {
     }
 }
 
-/// `flows` sources at 96 % of a bottleneck of 1 Gbit/s in all. Of `links` links the middle one is the bottleneck, the
-/// others are each flow's own at 10 Gbit/s. Packets heard, and the world.
+/// `flows` sources at 96 % of a bottleneck of 1 Gbit/s in all. Of `links` links the middle one is
+/// the bottleneck, the others are each flow's own at 10 Gbit/s. Packets heard, and the world.
 fn hops(links: usize, flows: u8, packets: u64, traced: bool) -> (u64, World) {
     let mut world = World::new(1);
     if !traced {

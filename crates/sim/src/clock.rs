@@ -1,11 +1,13 @@
-//! What time it is on a node: its clock starts somewhere, runs a little fast or slow, and may jump ahead.
+//! What time it is on a node: its clock starts somewhere, runs a little fast or slow, and may jump
+//! ahead.
 
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
 const BILLION: i128 = 1_000_000_000;
 
-/// A node's clock as a function of the world's time. It never goes back, as no [`Instant`] of a driver does.
+/// A node's clock as a function of the world's time. It never goes back, as no [`Instant`] of a
+/// driver does.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     offset: u64,
@@ -28,7 +30,8 @@ impl Clock {
         self
     }
 
-    /// Runs fast (or slow, if negative) by so many parts per million. Held to ±500 000, so that it always advances.
+    /// Runs fast (or slow, if negative) by so many parts per million. Held to ±500 000, so that it
+    /// always advances.
     #[must_use]
     pub fn with_drift_ppm(mut self, ppm: f64) -> Self {
         self.drift = (ppm.clamp(-500_000.0, 500_000.0) * 1_000.0) as i64;
@@ -99,7 +102,8 @@ impl Clock {
         if self.drift == 0 {
             return Instant::from_nanos(elapsed);
         }
-        // shown() rounds down, so the earliest time that reaches `elapsed` is the quotient rounded up.
+        // shown() rounds down, so the earliest time that reaches `elapsed` is the quotient rounded
+        // up.
         let pace = BILLION + i128::from(self.drift);
         let wide = (i128::from(elapsed) * BILLION + pace - 1) / pace;
         Instant::from_nanos(u64::try_from(wide).unwrap_or(u64::MAX))

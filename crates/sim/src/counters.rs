@@ -1,6 +1,6 @@
 //! What became of the packets that were offered to a link: books that must balance.
 
-use crate::link::{Delivery, DropReason, Fate, Offer};
+use crate::link::{Delivery, DropReason, Offer, PacketOutcome};
 use byway_wire::{Duration, Ecn, Instant};
 use core::ops::AddAssign;
 
@@ -8,7 +8,7 @@ use core::ops::AddAssign;
 ///
 /// They balance at all times: `sent + duplicated = delivered + dropped + queued + in_flight`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Counters {
+pub struct LinkCounters {
     /// Packets offered.
     pub sent: u64,
     /// UDP payload bytes offered.
@@ -25,17 +25,19 @@ pub struct Counters {
     pub marked: u64,
     /// Packets dropped, in the order of [`DropReason::ALL`].
     pub dropped: [u64; DropReason::ALL.len()],
-    /// Packets in the queue that will arrive (those that will be lost on the wire count as dropped already).
+    /// Packets in the queue that will arrive (those that will be lost on the wire count as dropped
+    /// already).
     pub queued: u64,
     /// Packets being sent or propagating.
     pub in_flight: u64,
-    /// Packets, copies not counted, of which it is known how long they wait for their service, and will not be lost.
+    /// Packets, copies not counted, of which it is known how long they wait for their service, and
+    /// will not be lost.
     pub served: u64,
     /// How long these wait, in nanoseconds in all.
     pub waited: u64,
 }
 
-impl Counters {
+impl LinkCounters {
     /// Packets dropped for this reason.
     #[must_use]
     pub fn dropped_for(&self, reason: DropReason) -> u64 {
@@ -61,23 +63,23 @@ impl Counters {
     }
 
     /// Notes what a link said to an offer.
-    pub fn note(&mut self, now: Instant, offer: &Offer, fate: &Fate) {
+    pub fn note(&mut self, now: Instant, offer: &Offer, fate: &PacketOutcome) {
         self.sent += 1;
         self.sent_bytes += offer.size as u64;
         self.note_fate(now, offer.ecn, fate);
     }
 
     /// Notes the fate of a packet that was offered, with the mark `ecn`, at `offered`.
-    pub fn note_fate(&mut self, offered: Instant, ecn: Ecn, fate: &Fate) {
+    pub fn note_fate(&mut self, offered: Instant, ecn: Ecn, fate: &PacketOutcome) {
         match fate {
-            Fate::Dropped(reason) => self.note_drop(*reason),
-            Fate::Delivered(delivery) => self.note_served(offered, ecn, delivery),
-            Fate::Duplicated(first, second) => {
+            PacketOutcome::Dropped(reason) => self.note_drop(*reason),
+            PacketOutcome::Delivered(delivery) => self.note_served(offered, ecn, delivery),
+            PacketOutcome::Duplicated(first, second) => {
                 self.duplicated += 1;
                 self.note_served(offered, ecn, first);
                 self.note_faults(ecn, second);
             }
-            Fate::Queued => {}
+            PacketOutcome::Queued => {}
         }
     }
 
@@ -110,7 +112,7 @@ impl Counters {
     }
 }
 
-impl AddAssign for Counters {
+impl AddAssign for LinkCounters {
     fn add_assign(&mut self, other: Self) {
         self.sent += other.sent;
         self.sent_bytes += other.sent_bytes;

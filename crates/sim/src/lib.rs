@@ -1,4 +1,5 @@
-//! The invented world: links with queues and faults, clocks that drift, nodes that own a [`Machine`](byway_wire::Machine).
+//! The invented world: links with queues and faults, clocks that drift, nodes that own a
+//! [`Machine`](byway_wire::Machine).
 //!
 //! The code that is simulated is the code that ships: `byway-net` runs the same machines on
 //! sockets. Everything here is a function of one seed. Each component (link, tap, workload) draws
@@ -6,7 +7,7 @@
 //! adding a node shifts nobody's draws.
 //!
 //! * [`random`]: the seeded generator.
-//! * [`link`] says what a link is. [`pipe`] is the one that most worlds are made of. [`queue`] says
+//! * [`link`] says what a link is. [`pipe`] is the one that most worlds are made of. [`aqm`] says
 //!   how its queue decides;
 //!   [`presets`]: named real links.
 //! * [`counters`]: books that must balance.
@@ -37,12 +38,12 @@
 //! assert_eq!(world[shaper].counters().clients, 1);
 //! ```
 
+pub mod aqm;
 pub mod clock;
 pub mod counters;
 pub mod link;
 pub mod pipe;
 pub mod presets;
-pub mod queue;
 pub mod random;
 pub mod shaper;
 pub mod tcp;
@@ -50,14 +51,15 @@ pub mod topology;
 
 pub mod world;
 
+pub use aqm::Discipline;
 pub use clock::Clock;
-pub use counters::Counters;
-pub use link::{Delivery, DropReason, Fate, Link, Occupancy, Offer};
+pub use counters::LinkCounters;
+pub use link::{Delivery, DropReason, Link, Occupancy, Offer, PacketOutcome};
 pub use pipe::{Pipe, PipeConfig};
-pub use queue::Discipline;
 pub use random::Random;
 
 pub use shaper::{Shaper, ShaperConfig, ShaperCounters, Sharing};
 pub use world::{
-    Captured, Handle, LinkEvent, LinkFact, LinkId, Node, NodeId, Seen, Source, Stray, Verdict, Way, World,
+    CaptureDirection, Captured, Handle, LinkEvent, LinkFact, LinkId, Node, NodeId, RouteSource,
+    StrayCounters, TapVerdict, TappedDatagram, World,
 };

@@ -9,12 +9,12 @@ use core::net::{IpAddr, SocketAddr};
 ///
 /// A link that serves in order of arrival knows when a packet arrives at the moment that the packet
 /// is offered. So a packet costs one event per hop. One whose discipline decides when a packet
-/// leaves the queue says [`Fate::Queued`] and asks for a second event by
+/// leaves the queue says [`PacketOutcome::Queued`] and asks for a second event by
 /// [`decides_at`](Self::decides_at). A link is a plain struct with its own generator: a driver with
 /// a real clock can use it as well as the [`World`](crate::World).
 pub trait Link: Any + Debug {
     /// Decides what becomes of a packet that is offered at `now`. `now` never goes back.
-    fn offer(&mut self, now: Instant, packet: &Offer) -> Fate;
+    fn offer(&mut self, now: Instant, packet: &Offer) -> PacketOutcome;
 
     /// What waits in the queue at `now`; the packet being sent is not part of it.
     fn waiting(&self, now: Instant) -> Occupancy;
@@ -22,7 +22,8 @@ pub trait Link: Any + Debug {
     /// The most that may ever wait. The world asserts it.
     fn bound(&self) -> Occupancy;
 
-    /// Whether a packet may overtake another; the same at all times. Where it may not, the world asserts the order.
+    /// Whether a packet may overtake another; the same at all times. Where it may not, the world
+    /// asserts the order.
     fn may_reorder(&self) -> bool;
 
     /// When to call [`decide`](Self::decide) next; `None`: it holds no packet without a fate.
@@ -30,7 +31,8 @@ pub trait Link: Any + Debug {
         None
     }
 
-    /// Decides what becomes of one of the packets that are [`Fate::Queued`], if its time has come.
+    /// Decides what becomes of one of the packets that are [`PacketOutcome::Queued`], if its time
+    /// has come.
     fn decide(&mut self, now: Instant) -> Option<Decision> {
         let _ = now;
         None
@@ -66,15 +68,15 @@ pub fn flow(from: SocketAddr, to: SocketAddr) -> u64 {
 /// What becomes of a packet that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The place of the packet: how many came before it that are [`Fate::Queued`] still.
+    /// The place of the packet: how many came before it that are [`PacketOutcome::Queued`] still.
     pub place: usize,
     /// What became of the packet.
-    pub fate: Fate,
+    pub fate: PacketOutcome,
 }
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum PacketOutcome {
     /// The packet arrives.
     Delivered(Delivery),
     /// The packet arrives twice, the second time not before the first.
@@ -142,7 +144,7 @@ pub enum DropReason {
 }
 
 impl DropReason {
-    /// All reasons, in the order in which [`Counters`](crate::Counters) keeps them.
+    /// All reasons, in the order in which [`LinkCounters`](crate::LinkCounters) keeps them.
     pub const ALL: [Self; 5] = [Self::QueueFull, Self::Loss, Self::Partition, Self::TooLarge, Self::Managed];
 }
 
@@ -153,8 +155,8 @@ pub struct Occupancy {
     pub packets: usize,
     /// Bytes on the wire, headers included.
     pub bytes: u64,
-    /// Deliveries that will come of these packets: fewer than packets where some will be lost, more where some will be
-    /// duplicated. Means nothing in a bound.
+    /// Deliveries that will come of these packets: fewer than packets where some will be lost, more
+    /// where some will be duplicated. Means nothing in a bound.
     pub deliveries: u64,
 }
 

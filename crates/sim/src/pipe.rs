@@ -1,25 +1,25 @@
 //! The link that most worlds are made of. It has a queue before a line of some rate, a propagation
 //! delay behind it, and the faults that real lines have.
 
+mod burst_loss;
 mod config;
-mod faults;
 mod schedule;
 
+pub use burst_loss::GilbertElliott;
 pub use config::{OVERHEAD_IPV4, OVERHEAD_IPV6, PipeConfig, RateStep};
-pub use faults::Bursts;
 pub use schedule::{Change, Step};
 
-use crate::link::{Corruption, Decision, Delivery, DropReason, Fate, Link, Occupancy, Offer};
-use crate::queue::{Deciding, Discipline, Leaving, Queued, Red, RedVerdict};
+use crate::aqm::{DequeueAqm, Dequeued, Discipline, Queued, Red, RedVerdict};
+use crate::link::{Corruption, Decision, Delivery, DropReason, Link, Occupancy, Offer, PacketOutcome};
 use crate::random::Random;
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Ecn, Instant};
-use schedule::Track;
+use schedule::TimedValue;
 use std::collections::VecDeque;
 
 /// A packet that waits for its service.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct QueuedPacket {
     begins: Instant,
     bytes: u64,
     deliveries: u64,
@@ -29,7 +29,7 @@ struct Waiting {
 /// and with a constant delay. It is in one place because most packets in most worlds go through
 /// such pipes.
 #[derive(Clone, Copy, Debug)]
-struct Plain {
+struct PlainPipe {
     /// 0: no limit.
     rate: u64,
     /// The propagation delay in nanoseconds.
@@ -40,7 +40,8 @@ struct Plain {
     queue_bytes: u64,
 }
 
-/// A FIFO line with faults. Its state is a time (when the line falls idle) and the packets that wait before it.
+/// A FIFO line with faults. Its state is a time (when the line falls idle) and the packets that
+/// wait before it.
 #[derive(Debug)]
 pub struct Pipe {
     config: PipeConfig,
@@ -48,29 +49,31 @@ pub struct Pipe {
     now: Instant,
     /// When the line has sent all that it accepted.
     idle_at: Instant,
-    /// What the last service time lost by rounding down to nanoseconds, in billionths of a bit: so the rate is exact.
+    /// What the last service time lost by rounding down to nanoseconds, in billionths of a bit: so
+    /// the rate is exact.
     carry: u64,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedPacket>,
     total: Occupancy,
     /// The latest arrival of packets in order: none of them may arrive before it.
     last_arrival: Instant,
     /// Partitions before this one are over.
     partition: usize,
     /// Rates of the schedule; before the first of them the configuration's hold.
-    rate: Track<Option<Option<u64>>>,
-    delay: Track<Duration>,
-    loss: Track<f64>,
-    up: Track<bool>,
+    rate: TimedValue<Option<Option<u64>>>,
+    delay: TimedValue<Duration>,
+    loss: TimedValue<f64>,
+    up: TimedValue<bool>,
     red: Option<Red>,
     /// What waits, if that is decided about when its service would begin.
-    deciding: Option<Deciding>,
+    deciding: Option<DequeueAqm>,
     /// What the queue has decided and nobody has asked for yet. Each entry names the packet
     /// ([`Decision::place`]) and the decision.
-    decided: VecDeque<(usize, Leaving)>,
-    /// Whether the line is in a bad spell ([`Bursts`]).
+    decided: VecDeque<(usize, Dequeued)>,
+    /// Whether the line is in a bad spell ([`GilbertElliott`]).
     bad: bool,
-    plain: Option<Plain>,
-    /// The size that was sent last, and its service time: whole nanoseconds, and what is left in billionths of a bit.
+    plain: Option<PlainPipe>,
+    /// The size that was sent last, and its service time: whole nanoseconds, and what is left in
+    /// billionths of a bit.
     service: (u64, u64, u64),
 }
 
@@ -82,19 +85,19 @@ impl Pipe {
         config.rate_steps.sort_unstable_by_key(|step| step.at);
         let schedule = &config.schedule;
         Self {
-            rate: Track::new(None, schedule, |change| match change {
+            rate: TimedValue::new(None, schedule, |change| match change {
                 Change::Rate(rate) => Some(Some(rate)),
                 _ => None,
             }),
-            delay: Track::new(config.delay, schedule, |change| match change {
+            delay: TimedValue::new(config.delay, schedule, |change| match change {
                 Change::Delay(delay) => Some(delay),
                 _ => None,
             }),
-            loss: Track::new(config.loss, schedule, |change| match change {
+            loss: TimedValue::new(config.loss, schedule, |change| match change {
                 Change::Loss(probability) => Some(probability),
                 _ => None,
             }),
-            up: Track::new(true, schedule, |change| match change {
+            up: TimedValue::new(true, schedule, |change| match change {
                 Change::Up => Some(true),
                 Change::Down => Some(false),
                 _ => None,
@@ -103,7 +106,7 @@ impl Pipe {
                 Discipline::Red(red) => Some(Red::new(red.clone())),
                 _ => None,
             },
-            deciding: Deciding::new(&config.discipline, || random.next_u64()),
+            deciding: DequeueAqm::new(&config.discipline, || random.next_u64()),
             decided: VecDeque::new(),
             bad: false,
             plain: None,
@@ -138,7 +141,7 @@ impl Pipe {
             && config.rate_steps.is_empty()
             && config.partitions.is_empty()
             && config.schedule.is_empty();
-        self.plain = plain.then(|| Plain {
+        self.plain = plain.then(|| PlainPipe {
             rate: config.rate.map_or(0, |rate| rate.max(1)),
             delay: nanos(config.delay),
             overhead: u64::from(config.overhead),
@@ -172,7 +175,7 @@ impl Pipe {
                 if self.total.packets >= plain.queue_packets || after > plain.queue_bytes {
                     return Some(Err(DropReason::QueueFull));
                 }
-                self.waiting.push_back(Waiting { begins, bytes, deliveries: 1 });
+                self.waiting.push_back(QueuedPacket { begins, bytes, deliveries: 1 });
                 self.total.packets += 1;
                 self.total.bytes = after;
                 self.total.deliveries += 1;
@@ -227,8 +230,8 @@ impl Pipe {
         &self.config
     }
 
-    /// Changes the rate for packets that are offered from now on; those that wait were promised theirs. What the schedule
-    /// says of rates no longer counts.
+    /// Changes the rate for packets that are offered from now on; those that wait were promised
+    /// theirs. What the schedule says of rates no longer counts.
     pub fn set_rate(&mut self, rate: Option<u64>) {
         self.config.rate = rate;
         self.config.rate_steps.clear();
@@ -236,8 +239,8 @@ impl Pipe {
         self.simplify();
     }
 
-    /// Changes the propagation delay for packets that are offered from now on. If it shrinks, they still overtake none.
-    /// What the schedule says of delays no longer counts.
+    /// Changes the propagation delay for packets that are offered from now on. If it shrinks, they
+    /// still overtake none. What the schedule says of delays no longer counts.
     pub fn set_delay(&mut self, delay: Duration) {
         self.config.delay = delay;
         self.delay.set(delay);
@@ -262,7 +265,7 @@ impl Pipe {
     fn advance(&mut self, now: Instant) {
         // A real clock is read by more than one hand: an earlier reading counts as the latest.
         self.now = self.now.max(now);
-        while let Some(&Waiting { begins, bytes, deliveries }) = self.waiting.front() {
+        while let Some(&QueuedPacket { begins, bytes, deliveries }) = self.waiting.front() {
             if begins > self.now {
                 break;
             }
@@ -330,21 +333,21 @@ impl Pipe {
     }
 
     /// Under CoDel: a packet joins the queue, and leaves it at once if the line is free.
-    fn enqueue(&mut self, bytes: u64, packet: &Offer) -> Fate {
+    fn enqueue(&mut self, bytes: u64, packet: &Offer) -> PacketOutcome {
         let (now, queues) = (self.now, self.decides_at().is_some() || self.idle_at > self.now);
         if queues && !self.makes_room(bytes) {
-            return Fate::Dropped(DropReason::QueueFull);
+            return PacketOutcome::Dropped(DropReason::QueueFull);
         }
         if let Some(deciding) = &mut self.deciding {
             deciding.enqueue(packet.flow, Queued { since: now, bytes, ecn: packet.ecn });
         }
         if queues {
-            return Fate::Queued;
+            return PacketOutcome::Queued;
         }
         if self.idle_at < now {
             (self.idle_at, self.carry) = (now, 0);
         }
-        self.decide(now).map_or(Fate::Queued, |decision| decision.fate)
+        self.decide(now).map_or(PacketOutcome::Queued, |decision| decision.fate)
     }
 
     /// Lets the queue decide if the line is free.
@@ -357,13 +360,13 @@ impl Pipe {
     }
 
     /// Sends a packet whose service begins at `begins`: what becomes of it on the line.
-    fn serve(&mut self, begins: Instant, bytes: u64, ecn: Ecn) -> Fate {
+    fn serve(&mut self, begins: Instant, bytes: u64, ecn: Ecn) -> PacketOutcome {
         if begins > self.idle_at {
             self.carry = 0;
         }
         self.idle_at = self.served(begins, bytes);
         if self.loses() {
-            return Fate::Dropped(DropReason::Loss);
+            return PacketOutcome::Dropped(DropReason::Loss);
         }
         let copied = self.random.chance(self.config.duplication);
         let mut at = self.idle_at + self.delay.at(self.idle_at);
@@ -384,7 +387,7 @@ impl Pipe {
             corruption: self.random.chance(corruption).then(|| Corruption(self.random.next_u64())),
         };
         let first = delivery();
-        if copied { Fate::Duplicated(first, delivery()) } else { Fate::Delivered(first) }
+        if copied { PacketOutcome::Duplicated(first, delivery()) } else { PacketOutcome::Delivered(first) }
     }
 
     /// When a packet of `bytes` that begins at `begins` has been sent.
@@ -392,7 +395,8 @@ impl Pipe {
         let Some(rate) = self.rate_at(begins) else { return begins };
         let rate = u128::from(rate.max(1));
         let scaled = u128::from(bytes) * 8 * 1_000_000_000 + u128::from(self.carry);
-        // Both fit 64 bits for every packet and rate in use; the division of 128 bits is an order slower.
+        // Both fit 64 bits for every packet and rate in use; the division of 128 bits is an order
+        // slower.
         let (time, carry) = match (u64::try_from(scaled), u64::try_from(rate)) {
             (Ok(scaled), Ok(rate)) => (scaled / rate, scaled % rate),
             _ => (u64::try_from(scaled / rate).unwrap_or(u64::MAX), (scaled % rate) as u64),
@@ -402,8 +406,8 @@ impl Pipe {
     }
 }
 
-/// The service time of a packet in whole nanoseconds, and what is left of it in billionths of a bit. Most packets have the
-/// size of the one before, whose time is `known`.
+/// The service time of a packet in whole nanoseconds, and what is left of it in billionths of a
+/// bit. Most packets have the size of the one before, whose time is `known`.
 #[inline]
 fn service_of(known: &mut (u64, u64, u64), bytes: u64, rate: u64) -> (u64, u64) {
     if known.0 != bytes {
@@ -414,15 +418,15 @@ fn service_of(known: &mut (u64, u64, u64), bytes: u64, rate: u64) -> (u64, u64) 
 }
 
 impl Link for Pipe {
-    fn offer(&mut self, now: Instant, packet: &Offer) -> Fate {
+    fn offer(&mut self, now: Instant, packet: &Offer) -> PacketOutcome {
         self.advance(now);
         let now = self.now;
         if self.partitioned() {
-            return Fate::Dropped(DropReason::Partition);
+            return PacketOutcome::Dropped(DropReason::Partition);
         }
         let bytes = packet.size as u64 + u64::from(self.config.overhead);
         if self.config.mtu.is_some_and(|mtu| bytes > mtu as u64) {
-            return Fate::Dropped(DropReason::TooLarge);
+            return PacketOutcome::Dropped(DropReason::TooLarge);
         }
         if self.deciding.is_some() {
             return self.enqueue(bytes, packet);
@@ -431,10 +435,10 @@ impl Link for Pipe {
         let begins = self.idle_at.max(now);
         let queues = begins > now;
         if queues && !self.has_room(self.total, bytes) {
-            return Fate::Dropped(DropReason::QueueFull);
+            return PacketOutcome::Dropped(DropReason::QueueFull);
         }
         if verdict == RedVerdict::Drop {
-            return Fate::Dropped(DropReason::Managed);
+            return PacketOutcome::Dropped(DropReason::Managed);
         }
         let marked = verdict == RedVerdict::Mark
             || packet.ecn != Ecn::NotEct
@@ -442,11 +446,11 @@ impl Link for Pipe {
         let fate = self.serve(begins, bytes, if marked { Ecn::Ce } else { packet.ecn });
         if queues {
             let deliveries = match fate {
-                Fate::Delivered(_) => 1,
-                Fate::Duplicated(..) => 2,
-                Fate::Dropped(_) | Fate::Queued => 0,
+                PacketOutcome::Delivered(_) => 1,
+                PacketOutcome::Duplicated(..) => 2,
+                PacketOutcome::Dropped(_) | PacketOutcome::Queued => 0,
             };
-            self.waiting.push_back(Waiting { begins, bytes, deliveries });
+            self.waiting.push_back(QueuedPacket { begins, bytes, deliveries });
             self.total.packets += 1;
             self.total.bytes += bytes;
             self.total.deliveries += deliveries;
@@ -495,8 +499,8 @@ impl Link for Pipe {
         }
         let (place, leaving) = self.decided.pop_front()?;
         let fate = match leaving {
-            Leaving::Dropped => Fate::Dropped(DropReason::Managed),
-            Leaving::Served(packet) => self.serve(self.idle_at, packet.bytes, packet.ecn),
+            Dequeued::Dropped => PacketOutcome::Dropped(DropReason::Managed),
+            Dequeued::Served(packet) => self.serve(self.idle_at, packet.bytes, packet.ecn),
         };
         Some(Decision { place, fate })
     }

@@ -97,8 +97,8 @@ pub fn lte() -> Duplex {
     duplex([40_000, 12_000], ms(25), [ms(300), ms(300)]).each(|pipe| pipe.jitter(ms(8)))
 }
 
-/// A phone in a train: the rate follows the masts, and there are tunnels. The pattern repeats every 30 seconds, tunnels
-/// every two minutes in the first hour.
+/// A phone in a train: the rate follows the masts, and there are tunnels. The pattern repeats every
+/// 30 seconds, tunnels every two minutes in the first hour.
 #[must_use]
 pub fn lte_train() -> Duplex {
     let shape = [(0, 100), (6, 60), (10, 20), (13, 5), (16, 15), (20, 50), (25, 80)];

@@ -21,11 +21,12 @@ impl Random {
         Self { state: [0; 4].map(|_| mixer.bits()) }
     }
 
-    /// The stream of one component of a world. It depends on the world's seed and the component's name alone, so other
-    /// components come and go without a change to it.
+    /// The stream of one component of a world. It depends on the world's seed and the component's
+    /// name alone, so other components come and go without a change to it.
     #[must_use]
     pub fn component(seed: u64, name: &str) -> Self {
-        // FNV-1a over the name, then mixed with the seed: names that differ in one letter get unrelated streams.
+        // FNV-1a over the name, then mixed with the seed: names that differ in one letter get
+        // unrelated streams.
         let name = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });

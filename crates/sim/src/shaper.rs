@@ -1,13 +1,16 @@
-//! A pipe as a machine: it stands between two sockets and makes a fast path slow, late or lossy, byte for byte.
+//! A pipe as a machine: it stands between two sockets and makes a fast path slow, late or lossy,
+//! byte for byte.
 //!
-//! It runs in a [`World`](crate::World), and under a driver with real sockets, where it shapes loopback paths without
-//! any help from the kernel.
+//! It runs in a [`World`](crate::World), and under a driver with real sockets, where it shapes
+//! loopback paths without any help from the kernel.
 
-use crate::counters::Counters;
-use crate::link::{Decision, Delivery, DropReason, Fate, Link, Offer};
+use crate::counters::LinkCounters;
+use crate::link::{Decision, Delivery, DropReason, Link, Offer, PacketOutcome};
 use crate::pipe::{Pipe, PipeConfig};
 use crate::random::Random;
-use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit};
+use byway_wire::{
+    Datagram, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Transmit, TransmitBuffer,
+};
 use core::net::SocketAddr;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -23,7 +26,8 @@ pub struct ShaperConfig {
     pub down: PipeConfig,
     /// Whether clients share the two pipes.
     pub sharing: Sharing,
-    /// Most packets that may be held in all, queued or propagating; what is beyond is dropped as by a full queue.
+    /// Most packets that may be held in all, queued or propagating; what is beyond is dropped as by
+    /// a full queue.
     pub hold_packets: usize,
     /// Most payload bytes that may be held in all.
     pub hold_bytes: usize,
@@ -63,9 +67,9 @@ impl ShaperConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ShaperCounters {
     /// From clients to the server. `queued` stays 0: all that is held counts as in flight.
-    pub up: Counters,
+    pub up: LinkCounters,
     /// From the server to clients.
-    pub down: Counters,
+    pub down: LinkCounters,
     /// Datagrams of clients for whom there was no socket.
     pub refused: u64,
     /// Datagrams at a back socket that did not come from the server, or had no client.
@@ -76,9 +80,9 @@ pub struct ShaperCounters {
 
 /// A pipe, its books, and how many of its packets are held.
 #[derive(Debug)]
-struct Lane {
+struct ShaperPipe {
     pipe: Pipe,
-    counters: Counters,
+    counters: LinkCounters,
     held: u64,
     /// Datagrams that wait for the pipe to decide about them: when they came, and their slots.
     queued: VecDeque<(Instant, usize)>,
@@ -86,13 +90,13 @@ struct Lane {
 
 /// A back socket and the client that it was given to.
 #[derive(Debug, Default)]
-struct Back {
+struct BackSocket {
     up: bool,
     client: Option<(SocketAddr, Instant)>,
 }
 
 #[derive(Debug)]
-struct Parcel {
+struct HeldDatagram {
     local: Local,
     remote: SocketAddr,
     ecn: Ecn,
@@ -107,16 +111,17 @@ struct Parcel {
 pub struct Shaper {
     config: ShaperConfig,
     /// Back `i` is `Local(i + 1)`.
-    backs: Vec<Back>,
+    backs: Vec<BackSocket>,
     /// The back socket that a client has.
     by_remote: BTreeMap<SocketAddr, usize>,
-    /// Lane 2i is the way up of back i, lane 2i + 1 its way down; when shared there are only the first two.
-    lanes: Vec<Lane>,
+    /// Lane 2i is the way up of back i, lane 2i + 1 its way down; when shared there are only the
+    /// first two.
+    lanes: Vec<ShaperPipe>,
     /// Books of clients that are gone.
-    retired: [Counters; 2],
+    retired: [LinkCounters; 2],
     line: BinaryHeap<Reverse<(Instant, u64, usize)>>,
     accepted: u64,
-    parcels: Vec<Parcel>,
+    parcels: Vec<HeldDatagram>,
     free: Vec<usize>,
     held_bytes: usize,
     refused: u64,
@@ -135,7 +140,7 @@ impl Shaper {
             backs: Vec::new(),
             by_remote: BTreeMap::new(),
             lanes: Vec::new(),
-            retired: [Counters::default(); 2],
+            retired: [LinkCounters::default(); 2],
             line: BinaryHeap::new(),
             accepted: 0,
             parcels: Vec::new(),
@@ -153,7 +158,7 @@ impl Shaper {
         let [mut up, mut down] = self.retired;
         for pair in self.lanes.chunks(2) {
             for (total, lane) in [&mut up, &mut down].into_iter().zip(pair) {
-                *total += Counters { in_flight: lane.held, ..lane.counters };
+                *total += LinkCounters { in_flight: lane.held, ..lane.counters };
             }
         }
         ShaperCounters { up, down, refused: self.refused, foreign: self.foreign, clients: self.clients }
@@ -167,7 +172,7 @@ impl Shaper {
     fn link_changed(&mut self, change: LinkChange) {
         let Some(back) = usize::from(change.local.0).checked_sub(1) else { return };
         if self.backs.len() <= back {
-            self.backs.resize_with(back + 1, Back::default);
+            self.backs.resize_with(back + 1, BackSocket::default);
         }
         if let Some(place) = self.backs.get_mut(back) {
             place.up = change.up;
@@ -181,7 +186,8 @@ impl Shaper {
             place.client = Some((remote, now));
             return place.up.then_some(back);
         }
-        // Only for the first datagram of a client: a look at every back, of which there are as many as sockets.
+        // Only for the first datagram of a client: a look at every back, of which there are as many
+        // as sockets.
         let free = self.backs.iter().position(|back| back.up && back.client.is_none());
         let back = free.or_else(|| self.retire_idle(now))?;
         self.by_remote.insert(remote, back);
@@ -191,7 +197,8 @@ impl Shaper {
         Some(back)
     }
 
-    /// Takes the socket of the client that was silent longest, if it was silent long enough and nothing of it is held.
+    /// Takes the socket of the client that was silent longest, if it was silent long enough and
+    /// nothing of it is held.
     fn retire_idle(&mut self, now: Instant) -> Option<usize> {
         let (seen, back, remote) = self
             .backs
@@ -224,9 +231,9 @@ impl Shaper {
             let (name, pipe) =
                 if direction == 0 { ("up", &self.config.up) } else { ("down", &self.config.down) };
             let random = Random::component(self.config.seed, &format!("client {} {name}", self.clients));
-            Lane {
+            ShaperPipe {
                 pipe: Pipe::new(pipe.clone(), random),
-                counters: Counters::default(),
+                counters: LinkCounters::default(),
                 held: 0,
                 queued: VecDeque::new(),
             }
@@ -274,13 +281,14 @@ impl Shaper {
             || self.held_bytes + 2 * offer.size > self.config.hold_bytes;
         self.decide(now);
         let place = &mut self.lanes[lane];
-        let fate = if full { Fate::Dropped(DropReason::QueueFull) } else { place.pipe.offer(now, &offer) };
+        let fate =
+            if full { PacketOutcome::Dropped(DropReason::QueueFull) } else { place.pipe.offer(now, &offer) };
         place.counters.note(now, &offer, &fate);
-        if let Fate::Dropped(_) = fate {
+        if let PacketOutcome::Dropped(_) = fate {
             return;
         }
         let slot = self.store(lane, local, remote, datagram.ecn, datagram.payload);
-        if fate != Fate::Queued {
+        if fate != PacketOutcome::Queued {
             self.apply(slot, fate);
         } else {
             self.lanes[lane].queued.push_back((now, slot));
@@ -291,7 +299,7 @@ impl Shaper {
     fn store(&mut self, lane: usize, local: Local, remote: SocketAddr, ecn: Ecn, payload: &[u8]) -> usize {
         let slot = self.free.pop().unwrap_or_else(|| {
             let payload = Vec::new();
-            self.parcels.push(Parcel { local, remote, ecn, lane, payload });
+            self.parcels.push(HeldDatagram { local, remote, ecn, lane, payload });
             self.parcels.len() - 1
         });
         let parcel = &mut self.parcels[slot];
@@ -304,14 +312,14 @@ impl Shaper {
     }
 
     /// Lets a fate come true for a datagram that is kept.
-    fn apply(&mut self, slot: usize, fate: Fate) {
+    fn apply(&mut self, slot: usize, fate: PacketOutcome) {
         match fate {
-            Fate::Queued => {}
-            Fate::Dropped(_) => {
+            PacketOutcome::Queued => {}
+            PacketOutcome::Dropped(_) => {
                 self.forget(slot);
             }
-            Fate::Delivered(delivery) => self.launch(slot, delivery),
-            Fate::Duplicated(first, second) => {
+            PacketOutcome::Delivered(delivery) => self.launch(slot, delivery),
+            PacketOutcome::Duplicated(first, second) => {
                 let parcel = &mut self.parcels[slot];
                 let payload = core::mem::take(&mut parcel.payload);
                 let (lane, local, remote, ecn) = (parcel.lane, parcel.local, parcel.remote, parcel.ecn);
@@ -357,7 +365,7 @@ impl Shaper {
     }
 
     /// Frees the slot of a datagram; its lane and size.
-    fn forget(&mut self, slot: usize) -> (&mut Lane, usize) {
+    fn forget(&mut self, slot: usize) -> (&mut ShaperPipe, usize) {
         self.free.push(slot);
         let parcel = &self.parcels[slot];
         let size = parcel.payload.len();
@@ -372,7 +380,8 @@ impl Shaper {
         self.line.peek().filter(|Reverse((at, _, _))| *at <= now).map(|Reverse((_, _, slot))| *slot)
     }
 
-    /// Takes the next datagram off the line, as arrived or, where it fits into no buffer, as dropped.
+    /// Takes the next datagram off the line, as arrived or, where it fits into no buffer, as
+    /// dropped.
     fn release(&mut self, slot: usize, arrived: bool) {
         self.line.pop();
         let (lane, size) = self.forget(slot);
@@ -397,8 +406,9 @@ impl Machine for Shaper {
     /// Nothing: what is due leaves by `transmit`.
     fn wake(&mut self, _: Instant) {}
 
-    /// The next datagram that is due, and with it those behind it that go the same way and have the same size.
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    /// The next datagram that is due, and with it those behind it that go the same way and have the
+    /// same size.
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         self.decide(now);
         let mut run: Option<Transmit> = None;
         let mut segments = 0;

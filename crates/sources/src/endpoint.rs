@@ -11,8 +11,8 @@ pub const FORTH: StreamId = StreamId(0);
 /// What a sink says.
 pub const BACK: StreamId = StreamId(1);
 
-/// Relays are paths however long they take to answer, and a hole is a path whose queue is long: queues are what the rates are about. What a
-/// relay drops comes again after so long.
+/// Relays are paths however long they take to answer, and a hole is a path whose queue is long:
+/// queues are what the rates are about. What a relay drops comes again after so long.
 pub const PATIENT: Tau = Tau::AtLeast(Duration::from_secs(4));
 
 /// The sink closes: another source of the name is there.

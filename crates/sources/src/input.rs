@@ -1,7 +1,7 @@
 //! Standard input, or what else gives records, read on a thread of its own.
 
 use crate::LONGEST;
-use crate::cut::{CutError, Cutter, Framing};
+use crate::record_framing::{Framing, FramingError, RecordFramer};
 use byway_net::Waker;
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const BATCHES: usize = 4;
 pub enum InputError {
     /// It has no records.
     #[error(transparent)]
-    Cut(#[from] CutError),
+    Cut(#[from] FramingError),
     /// It cannot be read.
     #[error("cannot read the input: {0}")]
     Read(#[from] io::Error),
@@ -44,7 +44,8 @@ pub struct Input {
     pub framing: Framing,
 }
 
-/// Reads `input` on a thread of its own, for each of the sources that these wakers wake. Who does not take holds the input back.
+/// Reads `input` on a thread of its own, for each of the sources that these wakers wake. Who does
+/// not take holds the input back.
 ///
 /// # Errors
 /// The system gives no thread.
@@ -81,7 +82,7 @@ impl Wakers {
 }
 
 fn run(mut input: impl Read, how: Input, sources: &[SyncSender<Batch>], wakers: &Wakers) {
-    let mut cutter = Cutter::new(how.framing, LONGEST);
+    let mut cutter = RecordFramer::new(how.framing, LONGEST);
     let mut piece = vec![0; PIECE];
     loop {
         let mut records: Vec<Arc<[u8]>> = Vec::new();

@@ -1,4 +1,5 @@
-//! Live sources: programs that give records all the time, at a rate that they ask for, and a sink that writes them down.
+//! Live sources: programs that give records all the time, at a rate that they ask for, and a sink
+//! that writes them down.
 //!
 //! ```text
 //! source                                             sink
@@ -7,48 +8,49 @@
 //!                                               <──    stream 1: WELCOME, WRITTEN…
 //! ```
 //!
-//! A source has one session, whose paths are TCP connections: to the sink itself, or by relays. Its rates are those of the rate
-//! controller of Wang et al. ([`byway_control::wang`]). It keeps a record until the sink says that it has written it.
+//! A source has one session, whose paths are TCP connections: to the sink itself, or by relays. Its
+//! rates are those of the rate controller of Wang et al. ([`byway_control::wang`]). It keeps a
+//! record until the sink says that it has written it.
 //!
 //! | question | place |
 //! |---|---|
-//! | how input is cut into records | [`cut`] |
+//! | how input is cut into records | [`record_framing`] |
 //! | what source and sink say to each other | [`message`] |
-//! | which records a source keeps, and which it gives up | [`kept`] |
-//! | what a sink knows of a source's file after a restart | [`note`] |
+//! | which records a source keeps, and which it gives up | [`record_buffer`] |
+//! | what a sink knows of a source's file after a restart | [`checkpoint`] |
 //! | which rate each path has | `rate` |
 //! | when a record may leave | `bucket` |
-//! | which TCP connections there are | `dials` |
+//! | which TCP connections there are | `tcp_dialer` |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
+mod access_control;
 mod bucket;
-pub mod cut;
-mod dials;
+pub mod checkpoint;
 mod endpoint;
-mod files;
-mod gate;
 mod input;
-pub mod kept;
 pub mod message;
 mod name;
-pub mod note;
 mod plan;
 mod rate;
+pub mod record_buffer;
+pub mod record_framing;
+mod relay_choice;
 mod running;
 mod sink;
+mod sink_files;
 mod source;
-mod standing;
-mod ways;
+mod source_status;
+mod tcp_dialer;
 
-pub use files::prepare;
 pub use input::{Feed, Input, InputError, Wakers, read};
 pub use name::{Name, NameError};
-pub use plan::{Held, SourceError, SourceNews, SourcePlan};
-pub use rate::PathView;
-pub use running::Running;
-pub use sink::{Sink, SinkNews, SinkPlan, SourceReport};
+pub use plan::{OverflowPolicy, SourceError, SourceEvent, SourcePlan};
+pub use rate::PathRates;
+pub use running::RunningLoop;
+pub use sink::{Sink, SinkEvent, SinkPlan, SourceReport};
+pub use sink_files::prepare;
 pub use source::Source;
-pub use standing::{PathStanding, Standing};
+pub use source_status::{PathStanding, SourceStatus};
 
 /// The name of what source and sink speak.
 pub const PROTOCOL: &str = "byway-source/1";

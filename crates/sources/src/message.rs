@@ -43,14 +43,14 @@ pub enum FromSource {
     /// So many numbers have no record.
     Skipped(u64),
     /// How it stands.
-    Beat(Beat),
+    Beat(SourceHeartbeat),
     /// No more records come.
     End,
 }
 
 /// How a source stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Beat {
+pub struct SourceHeartbeat {
     /// The number of the record that the input gives next.
     pub produced: u64,
     /// Milliseconds since the oldest record came that is not written.
@@ -112,7 +112,7 @@ impl Message for FromSource {
                 bytes.extend_from_slice(record);
             }
             Self::Skipped(count) => short(bytes, 4, &[*count]),
-            Self::Beat(Beat { produced, age_ms, demand, given_up }) => {
+            Self::Beat(SourceHeartbeat { produced, age_ms, demand, given_up }) => {
                 short(bytes, 5, &[*produced, *age_ms, *demand, *given_up]);
             }
             Self::End => short(bytes, 6, &[]),
@@ -135,7 +135,7 @@ impl Message for FromSource {
                 Self::Record(reader.bytes(length)?.to_vec())
             }
             4 => Self::Skipped(reader.varint()?),
-            5 => Self::Beat(Beat {
+            5 => Self::Beat(SourceHeartbeat {
                 produced: reader.varint()?,
                 age_ms: reader.varint()?,
                 demand: reader.varint()?,
@@ -237,7 +237,7 @@ mod tests {
             FromSource::From(300),
             FromSource::Record(b"hi\n".to_vec()),
             FromSource::Skipped(2),
-            FromSource::Beat(Beat { produced: 9, age_ms: 20, demand: 150_000, given_up: 2 }),
+            FromSource::Beat(SourceHeartbeat { produced: 9, age_ms: 20, demand: 150_000, given_up: 2 }),
             FromSource::End,
         ];
         let mut bytes = Vec::new();

@@ -2,14 +2,14 @@
 
 use crate::input::{Feed, InputError};
 use crate::name::Name;
-use crate::standing::Standing;
+use crate::source_status::SourceStatus;
 use byway_transfer::{Identity, Ticket};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// What is done with records that cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum OverflowPolicy {
     /// The input is held back.
     Back,
     /// The oldest are given up.
@@ -31,10 +31,11 @@ pub struct SourcePlan {
     /// Bytes of records per second; may change at any time.
     pub demand: Arc<AtomicU64>,
     /// What is done with records that cannot be sent.
-    pub held: Held,
+    pub held: OverflowPolicy,
     /// Bytes of records that are kept at most until the sink has written them.
     pub keep: usize,
-    /// Whether the input begins with the first record that the sink ever got: those that it has are passed over.
+    /// Whether the input begins with the first record that the sink ever got: those that it has are
+    /// passed over.
     pub replay: bool,
     /// The records.
     pub feed: Feed,
@@ -75,7 +76,7 @@ pub enum SourceError {
 
 /// What a source tells.
 #[derive(Debug)]
-pub enum SourceNews {
+pub enum SourceEvent {
     /// The sink takes records; it has so many.
     Connected(u64),
     /// The session is over, and is begun again: why.
@@ -83,5 +84,5 @@ pub enum SourceNews {
     /// Something that a person should know.
     Warning(String),
     /// How it stands, about once a second.
-    Report(Standing),
+    Report(SourceStatus),
 }

@@ -1,11 +1,13 @@
-//! The rates of a source's paths: figure 2 of Wang et al. ([`RateController`]), fed with what the sink got.
+//! The rates of a source's paths: figure 2 of Wang et al. ([`RateController`]), fed with what the
+//! sink got.
 //!
-//! The sink's ACKs say when packets arrived there. Of each path the controller takes the first packet that was sent in a control interval,
-//! and the first that was sent after it. The bytes from the one to the other, over the time between their arrivals, are x: so neither the
-//! path's delay nor the size of a packet counts. An ACK that is lost is in the next.
+//! The sink's ACKs say when packets arrived there. Of each path the controller takes the first
+//! packet that was sent in a control interval, and the first that was sent after it. The bytes from
+//! the one to the other, over the time between their arrivals, are x: so neither the path's delay
+//! nor the size of a packet counts. An ACK that is lost is in the next.
 
-use byway_control::wang::{Options, RateController};
-use byway_control::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Undo, Wants};
+use byway_control::wang::{RateController, WangOptions};
+use byway_control::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo};
 use byway_wire::{Duration, Instant, PathId};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,36 +16,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 const INTERVAL: Duration = Duration::from_millis(400);
 const INTERVAL_AT_MOST: Duration = Duration::from_secs(2);
 const PACKETS: f64 = 10.0;
-/// y(0) is this part of the demand at most. A path may carry less, and then holds up what goes by the others until that is known.
+/// y(0) is this part of the demand at most. A path may carry less, and then holds up what goes by
+/// the others until that is known.
 const FIRST: f64 = 0.4;
 /// A packet of an unknown size.
 const PACKET: f64 = 1_200.0;
 /// delta and beta(0), as in section V: rates rise by steps of a constant size.
 const DELTA: f64 = 0.1;
 const BETA: f64 = 0.0;
-/// epsilon is this part of the demand, and a packet per interval at least. It is near delta, so that a raise that is lost is seen.
+/// epsilon is this part of the demand, and a packet per interval at least. It is near delta, so
+/// that a raise that is lost is seen.
 const STEP: f64 = 0.06;
 /// How often it is looked whether an interval can be judged.
 const LOOK: Duration = Duration::from_millis(50);
-/// Bytes in flight on a path are what its rate sends in so long, and a few packets at least. With more, a source would see late that it
-/// sends too much. With a long way it is as much as two round trips take, up to the second figure.
+/// Bytes in flight on a path are what its rate sends in so long, and a few packets at least. With
+/// more, a source would see late that it sends too much. With a long way it is as much as two round
+/// trips take, up to the second figure.
 const IN_FLIGHT: f64 = 0.5;
 const IN_FLIGHT_AT_MOST: f64 = 1.0;
 const LEAST_PACKETS: f64 = 4.0;
 
 /// What a source and the controller of its session tell each other.
 #[derive(Debug)]
-pub struct Shared {
+pub struct RateState {
     /// Bytes per second that the source asks for, with what packets add.
     demand: AtomicU64,
     /// Whether the source had nothing to send, since it was last looked.
     idle: AtomicBool,
-    paths: Mutex<Vec<PathView>>,
+    paths: Mutex<Vec<PathRates>>,
 }
 
 /// A path as its source's controller sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PathView {
+pub struct PathRates {
     /// Which.
     pub path: PathId,
     /// y: bytes per second that it may carry, of packets.
@@ -54,7 +59,7 @@ pub struct PathView {
     pub failures: u32,
 }
 
-impl Shared {
+impl RateState {
     /// For a source that asks for so many bytes per second.
     pub fn new(demand: u64) -> Arc<Self> {
         Arc::new(Self {
@@ -75,21 +80,22 @@ impl Shared {
     }
 
     /// The paths in use.
-    pub fn paths(&self) -> Vec<PathView> {
+    pub fn paths(&self) -> Vec<PathRates> {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn show(&self, paths: Vec<PathView>) {
+    fn show(&self, paths: Vec<PathRates>) {
         *self.paths.lock().unwrap_or_else(PoisonError::into_inner) = paths;
     }
 }
 
-/// An arrival: how many bytes had arrived with it, and when it was, in nanoseconds of a clock that is a constant away from the sink's.
-type Arrival = (u64, i64);
+/// An arrival: how many bytes had arrived with it, and when it was, in nanoseconds of a clock that
+/// is a constant away from the sink's.
+type ArrivalSample = (u64, i64);
 
 /// A path whose rate is set.
 #[derive(Clone, Copy, Debug)]
-struct Governed {
+struct GovernedPath {
     path: PathId,
     /// Whether it goes through a relay.
     proxied: bool,
@@ -97,14 +103,14 @@ struct Governed {
     /// Bytes acknowledged so far.
     acked: u64,
     /// The first arrival of what was sent in the interval, and of what was sent after it.
-    from: Option<Arrival>,
-    until: Option<Arrival>,
+    from: Option<ArrivalSample>,
+    until: Option<ArrivalSample>,
     min_rtt: Duration,
     received: Option<f64>,
     failures: u32,
 }
 
-impl Governed {
+impl GovernedPath {
     fn new(path: PathId, opened: &Opened) -> Self {
         Self {
             path,
@@ -130,12 +136,12 @@ impl Governed {
 /// Governs the paths of one source.
 #[derive(Debug)]
 pub struct SourceRates {
-    shared: Arc<Shared>,
+    shared: Arc<RateState>,
     rates: RateController,
     /// In the order of `rates`.
-    paths: Vec<Governed>,
+    paths: Vec<GovernedPath>,
     /// Paths that carry data only while there is no other: the direct ones of a source with relays.
-    spare: Vec<Governed>,
+    spare: Vec<GovernedPath>,
     /// Paths that there are to be. The demand is spread over so many at first.
     wanted: usize,
     relayed: bool,
@@ -146,10 +152,16 @@ pub struct SourceRates {
 
 impl SourceRates {
     /// For a source with `wanted` paths, through relays if `relayed`. Lots are drawn by `seed`.
-    pub fn new(shared: Arc<Shared>, wanted: usize, relayed: bool, seed: u64) -> Self {
+    pub fn new(shared: Arc<RateState>, wanted: usize, relayed: bool, seed: u64) -> Self {
         let demand = shared.demand.load(Ordering::Relaxed) as f64;
-        let options =
-            Options { demand, epsilon: 0.0, delta: DELTA, beta: BETA, slack: 0.0, ..Options::RECOMMENDED };
+        let options = WangOptions {
+            demand,
+            epsilon: 0.0,
+            delta: DELTA,
+            beta: BETA,
+            slack: 0.0,
+            ..WangOptions::RECOMMENDED
+        };
         Self {
             shared,
             rates: RateController::new(options, &[], seed),
@@ -171,12 +183,12 @@ impl SourceRates {
         self.paths.iter().map(|path| path.packet).fold(0.0, f64::max).max(PACKET)
     }
 
-    fn find(&mut self, path: PathId) -> Option<&mut Governed> {
+    fn find(&mut self, path: PathId) -> Option<&mut GovernedPath> {
         self.paths.iter_mut().find(|it| it.path == path)
     }
 
     /// Takes a path in, at its share of the demand.
-    fn take(&mut self, governed: Governed) {
+    fn take(&mut self, governed: GovernedPath) {
         let sum: f64 = self.rates.rates().iter().sum();
         let share =
             if self.wanted > 1 { self.demand * FIRST.min(1.0 / self.wanted as f64) } else { self.demand };
@@ -196,7 +208,7 @@ impl SourceRates {
         }
     }
 
-    fn leave(&mut self, path: PathId) -> Option<Governed> {
+    fn leave(&mut self, path: PathId) -> Option<GovernedPath> {
         let at = self.paths.iter().position(|it| it.path == path)?;
         self.rates.remove(at);
         Some(self.paths.remove(at))
@@ -223,7 +235,7 @@ impl SourceRates {
         let raised = self.rates.raised();
         let rate = raised.and_then(|at| self.rates.rates().get(at).copied()).unwrap_or(0.0);
         let path = raised.and_then(|at| self.paths.get(at));
-        let measured = path.and_then(Governed::measured);
+        let measured = path.and_then(GovernedPath::measured);
         // What is under way for so long will not come in time.
         let patience = interval * 2 + path.map_or(Duration::ZERO, |path| path.min_rtt * 2);
         if path.is_some() && measured.is_none() && now < ended + patience {
@@ -257,7 +269,7 @@ impl SourceRates {
         for path in &mut self.paths {
             (path.from, path.until) = (None, None);
         }
-        let view = |(path, rate): (&Governed, &f64)| PathView {
+        let view = |(path, rate): (&GovernedPath, &f64)| PathRates {
             path: path.path,
             rate: *rate,
             received: path.received,
@@ -277,7 +289,7 @@ impl Controller for SourceRates {
     }
 
     fn open(&mut self, path: PathId, opened: &Opened) {
-        let governed = Governed::new(path, opened);
+        let governed = GovernedPath::new(path, opened);
         if governed.proxied == self.relayed {
             // What stood in rests from now on.
             while let Some(stood_in) =
@@ -359,8 +371,8 @@ impl Controller for SourceRates {
         }
     }
 
-    fn wants(&self) -> Wants<'_> {
-        Wants { open: usize::MAX, ..Wants::default() }
+    fn wants(&self) -> PathDemand<'_> {
+        PathDemand { open: usize::MAX, ..PathDemand::default() }
     }
 }
 
@@ -377,7 +389,7 @@ mod tests {
     }
 
     /// A path that carries so many bytes per second at most.
-    struct Line {
+    struct LimitedPath {
         capacity: f64,
         /// When it has carried what it took, and when the next packet leaves.
         free_at: f64,
@@ -386,7 +398,7 @@ mod tests {
     }
 
     /// Sends what the rates allow over lines for so many seconds.
-    fn drive(rates: &mut SourceRates, lines: &mut [Line], from: u64, seconds: u64) {
+    fn drive(rates: &mut SourceRates, lines: &mut [LimitedPath], from: u64, seconds: u64) {
         let mut acks: Vec<(u64, usize, f64)> = Vec::new();
         for millis in from * 1_000..(from + seconds) * 1_000 {
             let now = Instant::from_millis(millis);
@@ -433,13 +445,13 @@ mod tests {
         }
     }
 
-    fn line(capacity: f64) -> Line {
-        Line { capacity, free_at: 0.0, next_at: 0.0, carried: 0 }
+    fn line(capacity: f64) -> LimitedPath {
+        LimitedPath { capacity, free_at: 0.0, next_at: 0.0, carried: 0 }
     }
 
     #[test]
     fn the_demand_moves_to_the_path_that_has_room() {
-        let mut rates = SourceRates::new(Shared::new(37_500), 2, true, 1);
+        let mut rates = SourceRates::new(RateState::new(37_500), 2, true, 1);
         rates.open(PathId(0), &opened(true));
         rates.open(PathId(1), &opened(true));
         let mut lines = [line(31_000.0), line(7_000.0)];
@@ -455,7 +467,7 @@ mod tests {
 
     #[test]
     fn a_source_that_gives_less_is_not_judged_by_it() {
-        let mut rates = SourceRates::new(Shared::new(37_500), 1, false, 1);
+        let mut rates = SourceRates::new(RateState::new(37_500), 1, false, 1);
         rates.open(PathId(0), &opened(false));
         for millis in (0..20_000).step_by(50) {
             rates.shared.is_idle();
@@ -467,7 +479,7 @@ mod tests {
 
     #[test]
     fn the_direct_path_stands_in_while_no_relay_is_there() {
-        let mut rates = SourceRates::new(Shared::new(10_000), 2, true, 1);
+        let mut rates = SourceRates::new(RateState::new(10_000), 2, true, 1);
         let choked = |rates: &SourceRates, path| rates.allowance(PathId(path)).choked;
         rates.open(PathId(0), &opened(false));
         assert!(!choked(&rates, 0));

@@ -9,11 +9,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 /// What the program asks for.
 #[derive(Debug, Default)]
-pub struct Requests {
+pub struct StopFlag {
     stop: AtomicBool,
 }
 
-impl Requests {
+impl StopFlag {
     /// Whether it is to stop.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
@@ -21,19 +21,19 @@ impl Requests {
 }
 
 /// An event loop with its owner, and what it tells.
-pub struct Running<O: Owner, N> {
+pub struct RunningLoop<O: Owner, N> {
     driver: Handle<O>,
     news: Receiver<N>,
-    requests: Arc<Requests>,
+    requests: Arc<StopFlag>,
 }
 
-impl<O: Owner, N> Running<O, N> {
-    pub(crate) const fn new(driver: Handle<O>, news: Receiver<N>, requests: Arc<Requests>) -> Self {
+impl<O: Owner, N> RunningLoop<O, N> {
+    pub(crate) const fn new(driver: Handle<O>, news: Receiver<N>, requests: Arc<StopFlag>) -> Self {
         Self { driver, news, requests }
     }
 
-    /// The next thing that happened; `None` if nothing did within `patience`, or it is over. To be called twenty times a second:
-    /// what depends on time alone is done when it is.
+    /// The next thing that happened; `None` if nothing did within `patience`, or it is over. To be
+    /// called twenty times a second: what depends on time alone is done when it is.
     pub fn next(&self, patience: Duration) -> Option<N> {
         self.driver.waker().wake();
         match self.news.recv_timeout(patience) {

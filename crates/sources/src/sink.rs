@@ -1,14 +1,14 @@
 //! The sink: takes the records of any number of sources, and has each written once and in order.
 
+use crate::access_control::SourceAccess;
 use crate::endpoint::{BACK, FAULT, FORTH, NAME_TAKEN, PATIENT, endpoint};
-use crate::files::{Answer, Ask, Block, Files};
-use crate::gate::Gate;
-use crate::message::{Beat, FromSink, FromSource, Message as _, Messages};
+use crate::message::{FromSink, FromSource, Message as _, Messages, SourceHeartbeat};
 use crate::name::Name;
-use crate::running::{Requests, Running};
+use crate::running::{RunningLoop, StopFlag};
+use crate::sink_files::{Block, FileReply, FileRequest, Files};
 use byway_engine::connection::Event;
 use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
-use byway_net::{Carrier, Clock, Control, Flow, Listener, Owner, Ready, Socket, Waker};
+use byway_net::{Carrier, Clock, Control, Listener, LoopControl, Owner, Ready, Socket, Waker};
 use byway_transfer::close::CloseCode;
 use byway_transfer::{Entrance, Error, Identity, RelayDialer, Secret};
 use byway_wire::relay::{Consent, Word};
@@ -37,7 +37,8 @@ const PIECE: usize = 16 << 10;
 const WORD: Duration = Duration::from_secs(1);
 /// How often the program is told how sources do.
 const REPORT: Duration = Duration::from_secs(1);
-/// A source of which nothing was heard for so long leaves its name to another. A living one is heard every second.
+/// A source of which nothing was heard for so long leaves its name to another. A living one is
+/// heard every second.
 const SILENT: Duration = Duration::from_secs(3);
 /// How long a connection may be there without a word of who it is.
 const HELLO: Duration = Duration::from_secs(20);
@@ -68,7 +69,7 @@ pub struct SinkPlan {
 
 /// What a sink tells.
 #[derive(Clone, Debug)]
-pub enum SinkNews {
+pub enum SinkEvent {
     /// A relay by which sources may come.
     Reachable {
         /// The relay.
@@ -110,7 +111,7 @@ pub struct SourceReport {
 }
 
 /// A sink that runs.
-pub type Sink = Running<Server, SinkNews>;
+pub type Sink = RunningLoop<SinkOwner, SinkEvent>;
 
 impl Sink {
     /// Starts.
@@ -122,17 +123,17 @@ impl Sink {
         let (news, inbox) = sync_channel(NEWS);
         let (asks, asked) = sync_channel(4 * MOST);
         let (answers, answered) = sync_channel(4 * MOST);
-        let gate = Gate {
+        let gate = SourceAccess {
             permission: plan.permission,
             protocol: crate::PROTOCOL.parse().unwrap_or_default(),
             seed: u64::from_be_bytes(byway_net::seed()?),
         };
         let config = Config { tau: PATIENT, ..plan.config };
         let endpoint = endpoint(&plan.identity, config, Some(Box::new(gate)))?;
-        let requests = Arc::new(Requests::default());
+        let requests = Arc::new(StopFlag::default());
         let files = Files::new(plan.directory, plan.sync, answers, control.waker().clone());
         Builder::new().name("byway write".into()).spawn(move || files.run(&asked)).map_err(Error::Thread)?;
-        let owner = Server {
+        let owner = SinkOwner {
             relay_dialer: RelayDialer::new(control.watch(), plan.relays.iter()),
             relays: plan.relays,
             entrance: Entrance::new(control.watch(), plan.listeners).map_err(Error::Descriptor)?,
@@ -174,7 +175,7 @@ struct Connected {
     written: u64,
     lost: u64,
     bytes: u64,
-    beat: Beat,
+    beat: SourceHeartbeat,
     ended: bool,
     /// What is to be said, from `said` on.
     back: Vec<u8>,
@@ -200,7 +201,7 @@ impl Connected {
             written: 0,
             lost: 0,
             bytes: 0,
-            beat: Beat::default(),
+            beat: SourceHeartbeat::default(),
             ended: false,
             back: Vec::new(),
             word_at: now,
@@ -262,7 +263,7 @@ impl Connected {
 }
 
 /// The owner of a sink's endpoint.
-pub struct Server {
+pub struct SinkOwner {
     relay_dialer: RelayDialer,
     relays: Vec<Word>,
     entrance: Entrance,
@@ -270,18 +271,18 @@ pub struct Server {
     sources: BTreeMap<Handle, Connected>,
     /// Sessions so far.
     sessions: u64,
-    news: SyncSender<SinkNews>,
-    asks: SyncSender<Ask>,
-    answers: Receiver<Answer>,
+    news: SyncSender<SinkEvent>,
+    asks: SyncSender<FileRequest>,
+    answers: Receiver<FileReply>,
     waker: Waker,
-    requests: Arc<Requests>,
+    requests: Arc<StopFlag>,
     look_at: Instant,
     report_at: Instant,
     leave_at: Option<Instant>,
     scratch: Vec<u8>,
 }
 
-impl Owner for Server {
+impl Owner for SinkOwner {
     type Machine = Endpoint;
 
     fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
@@ -294,7 +295,7 @@ impl Owner for Server {
         self.entrance.opened().chain(self.relay_dialer.opened()).collect()
     }
 
-    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         if self.entrance.turn() {
             self.waker.wake();
         }
@@ -316,7 +317,7 @@ impl Owner for Server {
         if now >= self.report_at {
             self.report_at = now + REPORT;
             let report = self.report(endpoint, now);
-            self.tell(SinkNews::Report(report));
+            self.tell(SinkEvent::Report(report));
         }
         if self.requests.is_stopped() {
             let leave_at = *self.leave_at.get_or_insert_with(|| {
@@ -326,20 +327,20 @@ impl Owner for Server {
                 now + LINGER
             });
             if now >= leave_at || endpoint.handles().next().is_none() {
-                return Flow::Stop;
+                return LoopControl::Stop;
             }
         }
-        Flow::Continue
+        LoopControl::Continue
     }
 }
 
-impl Server {
+impl SinkOwner {
     /// Stands at its relays.
     fn stand(&mut self, endpoint: &mut Endpoint, now: Instant) {
         for word in std::mem::take(&mut self.relays) {
             if let Err(trouble) = endpoint.stand_at(now, &word) {
                 let relay = word.relays().first().map(ToString::to_string).unwrap_or_default();
-                self.tell(SinkNews::Warning(format!(
+                self.tell(SinkEvent::Warning(format!(
                     "relay {relay}: {trouble}; nobody will come through it"
                 )));
             }
@@ -373,10 +374,10 @@ impl Server {
                 endpoint.forget(handle);
             }
             EndpointEvent::Reachable { relay, address, consent } => {
-                self.tell(SinkNews::Reachable { relay, address, consent });
+                self.tell(SinkEvent::Reachable { relay, address, consent });
             }
             EndpointEvent::StandingTrouble(relay, trouble) => {
-                self.tell(SinkNews::Warning(format!(
+                self.tell(SinkEvent::Warning(format!(
                     "relay {relay}: {trouble}; nobody will come through it"
                 )));
             }
@@ -386,9 +387,9 @@ impl Server {
 
     fn leave(&mut self, handle: Handle, why: &str) {
         if let Some(source) = self.sources.remove(&handle) {
-            self.ask(Ask::Close(source.session));
+            self.ask(FileRequest::Close(source.session));
             if let Some((name, _)) = source.who {
-                self.tell(SinkNews::Gone(name, why.to_owned()));
+                self.tell(SinkEvent::Gone(name, why.to_owned()));
             }
         }
     }
@@ -431,7 +432,7 @@ impl Server {
             endpoint.close(now, handle, code, &sentence);
             return;
         }
-        let due = source.due(now).map(|block| Ask::Write(source.session, block));
+        let due = source.due(now).map(|block| FileRequest::Write(source.session, block));
         if source.open && now >= source.word_at {
             let word = FromSink::Written(source.written);
             source.say(now, word);
@@ -475,7 +476,7 @@ impl Server {
         }
         let Some(source) = self.sources.get_mut(&handle) else { return };
         source.who = Some((name.clone(), run));
-        let ask = Ask::Open(source.session, name);
+        let ask = FileRequest::Open(source.session, name);
         self.ask(ask);
     }
 
@@ -486,34 +487,34 @@ impl Server {
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return,
             };
             let session = match &answer {
-                Answer::Opened(session, _)
-                | Answer::Failed(session, _)
-                | Answer::Written(session, _)
-                | Answer::Refused(session, _) => *session,
+                FileReply::Opened(session, _)
+                | FileReply::Failed(session, _)
+                | FileReply::Written(session, _)
+                | FileReply::Refused(session, _) => *session,
             };
             let source = self.sources.values_mut().find(|source| source.session == session);
             let Some(source) = source else { continue };
             let mut news = None;
             match answer {
-                Answer::Opened(_, note) => {
+                FileReply::Opened(_, note) => {
                     (source.open, source.next, source.written) = (true, note.next, note.next);
                     (source.lost, source.bytes) = (note.lost, note.bytes);
                     source.reported = (note.bytes, now);
                     source.say(now, FromSink::Welcome(note.next));
-                    news = source.who.clone().map(|(name, _)| SinkNews::Came(name));
+                    news = source.who.clone().map(|(name, _)| SinkEvent::Came(name));
                 }
-                Answer::Written(_, note) => {
+                FileReply::Written(_, note) => {
                     source.writing = false;
                     (source.written, source.lost, source.bytes) = (note.next, note.lost, note.bytes);
                     source.say(now, FromSink::Written(note.next));
                 }
-                Answer::Failed(_, sentence) => {
+                FileReply::Failed(_, sentence) => {
                     source.blame(CloseCode::Failed.number(), sentence.clone());
-                    news = Some(SinkNews::Warning(sentence));
+                    news = Some(SinkEvent::Warning(sentence));
                 }
-                Answer::Refused(_, sentence) => {
+                FileReply::Refused(_, sentence) => {
                     let held = "sources are held back until it can be written";
-                    news = Some(SinkNews::Warning(format!("{sentence}; {held}")));
+                    news = Some(SinkEvent::Warning(format!("{sentence}; {held}")));
                 }
             }
             if let Some(news) = news {
@@ -547,7 +548,7 @@ impl Server {
     }
 
     /// There is room: what is asked of one session at once is bounded.
-    fn ask(&self, ask: Ask) {
+    fn ask(&self, ask: FileRequest) {
         if let Err(TrySendError::Full(ask)) = self.asks.try_send(ask) {
             // Only a disk that stands still leaves so much unanswered.
             let _ = self.asks.send(ask);
@@ -555,7 +556,7 @@ impl Server {
     }
 
     /// What the program does not take is not worth waiting for.
-    fn tell(&self, news: SinkNews) {
+    fn tell(&self, news: SinkEvent) {
         let _ = self.news.try_send(news);
     }
 }

@@ -1,21 +1,22 @@
-//! The source: takes records of an input, and has each written by a sink, over paths whose rates it sets.
+//! The source: takes records of an input, and has each written by a sink, over paths whose rates it
+//! sets.
 
 use crate::bucket::Bucket;
-use crate::dials::Dials;
 use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_TAKEN, PATIENT, endpoint};
 use crate::input::Feed;
-use crate::kept::{Kept, Next};
-use crate::message::{Beat, FromSink, FromSource, Message as _, Messages, record_head};
+use crate::message::{FromSink, FromSource, Message as _, Messages, SourceHeartbeat, record_head};
 use crate::name::Name;
-use crate::plan::{Held, SourceError, SourceNews, SourcePlan};
-use crate::rate::{Shared, SourceRates};
-use crate::running::{Requests, Running};
-use crate::standing::{Added, PathStanding, Standing, slow_because};
-use crate::ways::{Way, draw};
+use crate::plan::{OverflowPolicy, SourceError, SourceEvent, SourcePlan};
+use crate::rate::{RateState, SourceRates};
+use crate::record_buffer::{NextMessage, RecordBuffer};
+use crate::relay_choice::{RelayChoice, draw};
+use crate::running::{RunningLoop, StopFlag};
+use crate::source_status::{Overhead, PathStanding, SourceStatus, slow_because};
+use crate::tcp_dialer::TcpDialer;
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle};
-use byway_net::{Carrier, Clock, Control, Depth, Flow, Owner, Ready};
+use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, TcpLimits};
 use byway_transfer::application::Application;
 use byway_transfer::close::CloseCode;
 use byway_transfer::{Error, route_name};
@@ -34,7 +35,8 @@ const PATHS: usize = 2;
 const AHEAD: u64 = 16 << 10;
 /// How often a source says how it stands, and tells the program.
 const BEAT: Duration = Duration::from_secs(1);
-/// A sink of which nothing was heard for so long is connected to anew. A living one is heard every second.
+/// A sink of which nothing was heard for so long is connected to anew. A living one is heard every
+/// second.
 const SILENT: Duration = Duration::from_secs(6);
 /// How long to wait before a session is begun again.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -46,7 +48,7 @@ const FLUSH: Duration = Duration::from_secs(3);
 const LINGER: Duration = Duration::from_millis(200);
 
 /// A source that runs.
-pub type Source = Running<Sender, SourceNews>;
+pub type Source = RunningLoop<SourceOwner, SourceEvent>;
 
 impl Source {
     /// Starts.
@@ -63,22 +65,22 @@ impl Source {
         let endpoint = endpoint(&plan.identity, config, None)?;
         let seed = u64::from_be_bytes(byway_net::seed()?);
         let ways = draw(&plan.ticket, &plan.relays, plan.paths.unwrap_or(PATHS), seed);
-        let relays = ways.iter().flat_map(Way::addresses);
-        let dials = Dials::new(control.watch(), plan.ticket.addresses.iter().copied().chain(relays));
+        let relays = ways.iter().flat_map(RelayChoice::addresses);
+        let dials = TcpDialer::new(control.watch(), plan.ticket.addresses.iter().copied().chain(relays));
         let demand = plan.demand.load(Ordering::Relaxed);
         let application = Application {
             permission: plan.ticket.permission.clone(),
             protocol: crate::PROTOCOL.parse().unwrap_or_default(),
         };
-        let requests = Arc::new(Requests::default());
-        let owner = Sender {
+        let requests = Arc::new(StopFlag::default());
+        let owner = SourceOwner {
             name: plan.name,
             run: byway_net::seed()?,
             peer: PublicKey(plan.ticket.key.0),
             addresses: plan.ticket.addresses,
             application: application.to_bytes(),
-            shared: Shared::new((demand as f64 * Added::default().factor()) as u64),
-            added: Added::default(),
+            shared: RateState::new((demand as f64 * Overhead::default().factor()) as u64),
+            added: Overhead::default(),
             ways,
             troubled: BTreeSet::new(),
             dials,
@@ -86,12 +88,12 @@ impl Source {
             demand: plan.demand,
             bucket: Bucket::new(demand),
             held: plan.held,
-            kept: Kept::new(plan.keep),
+            kept: RecordBuffer::new(plan.keep),
             numbered: false,
             replay: plan.replay,
             pass_over: 0,
             feed: plan.feed,
-            stage: Stage::Away,
+            stage: ConnectState::Away,
             begin_at: Instant::ZERO,
             taken_since: None,
             written: 0,
@@ -108,7 +110,8 @@ impl Source {
         Ok(Self::new(driver, inbox, requests))
     }
 
-    /// Waits for the end: how many numbers the sink has written, and why it ended before the input did.
+    /// Waits for the end: how many numbers the sink has written, and why it ended before the input
+    /// did.
     ///
     /// # Errors
     /// The event loop broke.
@@ -120,18 +123,18 @@ impl Source {
 }
 
 /// How far a session is.
-enum Stage {
+enum ConnectState {
     /// There is none.
     Away,
     /// The sink has not answered yet.
     Connecting(Handle, Vec<bool>),
     /// It has.
-    Talking(Handle, Box<Talk>),
+    Talking(Handle, Box<ActiveSession>),
 }
 
 /// What is said in a session.
 #[derive(Default)]
-struct Talk {
+struct ActiveSession {
     /// Relays that the session knows, in the order of the ways.
     entered: Vec<bool>,
     messages: Messages,
@@ -146,36 +149,36 @@ struct Talk {
 }
 
 /// How it ends.
-struct Ending {
+struct SourceEnd {
     outcome: Result<(), SourceError>,
     leave_at: Option<Instant>,
 }
 
 /// The owner of a source's endpoint.
-pub struct Sender {
+pub struct SourceOwner {
     name: Name,
     run: [u8; 16],
     peer: PublicKey,
     addresses: Vec<SocketAddr>,
     application: Vec<u8>,
-    shared: Arc<Shared>,
-    added: Added,
-    ways: Vec<Way>,
+    shared: Arc<RateState>,
+    added: Overhead,
+    ways: Vec<RelayChoice>,
     /// Relays of which it was said that they do not serve.
     troubled: BTreeSet<SocketAddr>,
-    dials: Dials,
+    dials: TcpDialer,
     seed: u64,
     demand: Arc<AtomicU64>,
     bucket: Bucket,
-    held: Held,
-    kept: Kept,
+    held: OverflowPolicy,
+    kept: RecordBuffer,
     /// Whether the sink has said how its numbers go on.
     numbered: bool,
     replay: bool,
     /// Records of the input that the sink has already.
     pass_over: u64,
     feed: Feed,
-    stage: Stage,
+    stage: ConnectState,
     begin_at: Instant,
     taken_since: Option<Instant>,
     written: u64,
@@ -183,12 +186,12 @@ pub struct Sender {
     report: (u64, Instant),
     beat_at: Instant,
     stopped_at: Option<Instant>,
-    ending: Option<Ending>,
-    news: SyncSender<SourceNews>,
-    requests: Arc<Requests>,
+    ending: Option<SourceEnd>,
+    news: SyncSender<SourceEvent>,
+    requests: Arc<StopFlag>,
 }
 
-impl Owner for Sender {
+impl Owner for SourceOwner {
     type Machine = Endpoint;
 
     fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
@@ -199,12 +202,12 @@ impl Owner for Sender {
         self.dials.opened()
     }
 
-    fn depth(&self) -> Depth {
+    fn depth(&self) -> TcpLimits {
         // What a connection takes beyond its rate would only wait there.
-        Depth { parked: 64 << 10, unsent: 4 << 10, ..Depth::default() }
+        TcpLimits { parked: 64 << 10, unsent: 4 << 10, ..TcpLimits::default() }
     }
 
-    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         while let Some(event) = endpoint.next_event() {
             self.on_event(endpoint, event, now);
         }
@@ -216,7 +219,7 @@ impl Owner for Sender {
             self.talk(endpoint, now);
             self.look_at_the_end(now);
         }
-        let Some(ending) = &mut self.ending else { return Flow::Continue };
+        let Some(ending) = &mut self.ending else { return LoopControl::Continue };
         let handle = self.stage.handle();
         let leave_at = *ending.leave_at.get_or_insert_with(|| {
             let (code, reason) = match &ending.outcome {
@@ -229,11 +232,11 @@ impl Owner for Sender {
             now + LINGER
         });
         let gone = handle.and_then(|handle| endpoint.connection(handle)).is_none_or(|it| it.is_closed());
-        if gone || now >= leave_at { Flow::Stop } else { Flow::Continue }
+        if gone || now >= leave_at { LoopControl::Stop } else { LoopControl::Continue }
     }
 }
 
-impl Stage {
+impl ConnectState {
     const fn handle(&self) -> Option<Handle> {
         match self {
             Self::Away => None,
@@ -242,12 +245,12 @@ impl Stage {
     }
 }
 
-impl Sender {
+impl SourceOwner {
     fn end(&mut self, outcome: Result<(), SourceError>) {
-        self.ending.get_or_insert(Ending { outcome, leave_at: None });
+        self.ending.get_or_insert(SourceEnd { outcome, leave_at: None });
     }
 
-    fn tell(&self, news: SourceNews) {
+    fn tell(&self, news: SourceEvent) {
         // What the program does not take is not worth waiting for.
         let _ = self.news.try_send(news);
     }
@@ -255,13 +258,16 @@ impl Sender {
     fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
         match event {
             EndpointEvent::Connected(handle) => {
-                if let Stage::Connecting(own, entered) = &mut self.stage
+                if let ConnectState::Connecting(own, entered) = &mut self.stage
                     && *own == handle
                 {
-                    let mut talk =
-                        Talk { entered: std::mem::take(entered), heard_at: now, ..Talk::default() };
+                    let mut talk = ActiveSession {
+                        entered: std::mem::take(entered),
+                        heard_at: now,
+                        ..ActiveSession::default()
+                    };
                     FromSource::Hello { name: self.name.clone(), run: self.run }.write(&mut talk.out);
-                    self.stage = Stage::Talking(handle, Box::new(talk));
+                    self.stage = ConnectState::Talking(handle, Box::new(talk));
                     if let Some(connection) = endpoint.connection_mut(handle) {
                         connection.outgoing().open_stream(FORTH);
                     }
@@ -291,7 +297,7 @@ impl Sender {
             // Once for each relay: it is tried again and again.
             EndpointEvent::RelayTrouble(_, relay, trouble) => {
                 if self.troubled.insert(relay) {
-                    self.tell(SourceNews::Warning(format!("relay {relay}: {trouble}")));
+                    self.tell(SourceEvent::Warning(format!("relay {relay}: {trouble}")));
                 }
             }
             EndpointEvent::Accepted(_)
@@ -318,21 +324,21 @@ impl Sender {
 
     /// There is no session for now.
     fn away(&mut self, now: Instant, why: &str) {
-        self.stage = Stage::Away;
+        self.stage = ConnectState::Away;
         self.begin_at = now + PAUSE;
         self.added = self.added.anew();
         self.report = (0, now);
-        self.tell(SourceNews::Away(why.to_owned()));
+        self.tell(SourceEvent::Away(why.to_owned()));
     }
 
     /// Begins a session as soon as a connection leads somewhere.
     fn begin(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        if !matches!(self.stage, Stage::Away) || now < self.begin_at {
+        if !matches!(self.stage, ConnectState::Away) || now < self.begin_at {
             return;
         }
         let direct = self.addresses.iter().any(|address| endpoint.leads_to(*address));
         let by_relay =
-            |way: &Way| way.reach.is_some() && way.addresses().any(|relay| endpoint.leads_to(relay));
+            |way: &RelayChoice| way.reach.is_some() && way.addresses().any(|relay| endpoint.leads_to(relay));
         if !direct && !self.ways.iter().any(by_relay) {
             return;
         }
@@ -350,7 +356,7 @@ impl Sender {
             controller: Box::new(rates),
         };
         match endpoint.connect(now, connect) {
-            Ok(handle) => self.stage = Stage::Connecting(handle, vec![false; self.ways.len()]),
+            Ok(handle) => self.stage = ConnectState::Connecting(handle, vec![false; self.ways.len()]),
             Err(error) => self.away(now, &error.to_string()),
         }
     }
@@ -358,9 +364,9 @@ impl Sender {
     /// Enters relays to which a connection leads.
     fn enter_relays(&mut self, endpoint: &mut Endpoint, now: Instant) {
         let (handle, entered) = match &mut self.stage {
-            Stage::Away => return,
-            Stage::Connecting(handle, entered) => (*handle, entered),
-            Stage::Talking(handle, talk) => (*handle, &mut talk.entered),
+            ConnectState::Away => return,
+            ConnectState::Connecting(handle, entered) => (*handle, entered),
+            ConnectState::Talking(handle, talk) => (*handle, &mut talk.entered),
         };
         for (way, entered) in self.ways.iter().zip(entered) {
             if !*entered && way.addresses().any(|relay| endpoint.leads_to(relay)) {
@@ -382,8 +388,8 @@ impl Sender {
                 continue;
             }
             let room = match self.held {
-                Held::Back => self.kept.has_room(length),
-                Held::GivenUp => self.kept.make_room(length),
+                OverflowPolicy::Back => self.kept.has_room(length),
+                OverflowPolicy::GivenUp => self.kept.make_room(length),
             };
             if !room {
                 return;
@@ -398,14 +404,14 @@ impl Sender {
         let demand = self.demand.load(Ordering::Relaxed);
         self.bucket.set_rate(demand);
         self.shared.set_demand((demand as f64 * self.added.factor()) as u64);
-        if let Stage::Talking(handle, talk) = &mut self.stage {
+        if let ConnectState::Talking(handle, talk) = &mut self.stage {
             let (handle, mut talk) = (*handle, std::mem::take(talk));
             let outcome = self.hear(endpoint, handle, &mut talk, now);
             if let Ok(()) = outcome {
                 self.say(endpoint, handle, &mut talk, now);
             }
             let silent = now.since(talk.heard_at) >= SILENT;
-            self.stage = Stage::Talking(handle, talk);
+            self.stage = ConnectState::Talking(handle, talk);
             match outcome {
                 Err(error) => self.end(Err(error)),
                 Ok(()) if silent => {
@@ -418,7 +424,7 @@ impl Sender {
         if now >= self.beat_at {
             self.beat_at = now + BEAT;
             let standing = self.standing(endpoint, now);
-            self.tell(SourceNews::Report(standing));
+            self.tell(SourceEvent::Report(standing));
         }
     }
 
@@ -426,7 +432,7 @@ impl Sender {
         &mut self,
         endpoint: &mut Endpoint,
         handle: Handle,
-        talk: &mut Talk,
+        talk: &mut ActiveSession,
         now: Instant,
     ) -> Result<(), SourceError> {
         let Some(connection) = endpoint.connection_mut(handle) else { return Ok(()) };
@@ -460,7 +466,7 @@ impl Sender {
         Ok(())
     }
 
-    fn on_welcome(&mut self, talk: &mut Talk, number: u64) -> Result<(), SourceError> {
+    fn on_welcome(&mut self, talk: &mut ActiveSession, number: u64) -> Result<(), SourceError> {
         talk.welcome = true;
         self.taken_since = None;
         self.written = number;
@@ -479,16 +485,16 @@ impl Sender {
         };
         FromSource::From(first).write(&mut talk.out);
         self.beat_at = Instant::ZERO;
-        self.tell(SourceNews::Connected(number));
+        self.tell(SourceEvent::Connected(number));
         Ok(())
     }
 
     /// Gives the session what it can send soon.
-    fn say(&mut self, endpoint: &mut Endpoint, handle: Handle, talk: &mut Talk, now: Instant) {
+    fn say(&mut self, endpoint: &mut Endpoint, handle: Handle, talk: &mut ActiveSession, now: Instant) {
         let Some(connection) = endpoint.connection_mut(handle) else { return };
         if talk.welcome && now >= self.beat_at {
             let oldest = self.kept.oldest_ms();
-            let beat = Beat {
+            let beat = SourceHeartbeat {
                 produced: self.kept.end(),
                 age_ms: oldest.map_or(0, |came| millis(now).saturating_sub(came)),
                 demand: self.demand.load(Ordering::Relaxed),
@@ -514,12 +520,12 @@ impl Sender {
                 break;
             }
             match self.kept.say() {
-                Some(Next::Record(record)) => {
+                Some(NextMessage::Record(record)) => {
                     self.bucket.spend(record.len());
                     talk.out.extend_from_slice(&record_head(record.len()));
                     talk.out.extend_from_slice(&record);
                 }
-                Some(Next::Skipped(count)) => FromSource::Skipped(count).write(&mut talk.out),
+                Some(NextMessage::Skipped(count)) => FromSource::Skipped(count).write(&mut talk.out),
                 None => break,
             }
         }
@@ -552,9 +558,9 @@ impl Sender {
         }
     }
 
-    fn standing(&mut self, endpoint: &mut Endpoint, now: Instant) -> Standing {
-        let talking = matches!(&self.stage, Stage::Talking(_, talk) if talk.welcome);
-        let mut standing = Standing {
+    fn standing(&mut self, endpoint: &mut Endpoint, now: Instant) -> SourceStatus {
+        let talking = matches!(&self.stage, ConnectState::Talking(_, talk) if talk.welcome);
+        let mut standing = SourceStatus {
             connected: talking,
             demand: self.demand.load(Ordering::Relaxed),
             lag: self.kept.count(),
@@ -564,7 +570,7 @@ impl Sender {
                 .map_or(0.0, |came| millis(now).saturating_sub(came) as f64 / 1e3),
             given_up: self.kept.given_up(),
             written: self.written,
-            ..Standing::default()
+            ..SourceStatus::default()
         };
         let connection = self.stage.handle().filter(|_| talking).and_then(|it| endpoint.connection_mut(it));
         if let Some(connection) = connection {

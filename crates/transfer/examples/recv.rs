@@ -1,7 +1,7 @@
 //! Receives one tree of files, from whoever has the ticket that this prints:
 //! `cargo run -p byway-transfer --example recv DIRECTORY`
 
-use byway_transfer::{Identity, News, Receiving, ReceivingPlan};
+use byway_transfer::{Identity, Receiving, ReceivingPlan, TransferEvent};
 use std::error::Error;
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let receiving = Receiving::start(ReceivingPlan { once: true, ..plan })?;
     loop {
         match receiving.next(Duration::from_millis(100)) {
-            Some(News::Received(received)) => {
+            Some(TransferEvent::Received(received)) => {
                 println!("{} bytes from {}", received.bytes, received.origin.from);
                 received.outcome?;
             }
-            Some(News::Warning(sentence)) => eprintln!("{sentence}"),
+            Some(TransferEvent::Warning(sentence)) => eprintln!("{sentence}"),
             None if receiving.is_over() => break,
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! Sends a file or a directory to whoever printed the ticket:
 //! `cargo run -p byway-transfer --example send PATH TICKET`
 
-use byway_transfer::{Identity, News, Payload, Sending, SendingPlan};
+use byway_transfer::{Identity, Payload, Sending, SendingPlan, TransferEvent};
 use std::error::Error;
 use std::time::Duration;
 
@@ -13,8 +13,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sending = Sending::start(SendingPlan::new(Identity::generate()?, ticket.parse()?, payload)?)?;
     loop {
         match sending.next(Duration::from_millis(100)) {
-            Some(News::Progress(tally)) => println!("{} bytes, {:.0} bit/s", tally.bytes, tally.rate_bps),
-            Some(News::Warning(sentence)) => eprintln!("{sentence}"),
+            Some(TransferEvent::Progress(tally)) => {
+                println!("{} bytes, {:.0} bit/s", tally.bytes, tally.rate_bps)
+            }
+            Some(TransferEvent::Warning(sentence)) => eprintln!("{sentence}"),
             None if sending.is_over() => break,
             _ => {}
         }

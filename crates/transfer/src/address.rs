@@ -24,7 +24,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The address with `default` where no port was asked for; port 0 lets the system pick a free one.
+    /// The address with `default` where no port was asked for; port 0 lets the system pick a free
+    /// one.
     #[must_use]
     pub fn or_port(self, default: u16) -> SocketAddr {
         SocketAddr::new(self.ip, self.port.unwrap_or(default))

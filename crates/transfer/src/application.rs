@@ -13,8 +13,8 @@ use std::str::FromStr;
 /// Bytes of the longest name of a protocol.
 pub const PROTOCOL_MAX: usize = 32;
 
-/// The name of what two applications speak, as ALPN (RFC 7301) names it: up to 32 printable characters of ASCII without spaces.
-/// The empty one stands for applications that give none.
+/// The name of what two applications speak, as ALPN (RFC 7301) names it: up to 32 printable
+/// characters of ASCII without spaces. The empty one stands for applications that give none.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Protocol {
     length: u8,
@@ -105,7 +105,7 @@ impl Application {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preamble::Said;
+    use crate::preamble::FirstMessage;
 
     #[test]
     fn what_an_application_says_is_frozen() {
@@ -113,12 +113,12 @@ mod tests {
         let bytes = said.to_bytes();
         assert_eq!(bytes[..2], [1, 4]);
         assert_eq!((&bytes[2..18], &bytes[18..]), (&[0xaa; 16][..], &b"\x06drop/1"[..]));
-        assert_eq!(Said::read(&bytes), Ok(Said::Application(said.clone())));
-        assert_eq!(Said::read(&[&bytes[..], b"later"].concat()), Ok(Said::Application(said)));
-        assert_eq!(Said::read(&bytes[..24]), Err(DecodeError::Truncated.into()));
+        assert_eq!(FirstMessage::read(&bytes), Ok(FirstMessage::Application(said.clone())));
+        assert_eq!(FirstMessage::read(&[&bytes[..], b"later"].concat()), Ok(FirstMessage::Application(said)));
+        assert_eq!(FirstMessage::read(&bytes[..24]), Err(DecodeError::Truncated.into()));
         let range = Err(DecodeError::Range("name of a protocol").into());
-        assert_eq!(Said::read(&[&bytes[..18], b"\x03a b"].concat()), range);
-        assert_eq!(Said::read(&[&bytes[..18], &[33; 34]].concat()), range);
+        assert_eq!(FirstMessage::read(&[&bytes[..18], b"\x03a b"].concat()), range);
+        assert_eq!(FirstMessage::read(&[&bytes[..18], &[33; 34]].concat()), range);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Buffers for small files on their way out, used again and again. The thread that reads fills them. The event loop gives them
-//! back once the peer has what is in them.
+//! Buffers for small files on their way out, used again and again. The thread that reads fills
+//! them. The event loop gives them back once the peer has what is in them.
 
 use bytes::Bytes;
-use byway_engine::data::Spare;
+use byway_engine::data::BufferPool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Larger buffers are not kept: they are few.
@@ -12,12 +12,12 @@ const MOST: usize = 4 << 20;
 
 /// Buffers that wait for their next use.
 #[derive(Clone, Default)]
-pub(crate) struct Buffers(Arc<Mutex<Spare>>);
+pub(crate) struct Buffers(Arc<Mutex<BufferPool>>);
 
 impl Buffers {
     /// A buffer of so many bytes, whatever they are.
     pub fn take(&self, length: usize) -> Vec<u8> {
-        let size = if length > LARGEST { length } else { Spare::fitting(length) };
+        let size = if length > LARGEST { length } else { BufferPool::fitting(length) };
         let mut buffer = self.spare().take(size).unwrap_or_else(|| Vec::with_capacity(size));
         // What of it was used before stays as it was: it is written over.
         buffer.resize(length, 0);
@@ -26,10 +26,10 @@ impl Buffers {
 
     /// The bytes of a buffer, which comes back when nobody holds them any more.
     pub fn lend(&self, buffer: Vec<u8>) -> Bytes {
-        if !(Spare::LEAST..=LARGEST).contains(&buffer.capacity()) {
+        if !(BufferPool::LEAST..=LARGEST).contains(&buffer.capacity()) {
             return buffer.into();
         }
-        Bytes::from_owner(Lent { buffer, buffers: self.clone() })
+        Bytes::from_owner(PooledBuffer { buffer, buffers: self.clone() })
     }
 
     fn put(&self, buffer: Vec<u8>) {
@@ -39,24 +39,24 @@ impl Buffers {
         }
     }
 
-    fn spare(&self) -> MutexGuard<'_, Spare> {
+    fn spare(&self) -> MutexGuard<'_, BufferPool> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A buffer in use.
-struct Lent {
+struct PooledBuffer {
     buffer: Vec<u8>,
     buffers: Buffers,
 }
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for PooledBuffer {
     fn as_ref(&self) -> &[u8] {
         &self.buffer
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
         self.buffers.put(std::mem::take(&mut self.buffer));
     }

@@ -1,5 +1,5 @@
-//! Why a connection of a transfer is closed: the codes that stand in CLOSE, and in the answer to a HELLO that is refused.
-//! They are part of the protocol. A number never changes its meaning.
+//! Why a connection of a transfer is closed: the codes that stand in CLOSE, and in the answer to a
+//! HELLO that is refused. They are part of the protocol. A number never changes its meaning.
 //!
 //! | code | name | who sends it | meaning |
 //! |---|---|---|---|
@@ -12,11 +12,12 @@
 //! | 130 | [`CloseCode::Interrupted`] | both | a person or a program stopped the closing side |
 //! | 143 | [`CloseCode::Terminated`] | nobody any more | the same as 130 |
 //!
-//! Codes from 0x10001 on are the engine's own ([`close`]). A code that stands in neither table counts as 1.
+//! Codes from 0x10001 on are the engine's own ([`close`]). A code that stands in neither table
+//! counts as 1.
 
 use crate::error::{NotConnected, TransferError};
 use byway_engine::connection::close;
-use byway_files::Shown;
+use byway_files::Printable;
 
 /// What a side says when it closes before the end. The module has the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,10 +94,11 @@ pub(crate) const fn code_of(error: &TransferError) -> CloseCode {
     }
 }
 
-/// Why a connection is over that should not be, as an error of this side. `by_peer`: the other side closed it.
+/// Why a connection is over that should not be, as an error of this side. `by_peer`: the other side
+/// closed it.
 pub(crate) fn error_of(code: u64, reason: &str, by_peer: bool) -> TransferError {
     // It may be the peer's text: one line, whatever that holds.
-    let reason = Shown(reason.as_bytes()).to_string();
+    let reason = Printable(reason.as_bytes()).to_string();
     let stopped =
         matches!(CloseCode::from_number(code), Some(CloseCode::Interrupted | CloseCode::Terminated));
     match (code, by_peer) {

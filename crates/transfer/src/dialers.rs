@@ -1,6 +1,7 @@
-//! TCP beside UDP for one session: its peer and its relays are dialled where UDP brings no answer, or far less than TCP.
+//! TCP beside UDP for one session: its peer and its relays are dialled where UDP brings no answer,
+//! or far less than TCP.
 
-use crate::dialing::{Answers, Dialer, MOST, SILENCE};
+use crate::dialing::{Dialer, MOST, ReplyState, SILENCE};
 use crate::relay_dialing::RelayDialer;
 use byway_engine::{Endpoint, Handle};
 use byway_net::{Carrier, Ready, Watch};
@@ -8,7 +9,8 @@ use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
 
-/// Tokens of these begin here: other descriptors of an owner have smaller ones, and listeners larger.
+/// Tokens of these begin here: other descriptors of an owner have smaller ones, and listeners
+/// larger.
 const TOKENS: u32 = 1 << 30;
 /// Tokens of one session's: those of its peer's addresses, then those of relays.
 const EACH: u32 = 128;
@@ -22,7 +24,8 @@ pub struct Dialers {
 }
 
 impl Dialers {
-    /// Dials a peer at these addresses, and the relays that these words name. Of those of one event loop each has a `number` of its own.
+    /// Dials a peer at these addresses, and the relays that these words name. Of those of one event
+    /// loop each has a `number` of its own.
     pub fn new<'a>(
         watch: &Watch,
         number: u16,
@@ -50,12 +53,12 @@ impl Dialers {
         self.peer.begin();
     }
 
-    /// Dials if it is time to, and compares what carries. `silence`: for how long nothing was heard in the session though something was waited
-    /// for; `None`: there is no session yet.
+    /// Dials if it is time to, and compares what carries. `silence`: for how long nothing was heard
+    /// in the session though something was waited for; `None`: there is no session yet.
     pub fn look(&mut self, endpoint: &mut Endpoint, handle: Handle, silence: Option<Duration>, now: Instant) {
         let over_tcp = self.peer.addresses().iter().any(|address| endpoint.leads_to(*address));
         let (connected, waited) = (silence.is_some(), silence.unwrap_or_default());
-        self.peer.look(now, Answers { connected, silence: waited, over_tcp });
+        self.peer.look(now, ReplyState { connected, silence: waited, over_tcp });
         let wanted = match connected {
             true => waited >= SILENCE || endpoint.goes_over_tcp(handle),
             false => self.peer.is_patient_no_more(now),

@@ -1,4 +1,5 @@
-//! TCP in place of UDP, where networks drop UDP or most of it: when the receiver's addresses are dialled, and what comes of it.
+//! TCP in place of UDP, where networks drop UDP or most of it: when the receiver's addresses are
+//! dialled, and what comes of it.
 
 use byway_engine::Connection;
 use byway_engine::trials::{self, Sight, Trials};
@@ -6,7 +7,8 @@ use byway_net::{Carrier, Dialing, Ready, TcpCarrier, Token, Watch};
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
 
-/// TCP is dialled so long after the first datagram if nothing was answered. Many networks take no longer for two round trips.
+/// TCP is dialled so long after the first datagram if nothing was answered. Many networks take no
+/// longer for two round trips.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 /// A path that was in use may be silent for so long: most outages that are none are over by then.
 pub(crate) const SILENCE: Duration = Duration::from_secs(1);
@@ -22,7 +24,7 @@ pub(crate) const MOST: usize = 8;
 
 /// What is known of how the receiver answers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answers {
+pub(crate) struct ReplyState {
     /// Whether there is a session.
     pub connected: bool,
     /// For how long nothing was heard though something was waited for.
@@ -76,7 +78,7 @@ impl Dialer {
     }
 
     /// Dials if it is time to.
-    pub fn look(&mut self, now: Instant, answers: Answers) {
+    pub fn look(&mut self, now: Instant, answers: ReplyState) {
         let begun = *self.begun.get_or_insert(now);
         if answers.over_tcp {
             self.failures = 0;

@@ -1,11 +1,12 @@
-//! What can go wrong. The text of an error is one sentence for a person: what happened, where, and what to do about it.
+//! What can go wrong. The text of an error is one sentence for a person: what happened, where, and
+//! what to do about it.
 
 use crate::no_answer::NoAnswer;
 use crate::state::StateError;
 use byway_files::{SinkError, SourceError};
 use byway_net::{BindError, DriverError, EntropyError, Panicked};
 use byway_wire::DecodeError;
-use byway_wire::relay::WordError;
+use byway_wire::relay::RelayWordError;
 use std::io;
 use std::net::SocketAddr;
 use thiserror::Error;
@@ -35,7 +36,7 @@ pub enum Error {
     },
     /// A relay's addresses make no word.
     #[error("this relay cannot be named")]
-    RelayWord(#[source] WordError),
+    RelayWord(#[source] RelayWordError),
     /// What was kept cannot be used.
     #[error(transparent)]
     State(#[from] StateError),

@@ -1,6 +1,6 @@
 //! The event loop of a transfer, which has a thread of its own, as the program's thread sees it.
 
-use crate::news::News;
+use crate::events::TransferEvent;
 use byway_net::{Control, Finished, Handle, Owner, Panicked};
 use byway_wire::Duration;
 use std::sync::Arc;
@@ -26,21 +26,26 @@ impl Requests {
     }
 }
 
-/// An event loop with its owner, whose type makes it [`Sending`](crate::Sending) or [`Receiving`](crate::Receiving).
+/// An event loop with its owner, whose type makes it [`Sending`](crate::Sending) or
+/// [`Receiving`](crate::Receiving).
 pub struct EventLoop<O: Owner> {
     driver: Handle<O>,
-    news: Receiver<News>,
+    news: Receiver<TransferEvent>,
     requests: Arc<Requests>,
 }
 
 impl<O: Owner> EventLoop<O> {
-    pub(crate) const fn new(driver: Handle<O>, news: Receiver<News>, requests: Arc<Requests>) -> Self {
+    pub(crate) const fn new(
+        driver: Handle<O>,
+        news: Receiver<TransferEvent>,
+        requests: Arc<Requests>,
+    ) -> Self {
         Self { driver, news, requests }
     }
 
-    /// The next thing that happened; `None` if nothing did within `patience`, or it is over. To be called a few times a
-    /// second: progress and the end are looked at when it is.
-    pub fn next(&self, patience: Duration) -> Option<News> {
+    /// The next thing that happened; `None` if nothing did within `patience`, or it is over. To be
+    /// called a few times a second: progress and the end are looked at when it is.
+    pub fn next(&self, patience: Duration) -> Option<TransferEvent> {
         self.driver.waker().wake();
         match self.news.recv_timeout(patience) {
             Ok(news) => Some(news),

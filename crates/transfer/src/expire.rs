@@ -1,4 +1,5 @@
-//! What transfers left and nobody took up for long is removed, beside other work: nobody waits for it.
+//! What transfers left and nobody took up for long is removed, beside other work: nobody waits for
+//! it.
 
 use byway_files::{Timestamp, expire_journals, expire_partials};
 use std::path::{Path, PathBuf};

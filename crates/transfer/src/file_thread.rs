@@ -1,18 +1,19 @@
-//! A thread that makes small files beside the thread that writes: there is one more core than that one, mostly.
+//! A thread that makes small files beside the thread that writes: there is one more core than that
+//! one, mostly.
 
-use byway_files::{Made, Small};
+use byway_files::{MadeFile, SmallFile};
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-/// Batches of files that the thread has at most: one in hand and one that waits. The writer makes the next itself. What waits is
-/// written whatever happens.
+/// Batches of files that the thread has at most: one in hand and one that waits. The writer makes
+/// the next itself. What waits is written whatever happens.
 const WAITING: usize = 2;
 
 /// The thread, as the writer sees it.
 pub(crate) struct FileThread {
     /// Hung up at the end.
-    jobs: Option<SyncSender<Vec<Small>>>,
-    made: Receiver<Vec<Made>>,
+    jobs: Option<SyncSender<Vec<SmallFile>>>,
+    made: Receiver<Vec<MadeFile>>,
     /// Batches that it has and that did not come back.
     out: usize,
     thread: Option<JoinHandle<()>>,
@@ -24,11 +25,11 @@ impl FileThread {
         if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
             return None;
         }
-        let (jobs, inbox) = sync_channel::<Vec<Small>>(WAITING);
+        let (jobs, inbox) = sync_channel::<Vec<SmallFile>>(WAITING);
         let (done, made) = channel();
         let run = move || {
             for together in inbox {
-                if done.send(Small::make(together)).is_err() {
+                if done.send(SmallFile::make(together)).is_err() {
                     return;
                 }
             }
@@ -43,7 +44,7 @@ impl FileThread {
     }
 
     /// Gives it files to make; it has room. They come back if the thread is gone.
-    pub fn give(&mut self, together: Vec<Small>) -> Result<(), Vec<Small>> {
+    pub fn give(&mut self, together: Vec<SmallFile>) -> Result<(), Vec<SmallFile>> {
         match &self.jobs {
             Some(jobs) => jobs.send(together).map_err(|refused| refused.0)?,
             None => return Err(together),
@@ -53,14 +54,14 @@ impl FileThread {
     }
 
     /// What it made, if there is anything.
-    pub fn next(&mut self) -> Option<Vec<Made>> {
+    pub fn next(&mut self) -> Option<Vec<MadeFile>> {
         let made = self.made.try_recv().ok()?;
         self.out -= 1;
         Some(made)
     }
 
     /// What it makes now, or made before; `None`: nothing any more. An error: it broke down.
-    pub fn wait(&mut self) -> Option<Result<Vec<Made>, RecvError>> {
+    pub fn wait(&mut self) -> Option<Result<Vec<MadeFile>, RecvError>> {
         self.out = self.out.checked_sub(1)?;
         Some(self.made.recv())
     }

@@ -1,23 +1,24 @@
-//! The near end of forwards: an owner that serves programs of this host, and keeps a session with the receiver for as long as it runs.
+//! The near end of forwards: an owner that serves programs of this host, and keeps a session with
+//! the receiver for as long as it runs.
 
 mod keeper;
 
-use crate::cap::Cap;
 use crate::error::{Error, TransferError};
 use crate::event_loop::{EventLoop, Requests};
+use crate::events::TransferEvent;
 use crate::identity::Identity;
-use crate::limit::{Limit, window};
-use crate::news::News;
+use crate::receive_limit::{ReceiveLimit, window};
 use crate::registry::FindPlan;
+use crate::send_limit::SendLimit;
 use crate::ticket::Ticket;
 use crate::uplinks::Uplinks;
 use byway_control::{Class, Controller};
 use byway_engine::{Config, Connection, Endpoint};
-use byway_forward_host::{Entry, EntryEvent, Listening, Moved};
-use byway_net::{Carrier, Clock, Control, Flow, Owner, Ready, Socket, Waker};
+use byway_forward_host::{ByteCounts, Entry, EntryEvent, Listening};
+use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Socket, Waker};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Input, Instant, Machine as _};
-use keeper::{Keeper, Kept};
+use keeper::{SessionEvent, SessionKeeper};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -54,10 +55,11 @@ pub struct ForwardingPlan {
     pub controller: Box<dyn Fn(u64) -> Box<dyn Controller> + Send>,
     /// To send from: each adds paths.
     pub sockets: Vec<Socket>,
-    /// To send from addresses of this host that come meanwhile, too, where they may lead to one of these.
+    /// To send from addresses of this host that come meanwhile, too, where they may lead to one of
+    /// these.
     pub follow: Option<Vec<IpAddr>>,
-    /// Bytes per second that are taken from the receiver at most, over all paths and connections together. What is sent has its limit in
-    /// [`Config::cap`].
+    /// Bytes per second that are taken from the receiver at most, over all paths and connections
+    /// together. What is sent has its limit in [`Config::cap`].
     pub limit: Option<u64>,
     /// How sessions behave.
     pub config: Config,
@@ -65,7 +67,7 @@ pub struct ForwardingPlan {
 
 /// What was forwarded so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ForwardTally {
+pub struct ForwardCounters {
     /// Whether there is a session with the receiver.
     pub connected: bool,
     /// Connections of programs now.
@@ -94,10 +96,10 @@ impl Forwarding {
         let (news, inbox) = sync_channel(NEWS);
         let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
         let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
-        let cap = Cap::new(plan.config.cap);
+        let cap = SendLimit::new(plan.config.cap);
         let endpoint = crate::endpoint::endpoint(&plan.identity, plan.config, None)?;
         let entry = Entry::new(plan.listening, plan.most, control.watch()).map_err(Error::Descriptor)?;
-        let session = keeper::Plan {
+        let session = keeper::SessionPlan {
             ticket: plan.ticket,
             relays: plan.relays,
             registry: plan.registry,
@@ -108,17 +110,17 @@ impl Forwarding {
         };
         let requests = Arc::new(Requests::default());
         let owner = Forwarder {
-            keeper: Keeper::new(session, &locals, control.watch()),
+            keeper: SessionKeeper::new(session, &locals, control.watch()),
             entry,
             waker: control.waker().clone(),
             news,
             requests: Arc::clone(&requests),
             cap,
-            limit: plan.limit.map(Limit::new),
+            limit: plan.limit.map(ReceiveLimit::new),
             locals,
             uplinks,
             said: BTreeMap::new(),
-            tally: ForwardTally::default(),
+            tally: ForwardCounters::default(),
             moves: false,
             ending: None,
             leave_at: None,
@@ -133,7 +135,7 @@ impl Forwarding {
     ///
     /// # Errors
     /// The event loop broke.
-    pub fn join(self) -> Result<(ForwardTally, Result<(), TransferError>), Error> {
+    pub fn join(self) -> Result<(ForwardCounters, Result<(), TransferError>), Error> {
         let finished = self.finish()?;
         finished.outcome?;
         let mut owner = finished.owner;
@@ -144,19 +146,19 @@ impl Forwarding {
 
 /// The owner of an endpoint that serves programs.
 pub struct Forwarder {
-    keeper: Keeper,
+    keeper: SessionKeeper,
     entry: Entry,
     waker: Waker,
-    news: SyncSender<News>,
+    news: SyncSender<TransferEvent>,
     requests: Arc<Requests>,
     /// What is sent at most, and what is taken.
-    cap: Cap,
-    limit: Option<Limit>,
+    cap: SendLimit,
+    limit: Option<ReceiveLimit>,
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
     /// What was said of late.
     said: BTreeMap<String, Instant>,
-    tally: ForwardTally,
+    tally: ForwardCounters,
     /// Whether that had changed when it was looked at last.
     moves: bool,
     ending: Option<Result<(), TransferError>>,
@@ -172,10 +174,10 @@ impl Owner for Forwarder {
         }
     }
 
-    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         if let Some(leave_at) = self.leave_at {
             let over = now >= leave_at || self.keeper.connection(endpoint).is_none_or(Connection::is_closed);
-            return if over { Flow::Stop } else { Flow::Continue };
+            return if over { LoopControl::Stop } else { LoopControl::Continue };
         }
         for change in self.uplinks.iter_mut().filter(|it| it.is_due(now)).flat_map(|it| it.look(now)) {
             endpoint.handle(now, Input::Link(change));
@@ -196,11 +198,12 @@ impl Owner for Forwarder {
         if let Some(tally) = self.keeper.look(endpoint, moved.forth + moved.back, &self.locals, now) {
             let before = self.tally;
             self.look();
-            // What has come to rest is told once more, so that nobody sees the rate of before for ever.
+            // What has come to rest is told once more, so that nobody sees the rate of before for
+            // ever.
             let moves = self.tally != before;
             if moves || self.moves {
-                self.tell(News::Forwarded(self.tally));
-                self.tell(News::Progress(tally));
+                self.tell(TransferEvent::Forwarded(self.tally));
+                self.tell(TransferEvent::Progress(tally));
             }
             self.moves = moves;
         }
@@ -213,7 +216,7 @@ impl Owner for Forwarder {
             self.leave_at = Some(now + LINGER);
             self.waker.wake();
         }
-        Flow::Continue
+        LoopControl::Continue
     }
 
     fn opened(&mut self) -> Vec<Carrier> {
@@ -237,23 +240,23 @@ impl Forwarder {
         }
     }
 
-    fn on_kept(&mut self, kept: Kept, now: Instant) {
+    fn on_kept(&mut self, kept: SessionEvent, now: Instant) {
         match kept {
-            Kept::Connected => {
+            SessionEvent::Connected => {
                 // A session begins with limits.
                 self.cap.update(None, false);
                 self.entry.begin();
-                self.tell(News::Begun);
+                self.tell(TransferEvent::Begun);
             }
-            Kept::Lost(error) => {
+            SessionEvent::Lost(error) => {
                 self.entry.lose();
-                self.tell(News::Away(error));
+                self.tell(TransferEvent::Away(error));
             }
-            Kept::Refused(error) => {
+            SessionEvent::Refused(error) => {
                 self.ending.get_or_insert(Err(error));
             }
-            Kept::Warning(sentence) => self.warn(sentence, now),
-            Kept::News(news) => self.tell(news),
+            SessionEvent::Warning(sentence) => self.warn(sentence, now),
+            SessionEvent::News(news) => self.tell(news),
         }
     }
 
@@ -279,19 +282,19 @@ impl Forwarder {
     fn warn(&mut self, sentence: String, now: Instant) {
         self.said.retain(|_, at| now.since(*at) < SAID);
         if self.said.len() < SENTENCES && self.said.insert(sentence.clone(), now).is_none() {
-            self.tell(News::Warning(sentence));
+            self.tell(TransferEvent::Warning(sentence));
         }
     }
 
     /// Takes stock.
     fn look(&mut self) {
         let (open, opened) = self.entry.count();
-        let Moved { forth, back } = self.entry.moved();
-        self.tally = ForwardTally { connected: self.keeper.is_connected(), open, opened, forth, back };
+        let ByteCounts { forth, back } = self.entry.moved();
+        self.tally = ForwardCounters { connected: self.keeper.is_connected(), open, opened, forth, back };
     }
 
     /// News that nobody takes are not worth waiting for.
-    fn tell(&self, news: News) {
+    fn tell(&self, news: TransferEvent) {
         let _ = self.news.try_send(news);
     }
 }

@@ -1,4 +1,5 @@
-//! Who somebody is: a key pair on Curve25519 (RFC 7748), the secret half never printed, the public half as a word.
+//! Who somebody is: a key pair on Curve25519 (RFC 7748), the secret half never printed, the public
+//! half as a word.
 
 use crate::error::Error;
 use crate::secret::Secret;
@@ -9,7 +10,8 @@ use std::str::FromStr;
 
 const PREFIX: &str = "byway-key-";
 
-/// A host's public key, by which peers know it. Its text is `byway-key-` and base32 with a checksum.
+/// A host's public key, by which peers know it. Its text is `byway-key-` and base32 with a
+/// checksum.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PublicKey(pub [u8; 32]);
 

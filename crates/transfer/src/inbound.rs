@@ -3,14 +3,16 @@
 use crate::channel::{BatchSender, batch_channel};
 use crate::endpoint::{BACK, FORTH};
 use crate::error::TransferError;
+use crate::events::TransferEvent;
 use crate::identity::PublicKey;
-use crate::limit::Limit;
-use crate::news::News;
 use crate::pause_reason::PauseReason;
-use crate::received::{BrokenOff, Destination, Received};
-use crate::tally::{Amount, Counter, Origin, Tally};
+use crate::progress::{ProgressCounter, TransferAmount, TransferId, TransferProgress};
+use crate::receive_limit::ReceiveLimit;
+use crate::received::{Destination, PartialTransfer, ReceivedTransfer};
 use crate::warnings::Warnings;
-use crate::writer::{DiskEnds, FromDisk, PipeTotal, Seen, TASKS, Task, write_pipe, write_tree};
+use crate::writer::{
+    DiskChannels, DiskEvent, DiskTask, PipeTotal, TASKS, WriteProgress, write_pipe, write_tree,
+};
 use byway_engine::Connection;
 use byway_engine::data::{InEvent, Incoming, Outgoing, WriteRequest};
 use byway_files::{Report, Summary};
@@ -32,7 +34,7 @@ const REPORTS: usize = 1 << 20;
 
 /// Which of a receiver's transfers one is.
 #[derive(Clone, Copy)]
-pub(crate) struct Which {
+pub(crate) struct InboundId {
     /// Counted since the receiver began.
     pub number: u32,
     /// Who sends.
@@ -43,14 +45,14 @@ pub(crate) struct Which {
 
 /// A transfer on its way in.
 pub(crate) struct Inbound {
-    which: Which,
+    which: InboundId,
     is_pipe: bool,
     /// Takes what was not handed over when this ends early.
     rest: Sender<Vec<WriteRequest>>,
     /// Hung up when the thread that writes has come to its end.
     writer: Receiver<PipeTotal>,
-    tasks: BatchSender<Task>,
-    back: Receiver<FromDisk>,
+    tasks: BatchSender<DiskTask>,
+    back: Receiver<DiskEvent>,
     reports: Vec<u8>,
     /// What the stream is read into.
     piece: Vec<u8>,
@@ -58,7 +60,7 @@ pub(crate) struct Inbound {
     /// Bytes of the manifest.
     manifest: u64,
     /// What the thread that writes knows.
-    seen: Seen,
+    seen: WriteProgress,
     /// The stream from the sender is at its end.
     read: bool,
     /// The end of a pipe was handed over.
@@ -66,7 +68,7 @@ pub(crate) struct Inbound {
     summary: Option<Summary>,
     done_at: Option<Instant>,
     failure: Option<TransferError>,
-    counter: Counter,
+    counter: ProgressCounter,
     /// Its share of what is taken, in bytes per second.
     share: Option<u64>,
 }
@@ -75,20 +77,21 @@ impl Inbound {
     /// Starts the thread that writes.
     pub fn start(
         destination: &Destination,
-        which: Which,
+        which: InboundId,
         before: Option<Receiver<PipeTotal>>,
         now: Instant,
-        news: &SyncSender<News>,
+        news: &SyncSender<TransferEvent>,
         waker: &Waker,
     ) -> io::Result<Self> {
-        // A piece of a stream is larger than most files, and counts for nothing once it was handed over.
+        // A piece of a stream is larger than most files, and counts for nothing once it was handed
+        // over.
         let is_pipe = matches!(destination, Destination::Pipe(_));
         let (tasks, inbox) = batch_channel(if is_pipe { TASKS / 4 } else { TASKS / TASK_BATCH });
         let (give, back) = sync_channel(2 * TASKS);
         let (rest, left) = channel();
         let (end, writer) = sync_channel(1);
-        let (waker, seen) = (waker.clone(), Seen::default());
-        let ends = DiskEnds {
+        let (waker, seen) = (waker.clone(), WriteProgress::default());
+        let ends = DiskChannels {
             tasks: inbox,
             rest: left,
             before,
@@ -109,7 +112,7 @@ impl Inbound {
                 thread.spawn(move || write_pipe(open(), ends))?;
             }
         }
-        let mut counter = Counter::default();
+        let mut counter = ProgressCounter::default();
         counter.begin(now);
         Ok(Self {
             which,
@@ -134,7 +137,7 @@ impl Inbound {
     }
 
     /// Moves what can be moved.
-    pub fn drive(&mut self, connection: &mut Connection, now: Instant, limit: Option<&mut Limit>) {
+    pub fn drive(&mut self, connection: &mut Connection, now: Instant, limit: Option<&mut ReceiveLimit>) {
         if !self.opened {
             self.opened = true;
             connection.outgoing().open_stream(BACK);
@@ -149,8 +152,8 @@ impl Inbound {
         }
     }
 
-    /// Tells the sender how many bytes per second it may send at most; 0: as many as it likes. One of a stream is not told: flow
-    /// control holds it.
+    /// Tells the sender how many bytes per second it may send at most; 0: as many as it likes. One
+    /// of a stream is not told: flow control holds it.
     pub fn limit_to(&mut self, bytes_per_second: u64) {
         if !self.is_pipe && self.summary.is_none() {
             self.share = Some(bytes_per_second).filter(|share| *share > 0);
@@ -179,7 +182,7 @@ impl Inbound {
         connection: &mut Connection,
         locals: &[SocketAddr],
         now: Instant,
-    ) -> Option<Tally> {
+    ) -> Option<TransferProgress> {
         if !self.counter.is_due(now) {
             return None;
         }
@@ -188,22 +191,22 @@ impl Inbound {
         let tally = self.counter.look_at_arrivals(now, connection, locals, amount);
         let full = |share: u64| tally.rate_bps >= share as f64 * 8.0 * FULL;
         let pause = self.share.is_some_and(full).then_some(PauseReason::BandwidthLimit);
-        Some(Tally { pause, origin: Some(self.origin()), ..tally })
+        Some(TransferProgress { pause, origin: Some(self.origin()), ..tally })
     }
 
     /// How much is done when so many bytes of the stream and of files were received.
-    fn amount(&self, received: u64) -> Amount {
+    fn amount(&self, received: u64) -> TransferAmount {
         if self.is_pipe {
-            return Amount { bytes: received, travelled: received, total: None };
+            return TransferAmount { bytes: received, travelled: received, total: None };
         }
         let summary = self.summary.unwrap_or_else(|| self.seen.summary());
         // What the sender said, unless it sends more.
         let total = summary.total.map(|total| total.max(summary.announced.bytes));
-        Amount::of_tree(received.saturating_sub(self.manifest), summary.skipped, total)
+        TransferAmount::of_tree(received.saturating_sub(self.manifest), summary.skipped, total)
     }
 
-    fn origin(&self) -> Origin {
-        Origin { transfer: self.which.number, from: self.which.peer, name: self.seen.name() }
+    fn origin(&self) -> TransferId {
+        TransferId { transfer: self.which.number, from: self.which.peer, name: self.seen.name() }
     }
 
     /// Who sends it.
@@ -216,12 +219,13 @@ impl Inbound {
         (self.which.peer, self.which.transfer) == (peer, transfer)
     }
 
-    /// Ends it early: what has arrived is written by the thread that writes, whose end can be waited for.
+    /// Ends it early: what has arrived is written by the thread that writes, whose end can be
+    /// waited for.
     pub fn leave(self, incoming: Option<&mut Incoming>) -> Receiver<PipeTotal> {
         if let Some(incoming) = incoming.filter(|_| !self.is_pipe) {
             incoming.flush();
             let held = self.tasks.into_held().into_iter().filter_map(|task| match task {
-                Task::Write(write) => Some(write),
+                DiskTask::Write(write) => Some(write),
                 _ => None,
             });
             // Whoever does not take it has failed, and said so.
@@ -237,7 +241,7 @@ impl Inbound {
         confirmed: bool,
         received: u64,
         now: Instant,
-    ) -> Received {
+    ) -> ReceivedTransfer {
         let summary = self.summary.unwrap_or_else(|| self.seen.summary());
         let (announced, amount) = (summary.announced, self.amount(received));
         let broken_off = self.summary.is_none();
@@ -248,7 +252,7 @@ impl Inbound {
             }
         };
         let seconds = self.done_at.map_or_else(|| self.counter.seconds(now), |at| self.counter.seconds(at));
-        Received {
+        ReceivedTransfer {
             outcome,
             confirmed,
             origin: self.origin(),
@@ -258,7 +262,7 @@ impl Inbound {
             entries,
             failed: summary.failed,
             seconds,
-            broken_off: (broken_off && !self.is_pipe).then_some(BrokenOff {
+            broken_off: (broken_off && !self.is_pipe).then_some(PartialTransfer {
                 arrived: amount.bytes,
                 travelled: amount.travelled,
                 total: amount.total,
@@ -271,14 +275,14 @@ impl Inbound {
     fn take_back(&mut self, incoming: &mut Incoming) {
         while self.reports.len() < REPORTS {
             match self.back.try_recv() {
-                Ok(FromDisk::Buffer(buffer)) => incoming.written(buffer),
-                Ok(FromDisk::Reports(bytes)) => self.reports.extend(bytes),
-                Ok(FromDisk::Forget(object)) => incoming.forget_object(object),
-                Ok(FromDisk::Done(summary, bytes)) => {
+                Ok(DiskEvent::Buffer(buffer)) => incoming.written(buffer),
+                Ok(DiskEvent::Reports(bytes)) => self.reports.extend(bytes),
+                Ok(DiskEvent::Forget(object)) => incoming.forget_object(object),
+                Ok(DiskEvent::Done(summary, bytes)) => {
                     self.summary = Some(summary);
                     self.reports.extend(bytes);
                 }
-                Ok(FromDisk::Failed(error)) => self.failure = Some(error),
+                Ok(DiskEvent::Failed(error)) => self.failure = Some(error),
                 Err(TryRecvError::Empty) => return,
                 Err(TryRecvError::Disconnected) => {
                     if self.summary.is_none() && self.failure.is_none() {
@@ -290,10 +294,12 @@ impl Inbound {
         }
     }
 
-    /// What arrived goes to the disk thread, as far as there is room: what stays slows the sender down.
-    fn hand_over(&mut self, incoming: &mut Incoming, now: Instant, mut limit: Option<&mut Limit>) {
-        let allows = |limit: &mut Option<&mut Limit>| limit.as_mut().is_none_or(|it| it.allows(now));
-        let spend = |limit: &mut Option<&mut Limit>, bytes| limit.iter_mut().for_each(|it| it.spend(bytes));
+    /// What arrived goes to the disk thread, as far as there is room: what stays slows the sender
+    /// down.
+    fn hand_over(&mut self, incoming: &mut Incoming, now: Instant, mut limit: Option<&mut ReceiveLimit>) {
+        let allows = |limit: &mut Option<&mut ReceiveLimit>| limit.as_mut().is_none_or(|it| it.allows(now));
+        let spend =
+            |limit: &mut Option<&mut ReceiveLimit>, bytes| limit.iter_mut().for_each(|it| it.spend(bytes));
         while !self.read && self.tasks.has_room() && allows(&mut limit) {
             self.piece.resize(PIECE, 0);
             let Some(read) = incoming.read(FORTH, &mut self.piece) else { break };
@@ -301,7 +307,7 @@ impl Inbound {
             if read.length > 0 {
                 spend(&mut limit, read.length);
                 self.manifest += if self.is_pipe { 0 } else { read.length as u64 };
-                self.tasks.send(Task::Bytes(cut(&mut self.piece, read.length)));
+                self.tasks.send(DiskTask::Bytes(cut(&mut self.piece, read.length)));
             } else if !read.finished {
                 break;
             }
@@ -309,7 +315,7 @@ impl Inbound {
         if self.is_pipe {
             if self.read && !self.ended && self.tasks.has_room() {
                 self.ended = true;
-                self.tasks.send(Task::End);
+                self.tasks.send(DiskTask::End);
             }
             while incoming.next_event().is_some() {}
             return;
@@ -320,7 +326,7 @@ impl Inbound {
                 // Ends before more bytes: a whole file is put in place while all of it is at hand.
                 if let Some(event) = incoming.next_event() {
                     if let InEvent::ObjectComplete { id, .. } = event {
-                        batch.push(Task::Complete(id));
+                        batch.push(DiskTask::Complete(id));
                     }
                     continue;
                 }
@@ -329,7 +335,7 @@ impl Inbound {
                 }
                 let Some(write) = incoming.next_write() else { break };
                 spend(&mut limit, write.data.len());
-                batch.push(Task::Write(write));
+                batch.push(DiskTask::Write(write));
             }
             if batch.is_empty() {
                 break;
@@ -347,7 +353,8 @@ impl Inbound {
     }
 }
 
-/// The first `length` bytes of a piece: with its memory, which is missed then, if they fill most of it.
+/// The first `length` bytes of a piece: with its memory, which is missed then, if they fill most of
+/// it.
 fn cut(piece: &mut Vec<u8>, length: usize) -> Vec<u8> {
     if length > PIECE / 2 {
         piece.truncate(length);

@@ -1,16 +1,17 @@
-//! An end host that relays for others beside its own transfers: within a quota, behind its own traffic, and found by a registry.
+//! An end host that relays for others beside its own transfers: within a quota, behind its own
+//! traffic, and found by a registry.
 
 use crate::address::Endpoint;
 use crate::error::Error;
-use crate::registry::{EnrolNews, Enrolling, EnrollingPlan};
-use crate::relaying::{LendLine, RelayNews, Relayed, Relaying, RelayingPlan};
+use crate::registry::{EnrolEvent, Enrolling, EnrollingPlan};
+use crate::relaying::{LendLine, RelayRunEvent, RelaySummary, Relaying, RelayingPlan};
 use crate::secret::Secret;
 use crate::sockets;
 use crate::state::{StateDir, StateError};
 use crate::units::{Bytes, UnitError, parse_size};
 use byway_net::Clock;
 use byway_registry::word::Word;
-use byway_relay::{Policy, Trouble};
+use byway_relay::{LendingTrouble, Policy};
 use byway_wire::relay::MAX_ADDRESSES;
 use byway_wire::{Duration, Instant, Prefix};
 use rustix::fs::{FlockOperation, flock};
@@ -75,13 +76,13 @@ pub struct LendingPlan {
 
 /// What happens.
 #[derive(Debug)]
-pub enum LendingNews {
+pub enum LendingEvent {
     /// The registry lists this host at these addresses.
     Listed(Vec<SocketAddr>),
     /// Something a person should know.
     Told(String),
     /// What was relayed so far, as was asked.
-    Relayed(Box<Relayed>),
+    Relayed(Box<RelaySummary>),
 }
 
 /// An end host that relays.
@@ -97,7 +98,7 @@ pub struct Lending {
     looked: Instant,
     told: Option<String>,
     busy: bool,
-    waiting: Vec<LendingNews>,
+    waiting: Vec<LendingEvent>,
     /// Held while it lends: the quota is one process's.
     _lock: File,
 }
@@ -186,13 +187,14 @@ impl Lending {
         }
     }
 
-    /// Asks for [`LendingNews::Relayed`].
+    /// Asks for [`LendingEvent::Relayed`].
     pub fn ask(&self) {
         self.relaying.ask();
     }
 
-    /// The next thing that happened, if anything did. Does not wait. To be called a few times a second.
-    pub fn look(&mut self) -> Option<LendingNews> {
+    /// The next thing that happened, if anything did. Does not wait. To be called a few times a
+    /// second.
+    pub fn look(&mut self) -> Option<LendingEvent> {
         let now = self.clock.now();
         if now.since(self.looked) >= ADDRESSES {
             self.looked = now;
@@ -205,13 +207,15 @@ impl Lending {
             return self.enrolled(news);
         }
         match self.relaying.next(Duration::ZERO)? {
-            RelayNews::Relayed(relayed) => Some(LendingNews::Relayed(relayed)),
-            RelayNews::Dropped(_) => None,
-            RelayNews::NotKept(error) => Some(LendingNews::Told(format!(
+            RelayRunEvent::Relayed(relayed) => Some(LendingEvent::Relayed(relayed)),
+            RelayRunEvent::Dropped(_) => None,
+            RelayRunEvent::NotKept(error) => Some(LendingEvent::Told(format!(
                 "cannot write down what was relayed: {error}; a restart would forget it"
             ))),
-            RelayNews::KeptAgain => Some(LendingNews::Told("what was relayed is written down again".into())),
-            RelayNews::Lends(trouble) => Some(LendingNews::Told(lends(trouble))),
+            RelayRunEvent::KeptAgain => {
+                Some(LendingEvent::Told("what was relayed is written down again".into()))
+            }
+            RelayRunEvent::Lends(trouble) => Some(LendingEvent::Told(lends(trouble))),
         }
     }
 
@@ -225,18 +229,18 @@ impl Lending {
         }
     }
 
-    fn enrolled(&mut self, news: EnrolNews) -> Option<LendingNews> {
+    fn enrolled(&mut self, news: EnrolEvent) -> Option<LendingEvent> {
         match news {
-            EnrolNews::Epoch { .. } => None,
-            EnrolNews::Enrolled { passed, failed, .. } => {
+            EnrolEvent::Epoch { .. } => None,
+            EnrolEvent::Enrolled { passed, failed, .. } => {
                 let not = failed.into_iter().map(|(address, why)| {
-                    LendingNews::Told(format!("the registry does not list this host at {address}: {why}"))
+                    LendingEvent::Told(format!("the registry does not list this host at {address}: {why}"))
                 });
                 self.waiting.extend(not);
                 self.told = None;
-                Some(LendingNews::Listed(passed))
+                Some(LendingEvent::Listed(passed))
             }
-            EnrolNews::Failed { error, again } => {
+            EnrolEvent::Failed { error, again } => {
                 let mut text = format!("this host is not listed: {error}");
                 if self.addresses.iter().all(|address| sockets::is_private(address.ip())) {
                     let port = self.bound.first().map_or(PORT, SocketAddr::port);
@@ -248,7 +252,7 @@ impl Lending {
                 let text = format!("{text}; tried again in {} s", again.as_secs());
                 // The same again is no news, whenever it is tried.
                 let sentence = error.to_string();
-                (self.told.replace(sentence.clone()) != Some(sentence)).then_some(LendingNews::Told(text))
+                (self.told.replace(sentence.clone()) != Some(sentence)).then_some(LendingEvent::Told(text))
             }
         }
     }
@@ -257,13 +261,13 @@ impl Lending {
     ///
     /// # Errors
     /// The event loop broke before.
-    pub fn stop(self) -> Result<Relayed, Error> {
+    pub fn stop(self) -> Result<RelaySummary, Error> {
         self.relaying.drain();
         self.relaying.stop()
     }
 }
 
-fn lends(trouble: Option<Trouble>) -> String {
+fn lends(trouble: Option<LendingTrouble>) -> String {
     match trouble {
         Some(trouble) => format!("nothing is lent now: {trouble}"),
         None => "the line is lent again".into(),

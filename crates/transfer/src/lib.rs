@@ -1,7 +1,8 @@
-//! Files and streams from host to host, and the relays between them. `byway send`, `recv`, `ping` and `relay` use this library.
+//! Files and streams from host to host, and the relays between them. `byway send`, `recv`, `ping`
+//! and `relay` use this library.
 //!
-//! A receiver makes a [`Ticket`]. The ticket names the receiver's addresses and its key, and holds a permission. Its holder
-//! may send. Each side has an [`Identity`]: a key pair.
+//! A receiver makes a [`Ticket`]. The ticket names the receiver's addresses and its key, and holds
+//! a permission. Its holder may send. Each side has an [`Identity`]: a key pair.
 //!
 //! ```no_run
 //! use byway_transfer::{Identity, News, Payload, Sending, SendingPlan};
@@ -23,8 +24,9 @@
 //!
 //! `examples/` has a sender and a receiver that are complete programs.
 //!
-//! Nothing here prints, ends the process or handles a signal. [`News`] tells the application what happens. [`Error`] and
-//! [`TransferError`] tell what failed. The codes of [`close`] tell the other side.
+//! Nothing here prints, ends the process or handles a signal. [`TransferEvent`] tells the
+//! application what happens. [`Error`] and [`TransferError`] tell what failed. The codes of
+//! [`close`] tell the other side.
 //!
 //! ```text
 //! sender                                              receiver
@@ -35,10 +37,11 @@
 //!   CLOSE                                           ──>
 //! ```
 //!
-//! Each end of a transfer has an event loop on a thread of its own. It runs the endpoint and an owner (`sender`, `receiver`), and
-//! never waits for a disk. A second thread reads (`reader`) or writes (`writer`), and a third makes small files (`file_thread`).
-//! Bounded channels connect the threads (`channel`, `outbound`, `inbound`). What does not fit into a channel stays in the engine,
-//! and flow control slows the peer.
+//! Each end of a transfer has an event loop on a thread of its own. It runs the endpoint and an
+//! owner (`sender`, `receiver`), and never waits for a disk. A second thread reads (`reader`) or
+//! writes (`writer`), and a third makes small files (`file_thread`). Bounded channels connect the
+//! threads (`channel`, `outbound`, `inbound`). What does not fit into a channel stays in the
+//! engine, and flow control slows the peer.
 //!
 //! | question | place |
 //! |---|---|
@@ -46,99 +49,100 @@
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::word`] |
 //! | what is kept between runs | [`state`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `uplinks` |
-//! | when TCP takes the place of UDP, and where it comes in | `dialers`, `dialing`, `relay_dialing`, `entrance` |
+//! | when TCP takes the place of UDP, and where it comes in | `dialers`, `dialing`, `relay_dialing`, `tcp_entrance` |
 //! | why nobody answers | `ways`, `unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `pause_reason` |
-//! | when a receiver was started anew | `probe` |
-//! | how programs' connections are forwarded, and who keeps the session | `forwarding`, `exits`, `byway_forward_host` |
+//! | when a receiver was started anew | `restart_check` |
+//! | how programs' connections are forwarded, and who keeps the session | `forwarding`, `forward_exit`, `byway_forward_host` |
 //! | how a relay runs, and how an end host lends its line | `relaying`, [`lending`] |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
+mod access_control;
 pub mod address;
 pub mod application;
 mod buffers;
-mod cap;
 mod channel;
 pub mod close;
+mod connect_attempts;
 mod dialers;
 mod dialing;
 mod endpoint;
-mod entrance;
 mod error;
 mod event_loop;
-mod exits;
+mod events;
 mod expire;
 mod file_thread;
+mod forward_exit;
 mod forwarding;
-mod gate;
-mod greeting;
 pub mod identity;
 mod inbound;
 pub mod lending;
-mod limit;
 mod marking;
 mod memory;
 mod names;
-mod news;
 mod no_answer;
 mod outbound;
-mod path_news;
+mod path_changes;
 mod pause_reason;
 mod ping;
 mod preamble;
-mod probe;
-pub mod reach;
+mod progress;
 mod reader;
+mod receive_limit;
 mod received;
 mod receiver;
+pub mod receiver_addresses;
+mod receiver_relays;
 pub mod registry;
 mod relay_dialing;
+mod relay_outcomes;
 mod relaying;
-mod relays;
+mod restart_check;
+pub mod secret_words;
+mod send_limit;
 mod sender;
 pub mod sockets;
 mod start;
 pub mod state;
-mod tally;
+mod tcp_entrance;
 pub mod ticket;
 pub mod units;
 mod unreached;
 mod uplinks;
 mod warnings;
-mod ways;
-pub mod words;
 mod writer;
 
-pub use byway_files::Shown;
+pub use access_control::TicketOwner;
+pub use byway_files::Printable;
 pub use byway_wire::secret::{self, Secret};
+pub use connect_attempts::{AttemptReply, AttemptResult, ConnectAttempts};
 pub use dialers::Dialers;
-pub use entrance::Entrance;
 pub use error::{Error, NotConnected, TransferError};
 pub use event_loop::EventLoop;
-pub use forwarding::{ForwardTally, Forwarding, ForwardingPlan};
-pub use gate::TicketOwner;
-pub use greeting::greet_relays;
+pub use events::TransferEvent;
+pub use forwarding::{ForwardCounters, Forwarding, ForwardingPlan};
 pub use identity::Identity;
 pub use marking::default_dscp;
 pub use memory::receiving_config;
 pub use names::{carrier, route_name};
-pub use news::News;
 pub use no_answer::NoAnswer;
-pub use path_news::PathNews;
+pub use path_changes::PathChanges;
 pub use pause_reason::{Circumstances, PauseReason};
-pub use ping::{PingPlan, Pinged, Pings, ping};
-pub use preamble::{Kind, Preamble, PreambleError, Said};
-pub use received::{BrokenOff, Destination, Received};
+pub use ping::{PingPlan, PingSummary, Pings, ping};
+pub use preamble::{ConnectionPurpose, FirstMessage, Preamble, PreambleError};
+pub use progress::{PathCounters, ProgressCounter, TransferAmount, TransferId, TransferProgress};
+pub use received::{Destination, PartialTransfer, ReceivedTransfer};
 pub use receiver::{Receiving, ReceivingPlan};
+pub use receiver_relays::greet_relays;
 pub use relay_dialing::RelayDialer;
+pub use relay_outcomes::RelayOutcome;
 pub use relaying::{
-    Enrolment, Kept, KeptRange, LendLine, NotKept, RelayNews, Relayed, Relaying, RelayingPlan, listeners,
+    Enrolment, KeptRange, LendLine, NotKept, RelayRunEvent, RelaySummary, Relaying, RelayingPlan, SavedState,
+    listeners,
 };
-pub use relays::RelayTally;
-pub use sender::{Sending, SendingPlan, Sent};
+pub use sender::{Sending, SendingPlan, SentTransfer};
 pub use start::Payload;
-pub use tally::{Amount, Counter, Origin, PathTally, Tally};
+pub use tcp_entrance::Entrance;
 pub use ticket::Ticket;
 pub use unreached::not_connected;
 pub use uplinks::Uplinks;
-pub use ways::{Heard, Tried, Ways};

@@ -4,7 +4,8 @@ use byway_engine::Route;
 use byway_wire::Local;
 use std::net::{IpAddr, SocketAddr};
 
-/// `direct` or `relay ADDRESS`, and where several local addresses are in use, from which one, or of which family.
+/// `direct` or `relay ADDRESS`, and where several local addresses are in use, from which one, or of
+/// which family.
 #[must_use]
 pub fn route_name(route: &Route, locals: &[SocketAddr]) -> String {
     if route.local.is_connection() {

@@ -1,10 +1,11 @@
-//! What the sender's owner does at each turn: carries bytes between the disk thread and the engine, never waiting.
+//! What the sender's owner does at each turn: carries bytes between the disk thread and the engine,
+//! never waiting.
 
 use crate::channel::{BatchSender, batch_channel};
 use crate::endpoint::{BACK, FORTH};
 use crate::error::TransferError;
-use crate::reader::{Answer, Ask, TreeDone, UNKNOWN};
-use crate::tally::Amount;
+use crate::progress::TransferAmount;
+use crate::reader::{DiskReply, DiskRequest, TreeDone, UNKNOWN};
 use byway_engine::data::{Incoming, OutEvent, Outgoing, ReadRequest};
 use byway_files::{Journals, NewObject};
 use byway_wire::{Duration, Instant, ObjectId};
@@ -12,22 +13,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-/// Reads asked of the disk at a time, and their bytes. Of small files these are many, so that the two threads seldom wake each
-/// other. Of large files they are as many as keep the disk busy.
+/// Reads asked of the disk at a time, and their bytes. Of small files these are many, so that the
+/// two threads seldom wake each other. Of large files they are as many as keep the disk busy.
 const READS: usize = 256;
 const READ_BYTES: usize = 16 << 20;
-/// Reads asked for and not sent yet, beyond which there are no others. So far ahead of small files neither the disk nor the network
-/// waits. Further ahead each read needs a new buffer, and fetching its memory costs as much as reading the file.
+/// Reads asked for and not sent yet, beyond which there are no others. So far ahead of small files
+/// neither the disk nor the network waits. Further ahead each read needs a new buffer, and fetching
+/// its memory costs as much as reading the file.
 const UNSENT: usize = 512;
 /// Reads asked for at once, mostly.
 const ASK_BATCH: usize = 32;
-/// Messages between the two threads: more than are ever on their way, so that the disk thread need not wait.
+/// Messages between the two threads: more than are ever on their way, so that the disk thread need
+/// not wait.
 pub(crate) const MESSAGES: usize = READS + 16;
 /// Reports that may wait for the disk thread.
 const REPORTS: usize = 8;
 /// Objects that are announced and not yet with the receiver; beyond so many no others are.
 const AHEAD: usize = 4096;
-/// After an empty piece of the manifest, the next is asked for after so long even if nothing happened.
+/// After an empty piece of the manifest, the next is asked for after so long even if nothing
+/// happened.
 const QUIET: Duration = Duration::from_millis(100);
 /// Bytes of the receipt of a pipe: length and BLAKE3 hash.
 pub(crate) const RECEIPT_LEN: usize = 8 + 32;
@@ -90,29 +94,29 @@ impl Outbound {
     }
 
     /// How much is done, as far as it was acknowledged.
-    pub fn progress(&self, out: &Outgoing) -> Amount {
+    pub fn progress(&self, out: &Outgoing) -> TransferAmount {
         let acked = out.progress().acked;
         match self {
             Self::Tree(tree) => {
                 let total = Some(tree.total.load(Ordering::Acquire)).filter(|total| *total != UNKNOWN);
                 // The manifest is acknowledged too; it goes first, mostly.
-                Amount::of_tree(acked.saturating_sub(tree.manifest_sent), tree.skipped, total)
+                TransferAmount::of_tree(acked.saturating_sub(tree.manifest_sent), tree.skipped, total)
             }
-            Self::Pipe(_) => Amount { bytes: acked, travelled: acked, total: None },
+            Self::Pipe(_) => TransferAmount { bytes: acked, travelled: acked, total: None },
         }
     }
 }
 
 /// The next piece of the manifest: its objects may be sent once all of it stands in the stream.
 #[derive(Default)]
-struct Waiting {
+struct ManifestPiece {
     bytes: Vec<u8>,
     written: usize,
     objects: Vec<NewObject>,
     withdrawn: Vec<ObjectId>,
 }
 
-impl Waiting {
+impl ManifestPiece {
     fn is_empty(&self) -> bool {
         self.written == self.bytes.len() && self.objects.is_empty() && self.withdrawn.is_empty()
     }
@@ -120,11 +124,11 @@ impl Waiting {
 
 /// A tree being sent.
 pub(crate) struct OutboundTree {
-    asks: BatchSender<Ask>,
-    answers: Receiver<Answer>,
+    asks: BatchSender<DiskRequest>,
+    answers: Receiver<DiskReply>,
     total: Arc<AtomicU64>,
     opened: bool,
-    batch: Waiting,
+    batch: ManifestPiece,
     /// Whether a piece of the manifest was asked for.
     asked: bool,
     /// Since when nothing happened that could make a piece other than the last, which was empty.
@@ -145,13 +149,13 @@ pub(crate) struct OutboundTree {
 }
 
 impl OutboundTree {
-    pub fn new(asks: BatchSender<Ask>, answers: Receiver<Answer>, total: Arc<AtomicU64>) -> Self {
+    pub fn new(asks: BatchSender<DiskRequest>, answers: Receiver<DiskReply>, total: Arc<AtomicU64>) -> Self {
         Self {
             asks,
             answers,
             total,
             opened: false,
-            batch: Waiting::default(),
+            batch: ManifestPiece::default(),
             asked: false,
             quiet: None,
             finished: false,
@@ -193,7 +197,7 @@ impl OutboundTree {
         let idle = !self.asked && !quiet && !self.finished && self.batch.is_empty();
         if idle && self.asks.has_room() {
             self.asked = true;
-            self.asks.send(Ask::Records { announce: self.objects < AHEAD });
+            self.asks.send(DiskRequest::Records { announce: self.objects < AHEAD });
         }
         while self.asks.has_room() {
             let mut batch = Vec::new();
@@ -205,7 +209,7 @@ impl OutboundTree {
             {
                 self.reads += 1;
                 self.reading += length;
-                batch.push(Ask::Read { object, offset, length });
+                batch.push(DiskRequest::Read { object, offset, length });
             }
             if batch.is_empty() {
                 break;
@@ -214,15 +218,15 @@ impl OutboundTree {
         }
     }
 
-    fn on_answer(&mut self, answer: Answer, out: &mut Outgoing, now: Instant) {
+    fn on_answer(&mut self, answer: DiskReply, out: &mut Outgoing, now: Instant) {
         match answer {
-            Answer::Bytes { object, offset, bytes } => {
+            DiskReply::Bytes { object, offset, bytes } => {
                 self.reads -= 1;
                 self.reading -= bytes.len();
                 self.quiet = None;
                 out.provide(object, offset, bytes);
             }
-            Answer::Records { batch, finished, busy, skipped, total } => {
+            DiskReply::Records { batch, finished, busy, skipped, total } => {
                 if let Some(total) = total {
                     self.total.store(total, Ordering::Release);
                 }
@@ -232,9 +236,9 @@ impl OutboundTree {
                 self.quiet = (empty && !busy).then_some(now);
                 self.finished = finished;
                 let (bytes, objects, withdrawn) = (batch.bytes, batch.objects, batch.withdrawn);
-                self.batch = Waiting { bytes, written: 0, objects, withdrawn };
+                self.batch = ManifestPiece { bytes, written: 0, objects, withdrawn };
             }
-            Answer::Reports { failed, limit } => {
+            DiskReply::Reports { failed, limit } => {
                 self.limit = limit.or(self.limit);
                 self.reports -= 1;
                 self.quiet = None;
@@ -242,9 +246,9 @@ impl OutboundTree {
                     self.abandon(object, out);
                 }
             }
-            Answer::Done(done) => self.ending = Some(Ok(done)),
-            Answer::Failed(error) => self.ending = Some(Err(error)),
-            Answer::Piped(_) | Answer::PipeEnd(_) => {}
+            DiskReply::Done(done) => self.ending = Some(Ok(done)),
+            DiskReply::Failed(error) => self.ending = Some(Err(error)),
+            DiskReply::Piped(_) | DiskReply::PipeEnd(_) => {}
         }
     }
 
@@ -259,7 +263,7 @@ impl OutboundTree {
                 return;
             }
         }
-        let Waiting { objects, withdrawn, .. } = std::mem::take(batch);
+        let ManifestPiece { objects, withdrawn, .. } = std::mem::take(batch);
         for NewObject { id, size } in objects {
             out.add_object(id, size);
             self.objects += 1;
@@ -286,14 +290,14 @@ impl OutboundTree {
                 return;
             }
             self.reports += 1;
-            self.asks.send(Ask::Reports(piece.get(..read.length).unwrap_or_default().to_vec()));
+            self.asks.send(DiskRequest::Reports(piece.get(..read.length).unwrap_or_default().to_vec()));
         }
     }
 }
 
 /// A stream being sent.
 pub(crate) struct OutboundPipe {
-    answers: Receiver<Answer>,
+    answers: Receiver<DiskReply>,
     /// Nobody else sends it meanwhile.
     lock: Option<Journals>,
     opened: bool,
@@ -307,7 +311,7 @@ pub(crate) struct OutboundPipe {
 }
 
 impl OutboundPipe {
-    pub fn new(answers: Receiver<Answer>, lock: Option<Journals>) -> Self {
+    pub fn new(answers: Receiver<DiskReply>, lock: Option<Journals>) -> Self {
         Self {
             answers,
             lock,
@@ -343,13 +347,13 @@ impl OutboundPipe {
                 }
             }
             match self.answers.try_recv() {
-                Ok(Answer::Piped(bytes)) => (self.piece, self.written) = (bytes, 0),
-                Ok(Answer::PipeEnd(hash)) => {
+                Ok(DiskReply::Piped(bytes)) => (self.piece, self.written) = (bytes, 0),
+                Ok(DiskReply::PipeEnd(hash)) => {
                     self.hash = Some(hash);
                     self.finished = true;
                     out.finish(FORTH);
                 }
-                Ok(Answer::Failed(error)) => {
+                Ok(DiskReply::Failed(error)) => {
                     self.finished = true;
                     self.ending.get_or_insert(Err(error));
                 }

@@ -1,8 +1,9 @@
-//! Why a transfer, or one of its paths, carries less than it could: a pure reading of what the engine tells.
+//! Why a transfer, or one of its paths, carries less than it could: a pure reading of what the
+//! engine tells.
 
 use byway_control::Class;
-use byway_engine::connection::path::State;
-use byway_engine::connection::status::{PathStatus, Status};
+use byway_engine::connection::path::PathState;
+use byway_engine::connection::status::{ConnectionStatus, PathStatus};
 use byway_engine::data::Blocked;
 use byway_wire::Duration;
 
@@ -40,16 +41,17 @@ const DEAD: u32 = 2;
 /// Silence after which a person is told.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Whether every path that may carry data waits for an answer, which is overdue on one of them. On a long path something is sent now and
-/// then before anything is overdue, and each time it has longer.
-pub(crate) fn is_silent(status: &Status) -> bool {
-    let mut used = status.paths.iter().filter(|path| path.state != State::Probing).peekable();
+/// Whether every path that may carry data waits for an answer, which is overdue on one of them. On
+/// a long path something is sent now and then before anything is overdue, and each time it has
+/// longer.
+pub(crate) fn is_silent(status: &ConnectionStatus) -> bool {
+    let mut used = status.paths.iter().filter(|path| path.state != PathState::Probing).peekable();
     let is_overdue = used.peek().is_none() || used.clone().any(|path| path.silent > 0);
     is_overdue && used.all(|path| path.silent > 0 || path.in_flight > 0)
 }
 
 /// Packets that were acknowledged on paths that live: if they grow, something was heard.
-pub(crate) fn acknowledged(status: &Status) -> u64 {
+pub(crate) fn acknowledged(status: &ConnectionStatus) -> u64 {
     status.paths.iter().map(|path| path.totals.acked).sum()
 }
 
@@ -67,8 +69,8 @@ pub struct Circumstances {
 }
 
 /// Why the whole transfer is held up.
-pub(crate) fn of_transfer(circumstances: Circumstances, status: &Status) -> Option<PauseReason> {
-    let carries = |path: &PathStatus| path.state != State::Probing;
+pub(crate) fn of_transfer(circumstances: Circumstances, status: &ConnectionStatus) -> Option<PauseReason> {
+    let carries = |path: &PathStatus| path.state != PathState::Probing;
     let Circumstances { silence, used_up, receivers_limit, sent } = circumstances;
     if used_up && !status.paths.iter().any(carries) {
         return Some(PauseReason::RelayQuota); // the receiver is not asked: no path leads to it
@@ -84,7 +86,7 @@ pub(crate) fn of_transfer(circumstances: Circumstances, status: &Status) -> Opti
 }
 
 /// Why the whole transfer is held up, if it is not for want of what its paths carry.
-fn of_status(status: &Status) -> Option<PauseReason> {
+fn of_status(status: &ConnectionStatus) -> Option<PauseReason> {
     if status.capped {
         return Some(PauseReason::BandwidthLimit);
     }
@@ -94,8 +96,9 @@ fn of_status(status: &Status) -> Option<PauseReason> {
         None => {}
     }
     // One that is dead holds up nothing that the others could not carry.
-    let is_used =
-        |path: &&PathStatus| matches!(path.state, State::Active | State::Choked) && path.silent < DEAD;
+    let is_used = |path: &&PathStatus| {
+        matches!(path.state, PathState::Active | PathState::Choked) && path.silent < DEAD
+    };
     let mut used = status.paths.iter().filter(is_used);
     let first = used.next().and_then(|path| of_path(path, status.congestion))?;
     used.all(|path| of_path(path, status.congestion) == Some(first)).then_some(first)
@@ -108,8 +111,8 @@ pub(crate) fn of_path(path: &PathStatus, congestion: &str) -> Option<PauseReason
         return Some(PauseReason::NoAnswer);
     }
     match path.state {
-        State::Choked => Some(PauseReason::Yielding),
-        State::Active if background => match path.queueing {
+        PathState::Choked => Some(PauseReason::Yielding),
+        PathState::Active if background => match path.queueing {
             None if path.totals.packets > HEARD => Some(PauseReason::CannotSense),
             Some(queue) if queue >= QUEUE && path.window <= LEAST_WINDOW * path.datagram as u64 => {
                 Some(PauseReason::Yielding)
@@ -127,7 +130,7 @@ mod tests {
     use byway_engine::route::Route;
     use byway_wire::{Local, PathId};
 
-    fn path(state: State, queueing: Option<u64>, window: u64) -> PathStatus {
+    fn path(state: PathState, queueing: Option<u64>, window: u64) -> PathStatus {
         PathStatus {
             id: PathId(0),
             route: Route::direct(Local(0), "127.0.0.1:1".parse().unwrap()),
@@ -144,8 +147,8 @@ mod tests {
         }
     }
 
-    fn status(paths: Vec<PathStatus>) -> Status {
-        Status { paths, blocked: None, capped: false, congestion: Class::Background.default_name() }
+    fn status(paths: Vec<PathStatus>) -> ConnectionStatus {
+        ConnectionStatus { paths, blocked: None, capped: false, congestion: Class::Background.default_name() }
     }
 
     fn silence(silence: Duration) -> Circumstances {
@@ -155,24 +158,24 @@ mod tests {
     #[test]
     fn a_dead_path_is_called_that() {
         let background = Class::Background.default_name();
-        for state in [State::Choked, State::Active, State::Available, State::Probing] {
+        for state in [PathState::Choked, PathState::Active, PathState::Available, PathState::Probing] {
             let dead = PathStatus { silent: 2, ..path(state, Some(20), 2) };
             assert_eq!(of_path(&dead, background), Some(PauseReason::NoAnswer), "{state:?}");
-            let late = PathStatus { silent: 1, ..path(State::Choked, Some(20), 2) };
+            let late = PathStatus { silent: 1, ..path(PathState::Choked, Some(20), 2) };
             assert_eq!(of_path(&late, background), Some(PauseReason::Yielding));
             // The others are why the transfer is as it is.
-            let choked = path(State::Choked, Some(0), 2);
+            let choked = path(PathState::Choked, Some(0), 2);
             assert_eq!(of_status(&status(vec![dead, choked])), Some(PauseReason::Yielding));
         }
     }
 
     #[test]
     fn whose_limit_it_is_and_who_is_not_through_is_told() {
-        let capped = Status { capped: true, ..status(vec![]) };
+        let capped = ConnectionStatus { capped: true, ..status(vec![]) };
         let theirs = Circumstances { receivers_limit: true, ..Circumstances::default() };
         assert_eq!(of_transfer(theirs, &capped), Some(PauseReason::ReceiverBandwidthLimit));
         assert_eq!(of_transfer(Circumstances::default(), &capped), Some(PauseReason::BandwidthLimit));
-        let idle = Status { blocked: Some(Blocked::Application), ..status(vec![]) };
+        let idle = ConnectionStatus { blocked: Some(Blocked::Application), ..status(vec![]) };
         let sent = Circumstances { sent: true, ..Circumstances::default() };
         assert_eq!(of_transfer(sent, &idle), Some(PauseReason::ReceiverLimited));
         assert_eq!(of_transfer(Circumstances::default(), &idle), Some(PauseReason::ApplicationLimited));
@@ -180,20 +183,21 @@ mod tests {
 
     #[test]
     fn the_reason_is_what_holds_it_up_first() {
-        let fast = || path(State::Active, Some(1), 50);
+        let fast = || path(PathState::Active, Some(1), 50);
         assert_eq!(of_status(&status(vec![fast()])), None);
-        let capped = Status { capped: true, blocked: Some(Blocked::PeerLimit), ..status(vec![fast()]) };
+        let capped =
+            ConnectionStatus { capped: true, blocked: Some(Blocked::PeerLimit), ..status(vec![fast()]) };
         assert_eq!(of_status(&capped), Some(PauseReason::BandwidthLimit));
-        let full = Status { blocked: Some(Blocked::PeerLimit), ..status(vec![fast()]) };
+        let full = ConnectionStatus { blocked: Some(Blocked::PeerLimit), ..status(vec![fast()]) };
         assert_eq!(of_status(&full), Some(PauseReason::ReceiverLimited));
-        let idle = Status { blocked: Some(Blocked::Reading), ..status(vec![fast()]) };
+        let idle = ConnectionStatus { blocked: Some(Blocked::Reading), ..status(vec![fast()]) };
         assert_eq!(of_status(&idle), Some(PauseReason::ApplicationLimited));
     }
 
     #[test]
     fn silence_is_told_when_every_path_is_silent_for_long() {
-        let silent = |silent| PathStatus { silent, ..path(State::Active, Some(1), 50) };
-        let probing = path(State::Probing, None, 2);
+        let silent = |silent| PathStatus { silent, ..path(PathState::Active, Some(1), 50) };
+        let probing = path(PathState::Probing, None, 2);
         assert!(is_silent(&status(vec![silent(1), silent(4), probing])));
         let [idle, waits] = [0, 1_200].map(|in_flight| PathStatus { in_flight, ..silent(0) });
         assert!(!is_silent(&status(vec![idle.clone(), silent(4)])));
@@ -209,29 +213,29 @@ mod tests {
     fn a_quota_is_the_reason_if_nothing_else_is() {
         let used_up = Circumstances { used_up: true, ..Circumstances::default() };
         let late = Circumstances { silence: PATIENCE, ..used_up };
-        let at_once = |status: &Status| of_transfer(used_up, status);
-        let fast = || path(State::Active, Some(1), 50);
+        let at_once = |status: &ConnectionStatus| of_transfer(used_up, status);
+        let fast = || path(PathState::Active, Some(1), 50);
         assert_eq!(at_once(&status(vec![fast()])), Some(PauseReason::RelayQuota));
-        assert_eq!(at_once(&status(vec![path(State::Choked, Some(0), 2)])), Some(PauseReason::Yielding));
-        let capped = Status { capped: true, ..status(vec![fast()]) };
+        assert_eq!(at_once(&status(vec![path(PathState::Choked, Some(0), 2)])), Some(PauseReason::Yielding));
+        let capped = ConnectionStatus { capped: true, ..status(vec![fast()]) };
         assert_eq!(at_once(&capped), Some(PauseReason::BandwidthLimit));
         assert_eq!(of_transfer(late, &status(vec![fast()])), Some(PauseReason::NoAnswer));
         // Without that relay there is no path at all.
-        for paths in [vec![], vec![path(State::Probing, None, 2)]] {
+        for paths in [vec![], vec![path(PathState::Probing, None, 2)]] {
             assert_eq!(of_transfer(late, &status(paths)), Some(PauseReason::RelayQuota));
         }
     }
 
     #[test]
     fn a_transfer_yields_if_all_its_paths_do() {
-        let choked = || path(State::Choked, Some(0), 2);
-        let squeezed = || path(State::Active, Some(20), 2);
+        let choked = || path(PathState::Choked, Some(0), 2);
+        let squeezed = || path(PathState::Active, Some(20), 2);
         assert_eq!(of_status(&status(vec![choked(), squeezed()])), Some(PauseReason::Yielding));
-        assert_eq!(of_status(&status(vec![choked(), path(State::Active, Some(20), 9)])), None);
-        assert_eq!(of_status(&status(vec![path(State::Probing, None, 2)])), None);
-        let normal = Status { congestion: "mpath", ..status(vec![squeezed()]) };
+        assert_eq!(of_status(&status(vec![choked(), path(PathState::Active, Some(20), 9)])), None);
+        assert_eq!(of_status(&status(vec![path(PathState::Probing, None, 2)])), None);
+        let normal = ConnectionStatus { congestion: "mpath", ..status(vec![squeezed()]) };
         assert_eq!(of_status(&normal), None);
-        let deaf = status(vec![path(State::Active, None, 9)]);
+        let deaf = status(vec![path(PathState::Active, None, 9)]);
         assert_eq!(of_status(&deaf), Some(PauseReason::CannotSense));
     }
 }

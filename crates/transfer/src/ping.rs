@@ -1,22 +1,23 @@
-//! Sees whether a receiver is there: connects a few times over every way there is, and moves nothing.
+//! Sees whether a receiver is there: connects a few times over every way there is, and moves
+//! nothing.
 
 use crate::close::error_of;
+use crate::connect_attempts::{AttemptResult, ConnectAttempts};
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
 use crate::identity::Identity;
 use crate::names::{relay_name, route_name};
-use crate::preamble::{Kind, Preamble};
+use crate::preamble::{ConnectionPurpose, Preamble};
 use crate::ticket::Ticket;
 use crate::unreached::not_connected;
-use crate::ways::{Tried, Ways};
 use byway_control::Class;
-use byway_engine::connection::path::State;
+use byway_engine::connection::path::PathState;
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
 use byway_engine::{
-    Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, Reach, RelayTrouble, Standing,
+    Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, RelayRoute, RelayState, RelayTrouble,
 };
-use byway_net::{Clock, Flow, Owner, Socket};
+use byway_net::{Clock, LoopControl, Owner, Socket};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +25,8 @@ use std::net::SocketAddr;
 
 /// Between the probes of two relays: nothing else is sent, and a person waits.
 const PROBE: Duration = Duration::from_millis(50);
-/// How long the first round waits for more paths, once all relays are probed: each must be greeted, and the receiver must greet it too.
+/// How long the first round waits for more paths, once all relays are probed: each must be greeted,
+/// and the receiver must greet it too.
 const FIRST: Duration = Duration::from_millis(2500);
 /// The same, where no relay is in play.
 const FIRST_DIRECT: Duration = Duration::from_millis(1000);
@@ -47,7 +49,7 @@ pub struct PingPlan {
 
 /// How one way answered.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pinged {
+pub struct PingSummary {
     /// What to call it.
     pub name: String,
     /// Rounds.
@@ -59,11 +61,11 @@ pub struct Pinged {
 /// What a round of pings found out.
 pub struct Pings {
     /// Every way that worked at least once.
-    pub routes: Vec<Pinged>,
+    pub routes: Vec<PingSummary>,
     /// Relays that did not, and why.
     pub troubles: Vec<String>,
     /// Why nobody answered, if so, and what came back on each way.
-    pub unreached: Option<(TransferError, Vec<Tried>)>,
+    pub unreached: Option<(TransferError, Vec<AttemptResult>)>,
 }
 
 /// Pings; returns after the last round.
@@ -75,7 +77,7 @@ pub fn ping(plan: PingPlan) -> Result<Pings, Error> {
     let endpoint = endpoint(&plan.identity, config, None)?;
     let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
     let met = plan.ticket.relays.iter().map(|relay| relay.word.clone());
-    let ways = Ways::new(&plan.ticket.addresses, met, &locals);
+    let ways = ConnectAttempts::new(&plan.ticket.addresses, met, &locals);
     let owner = Pinger {
         ways,
         unreached: None,
@@ -105,7 +107,7 @@ pub fn ping(plan: PingPlan) -> Result<Pings, Error> {
         return Err(error.into());
     }
     let (sent, unreached) = (owner.begun, owner.unreached);
-    let routes = owner.found.into_iter().map(|(name, rtts)| Pinged { name, sent, rtts }).collect();
+    let routes = owner.found.into_iter().map(|(name, rtts)| PingSummary { name, sent, rtts }).collect();
     let mut troubles: Vec<String> = owner
         .troubles
         .into_iter()
@@ -134,14 +136,14 @@ struct Pinger {
     relays_up: BTreeSet<SocketAddr>,
     failure: Option<TransferError>,
     /// Before it answered for the first time.
-    ways: Ways,
-    unreached: Option<(TransferError, Vec<Tried>)>,
+    ways: ConnectAttempts,
+    unreached: Option<(TransferError, Vec<AttemptResult>)>,
 }
 
 impl Owner for Pinger {
     type Machine = Endpoint;
 
-    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         while let Some(event) = endpoint.next_event() {
             self.on_event(endpoint, event, now);
         }
@@ -157,14 +159,14 @@ impl Owner for Pinger {
             self.begin(endpoint, now);
         }
         let over = over || self.round == self.rounds;
-        if over { Flow::Stop } else { Flow::Continue }
+        if over { LoopControl::Stop } else { LoopControl::Continue }
     }
 }
 
 impl Pinger {
     fn begin(&mut self, endpoint: &mut Endpoint, now: Instant) {
         let permission = self.ticket.permission.clone();
-        let preamble = Preamble { kind: Kind::Ping, permission, transfer: [0; 16] };
+        let preamble = Preamble { kind: ConnectionPurpose::Ping, permission, transfer: [0; 16] };
         let connect = Connect {
             peer: PublicKey(self.ticket.key.0),
             addresses: self.ticket.addresses.clone(),
@@ -177,7 +179,12 @@ impl Pinger {
                 self.handle = Some(handle);
                 for relay in &self.ticket.relays {
                     let (word, destination, consent) = (relay.word.clone(), relay.address, relay.consent);
-                    endpoint.add_relay(now, handle, &relay.word, Some(&Reach { word, destination, consent }));
+                    endpoint.add_relay(
+                        now,
+                        handle,
+                        &relay.word,
+                        Some(&RelayRoute { word, destination, consent }),
+                    );
                 }
                 for word in &self.relays {
                     endpoint.add_relay(now, handle, word, None);
@@ -236,7 +243,7 @@ impl Pinger {
         }
         let paths = connection.status().paths.into_iter();
         let mut answered: Vec<(String, Duration)> = paths
-            .filter(|path| path.state != State::Probing)
+            .filter(|path| path.state != PathState::Probing)
             .map(|path| {
                 if path.route.is_proxied() {
                     self.relays_up.insert(path.route.remote);
@@ -244,9 +251,10 @@ impl Pinger {
                 (route_name(&path.route, &self.locals), path.srtt)
             })
             .collect();
-        // The path through a relay may be closed again once it is probed, so what its probe took is asked for here.
+        // The path through a relay may be closed again once it is probed, so what its probe took is
+        // asked for here.
         let relays = endpoint.relays(now, handle);
-        let tried = !relays.iter().any(|it| matches!(it.standing, Standing::Untried | Standing::Trying));
+        let tried = !relays.iter().any(|it| matches!(it.standing, RelayState::Untried | RelayState::Trying));
         for relay in relays {
             let name = relay_name(relay.relay, relay.local, &self.locals);
             if let Some(rtt) = relay.rtt

@@ -21,7 +21,7 @@ const PREAMBLE_LEN: usize = 1 + 1 + 16 + 16 + 1;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ConnectionPurpose {
     /// A tree of files.
     Tree,
     /// One stream, from standard input to standard output.
@@ -36,7 +36,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preamble {
     /// What for.
-    pub kind: Kind,
+    pub kind: ConnectionPurpose,
     /// From the ticket.
     pub permission: Secret<[u8; 16]>,
     /// Names the transfer: the same when it is tried again.
@@ -64,14 +64,14 @@ pub enum PreambleError {
 
 /// What whoever connects says first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum FirstMessage {
     /// A sender of files or of a stream, or a ping.
     Transfer(Preamble),
     /// An application.
     Application(Application),
 }
 
-impl Said {
+impl FirstMessage {
     /// Reads what a HELLO said.
     ///
     /// # Errors
@@ -83,16 +83,16 @@ impl Said {
             other => return Err(PreambleError::Version(other)),
         }
         let kind = match reader.u8()? {
-            0 => Kind::Tree,
-            1 => Kind::Pipe,
-            2 => Kind::Ping,
-            3 => Kind::Forward(Class::Background),
+            0 => ConnectionPurpose::Tree,
+            1 => ConnectionPurpose::Pipe,
+            2 => ConnectionPurpose::Ping,
+            3 => ConnectionPurpose::Forward(Class::Background),
             APPLICATION => return Application::read(&mut reader).map(Self::Application),
             _ => return Err(DecodeError::Range("kind of transfer").into()),
         };
         let mut preamble =
             Preamble { kind, permission: Secret::new(reader.array()?), transfer: reader.array()? };
-        if let Kind::Forward(class) = &mut preamble.kind {
+        if let ConnectionPurpose::Forward(class) = &mut preamble.kind {
             *class = match reader.u8()? {
                 0 => Class::Background,
                 1 => Class::Normal,
@@ -115,14 +115,14 @@ impl Preamble {
         let mut writer = Writer::new(&mut bytes);
         writer.u8(VERSION);
         writer.u8(match self.kind {
-            Kind::Tree => 0,
-            Kind::Pipe => 1,
-            Kind::Ping => 2,
-            Kind::Forward(_) => 3,
+            ConnectionPurpose::Tree => 0,
+            ConnectionPurpose::Pipe => 1,
+            ConnectionPurpose::Ping => 2,
+            ConnectionPurpose::Forward(_) => 3,
         });
         writer.bytes(self.permission.expose());
         writer.bytes(&self.transfer);
-        if let Kind::Forward(class) = self.kind {
+        if let ConnectionPurpose::Forward(class) = self.kind {
             writer.u8(match class {
                 Class::Background => 0,
                 Class::Normal => 1,
@@ -136,9 +136,9 @@ impl Preamble {
     /// # Errors
     /// It is of another version, an application's, or nothing that a byway says.
     pub fn read(bytes: &[u8]) -> Result<Self, PreambleError> {
-        match Said::read(bytes)? {
-            Said::Transfer(preamble) => Ok(preamble),
-            Said::Application(application) => Err(PreambleError::Application(application.protocol)),
+        match FirstMessage::read(bytes)? {
+            FirstMessage::Transfer(preamble) => Ok(preamble),
+            FirstMessage::Application(application) => Err(PreambleError::Application(application.protocol)),
         }
     }
 }
@@ -149,8 +149,11 @@ mod tests {
 
     #[test]
     fn a_preamble_is_frozen() {
-        let preamble =
-            Preamble { kind: Kind::Pipe, permission: Secret::new([0xaa; 16]), transfer: [0xbb; 16] };
+        let preamble = Preamble {
+            kind: ConnectionPurpose::Pipe,
+            permission: Secret::new([0xaa; 16]),
+            transfer: [0xbb; 16],
+        };
         let bytes = preamble.to_bytes();
         assert_eq!(bytes[..2], [1, 1]);
         assert_eq!((bytes[2..18].to_vec(), bytes[18..].to_vec()), (vec![0xaa; 16], vec![0xbb; 16]));
@@ -160,7 +163,7 @@ mod tests {
         assert_eq!(Preamble::read(&[2]), Err(PreambleError::Version(2)));
         let forward = |kind| Preamble { kind, ..preamble.clone() };
         for (class, byte) in [(Class::Background, 0), (Class::Normal, 1)] {
-            let forward = forward(Kind::Forward(class));
+            let forward = forward(ConnectionPurpose::Forward(class));
             let bytes = forward.to_bytes();
             assert_eq!((bytes.len(), bytes[1], bytes[34]), (35, 3, byte));
             assert_eq!(Preamble::read(&bytes), Ok(forward));

@@ -3,11 +3,11 @@
 use crate::buffers::Buffers;
 use crate::channel::BatchReceiver;
 use crate::error::TransferError;
+use crate::events::TransferEvent;
 use crate::expire::expire_sent;
-use crate::news::News;
 use crate::warnings::Warnings;
 use bytes::Bytes;
-use byway_files::{Batch, Reason, Report, Reports, Shown, Source, Totals};
+use byway_files::{Batch, Printable, Reason, Report, Reports, Source, Totals};
 use byway_net::Waker;
 use byway_wire::{DecodeError, ObjectId};
 use std::io::{self, Read};
@@ -17,27 +17,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TryRecvError, TrySendError};
 use std::time::Duration;
 
-/// Bytes of the manifest, and objects, made at once. They take about a millisecond, in which nothing is read.
+/// Bytes of the manifest, and objects, made at once. They take about a millisecond, in which
+/// nothing is read.
 const BATCH_BYTES: usize = 64 << 10;
 const BATCH_OBJECTS: usize = 256;
 /// Bytes of standard input taken at once.
 const PIPE_BYTES: usize = 64 << 10;
-/// Bytes given before the owner is woken for them, if there is more to give, and what an answer counts for beside its bytes.
+/// Bytes given before the owner is woken for them, if there is more to give, and what an answer
+/// counts for beside its bytes.
 const QUIET: usize = 256 << 10;
 const ANSWER: usize = 4 << 10;
-/// What is sent within this time is not counted beside: that would cost as much as finding it to send.
+/// What is sent within this time is not counted beside: that would cost as much as finding it to
+/// send.
 const COUNT_AFTER: Duration = Duration::from_millis(300);
 /// A total that is still being counted.
 pub(crate) const UNKNOWN: u64 = u64::MAX;
 
 /// What the owner asks for. Each is answered once.
-pub(crate) enum Ask {
+pub(crate) enum DiskRequest {
     Read {
         object: ObjectId,
         offset: u64,
         length: usize,
     },
-    /// The next piece of the manifest, with no new objects unless `announce`: hashes need not wait for those.
+    /// The next piece of the manifest, with no new objects unless `announce`: hashes need not wait
+    /// for those.
     Records {
         announce: bool,
     },
@@ -45,7 +49,7 @@ pub(crate) enum Ask {
 }
 
 /// The answers, and what standard input gives unasked.
-pub(crate) enum Answer {
+pub(crate) enum DiskReply {
     Bytes {
         object: ObjectId,
         offset: u64,
@@ -61,7 +65,8 @@ pub(crate) enum Answer {
         /// Bytes in all, once that is known.
         total: Option<u64>,
     },
-    /// Reports were taken in; these objects failed at the receiver, and nothing more of them is of use.
+    /// Reports were taken in; these objects failed at the receiver, and nothing more of them is of
+    /// use.
     Reports {
         failed: Vec<ObjectId>,
         /// What the receiver wants at most, in bytes per second, if it said so anew.
@@ -93,8 +98,8 @@ pub(crate) struct TreeDone {
 /// The thread that reads a tree.
 pub(crate) struct TreeReader {
     source: Source,
-    asks: BatchReceiver<Ask>,
-    answers: SyncSender<Answer>,
+    asks: BatchReceiver<DiskRequest>,
+    answers: SyncSender<DiskReply>,
     waker: Waker,
     /// What was answered since the owner was woken, in bytes.
     unwoken: usize,
@@ -110,13 +115,13 @@ pub(crate) struct TreeReader {
 }
 
 /// The owner has gone.
-struct Gone;
+struct SenderGone;
 
 impl TreeReader {
     pub fn new(
         source: Source,
-        (asks, answers): (BatchReceiver<Ask>, SyncSender<Answer>),
-        news: SyncSender<News>,
+        (asks, answers): (BatchReceiver<DiskRequest>, SyncSender<DiskReply>),
+        news: SyncSender<TransferEvent>,
         waker: Waker,
         counted: Arc<AtomicU64>,
     ) -> Self {
@@ -140,59 +145,60 @@ impl TreeReader {
         while self.answer_next().is_ok() {}
     }
 
-    fn answer_next(&mut self) -> Result<(), Gone> {
+    fn answer_next(&mut self) -> Result<(), SenderGone> {
         let ask = self.next_ask()?;
         self.unwoken += ANSWER;
         let mut done = None;
         let answer = match ask {
-            Ask::Read { object, offset, length } => self.read(object, offset, length),
-            Ask::Records { announce } => self.records(announce),
-            Ask::Reports(bytes) => self.take_reports(&bytes, &mut done),
+            DiskRequest::Read { object, offset, length } => self.read(object, offset, length),
+            DiskRequest::Records { announce } => self.records(announce),
+            DiskRequest::Reports(bytes) => self.take_reports(&bytes, &mut done),
         };
         for warning in self.source.warnings() {
             self.warnings.give(|| warning.to_string());
         }
         self.give(answer)?;
-        done.map_or(Ok(()), |done| self.give(Answer::Done(done)))
+        done.map_or(Ok(()), |done| self.give(DiskReply::Done(done)))
     }
 
     /// What is asked for next: waits for it.
-    fn next_ask(&mut self) -> Result<Ask, Gone> {
+    fn next_ask(&mut self) -> Result<DiskRequest, SenderGone> {
         let asked = self.asks.try_recv();
         if asked.is_ok() && self.unwoken < QUIET {
-            return asked.map_err(|_| Gone);
+            return asked.map_err(|_| SenderGone);
         }
         // Nothing is left to answer, or much was: the owner is woken once for all of it.
         if std::mem::take(&mut self.unwoken) > 0 {
             self.waker.wake();
         }
         match asked {
-            Err(TryRecvError::Empty) => self.asks.recv().map_err(|_| Gone),
-            asked => asked.map_err(|_| Gone),
+            Err(TryRecvError::Empty) => self.asks.recv().map_err(|_| SenderGone),
+            asked => asked.map_err(|_| SenderGone),
         }
     }
 
-    fn give(&mut self, answer: Answer) -> Result<(), Gone> {
+    fn give(&mut self, answer: DiskReply) -> Result<(), SenderGone> {
         match self.answers.try_send(answer) {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(answer)) => {
                 self.waker.wake();
-                self.answers.send(answer).map_err(|_| Gone)
+                self.answers.send(answer).map_err(|_| SenderGone)
             }
-            Err(TrySendError::Disconnected(_)) => Err(Gone),
+            Err(TrySendError::Disconnected(_)) => Err(SenderGone),
         }
     }
 
-    fn read(&mut self, object: ObjectId, offset: u64, length: usize) -> Answer {
+    fn read(&mut self, object: ObjectId, offset: u64, length: usize) -> DiskReply {
         let mut bytes = self.buffers.take(length);
-        // Of an object that was settled meanwhile nothing is read, and nobody looks at its bytes: yet they are no other's.
+        // Of an object that was settled meanwhile nothing is read, and nobody looks at its bytes:
+        // yet they are no other's.
         let read = self.source.read_into(object, offset, &mut bytes).unwrap_or_default();
         bytes.get_mut(read..).unwrap_or_default().fill(0);
         self.unwoken += length;
-        Answer::Bytes { object, offset, bytes: self.buffers.lend(bytes) }
+        DiskReply::Bytes { object, offset, bytes: self.buffers.lend(bytes) }
     }
 
-    fn records(&mut self, announce: bool) -> Answer {
+    fn records(&mut self, announce: bool) -> DiskReply {
         let counted = self.counted.load(Ordering::Acquire);
         if counted != UNKNOWN {
             self.source.tell_total(counted);
@@ -201,18 +207,18 @@ impl TreeReader {
         let batch = self.source.next_records(BATCH_BYTES, objects);
         let (finished, busy) = (self.source.is_finished(), self.source.is_behind());
         let (skipped, total) = (self.source.skipped(), self.source.total());
-        Answer::Records { batch, finished, busy, skipped, total }
+        DiskReply::Records { batch, finished, busy, skipped, total }
     }
 
     /// Takes in what the receiver says, at the end of which it may be `done`.
-    fn take_reports(&mut self, bytes: &[u8], done: &mut Option<TreeDone>) -> Answer {
+    fn take_reports(&mut self, bytes: &[u8], done: &mut Option<TreeDone>) -> DiskReply {
         let mut failed = Vec::new();
         let taken = self.reports.feed(bytes).and_then(|reports| {
             reports.into_iter().try_for_each(|report| self.settle(report, &mut failed, done))
         });
         match taken {
-            Ok(()) => Answer::Reports { failed, limit: self.limit.take() },
-            Err(error) => Answer::Failed(TransferError::Reports(error)),
+            Ok(()) => DiskReply::Reports { failed, limit: self.limit.take() },
+            Err(error) => DiskReply::Failed(TransferError::Reports(error)),
         }
     }
 
@@ -262,26 +268,26 @@ impl TreeReader {
 }
 
 fn refused(path: &[u8], reason: Reason, detail: &str) -> String {
-    let path = Shown(path);
+    let path = Printable(path);
     if detail.is_empty() { format!("{path}: {reason}") } else { format!("{path}: {reason} ({detail})") }
 }
 
 /// Reads a stream to its end, and hashes it.
-pub(crate) fn read_pipe(mut input: impl Read, answers: &SyncSender<Answer>, waker: &Waker) {
+pub(crate) fn read_pipe(mut input: impl Read, answers: &SyncSender<DiskReply>, waker: &Waker) {
     let mut hasher = blake3::Hasher::new();
     loop {
         let mut bytes = vec![0; PIPE_BYTES];
         let answer = match input.read(&mut bytes) {
-            Ok(0) => Answer::PipeEnd(*hasher.finalize().as_bytes()),
+            Ok(0) => DiskReply::PipeEnd(*hasher.finalize().as_bytes()),
             Ok(read) => {
                 bytes.truncate(read);
                 hasher.update(&bytes);
-                Answer::Piped(bytes)
+                DiskReply::Piped(bytes)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => Answer::Failed(TransferError::Input(error)),
+            Err(error) => DiskReply::Failed(TransferError::Input(error)),
         };
-        let over = !matches!(answer, Answer::Piped(_));
+        let over = !matches!(answer, DiskReply::Piped(_));
         let gone = answers.send(answer).is_err();
         waker.wake();
         if over || gone {
@@ -290,7 +296,8 @@ pub(crate) fn read_pipe(mut input: impl Read, answers: &SyncSender<Answer>, wake
     }
 }
 
-/// What is done beside the sending, once that runs: counting, and removing journals that nobody will need.
+/// What is done beside the sending, once that runs: counting, and removing journals that nobody
+/// will need.
 pub(crate) fn aside(paths: &[PathBuf], total: &Arc<AtomicU64>, journals: Option<&Path>) {
     if let Some(directory) = journals {
         expire_sent(directory);
@@ -301,7 +308,8 @@ pub(crate) fn aside(paths: &[PathBuf], total: &Arc<AtomicU64>, journals: Option<
 /// Counts what there is to send; the sum stands in `total` at the end.
 fn count(paths: &[PathBuf], total: &Arc<AtomicU64>) {
     std::thread::sleep(COUNT_AFTER);
-    // Nobody else holds it: nobody wants to know any more. It stands there: the sender has met all there is.
+    // Nobody else holds it: nobody wants to know any more. It stands there: the sender has met all
+    // there is.
     let is_wanted = || Arc::strong_count(total) > 1 && total.load(Ordering::Acquire) == UNKNOWN;
     let Some(mut totals) = is_wanted().then(|| Totals::new(paths).ok()).flatten() else { return };
     while totals.step(256) {

@@ -1,8 +1,8 @@
 //! Where a receiver puts what comes, and what came.
 
 use crate::error::TransferError;
-use crate::preamble::Kind;
-use crate::tally::{Origin, PathTally};
+use crate::preamble::ConnectionPurpose;
+use crate::progress::{PathCounters, TransferId};
 use byway_files::Modes;
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,29 +12,30 @@ use std::path::PathBuf;
 pub enum Destination {
     /// A directory, made if it is missing; and which bits of modes are set there.
     Directory(PathBuf, Modes),
-    /// A stream, and no more than one: what opens where it is written to, once for each try of its sender.
+    /// A stream, and no more than one: what opens where it is written to, once for each try of its
+    /// sender.
     Pipe(fn() -> Box<dyn Write + Send>),
 }
 
 impl Destination {
     /// What it takes.
-    pub(crate) const fn kind(&self) -> Kind {
+    pub(crate) const fn kind(&self) -> ConnectionPurpose {
         match self {
-            Self::Directory(..) => Kind::Tree,
-            Self::Pipe(_) => Kind::Pipe,
+            Self::Directory(..) => ConnectionPurpose::Tree,
+            Self::Pipe(_) => ConnectionPurpose::Pipe,
         }
     }
 }
 
 /// How one transfer ended.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedTransfer {
     /// `Ok`: complete, but for what failed.
     pub outcome: Result<(), TransferError>,
     /// Whether the sender knows that it is complete.
     pub confirmed: bool,
     /// Which it was, and who sent it.
-    pub origin: Origin,
+    pub origin: TransferId,
     /// Payload bytes in place.
     pub bytes: u64,
     /// How many of them did not travel, since an earlier try had brought them.
@@ -46,14 +47,14 @@ pub struct Received {
     /// From the first contact to the end.
     pub seconds: f64,
     /// What there is of a tree that did not come to its end.
-    pub broken_off: Option<BrokenOff>,
+    pub broken_off: Option<PartialTransfer>,
     /// Every path that it came over.
-    pub paths: Vec<PathTally>,
+    pub paths: Vec<PathCounters>,
 }
 
 /// What there is of a tree that did not come to its end, in payload bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BrokenOff {
+pub struct PartialTransfer {
     /// Here, and kept for another try.
     pub arrived: u64,
     /// Brought by this try.

@@ -1,24 +1,25 @@
-//! The receiving end: an owner that serves any number of senders, and the handle by which a program runs it.
+//! The receiving end: an owner that serves any number of senders, and the handle by which a program
+//! runs it.
 
+use crate::access_control::{AccessControl, Refusal, SingleTransfer, TicketOwner};
 use crate::close::{CloseCode, code_of, error_of};
 use crate::dialing::PATIENCE;
 use crate::endpoint::endpoint;
-use crate::entrance::Entrance;
 use crate::error::Error;
 use crate::event_loop::{EventLoop, Requests};
-use crate::exits::Exits;
+use crate::events::TransferEvent;
 use crate::expire::expire_beside;
-use crate::gate::{Gate, Refusal, Taken, TicketOwner};
+use crate::forward_exit::Exits;
 use crate::identity::{Identity, PublicKey};
-use crate::inbound::{Inbound, Which};
-use crate::limit::Limit;
+use crate::inbound::{Inbound, InboundId};
 use crate::memory::receiving_config;
-use crate::news::News;
-use crate::preamble::{Kind, Preamble};
+use crate::preamble::{ConnectionPurpose, Preamble};
+use crate::receive_limit::ReceiveLimit;
 use crate::received::Destination;
 use crate::relay_dialing::RelayDialer;
 use crate::secret::Secret;
 use crate::sockets;
+use crate::tcp_entrance::Entrance;
 use crate::ticket::Ticket;
 use crate::writer::PipeTotal;
 use byway_engine::connection::{Event, close};
@@ -26,7 +27,7 @@ use byway_engine::handshake;
 use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
 use byway_files::Modes;
 use byway_forward::allow::Allow;
-use byway_net::{Carrier, Clock, Control, Flow, Listener, Owner, Ready, Socket, Waker};
+use byway_net::{Carrier, Clock, Control, Listener, LoopControl, Owner, Ready, Socket, Waker};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -43,7 +44,8 @@ const LINGER: Duration = Duration::from_millis(200);
 const GOODBYE: Duration = Duration::from_secs(3);
 /// How long to wait for what has arrived to be written.
 const SAVING: Duration = Duration::from_secs(10);
-/// Relays that work or of which was said that they do not, before no more is said of what senders offer.
+/// Relays that work or of which was said that they do not, before no more is said of what senders
+/// offer.
 const OFFERS: usize = 128;
 /// Connections of programs at once, unless told otherwise.
 const MOST_FORWARDS: usize = 1024;
@@ -68,7 +70,8 @@ pub struct ReceivingPlan {
     pub most_forwards: usize,
     /// End after one complete transfer.
     pub once: bool,
-    /// Bytes per second that are taken at most, of all senders together; `config` is to fit ([`receiving_config`]).
+    /// Bytes per second that are taken at most, of all senders together; `config` is to fit
+    /// ([`receiving_config`]).
     pub limit: Option<u64>,
     /// Relays to stand at.
     pub relays: Vec<Word>,
@@ -81,7 +84,8 @@ pub struct ReceivingPlan {
 }
 
 impl ReceivingPlan {
-    /// Receives into `directory` from whoever holds [`ticket`](Self::ticket), until it is stopped, at every address of this host.
+    /// Receives into `directory` from whoever holds [`ticket`](Self::ticket), until it is stopped,
+    /// at every address of this host.
     ///
     /// # Errors
     /// The system gives no socket or no randomness.
@@ -120,15 +124,15 @@ impl ReceivingPlan {
 pub type Receiving = EventLoop<Server>;
 
 impl Receiving {
-    /// Starts. [`News::Reachable`] tells of each relay that could be greeted.
+    /// Starts. [`TransferEvent::Reachable`] tells of each relay that could be greeted.
     ///
     /// # Errors
     /// The system gives no thread.
     pub fn start(plan: ReceivingPlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
         let (news, inbox) = sync_channel(NEWS);
-        let (taken, ticket) = (Taken::default(), plan.owner.clone());
-        let gate = Gate {
+        let (taken, ticket) = (SingleTransfer::default(), plan.owner.clone());
+        let gate = AccessControl {
             permission: plan.permission,
             allow: plan.allow,
             owner: plan.owner,
@@ -147,7 +151,7 @@ impl Receiving {
             relays: plan.relays,
             destination: plan.destination,
             once: plan.once,
-            limit: plan.limit.map(Limit::new),
+            limit: plan.limit.map(ReceiveLimit::new),
             taken,
             ticket,
             news,
@@ -190,10 +194,10 @@ pub struct Server {
     relays: Vec<Word>,
     destination: Destination,
     once: bool,
-    limit: Option<Limit>,
-    taken: Taken,
+    limit: Option<ReceiveLimit>,
+    taken: SingleTransfer,
     ticket: TicketOwner,
-    news: SyncSender<News>,
+    news: SyncSender<TransferEvent>,
     waker: Waker,
     requests: Arc<Requests>,
     /// Whether the limit does not hold for now.
@@ -201,7 +205,7 @@ pub struct Server {
     /// Transfers begun so far.
     begun: u32,
     /// How transfers ended of which the program takes no news for now.
-    untold: VecDeque<News>,
+    untold: VecDeque<TransferEvent>,
     inbound: BTreeMap<Handle, Inbound>,
     /// Writers of transfers that ended early, which still write what had arrived.
     leaving: Vec<Receiver<PipeTotal>>,
@@ -230,14 +234,16 @@ impl Owner for Server {
         self.entrance.opened().chain(self.relay_dialer.opened()).collect()
     }
 
-    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         if self.entrance.turn() {
             self.waker.wake();
         }
         for word in std::mem::take(&mut self.relays) {
             if let Err(trouble) = endpoint.stand_at(now, &word) {
                 let relay = word.relays().first().map(ToString::to_string).unwrap_or_default();
-                self.tell(News::Warning(format!("relay {relay}: {trouble}; nobody will come through it")));
+                self.tell(TransferEvent::Warning(format!(
+                    "relay {relay}: {trouble}; nobody will come through it"
+                )));
             }
         }
         let begun = *self.begun_at.get_or_insert(now);
@@ -278,10 +284,10 @@ impl Owner for Server {
             });
             let gone = endpoint.handles().next().is_none() || now >= leave_at;
             if gone && (self.leaving.is_empty() || now >= leave_at + SAVING) {
-                return Flow::Stop;
+                return LoopControl::Stop;
             }
         }
-        Flow::Continue
+        LoopControl::Continue
     }
 }
 
@@ -301,21 +307,23 @@ impl Server {
             }
             EndpointEvent::Reachable { relay, address, consent } => {
                 if self.relays_known.insert(relay) && endpoint.leads_to(relay) {
-                    self.tell(News::Warning(format!(
+                    self.tell(TransferEvent::Warning(format!(
                         "relay {relay} is reached over TCP: UDP brings no answer"
                     )));
                 }
-                self.tell(News::Reachable { relay, address, consent });
+                self.tell(TransferEvent::Reachable { relay, address, consent });
             }
             // Of several local sockets one is enough.
             EndpointEvent::StandingTrouble(relay, trouble) if self.relays_known.insert(relay) => {
-                self.tell(News::Warning(format!("relay {relay}: {trouble}; nobody will come through it")));
+                self.tell(TransferEvent::Warning(format!(
+                    "relay {relay}: {trouble}; nobody will come through it"
+                )));
             }
             // What a sender offers is said a few times: it could go on forever.
             EndpointEvent::RelayTrouble(_, relay, trouble)
                 if self.relays_known.len() < OFFERS && self.relays_known.insert(relay) =>
             {
-                self.tell(News::Warning(format!("a sender offers the relay {relay}: {trouble}")));
+                self.tell(TransferEvent::Warning(format!("a sender offers the relay {relay}: {trouble}")));
             }
             EndpointEvent::StandingTrouble(..)
             | EndpointEvent::Connected(_)
@@ -324,7 +332,8 @@ impl Server {
         }
     }
 
-    /// Whether the stream that this receiver is for has gone down the pipe, to its end: whatever comes under its name is another.
+    /// Whether the stream that this receiver is for has gone down the pipe, to its end: whatever
+    /// comes under its name is another.
     fn is_written(&self, before: Option<Handle>) -> bool {
         let done =
             before.and_then(|before| self.inbound.get(&before)).is_some_and(|it| it.done_at().is_some());
@@ -340,8 +349,10 @@ impl Server {
         let before = self.inbound.iter().find(|(_, inbound)| inbound.is(peer, preamble.transfer));
         let before = before.map(|(handle, _)| *handle);
         let refused = match preamble.kind {
-            Kind::Ping => return,
-            Kind::Forward(_) => return self.exits.accept(endpoint, handle, (peer, preamble.transfer), now),
+            ConnectionPurpose::Ping => return,
+            ConnectionPurpose::Forward(_) => {
+                return self.exits.accept(endpoint, handle, (peer, preamble.transfer), now);
+            }
             _ if self.taken.shuts_out(handshake::PublicKey(peer.0), preamble.transfer)
                 || self.is_written(before) =>
             {
@@ -368,7 +379,7 @@ impl Server {
             Some(ended)
         });
         let transfer = preamble.transfer;
-        let which = Which { number, peer, transfer };
+        let which = InboundId { number, peer, transfer };
         let started = Inbound::start(&self.destination, which, before, now, &self.news, &self.waker);
         match started {
             Ok(inbound) => {
@@ -377,7 +388,7 @@ impl Server {
                 self.share();
                 self.taken.set(self.is_single().then_some((handshake::PublicKey(peer.0), transfer)));
                 if !again {
-                    self.tell(News::Begun);
+                    self.tell(TransferEvent::Begun);
                 }
             }
             Err(error) => endpoint.close(now, handle, CloseCode::Failed.number(), &error.to_string()),
@@ -401,7 +412,7 @@ impl Server {
             self.ticket.bind(inbound.peer());
         }
         if let Some(tally) = inbound.look(connection, &self.locals, now) {
-            let _ = self.news.try_send(News::Progress(tally));
+            let _ = self.news.try_send(TransferEvent::Progress(tally));
         }
         let arrived = connection.incoming().received();
         let confirmed = matches!(closed, Some((close::DONE, _, true)));
@@ -429,7 +440,7 @@ impl Server {
                 self.taken.set(None);
             }
             // Told in any case, and in their order.
-            self.untold.push_back(News::Received(received));
+            self.untold.push_back(TransferEvent::Received(received));
             self.waker.wake();
         }
     }
@@ -445,7 +456,7 @@ impl Server {
     }
 
     /// News that nobody takes are not worth waiting for.
-    fn tell(&self, news: News) {
+    fn tell(&self, news: TransferEvent) {
         let _ = self.news.try_send(news);
     }
 }

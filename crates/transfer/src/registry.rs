@@ -1,14 +1,15 @@
-//! What hosts have to do with registries: a relay enrols, a sender asks for relays while it sends, a person asks what there is.
+//! What hosts have to do with registries: a relay enrols, a sender asks for relays while it sends,
+//! a person asks what there is.
 
 mod cache;
 mod enrolling;
-mod finder;
-mod finding;
 mod question;
+mod relay_discovery;
+mod transfer_relays;
 
-pub use enrolling::{EnrolNews, Enrolling, EnrollingPlan};
-pub use finder::FindPlan;
-pub use finding::{FindNews, Finding};
+pub use enrolling::{EnrolEvent, Enrolling, EnrollingPlan};
 pub use question::ask;
+pub use relay_discovery::{FindEvent, RelayDiscovery};
+pub use transfer_relays::FindPlan;
 
-pub(crate) use finder::Finder;
+pub(crate) use transfer_relays::Finder;

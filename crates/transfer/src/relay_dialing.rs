@@ -15,7 +15,8 @@ const RENEW: Duration = Duration::from_millis(500);
 const MOST: usize = 64;
 /// How often it is looked at which relays are served.
 const LOOK: Duration = Duration::from_millis(50);
-/// Tokens begin here unless others are told: an owner's other descriptors have smaller ones, and listeners larger.
+/// Tokens begin here unless others are told: an owner's other descriptors have smaller ones, and
+/// listeners larger.
 const TOKENS: u32 = 1 << 29;
 
 /// Dials relays over TCP while UDP brings no answer.

@@ -1,27 +1,29 @@
-//! A relay that runs: the machine of `byway-relay` on sockets, and the handle by which a program runs it.
+//! A relay that runs: the machine of `byway-relay` on sockets, and the handle by which a program
+//! runs it.
 
-mod keeper;
-mod kept;
-mod line;
+mod saved_state;
+mod state_writer;
+mod uplink_counters;
 
-pub use kept::{Kept, KeptRange, NotKept};
+pub use saved_state::{KeptRange, NotKept, SavedState};
 
-use crate::entrance::Entrance;
 use crate::error::Error;
 use crate::secret::Secret;
+use crate::tcp_entrance::Entrance;
 use byway_net::{
-    Carrier, Clock, Control, Depth, Flow, Listener, Owner, Ready, Socket, TcpCongestion, Waker, unix_seconds,
+    Carrier, Clock, Control, Listener, LoopControl, Owner, Ready, Socket, TcpCongestion, TcpLimits, Waker,
+    unix_seconds,
 };
 use byway_relay::{
-    Config, Counters, Event, LATE, LOOK, Lend, LendingState, Load, Policy, Relay, Trouble, Used,
+    Config, LATE, LOOK, LendingConfig, LendingState, LendingTrouble, Load, LogEvent, Policy, Relay,
+    RelayCounters, Used,
 };
 use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{
     Grant, GrantId, Minute, QuotaClass, RangeKey, RateClass, RelayKey, Scope, Terms, Word,
 };
 use byway_wire::{Duration, Instant, Machine as _};
-use keeper::Keeper;
-use line::Line;
+use state_writer::StateWriter;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -30,9 +32,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
+use uplink_counters::UplinkCounters;
 
-/// How much of what a TCP connection carries waits here. What one round reads finds room before the next hop, if that is full.
-const DEPTH: Depth = Depth {
+/// How much of what a TCP connection carries waits here. What one round reads finds room before the
+/// next hop, if that is full.
+const DEPTH: TcpLimits = TcpLimits {
     read: 8 << 10,
     longest: 9 << 10,
     parked: 16 << 10,
@@ -50,10 +54,11 @@ const NEWS: usize = 64;
 /// Orders of the program that wait for the relay, and snapshots that wait for the disk.
 const ORDERS: usize = 16;
 const SNAPSHOTS: usize = 4;
-/// A restarted relay counts its heartbeats on from so far above what was kept: more than it sends in the minute that it may have
-/// forgotten.
+/// A restarted relay counts its heartbeats on from so far above what was kept: more than it sends
+/// in the minute that it may have forgotten.
 const BEATS_AHEAD: u64 = 1 << 16;
-/// The most that an epoch that is over is believed to hold after a restart, since the clock may be wrong.
+/// The most that an epoch that is over is believed to hold after a restart, since the clock may be
+/// wrong.
 const LAST_HOLDS_MOST: u64 = 3_600;
 
 /// How to relay.
@@ -68,8 +73,9 @@ pub struct RelayingPlan {
     pub listeners: Vec<Listener>,
     /// What the kernel controls the congestion of TCP connections with.
     pub tcp_congestion: TcpCongestion,
-    /// Packets of 1,500 bytes that wait for each TCP connection at most, and as many in each of the kernel's buffers. `None`: 16 KiB, and
-    /// as much as the kernel finds useful. Few packets limit the rate to so many per round trip.
+    /// Packets of 1,500 bytes that wait for each TCP connection at most, and as many in each of the
+    /// kernel's buffers. `None`: 16 KiB, and as much as the kernel finds useful. Few packets limit
+    /// the rate to so many per round trip.
     pub tcp_buffer: Option<usize>,
     /// Where senders find it: one to four addresses.
     pub addresses: Vec<SocketAddr>,
@@ -85,7 +91,8 @@ pub struct RelayingPlan {
     pub per_month: Option<u64>,
     /// Accounts kept at most: [`Config::accounts`].
     pub accounts: Option<usize>,
-    /// Where it keeps what it carried: [`StateDir::relay_kept_path`](crate::state::StateDir::relay_kept_path). Without, a restart
+    /// Where it keeps what it carried:
+    /// [`StateDir::relay_kept_path`](crate::state::StateDir::relay_kept_path). Without, a restart
     /// forgets it.
     pub keep: Option<PathBuf>,
     /// The public keys of the registries whose words it carries.
@@ -94,7 +101,8 @@ pub struct RelayingPlan {
     pub lend: Option<LendLine>,
 }
 
-/// For senders and receivers whose networks drop UDP: listeners at the addresses and ports of a relay's sockets.
+/// For senders and receivers whose networks drop UDP: listeners at the addresses and ports of a
+/// relay's sockets.
 ///
 /// # Errors
 /// Which address another program has, or this user may not listen at.
@@ -118,24 +126,24 @@ pub struct LendLine {
 
 /// What a relay tells.
 #[derive(Debug)]
-pub enum RelayNews {
+pub enum RelayRunEvent {
     /// What it did so far, as was asked.
-    Relayed(Box<Relayed>),
+    Relayed(Box<RelaySummary>),
     /// A datagram was dropped.
-    Dropped(Event),
+    Dropped(LogEvent),
     /// What it carried could not be written to the disk. It goes on, and tries again.
     NotKept(io::Error),
     /// What it carried is on the disk again.
     KeptAgain,
     /// It lends nothing for this reason, or lends again.
-    Lends(Option<Trouble>),
+    Lends(Option<LendingTrouble>),
 }
 
 /// What a relay did.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Relayed {
+pub struct RelaySummary {
     /// Since its start.
-    pub counters: Counters,
+    pub counters: RelayCounters,
     /// On this day and in this month, over restarts.
     pub used: Used,
     /// At the moment.
@@ -160,7 +168,7 @@ pub struct Enrolment {
 }
 
 /// What a program orders.
-enum Order {
+enum RelayCommand {
     Enrolled { range: u8, epoch: u32, last_holds: Duration },
     Watch { range: u8, addresses: Vec<SocketAddr>, first: Duration },
     Drain,
@@ -185,10 +193,10 @@ impl Snapshot {
 /// A relay that runs.
 pub struct Relaying {
     driver: byway_net::Handle<Operator>,
-    keeper: Option<JoinHandle<Keeper>>,
-    news: Receiver<RelayNews>,
-    orders: SyncSender<Order>,
-    shared: Arc<Shared>,
+    keeper: Option<JoinHandle<StateWriter>>,
+    news: Receiver<RelayRunEvent>,
+    orders: SyncSender<RelayCommand>,
+    shared: Arc<RelayFlags>,
     enrolments: Vec<([u8; 32], Enrolment)>,
     word: Word,
     /// What other words are made with.
@@ -198,7 +206,7 @@ pub struct Relaying {
 
 /// What both sides look at.
 #[derive(Default)]
-struct Shared {
+struct RelayFlags {
     /// The program wants to know what was done.
     report: AtomicBool,
     /// The disk wants to know what was carried.
@@ -215,14 +223,16 @@ impl Relaying {
     /// The addresses make no word; what was kept cannot be read; the system gives no thread.
     pub fn start(plan: RelayingPlan) -> Result<Self, Error> {
         let clock = Clock::new();
-        let mut kept = plan.keep.as_deref().map_or_else(|| Ok(Kept::default()), keeper::read)?;
+        let mut kept = plan.keep.as_deref().map_or_else(|| Ok(SavedState::default()), state_writer::read)?;
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut config = Config::new(*plan.key.expose(), u64::try_from(unix.as_millis()).unwrap_or(u64::MAX));
         config.policy = plan.policy;
         (config.per_day, config.per_month, config.used) = (plan.per_day, plan.per_month, kept.used);
         config.accounts = plan.accounts.unwrap_or(config.accounts);
-        config.lend =
-            plan.lend.map(|lend| Lend { rate: lend.rate, measured: line::is_elsewhere(lend.towards) });
+        config.lend = plan.lend.map(|lend| LendingConfig {
+            rate: lend.rate,
+            measured: uplink_counters::is_elsewhere(lend.towards),
+        });
         config.beat_counter = config.beat_counter.max(kept.beats.saturating_add(BEATS_AHEAD));
         let mut relay = Relay::new(&config, clock.now());
         let issuer = RelayKey::new(plan.key.expose());
@@ -242,9 +252,9 @@ impl Relaying {
         let (news, inbox) = sync_channel(NEWS);
         let (orders, ordered) = sync_channel(ORDERS);
         let (snapshots, to_keep) = sync_channel(SNAPSHOTS);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(RelayFlags::default());
         let keeper =
-            plan.keep.map(|path| Keeper::new(path, kept, news.clone(), Arc::clone(&shared.not_kept)));
+            plan.keep.map(|path| StateWriter::new(path, kept, news.clone(), Arc::clone(&shared.not_kept)));
         let control = Control::new().map_err(Error::Descriptor)?;
         let owner = Operator {
             entrance: Entrance::new(control.watch(), plan.listeners).map_err(Error::Descriptor)?,
@@ -258,13 +268,13 @@ impl Relaying {
             changes: relay.epoch_changes(),
             line: plan
                 .lend
-                .filter(|lend| line::is_elsewhere(lend.towards))
-                .map(|lend| Line::new(lend.towards)),
+                .filter(|lend| uplink_counters::is_elsewhere(lend.towards))
+                .map(|lend| UplinkCounters::new(lend.towards)),
             trouble: None,
         };
         let driver = byway_net::spawn_with(control, "byway relay", relay, owner, plan.sockets, clock)
             .map_err(Error::Thread)?;
-        let keep = |keeper: Keeper| {
+        let keep = |keeper: StateWriter| {
             let (ask, waker) = (Arc::clone(&shared.snapshot), driver.waker().clone());
             let thread = std::thread::Builder::new().name("relay keeper".into());
             thread.spawn(move || keeper.run(&to_keep, &ask, &waker)).map_err(Error::Thread)
@@ -279,7 +289,8 @@ impl Relaying {
         &self.word
     }
 
-    /// A word for somebody else, with the rate and the quota of the first. Words of one `name` share them, also over restarts.
+    /// A word for somebody else, with the rate and the quota of the first. Words of one `name`
+    /// share them, also over restarts.
     #[must_use]
     pub fn word_for(&self, name: &[u8; 32], expires: Duration) -> Option<Word> {
         let [a, b, c, d, ..] = blake3::derive_key("byway relay v1 grant of a peer", name);
@@ -295,28 +306,28 @@ impl Relaying {
         Some(&self.enrolments.iter().find(|(key, _)| key == registry)?.1)
     }
 
-    /// A registry enrolled the relay: carries what it mints in `epoch`, and for `last_holds` what it minted before. False if the
-    /// relay is over or has too much to do.
+    /// A registry enrolled the relay: carries what it mints in `epoch`, and for `last_holds` what
+    /// it minted before. False if the relay is over or has too much to do.
     pub fn enrolled(&self, range: u8, epoch: u32, last_holds: Duration) -> bool {
-        self.order(Order::Enrolled { range, epoch, last_holds })
+        self.order(RelayCommand::Enrolled { range, epoch, last_holds })
     }
 
     /// Beats for the registry that has `range`, in `first` for the first time. False as above.
     pub fn watch(&self, range: u8, addresses: Vec<SocketAddr>, first: Duration) -> bool {
-        self.order(Order::Watch { range, addresses, first })
+        self.order(RelayCommand::Watch { range, addresses, first })
     }
 
     /// Whether the host has a transfer of its own: registries offer others first. False as above.
     pub fn set_busy(&self, busy: bool) -> bool {
-        self.order(Order::Busy(busy))
+        self.order(RelayCommand::Busy(busy))
     }
 
     /// Takes no new word from now on, and tells registries that the end is near. False as above.
     pub fn drain(&self) -> bool {
-        self.order(Order::Drain)
+        self.order(RelayCommand::Drain)
     }
 
-    fn order(&self, order: Order) -> bool {
+    fn order(&self, order: RelayCommand) -> bool {
         let sent = self.orders.try_send(order).is_ok();
         self.driver.waker().wake();
         sent
@@ -331,14 +342,14 @@ impl Relaying {
         }
     }
 
-    /// Asks for [`RelayNews::Relayed`].
+    /// Asks for [`RelayRunEvent::Relayed`].
     pub fn ask(&self) {
         self.shared.report.store(true, Ordering::Release);
         self.driver.waker().wake();
     }
 
     /// The next thing that happened; `None` if nothing did within `patience`.
-    pub fn next(&self, patience: Duration) -> Option<RelayNews> {
+    pub fn next(&self, patience: Duration) -> Option<RelayRunEvent> {
         self.news.recv_timeout(patience).ok()
     }
 
@@ -352,7 +363,7 @@ impl Relaying {
     ///
     /// # Errors
     /// The event loop broke before.
-    pub fn stop(self) -> Result<Relayed, Error> {
+    pub fn stop(self) -> Result<RelaySummary, Error> {
         self.driver.stop();
         let mut finished = self.driver.join()?;
         drop(finished.owner); // the keeper's inbox ends with it
@@ -361,12 +372,12 @@ impl Relaying {
             keeper.keep(&Snapshot::of(&mut finished.machine, now));
         }
         finished.outcome?;
-        Ok(Relayed::of(&mut finished.machine, now, &self.shared))
+        Ok(RelaySummary::of(&mut finished.machine, now, &self.shared))
     }
 }
 
-impl Relayed {
-    fn of(relay: &mut Relay, now: Instant, shared: &Shared) -> Self {
+impl RelaySummary {
+    fn of(relay: &mut Relay, now: Instant, shared: &RelayFlags) -> Self {
         let (used, load) = (relay.used(now), relay.load(now));
         let lending = relay.lending().map(|lending| lending.state());
         let not_kept = shared.not_kept.load(Ordering::Relaxed);
@@ -378,7 +389,7 @@ impl Relayed {
 /// What registries are to be told. The relay carries on with the epochs that it knew of them.
 fn enrolments(
     relay: &mut Relay,
-    kept: &mut Kept,
+    kept: &mut SavedState,
     registries: &[[u8; 32]],
     now: Instant,
 ) -> Result<Vec<([u8; 32], Enrolment)>, Error> {
@@ -395,11 +406,11 @@ fn enrolments(
 }
 
 /// How deep a relay's TCP connections are, with a buffer of so many packets.
-fn depth(congestion: TcpCongestion, packets: Option<usize>) -> Depth {
+fn depth(congestion: TcpCongestion, packets: Option<usize>) -> TcpLimits {
     let Some(bytes) = packets.map(|packets| packets.saturating_mul(PACKET)) else {
-        return Depth { congestion, ..DEPTH };
+        return TcpLimits { congestion, ..DEPTH };
     };
-    Depth {
+    TcpLimits {
         read: bytes.min(DEPTH.read),
         parked: bytes.max(1),
         unsent: u32::try_from(bytes).unwrap_or(u32::MAX),
@@ -413,33 +424,33 @@ fn depth(congestion: TcpCongestion, packets: Option<usize>) -> Depth {
 struct Operator {
     /// Where TCP connections come in.
     entrance: Entrance,
-    depth: Depth,
+    depth: TcpLimits,
     waker: Waker,
-    news: SyncSender<RelayNews>,
-    orders: Receiver<Order>,
+    news: SyncSender<RelayRunEvent>,
+    orders: Receiver<RelayCommand>,
     snapshots: Option<SyncSender<Snapshot>>,
-    shared: Arc<Shared>,
+    shared: Arc<RelayFlags>,
     /// Packets carried until the last turn.
     packets: u64,
     /// Epochs known until the last snapshot.
     changes: u64,
     /// The line that is lent, if it can be measured.
-    line: Option<Line>,
+    line: Option<UplinkCounters>,
     /// What was last told of it.
-    trouble: Option<Trouble>,
+    trouble: Option<LendingTrouble>,
 }
 
 impl Operator {
-    fn obey(relay: &mut Relay, now: Instant, order: Order) {
+    fn obey(relay: &mut Relay, now: Instant, order: RelayCommand) {
         match order {
-            Order::Enrolled { range, epoch, last_holds } => {
+            RelayCommand::Enrolled { range, epoch, last_holds } => {
                 relay.set_epoch(now, range, epoch, last_holds);
             }
-            Order::Watch { range, addresses, first } => {
+            RelayCommand::Watch { range, addresses, first } => {
                 relay.watch(now, range, addresses, first);
             }
-            Order::Busy(busy) => relay.set_busy(now, busy),
-            Order::Drain => {
+            RelayCommand::Busy(busy) => relay.set_busy(now, busy),
+            RelayCommand::Drain => {
                 relay.drain(now);
                 relay.wake(now); // the last beat leaves in this turn, which may be the last
             }
@@ -458,7 +469,7 @@ impl Owner for Operator {
         self.entrance.opened().collect()
     }
 
-    fn depth(&self) -> Depth {
+    fn depth(&self) -> TcpLimits {
         self.depth
     }
 
@@ -468,7 +479,7 @@ impl Owner for Operator {
         }
     }
 
-    fn turn(&mut self, relay: &mut Relay, now: Instant) -> Flow {
+    fn turn(&mut self, relay: &mut Relay, now: Instant) -> LoopControl {
         if self.entrance.turn() {
             self.waker.wake();
         }
@@ -494,17 +505,17 @@ impl Owner for Operator {
         }
         // News that nobody takes are not worth waiting for; every drop is counted too.
         while let Some(event) = relay.next_event() {
-            let _ = self.news.try_send(RelayNews::Dropped(event));
+            let _ = self.news.try_send(RelayRunEvent::Dropped(event));
         }
         let trouble = relay.lending().and_then(|lending| lending.state().trouble);
-        if trouble != self.trouble && self.news.try_send(RelayNews::Lends(trouble)).is_ok() {
+        if trouble != self.trouble && self.news.try_send(RelayRunEvent::Lends(trouble)).is_ok() {
             self.trouble = trouble;
         }
         if self.shared.report.swap(false, Ordering::AcqRel) {
-            let relayed = Relayed::of(relay, now, &self.shared);
-            let _ = self.news.try_send(RelayNews::Relayed(Box::new(relayed)));
+            let relayed = RelaySummary::of(relay, now, &self.shared);
+            let _ = self.news.try_send(RelayRunEvent::Relayed(Box::new(relayed)));
         }
-        Flow::Continue
+        LoopControl::Continue
     }
 }
 

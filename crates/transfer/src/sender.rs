@@ -1,34 +1,35 @@
-//! The sending end: an owner on the thread of the event loop, and the handle by which a program runs it.
+//! The sending end: an owner on the thread of the event loop, and the handle by which a program
+//! runs it.
 
-use crate::cap::Cap;
 use crate::close::{code_of, error_of};
+use crate::connect_attempts::{AttemptResult, ConnectAttempts};
 use crate::dialers::Dialers;
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
 use crate::event_loop::{EventLoop, Requests};
+use crate::events::TransferEvent;
 use crate::identity::Identity;
 use crate::marking::default_dscp;
-use crate::news::News;
 use crate::outbound::Outbound;
-use crate::path_news::PathNews;
+use crate::path_changes::PathChanges;
 use crate::pause_reason::Circumstances;
-use crate::preamble::{Kind, Preamble};
-use crate::probe::{Question, RestartCheck};
+use crate::preamble::{ConnectionPurpose, Preamble};
+use crate::progress::{PathCounters, ProgressCounter};
 use crate::reader::TreeDone;
 use crate::registry::{FindPlan, Finder};
-use crate::relays::{RelayLog, RelayTally};
+use crate::relay_outcomes::{RelayLog, RelayOutcome};
+use crate::restart_check::{RestartCheck, RestartQuestion};
+use crate::send_limit::SendLimit;
 use crate::sockets;
 use crate::start::{Payload, start_outbound};
-use crate::tally::{Counter, PathTally};
 use crate::ticket::{GreetedRelay, Ticket};
 use crate::unreached::not_connected;
 use crate::uplinks::Uplinks;
-use crate::ways::{Tried, Ways};
 use byway_control::{Class, Controller};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
-use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, Reach};
-use byway_net::{Carrier, Clock, Control, Depth, Flow, Owner, Ready, Socket, TcpCongestion};
+use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, RelayRoute};
+use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Socket, TcpCongestion, TcpLimits};
 use byway_wire::relay::{Reason, Word};
 use byway_wire::{Duration, Input, Instant, Machine as _};
 use std::net::{IpAddr, SocketAddr};
@@ -60,7 +61,8 @@ pub struct SendingPlan {
     pub controller: Box<dyn Controller>,
     /// To send from: each adds paths.
     pub sockets: Vec<Socket>,
-    /// To send from addresses of this host that come meanwhile, too, where they may lead to one of these.
+    /// To send from addresses of this host that come meanwhile, too, where they may lead to one of
+    /// these.
     pub follow: Option<Vec<IpAddr>>,
     /// Whether TCP takes the place of UDP where that brings no answer.
     pub tcp: bool,
@@ -71,8 +73,8 @@ pub struct SendingPlan {
 }
 
 impl SendingPlan {
-    /// Sends `payload` to the receiver that printed `ticket`, in the background class and from every address of this host that leads
-    /// there. It keeps no notes for another run.
+    /// Sends `payload` to the receiver that printed `ticket`, in the background class and from
+    /// every address of this host that leads there. It keeps no notes for another run.
     ///
     /// # Errors
     /// The system gives no socket or no randomness.
@@ -98,7 +100,7 @@ impl SendingPlan {
 
 /// How it ended.
 #[derive(Debug)]
-pub struct Sent {
+pub struct SentTransfer {
     /// `Ok`: the receiver has it all, except what is counted here.
     pub outcome: Result<(), TransferError>,
     /// Payload bytes that the receiver verified.
@@ -116,17 +118,19 @@ pub struct Sent {
     /// From the connection to the receiver's last word.
     pub seconds: f64,
     /// Every path that there was.
-    pub paths: Vec<PathTally>,
+    pub paths: Vec<PathCounters>,
     /// What became of each relay that was tried.
-    pub relays: Vec<RelayTally>,
-    /// Whether relays helped, and if not why, in a sentence for a person. `None`: there was no relay.
+    pub relays: Vec<RelayOutcome>,
+    /// Whether relays helped, and if not why, in a sentence for a person. `None`: there was no
+    /// relay.
     pub verdict: Option<String>,
     /// If the receiver did not answer: what came back on each way.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<AttemptResult>,
 }
 
-impl Sent {
-    /// Whether the receiver of a tree was started anew meanwhile: the same again goes on from there.
+impl SentTransfer {
+    /// Whether the receiver of a tree was started anew meanwhile: the same again goes on from
+    /// there.
     #[must_use]
     pub const fn can_go_on(&self) -> bool {
         matches!(self.outcome, Err(TransferError::ReceiverRestarted))
@@ -149,17 +153,17 @@ impl Sending {
             start_outbound(plan.payload, &plan.identity, journals, &control, &news)?;
         let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
         let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
-        let cap = Cap::new(plan.config.cap);
+        let cap = SendLimit::new(plan.config.cap);
         let endpoint = endpoint(&plan.identity, plan.config, None)?;
         let permission = plan.ticket.permission.clone();
         let preamble = Preamble { kind, permission: permission.clone(), transfer };
-        let ping = Preamble { kind: Kind::Ping, permission, transfer: [0; 16] };
-        let reach = |relay: &GreetedRelay| Reach {
+        let ping = Preamble { kind: ConnectionPurpose::Ping, permission, transfer: [0; 16] };
+        let reach = |relay: &GreetedRelay| RelayRoute {
             word: relay.word.clone(),
             destination: relay.address,
             consent: relay.consent,
         };
-        let question = Question {
+        let question = RestartQuestion {
             peer: PublicKey(plan.ticket.key.0),
             addresses: plan.ticket.addresses.clone(),
             relays: plan.ticket.relays.iter().map(reach).collect(),
@@ -184,18 +188,18 @@ impl Sending {
         let relays: Vec<_> =
             told.chain(plan.relays.into_iter().chain(kept).map(|word| (word, None))).collect();
         let met = relays.iter().filter(|(_, reach)| reach.is_some()).map(|(word, _)| word.clone());
-        let ways = Ways::new(&question.addresses, met, &locals);
+        let ways = ConnectAttempts::new(&question.addresses, met, &locals);
         let requests = Arc::new(Requests::default());
         let owner = Sender {
-            beginning: Some(Beginning { connect, relays }),
+            beginning: Some(SendStart { connect, relays }),
             handle: None,
             connected: false,
             outbound,
             news,
             requests: Arc::clone(&requests),
             cap,
-            counter: Counter::default(),
-            paths: PathNews::default(),
+            counter: ProgressCounter::default(),
+            paths: PathChanges::default(),
             relays: RelayLog::default(),
             locals,
             uplinks,
@@ -217,7 +221,7 @@ impl Sending {
     ///
     /// # Errors
     /// The event loop broke.
-    pub fn join(self) -> Result<Sent, Error> {
+    pub fn join(self) -> Result<SentTransfer, Error> {
         let finished = self.finish()?;
         let mut owner = finished.owner;
         finished.outcome?;
@@ -227,7 +231,7 @@ impl Sending {
             // Had it panicked, it was said.
             let _ = reader.join();
         }
-        let ending = owner.ending.unwrap_or(Ending {
+        let ending = owner.ending.unwrap_or(SendEnd {
             outcome: Err(TransferError::Unfinished),
             done: TreeDone::default(),
             seconds: 0.0,
@@ -235,11 +239,11 @@ impl Sending {
             leave_at: None,
         });
         let TreeDone { bytes, kept, entries, failed, unsent, damaged } = ending.done;
-        let Ending { outcome, seconds, tried, .. } = ending;
+        let SendEnd { outcome, seconds, tried, .. } = ending;
         let paths = owner.counter.paths();
         let relays = owner.relays.tallies(&paths, &owner.locals);
         let verdict = owner.relays.verdict(&paths);
-        Ok(Sent {
+        Ok(SentTransfer {
             outcome,
             bytes,
             kept,
@@ -257,43 +261,43 @@ impl Sending {
 }
 
 /// What begins a transfer at its first turn.
-struct Beginning {
+struct SendStart {
     connect: Connect,
     /// Relays, and how those of the ticket lead to the receiver.
-    relays: Vec<(Word, Option<Reach>)>,
+    relays: Vec<(Word, Option<RelayRoute>)>,
 }
 
 /// How a transfer ends.
-struct Ending {
+struct SendEnd {
     outcome: Result<(), TransferError>,
     done: TreeDone,
     seconds: f64,
     /// If the receiver did not answer: what came back on each way.
-    tried: Vec<Tried>,
+    tried: Vec<AttemptResult>,
     /// When to leave, once the receiver was told.
     leave_at: Option<Instant>,
 }
 
 /// The owner of a sending endpoint.
 pub struct Sender {
-    beginning: Option<Beginning>,
+    beginning: Option<SendStart>,
     handle: Option<Handle>,
     connected: bool,
     outbound: Outbound,
-    news: SyncSender<News>,
+    news: SyncSender<TransferEvent>,
     requests: Arc<Requests>,
-    cap: Cap,
-    counter: Counter,
-    paths: PathNews,
+    cap: SendLimit,
+    counter: ProgressCounter,
+    paths: PathChanges,
     relays: RelayLog,
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
     dialers: Dialers,
     tcp_congestion: TcpCongestion,
-    ending: Option<Ending>,
+    ending: Option<SendEnd>,
     restart: RestartCheck,
     /// While the receiver has not answered yet.
-    ways: Ways,
+    ways: ConnectAttempts,
     /// Asks a registry for relays.
     finder: Option<Finder>,
     reader: Option<JoinHandle<()>>,
@@ -306,7 +310,7 @@ impl Owner for Sender {
         self.dialers.ready(ready);
     }
 
-    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         if let Some(beginning) = self.beginning.take() {
             self.begin(endpoint, now, beginning);
         }
@@ -348,7 +352,7 @@ impl Owner for Sender {
         if self.ending.is_none() && self.requests.is_cancelled() {
             self.fail(TransferError::Cancelled, now);
         }
-        let Some(ending) = &mut self.ending else { return Flow::Continue };
+        let Some(ending) = &mut self.ending else { return LoopControl::Continue };
         let leave_at = *ending.leave_at.get_or_insert_with(|| {
             let (code, reason) = match &ending.outcome {
                 Ok(()) => (close::DONE, String::from("done")),
@@ -360,11 +364,11 @@ impl Owner for Sender {
             now + LINGER
         });
         let gone = self.handle.and_then(|handle| endpoint.connection(handle)).is_none_or(|it| it.is_closed());
-        if gone || now >= leave_at { Flow::Stop } else { Flow::Continue }
+        if gone || now >= leave_at { LoopControl::Stop } else { LoopControl::Continue }
     }
 
-    fn depth(&self) -> Depth {
-        Depth { congestion: self.tcp_congestion, ..Depth::default() }
+    fn depth(&self) -> TcpLimits {
+        TcpLimits { congestion: self.tcp_congestion, ..TcpLimits::default() }
     }
 
     fn opened(&mut self) -> Vec<Carrier> {
@@ -375,7 +379,7 @@ impl Owner for Sender {
 }
 
 impl Sender {
-    fn begin(&mut self, endpoint: &mut Endpoint, now: Instant, beginning: Beginning) {
+    fn begin(&mut self, endpoint: &mut Endpoint, now: Instant, beginning: SendStart) {
         match endpoint.connect(now, beginning.connect) {
             Ok(handle) => {
                 self.handle = Some(handle);
@@ -413,7 +417,7 @@ impl Sender {
             }
         }
         if let Some(warning) = found.warning {
-            self.tell(News::Warning(warning));
+            self.tell(TransferEvent::Warning(warning));
         }
     }
 
@@ -431,7 +435,7 @@ impl Sender {
             EndpointEvent::Connected(_) => {
                 self.connected = true;
                 self.counter.begin(now);
-                self.tell(News::Begun);
+                self.tell(TransferEvent::Begun);
             }
             EndpointEvent::Failed(_, error) => {
                 self.handle = None;
@@ -440,7 +444,7 @@ impl Sender {
             EndpointEvent::RelayTrouble(_, relay, trouble) => {
                 self.ways.on_relay(relay, trouble);
                 if let Some(warning) = self.relays.on_trouble(relay, trouble) {
-                    self.tell(News::Warning(warning));
+                    self.tell(TransferEvent::Warning(warning));
                 }
             }
             EndpointEvent::Accepted(_)
@@ -485,7 +489,7 @@ impl Sender {
                 ..Circumstances::default()
             };
             let tally = self.counter.look(now, connection, &self.locals, circumstances, amount);
-            self.tell(News::Progress(tally));
+            self.tell(TransferEvent::Progress(tally));
         }
         match ending {
             Some(Ok(done)) => self.end(Ok(()), done, Vec::new(), now),
@@ -510,13 +514,19 @@ impl Sender {
     }
 
     /// Ends, unless it has ended before.
-    fn end(&mut self, outcome: Result<(), TransferError>, done: TreeDone, tried: Vec<Tried>, now: Instant) {
+    fn end(
+        &mut self,
+        outcome: Result<(), TransferError>,
+        done: TreeDone,
+        tried: Vec<AttemptResult>,
+        now: Instant,
+    ) {
         let seconds = self.counter.seconds(now);
-        self.ending.get_or_insert(Ending { outcome, done, seconds, tried, leave_at: None });
+        self.ending.get_or_insert(SendEnd { outcome, done, seconds, tried, leave_at: None });
     }
 
     /// Progress that nobody takes is not worth waiting for, and warnings neither.
-    fn tell(&self, news: News) {
+    fn tell(&self, news: TransferEvent) {
         let _ = self.news.try_send(news);
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Stand for the Internet where the system is asked for a way there: a.root-servers.net. Nothing is sent to them.
+/// Stand for the Internet where the system is asked for a way there: a.root-servers.net. Nothing is
+/// sent to them.
 const INTERNET: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30)),
@@ -14,8 +15,9 @@ const INTERNET: [IpAddr; 2] = [
 /// Sockets opened unless told otherwise: hosts with more addresses have them for other purposes.
 pub(crate) const MOST: usize = 8;
 
-/// Sockets to receive on: those asked for, or else one per address family for all of the host's addresses. They have one port if
-/// that is free. Where any port will do (0), the one that tickets named `before` is tried first.
+/// Sockets to receive on: those asked for, or else one per address family for all of the host's
+/// addresses. They have one port if that is free. Where any port will do (0), the one that tickets
+/// named `before` is tried first.
 ///
 /// # Errors
 /// An address that was asked for cannot be bound, or the system has no port left.
@@ -38,14 +40,16 @@ pub fn listening(asked: &[SocketAddr], before: Option<u16>) -> Result<Vec<Socket
     }
 }
 
-/// For senders whose networks drop UDP: listeners at the addresses and ports of these sockets. Where another program has the port, or
-/// this user may not listen there, senders find nobody and go on with UDP.
+/// For senders whose networks drop UDP: listeners at the addresses and ports of these sockets.
+/// Where another program has the port, or this user may not listen there, senders find nobody and
+/// go on with UDP.
 #[must_use]
 pub fn listeners(sockets: &[Socket]) -> Vec<Listener> {
     sockets.iter().filter_map(|socket| Listener::bind(socket.address()).ok()).collect()
 }
 
-/// Sockets to send from: those asked for, or else one per address of this host from which one of `destinations` is reached.
+/// Sockets to send from: those asked for, or else one per address of this host from which one of
+/// `destinations` is reached.
 ///
 /// # Errors
 /// An address that was asked for cannot be bound; or none of this host's can.
@@ -84,9 +88,10 @@ pub fn sending(asked: &[SocketAddr], destinations: &[IpAddr]) -> Result<Vec<Sock
     }
 }
 
-/// Addresses of this host from which datagrams reach one of `destinations` elsewhere, the best first. The system chooses some of
-/// them, on whatever interface they are. The others are those by whose own interface such datagrams leave: from any other
-/// address they would leave by an interface that is used already.
+/// Addresses of this host from which datagrams reach one of `destinations` elsewhere, the best
+/// first. The system chooses some of them, on whatever interface they are. The others are those by
+/// whose own interface such datagrams leave: from any other address they would leave by an
+/// interface that is used already.
 ///
 /// # Errors
 /// The list of interfaces cannot be read.
@@ -96,7 +101,8 @@ pub(crate) fn uplinks(destinations: &[IpAddr]) -> io::Result<Vec<IpAddr>> {
     Ok(best_first(interfaces()?, &elsewhere, leads_out))
 }
 
-/// Those of the addresses from which the system sends to `destinations`, then others that are wanted too, public ones before.
+/// Those of the addresses from which the system sends to `destinations`, then others that are
+/// wanted too, public ones before.
 fn best_first(
     interfaces: Vec<Interface>,
     destinations: &[IpAddr],
@@ -127,7 +133,8 @@ pub fn bind_all(asked: &[SocketAddr]) -> Result<Vec<Socket>, BindError> {
     asked.iter().copied().map(Socket::bind).collect()
 }
 
-/// Binds what was asked for; where nothing was, all addresses of this host at `port`. A host without IPv6 serves IPv4.
+/// Binds what was asked for; where nothing was, all addresses of this host at `port`. A host
+/// without IPv6 serves IPv4.
 ///
 /// # Errors
 /// One of those that were asked for cannot be bound, or the port of IPv4.
@@ -140,7 +147,8 @@ pub fn serving(asked: &[SocketAddr], port: u16) -> Result<Vec<Socket>, BindError
     Ok([Some(v4), v6].into_iter().flatten().collect())
 }
 
-/// What is to be said of their buffers, if the system gives any of these sockets less than was asked for.
+/// What is to be said of their buffers, if the system gives any of these sockets less than was
+/// asked for.
 #[must_use]
 pub fn clipped(sockets: &[Socket]) -> Option<String> {
     let mut buffers = sockets.iter().map(Socket::buffers);
@@ -180,8 +188,8 @@ pub fn own_addresses() -> Vec<IpAddr> {
     interfaces().unwrap_or_default().into_iter().map(|Interface { address, .. }| address).collect()
 }
 
-/// Whether an address means nothing outside one network. It is private (RFC 1918, RFC 4193), shared behind a provider's NAT
-/// (RFC 6598), link-local or loopback.
+/// Whether an address means nothing outside one network. It is private (RFC 1918, RFC 4193), shared
+/// behind a provider's NAT (RFC 6598), link-local or loopback.
 #[must_use]
 pub const fn is_private(ip: IpAddr) -> bool {
     match ip {
@@ -229,7 +237,8 @@ mod tests {
         let asked: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let sockets = listening(&[asked], None).unwrap();
         assert_eq!(reachable_at(&sockets), [sockets[0].address()]);
-        // A port that somebody else has by now is not worth failing for; one that is free is the same again.
+        // A port that somebody else has by now is not worth failing for; one that is free is the
+        // same again.
         let port = sockets[0].address().port();
         assert_ne!(listening(&[asked], Some(port)).unwrap()[0].address().port(), port);
         drop(sockets);

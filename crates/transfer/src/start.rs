@@ -1,11 +1,12 @@
-//! What a sender begins with: the thread that reads, the name of the transfer, and that no other run sends the same.
+//! What a sender begins with: the thread that reads, the name of the transfer, and that no other
+//! run sends the same.
 
 use crate::channel::batch_channel;
 use crate::error::Error;
+use crate::events::TransferEvent;
 use crate::identity::Identity;
-use crate::news::News;
 use crate::outbound::{MESSAGES, Outbound, OutboundPipe, OutboundTree};
-use crate::preamble::Kind;
+use crate::preamble::ConnectionPurpose;
 use crate::reader::{self, TreeReader, UNKNOWN};
 use crate::ticket::Ticket;
 use byway_files::{Journals, Source, SourceOptions};
@@ -34,7 +35,7 @@ pub enum Payload {
 }
 
 /// What gives the data, its kind, the transfer's name, and the thread that reads files.
-pub(crate) type Started = (Outbound, Kind, [u8; 16], Option<JoinHandle<()>>);
+pub(crate) type Started = (Outbound, ConnectionPurpose, [u8; 16], Option<JoinHandle<()>>);
 
 /// Starts the thread that reads.
 pub(crate) fn start_outbound(
@@ -42,7 +43,7 @@ pub(crate) fn start_outbound(
     identity: &Identity,
     journals: Option<(&Path, &Ticket)>,
     control: &Control,
-    news: &SyncSender<News>,
+    news: &SyncSender<TransferEvent>,
 ) -> Result<Started, Error> {
     let waker = control.waker().clone();
     match payload {
@@ -60,7 +61,7 @@ pub(crate) fn start_outbound(
                     let sentence = format!(
                         "cannot keep notes in {directory} ({error}): a transfer that breaks off will begin anew"
                     );
-                    let _ = news.try_send(News::Warning(sentence));
+                    let _ = news.try_send(TransferEvent::Warning(sentence));
                 }
                 None => {}
             }
@@ -78,12 +79,13 @@ pub(crate) fn start_outbound(
             let aside = move || reader::aside(&paths, &counted, journals.as_deref());
             Builder::new().name("byway count".into()).spawn(aside).map_err(Error::Thread)?;
             let outbound = Outbound::Tree(Box::new(OutboundTree::new(asks, answered, total)));
-            Ok((outbound, Kind::Tree, transfer, Some(thread)))
+            Ok((outbound, ConnectionPurpose::Tree, transfer, Some(thread)))
         }
         Payload::Pipe(input) => {
             let (answers, answered) = sync_channel(PIPED);
             let run = move || reader::read_pipe(input, &answers, &waker);
-            // The same name again takes the place of a run that was killed: only who knows that no other runs may use it.
+            // The same name again takes the place of a run that was killed: only who knows that no
+            // other runs may use it.
             let named = journals.map(|(directory, ticket)| {
                 let transfer = stream_of(identity, ticket);
                 alone(directory, transfer, ticket).map(|lock| (transfer, lock))
@@ -97,7 +99,12 @@ pub(crate) fn start_outbound(
                 None => (byway_net::seed()?, None),
             };
             Builder::new().name("byway read".into()).spawn(run).map_err(Error::Thread)?;
-            Ok((Outbound::Pipe(Box::new(OutboundPipe::new(answered, lock))), Kind::Pipe, transfer, None))
+            Ok((
+                Outbound::Pipe(Box::new(OutboundPipe::new(answered, lock))),
+                ConnectionPurpose::Pipe,
+                transfer,
+                None,
+            ))
         }
     }
 }
@@ -113,7 +120,8 @@ fn unless_another_runs(error: io::Error) -> Result<io::Error, Error> {
     if error.kind() == io::ErrorKind::WouldBlock { Err(Error::AlreadySending) } else { Ok(error) }
 }
 
-/// The name of a stream: its receiver's ticket and its sender's key make it. So a second try is known as one.
+/// The name of a stream: its receiver's ticket and its sender's key make it. So a second try is
+/// known as one.
 fn stream_of(identity: &Identity, ticket: &Ticket) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new_derive_key("byway 2026 transfer of a stream");
     for part in [&identity.public().0[..], &ticket.key.0, ticket.permission.expose()] {

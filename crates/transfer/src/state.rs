@@ -1,12 +1,12 @@
-//! What byway keeps between runs, for its owner alone: its keys, notes for transfers that may be taken up again
-//! ([`byway_files::Journals`]), and what a receiver's ticket says ([`Standing`]).
+//! What byway keeps between runs, for its owner alone: its keys, notes for transfers that may be
+//! taken up again ([`byway_files::Journals`]), and what a receiver's ticket says ([`TicketState`]).
 //!
-//! A key file holds one line: a word ([`byway_wire::word`]) with the 32 secret bytes. So a damaged file is noticed, and an
-//! identity is not taken for a relay key.
+//! A key file holds one line: a word ([`byway_wire::word`]) with the 32 secret bytes. So a damaged
+//! file is noticed, and an identity is not taken for a relay key.
 
-mod standing;
+mod ticket_state;
 
-pub use standing::Standing;
+pub use ticket_state::TicketState;
 
 use crate::identity::Identity;
 use crate::secret::Secret;
@@ -82,8 +82,8 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// `chosen` if given, else `$XDG_DATA_HOME/byway`, else `~/.local/share/byway` (XDG Base Directory 0.8; a relative
-    /// `XDG_DATA_HOME` is ignored, as it says). Nothing is created yet.
+    /// `chosen` if given, else `$XDG_DATA_HOME/byway`, else `~/.local/share/byway` (XDG Base
+    /// Directory 0.8; a relative `XDG_DATA_HOME` is ignored, as it says). Nothing is created yet.
     pub fn locate(chosen: Option<&Path>, env: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
         if let Some(root) = chosen {
             return Ok(Self { root: root.to_owned() });
@@ -128,15 +128,16 @@ impl StateDir {
         self.root.join("registry.db")
     }
 
-    /// What a receiver into `directory` keeps between runs: what makes the ticket that it printed good for the next. One that
-    /// takes a single transfer has a ticket of its own, which ends with that.
-    pub fn receiving(&self, directory: &Path, once: bool) -> Result<Standing> {
+    /// What a receiver into `directory` keeps between runs: what makes the ticket that it printed
+    /// good for the next. One that takes a single transfer has a ticket of its own, which ends with
+    /// that.
+    pub fn receiving(&self, directory: &Path, once: bool) -> Result<TicketState> {
         let full = fs::canonicalize(directory).map_err(StateError::io("find", directory))?;
         let name = blake3::hash(full.as_os_str().as_bytes()).to_hex();
         let name = name.get(..32).unwrap_or_default();
         let name = if once { format!("{name}-once") } else { name.to_owned() };
         let path = self.root.join("receiving").join(name);
-        Standing::open(&path).map_err(StateError::io("keep a ticket in", &path))
+        TicketState::open(&path).map_err(StateError::io("keep a ticket in", &path))
     }
 
     /// Where [`StateDir::relay_key`] keeps its key unless told otherwise.
@@ -145,12 +146,14 @@ impl StateDir {
         self.root.join("relay-key")
     }
 
-    /// The key from which a relay's words are made, made on first use; in `path` or else [`StateDir::relay_key_path`].
+    /// The key from which a relay's words are made, made on first use; in `path` or else
+    /// [`StateDir::relay_key_path`].
     pub fn relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
         RELAY.open(path.unwrap_or(&self.relay_key_path()))
     }
 
-    /// Where a relay keeps what it carried, and what registries know of it. Relays with keys in files of their own each have one.
+    /// Where a relay keeps what it carried, and what registries know of it. Relays with keys in
+    /// files of their own each have one.
     #[must_use]
     pub fn relay_kept_path(&self, key: Option<&Path>) -> PathBuf {
         let Some(key) = key else { return self.root.join("relay-kept") };
@@ -165,18 +168,20 @@ impl StateDir {
         self.root.join("lending-key")
     }
 
-    /// Puts a new relay key in place of the old one, by which every word given out becomes worthless.
+    /// Puts a new relay key in place of the old one, by which every word given out becomes
+    /// worthless.
     pub fn roll_relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
         RELAY.replace(path.unwrap_or(&self.relay_key_path()))
     }
 }
 
-/// Puts a text in place of what a file held, for its owner alone: the one or the other, whatever happens meanwhile.
+/// Puts a text in place of what a file held, for its owner alone: the one or the other, whatever
+/// happens meanwhile.
 pub(crate) fn put(path: &Path, text: &str) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
-    let draft = Draft::write(path, text)?;
+    let draft = DraftFile::write(path, text)?;
     fs::rename(&draft.path, path).and_then(|()| sync_parent(path))
 }
 
@@ -226,7 +231,7 @@ impl KeyFile {
         if let Some(directory) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(cannot())?;
         }
-        let draft = Draft::write(path, self.generate()?.expose()).map_err(cannot())?;
+        let draft = DraftFile::write(path, self.generate()?.expose()).map_err(cannot())?;
         match fs::hard_link(&draft.path, path) {
             Ok(()) => sync_parent(path).map_err(cannot())?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -240,7 +245,7 @@ impl KeyFile {
         if !path.try_exists().map_err(cannot())? {
             return self.create(path);
         }
-        let draft = Draft::write(path, self.generate()?.expose()).map_err(cannot())?;
+        let draft = DraftFile::write(path, self.generate()?.expose()).map_err(cannot())?;
         fs::rename(&draft.path, path).and_then(|()| sync_parent(path)).map_err(cannot())?;
         self.read(path, File::open(path).map_err(cannot())?)
     }
@@ -256,11 +261,11 @@ impl KeyFile {
 }
 
 /// A file beside the one it is to become; gone when dropped, whether it became that or not.
-struct Draft {
+struct DraftFile {
     path: PathBuf,
 }
 
-impl Draft {
+impl DraftFile {
     fn write(target: &Path, text: &str) -> io::Result<Self> {
         let mut nonce = [0; 8];
         getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;
@@ -275,9 +280,10 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for DraftFile {
     fn drop(&mut self) {
-        // Renamed away: nothing to remove. Else: a leftover at worst, harmless and readable by its owner only.
+        // Renamed away: nothing to remove. Else: a leftover at worst, harmless and readable by its
+        // owner only.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -6,8 +6,8 @@
 //! address   4 or 16 (1), IP address, port (2)
 //! ```
 //!
-//! The checksum of [`byway_wire::word`] tells a mistyped ticket from an expired one before anything is sent. A ticket is a
-//! secret: who holds it may send, and may use the relays that it names.
+//! The checksum of [`byway_wire::word`] tells a mistyped ticket from an expired one before anything
+//! is sent. A ticket is a secret: who holds it may send, and may use the relays that it names.
 
 use crate::identity::{KeyError, PublicKey};
 use crate::secret::Secret;
@@ -51,7 +51,8 @@ pub struct GreetedRelay {
     pub word: relay::Word,
     /// The receiver's address as the relay saw it: where the relay is asked to deliver.
     pub address: SocketAddr,
-    /// The receiver's consent to that, which the relay gave and recognises. It expires before the ticket does.
+    /// The receiver's consent to that, which the relay gave and recognises. It expires before the
+    /// ticket does.
     pub consent: relay::Consent,
 }
 
@@ -87,7 +88,8 @@ pub enum TicketError {
 }
 
 impl fmt::Display for Ticket {
-    /// The ticket as a word, **secrets included**. Entries beyond [`MAX_ENTRIES`] do not fit and are left out.
+    /// The ticket as a word, **secrets included**. Entries beyond [`MAX_ENTRIES`] do not fit and
+    /// are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut buffer = [0; TICKET_MAX];
         let mut writer = Writer::new(&mut buffer);
@@ -114,7 +116,8 @@ impl FromStr for Ticket {
             WordError::Character { found, at } => TicketError::Character { found, at },
             WordError::TooLong => TicketError::Mistyped,
             WordError::Checksum(bytes) => {
-                // Without its end, what is left runs out before the contents do, or in the checksum after them.
+                // Without its end, what is left runs out before the contents do, or in the checksum
+                // after them.
                 let mut reader = Reader::new(&bytes);
                 match Self::read(&mut reader) {
                     Err(DecodeError::Truncated) => TicketError::Truncated,
@@ -131,8 +134,8 @@ impl FromStr for Ticket {
 }
 
 impl Ticket {
-    /// Every address that a datagram for the receiver may be sent to first: its own, those of the ticket's relays, and those of other
-    /// `relays`.
+    /// Every address that a datagram for the receiver may be sent to first: its own, those of the
+    /// ticket's relays, and those of other `relay_outcomes`.
     #[must_use]
     pub fn destinations(&self, relays: &[relay::Word]) -> Vec<IpAddr> {
         let words = self.relays.iter().map(|relay| &relay.word).chain(relays);
@@ -170,7 +173,8 @@ impl GreetedRelay {
     }
 }
 
-/// Whether `text` is meant as a ticket, good or bad: what tells the last argument of `send` from a path.
+/// Whether `text` is meant as a ticket, good or bad: what tells the last argument of `send` from a
+/// path.
 #[must_use]
 pub fn looks_like_ticket(text: &str) -> bool {
     version_of(text).is_some()

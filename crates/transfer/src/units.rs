@@ -1,7 +1,7 @@
 //! Bytes, rates and durations as people write and read them.
 //!
-//! Sizes and limits are binary (`K` = 1024 bytes, as in rsync and rclone) unless they say otherwise (`KB` = 1000); rates on the line are shown in decimal bits per
-//! second, as lines are sold.
+//! Sizes and limits are binary (`K` = 1024 bytes, as in rsync and rclone) unless they say otherwise
+//! (`KB` = 1000); rates on the line are shown in decimal bits per second, as lines are sold.
 
 use byway_wire::units;
 use std::fmt;
@@ -31,7 +31,8 @@ pub enum UnitError {
     Timetable(String),
 }
 
-/// Parses bytes with an optional [unit](units::bytes) and a decimal fraction: `500`, `64K`, `1.5G`, `10MiB`, `10MB`.
+/// Parses bytes with an optional [unit](units::bytes) and a decimal fraction: `500`, `64K`, `1.5G`,
+/// `10MiB`, `10MB`.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let wrong = || UnitError::Size(text.to_owned());
     let text_trimmed = text.trim();
@@ -48,14 +49,16 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
         digits => {
             let numerator: u64 = digits.parse().map_err(|_| wrong())?;
             let denominator = 10u64.pow(digits.len() as u32);
-            // At most 10^9 × 2^40, just below 2^70: wide arithmetic, and the quotient is below one unit.
+            // At most 10^9 × 2^40, just below 2^70: wide arithmetic, and the quotient is below one
+            // unit.
             (u128::from(numerator) * u128::from(unit) / u128::from(denominator)) as u64
         }
     };
     whole.checked_mul(unit).and_then(|bytes| bytes.checked_add(part)).ok_or_else(wrong)
 }
 
-/// Parses a duration with suffix s, m, h or d; a bare number is seconds. Parts may follow each other: `1h30m`.
+/// Parses a duration with suffix s, m, h or d; a bare number is seconds. Parts may follow each
+/// other: `1h30m`.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let wrong = || UnitError::Duration(text.to_owned());
     let mut rest = text.trim();

@@ -1,15 +1,15 @@
 //! Why there is no connection, for a person: by what came back on each way.
 
+use crate::connect_attempts::{AttemptReply, AttemptResult};
 use crate::error::NotConnected;
 use crate::no_answer::NoAnswer;
-use crate::ways::{Heard, Tried};
 use byway_engine::{ConnectError, RelayTrouble};
-use byway_net::Echo;
+use byway_net::IcmpError;
 use std::fmt;
 
 /// Why there is no connection, for a person.
 #[must_use]
-pub fn not_connected(error: ConnectError, tried: &[Tried]) -> NotConnected {
+pub fn not_connected(error: ConnectError, tried: &[AttemptResult]) -> NotConnected {
     match error {
         ConnectError::NoAnswer | ConnectError::Unreachable | ConnectError::NoRoute => {
             NotConnected::NoAnswer(unanswered(error, tried))
@@ -22,15 +22,19 @@ pub fn not_connected(error: ConnectError, tried: &[Tried]) -> NotConnected {
 }
 
 /// What most likely stands between sender and receiver.
-fn unanswered(error: ConnectError, tried: &[Tried]) -> NoAnswer {
-    let direct = || tried.iter().filter(|way| matches!(way.heard, Heard::Direct(_)));
-    let all = |echo: Echo| direct().count() > 0 && direct().all(|way| way.heard == Heard::Direct(Some(echo)));
+fn unanswered(error: ConnectError, tried: &[AttemptResult]) -> NoAnswer {
+    let direct = || tried.iter().filter(|way| matches!(way.heard, AttemptReply::Direct(_)));
+    let all = |echo: IcmpError| {
+        direct().count() > 0 && direct().all(|way| way.heard == AttemptReply::Direct(Some(echo)))
+    };
     let narrow = direct().find_map(|way| match way.heard {
-        Heard::Direct(Some(Echo::TooNarrow(mtu))) => Some(NoAnswer::TooNarrow { address: way.address, mtu }),
+        AttemptReply::Direct(Some(IcmpError::TooNarrow(mtu))) => {
+            Some(NoAnswer::TooNarrow { address: way.address, mtu })
+        }
         _ => None,
     });
     let refused = tried.iter().find_map(|way| match way.heard {
-        Heard::Relay(Some(RelayTrouble::Refused(reason))) => {
+        AttemptReply::Relay(Some(RelayTrouble::Refused(reason))) => {
             Some(NoAnswer::RelayRefuses { relay: way.address, reason })
         }
         _ => None,
@@ -38,12 +42,12 @@ fn unanswered(error: ConnectError, tried: &[Tried]) -> NoAnswer {
     if let Some(found) = narrow.or(refused) {
         return found;
     }
-    let has_relay = tried.iter().any(|way| matches!(way.heard, Heard::Relay(_)));
-    if all(Echo::PortUnreachable) {
+    let has_relay = tried.iter().any(|way| matches!(way.heard, AttemptReply::Relay(_)));
+    if all(IcmpError::PortUnreachable) {
         NoAnswer::NotRunning
-    } else if all(Echo::Forbidden) {
+    } else if all(IcmpError::Forbidden) {
         NoAnswer::Firewall
-    } else if direct().count() > 0 && direct().all(Tried::is_private) && !has_relay {
+    } else if direct().count() > 0 && direct().all(AttemptResult::is_private) && !has_relay {
         NoAnswer::PrivateAddresses
     } else if error == ConnectError::NoAnswer {
         NoAnswer::Silent
@@ -52,19 +56,19 @@ fn unanswered(error: ConnectError, tried: &[Tried]) -> NoAnswer {
     }
 }
 
-impl Heard {
+impl AttemptReply {
     /// The same, as programs read it.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Direct(None) | Self::Relay(None) => "nothing",
             Self::Direct(Some(echo)) => match echo {
-                Echo::PortUnreachable => "port_unreachable",
-                Echo::HostUnreachable => "host_unreachable",
-                Echo::NetworkUnreachable => "network_unreachable",
-                Echo::Forbidden => "forbidden",
-                Echo::TooNarrow(_) => "too_narrow",
-                Echo::Other => "unreachable",
+                IcmpError::PortUnreachable => "port_unreachable",
+                IcmpError::HostUnreachable => "host_unreachable",
+                IcmpError::NetworkUnreachable => "network_unreachable",
+                IcmpError::Forbidden => "forbidden",
+                IcmpError::TooNarrow(_) => "too_narrow",
+                IcmpError::Other => "unreachable",
             },
             Self::Relay(Some(trouble)) => match trouble {
                 RelayTrouble::Silent => "relay_silent",
@@ -77,21 +81,21 @@ impl Heard {
     }
 }
 
-impl fmt::Display for Heard {
+impl fmt::Display for AttemptReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Self::Direct(None) => "nothing came back",
-            Self::Direct(Some(Echo::PortUnreachable)) => {
+            Self::Direct(Some(IcmpError::PortUnreachable)) => {
                 "port unreachable: nothing listens there, or a firewall says so"
             }
-            Self::Direct(Some(Echo::HostUnreachable)) => "host unreachable",
-            Self::Direct(Some(Echo::NetworkUnreachable)) => "no network leads there",
-            Self::Direct(Some(Echo::Forbidden)) => "a firewall forbids it",
-            Self::Direct(Some(Echo::TooNarrow(Some(mtu)))) => {
+            Self::Direct(Some(IcmpError::HostUnreachable)) => "host unreachable",
+            Self::Direct(Some(IcmpError::NetworkUnreachable)) => "no network leads there",
+            Self::Direct(Some(IcmpError::Forbidden)) => "a firewall forbids it",
+            Self::Direct(Some(IcmpError::TooNarrow(Some(mtu)))) => {
                 return write!(f, "packets of more than {mtu} bytes do not pass");
             }
-            Self::Direct(Some(Echo::TooNarrow(None))) => "packets that byway needs do not pass",
-            Self::Direct(Some(Echo::Other)) => "the system cannot send there",
+            Self::Direct(Some(IcmpError::TooNarrow(None))) => "packets that byway needs do not pass",
+            Self::Direct(Some(IcmpError::Other)) => "the system cannot send there",
             Self::Relay(None) => "nothing came back through it",
             Self::Relay(Some(trouble)) => return trouble.fmt(f),
         };
@@ -99,10 +103,10 @@ impl fmt::Display for Heard {
     }
 }
 
-impl fmt::Display for Tried {
+impl fmt::Display for AttemptResult {
     /// `192.0.2.7:4747: nothing came back`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let relay = if matches!(self.heard, Heard::Relay(_)) { "relay " } else { "" };
+        let relay = if matches!(self.heard, AttemptReply::Relay(_)) { "relay " } else { "" };
         write!(f, "{relay}{}: {}", self.address, self.heard)
     }
 }
@@ -115,15 +119,18 @@ mod tests {
     const PUBLIC: &str = "198.51.100.7:4747";
     const PRIVATE: &str = "192.168.1.2:4747";
 
-    fn direct(address: &str, echo: impl Into<Option<Echo>>) -> Tried {
-        Tried { address: address.parse().unwrap(), heard: Heard::Direct(echo.into()) }
+    fn direct(address: &str, echo: impl Into<Option<IcmpError>>) -> AttemptResult {
+        AttemptResult { address: address.parse().unwrap(), heard: AttemptReply::Direct(echo.into()) }
     }
 
-    fn relay(trouble: impl Into<Option<RelayTrouble>>) -> Tried {
-        Tried { address: "198.51.100.9:4748".parse().unwrap(), heard: Heard::Relay(trouble.into()) }
+    fn relay(trouble: impl Into<Option<RelayTrouble>>) -> AttemptResult {
+        AttemptResult {
+            address: "198.51.100.9:4748".parse().unwrap(),
+            heard: AttemptReply::Relay(trouble.into()),
+        }
     }
 
-    fn says(tried: &[Tried]) -> String {
+    fn says(tried: &[AttemptResult]) -> String {
         let error = not_connected(ConnectError::NoAnswer, tried);
         assert!(matches!(error, NotConnected::NoAnswer(_)));
         error.to_string()
@@ -148,20 +155,20 @@ mod tests {
     #[test]
     fn each_cause_has_a_sentence_of_its_own() {
         let refused = |reason| relay(RelayTrouble::Refused(reason));
-        let closed = |address| direct(address, Echo::PortUnreachable);
+        let closed = |address| direct(address, IcmpError::PortUnreachable);
         for (tried, words) in [
             (vec![closed(PUBLIC), closed(PRIVATE)], "the receiver is not running"),
             (vec![closed(PUBLIC), direct(PRIVATE, None)], "does a firewall let UDP through?"),
             (vec![direct(PUBLIC, None)], "does not answer at any address of the ticket"),
             (vec![direct(PRIVATE, None)], "every address of the ticket is private"),
-            (vec![direct(PRIVATE, Echo::HostUnreachable)], "every address of the ticket is private"),
+            (vec![direct(PRIVATE, IcmpError::HostUnreachable)], "every address of the ticket is private"),
             (vec![direct(PRIVATE, None), relay(None)], "does not answer at any address of the ticket"),
             (
-                vec![direct(PUBLIC, Echo::TooNarrow(Some(1_000)))],
+                vec![direct(PUBLIC, IcmpError::TooNarrow(Some(1_000)))],
                 "needs packets of 1228 bytes (it takes 1000)",
             ),
-            (vec![direct("[2001:db8::1]:1", Echo::TooNarrow(None))], "needs packets of 1248 bytes;"),
-            (vec![direct(PUBLIC, Echo::Forbidden)], "let UDP out of this host"),
+            (vec![direct("[2001:db8::1]:1", IcmpError::TooNarrow(None))], "needs packets of 1248 bytes;"),
+            (vec![direct(PUBLIC, IcmpError::Forbidden)], "let UDP out of this host"),
             (
                 vec![direct(PRIVATE, None), refused(Reason::Destination)],
                 "relay 198.51.100.9:4748 refuses: the relay does not send to such addresses; its operator may allow",
@@ -176,7 +183,7 @@ mod tests {
     #[test]
     fn every_way_is_told_with_what_came_back() {
         assert_eq!(direct(PUBLIC, None).to_string(), "198.51.100.7:4747: nothing came back");
-        let narrow = direct(PUBLIC, Echo::TooNarrow(Some(1_000)));
+        let narrow = direct(PUBLIC, IcmpError::TooNarrow(Some(1_000)));
         assert_eq!(narrow.to_string(), "198.51.100.7:4747: packets of more than 1000 bytes do not pass");
         let silent = relay(RelayTrouble::Silent);
         assert_eq!(

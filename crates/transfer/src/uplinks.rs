@@ -1,5 +1,5 @@
-//! Uplinks that come and go while a transfer runs. The sender uses an address that the host gets. It leaves alone an address that
-//! the host lost, until that is back.
+//! Uplinks that come and go while a transfer runs. The sender uses an address that the host gets.
+//! It leaves alone an address that the host lost, until that is back.
 
 use crate::sockets::{MOST, uplinks};
 use byway_net::Socket;
@@ -77,7 +77,8 @@ impl Uplinks {
     }
 }
 
-/// What differs between the sockets and the addresses that the host has, as far as these may lead to one of `destinations`.
+/// What differs between the sockets and the addresses that the host has, as far as these may lead
+/// to one of `destinations`.
 fn changes(sockets: &[(SocketAddr, bool)], found: &[IpAddr], destinations: &[IpAddr]) -> Vec<Change> {
     let of_an_uplink = |ip: IpAddr| !ip.is_unspecified() && !ip.is_loopback();
     let mut changes = Vec::new();

@@ -1,6 +1,7 @@
-//! Warnings about single entries of a tree: a person gets to read the first ones, and that there are more.
+//! Warnings about single entries of a tree: a person gets to read the first ones, and that there
+//! are more.
 
-use crate::news::News;
+use crate::events::TransferEvent;
 use std::sync::mpsc::SyncSender;
 
 /// Warnings of one transfer that a person gets to read.
@@ -8,12 +9,12 @@ const MOST: u64 = 100;
 
 /// Where the warnings of one transfer go.
 pub(crate) struct Warnings {
-    news: SyncSender<News>,
+    news: SyncSender<TransferEvent>,
     given: u64,
 }
 
 impl Warnings {
-    pub const fn new(news: SyncSender<News>) -> Self {
+    pub const fn new(news: SyncSender<TransferEvent>) -> Self {
         Self { news, given: 0 }
     }
 
@@ -26,7 +27,7 @@ impl Warnings {
             _ => return,
         };
         // Nobody reads: nobody needs to know.
-        let _ = self.news.try_send(News::Warning(text));
+        let _ = self.news.try_send(TransferEvent::Warning(text));
     }
 }
 
@@ -41,8 +42,10 @@ mod tests {
         let mut warnings = Warnings::new(news);
         (0..MOST + 5).for_each(|number| warnings.give(|| number.to_string()));
         drop(warnings);
-        let read: Vec<News> = read.iter().collect();
+        let read: Vec<TransferEvent> = read.iter().collect();
         assert_eq!(read.len() as u64, MOST + 1);
-        assert!(matches!(read.last(), Some(News::Warning(text)) if text == "there are more such entries"));
+        assert!(
+            matches!(read.last(), Some(TransferEvent::Warning(text)) if text == "there are more such entries")
+        );
     }
 }

@@ -6,7 +6,8 @@ use crate::file_thread::FileThread;
 use crate::warnings::Warnings;
 use byway_engine::data::WriteRequest;
 use byway_files::{
-    Finish, Made, Modes, Report, Reports, Shown, Sink, SinkError, SinkOptions, Small, Summary, Top, Written,
+    Finish, MadeFile, Modes, Printable, Report, Reports, Sink, SinkError, SinkOptions, SmallFile, Summary,
+    TreeTop, Written,
 };
 use byway_net::Waker;
 use byway_wire::ObjectId;
@@ -18,9 +19,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes verified between two looks at what arrived.
 const WORK: u64 = 4 << 20;
-/// Tasks that wait here at most. As many as small files need so that the two threads need not wake each other for every few.
+/// Tasks that wait here at most. As many as small files need so that the two threads need not wake
+/// each other for every few.
 pub(crate) const TASKS: usize = 256;
-/// Buffers, and bytes in them, given back before the owner is woken: a fraction of what it may have handed over.
+/// Buffers, and bytes in them, given back before the owner is woken: a fraction of what it may have
+/// handed over.
 const QUIET: (usize, usize) = (TASKS / 4, 2 << 20);
 /// Tasks done before what came of them is told, if there are more.
 const TELL: usize = TASKS / 2;
@@ -28,7 +31,7 @@ const TELL: usize = TASKS / 2;
 const TOGETHER: usize = 512 << 10;
 
 /// What the owner hands over.
-pub(crate) enum Task {
+pub(crate) enum DiskTask {
     /// The next bytes of the manifest, or of a pipe.
     Bytes(Vec<u8>),
     /// Bytes of an object.
@@ -40,39 +43,41 @@ pub(crate) enum Task {
 }
 
 /// What it gets back.
-pub(crate) enum FromDisk {
+pub(crate) enum DiskEvent {
     /// The bytes of a write are on the disk, or not wanted; here is their buffer.
     Buffer(Vec<u8>),
     /// To send to the peer.
     Reports(Vec<u8>),
     /// Nothing more of this object is wanted.
     Forget(ObjectId),
-    /// All is done; these are the last reports. Together, so that the owner knows the end before the peer does.
+    /// All is done; these are the last reports. Together, so that the owner knows the end before
+    /// the peer does.
     Done(Summary, Vec<u8>),
     /// The transfer cannot go on.
     Failed(TransferError),
 }
 
 /// The ends of the channels to and from the owner.
-pub(crate) struct DiskEnds {
-    pub tasks: BatchReceiver<Task>,
+pub(crate) struct DiskChannels {
+    pub tasks: BatchReceiver<DiskTask>,
     /// When the owner has gone: what it had not handed over.
     pub rest: Receiver<Vec<WriteRequest>>,
-    /// Ends when the writer of an earlier try of this transfer has come to its end. Of a pipe it tells what was written before.
+    /// Ends when the writer of an earlier try of this transfer has come to its end. Of a pipe it
+    /// tells what was written before.
     pub before: Option<Receiver<PipeTotal>>,
     /// Held until this writer has come to its end.
     pub ended: SyncSender<PipeTotal>,
-    pub back: SyncSender<FromDisk>,
-    pub seen: Seen,
+    pub back: SyncSender<DiskEvent>,
+    pub seen: WriteProgress,
     pub warnings: Warnings,
     pub waker: Waker,
 }
 
 /// What the disk thread knows of a tree so far, for whoever looks on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen(Arc<Mutex<(Summary, Top)>>);
+pub(crate) struct WriteProgress(Arc<Mutex<(Summary, TreeTop)>>);
 
-impl Seen {
+impl WriteProgress {
     fn note(&self, sink: &Sink) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         seen.0 = sink.summary();
@@ -109,14 +114,14 @@ impl PipeTotal {
 }
 
 /// The owner has gone.
-struct Gone;
+struct ReceiverGone;
 
-impl DiskEnds {
-    /// Gives a buffer back. The owner is not woken for each. It takes what is there when it is woken for something else, or
-    /// when nothing is left to do here.
-    fn hand_back(&self, buffer: Vec<u8>, quiet: &mut (usize, usize)) -> Result<(), Gone> {
+impl DiskChannels {
+    /// Gives a buffer back. The owner is not woken for each. It takes what is there when it is
+    /// woken for something else, or when nothing is left to do here.
+    fn hand_back(&self, buffer: Vec<u8>, quiet: &mut (usize, usize)) -> Result<(), ReceiverGone> {
         *quiet = (quiet.0 + 1, quiet.1 + buffer.len());
-        match self.back.try_send(FromDisk::Buffer(buffer)) {
+        match self.back.try_send(DiskEvent::Buffer(buffer)) {
             Ok(()) if quiet.0 < QUIET.0 && quiet.1 < QUIET.1 => Ok(()),
             Ok(()) => {
                 self.wake(quiet);
@@ -126,7 +131,7 @@ impl DiskEnds {
                 self.wake(quiet);
                 self.give(back)
             }
-            Err(TrySendError::Disconnected(_)) => Err(Gone),
+            Err(TrySendError::Disconnected(_)) => Err(ReceiverGone),
         }
     }
 
@@ -137,15 +142,15 @@ impl DiskEnds {
         }
     }
 
-    fn give(&self, back: FromDisk) -> Result<(), Gone> {
-        let given = self.back.send(back).map_err(|_| Gone);
+    fn give(&self, back: DiskEvent) -> Result<(), ReceiverGone> {
+        let given = self.back.send(back).map_err(|_| ReceiverGone);
         self.waker.wake();
         given
     }
 }
 
 /// Writes a tree until it is complete or the owner has gone.
-pub(crate) fn write_tree(directory: &Path, modes: Modes, transfer: [u8; 16], ends: DiskEnds) {
+pub(crate) fn write_tree(directory: &Path, modes: Modes, transfer: [u8; 16], ends: DiskChannels) {
     if let Some(before) = &ends.before {
         // It is hung up: of a tree nothing is told but what is on the disk.
         let _ = before.recv();
@@ -164,30 +169,30 @@ pub(crate) fn write_tree(directory: &Path, modes: Modes, transfer: [u8; 16], end
                 own: Reports::new(),
                 quiet: (0, 0),
             };
-            if let Err(Gone) = writer.run() {
+            if let Err(ReceiverGone) = writer.run() {
                 writer.save();
             }
         }
         Err(error) => {
-            let _ = ends.give(FromDisk::Failed(TransferError::Sink(error)));
+            let _ = ends.give(DiskEvent::Failed(TransferError::Sink(error)));
         }
     }
 }
 
 fn shown(path: &Path) -> String {
-    Shown(path.as_os_str().as_bytes()).to_string()
+    Printable(path.as_os_str().as_bytes()).to_string()
 }
 
 struct TreeWriter {
     /// Dropped first: it writes nothing once the sink is gone.
     file_thread: Option<FileThread>,
     /// Small files to be made next, several at once, and their bytes.
-    together: Vec<Small>,
+    together: Vec<SmallFile>,
     gathered: usize,
     sink: Sink,
-    ends: DiskEnds,
-    /// Writes and ends of objects that the manifest has not announced yet. Their bytes count against the window, so they
-    /// are bounded.
+    ends: DiskChannels,
+    /// Writes and ends of objects that the manifest has not announced yet. Their bytes count
+    /// against the window, so they are bounded.
     pending: Vec<WriteRequest>,
     finishing: Vec<ObjectId>,
     /// Reads this side's own reports: which objects failed.
@@ -197,28 +202,28 @@ struct TreeWriter {
 }
 
 impl TreeWriter {
-    fn run(&mut self) -> Result<(), Gone> {
+    fn run(&mut self) -> Result<(), ReceiverGone> {
         let mut untold = 0;
         loop {
             while let Some(made) = self.file_thread.as_mut().and_then(FileThread::next) {
                 if let Err(error) = self.collect(made)? {
-                    return self.ends.give(FromDisk::Failed(TransferError::Sink(error)));
+                    return self.ends.give(DiskEvent::Failed(TransferError::Sink(error)));
                 }
             }
             let more = match self.sink.work(WORK) {
                 Ok(more) => more,
-                Err(error) => return self.ends.give(FromDisk::Failed(TransferError::Sink(error))),
+                Err(error) => return self.ends.give(DiskEvent::Failed(TransferError::Sink(error))),
             };
             if self.sink.is_complete() {
                 let reports = self.tell()?;
-                return self.ends.give(FromDisk::Done(self.sink.summary(), reports));
+                return self.ends.give(DiskEvent::Done(self.sink.summary(), reports));
             }
             let task = match self.ends.tasks.try_recv() {
                 Ok(task) if untold < TELL => task,
                 // There will be no more of them for now.
                 Err(TryRecvError::Empty) if !self.together.is_empty() => {
                     if let Err(error) = self.make()? {
-                        return self.ends.give(FromDisk::Failed(TransferError::Sink(error)));
+                        return self.ends.give(DiskEvent::Failed(TransferError::Sink(error)));
                     }
                     continue;
                 }
@@ -228,11 +233,11 @@ impl TreeWriter {
                     let reports = self.tell()?;
                     let told = !reports.is_empty();
                     if told {
-                        self.ends.give(FromDisk::Reports(reports))?;
+                        self.ends.give(DiskEvent::Reports(reports))?;
                     }
                     match taken {
                         Ok(task) => task,
-                        Err(TryRecvError::Disconnected) => return Err(Gone),
+                        Err(TryRecvError::Disconnected) => return Err(ReceiverGone),
                         Err(TryRecvError::Empty) => {
                             self.ends.wake(&mut self.quiet);
                             // What was told may have made room for more work.
@@ -242,28 +247,29 @@ impl TreeWriter {
                             if let Some(made) = self.file_thread.as_mut().and_then(FileThread::wait) {
                                 let Ok(made) = made else {
                                     let error = TransferError::ThreadDied("makes small files");
-                                    return self.ends.give(FromDisk::Failed(error));
+                                    return self.ends.give(DiskEvent::Failed(error));
                                 };
                                 if let Err(error) = self.collect(made)? {
-                                    return self.ends.give(FromDisk::Failed(TransferError::Sink(error)));
+                                    return self.ends.give(DiskEvent::Failed(TransferError::Sink(error)));
                                 }
                                 continue;
                             }
-                            self.ends.tasks.recv().map_err(|_| Gone)?
+                            self.ends.tasks.recv().map_err(|_| ReceiverGone)?
                         }
                     }
                 }
             };
             untold += 1;
             if let Err(error) = self.take(task)? {
-                return self.ends.give(FromDisk::Failed(TransferError::Sink(error)));
+                return self.ends.give(DiskEvent::Failed(TransferError::Sink(error)));
             }
         }
     }
 
-    /// The owner has gone, and nobody is to be told any more: what it had received is written, for another try.
+    /// The owner has gone, and nobody is to be told any more: what it had received is written, for
+    /// another try.
     fn save(&mut self) {
-        let own = Small::make(std::mem::take(&mut self.together));
+        let own = SmallFile::make(std::mem::take(&mut self.together));
         let theirs = std::iter::from_fn(|| self.file_thread.as_mut().and_then(FileThread::wait)?.ok());
         for made in own.into_iter().chain(theirs.flatten()) {
             if self.sink.made(made).is_err() {
@@ -272,10 +278,10 @@ impl TreeWriter {
         }
         while let Ok(task) = self.ends.tasks.try_recv() {
             let saved = match task {
-                Task::Bytes(bytes) => self.sink.records(&bytes),
-                Task::Write(write) => self.sink.write(write.object, write.offset, &write.data).map(drop),
-                Task::Complete(object) => self.sink.finish(object).map(drop),
-                Task::End => Ok(()),
+                DiskTask::Bytes(bytes) => self.sink.records(&bytes),
+                DiskTask::Write(write) => self.sink.write(write.object, write.offset, &write.data).map(drop),
+                DiskTask::Complete(object) => self.sink.finish(object).map(drop),
+                DiskTask::End => Ok(()),
             };
             if saved.is_err() {
                 return;
@@ -288,9 +294,9 @@ impl TreeWriter {
         }
     }
 
-    fn take(&mut self, task: Task) -> Result<Result<(), SinkError>, Gone> {
+    fn take(&mut self, task: DiskTask) -> Result<Result<(), SinkError>, ReceiverGone> {
         let done = match task {
-            Task::Bytes(bytes) => match self.sink.records(&bytes) {
+            DiskTask::Bytes(bytes) => match self.sink.records(&bytes) {
                 Ok(()) => {
                     for write in std::mem::take(&mut self.pending) {
                         if let Err(error) = self.write(write)? {
@@ -302,19 +308,19 @@ impl TreeWriter {
                 }
                 Err(error) => Err(error),
             },
-            Task::Write(write) => self.write(write)?,
-            Task::Complete(object) => self.finish(object),
-            Task::End => Ok(()),
+            DiskTask::Write(write) => self.write(write)?,
+            DiskTask::Complete(object) => self.finish(object),
+            DiskTask::End => Ok(()),
         };
         Ok(done)
     }
 
-    fn write(&mut self, mut write: WriteRequest) -> Result<Result<(), SinkError>, Gone> {
+    fn write(&mut self, mut write: WriteRequest) -> Result<Result<(), SinkError>, ReceiverGone> {
         match self.sink.apart(write.object, write.offset, write.data) {
             Ok(small) => {
                 self.gathered += small.length();
                 self.together.push(small);
-                let enough = self.together.len() >= Small::TOGETHER || self.gathered >= TOGETHER;
+                let enough = self.together.len() >= SmallFile::TOGETHER || self.gathered >= TOGETHER;
                 return if enough { self.make() } else { Ok(Ok(())) };
             }
             Err(data) => write.data = data,
@@ -333,7 +339,7 @@ impl TreeWriter {
     }
 
     /// Has the small files made that were gathered: by the file_thread, if it has room.
-    fn make(&mut self) -> Result<Result<(), SinkError>, Gone> {
+    fn make(&mut self) -> Result<Result<(), SinkError>, ReceiverGone> {
         self.gathered = 0;
         let mut together = std::mem::take(&mut self.together);
         if let Some(file_thread) = self.file_thread.as_mut().filter(|file_thread| file_thread.has_room()) {
@@ -342,11 +348,11 @@ impl TreeWriter {
                 Err(refused) => together = refused,
             }
         }
-        self.collect(Small::make(together))
+        self.collect(SmallFile::make(together))
     }
 
     /// Takes in what was made.
-    fn collect(&mut self, made: Vec<Made>) -> Result<Result<(), SinkError>, Gone> {
+    fn collect(&mut self, made: Vec<MadeFile>) -> Result<Result<(), SinkError>, ReceiverGone> {
         for made in made {
             match self.sink.made(made) {
                 Ok(buffer) => self.ends.hand_back(buffer, &mut self.quiet)?,
@@ -364,13 +370,13 @@ impl TreeWriter {
     }
 
     /// Takes the reports to send, and says what went wrong.
-    fn tell(&mut self) -> Result<Vec<u8>, Gone> {
+    fn tell(&mut self) -> Result<Vec<u8>, ReceiverGone> {
         self.ends.seen.note(&self.sink);
         let reports = self.sink.reports();
         // They are this very side's, so that reading them cannot fail.
         for report in self.own.feed(&reports).unwrap_or_default() {
             if let Report::Failed { object, .. } = report {
-                self.ends.give(FromDisk::Forget(object))?;
+                self.ends.give(DiskEvent::Forget(object))?;
             }
         }
         for problem in self.sink.problems() {
@@ -380,12 +386,13 @@ impl TreeWriter {
     }
 }
 
-/// Writes a stream, and says at the end how much it was and what its hash is. What another try of its sender has written already
-/// is not written again: it must be the same once more, as the hashes tell.
-pub(crate) fn write_pipe(mut output: impl Write, mut ends: DiskEnds) {
+/// Writes a stream, and says at the end how much it was and what its hash is. What another try of
+/// its sender has written already is not written again: it must be the same once more, as the
+/// hashes tell.
+pub(crate) fn write_pipe(mut output: impl Write, mut ends: DiskChannels) {
     let before = ends.before.as_ref().map_or(Ok(PipeTotal::default()), Receiver::recv);
     let Ok(mut poured) = before else {
-        let _ = ends.give(FromDisk::Failed(TransferError::ThreadDied("wrote to standard output before")));
+        let _ = ends.give(DiskEvent::Failed(TransferError::ThreadDied("wrote to standard output before")));
         return;
     };
     // When the owner has gone there is nobody to tell.
@@ -394,12 +401,16 @@ pub(crate) fn write_pipe(mut output: impl Write, mut ends: DiskEnds) {
     let _ = ends.ended.try_send(poured);
 }
 
-fn copy_pipe(output: &mut impl Write, ends: &mut DiskEnds, poured: &mut PipeTotal) -> Result<(), Gone> {
+fn copy_pipe(
+    output: &mut impl Write,
+    ends: &mut DiskChannels,
+    poured: &mut PipeTotal,
+) -> Result<(), ReceiverGone> {
     let kept = poured.bytes;
     let mut again = PipeTotal::default();
     loop {
-        match ends.tasks.recv().map_err(|_| Gone)? {
-            Task::Bytes(bytes) => {
+        match ends.tasks.recv().map_err(|_| ReceiverGone)? {
+            DiskTask::Bytes(bytes) => {
                 let known = usize::try_from(kept - again.bytes).unwrap_or(usize::MAX).min(bytes.len());
                 let (known, new) = bytes.split_at(known);
                 again.add(known);
@@ -407,26 +418,26 @@ fn copy_pipe(output: &mut impl Write, ends: &mut DiskEnds, poured: &mut PipeTota
                     && again.bytes == kept
                     && again.hasher.finalize() != poured.hasher.finalize()
                 {
-                    return ends.give(FromDisk::Failed(TransferError::OtherStream { kept }));
+                    return ends.give(DiskEvent::Failed(TransferError::OtherStream { kept }));
                 }
                 if let Err(error) = output.write_all(new) {
-                    return ends.give(FromDisk::Failed(output_error(error)));
+                    return ends.give(DiskEvent::Failed(output_error(error)));
                 }
                 poured.add(new);
                 ends.waker.wake();
             }
-            Task::End if again.bytes < kept => {
-                return ends.give(FromDisk::Failed(TransferError::OtherStream { kept }));
+            DiskTask::End if again.bytes < kept => {
+                return ends.give(DiskEvent::Failed(TransferError::OtherStream { kept }));
             }
-            Task::End => {
+            DiskTask::End => {
                 if let Err(error) = output.flush() {
-                    return ends.give(FromDisk::Failed(output_error(error)));
+                    return ends.give(DiskEvent::Failed(output_error(error)));
                 }
                 let receipt = [&poured.bytes.to_be_bytes()[..], poured.hasher.finalize().as_bytes()].concat();
                 let summary = Summary { files: 1, bytes: poured.bytes, ..Summary::default() };
-                return ends.give(FromDisk::Done(summary, receipt));
+                return ends.give(DiskEvent::Done(summary, receipt));
             }
-            Task::Write(_) | Task::Complete(_) => {}
+            DiskTask::Write(_) | DiskTask::Complete(_) => {}
         }
     }
 }

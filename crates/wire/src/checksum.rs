@@ -3,10 +3,12 @@
 
 use core::net::IpAddr;
 
-/// The sum of `bytes` as big-endian words, an odd last byte being the upper half of a word. Not folded; sums may be added.
+/// The sum of `bytes` as big-endian words, an odd last byte being the upper half of a word. Not
+/// folded; sums may be added.
 #[must_use]
 pub fn sum(bytes: &[u8]) -> u64 {
-    // Words of four bytes: 2^16 is 1 modulo 2^16 - 1, so that halves may be added later. No packet overflows 64 bits.
+    // Words of four bytes: 2^16 is 1 modulo 2^16 - 1, so that halves may be added later. No packet
+    // overflows 64 bits.
     let (words, rest) = bytes.as_chunks::<4>();
     let wide: u64 = words.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum();
     let mut last = [0; 4];
@@ -34,13 +36,15 @@ pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, length: 
     address(source) + address(destination) + u64::from(protocol) + length as u64
 }
 
-/// The checksum after a word that it covers changed from `old` to `new`: `HC' = ~(~HC + ~m + m')`, RFC 1624, equation 3.
+/// The checksum after a word that it covers changed from `old` to `new`: `HC' = ~(~HC + ~m + m')`,
+/// RFC 1624, equation 3.
 #[must_use]
 pub const fn replaced(checksum: u16, old: u16, new: u16) -> u16 {
     !fold(!checksum as u64 + !old as u64 + new as u64)
 }
 
-/// As [`replaced`], for a word that begins at an odd place: its halves belong to two words of the sum, each in the other half.
+/// As [`replaced`], for a word that begins at an odd place: its halves belong to two words of the
+/// sum, each in the other half.
 #[must_use]
 pub const fn replaced_at(checksum: u16, old: u16, new: u16, at: usize) -> u16 {
     if at.is_multiple_of(2) {
@@ -50,8 +54,8 @@ pub const fn replaced_at(checksum: u16, old: u16, new: u16, at: usize) -> u16 {
     }
 }
 
-/// Finishes a checksum that is only the sum over the pseudo-header: `bytes` begin with the header that holds it, `field` bytes in.
-/// Whether there was one.
+/// Finishes a checksum that is only the sum over the pseudo-header: `bytes` begin with the header
+/// that holds it, `field` bytes in. Whether there was one.
 pub fn complete(bytes: &mut [u8], field: usize) -> bool {
     let value = !fold(sum(bytes));
     match bytes.get_mut(field..).and_then(|rest| rest.first_chunk_mut::<2>()) {

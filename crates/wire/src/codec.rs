@@ -111,7 +111,8 @@ impl<'a> Reader<'a> {
     /// One of two, four or eight bytes, `first` being the first of them.
     fn long_varint(&mut self, first: u8) -> Result<u64, DecodeError> {
         let length = 1 << (first >> 6);
-        // In the middle of a packet eight bytes are there whatever the length: one load and a shift.
+        // In the middle of a packet eight bytes are there whatever the length: one load and a
+        // shift.
         let word = match self.rest.first_chunk::<8>() {
             Some(bytes) => u64::from_be_bytes(*bytes),
             None => {
@@ -130,8 +131,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Puts values into a fixed buffer. Room is checked by the caller beforehand ([`Writer::room`]); a write that does not
-/// fit is not made and marks the writer as [`overflowed`](Writer::overflowed).
+/// Puts values into a fixed buffer. Room is checked by the caller beforehand ([`Writer::room`]); a
+/// write that does not fit is not made and marks the writer as [`overflowed`](Writer::overflowed).
 #[derive(Debug)]
 pub struct Writer<'a> {
     buffer: &'a mut [u8],
@@ -244,7 +245,8 @@ impl<'a> Writer<'a> {
         self.bytes(&value.to_be_bytes());
     }
 
-    /// A variable-length integer in its shortest form; values above [`VARINT_MAX`] are clamped to it.
+    /// A variable-length integer in its shortest form; values above [`VARINT_MAX`] are clamped to
+    /// it.
     pub fn varint(&mut self, value: u64) {
         let value = value.min(VARINT_MAX);
         match varint_len(value) {

@@ -6,7 +6,8 @@ pub const DAY: u64 = 86_400;
 /// The most days since 1970 that are counted, which are some ten thousand years.
 const MOST_DAYS: u64 = 1 << 22;
 
-/// Year, month and day of a day since 1970-01-01, by counting off years and months. Days after the year 13000 are the last.
+/// Year, month and day of a day since 1970-01-01, by counting off years and months. Days after the
+/// year 13000 are the last.
 #[must_use]
 pub fn civil(days: u64) -> (u64, u64, u64) {
     let mut days = days.min(MOST_DAYS);
@@ -26,7 +27,8 @@ pub fn civil(days: u64) -> (u64, u64, u64) {
     (year, month, days + 1)
 }
 
-/// Days of the month that this day since 1970-01-01 is in, which begin with it: 1 on the last of a month.
+/// Days of the month that this day since 1970-01-01 is in, which begin with it: 1 on the last of a
+/// month.
 #[must_use]
 pub fn left_of_month(days: u64) -> u64 {
     let (year, month, day) = civil(days);

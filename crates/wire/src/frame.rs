@@ -65,7 +65,8 @@ const RELAY_REFUSED: u8 = 0x20;
 const HAS_LENGTH: u8 = 0x01;
 const FIN: u8 = 0x02;
 
-/// The most bytes that the header of an OBJECT frame without a length takes: type, id below 2^30, offset.
+/// The most bytes that the header of an OBJECT frame without a length takes: type, id below 2^30,
+/// offset.
 pub const OBJECT_HEADER_MAX: usize = 1 + 4 + 8;
 /// Object ids stay below this, so that their headers stay small.
 pub const MAX_OBJECT_ID: u32 = (1 << 30) - 1;
@@ -106,7 +107,8 @@ pub enum Frame<'a> {
     Object(Object<'a>),
     /// An unreliable message.
     Datagram(&'a [u8]),
-    /// The peer may have opened this many streams in all: those whose number, counted from 0, is below it.
+    /// The peer may have opened this many streams in all: those whose number, counted from 0, is
+    /// below it.
     MaxStreams(u64),
     /// The connection may have sent this many distinct stream and object bytes in all.
     MaxData(u64),
@@ -313,8 +315,9 @@ fn read<'a>(reader: &mut Reader<'a>, phantom: &mut Option<usize>) -> Result<Fram
 }
 
 impl Frame<'_> {
-    /// Writes the frame. Frames that carry bytes are written with a length; see [`write_stream`] and its siblings for
-    /// the last frame of a packet. An ACK is written entry by entry: [`ack::AckWriter`].
+    /// Writes the frame. Frames that carry bytes are written with a length; see [`write_stream`]
+    /// and its siblings for the last frame of a packet. An ACK is written entry by entry:
+    /// [`ack::AckWriter`].
     pub fn write(&self, writer: &mut Writer<'_>) {
         match self {
             Self::Padding => writer.u8(PADDING),
@@ -455,7 +458,8 @@ pub fn write_object(writer: &mut Writer<'_>, object: &Object<'_>, has_length: bo
     writer.bytes(object.data);
 }
 
-/// Writes what stands before the bytes of a STREAM frame, so that the caller can put them in place itself.
+/// Writes what stands before the bytes of a STREAM frame, so that the caller can put them in place
+/// itself.
 pub fn write_stream_header(
     writer: &mut Writer<'_>,
     id: StreamId,
@@ -466,7 +470,8 @@ pub fn write_stream_header(
     write_data_header(writer, STREAM, (id.0, offset), length, fin);
 }
 
-/// Writes what stands before the bytes of an OBJECT frame, so that the caller can put them in place itself.
+/// Writes what stands before the bytes of an OBJECT frame, so that the caller can put them in place
+/// itself.
 pub fn write_object_header(
     writer: &mut Writer<'_>,
     id: ObjectId,
@@ -525,7 +530,8 @@ fn read_data<'a>(reader: &mut Reader<'a>, kind: u8, offset: u64) -> Result<&'a [
     }
 }
 
-/// Data of which only the length is here: `left` is what is not read yet of all that the packet lacks.
+/// Data of which only the length is here: `left` is what is not read yet of all that the packet
+/// lacks.
 fn read_phantom(
     reader: &mut Reader<'_>,
     kind: u8,

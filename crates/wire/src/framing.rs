@@ -1,10 +1,12 @@
-//! Datagrams over a TCP connection: each stands behind its length, as RFC 4571 section 2 frames packets.
+//! Datagrams over a TCP connection: each stands behind its length, as RFC 4571 section 2 frames
+//! packets.
 //!
 //! ```text
 //! length (2, big-endian, 1 to 65535), payload
 //! ```
 //!
-//! Nothing else is on the connection. A length of zero, and whatever else no sender of ours writes, ends it.
+//! Nothing else is on the connection. A length of zero, and whatever else no sender of ours writes,
+//! ends it.
 
 use alloc::vec::Vec;
 
@@ -22,22 +24,24 @@ pub fn prefix(payload: usize) -> Option<[u8; PREFIX]> {
     u16::try_from(payload).ok().filter(|length| *length > 0).map(u16::to_be_bytes)
 }
 
-/// Cuts what a connection brings into datagrams. It holds what came of one frame, so at most 65,537 bytes.
+/// Cuts what a connection brings into datagrams. It holds what came of one frame, so at most 65,537
+/// bytes.
 #[derive(Debug)]
-pub struct Frames {
+pub struct TcpFrames {
     /// The beginning of a frame whose rest has yet to come.
     begun: Vec<u8>,
     longest: usize,
 }
 
-impl Default for Frames {
+impl Default for TcpFrames {
     fn default() -> Self {
         Self { begun: Vec::new(), longest: usize::from(u16::MAX) }
     }
 }
 
-impl Frames {
-    /// Takes no payload from now on that is longer than this. What is held is no longer either, but for its prefix.
+impl TcpFrames {
+    /// Takes no payload from now on that is longer than this. What is held is no longer either, but
+    /// for its prefix.
     pub const fn set_longest(&mut self, longest: usize) {
         self.longest = longest;
     }
@@ -54,8 +58,8 @@ impl Frames {
         }
     }
 
-    /// Takes the next bytes of the connection, and hands on the payload of each frame that is complete. Those that came whole stay where
-    /// they are.
+    /// Takes the next bytes of the connection, and hands on the payload of each frame that is
+    /// complete. Those that came whole stay where they are.
     ///
     /// # Errors
     /// A frame has no payload, or is too long. The connection is of no use any more.
@@ -120,7 +124,7 @@ mod tests {
         let payloads: [&[u8]; 5] = [b"first", b"x", &long, b"yz", b"last"];
         let bytes = framed(&payloads);
         for step in [1, 2, 3, 5, 7, 1_000, 65_536, 200_000] {
-            let mut frames = Frames::default();
+            let mut frames = TcpFrames::default();
             let mut got: Vec<Vec<u8>> = Vec::new();
             for piece in bytes.clone().chunks_mut(step) {
                 frames.take(piece, |payload| got.push(payload.to_vec())).unwrap();
@@ -135,7 +139,7 @@ mod tests {
     fn a_frame_without_a_payload_ends_it() {
         for bytes in [&[0, 0][..], &[0, 1, 9, 0, 0, 5]] {
             for step in [1, 2, 6] {
-                let mut frames = Frames::default();
+                let mut frames = TcpFrames::default();
                 let ended = bytes.to_vec().chunks_mut(step).any(|it| frames.take(it, |_| {}).is_err());
                 assert!(ended, "{bytes:?} by {step}");
             }
@@ -145,7 +149,7 @@ mod tests {
     /// The length of a frame is known before any of it is kept.
     #[test]
     fn a_frame_that_is_too_long_ends_it() {
-        let mut frames = Frames::default();
+        let mut frames = TcpFrames::default();
         frames.set_longest(1_000);
         let mut got = 0;
         let mut bytes = [&prefix(1_000).unwrap()[..], &[1; 1_000], &prefix(1_001).unwrap()].concat();

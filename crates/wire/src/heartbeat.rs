@@ -49,7 +49,7 @@ impl fmt::Debug for RelayId {
 
 /// What a relay tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct HeartbeatReport {
     /// The relay that reports.
     pub relay: RelayId,
     /// The range of grants that it gave this registry: 0 to 127.
@@ -66,13 +66,15 @@ pub struct Report {
     pub today: u64,
     /// Bytes that it forwarded in this month (UTC).
     pub month: u64,
-    /// Bytes that it forwards before it has to wait for another day or month; [`u64::MAX`]: any number.
+    /// Bytes that it forwards before it has to wait for another day or month; [`u64::MAX`]: any
+    /// number.
     pub left: u64,
-    /// [`DRAINING`](Self::DRAINING) and [`BUSY`](Self::BUSY), or nothing. Other bits mean nothing yet.
+    /// [`DRAINING`](Self::DRAINING) and [`BUSY`](Self::BUSY), or nothing. Other bits mean nothing
+    /// yet.
     pub flags: u8,
 }
 
-impl Report {
+impl HeartbeatReport {
     /// The relay takes no new grants and ends soon.
     pub const DRAINING: u8 = 1;
     /// The relay is an end host that has a transfer of its own.
@@ -113,7 +115,7 @@ impl Report {
 
 /// What a registry answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Orders {
+pub struct HeartbeatOrders {
     /// The counter of the beat that this answers.
     pub counter: u64,
     /// After how many ms the next beat shall come.
@@ -126,7 +128,7 @@ pub struct Orders {
     pub flags: u8,
 }
 
-impl Orders {
+impl HeartbeatOrders {
     /// The registry names the relay to those who ask.
     pub const LISTED: u8 = 1;
 
@@ -154,24 +156,25 @@ impl Orders {
 
 /// A heartbeat of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beat {
+pub struct Heartbeat {
     /// What it tells.
-    pub report: Report,
+    pub report: HeartbeatReport,
     mac: u64,
 }
 
-impl Beat {
+impl Heartbeat {
     /// A beat under the key of the report's range.
     #[must_use]
-    pub fn new(report: Report, key: &MacKey) -> Self {
+    pub fn new(report: HeartbeatReport, key: &MacKey) -> Self {
         Self { report, mac: report.mac(key) }
     }
 
-    /// Reads a beat, all of it. What it says is not proven before [`is_authentic`](Self::is_authentic) says so.
+    /// Reads a beat, all of it. What it says is not proven before
+    /// [`is_authentic`](Self::is_authentic) says so.
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         first(&mut reader, BEAT)?;
-        let report = Report {
+        let report = HeartbeatReport {
             relay: RelayId(reader.array()?),
             range: match reader.u8()? {
                 range if usize::from(range) < RANGES => range,
@@ -204,24 +207,25 @@ impl Beat {
 
 /// A registry's answer to a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct HeartbeatAnswer {
     /// What it says.
-    pub orders: Orders,
+    pub orders: HeartbeatOrders,
     mac: u64,
 }
 
-impl Answered {
+impl HeartbeatAnswer {
     /// An answer under the key of the beat.
     #[must_use]
-    pub fn new(orders: Orders, key: &MacKey) -> Self {
+    pub fn new(orders: HeartbeatOrders, key: &MacKey) -> Self {
         Self { orders, mac: orders.mac(key) }
     }
 
-    /// Reads an answer, all of it. What it says is not proven before [`is_authentic`](Self::is_authentic) says so.
+    /// Reads an answer, all of it. What it says is not proven before
+    /// [`is_authentic`](Self::is_authentic) says so.
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         first(&mut reader, ANSWERED)?;
-        let orders = Orders {
+        let orders = HeartbeatOrders {
             counter: reader.u64()?,
             next_millis: reader.u32()?,
             epoch: reader.u32()?,
@@ -260,7 +264,7 @@ fn last(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::relay::{Kind, RelayKey};
+    use crate::relay::{MessageType, RelayKey};
     use alloc::format;
     use alloc::vec::Vec;
     use proptest::prelude::*;
@@ -277,8 +281,8 @@ mod tests {
         buffer
     }
 
-    fn report() -> Report {
-        Report {
+    fn report() -> HeartbeatReport {
+        HeartbeatReport {
             relay: RelayId(*b"RELAY-0123456789"),
             range: 5,
             counter: 0x0102_0304_0506_0708,
@@ -288,13 +292,13 @@ mod tests {
             today: 0x3000,
             month: 0x0004_0000,
             left: 0x0500_0000,
-            flags: Report::DRAINING,
+            flags: HeartbeatReport::DRAINING,
         }
     }
 
     #[test]
     fn in_hex() {
-        let beat: [u8; BEAT_LEN] = bytes(|w| Beat::new(report(), &key()).write(w));
+        let beat: [u8; BEAT_LEN] = bytes(|w| Heartbeat::new(report(), &key()).write(w));
         let expected = [
             b"\x70RELAY-0123456789\x05\x01\x02\x03\x04\x05\x06\x07\x08\x00\x00\x00\x09".as_slice(),
             b"\x00\x00\x00\x00\x00\x00\x10\x00\x00\x00\x00\x20\x00\x00\x00\x00\x00\x00\x30\x00",
@@ -303,27 +307,32 @@ mod tests {
         .concat();
         assert_eq!((BEAT_LEN, ANSWERED_LEN), (75, 30));
         assert_eq!(beat[..BODY], expected);
-        let orders =
-            Orders { counter: 1, next_millis: 10_000, epoch: 9, last_holds: 3_600, flags: Orders::LISTED };
-        let answered: [u8; ANSWERED_LEN] = bytes(|w| Answered::new(orders, &key()).write(w));
+        let orders = HeartbeatOrders {
+            counter: 1,
+            next_millis: 10_000,
+            epoch: 9,
+            last_holds: 3_600,
+            flags: HeartbeatOrders::LISTED,
+        };
+        let answered: [u8; ANSWERED_LEN] = bytes(|w| HeartbeatAnswer::new(orders, &key()).write(w));
         let expected =
             b"\x71\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x27\x10\x00\x00\x00\x09\x00\x00\x0e\x10\x01";
         assert_eq!(answered[..ORDERS], *expected);
         let macs = [&beat[BODY..], &answered[ORDERS..]]
             .map(|mac| mac.iter().map(|byte| format!("{byte:02x}")).collect::<alloc::string::String>());
         assert_eq!(macs, ["de6430bce282c888", "f61725fa0d2c7497"]);
-        assert!([BEAT, ANSWERED].iter().all(|first| Kind::of(*first).is_none()));
+        assert!([BEAT, ANSWERED].iter().all(|first| MessageType::of(*first).is_none()));
     }
 
     #[test]
     fn neither_passes_for_the_other_and_nothing_follows() {
-        let beat: [u8; BEAT_LEN] = bytes(|w| Beat::new(report(), &key()).write(w));
-        assert!(Answered::read(&beat).is_err());
-        assert_eq!(Beat::read(&beat[..BEAT_LEN - 1]), Err(DecodeError::Truncated));
-        assert_eq!(Beat::read(&[beat.as_slice(), &[0]].concat()), Err(DecodeError::Range("length")));
+        let beat: [u8; BEAT_LEN] = bytes(|w| Heartbeat::new(report(), &key()).write(w));
+        assert!(HeartbeatAnswer::read(&beat).is_err());
+        assert_eq!(Heartbeat::read(&beat[..BEAT_LEN - 1]), Err(DecodeError::Truncated));
+        assert_eq!(Heartbeat::read(&[beat.as_slice(), &[0]].concat()), Err(DecodeError::Range("length")));
         let mut far = beat;
         far[17] = 128;
-        assert_eq!(Beat::read(&far), Err(DecodeError::Range("range of grants")));
+        assert_eq!(Heartbeat::read(&far), Err(DecodeError::Range("range of grants")));
     }
 
     proptest! {
@@ -333,28 +342,28 @@ mod tests {
             next_millis: u32, last_holds: u32, bit in 0usize..BEAT_LEN * 8,
         ) {
             let (rate, grants, today, month, left) = numbers;
-            let report = Report { relay: RelayId(relay), range, counter, epoch, rate, grants, today, month, left, flags };
-            let beat = Beat::new(report, &key());
+            let report = HeartbeatReport { relay: RelayId(relay), range, counter, epoch, rate, grants, today, month, left, flags };
+            let beat = Heartbeat::new(report, &key());
             let mut written: [u8; BEAT_LEN] = bytes(|w| beat.write(w));
-            prop_assert_eq!(Beat::read(&written), Ok(beat));
+            prop_assert_eq!(Heartbeat::read(&written), Ok(beat));
             prop_assert!(beat.is_authentic(&key()));
             prop_assert!(!beat.is_authentic(&RelayKey::new(&[7; 32]).range_key(6).heartbeat_key()));
             written[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(!Beat::read(&written).is_ok_and(|forged| forged.is_authentic(&key())));
+            prop_assert!(!Heartbeat::read(&written).is_ok_and(|forged| forged.is_authentic(&key())));
 
-            let answered = Answered::new(Orders { counter, next_millis, epoch, last_holds, flags }, &key());
+            let answered = HeartbeatAnswer::new(HeartbeatOrders { counter, next_millis, epoch, last_holds, flags }, &key());
             let mut written: [u8; ANSWERED_LEN] = bytes(|w| answered.write(w));
-            prop_assert_eq!(Answered::read(&written), Ok(answered));
+            prop_assert_eq!(HeartbeatAnswer::read(&written), Ok(answered));
             prop_assert!(answered.is_authentic(&key()));
             let bit = bit % (ANSWERED_LEN * 8);
             written[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(!Answered::read(&written).is_ok_and(|forged| forged.is_authentic(&key())));
+            prop_assert!(!HeartbeatAnswer::read(&written).is_ok_and(|forged| forged.is_authentic(&key())));
         }
 
         #[test]
         fn garbage_never_panics(kind in 0x70u8..0x72, mut garbage in prop::collection::vec(any::<u8>(), 0..100)) {
             garbage.insert(0, kind);
-            let _: (Result<_, _>, Result<_, _>) = (Beat::read(&garbage), Answered::read(&garbage));
+            let _: (Result<_, _>, Result<_, _>) = (Heartbeat::read(&garbage), HeartbeatAnswer::read(&garbage));
             let _: Vec<u8> = garbage;
         }
     }

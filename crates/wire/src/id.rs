@@ -23,20 +23,24 @@ macro_rules! number {
 }
 
 number!(
-    /// A path as its sender numbers it. Owns a packet-number space and, with it, nonces: never reused in a connection.
+    /// A path as its sender numbers it. Owns a packet-number space and, with it, nonces: never
+    /// reused in a connection.
     PathId(u32), "path"
 );
 number!(
-    /// A stream of ordered bytes. Even ids are opened by the initiator of the connection, odd ones by the responder.
+    /// A stream of ordered bytes. Even ids are opened by the initiator of the connection, odd ones
+    /// by the responder.
     StreamId(u32), "stream"
 );
 number!(
-    /// An object (a file): bytes that arrive in any order and are written in place. Numbered by its sender from 0.
+    /// An object (a file): bytes that arrive in any order and are written in place. Numbered by its
+    /// sender from 0.
     ObjectId(u32), "object"
 );
 number!(
-    /// What datagrams leave and arrive by, as the driver numbers it. Numbers up to 32,767 are UDP sockets, which
-    /// [`crate::LinkChange`] tells of. Numbers from 32,768 on are TCP connections, which [`crate::ConnectionChange`] tells of.
+    /// What datagrams leave and arrive by, as the driver numbers it. Numbers up to 32,767 are UDP
+    /// sockets, which [`crate::LinkChange`] tells of. Numbers from 32,768 on are TCP connections,
+    /// which [`crate::ConnectionChange`] tells of.
     Local(u16), "local"
 );
 
@@ -66,8 +70,8 @@ impl Local {
     }
 }
 
-/// What a receiver finds in a packet to know the path. Differs per path, so that two relays cannot tell from it that
-/// they serve the same connection.
+/// What a receiver finds in a packet to know the path. Differs per path, so that two relays cannot
+/// tell from it that they serve the same connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConnectionId(pub [u8; 8]);
 

@@ -1,7 +1,8 @@
 //! What crosses a boundary in byway. That is time, identifiers, bytes on the network, and the
 //! contract between a protocol participant and the world it lives in.
 //!
-//! This crate knows no socket and no clock. Everything above it agrees on these types and nothing else.
+//! This crate knows no socket and no clock. Everything above it agrees on these types and nothing
+//! else.
 //!
 //! | what | where |
 //! |---|---|
@@ -39,8 +40,8 @@ pub mod word;
 pub use codec::{DecodeError, Reader, Writer};
 pub use id::{ConnectionId, Local, ObjectId, PathId, StreamId};
 pub use machine::{
-    Ask, ConnectionChange, Datagram, Dscp, Ecn, Input, LinkChange, Machine, Out, RoomChange, SendError,
-    SendErrorKind, Transmit,
+    ConnectionChange, Datagram, Dscp, Ecn, Input, LinkChange, Machine, RoomChange, SendError, SendErrorKind,
+    TcpRequest, Transmit, TransmitBuffer,
 };
 pub use meter::Meter;
 pub use prefix::{Prefix, PrefixError};

@@ -5,12 +5,13 @@ use crate::id::Local;
 use crate::time::{Duration, Instant};
 use core::net::SocketAddr;
 
-/// A protocol participant: datagrams and time go in, datagrams and deadlines come out. It owns no socket, no clock, no
-/// thread and no entropy.
+/// A protocol participant: datagrams and time go in, datagrams and deadlines come out. It owns no
+/// socket, no clock, no thread and no entropy.
 ///
-/// The driver's loop has four steps. It calls [`handle`](Machine::handle) with all that has arrived.
-/// It calls [`wake`](Machine::wake) when a [`deadline`](Machine::deadline) has come. It calls
-/// [`transmit`](Machine::transmit) until that returns `None`. Then it sleeps until the deadline.
+/// The driver's loop has four steps. It calls [`handle`](Machine::handle) with all that has
+/// arrived. It calls [`wake`](Machine::wake) when a [`deadline`](Machine::deadline) has come. It
+/// calls [`transmit`](Machine::transmit) until that returns `None`. Then it sleeps until the
+/// deadline.
 ///
 /// The simulator asserts these laws. A spurious wake changes nothing. Waking at deadlines equals
 /// waking at every tick. The same inputs at the same times give the same bytes. A deadline does not
@@ -22,11 +23,12 @@ pub trait Machine {
     /// Runs what is due at `now`.
     fn wake(&mut self, now: Instant);
 
-    /// Writes the next datagram, or a run of datagrams of equal size to one address, into `out`. `None`: nothing to send
-    /// until the next input or deadline.
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit>;
+    /// Writes the next datagram, or a run of datagrams of equal size to one address, into `out`.
+    /// `None`: nothing to send until the next input or deadline.
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit>;
 
-    /// When to call [`wake`](Machine::wake) next; `None` if only an input can change anything. Absolute.
+    /// When to call [`wake`](Machine::wake) next; `None` if only an input can change anything.
+    /// Absolute.
     fn deadline(&self) -> Option<Instant>;
 
     /// Whether a TCP connection that was [opened](Input::Connection) serves anything. The driver
@@ -37,9 +39,10 @@ pub trait Machine {
         false
     }
 
-    /// What the machine wants of its TCP connections next. The driver asks after what a connection brought was handled, and once the
-    /// machine has nothing more to send, until the answer is `None`.
-    fn ask(&mut self, now: Instant) -> Option<Ask> {
+    /// What the machine wants of its TCP connections next. The driver asks after what a connection
+    /// brought was handled, and once the machine has nothing more to send, until the answer is
+    /// `None`.
+    fn ask(&mut self, now: Instant) -> Option<TcpRequest> {
         let _ = now;
         None
     }
@@ -47,9 +50,10 @@ pub trait Machine {
 
 /// What a machine wants of its TCP connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// Open a connection to `peer`, if that is done within `patience`. It is opened with [`Input::Connection`], or
-    /// [`Input::NotDialed`] tells that it is not. A driver takes as many at once as the machine asks for.
+pub enum TcpRequest {
+    /// Open a connection to `peer`, if that is done within `patience`. It is opened with
+    /// [`Input::Connection`], or [`Input::NotDialed`] tells that it is not. A driver takes as many
+    /// at once as the machine asks for.
     Dial {
         /// The address that it is to lead to.
         peer: SocketAddr,
@@ -76,7 +80,7 @@ pub enum Input<'a> {
     Link(LinkChange),
     /// A TCP connection that carries datagrams was opened, or is gone.
     Connection(ConnectionChange),
-    /// A TCP connection to this address could not be [opened](Ask::Dial).
+    /// A TCP connection to this address could not be [opened](TcpRequest::Dial).
     NotDialed(SocketAddr),
     /// A local socket is full, or has room again.
     Room(RoomChange),
@@ -91,7 +95,8 @@ pub struct Datagram<'a> {
     pub remote: SocketAddr,
     /// The ECN mark it arrived with.
     pub ecn: Ecn,
-    /// When the kernel received it, on the machine's clock: not later than `now`, and the better delay sample.
+    /// When the kernel received it, on the machine's clock: not later than `now`, and the better
+    /// delay sample.
     pub arrival: Instant,
     /// The bytes of the datagram.
     pub payload: &'a mut [u8],
@@ -128,7 +133,8 @@ pub enum SendErrorKind {
 pub struct LinkChange {
     /// The socket that came, changed or went.
     pub local: Local,
-    /// The address it is bound to (may be the unspecified address: the system then picks the source).
+    /// The address it is bound to (may be the unspecified address: the system then picks the
+    /// source).
     pub address: SocketAddr,
     /// Whether it can be used from now on.
     pub up: bool,
@@ -136,9 +142,9 @@ pub struct LinkChange {
 
 /// A TCP connection that carries datagrams ([`framing`](crate::framing)) was opened, or is gone.
 ///
-/// It is a socket that leads to one address. What arrives by it bears its number and that address; what is sent by it must go to that
-/// address. Nothing is lost on it or comes twice while it lives, and all comes in order. What was sent and had not arrived when it went
-/// is lost.
+/// It is a socket that leads to one address. What arrives by it bears its number and that address;
+/// what is sent by it must go to that address. Nothing is lost on it or comes twice while it lives,
+/// and all comes in order. What was sent and had not arrived when it went is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionChange {
     /// The number of the socket that it is, among those of all sockets.
@@ -178,8 +184,9 @@ pub enum Ecn {
     Ce,
 }
 
-/// How a network that tells classes apart treats a packet: the differentiated services code point, RFC 2474. It is said when a packet is
-/// sent and not when one arrives, since networks change it on the way.
+/// How a network that tells classes apart treats a packet: the differentiated services code point,
+/// RFC 2474. It is said when a packet is sent and not when one arrives, since networks change it on
+/// the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Dscp {
     /// As most traffic: the default forwarding of RFC 2474, code point 000000.
@@ -202,14 +209,14 @@ impl Dscp {
 
 /// Where a machine writes what it sends.
 #[derive(Debug)]
-pub struct Out<'a> {
+pub struct TransmitBuffer<'a> {
     /// Room for the datagrams; at least one of the largest size the machine was told of.
     pub buffer: &'a mut [u8],
     /// How many datagrams may stand in one run (1: the driver cannot segment).
     pub max_segments: usize,
 }
 
-/// What a machine wrote into [`Out`] and where it goes.
+/// What a machine wrote into [`TransmitBuffer`] and where it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// The socket to leave by.
@@ -222,9 +229,10 @@ pub struct Transmit {
     pub dscp: Dscp,
     /// Bytes written to the buffer in all.
     pub size: usize,
-    /// Size of each datagram of the run; the last may be shorter. Equal to `size` for a single datagram.
+    /// Size of each datagram of the run; the last may be shorter. Equal to `size` for a single
+    /// datagram.
     pub segment: usize,
-    /// Bytes that each datagram of the run has beyond what is written: links count them, nobody carries them. So the
-    /// simulator moves bulk data without its bytes. 0 on sockets.
+    /// Bytes that each datagram of the run has beyond what is written: links count them, nobody
+    /// carries them. So the simulator moves bulk data without its bytes. 0 on sockets.
     pub phantom: usize,
 }

@@ -10,10 +10,12 @@
 //!   '---------- header, authenticated -----'------------- sealed ------------------'
 //! ```
 //!
-//! `ee` is the key epoch modulo 4. The packet number is the low 32 bits; the receiver restores the rest (RFC 9000
-//! appendix A.3). The stamp is the sender's clock when the packet was made, modulo 2^32 µs (71 minutes).
+//! `ee` is the key epoch modulo 4. The packet number is the low 32 bits; the receiver restores the
+//! rest (RFC 9000 appendix A.3). The stamp is the sender's clock when the packet was made, modulo
+//! 2^32 µs (71 minutes).
 //!
-//! Handshake packets (`0101 00tt`) carry Noise messages in the clear framing described at [`Handshake`].
+//! Handshake packets (`0101 00tt`) carry Noise messages in the clear framing described at
+//! [`Handshake`].
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::id::ConnectionId;
@@ -28,7 +30,8 @@ pub const STAMP_LEN: usize = 4;
 pub const TAG_LEN: usize = 16;
 /// What a data packet costs beside its frames.
 pub const OVERHEAD: usize = HEADER_LEN + STAMP_LEN + TAG_LEN;
-/// Datagrams up to this size (UDP payload) pass everywhere that byway supports: RFC 9000 section 14.
+/// Datagrams up to this size (UDP payload) pass everywhere that byway supports: RFC 9000 section
+/// 14.
 pub const BASE_DATAGRAM: usize = 1200;
 /// The largest datagram that byway sends (UDP payload over loopback and jumbo frames).
 pub const MAX_DATAGRAM: usize = 9000;
@@ -96,8 +99,8 @@ pub const fn restore_number(expected: u64, low: u32) -> u64 {
 ///   REFUSE 0x53, version (1), reply id (8), reason (1)
 /// ```
 ///
-/// The initiator chooses the reply id; whoever answers echoes it, which shows that it saw the HELLO. Only HELLO is
-/// padded: no answer is larger than what asked for it.
+/// The initiator chooses the reply id; whoever answers echoes it, which shows that it saw the
+/// HELLO. Only HELLO is padded: no answer is larger than what asked for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake<'a> {
     /// The initiator's first message.
@@ -123,7 +126,8 @@ pub enum Handshake<'a> {
         /// Noise message 2.
         noise: &'a [u8],
     },
-    /// The responder will not talk. Not authenticated: a hint for people, never an end to the attempt by itself.
+    /// The responder will not talk. Not authenticated: a hint for people, never an end to the
+    /// attempt by itself.
     Refuse {
         /// From the HELLO.
         reply: ConnectionId,
@@ -150,7 +154,8 @@ impl<'a> Handshake<'a> {
         first & 0xfc == HELLO
     }
 
-    /// Reads a handshake packet. A HELLO of another version is `Range("version")`, so that it can be refused.
+    /// Reads a handshake packet. A HELLO of another version is `Range("version")`, so that it can
+    /// be refused.
     pub fn read(packet: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         let kind = reader.u8()?;

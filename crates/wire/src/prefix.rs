@@ -26,7 +26,8 @@ pub enum PrefixError {
 pub struct Prefix(IpNet);
 
 impl Prefix {
-    /// The prefix of `length` bits that `address` is in; lengths too large are cut to the whole address.
+    /// The prefix of `length` bits that `address` is in; lengths too large are cut to the whole
+    /// address.
     #[must_use]
     pub fn of(address: IpAddr, length: u8) -> Self {
         Self(IpNet::new(address, length).map_or_else(|_| IpNet::from(address), |net| net.trunc()))
@@ -116,7 +117,8 @@ const fn bits(address: IpAddr) -> u128 {
 impl FromStr for Prefix {
     type Err = PrefixError;
 
-    /// `ADDRESS/LENGTH`, or a single `ADDRESS`. An IPv4 address that is written as one of IPv6 is taken as what it is.
+    /// `ADDRESS/LENGTH`, or a single `ADDRESS`. An IPv4 address that is written as one of IPv6 is
+    /// taken as what it is.
     fn from_str(text: &str) -> Result<Self, PrefixError> {
         let (address, length) =
             text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));

@@ -1,4 +1,5 @@
-//! Bytes that must not be seen: never printed, wiped when dropped, compared without telling where they differ.
+//! Bytes that must not be seen: never printed, wiped when dropped, compared without telling where
+//! they differ.
 
 use core::fmt;
 use zeroize::Zeroize;

@@ -5,7 +5,8 @@ use core::ops::{Add, AddAssign, Sub};
 
 pub use core::time::Duration;
 
-/// A point in time, in nanoseconds since the driver's epoch (584 years fit). Never goes back within one driver.
+/// A point in time, in nanoseconds since the driver's epoch (584 years fit). Never goes back within
+/// one driver.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 

@@ -1,4 +1,5 @@
-//! Words: bytes as one shell-safe word that a person can copy, and that notices when it was copied badly.
+//! Words: bytes as one shell-safe word that a person can copy, and that notices when it was copied
+//! badly.
 //!
 //! A word begins with a prefix that says what it is (`byway1-`, `byway-key-`). Then come the
 //! payload and a [`Checksum`] in base32 (RFC 4648 section 6, lower case, unpadded). The checksum is
@@ -12,7 +13,8 @@ use alloc::vec::Vec;
 use data_encoding::{BASE32_NOPAD, DecodeKind, Encoding, Specification};
 use zeroize::Zeroizing;
 
-/// Bytes of the checksum: one bad copy in four billion goes unnoticed here (and then fails at the handshake).
+/// Bytes of the checksum: one bad copy in four billion goes unnoticed here (and then fails at the
+/// handshake).
 pub const CHECKSUM_LEN: usize = 4;
 /// What tells a bad copy.
 pub type Checksum = [u8; CHECKSUM_LEN];
@@ -46,8 +48,8 @@ pub enum WordError {
     },
     /// Longer than [`MAX_LEN`].
     TooLong,
-    /// The checksum disagrees. Holds all bytes that the text gave, so that the caller can tell a short one from a wrong
-    /// one.
+    /// The checksum disagrees. Holds all bytes that the text gave, so that the caller can tell a
+    /// short one from a wrong one.
     Checksum(Vec<u8>),
 }
 
@@ -65,7 +67,8 @@ pub fn encode_with(prefix: &str, payload: &[u8], sum: Checksum) -> String {
     format!("{prefix}{}", *letters)
 }
 
-/// The payload of a word that begins with `prefix` and whose checksum covers both. White space around the word is ignored.
+/// The payload of a word that begins with `prefix` and whose checksum covers both. White space
+/// around the word is ignored.
 pub fn decode(prefix: &str, text: &str) -> Result<Vec<u8>, WordError> {
     decode_with(prefix, text, |payload| checksum(&[prefix.as_bytes(), payload]))
 }

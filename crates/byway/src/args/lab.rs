@@ -1,8 +1,8 @@
 //! The arguments of `byway lab`.
 
 use byway_field::directories::Directories;
-use byway_field::network::Wanted;
-use byway_lab::scoreboard::{Half, Only};
+use byway_field::network::NetworkRequest;
+use byway_lab::scoreboard::{CellFilter, LineHalf};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -49,7 +49,8 @@ pub enum LabCommand {
     Scoreboard(LabScoreboard),
     /// List the networks that a plan can name
     Topologies,
-    /// List the congestion controllers that a plan, `--congestion` and gateways can name, with their options
+    /// List the congestion controllers that a plan, `--congestion` and gateways can name, with
+    /// their options
     Controllers,
     /// Build the network of a plan on this machine, with real kernels and the simulator's links
     Up(LabUp),
@@ -110,8 +111,8 @@ pub struct LabUp {
 impl LabUp {
     /// The network that is asked for.
     #[must_use]
-    pub fn wanted(&self) -> Wanted {
-        Wanted {
+    pub fn wanted(&self) -> NetworkRequest {
+        NetworkRequest {
             what: self.what.clone(),
             name: self.name.clone(),
             seed: self.seed,
@@ -191,8 +192,8 @@ pub struct LabHarm {
     /// Packets that wait before the link, in each direction; each number is a series of runs
     #[arg(long, value_name = "PACKETS", value_delimiter = ',', default_value = "50", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub queue: Vec<u32>,
-    /// The link's rate in Mbit/s, with headers. Not simulated, beyond 200 the machine may be too slow, which is told, and byway's
-    /// files are as large as what the link carries
+    /// The link's rate in Mbit/s, with headers. Not simulated, beyond 200 the machine may be too
+    /// slow, which is told, and byway's files are as large as what the link carries
     #[arg(long, value_name = "MBIT/S", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rate: u32,
     /// Its round-trip time in milliseconds
@@ -201,8 +202,8 @@ pub struct LabHarm {
     /// When requests begin follows from this seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
-    /// The same in the simulator: reference TCP hosts instead of the kernel's, byway's sessions and gateways as they are, and no time
-    /// passes
+    /// The same in the simulator: reference TCP hosts instead of the kernel's, byway's sessions and
+    /// gateways as they are, and no time passes
     #[arg(long)]
     pub simulated: bool,
     /// Also write what happened on every path and link, by sample, and of each request, to this
@@ -227,15 +228,17 @@ pub struct LabScoreboard {
     /// Some 150 scenes instead of the whole board
     #[arg(long)]
     pub quick: bool,
-    /// Who transfers: laws of the board, session:CONTROLLER or tcp:CONTROLLER [default: all of the board]
+    /// Who transfers: laws of the board, session:CONTROLLER or tcp:CONTROLLER [default: all of the
+    /// board]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub laws: Vec<String>,
-    /// Only these cells: line=PREFIX, beside=NAME, transfers=N, among=NAME or law=NAME. Commas separate values; repeatable
+    /// Only these cells: line=PREFIX, beside=NAME, transfers=N, among=NAME or law=NAME. Commas
+    /// separate values; repeatable
     #[arg(long, value_name = "KEY=VALUES")]
-    pub only: Vec<Only>,
+    pub only: Vec<CellFilter>,
     /// Only the lines on which constants may be chosen (tune), or on which they are judged (judge)
     #[arg(long, value_name = "HALF", value_parser = parse_half)]
-    pub half: Option<Half>,
+    pub half: Option<LineHalf>,
     /// How many seeds; what is shown and judged is the median
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub seeds: u64,
@@ -372,7 +375,8 @@ pub struct LabRun {
     /// Keep the verdicts in the experiments' own folders (needs --experiments)
     #[arg(long, requires = "experiments")]
     pub keep: bool,
-    /// Also write what happened on every path, by sample, as JSON lines, and the packets of the first run as pcapng
+    /// Also write what happened on every path, by sample, as JSON lines, and the packets of the
+    /// first run as pcapng
     #[arg(long)]
     pub trace: bool,
     /// Not in the simulator, but on this machine: its network as `lab up` builds it, in real time,
@@ -416,10 +420,10 @@ fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {
     }
 }
 
-fn parse_half(text: &str) -> Result<Half, String> {
+fn parse_half(text: &str) -> Result<LineHalf, String> {
     match text {
-        "tune" => Ok(Half::Tune),
-        "judge" => Ok(Half::Judge),
+        "tune" => Ok(LineHalf::Tune),
+        "judge" => Ok(LineHalf::Judge),
         _ => Err("expected tune or judge".to_owned()),
     }
 }

@@ -17,7 +17,8 @@ pub struct Lending {
     /// [default: what the line has shown]
     #[arg(long, value_name = "RATE", env = "BYWAY_LEND", value_parser = parse_size, requires = "also_relay")]
     pub lend: Option<u64>,
-    /// Network that may be relayed to besides the public Internet; repeatable [default: public unicast only]
+    /// Network that may be relayed to besides the public Internet; repeatable [default: public
+    /// unicast only]
     #[arg(
         long,
         value_name = "CIDR",

@@ -18,21 +18,24 @@ Examples:
   byway registry revoke alice                      her word, and all that was minted for it, ends at once
   byway registry backup copy.db                    while it runs; `check copy.db` looks for damage")]
 pub struct Registry {
-    /// Local address to listen on, with or without port; repeatable [default: all addresses, port 4750]
+    /// Local address to listen on, with or without port; repeatable [default: all addresses, port
+    /// 4750]
     #[arg(long, value_name = "ADDR", env = "BYWAY_LISTEN", value_delimiter = ',')]
     pub listen: Vec<Endpoint>,
-    /// Address that relays and senders find it at, for the words; repeatable, at most 4 [default: those listened on]
+    /// Address that relays and senders find it at, for the words; repeatable, at most 4 [default:
+    /// those listened on]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
     pub advertise: Vec<Endpoint>,
-    /// A second local address, from which relays behind NATs are tested. No word may name it; repeatable, one per address family
-    /// [default: none; relays behind NATs are not listed]
+    /// A second local address, from which relays behind NATs are tested. No word may name it;
+    /// repeatable, one per address family [default: none; relays behind NATs are not listed]
     #[arg(long, value_name = "ADDR", env = "BYWAY_PROBE_FROM", value_delimiter = ',')]
     pub probe_from: Vec<IpAddr>,
-    /// Where it keeps what it knows: a file, or postgres://… for several registries on one PostgreSQL [default: registry.db in the state
-    /// directory]
+    /// Where it keeps what it knows: a file, or postgres://… for several registries on one
+    /// PostgreSQL [default: registry.db in the state directory]
     #[arg(long, value_name = "STORE", env = "BYWAY_STORE", hide_env_values = true, global = true)]
     pub store: Option<String>,
-    /// Loopback address for pages of the operator's own: /metrics, /healthz, /readyz, /v1/relays [default: none]
+    /// Loopback address for pages of the operator's own: /metrics, /healthz, /readyz, /v1/relays
+    /// [default: none]
     #[arg(long, value_name = "ADDR", env = "BYWAY_HTTP")]
     pub http: Option<SocketAddr>,
     /// What to do instead.

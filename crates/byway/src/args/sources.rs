@@ -3,8 +3,8 @@
 use crate::address::Endpoint;
 use crate::units::{UnitError, parse_size};
 use byway_sources::Name;
+use byway_transfer::secret_words::WordArgument;
 use byway_transfer::ticket::Ticket;
-use byway_transfer::words::Word;
 use byway_wire::relay;
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
@@ -24,23 +24,28 @@ pub struct Sink {
     /// Directory to write into: a file for each source, under its name
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// Local address, with or without port, to be reached at; repeatable [default: all addresses, a free port]
+    /// Local address, with or without port, to be reached at; repeatable [default: all addresses, a
+    /// free port]
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<Endpoint>,
-    /// Outside address that leads here, for the ticket; without a port: the one listened on; repeatable [default: this host's own
-    /// addresses, which the ticket names too]
+    /// Outside address that leads here, for the ticket; without a port: the one listened on;
+    /// repeatable [default: this host's own addresses, which the ticket names too]
     #[arg(long, value_name = "ADDR")]
     pub advertise: Vec<Endpoint>,
-    /// Relay to be reachable through, as a word or @FILE (a word a line); repeatable [default: none]
+    /// Relay to be reachable through, as a word or @FILE (a word a line); repeatable [default:
+    /// none]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
-    pub relay: Vec<Word<relay::Word>>,
-    /// Tell sources that records are written when they would survive a loss of power [default: when this process has written them]
+    pub relay: Vec<WordArgument<relay::Word>>,
+    /// Tell sources that records are written when they would survive a loss of power [default: when
+    /// this process has written them]
     #[arg(long)]
     pub fsync: bool,
-    /// Print a new ticket; every one printed before becomes worthless [default: the ticket of the run before]
+    /// Print a new ticket; every one printed before becomes worthless [default: the ticket of the
+    /// run before]
     #[arg(long)]
     pub new_ticket: bool,
-    /// Bytes of memory for what arrives and is not yet written, of all sources together, K/M/G binary
+    /// Bytes of memory for what arrives and is not yet written, of all sources together, K/M/G
+    /// binary
     #[arg(long, value_name = "SIZE", env = "BYWAY_MEMORY", value_parser = parse_size, default_value = "64M")]
     pub memory: u64,
 }
@@ -72,33 +77,36 @@ pub struct Source {
         value_delimiter = ',',
         required = true
     )]
-    pub to: Vec<Word<Ticket>>,
+    pub to: Vec<WordArgument<Ticket>>,
     /// Bytes of records per second to send to each sink, K/M/G binary
     #[arg(long, value_name = "RATE", group = "rate", value_parser = parse_demand, allow_hyphen_values = true)]
     pub demand: Option<u64>,
     /// File that holds the same, read every second
     #[arg(long, value_name = "FILE", group = "rate")]
     pub demand_file: Option<PathBuf>,
-    /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that the ticket names; without any the
-    /// sink is reached directly]
+    /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that
+    /// the ticket names; without any the sink is reached directly]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
-    pub relay: Vec<Word<relay::Word>>,
+    pub relay: Vec<WordArgument<relay::Word>>,
     /// How many relays to draw by lot of those that there are
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub paths: u8,
     /// Records of so many bytes each, K/M binary, at most 1M [default: each line is a record]
     #[arg(long, value_name = "N", value_parser = parse_size, conflicts_with = "prefixed")]
     pub record: Option<u64>,
-    /// Before each record stands its length: 4 bytes, most significant first [default: each line is a record]
+    /// Before each record stands its length: 4 bytes, most significant first [default: each line is
+    /// a record]
     #[arg(long)]
     pub prefixed: bool,
-    /// Give up the oldest records that cannot be sent, and count them [default: hold standard input back]
+    /// Give up the oldest records that cannot be sent, and count them [default: hold standard input
+    /// back]
     #[arg(long)]
     pub give_up_oldest: bool,
     /// Bytes of records to keep until a sink has written them, K/M/G binary
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "8M")]
     pub keep: u64,
-    /// Standard input begins with the first record that there ever was: pass over those that the sink has [default: every record is new]
+    /// Standard input begins with the first record that there ever was: pass over those that the
+    /// sink has [default: every record is new]
     #[arg(long)]
     pub replay: bool,
 }

@@ -6,12 +6,12 @@ use crate::exit::{Exit, Failure};
 use crate::marking::Marking;
 use crate::units::{BandwidthLimit, parse_duration, parse_size};
 use anyhow::Result;
-use byway_forward::allow::Rule;
+use byway_forward::allow::AllowRule;
 use byway_forward::local_port::{self, socks_listen};
 use byway_registry::word as registry;
 use byway_transfer::identity::PublicKey;
+use byway_transfer::secret_words::WordArgument;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
-use byway_transfer::words::Word;
 use byway_wire::{Prefix, relay};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -39,14 +39,16 @@ Examples:
   byway recv ~/in --also-relay 20G/month --lend 5M --registry @join.word
                                            relay for others meanwhile, behind this host's own traffic")]
 pub struct Recv {
-    /// Directory to write into, or `-` for one stream to standard output. What an unfinished transfer leaves in it, in
-    /// `.byway-partial`, is removed when nobody touched it for 30 days
+    /// Directory to write into, or `-` for one stream to standard output. What an unfinished
+    /// transfer leaves in it, in `.byway-partial`, is removed when nobody touched it for 30 days
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// End after one complete transfer, with a ticket that is good for that one [default: go on until stopped]
+    /// End after one complete transfer, with a ticket that is good for that one [default: go on
+    /// until stopped]
     #[arg(long)]
     pub once: bool,
-    /// Do not listen on TCP too, for senders whose networks drop UDP [default: listen, at the same ports]
+    /// Do not listen on TCP too, for senders whose networks drop UDP [default: listen, at the same
+    /// ports]
     #[arg(long)]
     pub no_tcp: bool,
     /// Set modes as they were sent, also writable for all. The same holds for setuid and setgid, if
@@ -54,10 +56,12 @@ pub struct Recv {
     /// directory's sticky bit always]
     #[arg(long)]
     pub keep_modes: bool,
-    /// Print a new ticket; every one printed before becomes worthless [default: the ticket of the run before]
+    /// Print a new ticket; every one printed before becomes worthless [default: the ticket of the
+    /// run before]
     #[arg(long)]
     pub new_ticket: bool,
-    /// Local address, with or without port, to be reached at; repeatable [default: all addresses, a free port]
+    /// Local address, with or without port, to be reached at; repeatable [default: all addresses, a
+    /// free port]
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<Endpoint>,
     /// Outside address that leads here, as of a router that forwards a port or of a cloud's NAT,
@@ -65,17 +69,19 @@ pub struct Recv {
     /// own addresses, which the ticket names too]
     #[arg(long, value_name = "ADDR")]
     pub advertise: Vec<Endpoint>,
-    /// Public key of a sender who may send; repeatable [default: the first who completes a transfer with the ticket]
+    /// Public key of a sender who may send; repeatable [default: the first who completes a transfer
+    /// with the ticket]
     #[arg(long, value_name = "KEY", env = "BYWAY_ALLOW", value_delimiter = ',')]
     pub allow: Vec<PublicKey>,
     /// What `byway forward` of a sender may reach from here: HOST:PORT, `*.lan:443`, 10.0.0.0/8:22
     /// or `any`. The port `*` is every port. Loopback and the local link only if they are named.
     /// Repeatable [default: nothing]
     #[arg(long, value_name = "RULE", env = "BYWAY_ALLOW_FORWARD", value_delimiter = ',')]
-    pub allow_forward: Vec<Rule>,
-    /// Relay to be reachable through, as a word or @FILE (a word a line); repeatable [default: none]
+    pub allow_forward: Vec<AllowRule>,
+    /// Relay to be reachable through, as a word or @FILE (a word a line); repeatable [default:
+    /// none]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
-    pub relay: Vec<Word<relay::Word>>,
+    pub relay: Vec<WordArgument<relay::Word>>,
     /// Bytes per second to take at most of all senders together, K/M/G binary or `off`. Of UP:DOWN
     /// a receiver heeds DOWN
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
@@ -84,9 +90,10 @@ pub struct Recv {
     /// binary [default: half of what the machine has, or its cgroup]
     #[arg(long, value_name = "SIZE", env = "BYWAY_MEMORY", value_parser = parse_size)]
     pub memory: Option<u64>,
-    /// Registry that lists this host with --also-relay, as a word for joining or @FILE [default: none]
+    /// Registry that lists this host with --also-relay, as a word for joining or @FILE [default:
+    /// none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
-    pub registry: Option<Word<registry::Word>>,
+    pub registry: Option<WordArgument<registry::Word>>,
     /// What it relays for others.
     #[command(flatten)]
     pub lending: Lending,
@@ -136,20 +143,23 @@ Examples:
                                                  relay for others meanwhile, behind this host's own traffic
   byway send -n ~/photos TICKET                  what would be sent")]
 pub struct Send {
-    /// Files and directories to send (or `-` for standard input), then the ticket or @FILE [env: BYWAY_TICKET]
+    /// Files and directories to send (or `-` for standard input), then the ticket or @FILE [env:
+    /// BYWAY_TICKET]
     #[arg(value_name = "PATH… TICKET", required = true, num_args = 1..)]
     pub paths_and_ticket: Vec<OsString>,
-    /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that the ticket names]
+    /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that
+    /// the ticket names]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
-    pub relay: Vec<Word<relay::Word>>,
+    pub relay: Vec<WordArgument<relay::Word>>,
     /// Registry to ask for relays, as a word or @FILE. With --also-relay it is a word for joining,
     /// or one of either kind. Repeatable [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true, value_delimiter = ',')]
-    pub registry: Vec<Word<registry::Word>>,
+    pub registry: Vec<WordArgument<registry::Word>>,
     /// Use the direct path only, whatever the ticket and the environment name [default: off]
     #[arg(long)]
     pub no_relay: bool,
-    /// Never use TCP [default: where UDP brings no answer, or far less than TCP, TCP takes its place]
+    /// Never use TCP [default: where UDP brings no answer, or far less than TCP, TCP takes its
+    /// place]
     #[arg(long)]
     pub no_tcp: bool,
     /// What the kernel controls the congestion of TCP connections with
@@ -163,17 +173,20 @@ pub struct Send {
     /// priority]
     #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION")]
     pub congestion: Option<String>,
-    /// Differentiated services code point of what is sent [default: le in the class background, else none]
+    /// Differentiated services code point of what is sent [default: le in the class background,
+    /// else none]
     #[arg(long, value_enum, value_name = "NAME", env = "BYWAY_DSCP")]
     pub dscp: Option<Marking>,
-    /// Local address to send from; repeatable, each adds paths [default: every address with a route]
+    /// Local address to send from; repeatable, each adds paths [default: every address with a
+    /// route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<Endpoint>,
     /// Bytes per second to send at most over all paths together, K/M/G binary or `off`. Of UP:DOWN
     /// a sender heeds UP
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: BandwidthLimit,
-    /// Send setuid and setgid bits too; they are set if the receiver is told to keep modes [default: off]
+    /// Send setuid and setgid bits too; they are set if the receiver is told to keep modes
+    /// [default: off]
     #[arg(long)]
     pub keep_modes: bool,
     /// List what would be sent, and send nothing [default: off]
@@ -192,7 +205,7 @@ impl Send {
     /// The paths, and the ticket. The ticket is the last argument if that is one or names its file.
     /// Otherwise it is what `environment` holds (the value of `BYWAY_TICKET`), if that is a ticket.
     /// Then all arguments are paths.
-    pub fn split(&self, environment: Option<&str>) -> Result<(Vec<&Path>, Word<Ticket>)> {
+    pub fn split(&self, environment: Option<&str>) -> Result<(Vec<&Path>, WordArgument<Ticket>)> {
         let usage = |sentence: String| anyhow::Error::new(Failure::new(Exit::Usage, sentence));
         let (last, before) = self
             .paths_and_ticket
@@ -235,33 +248,37 @@ pub struct Forward {
     /// is a free one. Repeatable [default: none]
     #[arg(value_name = "[ADDR:]PORT:HOST:PORT", required_unless_present = "socks")]
     pub ports: Vec<local_port::Forward>,
-    /// Local port, with or without the address to listen on, where programs say by SOCKS5 where their connections lead; repeatable
-    /// [default: none]
+    /// Local port, with or without the address to listen on, where programs say by SOCKS5 where
+    /// their connections lead; repeatable [default: none]
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = socks_listen)]
     pub socks: Vec<SocketAddr>,
     /// The receiver's ticket, or @FILE
     #[arg(long = "to", value_name = "TICKET", env = "BYWAY_TICKET", hide_env_values = true, required = true)]
-    pub ticket: Option<Word<Ticket>>,
-    /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that the ticket names]
+    pub ticket: Option<WordArgument<Ticket>>,
+    /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that
+    /// the ticket names]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
-    pub relay: Vec<Word<relay::Word>>,
+    pub relay: Vec<WordArgument<relay::Word>>,
     /// Registry to ask for relays, as a word or @FILE [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
-    pub registry: Option<Word<registry::Word>>,
+    pub registry: Option<WordArgument<registry::Word>>,
     /// How much to ask of lines that others use too, in both directions
     #[arg(long, value_enum, value_name = "CLASS", env = "BYWAY_PRIORITY", default_value = "background")]
     pub priority: Priority,
-    /// Congestion controller of what this side sends, as of `byway send`; the receiver sends by the priority [default: the one of the
-    /// priority]
+    /// Congestion controller of what this side sends, as of `byway send`; the receiver sends by the
+    /// priority [default: the one of the priority]
     #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION")]
     pub congestion: Option<String>,
-    /// Differentiated services code point of what is sent [default: le in the class background, else none]
+    /// Differentiated services code point of what is sent [default: le in the class background,
+    /// else none]
     #[arg(long, value_enum, value_name = "NAME", env = "BYWAY_DSCP")]
     pub dscp: Option<Marking>,
-    /// Local address to send from; repeatable, each adds paths [default: every address with a route]
+    /// Local address to send from; repeatable, each adds paths [default: every address with a
+    /// route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<Endpoint>,
-    /// Never use TCP [default: where UDP brings no answer, or far less than TCP, TCP takes its place]
+    /// Never use TCP [default: where UDP brings no answer, or far less than TCP, TCP takes its
+    /// place]
     #[arg(long)]
     pub no_tcp: bool,
     /// Bytes per second at most over all paths and connections together, K/M/G binary or `off`.
@@ -285,23 +302,28 @@ Examples:
                                                  be listed at a registry
   byway relay --roll-key                         make every word given out so far worthless")]
 pub struct Relay {
-    /// Local address to listen on, with or without port; repeatable [default: all addresses, port 4748]
+    /// Local address to listen on, with or without port; repeatable [default: all addresses, port
+    /// 4748]
     #[arg(long, value_name = "ADDR", env = "BYWAY_LISTEN", value_delimiter = ',')]
     pub listen: Vec<Endpoint>,
-    /// Do not relay over TCP too, for hosts whose networks drop UDP [default: listen, at the same ports]
+    /// Do not relay over TCP too, for hosts whose networks drop UDP [default: listen, at the same
+    /// ports]
     #[arg(long)]
     pub no_tcp: bool,
     /// What the kernel controls the congestion of TCP connections with
     #[arg(long, value_enum, value_name = "NAME", env = "BYWAY_TCP_CONGESTION", default_value = "cubic")]
     pub tcp_congestion: TcpCongestion,
-    /// Packets that wait for each TCP connection at most, and in each of its buffers in the kernel; limits each to so many per round
-    /// trip [default: 16 KiB, and as much as the kernel finds useful]
+    /// Packets that wait for each TCP connection at most, and in each of its buffers in the kernel;
+    /// limits each to so many per round trip [default: 16 KiB, and as much as the kernel finds
+    /// useful]
     #[arg(long, value_name = "PACKETS", env = "BYWAY_TCP_BUFFER", value_parser = clap::value_parser!(u16).range(4..=10_000))]
     pub tcp_buffer: Option<u16>,
-    /// Address that senders find it at, for the word; repeatable, at most 4 [default: those listened on]
+    /// Address that senders find it at, for the word; repeatable, at most 4 [default: those
+    /// listened on]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
     pub advertise: Vec<Endpoint>,
-    /// Network that may be forwarded to besides the public Internet; repeatable [default: public unicast only]
+    /// Network that may be forwarded to besides the public Internet; repeatable [default: public
+    /// unicast only]
     #[arg(long, value_name = "CIDR", env = "BYWAY_ALLOW_DESTINATION", value_delimiter = ',')]
     pub allow_destination: Vec<Prefix>,
     /// How long the printed word is good for: 90s, 30m, 24h, 7d
@@ -328,14 +350,17 @@ pub struct Relay {
     pub drain: Duration,
     /// Registry to enrol at, as a word for joining or @FILE [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
-    pub registry: Option<Word<registry::Word>>,
-    /// Whose the relay is, for a registry, which spreads its answers over operators [default: nobody's in particular]
+    pub registry: Option<WordArgument<registry::Word>>,
+    /// Whose the relay is, for a registry, which spreads its answers over operators [default:
+    /// nobody's in particular]
     #[arg(long, value_name = "NAME", env = "BYWAY_OPERATOR", default_value = "", hide_default_value = true)]
     pub operator: String,
-    /// Where the relay is, in words for people who look at a registry's list [default: nothing is said]
+    /// Where the relay is, in words for people who look at a registry's list [default: nothing is
+    /// said]
     #[arg(long, value_name = "TEXT", env = "BYWAY_REGION", default_value = "", hide_default_value = true)]
     pub region: String,
-    /// File that holds the key which words are made from [default: relay-key in the state directory]
+    /// File that holds the key which words are made from [default: relay-key in the state
+    /// directory]
     #[arg(long, value_name = "FILE", env = "BYWAY_KEY_FILE")]
     pub key_file: Option<PathBuf>,
     /// Make a new key first: every word given out so far becomes worthless [default: off]
@@ -357,7 +382,7 @@ pub struct Relays {
         hide_env_values = true,
         hide_default_value = true
     )]
-    pub registry: Word<registry::Word>,
+    pub registry: WordArgument<registry::Word>,
 }
 
 /// `byway id`
@@ -376,10 +401,11 @@ Examples:
 pub struct Ping {
     /// The receiver's ticket, or @FILE
     #[arg(value_name = "TICKET", env = "BYWAY_TICKET", hide_env_values = true)]
-    pub ticket: Word<Ticket>,
-    /// Relay to try as well, as a word or @FILE (a word a line); repeatable [default: those that the ticket names]
+    pub ticket: WordArgument<Ticket>,
+    /// Relay to try as well, as a word or @FILE (a word a line); repeatable [default: those that
+    /// the ticket names]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
-    pub relay: Vec<Word<relay::Word>>,
+    pub relay: Vec<WordArgument<relay::Word>>,
     /// Probes per path
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub count: u32,

@@ -1,6 +1,7 @@
-//! `byway gateway check`: what a configuration means, what is odd about it, and what it would install. Installs nothing.
+//! `byway gateway check`: what a configuration means, what is odd about it, and what it would
+//! install. Installs nothing.
 
-use super::config::{GatewayConfig, Guest, PORT, RelayConfig};
+use super::config::{GatewayConfig, GuestSection, PORT, RelayConfig};
 use super::plumbing::{self, system};
 use crate::units::Bytes;
 use byway_gateway::Prefix;
@@ -13,7 +14,7 @@ use std::path::Path;
 
 /// What is to be told about a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct CheckReport {
     /// What the gateway would do, besides its rules.
     pub gateway: Vec<String>,
     /// Each rule in a sentence.
@@ -28,7 +29,7 @@ pub struct Report {
     pub routing: Vec<String>,
 }
 
-impl Report {
+impl CheckReport {
     /// The report on `config`, on this host, whose key is in `key`, if there is one yet.
     #[must_use]
     pub fn here(config: &GatewayConfig, key: Option<&Path>) -> Self {
@@ -66,7 +67,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in self.gateway.iter().chain(&self.rules) {
             writeln!(f, "{line}")?;
@@ -131,7 +132,7 @@ fn gateway(config: &GatewayConfig) -> Vec<String> {
             allowed.join(", ")
         ));
     }
-    lines.extend(config.guests.iter().map(Guest::explain));
+    lines.extend(config.guests.iter().map(GuestSection::explain));
     lines.extend(config.relay.as_ref().map(RelayConfig::explain));
     if config.registry.is_some() {
         lines.push("It asks a registry for relays.".to_owned());
@@ -221,11 +222,11 @@ mod tests {
 
     const KEY: &str = "byway-key-mfrggzdfmztwq2lknnwg23tpobyxe43uov3ho6dzpiydcmrtgq2qpgjcuu";
 
-    fn report(peer: &str, rest: &str) -> Report {
+    fn report(peer: &str, rest: &str) -> CheckReport {
         let text = format!(
             "[gateway]\nserves = [\"192.168.1.0/24\"]\n[[peer]]\nname = \"b\"\nkey = \"{KEY}\"\n{peer}\n{rest}"
         );
-        Report::of(&GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap())
+        CheckReport::of(&GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap())
     }
 
     #[test]
@@ -253,7 +254,7 @@ mod tests {
     fn what_differs_from_the_usual_is_explained() {
         let text = |settings: &str| {
             let text = format!("[gateway]\nserves = [\"192.168.1.0/24\"]\n{settings}");
-            Report::of(&GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap()).to_string()
+            CheckReport::of(&GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap()).to_string()
         };
         let usual = text("");
         for part in ["Losses are found", "Hosts are told", "It keeps", "Relays", "Packets wait"] {
@@ -278,7 +279,7 @@ mod tests {
 
     #[test]
     fn what_is_odd_is_told() {
-        let told = |report: &Report, part: &str| {
+        let told = |report: &CheckReport, part: &str| {
             assert!(
                 report.findings.iter().any(|finding| finding.contains(part)),
                 "{part}: {:?}",

@@ -1,4 +1,4 @@
-//! Putting into the kernel what a gateway needs there ([`Plan`]), and taking it out again.
+//! Putting into the kernel what a gateway needs there ([`KernelPlan`]), and taking it out again.
 //!
 //! [`install`] puts it in place and [`system`] says what about this host stands in the way.
 //!
@@ -6,9 +6,9 @@
 //! ([`PROTOCOL`](byway_gateway::kernel::PROTOCOL)), so that they are known again. The next start
 //! replaces them, or [`remove`] removes them.
 //!
-//! [`Plan`]: byway_gateway::kernel::Plan
+//! [`KernelPlan`]: byway_gateway::kernel::KernelPlan
 
 mod install;
 pub mod system;
 
-pub use install::{Found, install, installed, present, reload, remove};
+pub use install::{KernelState, install, installed, present, reload, remove};

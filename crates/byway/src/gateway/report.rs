@@ -7,7 +7,7 @@ use byway_gateway::report::{
 use std::fmt;
 
 /// A report in words, without a line feed at its end.
-pub struct Shown<'a>(pub &'a GatewayReport);
+pub struct ReportText<'a>(pub &'a GatewayReport);
 
 /// Whom a peer serves, as far as it may.
 fn served(peer: &PeerReport) -> String {
@@ -67,7 +67,7 @@ fn median(values: &[f64]) -> Option<f64> {
     Some(low * 0.5 + high * 0.5)
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for ReportText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(report) = self;
         let observing = if report.observing { ", observing only" } else { "" };

@@ -2,18 +2,18 @@
 
 use super::config::GatewayConfig;
 use super::plumbing::{self, system};
-use super::report::Shown;
+use super::report::ReportText;
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Fields, Outcome, Output, Ready};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_gateway::Prefix;
-use byway_gateway::kernel::Plan;
+use byway_gateway::kernel::KernelPlan;
 use byway_gateway::machine::Gateway;
 use byway_gateway::report::GatewayReport;
-use byway_gateway_host::gating::Gating;
-use byway_gateway_host::lending::{LendNews, Lending};
+use byway_gateway_host::gateway_relays::{GatewayRelays, LendEvent};
 use byway_gateway_host::reload;
+use byway_gateway_host::running::RunningGateway;
 use byway_net::{READY, STOPPING, Tun, keep_net_admin, notify, unix_seconds};
 use byway_transfer::sockets;
 use byway_transfer::state::StateDir;
@@ -31,7 +31,8 @@ const MTU: u16 = 1500;
 /// A status is asked for and answered within this time.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs a gateway until it is stopped. `state` is the directory of this host's keys. Its routes go first and come last: what it cannot carry takes the plain route.
+/// Runs a gateway until it is stopped. `state` is the directory of this host's keys. Its routes go
+/// first and come last: what it cannot carry takes the plain route.
 ///
 /// # Errors
 /// The configuration is wrong, or the system does not allow what is needed, each in one sentence.
@@ -60,13 +61,13 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     for complaint in system::complaints(&plan, Path::new(system::SETTINGS)) {
         output.say(&complaint);
     }
-    let answers = Answers::open(&config)?;
+    let answers = StatusSocket::open(&config)?;
     keep_net_admin().context("cannot give up capabilities")?;
     let signals = Signals::install(Hangup::Reload, || {}).context("cannot take over signals")?;
     output.heed(&signals);
-    let mut lending = Lending::start(&config, &identity, state)?;
-    let gating = Gating::start(gateway, tun, sockets)?;
-    let installed = Installed::new(plan)?;
+    let mut lending = GatewayRelays::start(&config, &identity, state)?;
+    let gating = RunningGateway::start(gateway, tun, sockets)?;
+    let installed = InstalledPlan::new(plan)?;
     output.emit(&Event::Ready(Ready { listen: listening, ..Ready::default() }));
     let does = if config.settings.observe { "observing" } else { "carrying" };
     output.say(&format!("{does} by {}", config.tun));
@@ -80,7 +81,7 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     let relay = lending.report();
     let report = GatewayReport { relay, ..GatewayReport::of(&gating.stop()?, begun.elapsed().as_secs_f64()) };
     lending.stop()?;
-    output.say(&Shown(&report).to_string());
+    output.say(&ReportText(&report).to_string());
     let exit = stop.map_or(Exit::Error, Exit::of_service);
     output.emit(&Event::result("gateway", exit, told(&report)));
     Ok(exit)
@@ -94,8 +95,8 @@ fn told(report: &GatewayReport) -> Outcome {
 /// Looks after a gateway until a signal says stop; `None` if it ended by itself.
 fn serve(
     config: &mut GatewayConfig,
-    (gating, lending): (&Gating, &mut Lending),
-    answers: &Answers,
+    (gating, lending): (&RunningGateway, &mut GatewayRelays),
+    answers: &StatusSocket,
     signals: &Signals,
     output: &mut Output,
 ) -> Option<Exit> {
@@ -109,8 +110,8 @@ fn serve(
         }
         for news in lending.turn(gating) {
             match news {
-                LendNews::Said(said) => output.say(&said),
-                LendNews::Warning(message) => output.emit(&Event::Warning { message }),
+                LendEvent::Said(said) => output.say(&said),
+                LendEvent::Warning(message) => output.emit(&Event::Warning { message }),
             }
         }
         let relay = lending.report();
@@ -120,7 +121,7 @@ fn serve(
         };
         answers.answer(report);
         if signals.take_report() {
-            output.say(&Shown(&report()).to_string());
+            output.say(&ReportText(&report()).to_string());
         }
         if signals.take_reload() {
             match reload(config, gating, &guests) {
@@ -139,24 +140,25 @@ fn serve(
 }
 
 /// What a gateway has put into the kernel; taken out again when this is dropped.
-struct Installed(Plan);
+struct InstalledPlan(KernelPlan);
 
-impl Installed {
-    fn new(plan: Plan) -> Result<Self> {
+impl InstalledPlan {
+    fn new(plan: KernelPlan) -> Result<Self> {
         plumbing::install(&plan)?;
         Ok(Self(plan))
     }
 }
 
-impl Drop for Installed {
+impl Drop for InstalledPlan {
     fn drop(&mut self) {
-        // What cannot be taken out is of no harm without the device, and replaced by the next gateway.
+        // What cannot be taken out is of no harm without the device, and replaced by the next
+        // gateway.
         let _ = plumbing::remove(&self.0);
     }
 }
 
 /// Takes over other rules, without touching flows that are carried; what is to be told about it.
-fn reload(config: &mut GatewayConfig, gating: &Gating, guests: &[Prefix]) -> Result<String> {
+fn reload(config: &mut GatewayConfig, gating: &RunningGateway, guests: &[Prefix]) -> Result<String> {
     let fresh = GatewayConfig::read(&config.file)?;
     let after = reload::with_rules(config, &fresh);
     plumbing::reload(&after.plan_for(guests))?;
@@ -171,13 +173,13 @@ fn reload(config: &mut GatewayConfig, gating: &Gating, guests: &[Prefix]) -> Res
 }
 
 /// Where the status is asked for: a socket of the file system, for root and the gateway's own user.
-struct Answers {
+struct StatusSocket {
     listener: UnixListener,
     path: std::path::PathBuf,
     begun: Instant,
 }
 
-impl Answers {
+impl StatusSocket {
     fn open(config: &GatewayConfig) -> Result<Self> {
         let path = config.status_socket();
         clear(&path)?;
@@ -212,7 +214,8 @@ impl Answers {
     }
 }
 
-/// Removes the socket that a dead gateway left at `path`. Whatever else is there was not made by one.
+/// Removes the socket that a dead gateway left at `path`. Whatever else is there was not made by
+/// one.
 fn clear(path: &Path) -> Result<()> {
     let shown = path.display();
     let other = |what: &str| {
@@ -231,7 +234,7 @@ fn clear(path: &Path) -> Result<()> {
     std::fs::remove_file(path).with_context(|| format!("cannot replace {shown}"))
 }
 
-impl Drop for Answers {
+impl Drop for StatusSocket {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
@@ -262,7 +265,7 @@ pub fn status(socket: &Path, output: &mut Output) -> Result<Exit> {
     if output.is_json() {
         output.emit(&Event::result("gateway", Exit::Ok, told(&report)));
     } else {
-        output.answer(&Shown(&report).to_string())?;
+        output.answer(&ReportText(&report).to_string())?;
     }
     Ok(Exit::Ok)
 }

@@ -1,7 +1,7 @@
 //! Bars on a terminal: for each transfer one, and one line per path below it.
 
 use super::event::Event;
-use super::fit::{breadth, cut, printable};
+use super::line_wrap::{breadth, cut, printable};
 use super::painter::Painter;
 use super::plain::{BACK, describe, ended, seconds_left};
 use super::transfer::{PathProgress, Progress};

@@ -1,10 +1,11 @@
-//! The events, as `--json` writes them. Fields are only ever added; a change of meaning raises [`VERSION`].
+//! The events, as `--json` writes them. Fields are only ever added; a change of meaning raises
+//! [`VERSION`].
 //!
 //! Rates are bits per second (`_bps`) and sizes are bytes. Times are seconds unless the name ends
 //! otherwise.
 
 use super::fields::{Fields, always};
-use super::transfer::{Lends, PathChange, Progress, RelayChange, Transferred};
+use super::transfer::{LendingReport, PathChange, Progress, RelayChange, Transferred};
 use crate::exit::Exit;
 use crate::units::Bytes;
 use serde::Serialize;
@@ -27,7 +28,8 @@ pub enum Event {
         /// One sentence.
         message: String,
     },
-    /// From now on a receiver's ticket is good for one sender alone: the first that completed a transfer with it.
+    /// From now on a receiver's ticket is good for one sender alone: the first that completed a
+    /// transfer with it.
     Bound {
         /// The sender's public key.
         sender: String,
@@ -167,7 +169,7 @@ pub enum Outcome {
     /// `send` and `ping`, of a receiver that does not answer.
     Unreached {
         /// Every way that was tried.
-        tried: Vec<TriedWay>,
+        tried: Vec<TriedAddress>,
     },
     /// What a verb tells of its own matters.
     Told(Fields),
@@ -177,7 +179,7 @@ pub enum Outcome {
 
 /// A way to a receiver that does not answer.
 #[derive(Clone, Debug, Serialize)]
-pub struct TriedWay {
+pub struct TriedAddress {
     /// Where datagrams went first: the receiver's address, or a relay's.
     pub address: String,
     /// Whether it is a relay's.
@@ -218,7 +220,7 @@ pub struct RelayCounters {
     pub connections: usize,
     /// How much an end host relays for others now.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub lends: Option<Lends>,
+    pub lends: Option<LendingReport>,
     /// Datagrams dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
 }

@@ -14,7 +14,7 @@ impl Fields {
     #[must_use]
     pub fn of(value: &impl Serialize) -> Self {
         let text = always(serde_json::to_string(value));
-        always(serde_json::Deserializer::from_str(&text).deserialize_map(Whole))
+        always(serde_json::Deserializer::from_str(&text).deserialize_map(OrderedObject))
     }
 
     /// One field of this name.
@@ -24,7 +24,8 @@ impl Fields {
     }
 }
 
-/// What cannot fail: strings and numbers under string keys always serialise (floats that are not finite become null).
+/// What cannot fail: strings and numbers under string keys always serialise (floats that are not
+/// finite become null).
 pub(super) fn always<T: Default>(outcome: serde_json::Result<T>) -> T {
     debug_assert!(outcome.is_ok(), "events are made of strings and numbers: {:?}", outcome.err());
     outcome.unwrap_or_default()
@@ -41,9 +42,9 @@ impl Serialize for Fields {
 }
 
 /// Reads an object and keeps the order of its fields.
-struct Whole;
+struct OrderedObject;
 
-impl<'de> Visitor<'de> for Whole {
+impl<'de> Visitor<'de> for OrderedObject {
     type Value = Fields;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,10 +1,11 @@
-//! Lines at the bottom of a terminal that are drawn anew again and again, below what is printed for good.
+//! Lines at the bottom of a terminal that are drawn anew again and again, below what is printed for
+//! good.
 //!
 //! The cursor rests behind the last of them, with room for what a terminal echoes when a key is
 //! pressed (`^C`). Without that room the echo would go to the next line. What is erased afterwards
 //! would then be one line too low.
 
-use super::fit::{breadth, cut};
+use super::line_wrap::{breadth, cut};
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -61,7 +62,8 @@ impl Painter {
         self.put(&text);
     }
 
-    /// What erases the lines that stand there, wrapped though they are if the terminal has become narrower.
+    /// What erases the lines that stand there, wrapped though they are if the terminal has become
+    /// narrower.
     fn erased(&mut self) -> String {
         if self.drawn.is_empty() {
             return String::new();

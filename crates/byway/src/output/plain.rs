@@ -1,7 +1,8 @@
-//! Lines on standard error: one every few seconds while a transfer runs, and one for whatever else happens.
+//! Lines on standard error: one every few seconds while a transfer runs, and one for whatever else
+//! happens.
 
 use super::event::{Event, Outcome, ResultEvent};
-use super::fit::printable;
+use super::line_wrap::printable;
 use super::transfer::{Progress, Transferred};
 use crate::units::{Bytes, Rate, Span};
 use std::collections::BTreeMap;
@@ -14,7 +15,8 @@ pub(super) struct Plain {
     /// Seconds between two lines of progress.
     interval: f64,
     verbose: bool,
-    /// When the last line of progress was written, in the seconds of each transfer that runs, by its number.
+    /// When the last line of progress was written, in the seconds of each transfer that runs, by
+    /// its number.
     last: BTreeMap<u32, f64>,
 }
 
@@ -107,10 +109,12 @@ fn summary(result: &ResultEvent) -> Option<String> {
     Some(text)
 }
 
-/// `1.00 MiB in 2 entries, 4.00 s, 2.10 Mbit/s, verified; 1 entry is missing; 512 KiB of it had arrived before`
+/// `1.00 MiB in 2 entries, 4.00 s, 2.10 Mbit/s, verified; 1 entry is missing; 512 KiB of it had
+/// arrived before`
 fn complete(done: &Transferred) -> String {
     let (bytes, rate, span) = (Bytes(done.bytes), Rate(done.goodput_bps), Span(done.seconds));
-    // What has the wrong hash is not in place: it is among the entries that failed. A stream has but one.
+    // What has the wrong hash is not in place: it is among the entries that failed. A stream has
+    // but one.
     let verified = if done.verified || done.failed > 0 { "verified" } else { "NOT verified" };
     let mut text = format!("{bytes} in {}, {span}, {rate}, {verified}", entries(done.entries));
     if done.failed > 0 {
@@ -139,7 +143,8 @@ fn entries(count: u64) -> String {
 /// What the name of a path begins with on which the other side sends.
 pub(super) const BACK: &str = "back: ";
 
-/// `12.0 MiB of 48.0 MiB (25%), 27.1 Mbit/s, 11.2 s left; direct 9.10 Mbit/s, r1 8.90 Mbit/s (yielding to others)`
+/// `12.0 MiB of 48.0 MiB (25%), 27.1 Mbit/s, 11.2 s left; direct 9.10 Mbit/s, r1 8.90 Mbit/s
+/// (yielding to others)`
 pub(super) fn progress_line(progress: &Progress) -> String {
     let mut text = progress.origin.as_ref().map(|origin| format!("{origin}: ")).unwrap_or_default();
     let _ = write!(text, "{}", Bytes(progress.bytes));

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// the first event. Until then the process may still enter namespaces and give up privileges, which
 /// are those of a thread.
 pub(super) struct Stream {
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueue>,
     writer: Writer,
 }
 
@@ -33,14 +33,14 @@ enum Writer {
     Putter,
 }
 
-struct Shared {
-    queue: Mutex<Queue>,
+struct SharedQueue {
+    queue: Mutex<LineQueue>,
     changed: Condvar,
     out: Mutex<Box<dyn Write + Send>>,
 }
 
 #[derive(Default)]
-struct Queue {
+struct LineQueue {
     lines: VecDeque<String>,
     /// A line that was taken is being written.
     writing: bool,
@@ -58,7 +58,7 @@ impl Stream {
     /// Writes to `out`, each line at once.
     pub fn new(out: Box<dyn Write + Send>) -> Self {
         let (queue, changed, out) = (Mutex::default(), Condvar::new(), Mutex::new(out));
-        Self { shared: Arc::new(Shared { queue, changed, out }), writer: Writer::None }
+        Self { shared: Arc::new(SharedQueue { queue, changed, out }), writer: Writer::None }
     }
 
     fn begin(&mut self) {
@@ -92,7 +92,8 @@ impl Stream {
         }
     }
 
-    /// Waits until the reader has taken everything or has gone, or some time after a stop was asked for.
+    /// Waits until the reader has taken everything or has gone, or some time after a stop was asked
+    /// for.
     pub fn finish(&self, stopped: impl Fn() -> bool) {
         let queue = self.shared.lock();
         drop(self.shared.wait(queue, stopped, |queue| queue.lines.is_empty() && !queue.writing));
@@ -106,18 +107,18 @@ impl Drop for Stream {
     }
 }
 
-impl Shared {
+impl SharedQueue {
     /// What is behind it stays whole whoever panics.
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, LineQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wait<'a>(
         &'a self,
-        mut queue: MutexGuard<'a, Queue>,
+        mut queue: MutexGuard<'a, LineQueue>,
         stopped: impl Fn() -> bool,
-        enough: impl Fn(&Queue) -> bool,
-    ) -> MutexGuard<'a, Queue> {
+        enough: impl Fn(&LineQueue) -> bool,
+    ) -> MutexGuard<'a, LineQueue> {
         while !queue.gone && !enough(&queue) {
             if stopped() && Instant::now() >= *queue.until.get_or_insert_with(|| Instant::now() + PATIENCE) {
                 break;
@@ -127,8 +128,9 @@ impl Shared {
         queue
     }
 
-    /// Writes what comes, until nothing waits and `enough` says that no more is to be waited for, or nobody reads.
-    fn write(&self, enough: impl Fn(&Queue) -> bool) {
+    /// Writes what comes, until nothing waits and `enough` says that no more is to be waited for,
+    /// or nobody reads.
+    fn write(&self, enough: impl Fn(&LineQueue) -> bool) {
         let mut queue = self.lock();
         loop {
             if let Some(line) = queue.lines.pop_front() {

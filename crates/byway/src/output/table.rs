@@ -1,6 +1,6 @@
 //! A table of text: columns as wide as they need to be, or as the screen lets them.
 
-use super::fit::{breadth, longest_word, printable, wrap};
+use super::line_wrap::{breadth, longest_word, printable, wrap};
 use std::fmt;
 
 /// Blanks between two columns.
@@ -39,8 +39,8 @@ impl Table {
         Self { columns: columns.collect(), rows: Vec::new(), keys: 1 }
     }
 
-    /// Says how many columns at the left tell which row this is (1 by default). A table that is too wide is printed in several
-    /// pieces, one below the other, and each of them has these columns.
+    /// Says how many columns at the left tell which row this is (1 by default). A table that is too
+    /// wide is printed in several pieces, one below the other, and each of them has these columns.
     #[must_use]
     pub const fn keyed_by(mut self, keys: usize) -> Self {
         self.keys = keys;
@@ -63,7 +63,8 @@ impl Table {
         }
     }
 
-    /// The table in so many columns of the screen, if words and numbers are short enough for that. Ends without a line feed.
+    /// The table in so many columns of the screen, if words and numbers are short enough for that.
+    /// Ends without a line feed.
     #[must_use]
     pub fn fit(&self, columns: usize) -> String {
         let pieces: Vec<_> =

@@ -1,7 +1,7 @@
 //! What the events of transfers hold. They say whose they are, how far, over which paths, and what
 //! came of them.
 
-use super::fit::printable;
+use super::line_wrap::printable;
 use crate::units::Rate;
 use serde::Serialize;
 use std::fmt;
@@ -13,7 +13,8 @@ pub struct Origin {
     pub transfer: u32,
     /// The public key of its sender.
     pub from: String,
-    /// What comes: the file or directory that the sender named; of several the first, and an ellipsis. Unknown for a stream.
+    /// What comes: the file or directory that the sender named; of several the first, and an
+    /// ellipsis. Unknown for a stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -44,14 +45,15 @@ pub struct Progress {
     /// Payload bytes in all; unknown for a stream, and before they are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Payload rate over the last seconds, of what travelled: what an earlier try had brought does not count.
+    /// Payload rate over the last seconds, of what travelled: what an earlier try had brought does
+    /// not count.
     pub rate_bps: f64,
     /// Why it is not faster, if something other than the paths holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause: Option<Pause>,
     /// What this host relays for others beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lends: Option<Lends>,
+    pub lends: Option<LendingReport>,
     /// Every path that is not closed.
     pub paths: Vec<PathProgress>,
     /// Paths on which the other side sends, where both do.
@@ -61,7 +63,7 @@ pub struct Progress {
 
 /// How much an end host relays for others now, and why it is no more.
 #[derive(Clone, Debug, Serialize)]
-pub struct Lends {
+pub struct LendingReport {
     /// What it forwards for others.
     pub relays_bps: u64,
     /// What others may send by it at most: the less of both directions.
@@ -75,7 +77,7 @@ pub struct Lends {
     pub lends_nothing: Option<String>,
 }
 
-impl fmt::Display for Lends {
+impl fmt::Display for LendingReport {
     /// `relays 3.10 Mbit/s of 7.20 Mbit/s for others`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [relays, lends] = [self.relays_bps, self.lends_bps].map(|bps| Rate(bps as f64));

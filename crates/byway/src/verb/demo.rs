@@ -1,16 +1,16 @@
 //! `byway demo`: the main job on one machine, first over the direct path only, then over all three.
 
-use super::show::Show;
+use super::transfer_events::EventTranslator;
 use crate::args::verbs::Demo;
 use crate::exit::{Exit, Failure};
 use crate::output::{Align, DemoPath, Event, Outcome, Output, Table};
 use crate::signals::{Hangup, Signals};
 use crate::units::{Bytes, Rate, Span};
 use anyhow::{Context as _, Result};
-use byway_field::demo::lines::{DEFAULT_BYTES, Line, lines};
-use byway_field::demo::{Network, transfer};
+use byway_field::demo::lines::{DEFAULT_BYTES, PathSpec, lines};
+use byway_field::demo::{DemoNetwork, transfer};
 use byway_files::{Totals, compare, generate};
-use byway_transfer::{News, Sent};
+use byway_transfer::{SentTransfer, TransferEvent};
 use std::path::{Path, PathBuf};
 
 /// What the generated tree follows from.
@@ -24,11 +24,11 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
     announce(&source, arguments.path.is_none(), bytes, &lines, output);
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
-    let network = Network::new(&lines)?;
+    let network = DemoNetwork::new(&lines)?;
     let round = |name: &str, detours: bool, output: &mut Output| {
         output.say(&format!("sending over {name}"));
         let sink = scratch.path().join(if detours { "over all" } else { "over one" });
-        let mut show = Show::new(output);
+        let mut show = EventTranslator::new(output);
         let sent = transfer(&network, &source, &sink, detours, |news| {
             show.news(named(news, &network), output);
             signals.stop().is_none()
@@ -83,7 +83,7 @@ fn source(arguments: &Demo, scratch: &Path) -> Result<(PathBuf, u64)> {
     }
 }
 
-fn announce(source: &Path, generated: bool, bytes: u64, lines: &[Line; 3], output: &mut Output) {
+fn announce(source: &Path, generated: bool, bytes: u64, lines: &[PathSpec; 3], output: &mut Output) {
     let what = if generated { String::from("a generated tree") } else { source.display().to_string() };
     output.say(&format!("{} of {what}, on loopback, over three lines made by the simulator:", Bytes(bytes)));
     for line in lines {
@@ -93,20 +93,20 @@ fn announce(source: &Path, generated: bool, bytes: u64, lines: &[Line; 3], outpu
 }
 
 /// The news with the demo's names for paths.
-fn named(news: News, network: &Network) -> News {
+fn named(news: TransferEvent, network: &DemoNetwork) -> TransferEvent {
     match news {
-        News::Progress(mut tally) => {
+        TransferEvent::Progress(mut tally) => {
             for path in &mut tally.paths {
                 path.name = network.name(path.route.remote).into();
             }
-            News::Progress(tally)
+            TransferEvent::Progress(tally)
         }
         other => other,
     }
 }
 
 /// What each line carried; a line may have been more than one path.
-fn shares(sent: &Sent, network: &Network) -> Vec<DemoPath> {
+fn shares(sent: &SentTransfer, network: &DemoNetwork) -> Vec<DemoPath> {
     let mut shares: Vec<DemoPath> = Vec::new();
     for path in &sent.paths {
         let name = network.name(path.route.remote);
@@ -121,7 +121,7 @@ fn shares(sent: &Sent, network: &Network) -> Vec<DemoPath> {
     shares
 }
 
-fn table(bytes: u64, single: &Sent, multi: &Sent, paths: &[DemoPath]) -> String {
+fn table(bytes: u64, single: &SentTransfer, multi: &SentTransfer, paths: &[DemoPath]) -> String {
     let mut rounds = Table::new([("", Align::Left), ("time", Align::Right), ("goodput", Align::Right)]);
     for (name, sent) in [("direct path only", single), ("all three paths", multi)] {
         let goodput = Rate(bytes as f64 * 8.0 / sent.seconds.max(f64::MIN_POSITIVE));

@@ -1,8 +1,8 @@
 //! `byway forward`: local ports lead to the receiver's side.
 
 use super::send::{class_of, controllers};
-use super::show::Show;
-use super::toggle::Toggle;
+use super::toggle::LimitToggle;
+use super::transfer_events::EventTranslator;
 use crate::args::Global;
 use crate::args::verbs::Forward;
 use crate::exit::{Exit, Failure};
@@ -16,7 +16,8 @@ use byway_forward_host::Listening;
 use byway_net::Clock;
 use byway_transfer::registry::FindPlan;
 use byway_transfer::{
-    ForwardTally, Forwarding, ForwardingPlan, News, NotConnected, TransferError, sockets, words,
+    ForwardCounters, Forwarding, ForwardingPlan, NotConnected, TransferError, TransferEvent, secret_words,
+    sockets,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -58,8 +59,8 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
         return Err(Failure::new(Exit::Usage, "name the receiver: --to TICKET").into());
     };
     let ticket = ticket.value()?;
-    let relays: Vec<Word> = words::values(&arguments.relay, "--relay")?;
-    let registry = arguments.registry.as_ref().map(words::Word::value).transpose()?;
+    let relays: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
+    let registry = arguments.registry.as_ref().map(secret_words::WordArgument::value).transpose()?;
     let state = global.state()?;
     if ticket.destinations(&relays).is_empty() {
         let sentence = "the ticket names no address to send to: let the receiver listen on one that you can reach, or use a relay";
@@ -129,7 +130,7 @@ fn watch(
     limits: BandwidthLimit,
     output: &mut Output,
 ) -> Option<Exit> {
-    let (mut show, mut toggle) = (Show::new(output), Toggle::new(limits.up.or(limits.down)));
+    let (mut show, mut toggle) = (EventTranslator::new(output), LimitToggle::new(limits.up.or(limits.down)));
     let (mut stop, mut untold, mut told_at, mut met) = (None, None, None, false);
     let clock = Clock::new();
     let begun = clock.now();
@@ -137,12 +138,12 @@ fn watch(
         let news = forwarding.next(TICK);
         let idle = news.is_none();
         match news {
-            Some(News::Begun) => {
+            Some(TransferEvent::Begun) => {
                 output.emit(&Event::told("connected", &Presence { reason: None }));
                 output.say("the receiver answers");
                 met = true;
             }
-            Some(News::Away(error)) => {
+            Some(TransferEvent::Away(error)) => {
                 met = true;
                 let reason = reason(&error);
                 output.emit(&Event::told("away", &Presence { reason: Some(reason.clone()) }));
@@ -150,7 +151,7 @@ fn watch(
                     "the receiver is away ({reason}): connections are refused until it is back"
                 ));
             }
-            Some(News::Forwarded(tally)) => untold = Some(tally),
+            Some(TransferEvent::Forwarded(tally)) => untold = Some(tally),
             Some(news) => show.news(news, output),
             None => {}
         }
@@ -180,7 +181,7 @@ fn watch(
     }
 }
 
-const fn forwarded(tally: ForwardTally) -> Forwarded {
+const fn forwarded(tally: ForwardCounters) -> Forwarded {
     Forwarded {
         open: tally.open,
         connections: tally.opened,

@@ -3,13 +3,13 @@
 use crate::args::Global;
 use crate::args::gateway::{Gateway, GatewayCheck, GatewayCommand, GatewayJoin};
 use crate::exit::{Exit, Failure};
-use crate::gateway::check::Report;
+use crate::gateway::check::CheckReport;
 use crate::gateway::config::{self, GatewayConfig};
 use crate::gateway::run;
 use crate::output::{Event, Fields, Outcome, Output};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
-use byway_gateway::joining::Standing;
+use byway_gateway::joining::JoinState;
 use byway_gateway_host::joining::Association;
 use std::time::Duration;
 
@@ -33,11 +33,12 @@ pub(super) fn run(global: &Global, arguments: &Gateway, output: &mut Output) -> 
     }
 }
 
-/// Explains a configuration. What it could not be used with is an error; what is odd about it, or about this host, is told.
+/// Explains a configuration. What it could not be used with is an error; what is odd about it, or
+/// about this host, is told.
 fn check(global: &Global, asked: &GatewayCheck, output: &mut Output) -> Result<Exit> {
     let config = GatewayConfig::read(&asked.file)?;
     let key = config.key_file(global.state_dir.as_deref()).ok();
-    let report = Report::here(&config, key.as_deref());
+    let report = CheckReport::here(&config, key.as_deref());
     output.answer(&report.to_string())?;
     output.emit(&Event::result("gateway", Exit::Ok, Outcome::Told(Fields::of(&report))));
     Ok(Exit::Ok)
@@ -54,21 +55,21 @@ fn join(global: &Global, asked: &GatewayJoin, output: &mut Output) -> Result<Exi
     let ports = if ports.is_empty() { String::new() } else { format!(", ports {}", ports.join(", ")) };
     let exit = loop {
         match association.next(TICK) {
-            Some(Standing::Joined) => {
+            Some(JoinState::Joined) => {
                 output.say(&format!("the gateway at {at} serves {host}{ports}"));
                 output.emit(&Event::Told { event: "joined", fields: Fields::one("host", &host) });
             }
-            Some(Standing::Refused(why)) => {
+            Some(JoinState::Refused(why)) => {
                 return Err(
                     Failure::new(Exit::NotAuthorised, format!("the gateway at {at} refuses: {why}")).into()
                 );
             }
-            Some(Standing::Lost(why)) => {
+            Some(JoinState::Lost(why)) => {
                 let why = if why.is_empty() { String::new() } else { format!(": {why}") };
                 let message = format!("no session with the gateway at {at}{why}; asked again");
                 output.emit(&Event::Warning { message });
             }
-            Some(Standing::Asking | Standing::Left) | None => {}
+            Some(JoinState::Asking | JoinState::Left) | None => {}
         }
         if let Some(exit) = signals.stop() {
             break exit;

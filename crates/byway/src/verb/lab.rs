@@ -1,9 +1,9 @@
 //! `byway lab`: questions about networks, asked in a simulator, or of real kernels.
 
+mod catalogue;
 mod emulated;
 mod fuzz;
 mod harm;
-mod known;
 mod run;
 mod scoreboard;
 mod show;
@@ -26,8 +26,8 @@ pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
         LabCommand::Fuzz(arguments) => fuzz::run(arguments, output),
         LabCommand::Harm(arguments) => harm::run(arguments, output),
         LabCommand::Scoreboard(arguments) => scoreboard::run(arguments, output),
-        LabCommand::Topologies => known::topologies(output),
-        LabCommand::Controllers => known::controllers(output),
+        LabCommand::Topologies => catalogue::topologies(output),
+        LabCommand::Controllers => catalogue::controllers(output),
         LabCommand::Up(arguments) => emulated::up(arguments, output),
         LabCommand::Exec(arguments) => emulated::exec(arguments),
         LabCommand::Status(arguments) => emulated::status(arguments, output),

@@ -4,13 +4,13 @@ use super::relay::shown;
 use crate::args::Global;
 use crate::args::lending::Lending as Arguments;
 use crate::exit::{Exit, Failure};
-use crate::output::{Event, Fields, Lends, Output};
+use crate::output::{Event, Fields, LendingReport, Output};
 use crate::signals::Signals;
 use anyhow::Result;
 use byway_net::Clock;
-use byway_registry::word::{Kind, Word};
+use byway_registry::word::{Word, WordKind};
 use byway_transfer::address::Endpoint;
-use byway_transfer::lending::{Lending, LendingNews, LendingPlan};
+use byway_transfer::lending::{Lending, LendingEvent, LendingPlan};
 use byway_wire::{Duration, Instant};
 
 /// Time between two looks at what is lent, and between two lines of counters for a program.
@@ -18,18 +18,19 @@ const LOOK: Duration = Duration::from_secs(1);
 const STATISTICS: Duration = Duration::from_secs(10);
 
 /// What is lent, if anything is.
-pub(super) struct Lent {
+pub(super) struct LendingStatus {
     lending: Option<Lending>,
     clock: Clock,
     looked: Instant,
     told: Instant,
     /// Somebody wants to know what was relayed.
     asked: bool,
-    lends: Option<Lends>,
+    lends: Option<LendingReport>,
 }
 
-impl Lent {
-    /// Begins, if that is asked for, and says what is lent. A host that cannot lend transfers all the same.
+impl LendingStatus {
+    /// Begins, if that is asked for, and says what is lent. A host that cannot lend transfers all
+    /// the same.
     pub fn start(
         global: &Global,
         arguments: &Arguments,
@@ -40,7 +41,7 @@ impl Lent {
         let (clock, looked, told) = (Clock::new(), Instant::ZERO, Instant::ZERO);
         let nothing = Self { lending: None, clock, looked, told, asked: false, lends: None };
         let Some(quota) = arguments.also_relay else { return Ok(nothing) };
-        let Some(registry) = words.iter().find(|word| word.kind == Kind::Join).cloned() else {
+        let Some(registry) = words.iter().find(|word| word.kind == WordKind::Join).cloned() else {
             let sentence = "--also-relay needs the registry's word for joining: give it with --registry";
             return Err(Failure::new(Exit::Usage, sentence).into());
         };
@@ -67,7 +68,8 @@ impl Lent {
         Ok(Self { lending, ..nothing })
     }
 
-    /// Tells what happened, and what was relayed if somebody wants to know. `busy`: this host has a transfer of its own.
+    /// Tells what happened, and what was relayed if somebody wants to know. `busy`: this host has a
+    /// transfer of its own.
     pub fn look(&mut self, busy: bool, signals: &Signals, output: &mut Output) {
         let Some(lending) = &mut self.lending else { return };
         lending.set_busy(busy);
@@ -81,13 +83,13 @@ impl Lent {
         }
         while let Some(news) = lending.look() {
             match news {
-                LendingNews::Listed(addresses) => {
+                LendingEvent::Listed(addresses) => {
                     let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
                     output.say(&format!("the registry lists this host at {}", texts.join(" ")));
                     output.emit(&Event::Told { event: "enrolled", fields: Fields::one("addresses", &texts) });
                 }
-                LendingNews::Told(message) => output.emit(&Event::Warning { message }),
-                LendingNews::Relayed(relayed) => {
+                LendingEvent::Told(message) => output.emit(&Event::Warning { message }),
+                LendingEvent::Relayed(relayed) => {
                     let counters = shown(&relayed);
                     self.lends.clone_from(&counters.lends);
                     if std::mem::take(&mut self.asked) {
@@ -99,7 +101,7 @@ impl Lent {
     }
 
     /// What is lent now.
-    pub fn lends(&self) -> Option<Lends> {
+    pub fn lends(&self) -> Option<LendingReport> {
         self.lends.clone()
     }
 

@@ -1,7 +1,8 @@
-//! `byway completions` and `byway man`: what the definitions of the arguments say, for shells and for `man`.
+//! `byway completions` and `byway man`: what the definitions of the arguments say, for shells and
+//! for `man`.
 
 use crate::args::Cli;
-use crate::args::pages::{Completions, Man};
+use crate::args::manual::{Completions, Man};
 use crate::exit::Exit;
 use anyhow::{Context as _, Result};
 use clap::CommandFactory;

@@ -5,14 +5,14 @@ use crate::args::verbs::Ping;
 use crate::exit::Exit;
 use crate::output::{Align, Event, Outcome, Output, PingPath, Table};
 use anyhow::Result;
-use byway_transfer::{PingPlan, Pinged, ping, sockets, words};
+use byway_transfer::{PingPlan, PingSummary, ping, secret_words, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 
 /// Pings, and prints a line per path.
 pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Result<Exit> {
     let ticket = arguments.ticket.value()?;
-    let relays: Vec<Word> = words::values(&arguments.relay, "--relay")?;
+    let relays: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     let state = global.state()?;
     let plan = PingPlan {
         identity: state.identity()?,
@@ -26,7 +26,7 @@ pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Res
         output.emit(&Event::Warning { message: trouble });
     }
     if let Some((error, tried)) = pings.unreached {
-        return Ok(super::show::unreached("ping", &error, &tried, output));
+        return Ok(super::transfer_events::unreached("ping", &error, &tried, output));
     }
     let paths: Vec<PingPath> = pings.routes.iter().map(summary).collect();
     let mut table = Table::new([
@@ -45,7 +45,7 @@ pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Res
     Ok(Exit::Ok)
 }
 
-fn summary(pinged: &Pinged) -> PingPath {
+fn summary(pinged: &PingSummary) -> PingPath {
     let count = u32::try_from(pinged.rtts.len()).unwrap_or(u32::MAX);
     let mean = pinged.rtts.iter().sum::<Duration>().checked_div(count);
     let millis = |rtt: Duration| rtt.as_secs_f64() * 1e3;

@@ -1,8 +1,8 @@
 //! `byway recv`: prints a ticket and takes what is sent.
 
-use super::lending::Lent;
-use super::show::Show;
-use super::toggle::Toggle;
+use super::lending::LendingStatus;
+use super::toggle::LimitToggle;
+use super::transfer_events::EventTranslator;
 use crate::args::Global;
 use crate::args::verbs::Recv;
 use crate::exit::{Exit, Failure};
@@ -14,12 +14,12 @@ use byway_files::{Modes, Sink, SinkOptions};
 use byway_forward::allow::Allow;
 use byway_net::Socket;
 use byway_transfer::address::Endpoint;
-use byway_transfer::reach::{self, Direct};
-use byway_transfer::state::{Standing, StateDir};
+use byway_transfer::receiver_addresses::{self, DirectAddresses};
+use byway_transfer::state::{StateDir, TicketState};
 use byway_transfer::ticket::{MAX_ENTRIES, Ticket};
 use byway_transfer::{
-    Destination, News, Received, Receiving, ReceivingPlan, TicketOwner, greet_relays, receiving_config,
-    sockets, words,
+    Destination, ReceivedTransfer, Receiving, ReceivingPlan, TicketOwner, TransferEvent, greet_relays,
+    receiving_config, secret_words, sockets,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -51,7 +51,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
             SinkOptions { transfer: byway_net::seed()?, ..SinkOptions::default() },
         )?);
     }
-    let words: Vec<Word> = words::values(&arguments.relay, "--relay")?;
+    let words: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     if words.len() > MAX_ENTRIES {
         let message = format!(
             "a ticket names {MAX_ENTRIES} relays at most, and {} were given: the first that answer are named",
@@ -70,7 +70,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         output.say(&clipped);
     }
     let bound: Vec<SocketAddr> = sockets.iter().map(Socket::address).collect();
-    let direct = Direct::new(&bound, sockets::reachable_at(&sockets), &arguments.advertise)?;
+    let direct = DirectAddresses::new(&bound, sockets::reachable_at(&sockets), &arguments.advertise)?;
     let mut ticket = Ticket {
         key: identity.public(),
         permission: standing.permission().clone(),
@@ -121,14 +121,15 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
             addresses: direct.addresses.iter().map(SocketAddr::to_string).collect(),
             ports: direct.ports.iter().copied().collect(),
             private: direct.is_private(),
-            command: reach::command(piped, "TICKET"),
+            command: receiver_addresses::command(piped, "TICKET"),
         }),
         ..Ready::default()
     }));
     output.answer(&text)?;
-    // Where a person sees the ticket anyway, the line is to be copied as it is; a log need not hold it.
+    // Where a person sees the ticket anyway, the line is to be copied as it is; a log need not hold
+    // it.
     let shown = if io::stderr().is_terminal() { text.as_str() } else { "TICKET" };
-    output.say(&format!("on the other host: {}", reach::command(piped, shown)));
+    output.say(&format!("on the other host: {}", receiver_addresses::command(piped, shown)));
     output.say(&direct.firewall());
     if let Some(sender) = sender {
         output.say(&format!(
@@ -139,28 +140,31 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     for message in troubles {
         output.emit(&Event::Warning { message });
     }
-    let registry = arguments.registry.iter().map(words::Word::value).collect::<Result<Vec<_>, _>>()?;
+    let registry =
+        arguments.registry.iter().map(secret_words::WordArgument::value).collect::<Result<Vec<_>, _>>()?;
     // The ports of these are the receiver's own.
     let outside: Vec<Endpoint> =
         arguments.advertise.iter().map(|it| Endpoint { port: None, ..*it }).collect();
-    let mut lent = Lent::start(global, &arguments.lending, &registry, &outside, output)?;
+    let mut lent = LendingStatus::start(global, &arguments.lending, &registry, &outside, output)?;
     let once = arguments.once || piped;
-    let mut held = Held { standing, owner, told: !arguments.allow.is_empty() };
-    let toggle = Toggle::new(arguments.bwlimit.down);
+    let mut held = HeldTicket { standing, owner, told: !arguments.allow.is_empty() };
+    let toggle = LimitToggle::new(arguments.bwlimit.down);
     let exit = serve(&receiving, &signals, once, toggle, &mut held, &mut lent, output)?;
     lent.stop(output);
     receiving.join()?;
     Ok(exit)
 }
 
-/// This process's umask, which the system tells only by replacing it: for a moment by one that gives nobody anything.
+/// This process's umask, which the system tells only by replacing it: for a moment by one that
+/// gives nobody anything.
 fn own_umask() -> u16 {
     let mask = umask(Mode::RWXG | Mode::RWXO);
     umask(mask);
     (mask.bits() & 0o777) as u16
 }
 
-/// Lets this process hold as many files open as it may ask for, since many transfers or connections at once hold many; how many that is.
+/// Lets this process hold as many files open as it may ask for, since many transfers or connections
+/// at once hold many; how many that is.
 pub(super) fn raise_file_limit() -> usize {
     let limit = getrlimit(Resource::Nofile);
     // Where that is not granted, fewer at once get along.
@@ -169,9 +173,9 @@ pub(super) fn raise_file_limit() -> usize {
 }
 
 /// What the ticket to be printed says: what an earlier run kept, unless another is wanted.
-fn standing(state: &StateDir, arguments: &Recv, piped: bool) -> Result<Standing> {
+fn standing(state: &StateDir, arguments: &Recv, piped: bool) -> Result<TicketState> {
     if piped {
-        return Ok(Standing::passing()?);
+        return Ok(TicketState::passing()?);
     }
     let mut standing = state.receiving(&arguments.directory, arguments.once)?;
     if arguments.new_ticket {
@@ -185,7 +189,7 @@ fn standing(state: &StateDir, arguments: &Recv, piped: bool) -> Result<Standing>
 }
 
 /// Keeps the ticket for the next run, and says what speaks against it.
-fn hold(standing: &mut Standing, sockets: &[Socket], asked: &[SocketAddr]) -> Vec<String> {
+fn hold(standing: &mut TicketState, sockets: &[Socket], asked: &[SocketAddr]) -> Vec<String> {
     let before = standing.port().filter(|_| standing.is_kept());
     let mut ports = sockets.iter().map(|socket| socket.address().port());
     let mut troubles = Vec::new();
@@ -205,14 +209,14 @@ fn hold(standing: &mut Standing, sockets: &[Socket], asked: &[SocketAddr]) -> Ve
 }
 
 /// The ticket while it is in use.
-struct Held {
-    standing: Standing,
+struct HeldTicket {
+    standing: TicketState,
     owner: TicketOwner,
     /// Whether nobody need be told whose it becomes.
     told: bool,
 }
 
-impl Held {
+impl HeldTicket {
     /// Keeps whose the ticket is, as soon as it is somebody's.
     fn look(&mut self, output: &mut Output) {
         let Some(sender) = self.owner.key().filter(|_| self.standing.sender().is_none()) else { return };
@@ -234,12 +238,12 @@ fn serve(
     receiving: &Receiving,
     signals: &Signals,
     once: bool,
-    mut toggle: Toggle,
-    held: &mut Held,
-    lent: &mut Lent,
+    mut toggle: LimitToggle,
+    held: &mut HeldTicket,
+    lent: &mut LendingStatus,
     output: &mut Output,
 ) -> Result<Exit> {
-    let mut show = Show::new(output);
+    let mut show = EventTranslator::new(output);
     let mut running = 0u32;
     let mut stop = None;
     let mut last = Exit::Ok;
@@ -251,7 +255,7 @@ fn serve(
             held.look(output);
         }
         match news {
-            Some(News::Received(received)) => {
+            Some(TransferEvent::Received(received)) => {
                 running = running.saturating_sub(1);
                 // Its sender would need the ticket again, if it does not know that all is there.
                 let is_done = received.outcome.is_ok() && received.failed == 0 && received.confirmed;
@@ -261,7 +265,7 @@ fn serve(
                 last = conclude(received, output);
             }
             Some(news) => {
-                running += u32::from(matches!(news, News::Begun));
+                running += u32::from(matches!(news, TransferEvent::Begun));
                 show.news(news, output);
             }
             None => {}
@@ -283,7 +287,9 @@ fn serve(
     match stop {
         Some(exit) => {
             output.say(&match held.standing.is_kept() {
-                true => format!("stopped; to go on, with the same ticket: {}", super::again::command()),
+                true => {
+                    format!("stopped; to go on, with the same ticket: {}", super::resume_command::command())
+                }
                 false => "stopped".into(),
             });
             Ok(if once { exit } else { exit.of_service() })
@@ -295,7 +301,7 @@ fn serve(
 }
 
 /// Tells how one transfer ended.
-fn conclude(received: Received, output: &mut Output) -> Exit {
+fn conclude(received: ReceivedTransfer, output: &mut Output) -> Exit {
     let (bytes, seconds) = (received.bytes, received.seconds);
     let travelled =
         received.broken_off.map_or(bytes.saturating_sub(received.kept), |broken| broken.travelled);
@@ -313,11 +319,11 @@ fn conclude(received: Received, output: &mut Output) -> Exit {
         seconds,
         goodput_bps: Rate::of(travelled, seconds).0,
         verified: exit == Exit::Ok,
-        paths: super::show::totals(&received.paths),
+        paths: super::transfer_events::totals(&received.paths),
         failed: if received.broken_off.is_none() { received.failed } else { 0 },
         arrived: received.broken_off.map(|broken| broken.arrived),
         total: received.broken_off.and_then(|broken| broken.total),
-        origin: Some(super::show::origin(received.origin)),
+        origin: Some(super::transfer_events::origin(received.origin)),
         ..Transferred::default()
     }));
     output.emit(&Event::Result(ResultEvent {

@@ -8,11 +8,11 @@ use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_net::unix_seconds;
 use byway_registry::registry;
-use byway_registry::word::{Kind, MAX_ADDRESSES, Word};
-use byway_registry_store::keeper::{Revoked, Words};
-use byway_registry_store::operators::Page;
-use byway_registry_store::report::{Done, Listing, Ready};
-use byway_registry_store::{Issue, Keeper, Plan, Running, open};
+use byway_registry::word::{MAX_ADDRESSES, Word, WordKind};
+use byway_registry_store::operator_http::Page;
+use byway_registry_store::operator_store::{Revoked, Words};
+use byway_registry_store::report::{Done, Listing, StartReport};
+use byway_registry_store::{Issue, OperatorStore, RegistryPlan, Running, open};
 use byway_transfer::sockets;
 use byway_wire::Duration;
 use std::net::SocketAddr;
@@ -39,7 +39,7 @@ pub(super) fn run(global: &Global, arguments: &Registry, output: &mut Output) ->
         }
         Some(RegistryCommand::Revoke { name }) => {
             let what = match keeper(&store)?.revoke(name, unix_seconds())? {
-                Revoked::Word(word) if word.kind == Kind::Use => {
+                Revoked::Word(word) if word.kind == WordKind::Use => {
                     "the word and all that was minted for it end"
                 }
                 Revoked::Word(_) => "the word ends; relays that it enrolled stay",
@@ -66,9 +66,9 @@ pub(super) fn run(global: &Global, arguments: &Registry, output: &mut Output) ->
     Ok(Exit::Ok)
 }
 
-fn issue(keeper: &mut dyn Keeper, word: &RegistryWord, output: &mut Output) -> Result<Fields> {
+fn issue(keeper: &mut dyn OperatorStore, word: &RegistryWord, output: &mut Output) -> Result<Fields> {
     let now = unix_seconds();
-    let kind = if word.uses.is_some() { Kind::Join } else { Kind::Use };
+    let kind = if word.uses.is_some() { WordKind::Join } else { WordKind::Use };
     let unnamed = || format!("relay-{:08x}", byway_net::seed().map_or(0, u32::from_be_bytes));
     let row = keeper.issue(
         &Issue {
@@ -86,7 +86,7 @@ fn issue(keeper: &mut dyn Keeper, word: &RegistryWord, output: &mut Output) -> R
     Ok(Fields::of(&Done { name: row.name, word: text }))
 }
 
-fn serve(keeper: Box<dyn Keeper>, arguments: &Registry, output: &mut Output) -> Result<Exit> {
+fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Output) -> Result<Exit> {
     let listen: Vec<SocketAddr> = arguments.listen.iter().map(|endpoint| endpoint.or_port(PORT)).collect();
     let probe_from = &arguments.probe_from;
     let mut sockets = sockets::serving(&listen, PORT)?;
@@ -115,7 +115,7 @@ fn serve(keeper: Box<dyn Keeper>, arguments: &Registry, output: &mut Output) -> 
     }
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
-    let running = Running::start(Plan {
+    let running = Running::start(RegistryPlan {
         keeper,
         sockets,
         addresses: addresses.clone(),
@@ -127,11 +127,11 @@ fn serve(keeper: Box<dyn Keeper>, arguments: &Registry, output: &mut Output) -> 
     let address = addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
     output.emit(&Event::told(
         "ready",
-        &Ready::new(&address, &listening, page.as_ref().map(Page::address), [&join, &ask]),
+        &StartReport::new(&address, &listening, page.as_ref().map(Page::address), [&join, &ask]),
     ));
     output.answer_lines(&format!("relays join with {join}\nsenders ask with {ask}"))?;
     let exit = loop {
-        if let Some(registry::Event::Refused(reason)) = running.next(TICK) {
+        if let Some(registry::LogEvent::Refused(reason)) = running.next(TICK) {
             output.detail(&format!("refused a request: {reason}"));
         }
         if let Some(exit) = signals.stop() {

@@ -3,14 +3,14 @@
 use crate::args::Global;
 use crate::args::verbs::{RELAY_PORT, Relay};
 use crate::exit::{Exit, Failure};
-use crate::output::{Event, Fields, Lends, Outcome, Output, Ready, RelayCounters};
+use crate::output::{Event, Fields, LendingReport, Outcome, Output, Ready, RelayCounters};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_net::Clock;
 use byway_relay::{Dropped, Policy};
-use byway_transfer::registry::{EnrolNews, Enrolling, EnrollingPlan};
-use byway_transfer::words::Word;
-use byway_transfer::{RelayNews, Relayed, Relaying, RelayingPlan, listeners, sockets};
+use byway_transfer::registry::{EnrolEvent, Enrolling, EnrollingPlan};
+use byway_transfer::secret_words::WordArgument;
+use byway_transfer::{RelayRunEvent, RelaySummary, Relaying, RelayingPlan, listeners, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::MAX_ADDRESSES;
 use std::net::SocketAddr;
@@ -57,7 +57,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         return Err(Failure::new(Exit::Usage, sentence).into());
     }
     addresses.truncate(MAX_ADDRESSES);
-    let registry = arguments.registry.as_ref().map(Word::value).transpose()?;
+    let registry = arguments.registry.as_ref().map(WordArgument::value).transpose()?;
     let enrolling = registry.map(|word| EnrollingPlan {
         key: key.clone(),
         word,
@@ -139,10 +139,10 @@ fn serve(
 }
 
 /// Says how it stands with the registry.
-fn enrolled(news: EnrolNews, output: &mut Output) {
+fn enrolled(news: EnrolEvent, output: &mut Output) {
     match news {
-        EnrolNews::Epoch { .. } => output.detail("the registry tests the relay"),
-        EnrolNews::Enrolled { passed, failed, .. } => {
+        EnrolEvent::Epoch { .. } => output.detail("the registry tests the relay"),
+        EnrolEvent::Enrolled { passed, failed, .. } => {
             let texts: Vec<String> = passed.iter().map(ToString::to_string).collect();
             output.say(&format!("the registry lists the relay at {}", texts.join(" ")));
             for (address, why) in failed {
@@ -150,7 +150,7 @@ fn enrolled(news: EnrolNews, output: &mut Output) {
             }
             output.emit(&Event::Told { event: "enrolled", fields: Fields::one("addresses", &texts) });
         }
-        EnrolNews::Failed { error, again } => {
+        EnrolEvent::Failed { error, again } => {
             let message = format!("not enrolled: {error}; tried again in {} s", again.as_secs());
             output.emit(&Event::Warning { message });
         }
@@ -160,8 +160,8 @@ fn enrolled(news: EnrolNews, output: &mut Output) {
 /// Says what happened, if anything did.
 fn tell(relaying: &Relaying, output: &mut Output) {
     match relaying.next(TICK) {
-        Some(RelayNews::Relayed(relayed)) => output.emit(&Event::Counters(shown(&relayed))),
-        Some(RelayNews::Dropped(event)) => {
+        Some(RelayRunEvent::Relayed(relayed)) => output.emit(&Event::Counters(shown(&relayed))),
+        Some(RelayRunEvent::Dropped(event)) => {
             let reason = event.dropped;
             let more = match event.left_out {
                 0 => String::new(),
@@ -172,15 +172,16 @@ fn tell(relaying: &Relaying, output: &mut Output) {
                 event.from, event.grant
             ));
         }
-        Some(RelayNews::NotKept(error)) => {
+        Some(RelayRunEvent::NotKept(error)) => {
             output.say(&format!("cannot write down what was carried: {error}; a restart would forget it"));
         }
-        Some(RelayNews::KeptAgain) => output.say("what was carried is written down again"),
-        Some(RelayNews::Lends(_)) | None => {}
+        Some(RelayRunEvent::KeptAgain) => output.say("what was carried is written down again"),
+        Some(RelayRunEvent::Lends(_)) | None => {}
     }
 }
 
-/// Takes no new word, and goes on while others are in use, as long as the operator lets it. A second signal ends the process at once.
+/// Takes no new word, and goes on while others are in use, as long as the operator lets it. A
+/// second signal ends the process at once.
 fn drain(relaying: &Relaying, patience: Duration, output: &mut Output) {
     let clock = Clock::new();
     let begun = clock.now();
@@ -199,7 +200,7 @@ fn policy(arguments: &Relay) -> Policy {
     sockets::own_addresses().into_iter().fold(policy, Policy::own)
 }
 
-pub(super) fn shown(relayed: &Relayed) -> RelayCounters {
+pub(super) fn shown(relayed: &RelaySummary) -> RelayCounters {
     let counters = &relayed.counters;
     let dropped = Dropped::all().filter(|why| counters.dropped(*why) > 0);
     RelayCounters {
@@ -215,7 +216,7 @@ pub(super) fn shown(relayed: &Relayed) -> RelayCounters {
         grants: relayed.load.grants,
         not_kept: relayed.not_kept,
         connections: relayed.connections,
-        lends: relayed.lending.map(|lending| Lends {
+        lends: relayed.lending.map(|lending| LendingReport {
             relays_bps: relayed.load.rate.saturating_mul(8),
             lends_bps: lending.up.min(lending.down).saturating_mul(8),
             own_up_bps: lending.own_up.saturating_mul(8),

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// A relay that a registry offers.
 #[derive(Serialize)]
-struct Offered {
+struct OfferedRelay {
     relay: String,
     addresses: Vec<String>,
     carriers: &'static [&'static str],
@@ -23,7 +23,7 @@ struct Offered {
     seen_seconds_ago: u16,
 }
 
-impl Offered {
+impl OfferedRelay {
     fn of(listed: &Listed) -> Self {
         let terms = listed.word.terms();
         Self {
@@ -48,7 +48,7 @@ pub(super) fn run(global: &Global, arguments: &Relays, output: &mut Output) -> R
     let columns = ["address", "over", "operator", "region"].map(|heading| (heading, Align::Left));
     let numbers = ["load", "per day", "seen"].map(|heading| (heading, Align::Right));
     let mut table = Table::new(columns.into_iter().chain(numbers));
-    let relays: Vec<Offered> = list.relays.iter().map(Offered::of).collect();
+    let relays: Vec<OfferedRelay> = list.relays.iter().map(OfferedRelay::of).collect();
     for relay in &relays {
         let quota = relay.quota.map_or_else(|| "any".into(), |bytes| Bytes(bytes).to_string());
         let (load, seen) =

@@ -1,8 +1,8 @@
 //! `byway send`: files or a stream to whoever printed the ticket.
 
-use super::lending::Lent;
-use super::show::Show;
-use super::toggle::Toggle;
+use super::lending::LendingStatus;
+use super::toggle::LimitToggle;
+use super::transfer_events::EventTranslator;
 use crate::args::Global;
 use crate::args::verbs::{Priority, Send};
 use crate::exit::{Exit, Failure};
@@ -11,14 +11,14 @@ use crate::output::{Event, Outcome, Output, ResultEvent, Transferred};
 use crate::signals::{Hangup, Signals};
 use crate::units::{Bytes, Rate};
 use anyhow::{Context as _, Result};
-use byway_control::{Choice, Class, Controller, Sender};
+use byway_control::{Class, Controller, ControllerChoice, SenderKind};
 use byway_engine::Config;
 use byway_files::Totals;
 use byway_net::Clock;
 use byway_registry::word as registry;
 use byway_transfer::registry::FindPlan;
 use byway_transfer::ticket::Ticket;
-use byway_transfer::{News, Payload, Sending, SendingPlan, Sent, sockets, words};
+use byway_transfer::{Payload, Sending, SendingPlan, SentTransfer, TransferEvent, secret_words, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use std::io;
@@ -37,9 +37,11 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let (paths, ticket) = arguments.split(environment.as_deref())?;
     let ticket = ticket.value()?;
     let relays = relays(arguments)?;
-    let registries = arguments.registry.iter().map(words::Word::value).collect::<Result<Vec<_>, _>>()?;
+    let registries =
+        arguments.registry.iter().map(secret_words::WordArgument::value).collect::<Result<Vec<_>, _>>()?;
     let lends = arguments.lending.also_relay.is_some();
-    let asks = |word: &&registry::Word| !(arguments.no_relay || lends && word.kind == registry::Kind::Join);
+    let asks =
+        |word: &&registry::Word| !(arguments.no_relay || lends && word.kind == registry::WordKind::Join);
     let registry = registries.iter().find(asks).cloned();
     let paths: Vec<PathBuf> = paths.into_iter().map(Path::to_owned).collect();
     let piped = paths.iter().any(|path| path.as_os_str() == "-");
@@ -86,8 +88,9 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     };
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
-    let mut lent = Lent::start(global, &arguments.lending, &registries, &arguments.advertise, output)?;
-    let (mut show, mut toggle) = (Show::new(output), Toggle::new(arguments.bwlimit.up));
+    let mut lent =
+        LendingStatus::start(global, &arguments.lending, &registries, &arguments.advertise, output)?;
+    let (mut show, mut toggle) = (EventTranslator::new(output), LimitToggle::new(arguments.bwlimit.up));
     loop {
         let sending = Sending::start(plan()?)?;
         toggle.begin(&sending);
@@ -105,11 +108,11 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
 fn watch(
     sending: Sending,
     signals: &Signals,
-    show: &mut Show,
-    toggle: &mut Toggle,
-    lent: &mut Lent,
+    show: &mut EventTranslator,
+    toggle: &mut LimitToggle,
+    lent: &mut LendingStatus,
     output: &mut Output,
-) -> Result<(Sent, Option<Exit>)> {
+) -> Result<(SentTransfer, Option<Exit>)> {
     let mut stop = None;
     let clock = Clock::new();
     let (begun, mut silent) = (clock.now(), true);
@@ -119,7 +122,7 @@ fn watch(
             output.say("the receiver has not answered yet");
         }
         while let Some(news) = sending.next(TICK) {
-            silent &= !matches!(news, News::Begun);
+            silent &= !matches!(news, TransferEvent::Begun);
             show.news(news, output);
             if stop.is_none() && signals.stop().is_some() {
                 break;
@@ -147,7 +150,7 @@ fn watch(
 
 /// Tells how it ended.
 fn conclude(
-    sent: Sent,
+    sent: SentTransfer,
     stop: Option<Exit>,
     piped: bool,
     lent: Option<u64>,
@@ -157,13 +160,13 @@ fn conclude(
     if let (Err(_), Some(exit)) = (&sent.outcome, stop) {
         let how = match piped {
             true => ": a stream is not taken up, the same command sends it again".into(),
-            false => format!("; to go on: {}", super::again::command()),
+            false => format!("; to go on: {}", super::resume_command::command()),
         };
         let sentence = format!("stopped with {} sent{how}", Bytes(bytes));
         return Err(Failure::new(exit, sentence).into());
     }
     if let (Err(error), false) = (&sent.outcome, sent.tried.is_empty()) {
-        return Ok(super::show::unreached("send", error, &sent.tried, output));
+        return Ok(super::transfer_events::unreached("send", error, &sent.tried, output));
     }
     sent.outcome?;
     let (exit, error) = if sent.damaged {
@@ -180,8 +183,8 @@ fn conclude(
         seconds,
         goodput_bps: Rate::of(bytes.saturating_sub(sent.kept), seconds).0,
         verified: !sent.damaged && sent.failed == 0,
-        paths: super::show::totals(&sent.paths),
-        relays: super::show::relays(&sent.relays),
+        paths: super::transfer_events::totals(&sent.paths),
+        relays: super::transfer_events::relays(&sent.relays),
         relays_verdict: sent.verdict,
         lent,
         failed: sent.failed + sent.unsent,
@@ -203,7 +206,7 @@ fn relays(arguments: &Send) -> Result<Vec<Word>> {
     if arguments.no_relay {
         return Ok(Vec::new());
     }
-    Ok(words::values(&arguments.relay, "--relay")?)
+    Ok(secret_words::values(&arguments.relay, "--relay")?)
 }
 
 fn controller(arguments: &Send) -> Result<Box<dyn Controller>> {
@@ -211,16 +214,18 @@ fn controller(arguments: &Send) -> Result<Box<dyn Controller>> {
     Ok(controllers(arguments.priority, arguments.congestion.as_deref())?(seed))
 }
 
-/// Makes what governs all paths of a session, from a seed: what was chosen by name, or the controller of the priority.
+/// Makes what governs all paths of a session, from a seed: what was chosen by name, or the
+/// controller of the priority.
 pub(super) fn controllers(
     priority: Priority,
     chosen: Option<&str>,
 ) -> Result<impl Fn(u64) -> Box<dyn Controller> + std::marker::Send + use<>> {
     let usage = |error: String| Failure::new(Exit::Usage, error);
-    let choice = chosen.map(|text| text.parse::<Choice>().map_err(|error| usage(error.to_string())));
+    let choice =
+        chosen.map(|text| text.parse::<ControllerChoice>().map_err(|error| usage(error.to_string())));
     let choice = choice.transpose()?;
     let make = move |seed| match &choice {
-        Some(choice) => byway_control::controller(choice, Sender::Session, seed),
+        Some(choice) => byway_control::controller(choice, SenderKind::Session, seed),
         None => Ok(class_of(priority).controller(seed)),
     };
     make(0).map_err(|error| usage(error.to_string()))?;
@@ -267,9 +272,9 @@ mod tests {
     use super::*;
     use byway_transfer::TransferError;
 
-    fn sent() -> Sent {
+    fn sent() -> SentTransfer {
         let (bytes, entries, seconds) = (10, 2, 1.0);
-        Sent {
+        SentTransfer {
             outcome: Ok(()),
             bytes,
             kept: 0,
@@ -285,7 +290,7 @@ mod tests {
         }
     }
 
-    fn exit(sent: Sent, stop: Option<Exit>) -> Exit {
+    fn exit(sent: SentTransfer, stop: Option<Exit>) -> Exit {
         let global = Global { quiet: true, ..Global::default() };
         let mut output = Output::to(Box::new(io::sink()), Box::new(io::sink()), global.style());
         conclude(sent, stop, false, None, &mut output).unwrap_or_else(|error| Exit::of(&error))
@@ -294,13 +299,16 @@ mod tests {
     #[test]
     fn each_end_has_its_code() {
         assert_eq!(exit(sent(), None), Exit::Ok);
-        assert_eq!(exit(Sent { unsent: 1, ..sent() }, None), Exit::Partial);
-        assert_eq!(exit(Sent { failed: 1, ..sent() }, None), Exit::Partial);
-        assert_eq!(exit(Sent { failed: 1, damaged: true, ..sent() }, None), Exit::Integrity);
+        assert_eq!(exit(SentTransfer { unsent: 1, ..sent() }, None), Exit::Partial);
+        assert_eq!(exit(SentTransfer { failed: 1, ..sent() }, None), Exit::Partial);
+        assert_eq!(exit(SentTransfer { failed: 1, damaged: true, ..sent() }, None), Exit::Integrity);
         let lost = || Err(TransferError::ConnectionLost);
-        assert_eq!(exit(Sent { outcome: lost(), ..sent() }, None), Exit::Network);
+        assert_eq!(exit(SentTransfer { outcome: lost(), ..sent() }, None), Exit::Network);
         // A signal that came too late to stop anything changes nothing.
         assert_eq!(exit(sent(), Some(Exit::Interrupted)), Exit::Ok);
-        assert_eq!(exit(Sent { outcome: lost(), ..sent() }, Some(Exit::Terminated)), Exit::Terminated);
+        assert_eq!(
+            exit(SentTransfer { outcome: lost(), ..sent() }, Some(Exit::Terminated)),
+            Exit::Terminated
+        );
     }
 }

@@ -8,11 +8,11 @@ use crate::signals::{Hangup, Signals};
 use crate::units::{Bytes, Rate};
 use anyhow::{Context as _, Result};
 use byway_net::{Clock, Socket};
-use byway_sources::{Sink, SinkNews, SinkPlan, SourceReport, prepare};
-use byway_transfer::reach::Direct;
-use byway_transfer::state::Standing;
+use byway_sources::{Sink, SinkEvent, SinkPlan, SourceReport, prepare};
+use byway_transfer::receiver_addresses::DirectAddresses;
+use byway_transfer::state::TicketState;
 use byway_transfer::ticket::{GreetedRelay, MAX_ENTRIES, Ticket};
-use byway_transfer::{receiving_config, sockets, words};
+use byway_transfer::{receiving_config, secret_words, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use serde::Serialize;
@@ -29,7 +29,7 @@ const SHOWN: Duration = Duration::from_secs(10);
 
 /// How a source does.
 #[derive(Serialize)]
-struct Told<'a> {
+struct SourceFigures<'a> {
     name: &'a str,
     rate_bps: f64,
     demand_bps: f64,
@@ -44,7 +44,7 @@ struct Told<'a> {
 pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -> Result<Exit> {
     let directory = &arguments.directory;
     prepare(directory).with_context(|| format!("cannot write into {}", directory.display()))?;
-    let words: Vec<Word> = words::values(&arguments.relay, "--relay")?;
+    let words: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     if words.len() > MAX_ENTRIES {
         let message = format!("a ticket names {MAX_ENTRIES} relays at most, and {} were given", words.len());
         return Err(Failure::new(Exit::Usage, message).into());
@@ -70,7 +70,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         return Err(Failure::new(Exit::Error, sentence).into());
     }
     let trouble = keep(&mut standing, &bound);
-    let direct = Direct::new(&bound, sockets::reachable_at(&sockets), &arguments.advertise)?;
+    let direct = DirectAddresses::new(&bound, sockets::reachable_at(&sockets), &arguments.advertise)?;
     let mut ticket = Ticket {
         key: identity.public(),
         permission: standing.permission().clone(),
@@ -119,7 +119,7 @@ fn command(ticket: &str) -> String {
 }
 
 /// Keeps the ticket for the next run, and says what speaks against it.
-fn keep(standing: &mut Standing, bound: &[SocketAddr]) -> Option<String> {
+fn keep(standing: &mut TicketState, bound: &[SocketAddr]) -> Option<String> {
     let before = standing.port().filter(|_| standing.is_kept());
     let port = bound.first()?.port();
     if let Err(error) = standing.keep(port) {
@@ -136,14 +136,14 @@ fn greet(sink: &Sink, words: &[Word], output: &mut Output) -> Vec<GreetedRelay> 
     let begun = clock.now();
     while greeted.len() < words.len() && clock.now().since(begun) < RELAYS && !sink.is_over() {
         match sink.next(TICK) {
-            Some(SinkNews::Reachable { relay, address, consent }) => {
+            Some(SinkEvent::Reachable { relay, address, consent }) => {
                 let word = words.iter().find(|word| word.relays().contains(&relay));
                 // One way through each relay; the first to answer is the shortest.
                 if let Some(word) = word.filter(|word| !greeted.iter().any(|known| known.word == **word)) {
                     greeted.push(GreetedRelay { word: word.clone(), address, consent });
                 }
             }
-            Some(SinkNews::Warning(message)) => output.emit(&Event::Warning { message }),
+            Some(SinkEvent::Warning(message)) => output.emit(&Event::Warning { message }),
             _ => {}
         }
     }
@@ -164,16 +164,16 @@ fn serve(sink: &Sink, signals: &Signals, output: &mut Output) -> Exit {
         let news = sink.next(TICK);
         let idle = news.is_none();
         match news {
-            Some(SinkNews::Came(name)) => {
+            Some(SinkEvent::Came(name)) => {
                 output.say(&format!("source {name} is here"));
                 output.emit(&Event::told("source_came", &Named { name: name.as_str(), reason: None }));
             }
-            Some(SinkNews::Gone(name, why)) => {
+            Some(SinkEvent::Gone(name, why)) => {
                 output.say(&format!("source {name} is gone: {why}"));
                 output.emit(&Event::told("source_gone", &Named { name: name.as_str(), reason: Some(&why) }));
             }
-            Some(SinkNews::Warning(message)) => output.emit(&Event::Warning { message }),
-            Some(SinkNews::Report(reports)) => {
+            Some(SinkEvent::Warning(message)) => output.emit(&Event::Warning { message }),
+            Some(SinkEvent::Report(reports)) => {
                 for report in &reports {
                     output.emit(&Event::told("source", &told(report)));
                 }
@@ -183,7 +183,7 @@ fn serve(sink: &Sink, signals: &Signals, output: &mut Output) -> Exit {
                     output.say(table(&reports).to_string().trim_end());
                 }
             }
-            Some(SinkNews::Reachable { .. }) | None => {}
+            Some(SinkEvent::Reachable { .. }) | None => {}
         }
         if stop.is_none()
             && let Some(exit) = signals.stop()
@@ -205,8 +205,8 @@ struct Named<'a> {
     reason: Option<&'a str>,
 }
 
-fn told(report: &SourceReport) -> Told<'_> {
-    Told {
+fn told(report: &SourceReport) -> SourceFigures<'_> {
+    SourceFigures {
         name: report.name.as_str(),
         rate_bps: report.rate * 8.0,
         demand_bps: report.demand as f64 * 8.0,

@@ -8,11 +8,12 @@ use crate::signals::{Hangup, Signals};
 use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_net::Clock;
-use byway_sources::cut::Framing;
+use byway_sources::record_framing::Framing;
 use byway_sources::{
-    Held, Input, LONGEST, PathStanding, Source, SourceError, SourceNews, SourcePlan, Standing, read,
+    Input, LONGEST, OverflowPolicy, PathStanding, Source, SourceError, SourceEvent, SourcePlan, SourceStatus,
+    read,
 };
-use byway_transfer::{Ticket, words};
+use byway_transfer::{Ticket, secret_words};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use serde::Serialize;
@@ -30,7 +31,7 @@ const SHOWN: Duration = Duration::from_secs(10);
 
 /// How it goes with one sink.
 #[derive(Serialize)]
-struct Told<'a> {
+struct SinkFigures<'a> {
     sink: &'a str,
     connected: bool,
     rate_bps: f64,
@@ -42,11 +43,11 @@ struct Told<'a> {
     repeated_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     slow_because: Option<&'a str>,
-    paths: Vec<ToldPath<'a>>,
+    paths: Vec<PathFigures<'a>>,
 }
 
 #[derive(Serialize)]
-struct ToldPath<'a> {
+struct PathFigures<'a> {
     name: &'a str,
     offered_bps: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +58,7 @@ struct ToldPath<'a> {
 }
 
 /// One of the sinks.
-struct To {
+struct SinkTarget {
     /// The beginning of its key.
     key: String,
     running: Option<Source>,
@@ -81,8 +82,8 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             }
         },
     };
-    let tickets: Vec<Ticket> = words::values(&arguments.to, "--to")?;
-    let relays: Vec<Word> = words::values(&arguments.relay, "--relay")?;
+    let tickets: Vec<Ticket> = secret_words::values(&arguments.to, "--to")?;
+    let relays: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     let file = arguments.demand_file.as_deref();
     let first = match file {
         Some(file) => demand_in(file)?,
@@ -103,13 +104,19 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             relays: relays.clone(),
             paths: Some(arguments.paths.into()),
             demand: Arc::clone(&demand),
-            held: if arguments.give_up_oldest { Held::GivenUp } else { Held::Back },
+            held: if arguments.give_up_oldest { OverflowPolicy::GivenUp } else { OverflowPolicy::Back },
             keep: usize::try_from(arguments.keep).unwrap_or(usize::MAX),
             replay: arguments.replay,
             feed,
         })?;
         wakers.add(running.waker().clone());
-        sinks.push(To { key, running: Some(running), outcome: None, shown: clock.now(), away: false });
+        sinks.push(SinkTarget {
+            key,
+            running: Some(running),
+            outcome: None,
+            shown: clock.now(),
+            away: false,
+        });
     }
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
@@ -136,7 +143,7 @@ fn demand_in(file: &Path) -> Result<u64> {
 
 /// Follows all until each has ended. The exit code of the signal that stopped them.
 fn serve(
-    sinks: &mut [To],
+    sinks: &mut [SinkTarget],
     file: Option<&Path>,
     demand: &AtomicU64,
     signals: &Signals,
@@ -179,7 +186,7 @@ fn serve(
     Ok(stop)
 }
 
-impl To {
+impl SinkTarget {
     fn follow(&mut self, clock: &Clock, output: &mut Output) -> Result<()> {
         let Some(running) = &self.running else { return Ok(()) };
         let news = running.next(TICK);
@@ -190,17 +197,17 @@ impl To {
             return Ok(());
         }
         match news {
-            Some(SourceNews::Connected(written)) => {
+            Some(SourceEvent::Connected(written)) => {
                 self.away = false;
                 output.say(&format!("connected to {}, which has {written} records", self.key));
             }
-            Some(SourceNews::Away(why)) => {
+            Some(SourceEvent::Away(why)) => {
                 // Once, until there is a connection again.
                 let told = std::mem::replace(&mut self.away, true);
                 (!told).then(|| output.say(&format!("no connection to {}: {why}; trying on", self.key)));
             }
-            Some(SourceNews::Warning(message)) => output.emit(&Event::Warning { message }),
-            Some(SourceNews::Report(standing)) => {
+            Some(SourceEvent::Warning(message)) => output.emit(&Event::Warning { message }),
+            Some(SourceEvent::Report(standing)) => {
                 output.emit(&Event::told("source", &self.told(&standing)));
                 if clock.now().since(self.shown) >= SHOWN && !output.is_json() {
                     self.shown = clock.now();
@@ -212,8 +219,8 @@ impl To {
         Ok(())
     }
 
-    fn told<'a>(&'a self, standing: &'a Standing) -> Told<'a> {
-        let path = |path: &'a PathStanding| ToldPath {
+    fn told<'a>(&'a self, standing: &'a SourceStatus) -> SinkFigures<'a> {
+        let path = |path: &'a PathStanding| PathFigures {
             name: &path.name,
             offered_bps: path.view.rate * 8.0,
             received_bps: path.view.received.map(|rate| rate * 8.0),
@@ -221,7 +228,7 @@ impl To {
             rtt_ms: path.rtt * 1e3,
             timeouts: path.timeouts,
         };
-        Told {
+        SinkFigures {
             sink: &self.key,
             connected: standing.connected,
             rate_bps: standing.rate * 8.0,
@@ -237,7 +244,7 @@ impl To {
     }
 }
 
-fn line(standing: &Standing) -> String {
+fn line(standing: &SourceStatus) -> String {
     let rate = Rate(standing.rate * 8.0);
     let demand = Rate(standing.demand as f64 * 8.0);
     let behind = format!("{} records ({:.1} s) behind", standing.lag, standing.lag_seconds);
@@ -250,7 +257,7 @@ fn line(standing: &Standing) -> String {
 }
 
 /// Tells how it ended. The first failure decides.
-fn conclude(sinks: &[To], stop: Option<Exit>, output: &mut Output) -> Exit {
+fn conclude(sinks: &[SinkTarget], stop: Option<Exit>, output: &mut Output) -> Exit {
     let mut exit = stop.unwrap_or(Exit::Ok);
     let mut error = None;
     for (sink, outcome) in sinks.iter().filter_map(|sink| Some((sink, sink.outcome.as_ref()?))) {

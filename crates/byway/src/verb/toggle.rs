@@ -6,12 +6,12 @@ use byway_net::Owner;
 use byway_transfer::EventLoop;
 
 /// The limit of one direction.
-pub(super) struct Toggle {
+pub(super) struct LimitToggle {
     bytes_per_second: Option<u64>,
     lifted: bool,
 }
 
-impl Toggle {
+impl LimitToggle {
     pub const fn new(bytes_per_second: Option<u64>) -> Self {
         Self { bytes_per_second, lifted: false }
     }

@@ -132,9 +132,11 @@ impl Bench {
         serde_json::from_str(&self.says(from, &[&["iperf3", "-J", "-4"], options].concat())).unwrap()
     }
 
-    /// Starts a program on a host, under a name of the test's: its output goes to `NAME.out`, its errors to `NAME.err`.
+    /// Starts a program on a host, under a name of the test's: its output goes to `NAME.out`, its
+    /// errors to `NAME.err`.
     pub fn start(&mut self, name: &str, host: &str, program: &[&str]) {
-        // Whoever is sent there is not the program, but its parent outside: the program tells its number inside.
+        // Whoever is sent there is not the program, but its parent outside: the program tells its
+        // number inside.
         let number = self.word(&format!("{name}.pid"));
         let telling = ["sh", "-c", "echo $$ >\"$0\" && exec \"$@\"", &number];
         let mut command = self.exec(host, &[&telling, program].concat());
@@ -194,7 +196,8 @@ impl Bench {
         running.is_none_or(|running| running.child.try_wait().unwrap().is_some())
     }
 
-    /// Looks until there is what is waited for, and tells what all programs say if that never comes.
+    /// Looks until there is what is waited for, and tells what all programs say if that never
+    /// comes.
     #[track_caller]
     pub fn wait<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {
         wait_for(PATIENCE, look).unwrap_or_else(|| panic!("waited in vain for {what}{}", self.all_said()))

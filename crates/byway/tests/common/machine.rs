@@ -1,4 +1,5 @@
-//! What tests that depend on the machine share: whether it has what they need, commands, and waiting for what comes.
+//! What tests that depend on the machine share: whether it has what they need, commands, and
+//! waiting for what comes.
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::any::Any;
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long anything may take that is waited for. On a busy machine all takes ten times as long as usual.
+/// How long anything may take that is waited for. On a busy machine all takes ten times as long as
+/// usual.
 pub const PATIENCE: Duration = Duration::from_secs(240);
 /// The time between two looks at what is waited for.
 const LOOK: Duration = Duration::from_millis(20);
@@ -117,7 +119,8 @@ pub fn measures(name: &'static str, missing: Missing, test: fn() -> Measured) ->
     Trial::ignorable_test(name, run).with_ignored_flag(true)
 }
 
-/// What comes of a test that measures; `None` if the lab itself says that it was too late to measure anything.
+/// What comes of a test that measures; `None` if the lab itself says that it was too late to
+/// measure anything.
 pub type Measured = Result<Option<()>, Failed>;
 
 /// `.ci/run` looks for these words.

@@ -12,19 +12,24 @@
 //!
 //! In a session
 //!
-//! - `byway recv`, `byway relay` and `byway gateway --config` go to the background. The next of the same verb ends the one before.
-//!   Receivers and relays have a HOME of their own, as on another host.
-//! - TICKET, WORD and KEY stand for the newest ticket, the newest relay word and the sender's key. `ticket.txt` and `relay.word` hold
-//!   the first two. If no receiver (no relay) runs, one is started.
-//! - There are `~/photos` and `data`, small directories. `~` is a scratch HOME, and the current directory is the same.
-//! - The host is a network namespace with root and the address 45.2.0.2. Relays run on another host, 45.2.0.1. What goes to the
-//!   outside addresses 203.0.113.7 and 203.0.113.9 arrives at the one and at the other.
+//! - `byway recv`, `byway relay` and `byway gateway --config` go to the background. The next of the
+//!   same verb ends the one before. Receivers and relays have a HOME of their own, as on another
+//!   host.
+//! - TICKET, WORD and KEY stand for the newest ticket, the newest relay word and the sender's key.
+//!   `ticket.txt` and `relay.word` hold the first two. If no receiver (no relay) runs, one is
+//!   started.
+//! - There are `~/photos` and `data`, small directories. `~` is a scratch HOME, and the current
+//!   directory is the same.
+//! - The host is a network namespace with root and the address 45.2.0.2. Relays run on another
+//!   host, 45.2.0.1. What goes to the outside addresses 203.0.113.7 and 203.0.113.9 arrives at the
+//!   one and at the other.
 //! - Plans of one's own run with one seed, unless the line says how many.
 //!
-//! [`TOOLS`] is a session of two hosts with services, over three lines: `tests/machine/forward.rs` says what it has.
+//! [`TOOLS`] is a session of two hosts with services, over three lines: `tests/machine/forward.rs`
+//! says what it has.
 //!
-//! A line that cannot run in a test stands in [`NOT_RUN`] with its reason. Its arguments are read all the same.
-//! `tests/it/pages.rs` reads all pages, `tests/machine/pages.rs` runs them.
+//! A line that cannot run in a test stands in [`NOT_RUN`] with its reason. Its arguments are read
+//! all the same. `tests/it/pages.rs` reads all pages, `tests/machine/pages.rs` runs them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -138,7 +143,8 @@ impl Page {
         Self { name, text, blocks }
     }
 
-    /// Every line of its blocks of `sh`, without comments; one that ends with a backslash goes on in the next.
+    /// Every line of its blocks of `sh`, without comments; one that ends with a backslash goes on
+    /// in the next.
     pub fn lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         for block in self.blocks.iter().filter(|block| block.language == "sh") {

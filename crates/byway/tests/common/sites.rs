@@ -1,4 +1,5 @@
-//! Two sites in a lab: Alice behind the gateway `left`, Bob behind the gateway `right`, relays elsewhere.
+//! Two sites in a lab: Alice behind the gateway `left`, Bob behind the gateway `right`, relays
+//! elsewhere.
 
 use super::bench::{BYWAY, Bench, TRIES, last_event};
 use super::machine::{Missing, is_root, missing, must, wait_for, works};
@@ -46,7 +47,8 @@ impl Sites {
         self.bench.line(host)
     }
 
-    /// Writes the configuration of both gateways: flows to `ports` are background; `more` stands in the table `[gateway]`.
+    /// Writes the configuration of both gateways: flows to `ports` are background; `more` stands in
+    /// the table `[gateway]`.
     pub fn configure(&self, ports: &str, more: &str, relays: &[String]) {
         let relays: Vec<String> = relays.iter().map(|word| format!("\"{word}\"")).collect();
         for [(host, served), (other, behind)] in [ENDS, [ENDS[1], ENDS[0]]] {
@@ -102,8 +104,9 @@ impl Sites {
         });
     }
 
-    /// Waits until both gateways know that their paths carry packets of 1,400 bytes. The hosts of a flow hear from its SYN how much a
-    /// packet takes. A search that lost three packets on a busy machine rests for ten minutes: gateways that are started anew begin another.
+    /// Waits until both gateways know that their paths carry packets of 1,400 bytes. The hosts of a
+    /// flow hear from its SYN how much a packet takes. A search that lost three packets on a busy
+    /// machine rests for ten minutes: gateways that are started anew begin another.
     #[track_caller]
     pub fn know_packet_sizes(&mut self, paths: usize) {
         const SEARCH: Duration = Duration::from_secs(10);
@@ -136,7 +139,8 @@ impl Sites {
         self.status(host)["counters"][counter].as_u64().unwrap_or_default()
     }
 
-    /// What a gateway has in the kernel: rules of routing and tables of nftables, a line each, and devices.
+    /// What a gateway has in the kernel: rules of routing and tables of nftables, a line each, and
+    /// devices.
     pub fn installed(&self, host: &str) -> Vec<String> {
         let script = "ip -4 rule; ip -6 rule; nft list tables; ip -o link show type tun";
         let said = self.bench.says(host, &["sh", "-c", script]);

@@ -58,7 +58,8 @@ impl Spaces {
         command
     }
 
-    /// Starts byway on a host, with its events as JSON, and with its state in a directory of its own.
+    /// Starts byway on a host, with its events as JSON, and with its state in a directory of its
+    /// own.
     pub fn byway(&self, host: &str, state: &Path, arguments: &[&str]) -> Running {
         let mut command = self.on(host);
         command.arg(env!("CARGO_BIN_EXE_byway")).args(arguments).arg("--json").env("BYWAY_STATE_DIR", state);
@@ -83,7 +84,8 @@ impl Spaces {
         }
     }
 
-    /// Hosts around one that forwards, `hub`. Each has an address that ends in `.1`, in a network of its own, where the hub is `.254`.
+    /// Hosts around one that forwards, `hub`. Each has an address that ends in `.1`, in a network
+    /// of its own, where the hub is `.254`.
     pub fn star(tag: &str, hosts: &[(&str, &str)]) -> Self {
         let names: Vec<&str> = hosts.iter().map(|(name, _)| *name).chain(["hub"]).collect();
         let spaces = Self::new(tag, &names);
@@ -99,7 +101,8 @@ impl Spaces {
         spaces
     }
 
-    /// Waits until the kernel says that a line works, which takes up to a second: byway uses none that does not.
+    /// Waits until the kernel says that a line works, which takes up to a second: byway uses none
+    /// that does not.
     pub fn wait(&self, host: &str, device: &str) {
         let up = wait_for(PATIENCE, || {
             self.says(host, &["ip", "-o", "link", "show", "dev", device]).contains("state UP").then_some(())

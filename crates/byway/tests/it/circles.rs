@@ -1,4 +1,5 @@
-//! No file of the program needs, by whatever way, a file that needs it: who reads one need not know the other.
+//! No file of the program needs, by whatever way, a file that needs it: who reads one need not know
+//! the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,14 +1,14 @@
 //! `gw.toml`: what it says, and the line of every mistake in it.
 
-use byway_cli::gateway::check::Report;
+use byway_cli::gateway::check::CheckReport;
 use byway_cli::gateway::config::{GatewayConfig, MARK, PORT, status_socket};
 use byway_engine::handshake;
 use byway_gateway::kernel::TUN;
-use byway_gateway::loss::Rule;
+use byway_gateway::loss::LossRuleKind;
 use byway_gateway::machine::{Bundle, Settings};
 use byway_gateway::options::OPTIONS;
 use byway_gateway::rules::Direction;
-use byway_registry::word::{Kind, Token, Word};
+use byway_registry::word::{Token, Word, WordKind};
 use byway_transfer::identity::{Identity, PublicKey};
 use byway_transfer::secret::Secret;
 use byway_wire::Duration;
@@ -74,8 +74,8 @@ fn a_whole_file_is_read() {
     assert_eq!((config.settings.flows.flows, config.settings.flows.opening), (1000, 1000));
     assert_eq!((config.settings.entry.bytes, config.settings.exit.bytes), (4 << 20, 16 << 20));
     assert_eq!((config.settings.bundle, config.settings.bundles), (Bundle::Flow, 50));
-    assert_eq!(config.settings.loss, Rule::Batched);
-    assert_eq!(config.settings.window, Some(byway_gateway::window::Rule::Literal));
+    assert_eq!(config.settings.loss, LossRuleKind::Batched);
+    assert_eq!(config.settings.window, Some(byway_gateway::window::WindowRule::Literal));
     let kept = config.settings.cache.map(|cache| (cache.bytes, cache.flow_bytes));
     assert_eq!(kept, Some((1 << 20, 1 << 20)), "of a flow no more than of all");
     assert_eq!(config.rules.rules[0].direction, Direction::Outbound);
@@ -217,7 +217,7 @@ fn a_file_becomes_a_gateway() {
 }
 
 /// The text of a registry's word.
-fn registry(kind: Kind) -> String {
+fn registry(kind: WordKind) -> String {
     let addresses = vec!["192.0.2.9:4750".parse().unwrap()];
     let token = Token { number: 5, secret: Secret::new([1; 16]) };
     Word { kind, key: handshake::PublicKey([7; 32]), token, addresses }.reveal()
@@ -225,7 +225,7 @@ fn registry(kind: Kind) -> String {
 
 #[test]
 fn a_relay_beside_it_and_registries_are_read() {
-    let [join, find] = [Kind::Join, Kind::Use].map(registry);
+    let [join, find] = [WordKind::Join, WordKind::Use].map(registry);
     let with = |gateway: &str, relay: &str| {
         let text = whole().replace("tun = ", &format!("{gateway}\ntun = "));
         read(&format!("{text}\n[relay]\n{relay}\n"))
@@ -242,10 +242,10 @@ fn a_relay_beside_it_and_registries_are_read() {
     assert_eq!(limits, [Some(1 << 20), Some(2 << 30), Some(3 << 30), Some(4 << 30)]);
     assert_eq!(told.key.as_deref(), Some(Path::new("/etc/byway/relay.key")));
     assert_eq!((told.operator.as_str(), told.region.as_str()), ("we", "here"));
-    assert_eq!(told.registry.map(|word| word.kind), Some(Kind::Join));
-    assert_eq!(config.registry.as_ref().map(|word| word.kind), Some(Kind::Use));
+    assert_eq!(told.registry.map(|word| word.kind), Some(WordKind::Join));
+    assert_eq!(config.registry.as_ref().map(|word| word.kind), Some(WordKind::Use));
     assert!(config.exposed, "words stand in the file");
-    let lines = Report::of(&config).gateway;
+    let lines = CheckReport::of(&config).gateway;
     let expected = "A relay beside it listens at 192.0.2.1:4748 (UDP), for its peers, and for a registry's clients, each 1.00 MiB a \
                     second, each 2.00 GiB a day, 3.00 GiB a day in all, 4.00 GiB a month in all.";
     assert!(lines.iter().any(|line| line == expected), "{lines:#?}");
@@ -281,7 +281,7 @@ fn guests_are_read_and_told_apart() {
     assert!(laptop.ports[1].contains(8005) && laptop.hosts[0].contains([192, 168, 9, 1].into()));
     let expected =
         "The guest laptop may ask to be served at its own address, in 192.168.9.0/24, ports 80, 8000-8010.";
-    assert!(Report::of(&config).gateway.iter().any(|line| line == expected));
+    assert!(CheckReport::of(&config).gateway.iter().any(|line| line == expected));
     // Routes are there for guests that may come; what is taken follows those that have.
     let without = read(&whole()).unwrap().plan();
     assert_eq!(config.plan().ruleset, without.ruleset);
@@ -323,6 +323,6 @@ fn the_example_of_the_manual_means_what_it_says() {
     assert_eq!(config.status_socket(), status_socket(TUN));
     assert_eq!(config.listen, [PORT; 2].map(|port| SocketAddr::new([0; 4].into(), port))[..1]);
     assert_eq!((config.peers.len(), config.rules.rules.len()), (1, 3));
-    let findings = Report::of(&config).findings;
+    let findings = CheckReport::of(&config).findings;
     assert!(findings.is_empty(), "{findings:?}");
 }

@@ -1,4 +1,5 @@
-//! `byway forward`: programs of one host reach services of another, over loopback, with the kernel's TCP at both ends.
+//! `byway forward`: programs of one host reach services of another, over loopback, with the
+//! kernel's TCP at both ends.
 
 use crate::common::{Place, Running};
 use rustix::net::sockopt::set_socket_linger;

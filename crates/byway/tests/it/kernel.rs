@@ -2,13 +2,13 @@
 
 use byway_cli::gateway::config::GatewayConfig;
 use byway_cli::gateway::plumbing::system;
-use byway_gateway::kernel::{Family, Plan};
+use byway_gateway::kernel::{Family, KernelPlan};
 use std::fs;
 use std::path::Path;
 
 const KEY: &str = "byway-key-mfrggzdfmztwq2lknnwg23tpobyxe43uov3ho6dzpiydcmrtgq2qpgjcuu";
 
-fn plan(gateway: &str, allowed: &str, rules: &str) -> Plan {
+fn plan(gateway: &str, allowed: &str, rules: &str) -> KernelPlan {
     let text = format!(
         "[gateway]\n{gateway}\n[[peer]]\nname = \"b\"\nkey = \"{KEY}\"\nallowed = [{allowed}]\n{rules}\n"
     );

@@ -2,7 +2,7 @@
 //! and what they refuse.
 
 use crate::common::{Place, Running};
-use byway_transfer::Kept;
+use byway_transfer::SavedState;
 use serde_json::Value;
 use std::fs;
 
@@ -30,7 +30,7 @@ fn lender(place: &Place, host: &str, quota: &str, join: &str) -> (Running, Strin
     (lender, ticket)
 }
 
-fn kept(place: &Place, host: &str) -> Kept {
+fn kept(place: &Place, host: &str) -> SavedState {
     let state = place.path(&format!("{host}/.local/share/byway"));
     let name = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with("relay-kept-");
     let file = fs::read_dir(state).unwrap().map(Result::unwrap).find(name).unwrap();

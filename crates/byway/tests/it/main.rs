@@ -1,5 +1,5 @@
-//! The program as a person meets it: processes of it on this host, and the walls between its crates. What needs root, namespaces
-//! or programs of the system is in `tests/machine`.
+//! The program as a person meets it: processes of it on this host, and the walls between its
+//! crates. What needs root, namespaces or programs of the system is in `tests/machine`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where it fails")]
 
 mod circles;

@@ -1,5 +1,6 @@
-//! Nothing that a page prints is unknown. Every block says what it is, and every file is read by what it is for. Every argument of
-//! byway is read by its own parser, also in the examples of `--help`. `tests/common/pages.rs` says how pages are written.
+//! Nothing that a page prints is unknown. Every block says what it is, and every file is read by
+//! what it is for. Every argument of byway is read by its own parser, also in the examples of
+//! `--help`. `tests/common/pages.rs` says how pages are written.
 
 use crate::common::pages::{self, NOT_RUN, byway_commands, is_of, not_run, project};
 use byway_cli::args::Cli;
@@ -36,7 +37,8 @@ fn every_block_says_what_it_is() {
     }
 }
 
-/// What the links of a page name, but for addresses in the web: a file, and perhaps a heading in it.
+/// What the links of a page name, but for addresses in the web: a file, and perhaps a heading in
+/// it.
 fn links(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
     targets

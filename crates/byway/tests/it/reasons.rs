@@ -2,7 +2,7 @@
 //! What would be sent is told too.
 
 use crate::common::{Ended, Place, Running};
-use byway_field::demo::lines::Line;
+use byway_field::demo::lines::PathSpec;
 use byway_field::demo::network;
 use byway_transfer::ticket::Ticket;
 use byway_wire::relay::Word;
@@ -85,7 +85,7 @@ fn a_quota_that_is_used_up_is_the_reason() {
     let (_relay, word) = place.relay(&["--quota", "1M"]);
     let (receiver, ticket) = place.recv(&["in", "--once"]);
     let direct = ticket.parse::<Ticket>().unwrap();
-    let slow = Line { name: "direct", rate: 20_000_000, rtt: Duration::from_millis(10), queue: 50 };
+    let slow = PathSpec { name: "direct", rate: 20_000_000, rtt: Duration::from_millis(10), queue: 50 };
     let line = network::direct(&slow, direct.addresses[0]).unwrap();
     let ticket = Ticket { addresses: vec![line.front], ..direct }.to_string();
     let arguments = ["send", "file", &ticket, "--relay", &word, "--priority", "normal", "--json"];

@@ -1,7 +1,7 @@
 //! What a relay carries in all, over restarts and disks that take nothing; and how it ends.
 
 use crate::common::{Place, Running};
-use byway_transfer::Kept;
+use byway_transfer::SavedState;
 use byway_transfer::ticket::Ticket;
 use byway_wire::relay::{Caveat, Word};
 use serde_json::Value;
@@ -33,7 +33,7 @@ fn kept_in(place: &Place) -> PathBuf {
     place.path("relay/.local/share/byway/relay-kept")
 }
 
-fn kept(place: &Place) -> Kept {
+fn kept(place: &Place) -> SavedState {
     fs::read_to_string(kept_in(place)).unwrap().parse().unwrap()
 }
 
@@ -136,7 +136,8 @@ fn a_relay_that_is_stopped_carries_on_what_it_carries_and_nothing_new() {
     let (receiver, mut sender) = send(&place, &word, "file", &["--bwlimit", "1M"]);
     while sender.event("progress")["bytes"].as_u64() < Some(500_000) {}
     running.signal("TERM");
-    // Its own word is in use. One that its holder narrows is another, each time until the relay has heard the signal.
+    // Its own word is in use. One that its holder narrows is another, each time until the relay has
+    // heard the signal.
     let word: Word = word.parse().unwrap();
     let refused = (1..10).any(|branch| {
         let narrow = word.narrow(Caveat { branch, terms: *word.terms() }).unwrap().reveal();

@@ -8,7 +8,8 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
-/// What may be on its way, or in a chunk that is not complete, when a process is killed at the rates used here.
+/// What may be on its way, or in a chunk that is not complete, when a process is killed at the
+/// rates used here.
 const SLACK: u64 = 4 * MIB;
 
 /// A file of which no two chunks are equal.
@@ -48,7 +49,8 @@ fn travelled(ended: &Ended) -> u64 {
     ended.result()["paths"].as_array().unwrap().iter().map(|path| path["bytes"].as_u64().unwrap()).sum()
 }
 
-/// That what was there did not travel again. A busy machine loses packets, so some of the rest may travel twice.
+/// That what was there did not travel again. A busy machine loses packets, so some of the rest may
+/// travel twice.
 #[track_caller]
 fn only_the_rest(ended: &Ended, total: u64, there: u64) {
     let kept = kept(ended);
@@ -156,7 +158,8 @@ fn killed_at_any_moment_a_tree_arrives_as_it_is() {
             running
         });
         let mut sender = send(&place, "tree", &tickets[0], "4M");
-        // The moment of the kill: any, or when so much is there. All rounds together are not enough for the whole tree.
+        // The moment of the kill: any, or when so much is there. All rounds together are not enough
+        // for the whole tree.
         if round % 2 == 0 {
             std::thread::sleep(Duration::from_millis(random(700)));
         } else {

@@ -18,7 +18,8 @@ fn on_a_terminal(command: &Command) -> Running {
     Running::start(behind(&["/usr/bin/env", "--default-signal=HUP"], command))
 }
 
-/// A transfer that takes minutes, with its first bytes on their way: the receiver, and a sender that tells events.
+/// A transfer that takes minutes, with its first bytes on their way: the receiver, and a sender
+/// that tells events.
 fn slow(place: &Place) -> (Running, Running) {
     byway_files::generate(&place.path("tree"), 1, 8_000_000).unwrap();
     let mut receiver = on_a_terminal(&place.command("receiver", &["recv", "in", "--listen", "127.0.0.1:0"]));

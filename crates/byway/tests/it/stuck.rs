@@ -5,7 +5,8 @@ use rustix::io::ioctl_fionbio;
 use std::io::{PipeReader, Read as _, Write as _};
 use std::process::Command;
 
-/// A pipe that is full already, which the command writes its events to; what is in it, and its reader.
+/// A pipe that is full already, which the command writes its events to; what is in it, and its
+/// reader.
 fn full(command: &mut Command) -> (usize, PipeReader) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     ioctl_fionbio(&writer, true).unwrap();

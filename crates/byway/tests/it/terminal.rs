@@ -1,4 +1,5 @@
-//! What a person sees on a terminal of 60 columns: a pseudo-terminal, whose output a terminal of the tests draws.
+//! What a person sees on a terminal of 60 columns: a pseudo-terminal, whose output a terminal of
+//! the tests draws.
 
 use super::common::{Place, Running};
 use crate::common::machine::PATIENCE;
@@ -97,7 +98,8 @@ fn lines_fit_and_nothing_of_them_stays_when_a_key_stops_it() {
         before = terminal.contents();
         assert_eq!(before.lines().count(), 2, "{before}");
     }
-    // The key, whose echo comes from the terminal; the signal, which comes to whoever the terminal controls.
+    // The key, whose echo comes from the terminal; the signal, which comes to whoever the terminal
+    // controls.
     terminal.controller.write_all(b"\x03").unwrap();
     terminal.until(|seen| seen.contains("^C"));
     terminal.signal("-INT");

@@ -1,7 +1,7 @@
 //! The main job as a person does it: processes that share nothing but sockets on loopback.
 
 use crate::common::{Place, Running, assert_same};
-use byway_field::demo::lines::Line;
+use byway_field::demo::lines::PathSpec;
 use byway_field::demo::network;
 use byway_transfer::identity::PublicKey;
 use byway_transfer::secret::Secret;
@@ -72,7 +72,7 @@ fn a_tree_arrives_over_relays_and_the_direct_path_at_once() {
 
     // A direct line that is slow, so that it does not carry everything before the relays are known.
     let ticket = self::ticket(ticket);
-    let slow = Line { name: "direct", rate: 20_000_000, rtt: Duration::from_millis(10), queue: 50 };
+    let slow = PathSpec { name: "direct", rate: 20_000_000, rtt: Duration::from_millis(10), queue: 50 };
     let line = network::direct(&slow, ticket.addresses[0]).unwrap();
     let ticket = Ticket { addresses: vec![line.front], ..ticket }.to_string();
     let arguments = ["send", "tree", &ticket, "--relay", word, "--priority", "normal", "--json"];

@@ -1,5 +1,5 @@
-//! The walls of the house: which crate may import which, which must do without an operating system, how long a file may
-//! get. What the compiler and Cargo cannot forbid is forbidden here.
+//! The walls of the house: which crate may import which, which must do without an operating system,
+//! how long a file may get. What the compiler and Cargo cannot forbid is forbidden here.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,11 +112,16 @@ const WITHOUT_STD: [&str; 6] = ["wire", "control", "relay", "engine", "gateway",
 const SYSTEM: [&str; 8] =
     ["libc", "rustix", "socket2", "getrandom", "quinn-udp", "tokio", "signal-hook", "rand"];
 
-/// Lines a file may have before its tests, and a congestion controller's file.
-const FILE_LINES: usize = 600;
-const CONTROLLER_LINES: usize = 400;
+/// Lines of code that a file may have before its tests, and a congestion controller's file.
+/// Comments do not count.
+const FILE_LINES: usize = 540;
+const CONTROLLER_LINES: usize = 320;
 
-/// Files that are longer, and their length when they were let in. An entry leaves when its file shrinks; none is added.
+/// The last column of a comment.
+const COMMENT_COLUMNS: usize = 100;
+
+/// Files that are longer, and their length when they were let in. An entry leaves when its file
+/// shrinks; none is added.
 const LONGER: [(&str, usize); 0] = [];
 
 /// Crates of the program without its features, itself and ours included.
@@ -191,6 +196,33 @@ fn lines_without_tests(text: &str) -> Vec<&str> {
     };
     let end = (0..lines.len()).find(|at| begins_tests(*at)).unwrap_or(lines.len());
     lines[..end].to_vec()
+}
+
+/// Tables, and what stands in fences, may be wider: nobody can break them.
+#[test]
+fn no_comment_is_wider_than_its_columns() {
+    let root = root();
+    let mut files = Vec::new();
+    for folder in ["crates", "fuzz/fuzz_targets"] {
+        sources(&root.join(folder), &mut files);
+    }
+    let mut wide = Vec::new();
+    for file in files {
+        let mut is_fenced = false;
+        for (line, number) in fs::read_to_string(&file).unwrap().lines().zip(1..) {
+            let Some(comment) = line.trim_start().strip_prefix("//") else {
+                is_fenced = false;
+                continue;
+            };
+            let comment = comment.trim_start_matches(['/', '!']).trim();
+            is_fenced ^= comment.starts_with("```");
+            let can_be_broken = !is_fenced && !comment.starts_with('|') && comment.contains(' ');
+            if can_be_broken && line.chars().count() > COMMENT_COLUMNS {
+                wide.push(format!("{}:{number}", file.strip_prefix(&root).unwrap().display()));
+            }
+        }
+    }
+    assert_eq!(wide, [""; 0], "comments end by column {COMMENT_COLUMNS}");
 }
 
 #[test]
@@ -275,12 +307,17 @@ fn no_file_outgrows_its_reader() {
         if is_test(&name) {
             continue;
         }
-        let lines = lines_without_tests(&fs::read_to_string(&file).unwrap()).len();
+        let text = fs::read_to_string(&file).unwrap();
+        let is_code = |line: &&&str| !line.trim().is_empty() && !line.trim().starts_with("//");
+        let lines = lines_without_tests(&text).iter().filter(is_code).count();
         // In `control` a file is a controller, or a part of one.
         let limit = if name.starts_with("crates/control/") { CONTROLLER_LINES } else { FILE_LINES };
         match longer.get(name.as_str()) {
             None => {
-                assert!(lines <= limit, "{name} has {lines} lines without its tests; {limit} is the limit")
+                assert!(
+                    lines <= limit,
+                    "{name} has {lines} lines of code without its tests; {limit} is the limit"
+                )
             }
             Some(was) => {
                 assert!(lines > limit, "{name} has shrunk to {lines} lines: take it off the list");

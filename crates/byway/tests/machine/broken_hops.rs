@@ -1,4 +1,5 @@
-//! Transfers over TCP relays of which something breaks: a relay is killed, connections are reset, a receiver sleeps.
+//! Transfers over TCP relays of which something breaks: a relay is killed, connections are reset, a
+//! receiver sleeps.
 //!
 //! Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
 

@@ -1,5 +1,6 @@
-//! More than a gateway likes: ten thousand flows of hosts at once, and a flood of SYNs, through real gateways. All flows are whole,
-//! memory and tables stay within what the configuration says, counters tell what was dropped, and flows that were open go on.
+//! More than a gateway likes: ten thousand flows of hosts at once, and a flood of SYNs, through
+//! real gateways. All flows are whole, memory and tables stay within what the configuration says,
+//! counters tell what was dropped, and flows that were open go on.
 //!
 //! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing.
 
@@ -39,7 +40,8 @@ const SYNS: usize = 200_000;
 /// What the tables of a gateway hold by its configuration.
 const TABLE: u64 = 12_000;
 const OPENING: u64 = 1_000;
-/// The limits of what waits, MiB, and what a gateway may have besides: the program itself, the tables, buffers of its sockets.
+/// The limits of what waits, MiB, and what a gateway may have besides: the program itself, the
+/// tables, buffers of its sockets.
 const WAITS: u64 = 8 + 16;
 const BESIDES: u64 = 40;
 const PORTS: [u16; 3] = [5201, 5202, 5203];

@@ -1,4 +1,5 @@
-//! UDP is cut in mid-transfer, and is restored later: when bytes flow again, and by what, counted at the router.
+//! UDP is cut in mid-transfer, and is restored later: when bytes flow again, and by what, counted
+//! at the router.
 //!
 //! ```text
 //!   sender 10.82.1.1 ─── hub ─── receiver 10.82.2.1
@@ -90,7 +91,8 @@ impl Net {
         self.spaces.byway(host, &self.directory.path().join(host), arguments)
     }
 
-    /// A transfer of 1 MB/s that does not end. Only the relay leads to its receiver if it is to be `relayed`.
+    /// A transfer of 1 MB/s that does not end. Only the relay leads to its receiver if it is to be
+    /// `relayed`.
     pub fn transfer(&self, relayed: bool) -> Transfer {
         let into = self.directory.path().join("in").display().to_string();
         let mut receive = vec!["recv", &into, "--listen", RECEIVER];

@@ -1,7 +1,9 @@
-//! Networks of the lab on this machine: what a plan says of a link is what ping and iperf3 measure, and nothing is left behind.
+//! Networks of the lab on this machine: what a plan says of a link is what ping and iperf3 measure,
+//! and nothing is left behind.
 //!
-//! Needs root, `ip`, `ping` and `iperf3`; says *ignored* by name where they are missing. One test at a time, since they measure.
-//! A figure counts only if the lab itself says that the machine was not too busy; three tries, then that it says so is the result.
+//! Needs root, `ip`, `ping` and `iperf3`; says *ignored* by name where they are missing. One test
+//! at a time, since they measure. A figure counts only if the lab itself says that the machine was
+//! not too busy; three tries, then that it says so is the result.
 
 mod harm;
 
@@ -11,7 +13,7 @@ use crate::common::machine::{
     Measured, PATIENCE, inhabited, is_root, measures, missing, run, test, wait_for, works,
 };
 use crate::common::spaces;
-use byway_sim::link::{Fate, Link, Offer};
+use byway_sim::link::{Link, Offer, PacketOutcome};
 use byway_sim::{Pipe, PipeConfig, Random};
 use byway_wire::{Ecn, Instant};
 use libtest_mimic::{Failed, Trial};
@@ -54,7 +56,8 @@ pub fn tests() -> Vec<Trial> {
     ]
 }
 
-/// Builds a lab, measures, and holds `check` against what came out, unless the lab says that the machine was too busy.
+/// Builds a lab, measures, and holds `check` against what came out, unless the lab says that the
+/// machine was too busy.
 fn measured<T>(
     plan: &str,
     measure: impl Fn(&Bench) -> T,
@@ -146,7 +149,8 @@ fn queue() -> Measured {
         if link["dropped_queue"].as_u64().unwrap() == 0 {
             return Err(format!("nothing was ever dropped: {link}"));
         }
-        // 29 packets of 1476 bytes, since the ping is one of the 30, and the one being sent, at 10 Mbit/s, and what is there anyway.
+        // 29 packets of 1476 bytes, since the ping is one of the 30, and the one being sent, at 10
+        // Mbit/s, and what is there anyway.
         let longest = 30.0 * 1476.0 * 8.0 / 10_000.0 + 10.0;
         // One in a hundred packets may be late, so not the very longest.
         near("the longest waits", times[times.len() * 95 / 100], longest, 2.0)
@@ -189,7 +193,7 @@ fn loss() -> Result<(), Failed> {
         let mut pipe = Pipe::new(config, Random::component(7, name));
         let offer = Offer { size: 84, ecn: Ecn::NotEct, flow: 0 };
         (0..packets)
-            .filter(|ms| matches!(pipe.offer(Instant::from_millis(*ms), &offer), Fate::Dropped(_)))
+            .filter(|ms| matches!(pipe.offer(Instant::from_millis(*ms), &offer), PacketOutcome::Dropped(_)))
             .count()
     };
     assert_eq!(there["dropped_loss"], lost("alice>bob", 600), "{there}");
@@ -234,7 +238,8 @@ fn inside() -> Result<(), Failed> {
     assert_eq!(bench.address("alice"), "10.66.0.1");
     let features = bench.says("alice", &["ip", "-d", "-o", "link", "show", "bob"]);
     assert!(features.contains(" mtu 1500 "), "{features}");
-    // Where it was called, with its exit code, and for a missing program the code that byway has for that.
+    // Where it was called, with its exit code, and for a missing program the code that byway has
+    // for that.
     let here = bench.byway(&["lab", "exec", "bob", "--", "pwd"]).current_dir("/usr").output()?;
     assert_eq!(String::from_utf8(here.stdout)?.trim(), "/usr");
     assert_eq!(bench.on("alice", &["sh", "-c", "exit 7"]).status.code(), Some(7));
@@ -267,8 +272,8 @@ fn change() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Names and devices of this machine that hosts of the plans here could have left. Labs give their hosts neither outside. Other tests
-/// name theirs, too, which run meanwhile: see `Spaces`.
+/// Names and devices of this machine that hosts of the plans here could have left. Labs give their
+/// hosts neither outside. Other tests name theirs, too, which run meanwhile: see `Spaces`.
 fn traces() -> Vec<String> {
     let said = |arguments: &[&str]| {
         String::from_utf8(Command::new("ip").args(arguments).output().unwrap().stdout).unwrap()

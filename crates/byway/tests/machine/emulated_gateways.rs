@@ -1,7 +1,8 @@
-//! A plan that names gateways, by real programs: claims held against iperf3 behind two `byway gateway`, and a flow of the kernel's TCP
-//! led by a detour.
+//! A plan that names gateways, by real programs: claims held against iperf3 behind two `byway
+//! gateway`, and a flow of the kernel's TCP led by a detour.
 //!
-//! Needs root, /dev/net/tun, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing.
+//! Needs root, /dev/net/tun, `ip`, `nft` and `iperf3`; says *ignored* by name where they are
+//! missing.
 
 use crate::common::bench::{Bench, is_empty};
 use crate::common::machine::{Measured, inhabited, measures, test, wait_for};
@@ -173,7 +174,8 @@ fn stopped() -> Result<(), Failed> {
         let mut run =
             bench.byway(&["--json", "lab", "run", file.to_str().unwrap(), "--emulate", "--out", &out]);
         let mut run = run.stdout(Stdio::null()).spawn()?;
-        // Gateways, their relay, iperf3 on both sides, and the keeper, each in a network of its own: the transfer begins.
+        // Gateways, their relay, iperf3 on both sides, and the keeper, each in a network of its
+        // own: the transfer begins.
         let labs = bench.path("labs");
         let all = || (inhabited(&labs).len() >= 6).then_some(());
         assert!(wait_for(PATIENCE, all).is_some(), "it does not begin");

@@ -1,5 +1,5 @@
-//! Files as people have them: changing while they are sent, full of holes, in directories and on disks that refuse.
-//! Says *ignored* by name of what needs mounts that this machine does not give.
+//! Files as people have them: changing while they are sent, full of holes, in directories and on
+//! disks that refuse. Says *ignored* by name of what needs mounts that this machine does not give.
 
 use crate::common::machine::{is_root, missing, test, works};
 use crate::common::{Place, Running, assert_same, for_anybody};
@@ -56,7 +56,8 @@ pub fn play() -> bool {
     true
 }
 
-/// Runs a part of this program with mounts of its own, which are gone with the process, however it ends.
+/// Runs a part of this program with mounts of its own, which are gone with the process, however it
+/// ends.
 fn own_mounts(part: &str) -> bool {
     let mut again = Command::new("unshare");
     again.args(["-m", "--propagation", "private"]).arg(std::env::current_exe().unwrap());
@@ -234,8 +235,8 @@ fn refusing_directory() {
     Running::start(command).end().failed(1, "in cannot be written to: change its permissions");
 }
 
-/// What the receiver asks of the file system, in the order of asking: nothing is synced file by file, and everything after the last
-/// file has its name.
+/// What the receiver asks of the file system, in the order of asking: nothing is synced file by
+/// file, and everything after the last file has its name.
 fn one_sync() {
     let place = Place::new();
     byway_files::generate(&place.path("tree"), 6, 3_000_000).unwrap();

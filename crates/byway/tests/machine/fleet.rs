@@ -1,5 +1,6 @@
-//! Registries, forty relays and a transfer, each on a host of its own. Relays join, swallow and are killed. Registry and data base are
-//! killed and started again. What comes out is what went in, and relays forward nothing for strangers: the kernel counts at interfaces.
+//! Registries, forty relays and a transfer, each on a host of its own. Relays join, swallow and are
+//! killed. Registry and data base are killed and started again. What comes out is what went in, and
+//! relays forward nothing for strangers: the kernel counts at interfaces.
 //!
 //! ```text
 //!            8 Mbit/s               direct: 1.6 Mbit/s
@@ -9,7 +10,8 @@
 //!                         └── alice, eve, victim
 //! ```
 //!
-//! Needs root and `ip`, `tc`, `nft`, one of the tests PostgreSQL too; says *ignored* by name where they are missing.
+//! Needs root and `ip`, `tc`, `nft`, one of the tests PostgreSQL too; says *ignored* by name where
+//! they are missing.
 
 mod strangers;
 
@@ -21,7 +23,7 @@ use crate::common::spaces::Spaces;
 use crate::common::ticket_in;
 use crate::namespaces::PRIVATE;
 use crate::process::Process;
-use byway_registry::message::List;
+use byway_registry::message::RelayList;
 use byway_registry::word::Word;
 use byway_wire::relay::Minted;
 use libtest_mimic::{Failed, Trial};
@@ -45,7 +47,8 @@ const REGISTRIES: [(&str, &str); 2] = [("g0", "10.77.202.1"), ("g1", "10.77.203.
 const ALICE: &str = "10.77.204.1";
 const EVE: &str = "10.77.205.1";
 const VICTIM: &str = "10.77.206.1";
-/// What is longer is data, or a packet of somebody who says that he may send: greetings, notices and heartbeats are shorter.
+/// What is longer is data, or a packet of somebody who says that he may send: greetings, notices
+/// and heartbeats are shorter.
 const LONG: usize = 500;
 /// Bytes that a sender has beyond those that arrived.
 const AHEAD: u64 = 2 << 20;
@@ -127,9 +130,11 @@ impl Fleet {
         );
     }
 
-    /// Counts what is long: what relays get where they are, what they send where it comes to the hub, and what the victim gets.
+    /// Counts what is long: what relays get where they are, what they send where it comes to the
+    /// hub, and what the victim gets.
     ///
-    /// A host counts what it sends before its datagrams are cut apart that the kernel took as one: two short ones would be one long.
+    /// A host counts what it sends before its datagrams are cut apart that the kernel took as one:
+    /// two short ones would be one long.
     fn count(&self) {
         let registries = self.registries.iter().map(|(_, address)| *address);
         let known: Vec<&str> = [SENDER, RECEIVER, ALICE, VICTIM].into_iter().chain(registries).collect();
@@ -241,7 +246,7 @@ impl Fleet {
     }
 
     /// What a registry offers, as soon as it does.
-    fn list(&self, word: &Word, is_enough: impl Fn(&List) -> bool + Sync) -> List {
+    fn list(&self, word: &Word, is_enough: impl Fn(&RelayList) -> bool + Sync) -> RelayList {
         let identity = byway_transfer::Identity::generate().unwrap();
         let list = self.spaces.at("alice", || {
             wait_for(PATIENCE, || {
@@ -262,18 +267,19 @@ impl Fleet {
 }
 
 /// Which relays a list names.
-fn named(list: &List) -> BTreeSet<usize> {
+fn named(list: &RelayList) -> BTreeSet<usize> {
     let number = |operator: &str| operator.strip_prefix("operator ").unwrap().parse().unwrap();
     list.relays.iter().map(|listed| number(listed.operator.as_str())).collect()
 }
 
-fn has(list: &List, mut relays: impl Iterator<Item = usize>) -> bool {
+fn has(list: &RelayList, mut relays: impl Iterator<Item = usize>) -> bool {
     let named = named(list);
     relays.all(|relay| named.contains(&relay))
 }
 
-/// In which of two epochs all of a list was minted, as long as none comes twice; `None`: not all in one, or there is nothing.
-fn epoch(list: &List) -> Option<bool> {
+/// In which of two epochs all of a list was minted, as long as none comes twice; `None`: not all in
+/// one, or there is nothing.
+fn epoch(list: &RelayList) -> Option<bool> {
     let mut odd = list.relays.iter().map(|listed| Minted::of(listed.word.grant().id).unwrap().odd);
     let first = odd.next()?;
     odd.all(|it| it == first).then_some(first)
@@ -287,7 +293,8 @@ fn progress(said: &Path) -> u64 {
     progress.next().map_or(0, |event| event["bytes"].as_u64().unwrap())
 }
 
-/// Gives a sender bytes until it is told to stop, and says what they hash to. No more than a little waits: the end is not to take long.
+/// Gives a sender bytes until it is told to stop, and says what they hash to. No more than a little
+/// waits: the end is not to take long.
 fn feed(mut sender: ChildStdin, said: PathBuf, stop: Arc<AtomicBool>) -> JoinHandle<(u64, blake3::Hash)> {
     std::thread::spawn(move || {
         let (mut hasher, mut given, mut piece) = (blake3::Hasher::new(), 0_u64, vec![0; 64 << 10]);
@@ -381,7 +388,8 @@ fn outlives(fleet: &Fleet, server: Option<&Server>) -> Result<(), Failed> {
     let ask: Word = ask.parse()?;
     transfer.goes_on(1 << 20);
     if registries.len() == 1 {
-        // They answer and beat. The sender complains of them, and the registry finds that they forward nothing.
+        // They answer and beat. The sender complains of them, and the registry finds that they
+        // forward nothing.
         fleet
             .list(&ask, |list| has(list, STEADY) && named(list).iter().all(|relay| !SWALLOW.contains(relay)));
     }

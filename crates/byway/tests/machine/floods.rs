@@ -1,5 +1,5 @@
-//! A receiver whose line is full of a transfer, while a stranger sends what it cannot use, thirty datagrams a millisecond from many
-//! addresses.
+//! A receiver whose line is full of a transfer, while a stranger sends what it cannot use, thirty
+//! datagrams a millisecond from many addresses.
 //!
 //! ```text
 //!   sender ── 10.78.0.0/24, 100 Mbit/s ── receiver ── 10.78.1.0/24 ── stranger, who sends as anybody of 198.18.0.0/16
@@ -60,7 +60,8 @@ fn hosts() -> Spaces {
     hosts
 }
 
-/// A first message as of a sender who knows another key than the receiver's: it takes a computation to find that out.
+/// A first message as of a sender who knows another key than the receiver's: it takes a computation
+/// to find that out.
 fn first_message() -> Vec<u8> {
     let said = Params::of(&byway_engine::Config::default()).payload(b"");
     let (own, other) = (Identity::from_secret([1; 32]), Identity::from_secret([2; 32]));

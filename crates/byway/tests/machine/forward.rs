@@ -1,5 +1,6 @@
-//! Programs that know nothing of byway, through `byway forward`: on separate hosts, over a direct line and two relays, each shaped by
-//! the kernel. Every line of `docs/tools.md` is run, and what comes is what comes without byway.
+//! Programs that know nothing of byway, through `byway forward`: on separate hosts, over a direct
+//! line and two relays, each shaped by the kernel. Every line of `docs/tools.md` is run, and what
+//! comes is what comes without byway.
 //!
 //! Needs root and the programs that the page names; says *ignored* by name where they are missing.
 
@@ -143,7 +144,8 @@ impl Host<'_> {
         command
     }
 
-    /// Starts a line in the background; what it says on standard output and standard error goes to a file.
+    /// Starts a line in the background; what it says on standard output and standard error goes to
+    /// a file.
     fn start(&mut self, line: &str, said: &Path) {
         let both = fs::File::create(said).unwrap();
         let mut command = self.shell(&format!("exec {line}"));

@@ -1,6 +1,8 @@
-//! Two gateways between hosts that know nothing of them: the kernel's TCP through real processes on emulated links.
+//! Two gateways between hosts that know nothing of them: the kernel's TCP through real processes on
+//! emulated links.
 //!
-//! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing. One test at a time, since they measure.
+//! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing. One test at
+//! a time, since they measure.
 
 use crate::common::bench::TRIES;
 use crate::common::machine::{Measured, measures, test};
@@ -16,7 +18,8 @@ pub fn tests() -> Vec<Trial> {
     ]
 }
 
-/// Alice behind a gateway, Bob behind another; between the gateways a direct line and two detours, 10 Mbit/s each.
+/// Alice behind a gateway, Bob behind another; between the gateways a direct line and two detours,
+/// 10 Mbit/s each.
 const PLAN: &str = r#"
 [[link]]
 between = ["alice", "left"]
@@ -89,7 +92,8 @@ fn three_ways() -> Measured {
         for (_, _, soon) in found {
             assert!(soon > 0.9, "{soon} of packets wait less than 20 ms to be put in order");
         }
-        // Two ways carry 19.1 at most. The first seconds are left out: where the kernel's slow start ends is a matter of luck.
+        // Two ways carry 19.1 at most. The first seconds are left out: where the kernel's slow
+        // start ends is a matter of luck.
         short = found.iter().find(|(_, carried, _)| *carried < 19.5).copied();
         if short.is_none() {
             return Ok(Some(()));

@@ -1,4 +1,5 @@
-//! TCP connections that carry framed packets, made by hand: from any address of this host, and with what no program of ours would write.
+//! TCP connections that carry framed packets, made by hand: from any address of this host, and with
+//! what no program of ours would write.
 
 use byway_wire::Writer;
 use byway_wire::framing::prefix;

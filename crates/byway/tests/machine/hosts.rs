@@ -1,5 +1,6 @@
-//! Ten end hosts that send to one another and relay for others, thirty relays and a registry, each on a host of its own. End hosts are
-//! killed, roam, and have their quotas used up. What arrives is what was sent, and the kernel counts what each end host relays.
+//! Ten end hosts that send to one another and relay for others, thirty relays and a registry, each
+//! on a host of its own. End hosts are killed, roam, and have their quotas used up. What arrives is
+//! what was sent, and the kernel counts what each end host relays.
 //!
 //! ```text
 //!   e0, e2, e4, e6, e8 ─── 4 Mbit/s ──┐        from a sender straight to its receiver: 1.6 Mbit/s
@@ -15,7 +16,7 @@ mod stranger;
 use crate::common::machine::{PATIENCE, missing, test, wait_for};
 use crate::common::spaces::Spaces;
 use crate::process::Process;
-use byway_registry::message::List;
+use byway_registry::message::RelayList;
 use byway_registry::word::Word;
 use byway_wire::random::mixed;
 use libtest_mimic::{Failed, Trial};
@@ -157,7 +158,7 @@ impl Hosts {
 
     /// What the registry offers to alice, as soon as it does.
     #[track_caller]
-    fn list(&self, word: &Word, is_enough: impl Fn(&List) -> bool + Sync) -> List {
+    fn list(&self, word: &Word, is_enough: impl Fn(&RelayList) -> bool + Sync) -> RelayList {
         let identity = byway_transfer::Identity::generate().unwrap();
         let list = self.spaces.at("alice", || {
             wait_for(PATIENCE, || {
@@ -170,12 +171,12 @@ impl Hosts {
 }
 
 /// Whether a list names an address.
-fn names(list: &List, address: &str) -> bool {
+fn names(list: &RelayList, address: &str) -> bool {
     word_at(list, address).is_some()
 }
 
 /// The word of the relay at an address.
-fn word_at(list: &List, address: &str) -> Option<byway_wire::relay::Word> {
+fn word_at(list: &RelayList, address: &str) -> Option<byway_wire::relay::Word> {
     let at = SocketAddr::new(address.parse().unwrap(), 4748);
     let listed = list.relays.iter().find(|listed| listed.word.relays().contains(&at))?;
     Some(listed.word.clone())
@@ -287,7 +288,8 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
     let lent = wait_for(PATIENCE, || (by_hosts() > 1 << 20).then_some(()));
     assert!(lent.is_some(), "end hosts relayed {} bytes", by_hosts());
 
-    // A host that is no other's address is not listed there, and the other hears next to nothing of it.
+    // A host that is no other's address is not listed there, and the other hears next to nothing of
+    // it.
     let into = hosts.directory.path().join("impostor-in");
     fs::create_dir(&into).unwrap();
     let lie = ["recv", into.to_str().unwrap(), "--also-relay", "1G/day", "--advertise", VICTIM];
@@ -308,7 +310,8 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
     pairs.extend([4, 6].into_iter().map(|from| begin(from, &receivers)));
     pairs.iter().for_each(Pair::goes_on);
 
-    // A stranger fills the line of a host and uses its quota up, while others send by it. Its own transfer begins, and goes on.
+    // A stranger fills the line of a host and uses its quota up, while others send by it. Its own
+    // transfer begins, and goes on.
     let grant = word_at(&first, &address(POOR)).unwrap();
     let (ends, is_used) = (AtomicBool::new(false), (QUOTA_OF_THE_POOR << 20) * 9 / 10);
     std::thread::scope(|scope| {
@@ -324,7 +327,8 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
         assert!(used.is_some(), "{} bytes relayed", hosts.relayed(&host(POOR)));
     });
 
-    // A host is killed amid a transfer to it, and comes back. As long as it lends nothing it passes no test of the registry.
+    // A host is killed amid a transfer to it, and comes back. As long as it lends nothing it passes
+    // no test of the registry.
     receivers[2].kill();
     receivers[2] = hosts.receiver(5, &join);
     pairs.iter().for_each(Pair::goes_on);
@@ -344,7 +348,8 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
     pairs.iter().for_each(Pair::goes_on);
 
     files += pairs.into_iter().map(Pair::end).sum::<usize>();
-    // Those that are idle now are listed, but for the one that may relay no more once the stranger has used up what was left.
+    // Those that are idle now are listed, but for the one that may relay no more once the stranger
+    // has used up what was left.
     let ends = AtomicBool::new(false);
     let last = std::thread::scope(|scope| {
         scope.spawn(|| stranger::fills(&hosts, &grant, || !ends.load(Ordering::Acquire)));

@@ -1,4 +1,5 @@
-//! A host asks a gateway to be served, is, and leaves. The kernel's TCP through real processes on emulated links.
+//! A host asks a gateway to be served, is, and leaves. The kernel's TCP through real processes on
+//! emulated links.
 //!
 //! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing.
 

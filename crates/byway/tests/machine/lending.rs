@@ -1,6 +1,8 @@
-//! An end host behind a thin uplink that relays for others: its own upload keeps the line, and its quota is kept.
+//! An end host behind a thin uplink that relays for others: its own upload keeps the line, and its
+//! quota is kept.
 //!
-//! Needs root, `ip` and `iperf3`; says *ignored* by name where they are missing. Figures are ratios within one run.
+//! Needs root, `ip` and `iperf3`; says *ignored* by name where they are missing. Figures are ratios
+//! within one run.
 
 use crate::common::bench::{Bench, TRIES};
 use crate::common::machine::{Measured, is_root, measures, missing, works};
@@ -28,7 +30,8 @@ pub fn tests() -> Vec<Trial> {
     tests
 }
 
-/// If this is set, other lines than the usual one are tried, too. A fast one takes most of two processors.
+/// If this is set, other lines than the usual one are tried, too. A fast one takes most of two
+/// processors.
 const ALL_LINES: &str = "BYWAY_ALL_LINES";
 
 /// A line of the host that lends, in Mbit/s and ms each way, and what it is told to lend.
@@ -158,7 +161,8 @@ impl Site {
     }
 }
 
-/// The stranger's rate through the lender in Mbit/s, over some seconds in which the host itself is idle.
+/// The stranger's rate through the lender in Mbit/s, over some seconds in which the host itself is
+/// idle.
 fn idle(site: &Site, seconds: u64) -> f64 {
     let before = site.relayed();
     std::thread::sleep(Duration::from_secs(seconds));
@@ -172,7 +176,8 @@ fn upload(line: &Line) -> Measured {
             let mut site = Site::new(line, "10G/month", lend);
             site.bench.serve("receiver");
             let alone = site.own("10");
-            // What was the host's own in the last second is not lent, and a relay that answers no probe is not tried again.
+            // What was the host's own in the last second is not lent, and a relay that answers no
+            // probe is not tried again.
             std::thread::sleep(Duration::from_secs(3));
             site.send();
             site.bench.wait("the relay in use", || (site.relayed() > 1 << 20).then_some(()));

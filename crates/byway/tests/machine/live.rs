@@ -1,4 +1,5 @@
-//! Live sources over TCP relays between network namespaces: the testbed of Wang et al., section V, with real processes.
+//! Live sources over TCP relays between network namespaces: the testbed of Wang et al., section V,
+//! with real processes.
 //!
 //! ```text
 //!   s1 ─┬─ hub ─┬─ r1 ── 256 kbit/s ─┐
@@ -6,7 +7,8 @@
 //!               └─ r3 ──  56 kbit/s ─┘
 //! ```
 //!
-//! No way leads from sources to the sink but by relays. Needs root and `ip`, `tc`, `nft`; says *ignored* by name where they are missing.
+//! No way leads from sources to the sink but by relays. Needs root and `ip`, `tc`, `nft`; says
+//! *ignored* by name where they are missing.
 
 use crate::common::machine::{Measured, PATIENCE, measures, missing, test, wait_for};
 use crate::common::spaces::Spaces;
@@ -21,7 +23,8 @@ use std::time::{Duration, Instant};
 /// The relays, their addresses, and what each carries to the sink.
 const RELAYS: [(&str, &str, &str); 3] =
     [("r1", "10.82.11.1", "256kbit"), ("r2", "10.82.12.1", "256kbit"), ("r3", "10.82.13.1", "56kbit")];
-/// The sources, their relays, and their demands in bytes per second: 250 and 300 kbit/s with the paper's headers.
+/// The sources, their relays, and their demands in bytes per second: 250 and 300 kbit/s with the
+/// paper's headers.
 const SOURCES: [(&str, [usize; 2], u64); 2] = [("s1", [0, 1], 29_640), ("s2", [1, 2], 35_560)];
 /// Bytes of a record.
 const RECORD: usize = 100;
@@ -127,8 +130,8 @@ fn a_relay_is_killed() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Part of its demand that each source has from second 20 of the second one on. The paper's bound is .93, which the second source
-/// misses: it reaches .72 to .78.
+/// Part of its demand that each source has from second 20 of the second one on. The paper's bound
+/// is .93, which the second source misses: it reaches .72 to .78.
 const PART: f64 = 0.6;
 
 fn two_sources_share_three_relays() -> Measured {

@@ -1,4 +1,5 @@
-//! The code point and the ECN mark of what `byway send` sends, as a firewall at the receiver counts them.
+//! The code point and the ECN mark of what `byway send` sends, as a firewall at the receiver counts
+//! them.
 //!
 //! Needs root, `ip` and `nft`; says *ignored* by name where they are missing.
 
@@ -20,7 +21,8 @@ pub fn tests() -> Vec<Trial> {
     ]
 }
 
-/// What comes in, by code point, with what is sent back, in IP bytes. Whatever is ECT(1) counts beside.
+/// What comes in, by code point, with what is sent back, in IP bytes. Whatever is ECT(1) counts
+/// beside.
 const COUNTERS: &str = "table inet marks {
     counter lower {}
     counter best {}

@@ -1,5 +1,6 @@
-//! The main job as it is meant to be used: separate processes on separate hosts (network namespaces), a direct line and two
-//! detours through relays, each shaped by the kernel; the trees compared by hash at the end.
+//! The main job as it is meant to be used: separate processes on separate hosts (network
+//! namespaces), a direct line and two detours through relays, each shaped by the kernel; the trees
+//! compared by hash at the end.
 //!
 //! ```text
 //!              10.77.0.0/24, 10 Mbit/s
@@ -216,7 +217,8 @@ fn until(lines: &mut impl BufRead, what: &str, is_it: impl Fn(&Value) -> bool) {
     panic!("it ended before {what}: {last}");
 }
 
-/// What all paths from this address carried so far by a progress event; `None` if there is none that is in use.
+/// What all paths from this address carried so far by a progress event; `None` if there is none
+/// that is in use.
 fn carried(progress: &Value, from: &str) -> Option<u64> {
     let paths = progress["paths"].as_array().unwrap().iter();
     let used =
@@ -224,7 +226,8 @@ fn carried(progress: &Value, from: &str) -> Option<u64> {
     used.map(|path| path["bytes"].as_u64().unwrap()).reduce(|sum, more| sum + more)
 }
 
-/// A sender that begins with one uplink uses a second one when it appears, goes on without it, and takes it again.
+/// A sender that begins with one uplink uses a second one when it appears, goes on without it, and
+/// takes it again.
 fn a_second_uplink() -> Result<(), Failed> {
     let hosts = Hosts::new("u");
     let directory = tempfile::tempdir()?;

@@ -1,4 +1,5 @@
-//! End hosts that relay for others behind a router that translates addresses, as the kernel does it.
+//! End hosts that relay for others behind a router that translates addresses, as the kernel does
+//! it.
 //!
 //! ```text
 //!   home 192.168.9.2 ─── router 10.79.1.1 ─── hub ─── registry 10.79.2.1, and 10.79.3.1 to probe from
@@ -95,7 +96,8 @@ fn is_told(mut host: Running, why: &str) {
 
 fn listed() -> Result<(), Failed> {
     let net = Net::new("t");
-    // Each has a registry that just began: the router remembers for a while what it did with packets of the one before.
+    // Each has a registry that just began: the router remembers for a while what it did with
+    // packets of the one before.
     for (more, why) in [
         (&[][..], "no second address (--probe-from)"),
         (&["--probe-from", PROBE], "lets in nobody but the registry"),

@@ -1,4 +1,5 @@
-//! A newcomer's first file: hosts with empty homes, on which nothing is typed but what README.md says.
+//! A newcomer's first file: hosts with empty homes, on which nothing is typed but what README.md
+//! says.
 //!
 //! ```text
 //!   sender ── router ──┐                  ┌── router ── receiver
@@ -7,8 +8,8 @@
 //!                             relay
 //! ```
 //!
-//! Both routers do NAT, and let in nothing that nobody inside asked for. Needs root and `ip`, `nft`; says *skipped* by name where
-//! they are missing.
+//! Both routers do NAT, and let in nothing that nobody inside asked for. Needs root and `ip`,
+//! `nft`; says *skipped* by name where they are missing.
 
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;
@@ -68,7 +69,8 @@ fn by_a_forwarded_port() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The lines to type of the README's section with this heading, without those of the sections after it.
+/// The lines to type of the README's section with this heading, without those of the sections after
+/// it.
 fn section(heading: &str) -> Vec<String> {
     let from = README.lines().skip_while(|line| line.trim_start_matches('#').trim() != heading);
     let mut typed = false;

@@ -136,7 +136,8 @@ fn in_mid_transfer() -> Result<(), Failed> {
     Ok(())
 }
 
-/// UDP gets through, and a twentieth of what TCP would carry. TCP takes its place, and the transfer says so.
+/// UDP gets through, and a twentieth of what TCP would carry. TCP takes its place, and the transfer
+/// says so.
 fn throttled() -> Result<(), Failed> {
     let net = Net { parcel: Parcel::new(128 << 20), ..Net::new("t") };
     net.throttle();

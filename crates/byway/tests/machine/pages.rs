@@ -1,5 +1,5 @@
-//! Every line that a page prints is run, as `tests/common/pages.rs` says. Each page is a session of one host: a network namespace
-//! with its own processes and its own `/run`.
+//! Every line that a page prints is run, as `tests/common/pages.rs` says. Each page is a session of
+//! one host: a network namespace with its own processes and its own `/run`.
 
 use crate::common::assert_same;
 use crate::common::machine::{PATIENCE, is_root, missing, run, test, test_of, wait_for};
@@ -14,9 +14,9 @@ use std::time::Duration;
 const END: Duration = Duration::from_secs(60);
 /// What makes a host: it needs no root where the kernel lets anybody have namespaces.
 const HOST: [&str; 6] = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
-/// The host's network, and the host beside it on which relays run. The addresses are public, and there are two hosts: a relay
-/// forwards to no private address, and not to its own host. What pages call the outside of a router leads here. There is a
-/// firewall's table as distributions have it.
+/// The host's network, and the host beside it on which relays run. The addresses are public, and
+/// there are two hosts: a relay forwards to no private address, and not to its own host. What pages
+/// call the outside of a router leads here. There is a firewall's table as distributions have it.
 const NETWORK: &str = "
     set -e
     mount -t tmpfs tmpfs /run
@@ -341,7 +341,8 @@ fn is_background(verb: &str, line: &str) -> bool {
     }
 }
 
-/// Sends a signal to the processes of a line. The one that went to the host for them waits for their end.
+/// Sends a signal to the processes of a line. The one that went to the host for them waits for
+/// their end.
 fn stop(process: &mut Child, signal: &str) {
     for below in below(process.id()) {
         run(&["kill", &format!("-{signal}"), &below.to_string()]);

@@ -1,18 +1,18 @@
-//! What a gateway installs in a kernel, in network namespaces: which TCP it captures, that flows go on when its device is gone, that
-//! leftovers are replaced, and that nothing stays.
+//! What a gateway installs in a kernel, in network namespaces: which TCP it captures, that flows go
+//! on when its device is gone, that leftovers are replaced, and that nothing stays.
 //!
 //! ```text
 //!   alice 10.91.1.2 ─── 10.91.1.1 gateway 10.91.2.1 ─── 10.91.2.2 bob
 //! ```
 //!
-//! The device has no reader: what is captured goes nowhere, so whoever gets through was not captured. Needs root and `ip`, `nft`;
-//! says *ignored* by name where they are missing.
+//! The device has no reader: what is captured goes nowhere, so whoever gets through was not
+//! captured. Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
 
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;
 use byway_cli::gateway::config::GatewayConfig;
-use byway_cli::gateway::plumbing::{self, Found, system};
-use byway_gateway::kernel::Plan;
+use byway_cli::gateway::plumbing::{self, KernelState, system};
+use byway_gateway::kernel::KernelPlan;
 use libtest_mimic::{Failed, Trial};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -37,7 +37,7 @@ pub fn tests() -> Vec<Trial> {
     ]
 }
 
-fn plan(more: &str) -> Plan {
+fn plan(more: &str) -> KernelPlan {
     let text = format!(
         "[gateway]\nserves = [\"10.91.1.0/24\", \"fd91:1::/64\"]\n{more}\n[[peer]]\nname = \"b\"\n\
          key = \"byway-key-mfrggzdfmztwq2lknnwg23tpobyxe43uov3ho6dzpiydcmrtgq2qpgjcuu\"\n\
@@ -98,7 +98,7 @@ fn replaces_leftovers() -> Result<(), Failed> {
     for command in others {
         hosts.says(command);
     }
-    let found = |plan: &Plan| hosts.at(|| plumbing::installed(plan)).unwrap();
+    let found = |plan: &KernelPlan| hosts.at(|| plumbing::installed(plan)).unwrap();
     let plan = plan("fail-closed = true");
     hosts.device();
     hosts.at(|| plumbing::install(&plan)).unwrap();
@@ -112,7 +112,7 @@ fn replaces_leftovers() -> Result<(), Failed> {
     assert!(found(&plan).routes.iter().all(|(_, count)| *count == 1), "the device's routes went with it");
     // What cannot be installed leaves nothing behind.
     assert!(hosts.at(|| plumbing::install(&plan)).is_err());
-    assert_eq!(found(&plan), Found { table: false, ..found(&plan) });
+    assert_eq!(found(&plan), KernelState { table: false, ..found(&plan) });
     assert!(found(&plan).is_empty());
     hosts.device();
     hosts.at(|| plumbing::install(&plan)).unwrap();

@@ -1,4 +1,5 @@
-//! What a gateway says where it cannot run, that it leaves nothing behind then, and how little it needs to run.
+//! What a gateway says where it cannot run, that it leaves nothing behind then, and how little it
+//! needs to run.
 //!
 //! Needs root and `ip`, `nft`, `setpriv`, `unshare`; says *ignored* by name where they are missing.
 

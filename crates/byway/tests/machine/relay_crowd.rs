@@ -1,4 +1,5 @@
-//! A relay that joins a thousand pairs of TCP connections, first idle, then full because nobody reads what it forwards.
+//! A relay that joins a thousand pairs of TCP connections, first idle, then full because nobody
+//! reads what it forwards.
 //!
 //! ```text
 //!   relay 10.83.0.1 ─── senders 198.18.0.1 …, and their destination 198.18.255.1, on one host
@@ -54,7 +55,8 @@ fn consent(socket: &UdpSocket, word: &Word) -> Greeted {
     greeted
 }
 
-/// Pairs of connections that the relay joins: those of senders, with their ways, and those of the destination.
+/// Pairs of connections that the relay joins: those of senders, with their ways, and those of the
+/// destination.
 struct Pairs {
     senders: Vec<(Hand, Hop)>,
     destination: Vec<Hand>,

@@ -1,5 +1,6 @@
-//! Forty relays on hosts of their own behind one access line: thirteen swallow what they are given, thirteen are slow. What looking for
-//! the good ones costs is counted by the kernel at the sender's interface.
+//! Forty relays on hosts of their own behind one access line: thirteen swallow what they are given,
+//! thirteen are slow. What looking for the good ones costs is counted by the kernel at the sender's
+//! interface.
 //!
 //! ```text
 //!            20 Mbit/s              direct: 4 Mbit/s
@@ -83,7 +84,8 @@ fn build() -> Hosts {
     Hosts::of(spaces)
 }
 
-/// Bytes of packets that left the sender so far, with their IP headers, and are too short for data and too long for an ACK alone.
+/// Bytes of packets that left the sender so far, with their IP headers, and are too short for data
+/// and too long for an ACK alone.
 fn control(hosts: &Hosts) -> u64 {
     let rules = hosts.spaces().says("snd", &["nft", "list", "table", "ip", "t"]);
     let (_, bytes) = rules.split_once("bytes ").expect("a counter");
@@ -148,8 +150,9 @@ fn forty_relays() -> Result<(), Failed> {
     // A swallowing one forwards a probe that has no data, and is found out when it is used.
     assert!(unusable >= 10, "{result}");
     assert!(good > 10 * (slow + swallowed), "{result}");
-    // In the first half minute relays are still opened, and a busy machine adds probes of paths that seem silent. Of the line this is a
-    // quarter of a hundredth. What is allowed from the third minute on the engine's tests hold, where time is simulated.
+    // In the first half minute relays are still opened, and a busy machine adds probes of paths
+    // that seem silent. Of the line this is a quarter of a hundredth. What is allowed from the
+    // third minute on the engine's tests hold, where time is simulated.
     assert!(rate <= 50_000.0, "{rate} bit/s: {result}");
     Ok(())
 }

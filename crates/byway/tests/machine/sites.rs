@@ -1,6 +1,7 @@
-//! Two sites, end to end: unmodified hosts' TCP through gateways and relays while one relay (by which packets are lost, doubled and
-//! out of order anyway) dies, others need a path, and the gateway at the exit is killed and comes back. Every byte is checked at the
-//! far end, and nothing stays in the kernel.
+//! Two sites, end to end: unmodified hosts' TCP through gateways and relays while one relay (by
+//! which packets are lost, doubled and out of order anyway) dies, others need a path, and the
+//! gateway at the exit is killed and comes back. Every byte is checked at the far end, and nothing
+//! stays in the kernel.
 //!
 //! ```text
 //!                          40 Mbit/s each
@@ -10,7 +11,8 @@
 //!             │    carol ────┘                 └── dave
 //! ```
 //!
-//! Needs root, `ip`, `nft` and `iperf3`, and some tests `python3`; says *ignored* by name where they are missing. One test at a time, since they measure.
+//! Needs root, `ip`, `nft` and `iperf3`, and some tests `python3`; says *ignored* by name where
+//! they are missing. One test at a time, since they measure.
 
 mod flows;
 pub mod pour;
@@ -145,7 +147,8 @@ impl Flow {
     }
 }
 
-/// A flow from Alice to Bob for each congestion control that the kernel has, on the ports from [`PORT`] on.
+/// A flow from Alice to Bob for each congestion control that the kernel has, on the ports from
+/// [`PORT`] on.
 struct Flows {
     flows: Vec<Flow>,
     begun: Instant,
@@ -296,7 +299,8 @@ fn no_loop() -> Result<(), Failed> {
     let mut sites = Sites::new(PLAN);
     let relays = [sites.relay("one"), sites.relay("two")];
     sites.configure(PORTS, "", &relays);
-    // Each gateway serves itself, and everybody else, and all TCP is background: the tunnel's own packets among them, if any were.
+    // Each gateway serves itself, and everybody else, and all TCP is background: the tunnel's own
+    // packets among them, if any were.
     let [alice, left, right, bob] = ["alice", "left", "right", "bob"].map(|host| sites.bench.address(host));
     for (host, [own, behind, other, there]) in
         [("left", [&left, &alice, &right, &bob]), ("right", [&right, &bob, &left, &alice])]
@@ -347,7 +351,8 @@ fn narrower() -> Result<(), Failed> {
 fn fragments() -> Result<(), Failed> {
     let hall = "between = [\"alice\", \"hall\"]\n[[link]]\nbetween = [\"hall\", \"left\"]";
     let mut sites = Sites::new(&PLAN.replacen("between = [\"alice\", \"left\"]", hall, 1));
-    // A router before the gateway has a line for less than hosts send, and may cut what they send: they do not forbid it.
+    // A router before the gateway has a line for less than hosts send, and may cut what they send:
+    // they do not forbid it.
     sites.bench.says("hall", &["ip", "link", "set", "left", "mtu", "1000"]);
     sites.bench.says("alice", &["sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_no_pmtu_disc"]);
     sites.configure(PORTS, "", &[]);

@@ -1,4 +1,5 @@
-//! Which addresses of a host are used and told, where its interfaces alone do not show it; and a line that is too narrow.
+//! Which addresses of a host are used and told, where its interfaces alone do not show it; and a
+//! line that is too narrow.
 //!
 //! Needs root and `ip`; says *ignored* by name where they are missing.
 

@@ -1,6 +1,7 @@
 //! The law of one path, in the order of events. A delay comes in, a queue is seen, the path reacts.
 //!
-//! A path has a *level*, the rate that it believes its own. It paces at its level while no queue stands.
+//! A path has a *level*, the rate that it believes its own. It paces at its level while no queue
+//! stands.
 //!
 //! ```text
 //!          timeout        3 packets over 2 thresholds
@@ -19,16 +20,16 @@ use super::constants::{
     ACKS, AHEAD, BELIEVE, BETA, CAP, EMPTYING, FIRST, FLOOR, GRACE, GROW, HASTE, JUMP, KEEP, NEARLY, OWN,
     PACKETS, PATIENCE, RETURN, SLOW, THRESHOLD,
 };
-use super::losses::Losses;
-use super::sense::{Met, Sense, as_i64};
-use crate::bundle::Memento;
+use super::losses::LossRate;
+use super::queue_delay::{DelayReading, QueueDelay, as_i64};
+use crate::bundle::UndoState;
 use crate::{Acked, Allowance, Delay, Opened};
 use byway_wire::{Duration, Instant};
 use core::f64::consts::LN_2;
 
 /// What a packet says of the path's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seen {
+enum QueueSignal {
     /// There is none.
     Free,
     /// The packet waited. It is not known yet for whom.
@@ -45,7 +46,7 @@ enum Seen {
 
 /// A queue that was seen and is not gone yet.
 #[derive(Clone, Copy, Debug)]
-struct Queue {
+struct StandingQueue {
     since: Instant,
     burst: bool,
     /// The most that packets in a row waited in it, in nanoseconds.
@@ -54,7 +55,7 @@ struct Queue {
 
 /// What a timeout or a loss changes, to be taken back if it was none.
 #[derive(Clone, Copy, Debug)]
-struct Before {
+struct SavedLevel {
     level: f64,
     start: bool,
     start_until: f64,
@@ -62,7 +63,7 @@ struct Before {
 
 /// One path of the bundle under the law.
 #[derive(Clone, Debug)]
-pub(super) struct Path {
+pub(super) struct BackgroundPath {
     /// Bytes of a full packet.
     packet: f64,
     /// The rate that the path believes its own, in bytes per second.
@@ -70,13 +71,13 @@ pub(super) struct Path {
     /// The level doubles per RTT, up to `start_until`.
     pub start: bool,
     start_until: f64,
-    sense: Sense,
+    sense: QueueDelay,
     srtt: Duration,
     /// The least RTT of this route.
     min_rtt: Duration,
     /// Packets that were sent before have been answered.
     recover: Instant,
-    queue: Option<Queue>,
+    queue: Option<StandingQueue>,
     /// When a queue was seen last.
     met: Instant,
     /// The level at the latest queue of one's own.
@@ -90,7 +91,7 @@ pub(super) struct Path {
     /// Bytes per second delivered of late, and the time of that.
     delivered: f64,
     delivered_at: Instant,
-    losses: Losses,
+    losses: LossRate,
     pub choked: bool,
     /// When the path was choked last.
     pub choked_at: Instant,
@@ -99,10 +100,10 @@ pub(super) struct Path {
     /// Probes of the choked path come back.
     pub reached: bool,
     pub timeouts: u32,
-    memento: Option<Memento<Before>>,
+    memento: Option<UndoState<SavedLevel>>,
 }
 
-impl Path {
+impl BackgroundPath {
     pub fn new(opened: &Opened) -> Self {
         let rtt = opened.rtt.unwrap_or(PATIENCE);
         let packet = f64::from(opened.packet_size.max(1));
@@ -114,7 +115,7 @@ impl Path {
             proxied: opened.proxied,
             opened_at: opened.now,
             start_until: f64::INFINITY,
-            sense: Sense::new(packet),
+            sense: QueueDelay::new(packet),
             srtt: rtt,
             min_rtt: rtt,
             recover: opened.now,
@@ -127,7 +128,7 @@ impl Path {
             delivery_rate: None,
             delivered: 0.0,
             delivered_at: opened.now,
-            losses: Losses::default(),
+            losses: LossRate::default(),
             choked: false,
             reached: false,
             timeouts: 0,
@@ -143,8 +144,8 @@ impl Path {
 
     // First: a delay comes in.
 
-    /// Takes an ACK into account. `share` is the path's part of the bundle's rate, `company` the number of packets in a row that wait on
-    /// other paths. Whether this was a queue of one's own.
+    /// Takes an ACK into account. `share` is the path's part of the bundle's rate, `company` the
+    /// number of packets in a row that wait on other paths. Whether this was a queue of one's own.
     pub fn on_acked(&mut self, acked: &Acked<'_>, share: f64, company: u32) -> bool {
         self.timeouts = 0;
         self.srtt = acked.srtt;
@@ -194,14 +195,14 @@ impl Path {
         let time = met.speaks_for.min(self.min_rtt.max(PATIENCE)).as_secs_f64();
         let seen = self.see(&met, answered, company);
         match seen {
-            Seen::Free => self.on_free(now, answered, time, share),
-            Seen::Waits => {}
-            Seen::Burst => self.meet(now, true, met.low),
-            Seen::Own => self.answer(now, met.low),
-            Seen::Stands => self.on_standing(now, &met, answered, time),
-            Seen::Filled => self.end_start(now, met.low),
+            QueueSignal::Free => self.on_free(now, answered, time, share),
+            QueueSignal::Waits => {}
+            QueueSignal::Burst => self.meet(now, true, met.low),
+            QueueSignal::Own => self.answer(now, met.low),
+            QueueSignal::Stands => self.on_standing(now, &met, answered, time),
+            QueueSignal::Filled => self.end_start(now, met.low),
         }
-        seen == Seen::Own
+        seen == QueueSignal::Own
     }
 
     // Second: a queue is seen.
@@ -212,30 +213,31 @@ impl Path {
         as_i64(packets.max(THRESHOLD + self.sense.jitter()))
     }
 
-    fn see(&mut self, met: &Met, answered: bool, company: u32) -> Seen {
+    fn see(&mut self, met: &DelayReading, answered: bool, company: u32) -> QueueSignal {
         let threshold = self.threshold();
-        // The start meets its own queue, and twice the threshold is told sooner than a row of packets.
+        // The start meets its own queue, and twice the threshold is told sooner than a row of
+        // packets.
         if met.waited <= if self.start { 2 * threshold } else { threshold } {
             self.above = 0;
-            return Seen::Free;
+            return QueueSignal::Free;
         }
         let grown = self.sense.grown();
         self.grown = if self.above == 0 { grown.max(0) } else { self.grown.max(grown) };
         self.above += 1;
         let burst = OWN / 2;
         if self.start {
-            return if !answered && self.above > burst { Seen::Filled } else { Seen::Waits };
+            return if !answered && self.above > burst { QueueSignal::Filled } else { QueueSignal::Waits };
         }
         if self.queue.is_some() {
-            return Seen::Stands;
+            return QueueSignal::Stands;
         }
         let packets = JUMP * as_i64(self.sense.packet_time()) as f64;
         if self.above >= burst && self.grown as f64 >= packets.max(NEARLY * threshold as f64) {
-            Seen::Burst
+            QueueSignal::Burst
         } else if self.above + company >= OWN && !answered {
-            Seen::Own
+            QueueSignal::Own
         } else {
-            Seen::Waits
+            QueueSignal::Waits
         }
     }
 
@@ -258,10 +260,11 @@ impl Path {
 
     fn meet(&mut self, now: Instant, burst: bool, deepest: i64) {
         self.met = now;
-        self.queue = Some(Queue { since: now, burst, deepest });
+        self.queue = Some(StandingQueue { since: now, burst, deepest });
     }
 
-    /// No queue: the one before is over, and the level grows. After an answer only a packet that was sent since then tells so.
+    /// No queue: the one before is over, and the level grows. After an answer only a packet that
+    /// was sent since then tells so.
     fn on_free(&mut self, now: Instant, answered: bool, time: f64, share: f64) {
         if let Some(queue) = self.queue {
             self.met = now;
@@ -289,8 +292,8 @@ impl Path {
         self.set(self.level * (1.0 + time * self.growth));
     }
 
-    /// A queue of one's own, on this path or on one that waits at the same time: the level falls, once. What was added in the two RTTs
-    /// since the queue began was too much.
+    /// A queue of one's own, on this path or on one that waits at the same time: the level falls,
+    /// once. What was added in the two RTTs since the queue began was too much.
     pub fn answer(&mut self, now: Instant, waited: i64) {
         self.meet(now, false, waited);
         // A wrong answer to noise says little of the line.
@@ -300,8 +303,9 @@ impl Path {
         self.lower(now, BETA * delivered.clamp(least, self.level));
     }
 
-    /// A queue that outlives what a burst takes, or under a level that nobody delivers: the level falls for as long as it stands.
-    fn on_standing(&mut self, now: Instant, met: &Met, answered: bool, time: f64) {
+    /// A queue that outlives what a burst takes, or under a level that nobody delivers: the level
+    /// falls for as long as it stands.
+    fn on_standing(&mut self, now: Instant, met: &DelayReading, answered: bool, time: f64) {
         self.met = now;
         let Some(queue) = &mut self.queue else { return };
         queue.deepest = queue.deepest.max(met.low);
@@ -312,9 +316,10 @@ impl Path {
         }
     }
 
-    /// The start met its own queue. What fits is the rate that was delivered, within bounds. The packets that met the queue were sent an
-    /// RTT ago, at half of this level times [`AHEAD`]. And when the queue began to grow, the rate was less: a rate that doubles per RTT
-    /// makes a queue of `q` in `sqrt(2q / (RTT ln 2))` RTTs.
+    /// The start met its own queue. What fits is the rate that was delivered, within bounds. The
+    /// packets that met the queue were sent an RTT ago, at half of this level times [`AHEAD`]. And
+    /// when the queue began to grow, the rate was less: a rate that doubles per RTT makes a queue
+    /// of `q` in `sqrt(2q / (RTT ln 2))` RTTs.
     fn end_start(&mut self, now: Instant, waited: i64) {
         let most = AHEAD / 2.0 * self.level;
         let queue = 2.0 * self.threshold() as f64 / 1e9;
@@ -366,7 +371,8 @@ impl Path {
 
     // The answer.
 
-    /// While a queue stands the pace is less by what empties it in half an RTT; the bytes in flight follow the pace.
+    /// While a queue stands the pace is less by what empties it in half an RTT; the bytes in flight
+    /// follow the pace.
     pub fn allowance(&self) -> Allowance {
         let delay_limit = self.sense.limit(self.threshold());
         if self.choked {

@@ -4,12 +4,12 @@ use super::constants::{MEMORY, OFTEN};
 
 /// Packets acknowledged and lost of late.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Losses {
+pub(super) struct LossRate {
     arrived: f64,
     lost: f64,
 }
 
-impl Losses {
+impl LossRate {
     pub fn on_acked(&mut self, packets: f64) {
         let kept = libm::exp(-packets / MEMORY);
         self.arrived = self.arrived * kept + packets;
@@ -20,7 +20,8 @@ impl Losses {
         self.lost += packets;
     }
 
-    /// Whether more is lost than chance explains. Of few packets too little is known, so they count as half of those remembered.
+    /// Whether more is lost than chance explains. Of few packets too little is known, so they count
+    /// as half of those remembered.
     pub fn are_often(&self) -> bool {
         self.lost > OFTEN * self.arrived.max(MEMORY / 2.0)
     }
@@ -30,8 +31,8 @@ impl Losses {
 mod tests {
     use super::*;
 
-    fn lost(every: u32) -> Losses {
-        let mut losses = Losses::default();
+    fn lost(every: u32) -> LossRate {
+        let mut losses = LossRate::default();
         for packet in 1..=10 * MEMORY as u32 {
             losses.on_acked(1.0);
             losses.on_lost(if packet.is_multiple_of(every) { 1.0 } else { 0.0 });
@@ -47,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_first_loss_is_not_often_and_losses_are_forgotten() {
-        let mut losses = Losses::default();
+        let mut losses = LossRate::default();
         losses.on_lost(1.0);
         assert!(!losses.are_often());
         let mut losses = lost(30);

@@ -1,9 +1,11 @@
 //! The law of the class `background`. It fills what is idle on a line, yields to others, and shares
 //! with its own.
 //!
-//! Each path has a rate of its own. It grows with the square root of itself while no packet waits. It falls in proportion when a queue
-//! creeps up, which is the path's own. It steps back without memory from a queue that comes at once, which is somebody's burst. If the
-//! queue stands, somebody needs the line, and the rate decays. `docs/background.md` derives the law and tells what it cannot do.
+//! Each path has a rate of its own. It grows with the square root of itself while no packet waits.
+//! It falls in proportion when a queue creeps up, which is the path's own. It steps back without
+//! memory from a queue that comes at once, which is somebody's burst. If the queue stands, somebody
+//! needs the line, and the rate decays. `docs/background.md` derives the law and tells what it
+//! cannot do.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -16,15 +18,15 @@
 mod constants;
 mod law;
 mod losses;
-mod sense;
+mod queue_delay;
 #[cfg(test)]
 mod tests;
 
-use crate::bundle::{Paths, Rate, Reach, START};
-use crate::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Trigger, Undo, Wants};
+use crate::bundle::{PathLimit, Paths, Rate, START};
+use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Trigger, Undo};
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
-use law::Path;
+use law::BackgroundPath;
 
 /// New proxied paths per packet of the direct path's window (mPath, 4.1).
 const BETA_PATHS: f64 = 0.25;
@@ -48,10 +50,10 @@ const CHOKED: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Background {
     name: &'static str,
-    paths: Paths<Path>,
+    paths: Paths<BackgroundPath>,
     /// Bytes acknowledged on all paths, and how many proxied paths gain something.
     carried: Rate,
-    reach: Reach,
+    reach: PathLimit,
     /// Proxied paths wished for.
     open: usize,
     drop: Vec<PathId>,
@@ -65,7 +67,7 @@ impl Background {
             name,
             paths: Paths::default(),
             carried: Rate::new(Instant::ZERO),
-            reach: Reach::new(),
+            reach: PathLimit::new(),
             open: START,
             drop: Vec::new(),
         }
@@ -92,7 +94,7 @@ impl Background {
         if self.open > 0 || has_direct && !is_direct || proxied().any(|path| path.start) {
             return;
         }
-        let window = self.paths.get(id).map_or(0.0, Path::window_packets);
+        let window = self.paths.get(id).map_or(0.0, BackgroundPath::window_packets);
         let in_use = proxied().filter(|path| !path.choked).count();
         let unproven = proxied().any(|path| now.since(path.opened_at) < SHOWS);
         let room = self.reach.room(now, in_use, unproven, self.carried.of_late(now));
@@ -102,7 +104,7 @@ impl Background {
     /// Drops a path that has been choked for long, if there are more than are opened at once.
     fn drop_choked(&mut self, id: PathId, now: Instant) {
         let many = self.paths.iter().filter(|(_, path)| path.proxied).count() > START + self.drop.len();
-        let long = |path: &Path| path.proxied && path.choked && now.since(path.choked_at) >= CHOKED;
+        let long = |path: &BackgroundPath| path.proxied && path.choked && now.since(path.choked_at) >= CHOKED;
         if many && self.paths.get(id).is_some_and(long) && !self.drop.contains(&id) {
             self.drop.push(id);
         }
@@ -122,7 +124,7 @@ impl Background {
     }
 
     /// The choked path with the greatest rate, of those whose probes come back if there are any.
-    fn best_choked(&mut self) -> Option<&mut Path> {
+    fn best_choked(&mut self) -> Option<&mut BackgroundPath> {
         let choked = self.paths.iter_mut().map(|(_, path)| path).filter(|path| path.choked);
         choked.max_by(|a, b| a.reached.cmp(&b.reached).then(a.level.total_cmp(&b.level)))
     }
@@ -138,7 +140,7 @@ impl Controller for Background {
     }
 
     fn open(&mut self, id: PathId, opened: &Opened) {
-        self.paths.insert(id, Path::new(opened));
+        self.paths.insert(id, BackgroundPath::new(opened));
         if opened.proxied {
             self.open = self.open.saturating_sub(1);
         }
@@ -209,10 +211,10 @@ impl Controller for Background {
     }
 
     fn allowance(&self, id: PathId) -> Allowance {
-        self.paths.get(id).map(Path::allowance).unwrap_or_default()
+        self.paths.get(id).map(BackgroundPath::allowance).unwrap_or_default()
     }
 
-    fn wants(&self) -> Wants<'_> {
-        Wants { open: self.open, drop: &self.drop, ..Wants::default() }
+    fn wants(&self) -> PathDemand<'_> {
+        PathDemand { open: self.open, drop: &self.drop, ..PathDemand::default() }
     }
 }

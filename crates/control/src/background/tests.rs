@@ -1,4 +1,5 @@
-//! The law against events by hand: a line with an RTT of 20 ms and packets of 1250 bytes, which take 1 ms each.
+//! The law against events by hand: a line with an RTT of 20 ms and packets of 1250 bytes, which
+//! take 1 ms each.
 
 use super::*;
 use crate::Delay;
@@ -36,7 +37,7 @@ impl Line {
         line
     }
 
-    fn path(&self, path: u32) -> &Path {
+    fn path(&self, path: u32) -> &BackgroundPath {
         self.law.paths.get(PathId(path)).expect("a path")
     }
 
@@ -44,7 +45,8 @@ impl Line {
         self.law.allowance(PathId(path)).rate.expect("a rate") as f64
     }
 
-    /// A packet of `path` goes out 1 ms after the one before, and its ACK tells that it waited so many nanoseconds.
+    /// A packet of `path` goes out 1 ms after the one before, and its ACK tells that it waited so
+    /// many nanoseconds.
     fn wait(&mut self, path: u32, waited: i64) {
         self.at += Duration::from_millis(1);
         let sent_at = self.at;
@@ -68,7 +70,8 @@ impl Line {
         self.law.on_acked(PathId(path), &acked);
     }
 
-    /// A queue that grows as fast as time passes, as a TCP's in slow start, to so many milliseconds.
+    /// A queue that grows as fast as time passes, as a TCP's in slow start, to so many
+    /// milliseconds.
     fn rise_to(&mut self, most: i64) {
         (1..=most).for_each(|waited| self.wait(0, waited * MS));
     }

@@ -8,14 +8,15 @@
 mod options;
 pub mod proportion;
 
-pub use options::{Options, Step};
+pub use options::{BmcOptions, WeightStep};
 
 use crate::Acked;
-use crate::bundle::{Law, Member, Paths};
+use crate::bundle::{CoupledPath, Law, Paths};
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 
-/// A measurement lasts so many congestion epochs of the path with the longest. The paper: "at least during one".
+/// A measurement lasts so many congestion epochs of the path with the longest. The paper: "at least
+/// during one".
 const EPOCHS: f64 = 2.0;
 /// The least and the greatest length of a measurement, in seconds.
 const PERIOD: (f64, f64) = (2.0, 60.0);
@@ -25,69 +26,71 @@ const PERIOD: (f64, f64) = (2.0, 60.0);
 pub struct Bmc {
     /// Weights that stay as they are.
     fixed: Vec<f64>,
-    options: Options,
+    options: BmcOptions,
     /// Begin and end of the measurement that runs.
     period: Option<(Instant, Instant)>,
 }
 
 /// What BMC keeps of a path.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Share {
+pub struct BmcPath {
     /// The weight D of the path, worth so many TCPs.
     pub weight: f64,
     /// Bytes acknowledged since the measurement began.
     delivered: f64,
     /// The sum of smoothed RTTs at each ACK since, in seconds, and how many.
     rtts: (f64, f64),
-    /// Whether the application had less to send than the window allowed: what was measured is no throughput of the path.
+    /// Whether the application had less to send than the window allowed: what was measured is no
+    /// throughput of the path.
     limited: bool,
 }
 
-type Members = Paths<Member<Share>>;
+type BmcPaths = Paths<CoupledPath<BmcPath>>;
 
 impl Bmc {
     /// A law with both managers at work.
     #[must_use]
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: BmcOptions) -> Self {
         Self { fixed: Vec::new(), options, period: None }
     }
 
-    /// The aggressiveness manager alone: path number i has the weight `weights[i mod n]` for ever. With one weight this is the
-    /// paper's WAIMD(D), with n ones it is n independent subflows. Weights beyond 0 < D <= 1 are brought into it.
+    /// The aggressiveness manager alone: path number i has the weight `weights[i mod n]` for ever.
+    /// With one weight this is the paper's WAIMD(D), with n ones it is n independent subflows.
+    /// Weights beyond 0 < D <= 1 are brought into it.
     #[must_use]
     pub fn fixed(weights: &[f64]) -> Self {
         let fixed = weights.iter().map(|weight| weight.clamp(f64::MIN_POSITIVE, 1.0)).collect();
-        Self { fixed, ..Self::new(Options::LITERAL) }
+        Self { fixed, ..Self::new(BmcOptions::LITERAL) }
     }
 
     /// The length of a congestion epoch of `member`, in seconds. The paper: "One congestion epoch
     /// consists of (W/2a) + 1 round trip times, where W is the window size at the end of the
     /// congestion epoch". W is twice what the last loss left, or what the window has grown to.
-    fn epoch(member: &Member<Share>) -> f64 {
+    fn epoch(member: &CoupledPath<BmcPath>) -> f64 {
         let left = Some(member.window.threshold()).filter(|threshold| threshold.is_finite()).unwrap_or(0.0);
         let largest = member.window.packets().max(2.0 * left);
         let increase = (member.memory.weight * member.memory.weight).max(f64::MIN_POSITIVE);
         (largest / (2.0 * increase) + 1.0) * member.seconds().unwrap_or(0.0)
     }
 
-    fn begin_period(&mut self, paths: &mut Members, now: Instant) -> Instant {
+    fn begin_period(&mut self, paths: &mut BmcPaths, now: Instant) -> Instant {
         let longest = paths.iter().map(|(_, member)| Self::epoch(member)).fold(0.0, f64::max);
         let length = (EPOCHS * longest).clamp(PERIOD.0, PERIOD.1);
         let until = now + Duration::from_secs_f64(length);
         self.period = Some((now, until));
         for (_, member) in paths.iter_mut() {
-            member.memory = Share { weight: member.memory.weight, ..Share::default() };
+            member.memory = BmcPath { weight: member.memory.weight, ..BmcPath::default() };
         }
         until
     }
 
     /// Moves weight by what was measured in `seconds`.
-    fn move_weight(&self, paths: &mut Members, seconds: f64) {
+    fn move_weight(&self, paths: &mut BmcPaths, seconds: f64) {
         if paths.iter().any(|(_, member)| member.memory.limited) {
             return;
         }
         // (6): T_wr = R T / D, with the mean of the smoothed RTT for R.
-        let weighted = |share: &Share| {
+        let weighted = |share: &BmcPath| {
             let (sum, count) = share.rtts;
             sum / count.max(1.0) * (share.delivered / seconds) / share.weight.max(f64::MIN_POSITIVE)
         };
@@ -101,10 +104,11 @@ impl Bmc {
 }
 
 impl Law for Bmc {
-    type Memory = Share;
+    type Memory = BmcPath;
 
-    /// The paper begins with all weights given. One that is added gets its equal share here, which the others give in proportion.
-    fn opened(&mut self, paths: &mut Members, path: PathId) {
+    /// The paper begins with all weights given. One that is added gets its equal share here, which
+    /// the others give in proportion.
+    fn opened(&mut self, paths: &mut BmcPaths, path: PathId) {
         self.period = None;
         let count = paths.len() as f64;
         let given = self.fixed.get(path.0 as usize % self.fixed.len().max(1)).copied();
@@ -121,7 +125,7 @@ impl Law for Bmc {
     }
 
     /// (1): the sum of the weights is 1.
-    fn closed(&mut self, paths: &mut Members, _: PathId) {
+    fn closed(&mut self, paths: &mut BmcPaths, _: PathId) {
         self.period = None;
         let sum: f64 = paths.iter().map(|(_, member)| member.memory.weight).sum();
         if self.fixed.is_empty() && sum > 0.0 {
@@ -131,7 +135,7 @@ impl Law for Bmc {
         }
     }
 
-    fn heard(&mut self, paths: &mut Members, path: PathId, acked: &Acked<'_>) {
+    fn heard(&mut self, paths: &mut BmcPaths, path: PathId, acked: &Acked<'_>) {
         if let Some(member) = paths.get_mut(path) {
             let share = &mut member.memory;
             share.delivered += acked.bytes as f64;
@@ -140,19 +144,22 @@ impl Law for Bmc {
         }
     }
 
-    /// "One slow-starting subflow with the weight D increases the window size by D packets per reception of an acknowledgment."
-    fn slow_start(&self, paths: &Members, path: PathId, packets: f64) -> f64 {
+    /// "One slow-starting subflow with the weight D increases the window size by D packets per
+    /// reception of an acknowledgment."
+    fn slow_start(&self, paths: &BmcPaths, path: PathId, packets: f64) -> f64 {
         packets * paths.get(path).map_or(0.0, |member| member.memory.weight)
     }
 
-    /// (5): a = D^2 packets per RTT. That is D times a TCP's throughput where both meet the same loss rate.
-    fn increase(&self, paths: &Members, path: PathId, packets: f64) -> f64 {
-        let per_packet =
-            |member: &Member<Share>| member.memory.weight * member.memory.weight / member.window.packets();
+    /// (5): a = D^2 packets per RTT. That is D times a TCP's throughput where both meet the same
+    /// loss rate.
+    fn increase(&self, paths: &BmcPaths, path: PathId, packets: f64) -> f64 {
+        let per_packet = |member: &CoupledPath<BmcPath>| {
+            member.memory.weight * member.memory.weight / member.window.packets()
+        };
         packets * paths.get(path).map_or(0.0, per_packet)
     }
 
-    fn tick(&mut self, paths: &mut Members, now: Instant) -> Option<Instant> {
+    fn tick(&mut self, paths: &mut BmcPaths, now: Instant) -> Option<Instant> {
         if !self.fixed.is_empty() || paths.len() < 2 {
             return None;
         }

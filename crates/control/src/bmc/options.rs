@@ -2,28 +2,29 @@
 
 /// How far the weight of the path that makes least of it goes down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum WeightStep {
     /// (7): to its square. That overshoots whatever there is to be met, for ever.
     Square,
-    /// By the same step times the imbalance, `1 - least T_wr / largest T_wr`: smaller the closer it is, so that it settles.
+    /// By the same step times the imbalance, `1 - least T_wr / largest T_wr`: smaller the closer it
+    /// is, so that it settles.
     Proportional,
 }
 
 /// What the paper leaves open or use in earnest wants otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct BmcOptions {
     /// How far a weight goes down.
-    pub step: Step,
+    pub step: WeightStep,
     /// No weight moves while the least T_wr is less than this part below the largest.
     pub hysteresis: f64,
     /// No weight goes below, so that no path dies of its squares.
     pub floor: f64,
 }
 
-impl Options {
+impl BmcOptions {
     /// Section 2.2 word by word.
-    pub const LITERAL: Self = Self { step: Step::Square, hysteresis: 0.0, floor: 0.0 };
+    pub const LITERAL: Self = Self { step: WeightStep::Square, hysteresis: 0.0, floor: 0.0 };
 
     /// What settles where the paper wants it to.
-    pub const RECOMMENDED: Self = Self { step: Step::Proportional, hysteresis: 0.0, floor: 0.02 };
+    pub const RECOMMENDED: Self = Self { step: WeightStep::Proportional, hysteresis: 0.0, floor: 0.02 };
 }

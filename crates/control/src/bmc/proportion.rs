@@ -1,13 +1,14 @@
 //! The proportion manager of BMC (section 2.2): a pure function over weights and what they yield.
 
-use super::{Options, Step};
+use super::{BmcOptions, WeightStep};
 
-/// One step: the weight with the least weighted throughput goes down, the one with the largest takes what is freed.
+/// One step: the weight with the least weighted throughput goes down, the one with the largest
+/// takes what is freed.
 ///
 /// `throughputs` are T_wr of (6), in any one unit. Paths have the same T_wr if they share a
 /// bottleneck, or if their bottlenecks are equally busy. A path with less has a line too small for
 /// its weight.
-pub fn step(weights: &mut [f64], throughputs: &[f64], options: &Options) {
+pub fn step(weights: &mut [f64], throughputs: &[f64], options: &BmcOptions) {
     let order = |a: &usize, b: &usize| throughputs[*a].total_cmp(&throughputs[*b]);
     let known = || 0..weights.len().min(throughputs.len());
     let (Some(least), Some(largest)) = (known().min_by(order), known().max_by(order)) else { return };
@@ -16,8 +17,8 @@ pub fn step(weights: &mut [f64], throughputs: &[f64], options: &Options) {
     }
     let weight = weights[least];
     let imbalance = match options.step {
-        Step::Square => 1.0,
-        Step::Proportional => 1.0 - (throughputs[least] / throughputs[largest]).max(0.0),
+        WeightStep::Square => 1.0,
+        WeightStep::Proportional => 1.0 - (throughputs[least] / throughputs[largest]).max(0.0),
     };
     // Many paths have less than the floor each from the beginning: they keep it.
     let floor = options.floor.min(weight);
@@ -31,13 +32,14 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// Figure 2: the multipath source shares 12 and 18 Mbit/s with one TCP each; RTTs are 1. A link of capacity C gives the path
-    /// of weight D `C D/(1 + D)` and the TCP `C/(1 + D)`, so T_wr is what the TCP gets.
+    /// Figure 2: the multipath source shares 12 and 18 Mbit/s with one TCP each; RTTs are 1. A link
+    /// of capacity C gives the path of weight D `C D/(1 + D)` and the TCP `C/(1 + D)`, so T_wr is
+    /// what the TCP gets.
     fn figure_2(weights: [f64; 2]) -> [f64; 2] {
         [12.0 / (1.0 + weights[0]), 18.0 / (1.0 + weights[1])]
     }
 
-    fn run(options: &Options, steps: usize) -> Vec<f64> {
+    fn run(options: &BmcOptions, steps: usize) -> Vec<f64> {
         let mut weights = [0.5, 0.5];
         (0..steps)
             .map(|_| {
@@ -54,7 +56,7 @@ mod tests {
         let [first, second] = figure_2([0.2, 0.8]);
         assert!((first - 10.0).abs() < 1e-12 && (second - 10.0).abs() < 1e-12);
         let mut weights = [0.2, 0.8];
-        step(&mut weights, &[10.0, 10.0], &Options::LITERAL);
+        step(&mut weights, &[10.0, 10.0], &BmcOptions::LITERAL);
         assert_eq!(weights, [0.2, 0.8]);
         // The paper's example has T_wr 2 and 3 for weights of a half; by (6) they are 8 and 12.
         assert_eq!(figure_2([0.5, 0.5]), [8.0, 12.0]);
@@ -63,10 +65,10 @@ mod tests {
     #[test]
     fn o13_the_literal_map_circles_the_fixed_point() {
         let expected = [0.25, 0.0625, 0.121, 0.2275, 0.052, 0.101, 0.192, 0.347, 0.120];
-        for (weight, expected) in run(&Options::LITERAL, 9).iter().zip(expected) {
+        for (weight, expected) in run(&BmcOptions::LITERAL, 9).iter().zip(expected) {
             assert!((weight - expected).abs() < 1e-3, "{weight}, expected {expected}");
         }
-        let later = run(&Options::LITERAL, 1_000);
+        let later = run(&BmcOptions::LITERAL, 1_000);
         let (least, largest) =
             later[500..].iter().fold((1.0_f64, 0.0_f64), |(a, b), w| (a.min(*w), b.max(*w)));
         assert!(largest / least > 4.0, "{least} to {largest}");
@@ -74,9 +76,9 @@ mod tests {
 
     #[test]
     fn o13_hysteresis_stops_it_and_proportion_meets_it() {
-        let still = run(&Options { hysteresis: 0.1, ..Options::LITERAL }, 20);
+        let still = run(&BmcOptions { hysteresis: 0.1, ..BmcOptions::LITERAL }, 20);
         assert!(still.iter().all(|weight| (weight - 0.25).abs() < 1e-12), "{still:?}");
-        let settled = run(&Options::RECOMMENDED, 60);
+        let settled = run(&BmcOptions::RECOMMENDED, 60);
         assert!((settled[59] - 0.2).abs() < 1e-6, "{settled:?}");
     }
 
@@ -84,7 +86,7 @@ mod tests {
     fn a_path_that_yields_nothing_keeps_the_floor() {
         let mut weights = [0.5, 0.5];
         for _ in 0..100 {
-            step(&mut weights, &[0.0, 1.0], &Options::RECOMMENDED);
+            step(&mut weights, &[0.0, 1.0], &BmcOptions::RECOMMENDED);
         }
         assert_eq!(weights, [0.02, 0.98]);
     }

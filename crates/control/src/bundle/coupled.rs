@@ -1,8 +1,9 @@
-//! A coupled algorithm in the manner of TCP: every path has a window of its own, which grows in the light of all.
+//! A coupled algorithm in the manner of TCP: every path has a window of its own, which grows in the
+//! light of all.
 
-use super::{Decrease, Paths, Phase, Window};
-use crate::newreno::Options;
-use crate::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Undo, Wants};
+use super::{Decrease, GrowthPhase, Paths, Window};
+use crate::newreno::NewRenoOptions;
+use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo};
 use byway_wire::{Duration, Instant, PathId};
 use core::fmt::Debug;
 
@@ -13,37 +14,37 @@ pub trait Law: Debug + Send {
     type Memory: Debug + Default + Send;
 
     /// A path has been added to `paths`.
-    fn opened(&mut self, paths: &mut Paths<Member<Self::Memory>>, path: PathId) {
+    fn opened(&mut self, paths: &mut Paths<CoupledPath<Self::Memory>>, path: PathId) {
         let _ = (paths, path);
     }
 
     /// A path has been removed from `paths`.
-    fn closed(&mut self, paths: &mut Paths<Member<Self::Memory>>, path: PathId) {
+    fn closed(&mut self, paths: &mut Paths<CoupledPath<Self::Memory>>, path: PathId) {
         let _ = (paths, path);
     }
 
     /// Whatever an ACK tells, before it is looked at whether the window may grow by it.
-    fn heard(&mut self, paths: &mut Paths<Member<Self::Memory>>, path: PathId, acked: &Acked<'_>) {
+    fn heard(&mut self, paths: &mut Paths<CoupledPath<Self::Memory>>, path: PathId, acked: &Acked<'_>) {
         let _ = (paths, path, acked);
     }
 
     /// Packets by which the window of `path` grows for `packets` acknowledged in slow start.
-    fn slow_start(&self, paths: &Paths<Member<Self::Memory>>, path: PathId, packets: f64) -> f64 {
+    fn slow_start(&self, paths: &Paths<CoupledPath<Self::Memory>>, path: PathId, packets: f64) -> f64 {
         let _ = (paths, path);
         packets
     }
 
     /// Packets by which the window of `path` grows for `packets` acknowledged otherwise.
-    fn increase(&self, paths: &Paths<Member<Self::Memory>>, path: PathId, packets: f64) -> f64;
+    fn increase(&self, paths: &Paths<CoupledPath<Self::Memory>>, path: PathId, packets: f64) -> f64;
 
     /// The pacing rate of `path` in bytes per second; `None`: it is paced by window and RTT.
-    fn rate(&self, paths: &Paths<Member<Self::Memory>>, path: PathId) -> Option<u64> {
+    fn rate(&self, paths: &Paths<CoupledPath<Self::Memory>>, path: PathId) -> Option<u64> {
         let _ = (paths, path);
         None
     }
 
     /// Does what is due at `now`, as [`Controller::tick`] does.
-    fn tick(&mut self, paths: &mut Paths<Member<Self::Memory>>, now: Instant) -> Option<Instant> {
+    fn tick(&mut self, paths: &mut Paths<CoupledPath<Self::Memory>>, now: Instant) -> Option<Instant> {
         let _ = (paths, now);
         None
     }
@@ -51,7 +52,7 @@ pub trait Law: Debug + Send {
 
 /// A path of a coupled algorithm.
 #[derive(Debug)]
-pub struct Member<M> {
+pub struct CoupledPath<M> {
     /// The window of the path.
     pub window: Window,
     /// The smoothed RTT of the path. It is `None` as long as there is no sample. Such a path is
@@ -61,7 +62,7 @@ pub struct Member<M> {
     pub memory: M,
 }
 
-impl<M> Member<M> {
+impl<M> CoupledPath<M> {
     /// RTT in seconds, at least a microsecond so that rates are finite; `None` if it is not known.
     #[must_use]
     pub fn seconds(&self) -> Option<f64> {
@@ -80,26 +81,26 @@ impl<M> Member<M> {
 pub struct Coupled<L: Law> {
     name: &'static str,
     law: L,
-    options: Options,
-    paths: Paths<Member<L::Memory>>,
+    options: NewRenoOptions,
+    paths: Paths<CoupledPath<L::Memory>>,
 }
 
 impl<L: Law> Coupled<L> {
     /// A bundle without paths under `law`, to be called `name`, for byway's own receivers.
     #[must_use]
     pub fn new(name: &'static str, law: L) -> Self {
-        Self::with_options(name, law, Options::BYWAY)
+        Self::with_options(name, law, NewRenoOptions::BYWAY)
     }
 
     /// A controller of the given law with other initial windows and slow starts.
     #[must_use]
-    pub fn with_options(name: &'static str, law: L, options: Options) -> Self {
+    pub fn with_options(name: &'static str, law: L, options: NewRenoOptions) -> Self {
         Self { name, law, options, paths: Paths::default() }
     }
 
     /// The paths, for those who watch.
     #[must_use]
-    pub fn paths(&self) -> &Paths<Member<L::Memory>> {
+    pub fn paths(&self) -> &Paths<CoupledPath<L::Memory>> {
         &self.paths
     }
 
@@ -117,7 +118,7 @@ impl<L: Law> Controller for Coupled<L> {
 
     fn open(&mut self, path: PathId, opened: &Opened) {
         let window = Window::new(opened, self.options.initial);
-        self.paths.insert(path, Member { window, rtt: opened.rtt, memory: L::Memory::default() });
+        self.paths.insert(path, CoupledPath { window, rtt: opened.rtt, memory: L::Memory::default() });
         self.law.opened(&mut self.paths, path);
     }
 
@@ -138,12 +139,12 @@ impl<L: Law> Controller for Coupled<L> {
             return;
         };
         let grown = match phase {
-            Phase::Held => return,
-            Phase::SlowStart => self.law.slow_start(&self.paths, path, packets.min(self.options.limit)),
-            Phase::Avoidance => self.law.increase(&self.paths, path, packets),
+            GrowthPhase::Held => return,
+            GrowthPhase::SlowStart => self.law.slow_start(&self.paths, path, packets.min(self.options.limit)),
+            GrowthPhase::Avoidance => self.law.increase(&self.paths, path, packets),
         };
         match (phase, self.paths.get_mut(path)) {
-            (Phase::SlowStart, Some(member)) => member.window.grow_slow_start(grown),
+            (GrowthPhase::SlowStart, Some(member)) => member.window.grow_slow_start(grown),
             (_, Some(member)) => member.window.grow(grown),
             (_, None) => {}
         }
@@ -182,7 +183,7 @@ impl<L: Law> Controller for Coupled<L> {
         Allowance { rate: self.law.rate(&self.paths, path), ..member.window.allowance() }
     }
 
-    fn wants(&self) -> Wants<'_> {
-        Wants { open: usize::MAX, ..Wants::default() }
+    fn wants(&self) -> PathDemand<'_> {
+        PathDemand { open: usize::MAX, ..PathDemand::default() }
     }
 }

@@ -1,17 +1,17 @@
 //! The paths of a controller.
 
 mod coupled;
-mod each;
+mod path_limit;
 mod paths;
 mod rate;
-mod reach;
+mod uncoupled;
 mod undo;
 mod window;
 
-pub use coupled::{Coupled, Law, Member};
-pub use each::{Each, Single};
+pub use coupled::{Coupled, CoupledPath, Law};
+pub(crate) use path_limit::{PathLimit, START};
 pub use paths::Paths;
 pub(crate) use rate::Rate;
-pub(crate) use reach::{Reach, START};
-pub use undo::Memento;
-pub use window::{Decrease, Phase, Window};
+pub use uncoupled::{PathController, UncoupledPaths};
+pub use undo::UndoState;
+pub use window::{Decrease, GrowthPhase, Window};

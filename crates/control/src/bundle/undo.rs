@@ -8,14 +8,14 @@ use byway_wire::Instant;
 /// A timeout is spurious as soon as one of its packets turns up: the path was slow, not dead (as in
 /// Eifel, RFC 4015). A loss is spurious only when every packet reported with it has turned up.
 #[derive(Clone, Copy, Debug)]
-pub struct Memento<T> {
+pub struct UndoState<T> {
     before: T,
     first: Instant,
     last: Instant,
     missing: u64,
 }
 
-impl<T: Copy> Memento<T> {
+impl<T: Copy> UndoState<T> {
     /// Remembers `before`, which `congested` is about to change, on a path of `packet_size` bytes.
     #[must_use]
     pub fn new(before: T, congested: &Congested, packet_size: f64) -> Self {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_loss_is_undone_when_all_its_packets_turned_up() {
-        let mut memento = Memento::new(8, &congested(Trigger::Loss, 2_000), 1_000.0);
+        let mut memento = UndoState::new(8, &congested(Trigger::Loss, 2_000), 1_000.0);
         assert_eq!(memento.undone(&undo(9)), None, "sent before the epoch");
         assert_eq!(memento.undone(&undo(10)), None);
         assert_eq!(memento.undone(&undo(20)), Some(8));
@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn a_timeout_is_undone_by_the_first() {
-        let mut memento = Memento::new(8, &congested(Trigger::Timeout, 9_000), 1_000.0);
+        let mut memento = UndoState::new(8, &congested(Trigger::Timeout, 9_000), 1_000.0);
         assert_eq!(memento.undone(&undo(15)), Some(8));
     }
     #[test]
     fn losses_beyond_all_counting_are_not_undone_by_accident() {
         let all = congested(Trigger::Loss, u64::MAX);
-        let mut memento = Memento::new(8, &all, 1.0);
+        let mut memento = UndoState::new(8, &all, 1.0);
         memento.extend(&all, 1.0);
         assert_eq!(memento.undone(&undo(15)), None);
     }

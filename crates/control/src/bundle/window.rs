@@ -2,7 +2,7 @@
 //! decrease per loss event, timeouts, and what is given back when a loss was none. How a window
 //! grows without slow start is the algorithm's own.
 
-use super::Memento;
+use super::UndoState;
 use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
 use byway_wire::Instant;
 
@@ -11,7 +11,7 @@ const LARGEST: f64 = 1e8;
 
 /// What an ACK may do to a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum GrowthPhase {
     /// Nothing: the window recovers from a loss, or was not used up.
     Held,
     /// The window grows exponentially.
@@ -44,7 +44,7 @@ pub struct Window {
     threshold: f64,
     /// Packets sent before belong to a loss event that has been answered.
     recover: Instant,
-    memento: Option<Memento<(f64, f64)>>,
+    memento: Option<UndoState<(f64, f64)>>,
     /// Timeouts since something was acknowledged.
     timeouts: u32,
 }
@@ -102,16 +102,16 @@ impl Window {
 
     /// Takes note of an ACK and says what it may do.
     ///
-    /// RFC 7661: a window that is not used is not validated, so it does not grow. RFC 6582: no growth in recovery, that is
-    /// until a packet sent after the decrease is acknowledged.
-    pub fn on_acked(&mut self, acked: &Acked<'_>) -> Phase {
+    /// RFC 7661: a window that is not used is not validated, so it does not grow. RFC 6582: no
+    /// growth in recovery, that is until a packet sent after the decrease is acknowledged.
+    pub fn on_acked(&mut self, acked: &Acked<'_>) -> GrowthPhase {
         self.timeouts = 0;
         if acked.app_limited || !self.recovered(acked) {
-            Phase::Held
+            GrowthPhase::Held
         } else if self.in_slow_start() {
-            Phase::SlowStart
+            GrowthPhase::SlowStart
         } else {
-            Phase::Avoidance
+            GrowthPhase::Avoidance
         }
     }
 
@@ -146,7 +146,7 @@ impl Window {
         let answered = if timeout { self.timeouts > 0 } else { congested.sent_at < self.recover };
         match &mut self.memento {
             Some(memento) if answered => memento.extend(congested, self.packet),
-            _ => self.memento = Some(Memento::new((self.packets, self.threshold), congested, self.packet)),
+            _ => self.memento = Some(UndoState::new((self.packets, self.threshold), congested, self.packet)),
         }
         if !answered {
             let flight = self.in_packets(congested.in_flight).min(self.packets);
@@ -164,7 +164,8 @@ impl Window {
         !answered
     }
 
-    /// Takes back a decrease that was none of the network's doing. Whether it did: an algorithm may have more to take back.
+    /// Takes back a decrease that was none of the network's doing. Whether it did: an algorithm may
+    /// have more to take back.
     pub fn on_undo(&mut self, undo: &Undo) -> bool {
         let Some((packets, threshold)) = self.memento.as_mut().and_then(|memento| memento.undone(undo))
         else {

@@ -6,9 +6,10 @@ use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 
-/// A controller by name, and what of its options is set: `background`, or `hir:packets=20:delta=0.2`.
+/// A controller by name, and what of its options is set: `background`, or
+/// `hir:packets=20:delta=0.2`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Choice {
+pub struct ControllerChoice {
     /// One of the [names](super::NAMES).
     pub name: String,
     /// The options of the controller by name. [`names`](super::names) knows all. Whatever is not
@@ -59,10 +60,11 @@ pub enum ChoiceError {
     },
 }
 
-impl FromStr for Choice {
+impl FromStr for ControllerChoice {
     type Err = ChoiceError;
 
-    /// Whether there is such a controller with such options turns out when it is [made](super::controller).
+    /// Whether there is such a controller with such options turns out when it is
+    /// [made](super::controller).
     fn from_str(text: &str) -> Result<Self, ChoiceError> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
@@ -76,7 +78,7 @@ impl FromStr for Choice {
     }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for ControllerChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         self.options.iter().try_for_each(|(option, value)| write!(f, ":{option}={value}"))
@@ -91,9 +93,12 @@ mod tests {
     #[test]
     fn what_is_written_is_what_was_read() {
         for text in ["background", "ledbat++", "hir:delta=0.2:packets=20", "tcp-lp:threshold=1"] {
-            assert_eq!(text.parse::<Choice>().map(|choice| choice.to_string()), Ok(text.to_owned()));
+            assert_eq!(
+                text.parse::<ControllerChoice>().map(|choice| choice.to_string()),
+                Ok(text.to_owned())
+            );
         }
-        let choice: Choice = "hir:packets=20".parse().expect("it is one");
+        let choice: ControllerChoice = "hir:packets=20".parse().expect("it is one");
         assert_eq!((choice.name.as_str(), choice.options["packets"]), ("hir", 20.0));
     }
 
@@ -101,7 +106,7 @@ mod tests {
     fn what_is_no_option_is_told() {
         for (text, found) in [("hir:", ""), ("hir:packets", "packets"), ("hir:packets=many", "packets=many")]
         {
-            let wrong = text.parse::<Choice>().expect_err("it is none").to_string();
+            let wrong = text.parse::<ControllerChoice>().expect_err("it is none").to_string();
             assert_eq!(wrong, alloc::format!("hir: expected OPTION=NUMBER after the colon, found `{found}`"));
         }
     }

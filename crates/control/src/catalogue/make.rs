@@ -1,12 +1,12 @@
 //! Makes controllers by name; what each of them leaves open is asked of the knobs.
 
-use super::Sender;
-use super::knobs::Knobs;
-use crate::bundle::{Coupled, Each, Law};
+use super::SenderKind;
+use super::option_reader::OptionReader;
+use crate::bundle::{Coupled, Law, UncoupledPaths};
 use crate::mpath::{self, Growth, MPath};
 use crate::papers::harp::{self, Coupling, DelayRule, Harp};
 use crate::rivals::{bbr, cubic, ledbat, ledbat_pp, lia, nice, tcp_lp};
-use crate::{Controller, Opened, Single, background, bmc, newreno, wang};
+use crate::{Controller, Opened, PathController, background, bmc, newreno, wang};
 use alloc::borrow::ToOwned as _;
 use alloc::boxed::Box;
 use alloc::format;
@@ -15,20 +15,20 @@ use alloc::vec::Vec;
 /// The controller of this name; `None` if there is none.
 pub(super) fn make(
     name: &str,
-    knobs: &mut Knobs<'_>,
-    sender: Sender,
+    knobs: &mut OptionReader<'_>,
+    sender: SenderKind,
     seed: u64,
 ) -> Option<Box<dyn Controller>> {
-    let literal = harp::Options::literal;
+    let literal = harp::HarpOptions::literal;
     Some(match name {
         "background" => Box::new(background::Background::new("background")),
         "harp-adaptive" => harp("harp-adaptive", literal(Coupling::Adaptive), knobs),
         "harp-independent" => harp("harp-independent", literal(Coupling::Independent), knobs),
         "harp-joint" => harp("harp-joint", literal(Coupling::Joint), knobs),
-        "hir" => harp("hir", harp::Options::averaged(true), knobs),
-        "hir-literal" => harp("hir-literal", harp::Options::averaged(false), knobs),
-        "mpath" => mpath("mpath", mpath::Options::PRODUCTION, knobs, seed),
-        "mpath-literal" => mpath("mpath-literal", mpath::Options::LITERAL, knobs, seed),
+        "hir" => harp("hir", harp::HarpOptions::averaged(true), knobs),
+        "hir-literal" => harp("hir-literal", harp::HarpOptions::averaged(false), knobs),
+        "mpath" => mpath("mpath", mpath::MPathOptions::PRODUCTION, knobs, seed),
+        "mpath-literal" => mpath("mpath-literal", mpath::MPathOptions::LITERAL, knobs, seed),
         "newreno" => {
             let options = reno(knobs, sender);
             each("newreno", move |opened| newreno::NewReno::with_options(opened, options))
@@ -36,14 +36,14 @@ pub(super) fn make(
         "lia" => coupled("lia", lia::Lia, knobs, sender),
         "wang" => coupled("wang", wang::Wang::new(seed), knobs, sender),
         "bbr" => {
-            let (initial, _) = start(knobs, sender, (cubic::Options::BYWAY.initial, 0.0));
+            let (initial, _) = start(knobs, sender, (cubic::CubicOptions::BYWAY.initial, 0.0));
             each("bbr", move |opened| bbr::Bbr::new(opened, initial, seed))
         }
-        "bmc" => bmc("bmc", bmc::Options::RECOMMENDED, knobs, sender),
-        "bmc-literal" => bmc("bmc-literal", bmc::Options::LITERAL, knobs, sender),
+        "bmc" => bmc("bmc", bmc::BmcOptions::RECOMMENDED, knobs, sender),
+        "bmc-literal" => bmc("bmc-literal", bmc::BmcOptions::LITERAL, knobs, sender),
         "cubic" => {
-            let mut options = cubic::Options::BYWAY;
-            let mut hystart = matches!(sender, Sender::Linux { .. });
+            let mut options = cubic::CubicOptions::BYWAY;
+            let mut hystart = matches!(sender, SenderKind::Linux { .. });
             knobs.switch("hystart", &mut hystart);
             if hystart {
                 options.slow_start = cubic::SlowStart::HyStart;
@@ -55,19 +55,19 @@ pub(super) fn make(
             each("cubic", move |opened| cubic::Cubic::with_options(opened, options))
         }
         "ledbat" => {
-            let mut options = ledbat::Options::RFC6817;
+            let mut options = ledbat::LedbatOptions::RFC6817;
             knobs.time("target_ms", &mut options.target);
             knobs.number("gain", &mut options.gain, [0.0, 100.0]);
             knobs.packets("initial", &mut options.initial);
             each("ledbat", move |opened| ledbat::Ledbat::with_options(opened, options))
         }
         "ledbat++" => {
-            let mut options = ledbat_pp::Options::DRAFT;
+            let mut options = ledbat_pp::LedbatPpOptions::DRAFT;
             knobs.time("target_ms", &mut options.target);
             each("ledbat++", move |opened| ledbat_pp::LedbatPp::with_options(opened, options))
         }
         "nice" => {
-            let mut options = nice::Options::RECOMMENDED;
+            let mut options = nice::NiceOptions::RECOMMENDED;
             knobs.part("threshold", &mut options.threshold);
             knobs.part("fraction", &mut options.fraction);
             knobs.time("least_range_ms", &mut options.least_range);
@@ -75,7 +75,7 @@ pub(super) fn make(
             each("nice", move |opened| nice::Nice::with_options(opened, options))
         }
         "tcp-lp" => {
-            let mut options = tcp_lp::Options::RECOMMENDED;
+            let mut options = tcp_lp::TcpLpOptions::RECOMMENDED;
             knobs.part("threshold", &mut options.threshold);
             knobs.part("smoothing", &mut options.smoothing);
             knobs.time("least_range_ms", &mut options.least_range);
@@ -86,37 +86,37 @@ pub(super) fn make(
     })
 }
 
-fn each<C: Single + 'static>(
+fn each<C: PathController + 'static>(
     name: &'static str,
     make: impl Fn(&Opened) -> C + Send + 'static,
 ) -> Box<dyn Controller> {
-    Box::new(Each::new(name, make))
+    Box::new(UncoupledPaths::new(name, make))
 }
 
 /// Initial window and L of RFC 3465, in packets.
-fn start(knobs: &mut Knobs<'_>, sender: Sender, session: (f64, f64)) -> (f64, f64) {
+fn start(knobs: &mut OptionReader<'_>, sender: SenderKind, session: (f64, f64)) -> (f64, f64) {
     let (mut initial, mut limit) = match sender {
-        Sender::Session => session,
-        Sender::Tcp { initial_window } => (f64::from(initial_window), newreno::Options::TCP.limit),
+        SenderKind::Session => session,
+        SenderKind::Tcp { initial_window } => (f64::from(initial_window), newreno::NewRenoOptions::TCP.limit),
         // Linux counts all that an ACK tells of.
-        Sender::Linux { initial_window } => (f64::from(initial_window), 1e6),
+        SenderKind::Linux { initial_window } => (f64::from(initial_window), 1e6),
     };
     knobs.packets("initial", &mut initial);
     knobs.packets("limit", &mut limit);
     (initial, limit)
 }
 
-fn reno(knobs: &mut Knobs<'_>, sender: Sender) -> newreno::Options {
-    let newreno::Options { initial, limit } = newreno::Options::BYWAY;
+fn reno(knobs: &mut OptionReader<'_>, sender: SenderKind) -> newreno::NewRenoOptions {
+    let newreno::NewRenoOptions { initial, limit } = newreno::NewRenoOptions::BYWAY;
     let (initial, limit) = start(knobs, sender, (initial, limit));
-    newreno::Options { initial, limit }
+    newreno::NewRenoOptions { initial, limit }
 }
 
 fn coupled<L: Law + 'static>(
     name: &'static str,
     law: L,
-    knobs: &mut Knobs<'_>,
-    sender: Sender,
+    knobs: &mut OptionReader<'_>,
+    sender: SenderKind,
 ) -> Box<dyn Controller> {
     let options = reno(knobs, sender);
     Box::new(Coupled::with_options(name, law, options))
@@ -125,9 +125,9 @@ fn coupled<L: Law + 'static>(
 /// With `weight`, or `weight_1`, `weight_2` and so on, the weights of the paths in turn are fixed.
 fn bmc(
     name: &'static str,
-    mut options: bmc::Options,
-    knobs: &mut Knobs<'_>,
-    sender: Sender,
+    mut options: bmc::BmcOptions,
+    knobs: &mut OptionReader<'_>,
+    sender: SenderKind,
 ) -> Box<dyn Controller> {
     knobs.part("hysteresis", &mut options.hysteresis);
     knobs.part("floor", &mut options.floor);
@@ -144,7 +144,11 @@ fn bmc(
     coupled(name, law, knobs, sender)
 }
 
-fn harp(name: &'static str, mut options: harp::Options, knobs: &mut Knobs<'_>) -> Box<dyn Controller> {
+fn harp(
+    name: &'static str,
+    mut options: harp::HarpOptions,
+    knobs: &mut OptionReader<'_>,
+) -> Box<dyn Controller> {
     knobs.part("alpha", &mut options.alpha);
     knobs.part("beta", &mut options.beta);
     knobs.packets("initial", &mut options.initial);
@@ -171,8 +175,8 @@ fn harp(name: &'static str, mut options: harp::Options, knobs: &mut Knobs<'_>) -
 
 fn mpath(
     name: &'static str,
-    mut options: mpath::Options,
-    knobs: &mut Knobs<'_>,
+    mut options: mpath::MPathOptions,
+    knobs: &mut OptionReader<'_>,
     seed: u64,
 ) -> Box<dyn Controller> {
     knobs.part("alpha", &mut options.alpha);

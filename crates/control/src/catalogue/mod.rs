@@ -1,10 +1,10 @@
 //! The controllers by the names that `--congestion` takes, with their options, and by class.
 
 mod choice;
-mod knobs;
 mod make;
+mod option_reader;
 
-pub use choice::{Choice, ChoiceError};
+pub use choice::{ChoiceError, ControllerChoice};
 
 use crate::Controller;
 use crate::background::Background;
@@ -14,8 +14,8 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use knobs::Knobs;
 use make::make;
+use option_reader::OptionReader;
 
 /// What a transfer means to others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Class {
         let name = self.default_name();
         match self {
             Self::Background => Box::new(Background::new(name)),
-            Self::Normal => Box::new(MPath::new(name, mpath::Options::PRODUCTION, seed)),
+            Self::Normal => Box::new(MPath::new(name, mpath::MPathOptions::PRODUCTION, seed)),
         }
     }
 }
@@ -73,7 +73,7 @@ pub const NAMES: &[(&str, &str)] = &[
 
 /// The kind of sender that is governed. Hosts differ in how large a window they begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sender {
+pub enum SenderKind {
     /// A session of byway's.
     Session,
     /// Reference TCP hosts.
@@ -90,7 +90,7 @@ pub enum Sender {
 
 /// A controller that a person may name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Named {
+pub struct ControllerInfo {
     /// The name by which a person chooses it.
     pub name: &'static str,
     /// What it is, in one line.
@@ -101,30 +101,34 @@ pub struct Named {
 
 /// Every controller and its options.
 #[must_use]
-pub fn names() -> Vec<Named> {
+pub fn names() -> Vec<ControllerInfo> {
     let of = |(name, about): &(&'static str, &'static str)| {
         let nothing = BTreeMap::new();
-        let mut knobs = Knobs::new(&nothing);
-        let _ = make(name, &mut knobs, Sender::Session, 0);
-        Named { name, about, options: knobs.known }
+        let mut knobs = OptionReader::new(&nothing);
+        let _ = make(name, &mut knobs, SenderKind::Session, 0);
+        ControllerInfo { name, about, options: knobs.known }
     };
     NAMES.iter().map(of).collect()
 }
 
-/// The controller called `name` with its usual options, for a session; `None` if there is none of that name. Two of the same seed do
-/// the same.
+/// The controller called `name` with its usual options, for a session; `None` if there is none of
+/// that name. Two of the same seed do the same.
 #[must_use]
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Controller>> {
-    make(name, &mut Knobs::new(&BTreeMap::new()), Sender::Session, seed)
+    make(name, &mut OptionReader::new(&BTreeMap::new()), SenderKind::Session, seed)
 }
 
 /// The controller that was chosen. Two of the same seed do the same.
 ///
 /// # Errors
 /// [`ChoiceError`]: each says what would do.
-pub fn controller(choice: &Choice, sender: Sender, seed: u64) -> Result<Box<dyn Controller>, ChoiceError> {
+pub fn controller(
+    choice: &ControllerChoice,
+    sender: SenderKind,
+    seed: u64,
+) -> Result<Box<dyn Controller>, ChoiceError> {
     let name = choice.name.clone();
-    let mut knobs = Knobs::new(&choice.options);
+    let mut knobs = OptionReader::new(&choice.options);
     let Some(made) = make(&choice.name, &mut knobs, sender, seed) else {
         let known: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
         return Err(ChoiceError::UnknownName { name, known: known.join(", ") });
@@ -151,7 +155,7 @@ mod tests {
     use alloc::string::ToString as _;
     use byway_wire::{Instant, PathId};
 
-    fn choice(text: &str) -> Choice {
+    fn choice(text: &str) -> ControllerChoice {
         text.parse().expect("a choice")
     }
 
@@ -159,9 +163,11 @@ mod tests {
     fn every_name_makes_the_controller_of_that_name() {
         for named in names() {
             assert!(!named.about.is_empty());
-            for sender in
-                [Sender::Session, Sender::Tcp { initial_window: 2 }, Sender::Linux { initial_window: 10 }]
-            {
+            for sender in [
+                SenderKind::Session,
+                SenderKind::Tcp { initial_window: 2 },
+                SenderKind::Linux { initial_window: 10 },
+            ] {
                 let made = controller(&choice(named.name), sender, 1).expect(named.name);
                 assert_eq!(made.name(), named.name);
             }
@@ -187,10 +193,10 @@ mod tests {
     #[test]
     fn options_reach_the_controller() {
         let harp = choice("harp-joint:delta=0.25:range_ms=40:choke=0");
-        let made = format!("{:?}", controller(&harp, Sender::Session, 1).expect("known options"));
+        let made = format!("{:?}", controller(&harp, SenderKind::Session, 1).expect("known options"));
         assert!(made.contains("delta: 0.25") && made.contains("range: Some(40ms)"), "{made}");
         assert!(made.contains("choke: false") && made.contains("alpha: 0.03"), "{made}");
-        let (lia, host) = (choice("lia:initial=4"), Sender::Tcp { initial_window: 2 });
+        let (lia, host) = (choice("lia:initial=4"), SenderKind::Tcp { initial_window: 2 });
         let made = format!("{:?}", controller(&lia, host, 1).expect("known"));
         assert!(made.contains("initial: 4.0, limit: 2.0"), "{made}");
     }
@@ -198,7 +204,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_refused_with_what_is() {
         let wrong = |text: &str| {
-            controller(&choice(text), Sender::Session, 1).expect_err("must be refused").to_string()
+            controller(&choice(text), SenderKind::Session, 1).expect_err("must be refused").to_string()
         };
         let none = "there is no congestion controller `reno`: choose one of background, ";
         assert!(wrong("reno").starts_with(none), "{}", wrong("reno"));

@@ -1,15 +1,16 @@
-//! What one-way delays tell. All of it works on differences, so the clocks of both ends need not agree.
+//! What one-way delays tell. All of it works on differences, so the clocks of both ends need not
+//! agree.
 
 mod average;
-mod base;
-mod leap;
-mod same_queue;
+mod base_delay;
+mod route_change;
+mod shared_bottleneck;
 mod signal;
 mod spacing;
 
 pub use average::Average;
-pub use base::{Base, Extremes};
-pub use leap::{Leap, Line};
-pub use same_queue::Delays;
-pub use signal::{Run, Share, Smoothed};
+pub use base_delay::{BaseDelay, Extremes};
+pub use route_change::{DelayNoise, RouteChange};
+pub use shared_bottleneck::DelaySeries;
+pub use signal::{ConsecutiveDelays, DelayedShare, Smoothed};
 pub use spacing::Spacing;

@@ -6,22 +6,23 @@ use byway_wire::Instant;
 /// which has authors in common with Harp, makes one signal from many in this way. So "a threshold
 /// number of congestion indications" (Harp, III.A) is read in the same way.
 #[derive(Clone, Copy, Debug)]
-pub struct Share {
+pub struct DelayedShare {
     fraction: f64,
     delayed: u32,
     /// Packets sent from here on belong to the next RTT.
     epoch: Instant,
 }
 
-impl Share {
-    /// A signal once `max(1, ceil(fraction * window))` packets of an RTT were delayed. A fraction of 0: by the first.
+impl DelayedShare {
+    /// A signal once `max(1, ceil(fraction * window))` packets of an RTT were delayed. A fraction
+    /// of 0: by the first.
     #[must_use]
     pub const fn new(fraction: f64) -> Self {
         Self { fraction, delayed: 0, epoch: Instant::ZERO }
     }
 
-    /// Counts a packet sent at `sent_at`, whose fate became known at `now`, under a window of `window` packets. Whether
-    /// this makes a signal.
+    /// Counts a packet sent at `sent_at`, whose fate became known at `now`, under a window of
+    /// `window` packets. Whether this makes a signal.
     pub fn count(&mut self, delayed: bool, sent_at: Instant, now: Instant, window: f64) -> bool {
         if sent_at >= self.epoch {
             self.epoch = now;
@@ -36,9 +37,9 @@ impl Share {
 /// A row, unlike a share of an RTT, needs no RTT's worth of packets. So it works at windows of one
 /// packet and less.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Run(u32);
+pub struct ConsecutiveDelays(u32);
 
-impl Run {
+impl ConsecutiveDelays {
     /// Longest row asked for, in packets. It is the eight samples of HyStart++ (RFC 9406,
     /// N_RTT_SAMPLE).
     const LONGEST: f64 = 8.0;
@@ -80,7 +81,7 @@ mod tests {
     #[test]
     fn a_share_counts_within_one_rtt_only() {
         let at = Instant::from_millis;
-        let mut share = Share::new(0.5);
+        let mut share = DelayedShare::new(0.5);
         assert!(!share.count(true, at(1), at(21), 6.0));
         assert!(!share.count(true, at(2), at(22), 6.0));
         assert!(!share.count(true, at(22), at(42), 6.0), "sent after the first was answered: a new RTT");
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_run_is_broken_by_one_packet_in_time() {
-        let mut run = Run::default();
+        let mut run = ConsecutiveDelays::default();
         for _ in 0..100 {
             assert!(!run.count(true, 1.0));
             assert!(!run.count(false, 1.0));

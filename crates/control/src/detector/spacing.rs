@@ -14,7 +14,8 @@ use byway_wire::Duration;
 /// exceeds the time of a packet, and distances tell nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spacing {
-    /// The smallest distances of this block in nanoseconds, ascending; as many as were seen, at most all.
+    /// The smallest distances of this block in nanoseconds, ascending; as many as were seen, at
+    /// most all.
     least: [i64; Self::FEW],
     pairs: usize,
     /// Pairs of this block that arrived out of order or together. `pairs` does not count them.
@@ -31,11 +32,13 @@ impl Spacing {
     /// Pairs of a block, and those of them that may be closer than packets of the line are.
     const BLOCK: usize = 256;
     const FEW: usize = Self::BLOCK / 32;
-    /// A block with more pairs out of order than this tells nothing: one in sixteen, twice what may be too close.
+    /// A block with more pairs out of order than this tells nothing: one in sixteen, twice what may
+    /// be too close.
     const MIXED: usize = 2 * Self::FEW;
     /// The number of pairs as close as that which are believed in the first block.
     const PAIRS: usize = 3;
-    /// What so many blocks said is remembered: one of ten seldom has two packets next to each other in the queue.
+    /// What so many blocks said is remembered: one of ten seldom has two packets next to each other
+    /// in the queue.
     const BLOCKS: usize = 8;
 
     /// Two packets, one sent after the other, arrived `apart` nanoseconds from each other.
@@ -68,7 +71,8 @@ impl Spacing {
         }
     }
 
-    /// The time that a packet takes, or longer if packets never met in a queue; `None` until pairs were seen.
+    /// The time that a packet takes, or longer if packets never met in a queue; `None` until pairs
+    /// were seen.
     #[must_use]
     pub fn packet(&self) -> Option<Duration> {
         if self.jitters {

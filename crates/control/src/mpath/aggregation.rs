@@ -1,19 +1,23 @@
 //! Load aggregation (mPath, 2.3). Paths that share the direct path's bottleneck give it their load,
 //! and end. Others are wished for.
 //!
-//! The paper tells such paths by losses that fall together. Of forty paths in one queue each loses alone, so that moves little. Delays
-//! tell more: packets of such paths wait in one queue ([`Delays`](crate::detector::Delays)). Yet a queue in common need not be what holds
-//! the direct path back, and queues of equal lines can look alike. So load is lent to it for some seconds, and comes back unless the direct
-//! path gains from it. Half of the load comes first: a path that carries as much with half of its window waits in a queue of its own.
+//! The paper tells such paths by losses that fall together. Of forty paths in one queue each loses
+//! alone, so that moves little. Delays tell more: packets of such paths wait in one queue
+//! ([`Delays`](crate::detector::Delays)). Yet a queue in common need not be what holds the direct
+//! path back, and queues of equal lines can look alike. So load is lent to it for some seconds, and
+//! comes back unless the direct path gains from it. Half of the load comes first: a path that
+//! carries as much with half of its window waits in a queue of its own.
 
 use super::{Dropping, MPath, Path};
 use crate::bundle::Rate;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 
-/// Paths share a queue if at least three quarters of the variance of the direct path's delay is theirs too.
+/// Paths share a queue if at least three quarters of the variance of the direct path's delay is
+/// theirs too.
 const SAME: f64 = 0.25;
-/// How long half of the load is lent. In one queue a path with half of its window carries half; a queue of its own it only empties.
+/// How long half of the load is lent. In one queue a path with half of its window carries half; a
+/// queue of its own it only empties.
 const HALF_LENT: Duration = Duration::from_millis(2_800);
 const CARRIES: f64 = 0.9;
 /// Packets of a window whose half carries half: of one packet there is no half.
@@ -30,7 +34,8 @@ const APART_AT_MOST: Duration = Duration::from_secs(960);
 pub(super) const STAYS: Duration = Duration::from_secs(60);
 /// Two rows of the slots by which delays are compared.
 pub(super) const ROWS: Duration = Duration::from_secs(21);
-/// After paths that added nothing, others are wished for so much later, and twice as late each time until one stays.
+/// After paths that added nothing, others are wished for so much later, and twice as late each time
+/// until one stays.
 const PAUSE: Duration = Duration::from_secs(4);
 const PAUSE_AT_MOST: Duration = Duration::from_secs(256);
 
@@ -59,7 +64,7 @@ struct Trial {
     began_at: Instant,
     settled_at: Instant,
     ends_at: Instant,
-    part: Part,
+    part: LoadPart,
     /// Bytes per second that the direct path must reach with all of the load.
     needed: f64,
     /// When counting began, and the bytes that those who are judged had carried by then.
@@ -68,15 +73,15 @@ struct Trial {
 
 /// How much of the load is lent.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum LoadPart {
     /// Half, of paths that carried so many bytes per second.
     Half(f64),
     All,
 }
 
 impl Trial {
-    fn new(now: Instant, part: Part, needed: f64) -> Self {
-        let lasts = if matches!(part, Part::All) { LENT } else { HALF_LENT };
+    fn new(now: Instant, part: LoadPart, needed: f64) -> Self {
+        let lasts = if matches!(part, LoadPart::All) { LENT } else { HALF_LENT };
         Self { began_at: now, settled_at: now + SETTLES, ends_at: now + lasts, part, needed, from: None }
     }
 }
@@ -94,12 +99,14 @@ impl Trials {
         }
     }
 
-    /// Whether paths seemed to share the direct path's queue of late, and it did not carry their load.
+    /// Whether paths seemed to share the direct path's queue of late, and it did not carry their
+    /// load.
     pub fn doubt(&self, now: Instant) -> bool {
         now < self.not_before
     }
 
-    /// Whether paths may be wished for: others than those that added nothing, or those if they are missed.
+    /// Whether paths may be wished for: others than those that added nothing, or those if they are
+    /// missed.
     pub fn allow_wishes(&self, now: Instant, carried: &Rate) -> bool {
         let missed = || carried.of_late(now).is_some_and(|rate| rate < MISSED * self.with_them);
         self.now.is_none() && (now >= self.quiet_until || missed())
@@ -241,7 +248,7 @@ impl MPath {
         if enough.is_none() {
             self.end_lenders(now);
         } else {
-            let part = if halves { Part::Half(sum) } else { Part::All };
+            let part = if halves { LoadPart::Half(sum) } else { LoadPart::All };
             self.trials.now = Some(Trial::new(now, part, before + sum / 2.0));
         }
         self.sum_up();
@@ -254,7 +261,7 @@ impl MPath {
         if let Some(direct) = self.direct() {
             self.give_to_direct(direct, moved);
         }
-        self.trials.now = Some(Trial::new(now, Part::All, needed));
+        self.trials.now = Some(Trial::new(now, LoadPart::All, needed));
         self.sum_up();
     }
 
@@ -265,7 +272,8 @@ impl MPath {
         }
     }
 
-    /// Looks what paths carry while load is lent: those that lent half of it, or the direct path with all of it.
+    /// Looks what paths carry while load is lent: those that lent half of it, or the direct path
+    /// with all of it.
     pub(super) fn judge(&mut self, now: Instant) {
         if self.trials.now.is_some() && self.direct().is_none() {
             return self.give_back(now);
@@ -275,8 +283,8 @@ impl MPath {
             return;
         }
         let judged = |path: &Path| match trial.part {
-            Part::Half(_) => path.lent.is_some(),
-            Part::All => !path.proxied,
+            LoadPart::Half(_) => path.lent.is_some(),
+            LoadPart::All => !path.proxied,
         };
         let contributed: f64 =
             self.paths.iter().filter(|(_, path)| judged(path)).map(|(_, path)| path.contributed.total).sum();
@@ -286,12 +294,12 @@ impl MPath {
         };
         let carried = (contributed - had) / now.since(since).as_secs_f64().max(1e-3);
         match trial.part {
-            Part::Half(before) if carried < CARRIES * before => {
+            LoadPart::Half(before) if carried < CARRIES * before => {
                 let needed = trial.needed;
                 return self.lend_rest(now, needed);
             }
-            Part::All if carried >= trial.needed => {}
-            Part::Half(_) | Part::All => return self.give_back(now),
+            LoadPart::All if carried >= trial.needed => {}
+            LoadPart::Half(_) | LoadPart::All => return self.give_back(now),
         }
         let trials = &mut self.trials;
         (trials.now, trials.trust, trials.apart) = (None, true, APART);

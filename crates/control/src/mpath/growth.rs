@@ -26,7 +26,8 @@ impl MPath {
         self.sum_up();
     }
 
-    /// P of eq. 1: `(w0/W) rho + (W - w0)/W`, where rho is the share of proxied paths that have not met loss.
+    /// P of eq. 1: `(w0/W) rho + (W - w0)/W`, where rho is the share of proxied paths that have not
+    /// met loss.
     #[must_use]
     pub fn probability(&self) -> f64 {
         let (mut direct, mut total, mut proxied, mut clean) = (0.0, 0.0, 0.0, 0.0);
@@ -39,7 +40,8 @@ impl MPath {
                 direct += path.window;
             }
         }
-        // Without proxied paths rho is undefined and P must be 0; without a direct path it is 1 by itself.
+        // Without proxied paths rho is undefined and P must be 0; without a direct path it is 1 by
+        // itself.
         if proxied == 0.0 || total <= 0.0 {
             0.0
         } else {
@@ -56,7 +58,8 @@ impl MPath {
         let chosen = match self.direct() {
             Some(direct) if !to_proxied => Some(direct),
             _ => {
-                // "Paths that have never encountered loss are given higher priority": each alike. Else by window.
+                // "Paths that have never encountered loss are given higher priority": each alike.
+                // Else by window.
                 let clean = self.alive().any(|(_, path)| recent(path) && !path.met_congestion);
                 let weight = |path: &Path| match (recent(path), clean) {
                     (false, _) => 0.0,
@@ -80,7 +83,8 @@ impl MPath {
         }
     }
 
-    /// Eq. 3: path i gets `w_i/W` of `packets`; of W is what has lately been acknowledged and is not in slow start.
+    /// Eq. 3: path i gets `w_i/W` of `packets`; of W is what has lately been acknowledged and is
+    /// not in slow start.
     fn grant_in_shares(&mut self, packets: f64, now: Instant, rtt: Duration) {
         let member = |path: &Path| {
             !path.dropped

@@ -1,28 +1,30 @@
 //! mPath's multipath AIMD with load aggregation (mPath, 2.3). It has a literal preset and one fit
 //! for use.
 
+mod aggregate_flow;
 mod aggregation;
-mod flow;
 mod growth;
 mod options;
 mod path;
 
-pub use options::{Growth, Increase, Options};
+pub use options::{Growth, Increase, MPathOptions};
 
-use crate::bundle::{Paths, Rate, Reach};
+use crate::bundle::{PathLimit, Paths, Rate};
 use crate::random::Random;
 use crate::{
-    Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Shape, Trigger, Undo, Wants,
+    Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Shape, Trigger, Undo,
 };
+use aggregate_flow::AggregateFlow;
 use aggregation::Trials;
 use alloc::vec::Vec;
 use byway_wire::{Instant, PathId};
-use flow::Flow;
 use path::Path;
 
-/// A path whose window is smaller after a decrease is dropped. The paper says "reduced to zero", which halving never does.
+/// A path whose window is smaller after a decrease is dropped. The paper says "reduced to zero",
+/// which halving never does.
 const LEAST: f64 = 0.5;
-/// A path whose lifetime rate is below this share of the proxied paths' mean is dropped for good when it times out.
+/// A path whose lifetime rate is below this share of the proxied paths' mean is dropped for good
+/// when it times out.
 const SIGNIFICANT: f64 = 0.25;
 
 /// Why a proxied path is dropped.
@@ -47,15 +49,16 @@ enum Dropping {
 #[derive(Debug)]
 pub struct MPath {
     name: &'static str,
-    options: Options,
+    options: MPathOptions,
     paths: Paths<Path>,
     /// W, kept by every change, so that an ACK costs the same however many paths there are.
     total: f64,
     /// The part of W on paths that are not in slow start.
     avoiding: f64,
     /// What these are together, for growth by CUBIC.
-    flow: Flow,
-    /// When the bundle's latest loss event began: a path that loses what was sent before has its part in it.
+    flow: AggregateFlow,
+    /// When the bundle's latest loss event began: a path that loses what was sent before has its
+    /// part in it.
     event_at: Instant,
     events: u64,
     /// Decreases so far.
@@ -69,7 +72,7 @@ pub struct MPath {
     forget: Vec<PathId>,
     trials: Trials,
     /// How many proxied paths gain something; as many as there are for the paper's.
-    reach: Option<Reach>,
+    reach: Option<PathLimit>,
     /// Bytes acknowledged on all paths.
     carried: Rate,
     random: Random,
@@ -78,7 +81,7 @@ pub struct MPath {
 impl MPath {
     /// A bundle without paths, to be called `name`.
     #[must_use]
-    pub fn new(name: &'static str, options: Options, seed: u64) -> Self {
+    pub fn new(name: &'static str, options: MPathOptions, seed: u64) -> Self {
         let shape = match options.increase {
             Increase::Cubic(shape) => shape,
             Increase::Reno => Shape::RFC9438,
@@ -89,7 +92,7 @@ impl MPath {
             paths: Paths::default(),
             total: 0.0,
             avoiding: 0.0,
-            flow: Flow::new(shape),
+            flow: AggregateFlow::new(shape),
             event_at: Instant::ZERO,
             events: 0,
             losses: 0,
@@ -99,7 +102,7 @@ impl MPath {
             shares: Vec::new(),
             forget: Vec::new(),
             trials: Trials::new(),
-            reach: (options.open_at_start > 0).then(Reach::new),
+            reach: (options.open_at_start > 0).then(PathLimit::new),
             carried: Rate::new(Instant::ZERO),
             random: Random::new(seed),
         }
@@ -135,8 +138,9 @@ impl MPath {
         self.alive().find(|(_, path)| !path.proxied).map(|(id, _)| id)
     }
 
-    /// What has to be known of `id` and its share before it decreases: the flow before its loss is kept, and goes back for it.
-    fn tell_flow(&mut self, id: PathId, congested: &Congested) -> Flow {
+    /// What has to be known of `id` and its share before it decreases: the flow before its loss is
+    /// kept, and goes back for it.
+    fn tell_flow(&mut self, id: PathId, congested: &Congested) -> AggregateFlow {
         let before = self.flow;
         let first = congested.sent_at >= self.event_at || congested.trigger == Trigger::Timeout;
         if first {
@@ -195,7 +199,8 @@ impl MPath {
         path.remember(congested, flow, losses);
         path.met_congestion = true;
         path.interval = Some((congested.first_sent_at, congested.now));
-        // "the congestion window of the affected path [is] halved"; the direct path is never given up.
+        // "the congestion window of the affected path [is] halved"; the direct path is never given
+        // up.
         path.window = if proxied { path.window * keep } else { (path.window * keep).max(1.0) };
         path.threshold = path.window.max(threshold);
         if proxied {
@@ -251,8 +256,8 @@ impl MPath {
         count > 0.0 && self.paths.get(id).is_some_and(|path| rate(path) < SIGNIFICANT * sum / count)
     }
 
-    /// "The direct path reacts to a timeout by reverting to the slow-start state. However, when a timeout occurs for a
-    /// proxied path, we drop it".
+    /// "The direct path reacts to a timeout by reverting to the slow-start state. However, when a
+    /// timeout occurs for a proxied path, we drop it".
     fn on_timeout(&mut self, id: PathId, congested: &Congested) {
         let Some(path) = self.paths.get_mut(id) else { return };
         if !path.takes_part() {
@@ -361,7 +366,7 @@ impl Controller for MPath {
             path.window = path.window.min(window);
             self.sum_up();
             if self.avoiding == 0.0 {
-                self.flow = Flow::new(self.flow.shape());
+                self.flow = AggregateFlow::new(self.flow.shape());
             }
         }
     }
@@ -376,7 +381,8 @@ impl Controller for MPath {
     fn allowance(&self, id: PathId) -> Allowance {
         match self.paths.get(id) {
             Some(path) if path.takes_part() => {
-                // A window of less than one packet is one that waits for its next loss to be dropped: it sends one.
+                // A window of less than one packet is one that waits for its next loss to be
+                // dropped: it sends one.
                 let window = libm::ceil(path.window.max(1.0) * path.packet) as u64;
                 Allowance { window, ..Allowance::default() }
             }
@@ -385,7 +391,7 @@ impl Controller for MPath {
         }
     }
 
-    fn wants(&self) -> Wants<'_> {
-        Wants { open: self.open, drop: &self.drop, shares: &self.shares, forget: &self.forget }
+    fn wants(&self) -> PathDemand<'_> {
+        PathDemand { open: self.open, drop: &self.drop, shares: &self.shares, forget: &self.forget }
     }
 }

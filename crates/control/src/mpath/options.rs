@@ -23,7 +23,7 @@ pub enum Increase {
 
 /// What mPath leaves open or use in earnest wants otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct MPathOptions {
     /// Most of a proxied path's window that moves to the direct path at a shared loss.
     pub alpha: f64,
     /// New proxied paths per packet of the direct window at a loss.
@@ -41,7 +41,8 @@ pub struct Options {
     /// Whether proxied paths have a slow start too. Then every slow start ends when delays rise
     /// (RFC 9406), not only at a loss.
     pub start_everywhere: bool,
-    /// Proxied paths wished for from the start; more are if that gains something. 0: the paper's rule alone.
+    /// Proxied paths wished for from the start; more are if that gains something. 0: the paper's
+    /// rule alone.
     pub open_at_start: usize,
     /// The number of losses of a proxied path in a row that must coincide with losses of the direct
     /// one before load moves.
@@ -52,7 +53,7 @@ pub struct Options {
     pub validate: bool,
 }
 
-impl Options {
+impl MPathOptions {
     /// Section 2.3 word by word, with alpha and beta as found good there.
     pub const LITERAL: Self = Self {
         alpha: 0.5,

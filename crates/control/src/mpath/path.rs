@@ -1,32 +1,33 @@
 //! One path of mPath.
 
+use super::aggregate_flow::AggregateFlow;
 use super::aggregation::{ROWS, STAYS};
-use super::flow::Flow;
-use super::options::Options;
-use crate::bundle::{Memento, Rate};
-use crate::detector::{Delays, Run};
+use super::options::MPathOptions;
+use crate::bundle::{Rate, UndoState};
+use crate::detector::{ConsecutiveDelays, DelaySeries};
 use crate::{Acked, Congested, Delay, Opened, Undo};
 use byway_wire::Instant;
 use byway_wire::time::{nanos, signed_nanos};
 
 /// Keeps sums finite whatever is reported.
 const LARGEST_WINDOW: f64 = 1e8;
-/// RFC 9406: MIN_RTT_THRESH and MAX_RTT_THRESH, in nanoseconds; the threshold is an eighth of the RTT between them.
+/// RFC 9406: MIN_RTT_THRESH and MAX_RTT_THRESH, in nanoseconds; the threshold is an eighth of the
+/// RTT between them.
 const RISE: (i64, i64) = (4_000_000, 16_000_000);
 
 /// What a spurious loss gives back.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Before {
+pub(super) struct SavedWindow {
     window: f64,
     threshold: f64,
     /// The flow that all paths were together, and how many losses they have met with this one.
-    flow: Flow,
+    flow: AggregateFlow,
     losses: u64,
 }
 
 /// Load that is lent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lent {
+pub(super) struct MovedLoad {
     /// The packets of window that were moved to the direct path.
     packets: f64,
     /// Whether it is all, so that the path does not send.
@@ -42,7 +43,8 @@ pub(super) struct Path {
     pub window: f64,
     /// Slow start threshold, in packets.
     pub threshold: f64,
-    /// Whether it has met congestion since it was created: a loss, or delays that rose and ended its slow start.
+    /// Whether it has met congestion since it was created: a loss, or delays that rose and ended
+    /// its slow start.
     pub met_congestion: bool,
     /// The paper's loss interval: from the sending of the last lost packet to its detection.
     pub interval: Option<(Instant, Instant)>,
@@ -56,9 +58,10 @@ pub(super) struct Path {
     /// Waits for being closed.
     pub dropped: bool,
     /// What of its window is lent to the direct path.
-    pub lent: Option<Lent>,
-    /// What packets waited of late; whether that was in the direct path's queue, and whether it stayed long without.
-    pub delays: Delays,
+    pub lent: Option<MovedLoad>,
+    /// What packets waited of late; whether that was in the direct path's queue, and whether it
+    /// stayed long without.
+    pub delays: DelaySeries,
     pub same_queue: bool,
     pub stays: bool,
     /// Whether its delays are known to differ from the direct path's.
@@ -68,17 +71,18 @@ pub(super) struct Path {
     pub contributed: Rate,
     /// Packets sent before belong to a loss that has been answered.
     recover: Instant,
-    /// When the first ACK after a timeout came. What was sent into the dark before tells nothing new.
+    /// When the first ACK after a timeout came. What was sent into the dark before tells nothing
+    /// new.
     revived: Instant,
-    memento: Option<Memento<Before>>,
+    memento: Option<UndoState<SavedWindow>>,
     /// The bundle's loss event that it has had its part in.
     pub event: u64,
     least: Option<i64>,
-    run: Run,
+    run: ConsecutiveDelays,
 }
 
 impl Path {
-    pub fn new(opened: &Opened, options: &Options) -> Self {
+    pub fn new(opened: &Opened, options: &MPathOptions) -> Self {
         let slow = options.start_everywhere || !opened.proxied;
         let window = if opened.proxied { options.initial_proxied } else { options.initial };
         Self {
@@ -95,7 +99,7 @@ impl Path {
             restarts: false,
             dropped: false,
             lent: None,
-            delays: Delays::NONE,
+            delays: DelaySeries::NONE,
             same_queue: false,
             stays: false,
             differs: false,
@@ -106,7 +110,7 @@ impl Path {
             memento: None,
             event: 0,
             least: None,
-            run: Run::default(),
+            run: ConsecutiveDelays::default(),
         }
     }
 
@@ -121,7 +125,7 @@ impl Path {
         let before = self.lent.map_or(0.0, |lent| lent.packets);
         self.window -= packets;
         self.threshold = self.threshold.min(self.window);
-        self.lent = Some(Lent { packets: before + packets, all: part >= 1.0 });
+        self.lent = Some(MovedLoad { packets: before + packets, all: part >= 1.0 });
         packets
     }
 
@@ -134,8 +138,9 @@ impl Path {
         }
     }
 
-    /// Whether it has shown that it is of use: for two rows of slots another queue than the direct path's, or none for a minute. What its
-    /// queue seems to be is no matter where delays are in `doubt`.
+    /// Whether it has shown that it is of use: for two rows of slots another queue than the direct
+    /// path's, or none for a minute. What its queue seems to be is no matter where delays are in
+    /// `doubt`.
     pub fn proven(&self, now: Instant, doubt: bool) -> bool {
         let age = now.since(self.opened_at);
         let differs = if doubt { self.differs || self.same_queue } else { self.differs };
@@ -198,7 +203,8 @@ impl Path {
         self.window = (self.window + packets).min(LARGEST_WINDOW);
     }
 
-    /// "During slow-start, the congestion window of the direct path will increase by one for every ACK received."
+    /// "During slow-start, the congestion window of the direct path will increase by one for every
+    /// ACK received."
     pub fn grow_slow_start(&mut self, packets: f64) {
         let room = (self.threshold - self.window).max(0.0);
         self.grow(packets.min(room));
@@ -227,9 +233,9 @@ impl Path {
     }
 
     /// Remembers what a spurious loss gives back.
-    pub fn remember(&mut self, congested: &Congested, flow: Flow, losses: u64) {
-        let before = Before { window: self.window, threshold: self.threshold, flow, losses };
-        self.memento = Some(Memento::new(before, congested, self.packet));
+    pub fn remember(&mut self, congested: &Congested, flow: AggregateFlow, losses: u64) {
+        let before = SavedWindow { window: self.window, threshold: self.threshold, flow, losses };
+        self.memento = Some(UndoState::new(before, congested, self.packet));
         self.recover = congested.now;
     }
 
@@ -239,8 +245,9 @@ impl Path {
         }
     }
 
-    /// What the latest decrease was of, if `undo` shows that it was wrong: the flow before, and the number of losses by then.
-    pub fn on_undo(&mut self, undo: &Undo) -> Option<(Flow, u64)> {
+    /// What the latest decrease was of, if `undo` shows that it was wrong: the flow before, and the
+    /// number of losses by then.
+    pub fn on_undo(&mut self, undo: &Undo) -> Option<(AggregateFlow, u64)> {
         let before = self.memento.as_mut().and_then(|memento| memento.undone(undo))?;
         self.window = self.window.max(before.window);
         self.threshold = before.threshold;
@@ -250,7 +257,7 @@ impl Path {
 
     /// Sets the window to one packet, as after a TCP timeout (RFC 5681, 3.1; RFC 9438, 4.8). Slow
     /// start leads to what a loss leaves of what it was.
-    pub fn time_out(&mut self, congested: &Congested, keep: f64, flow: Flow, losses: u64) {
+    pub fn time_out(&mut self, congested: &Congested, keep: f64, flow: AggregateFlow, losses: u64) {
         if self.timeouts == 0 || self.memento.is_none() {
             self.remember(congested, flow, losses);
             self.threshold = self.lowered(keep).max(2.0);
@@ -294,16 +301,17 @@ mod tests {
     fn what_was_sent_into_the_dark_is_not_lost_twice() {
         let at = Instant::from_millis;
         let opened = Opened { now: at(0), proxied: false, packet_size: 1_000, rtt: None };
-        let mut path = Path::new(&opened, &Options::PRODUCTION);
+        let mut path = Path::new(&opened, &MPathOptions::PRODUCTION);
         path.window = 40.0;
-        path.time_out(&congested(Trigger::Timeout, 100, 300), 0.5, Flow::new(Shape::RFC9438), 1);
+        path.time_out(&congested(Trigger::Timeout, 100, 300), 0.5, AggregateFlow::new(Shape::RFC9438), 1);
         assert!(path.covered(at(400)), "nothing has come back yet");
         path.alive(at(900));
         assert!(path.covered(at(400)), "sent before the path was alive again");
         assert!(!path.covered(at(900)));
         assert!(path.in_slow_start() && path.threshold == 20.0);
-        // Another one before it has come anywhere, and a loss: the threshold is lowered and not forgotten.
-        path.time_out(&congested(Trigger::Timeout, 950, 1_200), 0.5, Flow::new(Shape::RFC9438), 2);
+        // Another one before it has come anywhere, and a loss: the threshold is lowered and not
+        // forgotten.
+        path.time_out(&congested(Trigger::Timeout, 950, 1_200), 0.5, AggregateFlow::new(Shape::RFC9438), 2);
         assert_eq!((path.window, path.threshold, path.lowered(0.5)), (1.0, 10.0, 5.0));
         path.window = 10.0;
         assert_eq!(path.lowered(0.5), 5.0, "of the window when slow start is over");

@@ -5,26 +5,29 @@
 
 use super::hystart::{self, HyStart};
 use super::hystart_linux;
-use crate::bundle::{Decrease, Phase, Single, Window};
+use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::curve::{Curve, Shape};
 use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
 use byway_wire::Instant;
 
 /// What RFC 9438 names or leaves to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct CubicOptions {
     /// C in packets per cubic second. 5.1: SHOULD be 0.4.
     pub c: f64,
     /// beta_cubic, the part of the window that a loss leaves. 4.6: SHOULD be 0.7.
     pub beta: f64,
-    /// 4.7: gives up room for flows that begin. SHOULD be on, except for a single flow without any others.
+    /// 4.7: gives up room for flows that begin. SHOULD be on, except for a single flow without any
+    /// others.
     pub fast_convergence: bool,
-    /// 4.10: SHOULD use HyStart++, MAY use the slow start of RFC 5681 where that is not suitable. Until a loss for byway's own:
-    /// HyStart's samples are RTTs, and an ACK delay of 10 ms is as long as what it looks for.
+    /// 4.10: SHOULD use HyStart++, MAY use the slow start of RFC 5681 where that is not suitable.
+    /// Until a loss for byway's own: HyStart's samples are RTTs, and an ACK delay of 10 ms is as
+    /// long as what it looks for.
     pub slow_start: SlowStart,
     /// Initial window in packets. RFC 6928: 10.
     pub initial: f64,
-    /// L of RFC 3465: at most so many packets are added for one ACK in slow start (see [`newreno`](crate::newreno)).
+    /// L of RFC 3465: at most so many packets are added for one ACK in slow start (see
+    /// [`newreno`](crate::newreno)).
     pub limit: f64,
 }
 
@@ -34,12 +37,12 @@ pub enum SlowStart {
     /// With the first loss.
     UntilLoss,
     /// As HyStart++ says (RFC 9406), in the first slow start.
-    HyStartPlusPlus(hystart::Options),
+    HyStartPlusPlus(hystart::HyStartOptions),
     /// As HyStart says, as Linux has it, in every slow start.
     HyStart,
 }
 
-impl Options {
+impl CubicOptions {
     /// For byway's own receivers: the recommended values, without HyStart++.
     pub const BYWAY: Self = Self {
         c: 0.4,
@@ -52,7 +55,7 @@ impl Options {
     /// CUBIC as the RFC recommends, to the letter. It starts by HyStart++, whose L a paced sender
     /// need not limit (RFC 9406, 4.2).
     pub const LITERAL: Self = Self {
-        slow_start: SlowStart::HyStartPlusPlus(hystart::Options::RFC9406),
+        slow_start: SlowStart::HyStartPlusPlus(hystart::HyStartOptions::RFC9406),
         limit: f64::INFINITY,
         ..Self::BYWAY
     };
@@ -64,34 +67,36 @@ impl Options {
 
 /// What watches slow start.
 #[derive(Clone, Debug)]
-enum Watch {
+enum SlowStartExit {
     Nothing,
     PlusPlus(HyStart),
-    Linux(hystart_linux::HyStart),
+    Linux(hystart_linux::LinuxHyStart),
 }
 
-impl Watch {
+impl SlowStartExit {
     const fn new(slow_start: SlowStart, now: Instant) -> Self {
         match slow_start {
             SlowStart::UntilLoss => Self::Nothing,
             SlowStart::HyStartPlusPlus(options) => Self::PlusPlus(HyStart::new(options, now)),
-            SlowStart::HyStart => Self::Linux(hystart_linux::HyStart::new(now)),
+            SlowStart::HyStart => Self::Linux(hystart_linux::LinuxHyStart::new(now)),
         }
     }
 }
 
 /// A stage of congestion avoidance.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stage {
+struct AvoidanceStage {
     curve: Curve,
     /// t_epoch: when it began.
     epoch: Option<Instant>,
 }
 
-impl Stage {
-    /// 4.2: K follows from W_max and cwnd_epoch. 4.3: W_est is set to cwnd_epoch at the start of the stage.
+impl AvoidanceStage {
+    /// 4.2: K follows from W_max and cwnd_epoch. 4.3: W_est is set to cwnd_epoch at the start of
+    /// the stage.
     ///
-    /// 4.8 and 4.10: after a timeout, and after a slow start without loss, K is 0 and W_max the window now.
+    /// 4.8 and 4.10: after a timeout, and after a slow start without loss, K is 0 and W_max the
+    /// window now.
     fn begin(&mut self, now: Instant, window: f64, shape: Shape) {
         self.epoch = Some(now);
         self.curve.w_est = window;
@@ -103,12 +108,12 @@ impl Stage {
 /// The congestion window of one path by CUBIC.
 #[derive(Clone, Debug)]
 pub struct Cubic {
-    options: Options,
+    options: CubicOptions,
     window: Window,
-    stage: Stage,
+    stage: AvoidanceStage,
     /// 4.9.2: what a loss that was none gives back.
-    before: Stage,
-    watch: Watch,
+    before: AvoidanceStage,
+    watch: SlowStartExit,
     /// The latest ACK.
     seen: Instant,
 }
@@ -117,18 +122,18 @@ impl Cubic {
     /// A path of byway's.
     #[must_use]
     pub fn new(opened: &Opened) -> Self {
-        Self::with_options(opened, Options::BYWAY)
+        Self::with_options(opened, CubicOptions::BYWAY)
     }
 
     /// A path with `options`.
     #[must_use]
-    pub fn with_options(opened: &Opened, options: Options) -> Self {
+    pub fn with_options(opened: &Opened, options: CubicOptions) -> Self {
         Self {
             options,
             window: Window::new(opened, options.initial),
-            stage: Stage::default(),
-            before: Stage::default(),
-            watch: Watch::new(options.slow_start, opened.now),
+            stage: AvoidanceStage::default(),
+            before: AvoidanceStage::default(),
+            watch: SlowStartExit::new(options.slow_start, opened.now),
             seen: opened.now,
         }
     }
@@ -144,8 +149,8 @@ impl Cubic {
         let window = self.window.packets();
         let part = match &mut self.watch {
             // RFC 9406, 4.3: HyStart++ is for the first slow start.
-            Watch::PlusPlus(watch) if self.window.threshold().is_infinite() => watch.on_acked(acked),
-            Watch::Linux(watch) => (!watch.on_acked(acked, window)).then_some(1.0),
+            SlowStartExit::PlusPlus(watch) if self.window.threshold().is_infinite() => watch.on_acked(acked),
+            SlowStartExit::Linux(watch) => (!watch.on_acked(acked, window)).then_some(1.0),
             _ => Some(1.0),
         };
         match part {
@@ -154,7 +159,7 @@ impl Cubic {
                 // 4.10: cwnd_prior = cwnd, and on to congestion avoidance.
                 self.window.set(window, window);
                 let curve = Curve { prior: window, ..Curve::default() };
-                self.stage = Stage { curve, epoch: None };
+                self.stage = AvoidanceStage { curve, epoch: None };
             }
         }
     }
@@ -173,22 +178,23 @@ impl Cubic {
     }
 }
 
-impl Single for Cubic {
+impl PathController for Cubic {
     fn on_acked(&mut self, acked: &Acked<'_>) {
-        // 4.2: t MUST NOT include periods in which cwnd was not updated because the application was the limit.
+        // 4.2: t MUST NOT include periods in which cwnd was not updated because the application was
+        // the limit.
         if let (true, Some(epoch)) = (acked.app_limited, &mut self.stage.epoch) {
             *epoch += acked.now.since(self.seen);
         }
         self.seen = acked.now;
         match self.window.on_acked(acked) {
-            Phase::Held => {}
-            Phase::SlowStart => self.slow_start(acked),
-            Phase::Avoidance => self.avoid(acked),
+            GrowthPhase::Held => {}
+            GrowthPhase::SlowStart => self.slow_start(acked),
+            GrowthPhase::Avoidance => self.avoid(acked),
         }
     }
 
     fn on_congested(&mut self, congested: &Congested) {
-        let Options { beta, fast_convergence, .. } = self.options;
+        let CubicOptions { beta, fast_convergence, .. } = self.options;
         let cwnd = self.window.packets();
         // 4.6: ssthresh = flight_size * beta_cubic, at least 2 packets.
         if self.window.on_congested(congested, Decrease { keep: beta, least: 2.0 }) {
@@ -219,8 +225,8 @@ impl Single for Cubic {
 
     fn on_route_change(&mut self, now: Instant) {
         self.window.start_over(now);
-        self.stage = Stage::default();
-        self.watch = Watch::new(self.options.slow_start, now);
+        self.stage = AvoidanceStage::default();
+        self.watch = SlowStartExit::new(self.options.slow_start, now);
     }
 
     fn allowance(&self) -> Allowance {

@@ -8,7 +8,7 @@ use byway_wire::{Duration, Instant};
 
 /// What RFC 9406, 4.3 names. Its recommended values are [`RFC9406`](Self::RFC9406).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct HyStartOptions {
     /// `MIN_RTT_THRESH`: a rise below this is none.
     pub least_rise: Duration,
     /// `MAX_RTT_THRESH`: a rise of this is always one.
@@ -23,7 +23,7 @@ pub struct Options {
     pub rounds: u32,
 }
 
-impl Options {
+impl HyStartOptions {
     /// RFC 9406, 4.3.
     pub const RFC9406: Self = Self {
         least_rise: Duration::from_millis(4),
@@ -38,7 +38,7 @@ impl Options {
 /// Watches the RTT during the first slow start of a path.
 #[derive(Clone, Debug)]
 pub struct HyStart {
-    options: Options,
+    options: HyStartOptions,
     /// Packets sent from here on belong to the next round.
     round: Instant,
     last: Option<Duration>,
@@ -51,14 +51,15 @@ pub struct HyStart {
 impl HyStart {
     /// For a path that opens at `now`.
     #[must_use]
-    pub const fn new(options: Options, now: Instant) -> Self {
+    pub const fn new(options: HyStartOptions, now: Instant) -> Self {
         Self { options, round: now, last: None, current: None, samples: 0, cautious: None }
     }
 
-    /// Takes an ACK into account. The part of its growth that the window may take; `None`: slow start is over.
+    /// Takes an ACK into account. The part of its growth that the window may take; `None`: slow
+    /// start is over.
     ///
-    /// An ACK of byway's tells of several packets with one RTT. All of them count as samples: of a round it is the smallest
-    /// RTT that matters, and the latest packet of an ACK has it.
+    /// An ACK of byway's tells of several packets with one RTT. All of them count as samples: of a
+    /// round it is the smallest RTT that matters, and the latest packet of an ACK has it.
     pub fn on_acked(&mut self, acked: &Acked<'_>) -> Option<f64> {
         if acked.sent_at >= self.round {
             self.round = acked.now;

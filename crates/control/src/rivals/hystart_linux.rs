@@ -1,4 +1,5 @@
-//! HyStart: leaves slow start before the queue is full, when the ACKs of a round make a long train or when the RTT rises.
+//! HyStart: leaves slow start before the queue is full, when the ACKs of a round make a long train
+//! or when the RTT rises.
 //!
 //! Source: Ha and Rhee, "Taming the elephants: New TCP slow start". It is section 4 in Computer
 //! Networks 55 (2011). Constants are those of Linux (`tcp_cubic.c`). Linux does not have its
@@ -15,13 +16,14 @@ const TOGETHER: Duration = Duration::from_millis(2);
 const ACK_DELAY: Duration = Duration::from_millis(1);
 /// `HYSTART_MIN_SAMPLES`: a round's RTT is judged after so many ACKs.
 const SAMPLES: u32 = 8;
-/// `HYSTART_DELAY_MIN` and `HYSTART_DELAY_MAX`: the RTT must rise by an eighth, and that within these bounds.
+/// `HYSTART_DELAY_MIN` and `HYSTART_DELAY_MAX`: the RTT must rise by an eighth, and that within
+/// these bounds.
 const LEAST_RISE: Duration = Duration::from_millis(4);
 const MOST_RISE: Duration = Duration::from_millis(16);
 
 /// Watches one path in slow start.
 #[derive(Clone, Debug)]
-pub struct HyStart {
+pub struct LinuxHyStart {
     /// When the round began; packets sent from here on belong to the next.
     round: Instant,
     /// The latest ACK of the train.
@@ -30,7 +32,7 @@ pub struct HyStart {
     samples: u32,
 }
 
-impl HyStart {
+impl LinuxHyStart {
     /// For a slow start that begins at `now`.
     #[must_use]
     pub const fn new(now: Instant) -> Self {
@@ -71,7 +73,7 @@ mod tests {
     /// Rounds of `base`, then of `rtt`, each of twelve ACKs that are `apart`. Returns the round in
     /// which slow start ends, if it is among the first six.
     fn ends(base: Duration, rtt: Duration, apart: Duration, window: f64) -> Option<u32> {
-        let mut hystart = HyStart::new(Instant::ZERO);
+        let mut hystart = LinuxHyStart::new(Instant::ZERO);
         let mut start = Instant::from_millis(1_000);
         for round in 0..6 {
             let rtt = if round < 2 { base } else { rtt };

@@ -6,19 +6,20 @@
 //! Source: RFC 6817, 2.4.2 (the pseudocode) and 2.5 (the parameters). They are read as other
 //! implementations quote them. The RFC itself could be found in part only.
 
-use crate::bundle::{Decrease, Single, Window};
+use crate::bundle::{Decrease, PathController, Window};
 use crate::{Acked, Allowance, Congested, Opened, Sent, Trigger, Undo};
 use alloc::collections::VecDeque;
 use byway_wire::{Duration, Instant};
 
 /// What RFC 6817 names or leaves to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct LedbatOptions {
     /// TARGET: the queue that is steered to. MUST be 100 ms or less.
     pub target: Duration,
     /// GAIN: packets that the window grows by in an RTT with an empty queue. MUST be 1 or less.
     pub gain: f64,
-    /// `ALLOWED_INCREASE` in packets: how far the window may be above what is in flight. SHOULD be 1.
+    /// `ALLOWED_INCREASE` in packets: how far the window may be above what is in flight. SHOULD be
+    /// 1.
     pub allowed_increase: f64,
     /// `INIT_CWND` in packets. SHOULD be 2.
     pub initial: f64,
@@ -26,11 +27,12 @@ pub struct Options {
     pub least: f64,
     /// `BASE_HISTORY` in minutes: what is forgotten after. SHOULD be 10.
     pub history: usize,
-    /// `CURRENT_FILTER` in samples, of which the smallest counts. At least 1; implementations take 4.
+    /// `CURRENT_FILTER` in samples, of which the smallest counts. At least 1; implementations take
+    /// 4.
     pub filter: usize,
 }
 
-impl Options {
+impl LedbatOptions {
     /// As recommended, and literal.
     pub const RFC6817: Self = Self {
         target: Duration::from_millis(100),
@@ -43,9 +45,10 @@ impl Options {
     };
 }
 
-/// The delay of the empty path and the delay now: the smallest of the last minutes and of the last samples.
+/// The delay of the empty path and the delay now: the smallest of the last minutes and of the last
+/// samples.
 #[derive(Clone, Debug)]
-pub(crate) struct Delays {
+pub(crate) struct DelayHistory {
     /// Smallest of each minute, the latest last.
     base: VecDeque<i64>,
     current: VecDeque<i64>,
@@ -54,7 +57,7 @@ pub(crate) struct Delays {
     filter: usize,
 }
 
-impl Delays {
+impl DelayHistory {
     pub(crate) const fn new(history: usize, filter: usize) -> Self {
         Self { base: VecDeque::new(), current: VecDeque::new(), minute: 0, history, filter }
     }
@@ -99,10 +102,11 @@ fn push(list: &mut VecDeque<i64>, value: i64, length: usize) {
 /// The congestion window of one path by LEDBAT.
 #[derive(Clone, Debug)]
 pub struct Ledbat {
-    options: Options,
+    options: LedbatOptions,
     window: Window,
-    delays: Delays,
-    /// Most bytes in flight in this RTT and the last, and when the next begins: with the ACK of what is sent from then on.
+    delays: DelayHistory,
+    /// Most bytes in flight in this RTT and the last, and when the next begins: with the ACK of
+    /// what is sent from then on.
     flight: [u64; 2],
     round: Instant,
 }
@@ -111,16 +115,16 @@ impl Ledbat {
     /// A path with the values of the RFC.
     #[must_use]
     pub fn new(opened: &Opened) -> Self {
-        Self::with_options(opened, Options::RFC6817)
+        Self::with_options(opened, LedbatOptions::RFC6817)
     }
 
     /// A path with `options`.
     #[must_use]
-    pub fn with_options(opened: &Opened, options: Options) -> Self {
+    pub fn with_options(opened: &Opened, options: LedbatOptions) -> Self {
         Self {
             options,
             window: Window::new(opened, options.initial),
-            delays: Delays::new(options.history, options.filter),
+            delays: DelayHistory::new(options.history, options.filter),
             flight: [0; 2],
             round: opened.now,
         }
@@ -132,7 +136,8 @@ impl Ledbat {
         self.window.packets()
     }
 
-    /// The queue as LEDBAT sees it, in nanoseconds: what a receiver that reports no delays leaves to the RTT.
+    /// The queue as LEDBAT sees it, in nanoseconds: what a receiver that reports no delays leaves
+    /// to the RTT.
     fn queue(&self, acked: &Acked<'_>) -> Option<i64> {
         self.delays.queue().or_else(|| {
             let waited = acked.rtt?.saturating_sub(acked.min_rtt);
@@ -141,7 +146,7 @@ impl Ledbat {
     }
 }
 
-impl Single for Ledbat {
+impl PathController for Ledbat {
     fn yields(&self) -> bool {
         true
     }
@@ -157,15 +162,16 @@ impl Single for Ledbat {
             self.delays.sample(delay.one_way, acked.now);
         }
         let Some(queue) = self.queue(acked) else { return };
-        let Options { target, gain, allowed_increase, least, .. } = self.options;
+        let LedbatOptions { target, gain, allowed_increase, least, .. } = self.options;
         let cwnd = self.window.packets();
         let bytes_newly_acked = self.window.in_packets(acked.bytes);
         // off_target = (TARGET - queuing_delay) / TARGET
         let off_target = 1.0 - queue as f64 / 1e9 / target.as_secs_f64();
         // cwnd += GAIN * off_target * bytes_newly_acked * MSS / cwnd
         let steered = cwnd + gain * off_target * bytes_newly_acked / cwnd;
-        // max_allowed_cwnd = flightsize + ALLOWED_INCREASE * MSS, which 2.5 explains as a limit "based on flightsize in the
-        // previous RTT". A paced sender has not yet filled its window at each ACK: the flight there would hold it down.
+        // max_allowed_cwnd = flightsize + ALLOWED_INCREASE * MSS, which 2.5 explains as a limit
+        // "based on flightsize in the previous RTT". A paced sender has not yet filled its window
+        // at each ACK: the flight there would hold it down.
         if acked.sent_at >= self.round {
             self.round = acked.now;
             self.flight = [acked.in_flight, self.flight[0]];

@@ -6,15 +6,15 @@
 //! from what implementations of it quote, and from knowledge of it. They are a Linux module by
 //! version 01, and freenet's.
 
-use super::ledbat::Delays;
-use crate::bundle::{Decrease, Phase, Single, Window};
+use super::ledbat::DelayHistory;
+use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::{Acked, Allowance, Congested, Opened, Undo};
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
 /// What the draft names or leaves to choose. It counts windows in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct LedbatPpOptions {
     /// TARGET: the queue that is steered to. 60 ms.
     pub target: Duration,
     /// GAIN is at least one over this. 16.
@@ -25,7 +25,8 @@ pub struct Options {
     pub leave: f64,
     /// The next slowdown comes after so many times what the last one took. 9.
     pub interval: u32,
-    /// RTTs from the end of the first slow start to the first slowdown, and those that a slowdown stays at the bottom. 2.
+    /// RTTs from the end of the first slow start to the first slowdown, and those that a slowdown
+    /// stays at the bottom. 2.
     pub pause: u32,
     /// Initial and smallest window in packets. 2.
     pub least: f64,
@@ -35,7 +36,7 @@ pub struct Options {
     pub filter: usize,
 }
 
-impl Options {
+impl LedbatPpOptions {
     /// As recommended, and literal.
     pub const DRAFT: Self = Self {
         target: Duration::from_millis(60),
@@ -52,7 +53,7 @@ impl Options {
 
 /// Where a path is between two slowdowns.
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum SlowdownState {
     /// The first slow start.
     Start,
     /// Steering, until the next slowdown is due.
@@ -66,11 +67,12 @@ enum Stage {
 /// The congestion window of one path by LEDBAT++.
 #[derive(Clone, Debug)]
 pub struct LedbatPp {
-    options: Options,
+    options: LedbatPpOptions,
     window: Window,
-    rtts: Delays,
-    stage: Stage,
-    /// Packets sent from here on belong to the next RTT, and what the window may fall to in this one.
+    rtts: DelayHistory,
+    stage: SlowdownState,
+    /// Packets sent from here on belong to the next RTT, and what the window may fall to in this
+    /// one.
     round: Instant,
     floor: f64,
 }
@@ -79,17 +81,17 @@ impl LedbatPp {
     /// A path with the values of the draft.
     #[must_use]
     pub fn new(opened: &Opened) -> Self {
-        Self::with_options(opened, Options::DRAFT)
+        Self::with_options(opened, LedbatPpOptions::DRAFT)
     }
 
     /// A path with `options`.
     #[must_use]
-    pub fn with_options(opened: &Opened, options: Options) -> Self {
+    pub fn with_options(opened: &Opened, options: LedbatPpOptions) -> Self {
         Self {
             options,
             window: Window::new(opened, options.least),
-            rtts: Delays::new(options.history, options.filter),
-            stage: Stage::Start,
+            rtts: DelayHistory::new(options.history, options.filter),
+            stage: SlowdownState::Start,
             round: opened.now,
             floor: options.least,
         }
@@ -134,11 +136,11 @@ impl LedbatPp {
         self.window.grow_slow_start(self.gain() * self.window.in_packets(acked.bytes));
     }
 
-    fn first_slow_start(&mut self, acked: &Acked<'_>, phase: Phase) {
+    fn first_slow_start(&mut self, acked: &Acked<'_>, phase: GrowthPhase) {
         let late = self.options.target.mul_f64(self.options.leave).as_nanos();
         let full = self.rtts.queue().is_some_and(|queue| i128::from(queue) > late as i128);
         if self.window.in_slow_start() && !full {
-            if phase == Phase::SlowStart {
+            if phase == GrowthPhase::SlowStart {
                 self.slow_start(acked);
             }
             return;
@@ -147,11 +149,12 @@ impl LedbatPp {
         // 4.4: two RTT later comes the first slowdown.
         let packets = self.window.packets();
         self.window.set(packets, packets);
-        self.stage = Stage::Steering { due: acked.now + acked.srtt.saturating_mul(self.options.pause) };
+        self.stage =
+            SlowdownState::Steering { due: acked.now + acked.srtt.saturating_mul(self.options.pause) };
     }
 }
 
-impl Single for LedbatPp {
+impl PathController for LedbatPp {
     fn yields(&self) -> bool {
         true
     }
@@ -162,31 +165,33 @@ impl Single for LedbatPp {
             self.rtts.sample(signed_nanos(rtt), acked.now);
         }
         match self.stage {
-            Stage::Start => self.first_slow_start(acked, phase),
-            Stage::Steering { due } if acked.now >= due && !self.window.in_slow_start() => {
-                // 4.4: ssthresh remembers the window, which falls to 2 packets and stays there for two RTT.
+            SlowdownState::Start => self.first_slow_start(acked, phase),
+            SlowdownState::Steering { due } if acked.now >= due && !self.window.in_slow_start() => {
+                // 4.4: ssthresh remembers the window, which falls to 2 packets and stays there for
+                // two RTT.
                 self.window.set(self.options.least, self.window.packets());
                 let until = acked.now + acked.srtt.saturating_mul(self.options.pause);
-                self.stage = Stage::Bottom { since: acked.now, until };
+                self.stage = SlowdownState::Bottom { since: acked.now, until };
             }
-            Stage::Steering { .. } => match phase {
+            SlowdownState::Steering { .. } => match phase {
                 // After a timeout.
-                Phase::SlowStart => self.slow_start(acked),
-                _ => self.steer(acked, phase == Phase::Avoidance),
+                GrowthPhase::SlowStart => self.slow_start(acked),
+                _ => self.steer(acked, phase == GrowthPhase::Avoidance),
             },
-            Stage::Bottom { since, until } => {
+            SlowdownState::Bottom { since, until } => {
                 if acked.now >= until {
-                    self.stage = Stage::Return { since };
+                    self.stage = SlowdownState::Return { since };
                 }
             }
-            Stage::Return { since } => {
-                if phase == Phase::SlowStart {
+            SlowdownState::Return { since } => {
+                if phase == GrowthPhase::SlowStart {
                     self.slow_start(acked);
                 }
                 if !self.window.in_slow_start() {
-                    // 4.4: the next one comes after nine times what this one took, so that it costs 10 % at most.
+                    // 4.4: the next one comes after nine times what this one took, so that it costs
+                    // 10 % at most.
                     let due = acked.now + acked.now.since(since).saturating_mul(self.options.interval);
-                    self.stage = Stage::Steering { due };
+                    self.stage = SlowdownState::Steering { due };
                 }
             }
         }
@@ -204,7 +209,7 @@ impl Single for LedbatPp {
     fn on_route_change(&mut self, now: Instant) {
         self.window.start_over(now);
         self.rtts.clear();
-        self.stage = Stage::Start;
+        self.stage = SlowdownState::Start;
     }
 
     fn allowance(&self) -> Allowance {

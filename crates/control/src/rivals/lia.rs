@@ -1,6 +1,7 @@
-//! LIA, the linked increases of RFC 6356: all paths together take as much as one TCP on the best of them.
+//! LIA, the linked increases of RFC 6356: all paths together take as much as one TCP on the best of
+//! them.
 
-use crate::bundle::{Law, Member, Paths};
+use crate::bundle::{CoupledPath, Law, Paths};
 use byway_wire::PathId;
 
 /// The increase of RFC 6356, section 3. Everything else is TCP's (RFC 5681), path by path.
@@ -12,7 +13,7 @@ impl Law for Lia {
 
     /// Equation 1: per ACK `min (alpha * bytes_acked * MSS_i / cwnd_total, bytes_acked * MSS_i /
     /// cwnd_i)`. The second term keeps a path from taking more than a TCP would there.
-    fn increase(&self, paths: &Paths<Member<()>>, path: PathId, packets: f64) -> f64 {
+    fn increase(&self, paths: &Paths<CoupledPath<()>>, path: PathId, packets: f64) -> f64 {
         let Some(member) = paths.get(path) else { return 0.0 };
         let (mut sum, mut best) = (0.0_f64, 0.0_f64);
         for (_, member) in paths.iter() {

@@ -1,4 +1,5 @@
-//! Controllers of others, to compare byway's own with: plans, the scoreboard of background laws and `lab harm` name them.
+//! Controllers of others, to compare byway's own with: plans, the scoreboard of background laws and
+//! `lab harm` name them.
 
 pub mod bbr;
 pub mod cubic;

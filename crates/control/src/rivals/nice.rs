@@ -10,14 +10,14 @@
 //! way back nor an ACK's delay counts in them. A queue adds the same to both. Without any of them a
 //! path behaves as NewReno does.
 
-use crate::bundle::{Decrease, Phase, Single, Window};
+use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::detector::Extremes;
 use crate::{Acked, Allowance, Congested, Opened, Undo};
 use byway_wire::{Duration, Instant};
 
 /// What the papers name or leave to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct NiceOptions {
     /// The paper's t. Delays above `min + t (max - min)` are late. The paper takes 0.1.
     pub threshold: f64,
     /// f: late packets of an RTT above this share are congestion. The paper takes 0.5.
@@ -26,8 +26,9 @@ pub struct Options {
     /// full queue, and a flow that yields never fills one. So alone it would yield to its own
     /// bursts.
     pub least_range: Duration,
-    /// Packets sent before the window was halved are not judged again. Otherwise the ACKs of the RTT after it, which are of
-    /// packets sent before, halve it a second time. The paper leaves it open.
+    /// Packets sent before the window was halved are not judged again. Otherwise the ACKs of the
+    /// RTT after it, which are of packets sent before, halve it a second time. The paper leaves it
+    /// open.
     pub afresh: bool,
     /// Vegas: the window grows while it keeps fewer packets than this in the queue.
     pub alpha: f64,
@@ -43,7 +44,7 @@ pub struct Options {
     pub floor: f64,
 }
 
-impl Options {
+impl NiceOptions {
     /// The options as the paper has them.
     pub const LITERAL: Self = Self {
         threshold: 0.1,
@@ -65,7 +66,7 @@ impl Options {
 /// The congestion window of one path by TCP Nice.
 #[derive(Clone, Debug)]
 pub struct Nice {
-    options: Options,
+    options: NiceOptions,
     window: Window,
     /// What is left of a window of one packet. 1: all of it.
     part: f64,
@@ -87,12 +88,12 @@ impl Nice {
     /// A path with the recommended values.
     #[must_use]
     pub fn new(opened: &Opened) -> Self {
-        Self::with_options(opened, Options::RECOMMENDED)
+        Self::with_options(opened, NiceOptions::RECOMMENDED)
     }
 
     /// A path with `options`.
     #[must_use]
-    pub fn with_options(opened: &Opened, options: Options) -> Self {
+    pub fn with_options(opened: &Opened, options: NiceOptions) -> Self {
         Self {
             options,
             window: Window::new(opened, options.initial),
@@ -123,7 +124,7 @@ impl Nice {
     /// Section 3, "per ack operation". A packet counts when its delay exceeds
     /// `min + (max - min) t`.
     fn count(&mut self, one_way: i64) {
-        let Options { threshold, least_range, .. } = self.options;
+        let NiceOptions { threshold, least_range, .. } = self.options;
         let extremes = Extremes::sample(&mut self.extremes, one_way);
         let limit = extremes.min.saturating_add(extremes.above_min(threshold, least_range) as i64);
         self.packets = self.packets.saturating_add(1);
@@ -132,11 +133,11 @@ impl Nice {
     }
 
     /// Section 3, "per round operation".
-    fn end_round(&mut self, acked: &Acked<'_>, phase: Phase) {
+    fn end_round(&mut self, acked: &Acked<'_>, phase: GrowthPhase) {
         if f64::from(self.late) > self.options.fraction * f64::from(self.packets) {
             self.set(self.packets() / 2.0);
             self.halved = self.options.afresh;
-        } else if phase != Phase::Held {
+        } else if phase != GrowthPhase::Held {
             self.vegas(acked, phase);
         }
         self.begin_round(acked.now);
@@ -147,8 +148,8 @@ impl Nice {
         self.round = now;
     }
 
-    fn vegas(&mut self, acked: &Acked<'_>, phase: Phase) {
-        let Options { alpha, beta, gamma, every_other, .. } = self.options;
+    fn vegas(&mut self, acked: &Acked<'_>, phase: GrowthPhase) {
+        let NiceOptions { alpha, beta, gamma, every_other, .. } = self.options;
         let packets = self.packets();
         // Vegas: `Diff = (window/base - window/rtt) * base`, with the smallest RTT of the round, as
         // Linux has it.
@@ -157,7 +158,7 @@ impl Nice {
             _ => 0.0,
         };
         let queued = packets * waited / (acked.min_rtt.as_secs_f64() + waited).max(f64::MIN_POSITIVE);
-        if phase == Phase::SlowStart {
+        if phase == GrowthPhase::SlowStart {
             self.odd = !self.odd;
             if queued > gamma {
                 // Linux: on with the window that keeps one packet in the queue.
@@ -174,7 +175,7 @@ impl Nice {
     }
 }
 
-impl Single for Nice {
+impl PathController for Nice {
     fn yields(&self) -> bool {
         true
     }
@@ -196,7 +197,8 @@ impl Single for Nice {
         }
     }
 
-    /// Section 3: falls back on Reno when packets are lost. A window of one packet or less is halved too.
+    /// Section 3: falls back on Reno when packets are lost. A window of one packet or less is
+    /// halved too.
     fn on_congested(&mut self, congested: &Congested) {
         let packets = self.packets();
         if self.window.on_congested(congested, Decrease { keep: 0.5, least: 1.0 }) && packets <= 1.0 {

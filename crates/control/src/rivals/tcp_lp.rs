@@ -9,14 +9,14 @@
 //!
 //! Without one-way delays a path behaves as NewReno does.
 
-use crate::bundle::{Decrease, Phase, Single, Window};
+use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::detector::Extremes;
 use crate::{Acked, Allowance, Congested, Delay, Opened, Undo};
 use byway_wire::{Duration, Instant};
 
 /// What the paper names or leaves to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct TcpLpOptions {
     /// The paper's delta, 0.15. A smoothed delay above `min + delta (max - min)` is an early
     /// congestion indication.
     pub threshold: f64,
@@ -28,16 +28,18 @@ pub struct Options {
     /// full queue, and a flow that yields never fills one. So alone it would yield to its own
     /// bursts.
     pub least_range: Duration,
-    /// Only packets sent since the last answer make the smoothed delay. Otherwise it still holds the RTT that was answered
-    /// when the next begins, and almost every indication is followed by a second. The paper does not say so.
+    /// Only packets sent since the last answer make the smoothed delay. Otherwise it still holds
+    /// the RTT that was answered when the next begins, and almost every indication is followed by a
+    /// second. The paper does not say so.
     pub afresh: bool,
     /// Initial window in packets. RFC 6928: 10.
     pub initial: f64,
-    /// L of RFC 3465: at most so many packets are added for one ACK in slow start (see [`newreno`](crate::newreno)).
+    /// L of RFC 3465: at most so many packets are added for one ACK in slow start (see
+    /// [`newreno`](crate::newreno)).
     pub limit: f64,
 }
 
-impl Options {
+impl TcpLpOptions {
     /// As published, over the TCP of its time.
     pub const LITERAL: Self = Self {
         threshold: 0.15,
@@ -61,7 +63,7 @@ impl Options {
 /// The congestion window of one path by TCP-LP.
 #[derive(Clone, Debug)]
 pub struct TcpLp {
-    options: Options,
+    options: TcpLpOptions,
     window: Window,
     extremes: Option<Extremes>,
     /// How far the smoothed delay is above the smallest, in nanoseconds.
@@ -76,12 +78,12 @@ impl TcpLp {
     /// A path with the recommended values.
     #[must_use]
     pub fn new(opened: &Opened) -> Self {
-        Self::with_options(opened, Options::RECOMMENDED)
+        Self::with_options(opened, TcpLpOptions::RECOMMENDED)
     }
 
     /// A path with `options`.
     #[must_use]
-    pub fn with_options(opened: &Opened, options: Options) -> Self {
+    pub fn with_options(opened: &Opened, options: TcpLpOptions) -> Self {
         Self {
             options,
             window: Window::new(opened, options.initial),
@@ -116,14 +118,14 @@ impl TcpLp {
 
     /// Whether there is an early congestion indication: `sowd > min + delta (max - min)`.
     fn indicated(&self) -> bool {
-        let Options { threshold, least_range, .. } = self.options;
+        let TcpLpOptions { threshold, least_range, .. } = self.options;
         self.extremes
             .zip(self.smoothed)
             .is_some_and(|(extremes, smoothed)| smoothed > extremes.above_min(threshold, least_range))
     }
 }
 
-impl Single for TcpLp {
+impl PathController for TcpLp {
     fn yields(&self) -> bool {
         true
     }
@@ -136,9 +138,11 @@ impl Single for TcpLp {
         let packets = self.window.packets();
         let bytes = self.window.in_packets(acked.bytes);
         if self.indicated() {
-            // What was sent before the last answer is of the same RTT: ignored, so that a burst of indications is one.
+            // What was sent before the last answer is of the same RTT: ignored, so that a burst of
+            // indications is one.
             if acked.sent_at >= self.answered {
-                // In the inference phase: cwnd = 1. Else: cwnd = cwnd / 2, and an inference phase begins.
+                // In the inference phase: cwnd = 1. Else: cwnd = cwnd / 2, and an inference phase
+                // begins.
                 let left = if acked.now < self.inference { 1.0 } else { (packets / 2.0).max(1.0) };
                 self.window.set(left, left);
                 self.answered = acked.now;
@@ -150,9 +154,9 @@ impl Single for TcpLp {
         } else if acked.now >= self.inference {
             // Away from inference it grows as NewReno does; within it waits.
             match phase {
-                Phase::Held => {}
-                Phase::SlowStart => self.window.grow_slow_start(bytes.min(self.options.limit)),
-                Phase::Avoidance => self.window.grow(bytes / packets),
+                GrowthPhase::Held => {}
+                GrowthPhase::SlowStart => self.window.grow_slow_start(bytes.min(self.options.limit)),
+                GrowthPhase::Avoidance => self.window.grow(bytes / packets),
             }
         }
     }

@@ -1,20 +1,21 @@
 //! The rate controller with byway's paths for TCP connections.
 
-use super::{Options, RateController};
+use super::{RateController, WangOptions};
 use crate::Acked;
-use crate::bundle::{Law, Member, Paths};
+use crate::bundle::{CoupledPath, Law, Paths};
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 
 /// T: the control interval (section IV).
 const INTERVAL: Duration = Duration::from_millis(400);
-/// delta: ACKs stand for up to ten packets here, so a path's rate over an interval is known less exactly. As in section V.
+/// delta: ACKs stand for up to ten packets here, so a path's rate over an interval is known less
+/// exactly. As in section V.
 const DELTA: f64 = 0.1;
 /// Taken for the RTT of a path that has none yet (RFC 9002, kInitialRtt).
 const UNKNOWN_RTT: f64 = 0.333;
 
-/// A source that has more to send than its paths carry. Each path has TCP's window, as the paper's has TCP, and the source's
-/// rate on top: what is less counts.
+/// A source that has more to send than its paths carry. Each path has TCP's window, as the paper's
+/// has TCP, and the source's rate on top: what is less counts.
 #[derive(Clone, Debug)]
 pub struct Wang {
     rates: RateController,
@@ -28,21 +29,27 @@ pub struct Wang {
 
 /// What is kept of a path.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Received {
+pub struct WangPath {
     /// Bytes acknowledged of those sent in this interval.
     bytes: f64,
-    /// Whether the window is used up by half at least. One that is not does not grow (RFC 7661): it would be no window.
+    /// Whether the window is used up by half at least. One that is not does not grow (RFC 7661): it
+    /// would be no window.
     used: bool,
 }
 
-type Members = Paths<Member<Received>>;
+type WangPaths = Paths<CoupledPath<WangPath>>;
 
 impl Wang {
     /// A source without paths that draws its lots by `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let options =
-            Options { demand: f64::INFINITY, epsilon: 0.0, delta: DELTA, slack: 0.0, ..Options::RECOMMENDED };
+        let options = WangOptions {
+            demand: f64::INFINITY,
+            epsilon: 0.0,
+            delta: DELTA,
+            slack: 0.0,
+            ..WangOptions::RECOMMENDED
+        };
         Self {
             rates: RateController::new(options, &[], seed),
             order: Vec::new(),
@@ -57,10 +64,10 @@ impl Wang {
 }
 
 impl Law for Wang {
-    type Memory = Received;
+    type Memory = WangPath;
 
     /// A new path begins with the rate of its initial window.
-    fn opened(&mut self, paths: &mut Members, path: PathId) {
+    fn opened(&mut self, paths: &mut WangPaths, path: PathId) {
         let Some(member) = paths.get(path) else { return };
         let rate = member.window.bytes() / member.seconds().unwrap_or(UNKNOWN_RTT);
         match self.position(path) {
@@ -75,14 +82,14 @@ impl Law for Wang {
         self.rates.set_packet(packet / INTERVAL.as_secs_f64());
     }
 
-    fn closed(&mut self, _: &mut Members, path: PathId) {
+    fn closed(&mut self, _: &mut WangPaths, path: PathId) {
         if let Some(position) = self.position(path) {
             self.order.remove(position);
             self.rates.remove(position);
         }
     }
 
-    fn heard(&mut self, paths: &mut Members, path: PathId, acked: &Acked<'_>) {
+    fn heard(&mut self, paths: &mut WangPaths, path: PathId, acked: &Acked<'_>) {
         let Some(member) = paths.get_mut(path) else { return };
         let bytes = acked.bytes as f64;
         member.memory.used = 2.0 * (acked.in_flight as f64 + bytes) >= member.window.bytes();
@@ -91,18 +98,19 @@ impl Law for Wang {
         }
     }
 
-    fn slow_start(&self, paths: &Members, path: PathId, packets: f64) -> f64 {
+    fn slow_start(&self, paths: &WangPaths, path: PathId, packets: f64) -> f64 {
         if paths.get(path).is_some_and(|member| member.memory.used) { packets } else { 0.0 }
     }
 
     /// The increase per ACK in packets is that of a TCP.
-    fn increase(&self, paths: &Members, path: PathId, packets: f64) -> f64 {
+    fn increase(&self, paths: &WangPaths, path: PathId, packets: f64) -> f64 {
         let used = paths.get(path).filter(|member| member.memory.used);
         used.map_or(0.0, |member| packets / member.window.packets())
     }
 
-    /// Measures what was sent in an interval when it has been acknowledged: x is what the receiver got, an RTT later.
-    fn tick(&mut self, paths: &mut Members, now: Instant) -> Option<Instant> {
+    /// Measures what was sent in an interval when it has been acknowledged: x is what the receiver
+    /// got, an RTT later.
+    fn tick(&mut self, paths: &mut WangPaths, now: Instant) -> Option<Instant> {
         if paths.is_empty() {
             return None;
         }
@@ -123,7 +131,7 @@ impl Law for Wang {
     }
 
     /// A path that is not raised keeps a packet per interval: from nothing nothing is learnt.
-    fn rate(&self, paths: &Members, path: PathId) -> Option<u64> {
+    fn rate(&self, paths: &WangPaths, path: PathId) -> Option<u64> {
         let least = paths.get(path)?.window.packet() / INTERVAL.as_secs_f64();
         let rate = self.rates.rates().get(self.position(path)?)?;
         Some((rate.max(least) as u64).max(1))

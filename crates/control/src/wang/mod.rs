@@ -5,13 +5,13 @@
 //! A source with a demand sends over k paths at rates of its own choice, each no more than the TCP
 //! under it takes. Once per control interval it raises one path, drawn by lot, and keeps the raise
 //! if the receiver got it. So load moves to where there is room. Sources that share relays come to
-//! the largest sum of rates there is ([`optimum`]).
+//! the largest sum of rates there is ([`max_flow`]).
 
 mod law;
-pub mod optimum;
+pub mod max_flow;
 mod options;
 mod rates;
 
 pub use law::Wang;
-pub use options::Options;
+pub use options::WangOptions;
 pub use rates::RateController;

@@ -2,7 +2,7 @@
 
 /// The parameters of a source. Rates are in any one unit; the presets are in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct WangOptions {
     /// m: the source's demand. Infinite: it has more to send than all paths carry.
     pub demand: f64,
     /// epsilon: the constant part of a raise.
@@ -16,19 +16,20 @@ pub struct Options {
     /// beta(0), the rate increment term of a new path. 0 means additive increase and decrease
     /// (A-AIAD).
     pub beta: f64,
-    /// Whether a raise that meets the demand rewrites the rate increment term, to what was raised in fact. Then a source that
-    /// once had all on one path has a term of 0 there for ever.
+    /// Whether a raise that meets the demand rewrites the rate increment term, to what was raised
+    /// in fact. Then a source that once had all on one path has a term of 0 there for ever.
     pub rewrite: bool,
     /// No rate increment term grows beyond this.
     pub cap: f64,
-    /// No path's probability falls below this (or half of its equal share). The proof of theorem 1 wants it positive.
+    /// No path's probability falls below this (or half of its equal share). The proof of theorem 1
+    /// wants it positive.
     pub floor: f64,
     /// By how much less than the rate may arrive without being a failure. It is a packet per
     /// interval, since packets do not come in parts.
     pub slack: f64,
 }
 
-impl Options {
+impl WangOptions {
     /// Figure 2 word by word, with the parameters of figure 3 and table I: 1.2 Mbit/s, 0.5 kbit/s.
     pub const LITERAL: Self = Self {
         demand: 150_000.0,

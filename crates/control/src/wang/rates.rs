@@ -1,16 +1,17 @@
 //! The rate controller of one source: figure 2 of the paper, as arithmetic.
 
-use super::Options;
+use super::WangOptions;
 use crate::random::Random;
 use alloc::vec::Vec;
 
 /// Keeps sums finite whatever is reported.
 const LARGEST: f64 = 1e15;
 
-/// Sets the rates of one source's paths, once per control interval, by what the receiver got in the one before.
+/// Sets the rates of one source's paths, once per control interval, by what the receiver got in the
+/// one before.
 #[derive(Clone, Debug)]
 pub struct RateController {
-    options: Options,
+    options: WangOptions,
     random: Random,
     /// y: application-level path rates.
     rates: Vec<f64>,
@@ -26,7 +27,7 @@ impl RateController {
     /// A source that sends at `rates` over its paths until the first interval. They are y(0) in the
     /// paper. p(0) is 1/k.
     #[must_use]
-    pub fn new(options: Options, rates: &[f64], seed: u64) -> Self {
+    pub fn new(options: WangOptions, rates: &[f64], seed: u64) -> Self {
         let count = rates.len();
         Self {
             options,
@@ -50,7 +51,8 @@ impl RateController {
         self.raised.map(|(path, _)| path)
     }
 
-    /// Sets both the constant part of a raise and the slack to `packet` per interval, from the next on.
+    /// Sets both the constant part of a raise and the slack to `packet` per interval, from the next
+    /// on.
     pub fn set_packet(&mut self, packet: f64) {
         (self.options.epsilon, self.options.slack) = (packet, packet);
     }
@@ -103,7 +105,8 @@ impl RateController {
         }
     }
 
-    /// Begins the next control interval. `received` is x: the rate at which the receiver got data over each path in the last.
+    /// Begins the next control interval. `received` is x: the rate at which the receiver got data
+    /// over each path in the last.
     pub fn interval(&mut self, received: &[f64]) {
         let failed = self.raised.take().and_then(|(path, before)| {
             let received = received.get(path).copied().unwrap_or(0.0);
@@ -116,7 +119,7 @@ impl RateController {
 
     /// Step 1 of the algorithm. Returns whether the raise has succeeded.
     fn judge(&mut self, path: usize, before: f64, received: f64) -> bool {
-        let Options { alpha, gamma, delta, cap, slack, .. } = self.options;
+        let WangOptions { alpha, gamma, delta, cap, slack, .. } = self.options;
         // x/y >= 1 - delta; a rate of zero was received.
         let success = received >= (1.0 - delta) * self.rates[path] - slack;
         if success {
@@ -160,7 +163,7 @@ impl RateController {
 
     /// Step 2 of the algorithm raises the rate of a path.
     fn raise(&mut self, path: usize) {
-        let Options { demand, epsilon, rewrite, .. } = self.options;
+        let WangOptions { demand, epsilon, rewrite, .. } = self.options;
         let before = self.rates[path];
         let raised = (before * (1.0 + self.terms[path]) + epsilon).min(demand).min(LARGEST);
         if rewrite && raised >= demand {
@@ -185,10 +188,10 @@ impl RateController {
 mod tests {
     use super::*;
 
-    const PLAIN: Options = Options { demand: 100.0, epsilon: 1.0, beta: 0.5, ..Options::LITERAL };
+    const PLAIN: WangOptions = WangOptions { demand: 100.0, epsilon: 1.0, beta: 0.5, ..WangOptions::LITERAL };
 
     /// A source with one path, so that there is no lot to draw.
-    fn single(options: Options, rate: f64) -> RateController {
+    fn single(options: WangOptions, rate: f64) -> RateController {
         let mut source = RateController::new(options, &[rate], 1);
         source.interval(&[]);
         source
@@ -209,7 +212,7 @@ mod tests {
     #[test]
     fn what_meets_the_demand_rewrites_the_term_by_option() {
         for (rewrite, term) in [(true, 0.2375), (false, 0.5)] {
-            let source = single(Options { rewrite, ..PLAIN }, 80.0);
+            let source = single(WangOptions { rewrite, ..PLAIN }, 80.0);
             assert_eq!(source.rates(), [100.0]);
             assert!((source.terms[0] - term).abs() < 1e-12, "{:?}", source.terms);
         }
@@ -217,7 +220,7 @@ mod tests {
         let mut source = single(PLAIN, 100.0);
         source.interval(&[100.0]);
         assert_eq!(source.terms, [0.0]);
-        assert_eq!(single(Options { epsilon: 200.0, ..PLAIN }, 0.0).terms, [0.0], "no division by zero");
+        assert_eq!(single(WangOptions { epsilon: 200.0, ..PLAIN }, 0.0).terms, [0.0], "no division by zero");
     }
 
     #[test]
@@ -240,7 +243,7 @@ mod tests {
 
     #[test]
     fn probabilities_double_and_halve_and_keep_the_floor() {
-        let options = Options { floor: 0.01, ..PLAIN };
+        let options = WangOptions { floor: 0.01, ..PLAIN };
         let mut source = RateController::new(options, &[1.0, 1.0], 3);
         for _ in 0..1_000 {
             let good = source.raised() == Some(0);
@@ -270,7 +273,7 @@ mod tests {
 
     #[test]
     fn paths_come_and_go() {
-        let mut source = RateController::new(Options { demand: f64::INFINITY, ..PLAIN }, &[], 1);
+        let mut source = RateController::new(WangOptions { demand: f64::INFINITY, ..PLAIN }, &[], 1);
         source.interval(&[]);
         assert_eq!(source.raised(), None);
         for rate in [5.0, 6.0, 7.0] {

@@ -3,15 +3,16 @@
 use crate::hand::{PACKET, ack_after, congested, opened};
 use crate::model::World;
 use byway_control::bundle::Law;
-use byway_control::newreno::Options;
+use byway_control::newreno::NewRenoOptions;
 use byway_control::{Controller, Coupled, Lia, Trigger, by_name};
 use byway_wire::{Duration, Instant, PathId};
 
 const FOREVER: (u64, u64) = (0, u64::MAX / 2_000_000);
 
-/// Paths out of slow start with the given windows in packets and RTTs in milliseconds, at a time of ten seconds.
+/// Paths out of slow start with the given windows in packets and RTTs in milliseconds, at a time of
+/// ten seconds.
 fn bring<L: Law>(law: L, paths: &[(f64, u64)]) -> Coupled<L> {
-    let options = Options { initial: 2.0, limit: f64::INFINITY };
+    let options = NewRenoOptions { initial: 2.0, limit: f64::INFINITY };
     let mut coupled = Coupled::with_options("test", law, options);
     for (path, (window, rtt)) in (0..).zip(paths) {
         coupled.open(PathId(path), &opened(false));
@@ -53,14 +54,15 @@ fn lia_grows_by_equation_1_of_rfc_6356() {
 
 #[test]
 fn lia_counts_bytes_where_packets_differ() {
-    let options = Options { initial: 10.0, limit: 1.0 };
+    let options = NewRenoOptions { initial: 10.0, limit: 1.0 };
     let mut lia = Coupled::with_options("test", Lia, options);
     for (path, packet_size) in [(0, PACKET), (1, 500)] {
         lia.open(PathId(path), &byway_control::Opened { packet_size, ..opened(false) });
         let at = Instant::from_millis(9_000);
         lia.on_congested(PathId(path), &congested(Trigger::Loss, at, at));
     }
-    // 5000 and 2500 bytes, equal RTT: 1000 bytes acknowledged earn 1000 * 5000/7500^2 of a packet of 1000.
+    // 5000 and 2500 bytes, equal RTT: 1000 bytes acknowledged earn 1000 * 5000/7500^2 of a packet
+    // of 1000.
     close(growth(&mut lia, 100), 1000.0 * 5000.0 / (7500.0 * 7500.0));
 }
 
@@ -113,7 +115,8 @@ fn three_paths_through_one_link_are_not_three_tcps() {
         world.flow(named(name), &[(link, 20); 3], FOREVER);
         world.flow(named("newreno"), &[(link, 20)], FOREVER);
         let (own, tcp) = rates(&mut world, 3, 20, 220);
-        // NewReno on each of three paths leaves the other a quarter; one flow like all others leaves half.
+        // NewReno on each of three paths leaves the other a quarter; one flow like all others
+        // leaves half.
         assert!(tcp > 4.3, "{name}: {own:?}, TCP {tcp}");
     }
 }

@@ -3,8 +3,8 @@
 use byway_control::random::Random;
 use byway_control::rivals::{cubic, nice, tcp_lp};
 use byway_control::{
-    Acked, Congested, Cubic, Delay, Ledbat, LedbatPp, NewReno, Nice, Opened, Sent, Single, TcpLp, Trigger,
-    Undo,
+    Acked, Congested, Cubic, Delay, Ledbat, LedbatPp, NewReno, Nice, Opened, PathController, Sent, TcpLp,
+    Trigger, Undo,
 };
 use byway_wire::{Duration, Instant};
 
@@ -19,13 +19,20 @@ fn opened() -> Opened {
     Opened { now: Instant::ZERO, proxied: false, packet_size: PACKET, rtt: Some(RTT) }
 }
 
-fn window(single: &dyn Single) -> f64 {
+fn window(single: &dyn PathController) -> f64 {
     single.allowance().window as f64 / f64::from(PACKET)
 }
 
 /// An ACK of `packets`, of which a part of one counts. The latest was sent an RTT of `rtt` ms
 /// before `now`. Each had a one-way delay of `delay` ms.
-fn acked(single: &mut dyn Single, packets: f64, now: Instant, rtt: u64, delay: i64, app_limited: bool) {
+fn acked(
+    single: &mut dyn PathController,
+    packets: f64,
+    now: Instant,
+    rtt: u64,
+    delay: i64,
+    app_limited: bool,
+) {
     let rtt = Duration::from_millis(rtt);
     let sent_at = now - rtt;
     let delays =
@@ -47,14 +54,14 @@ fn acked(single: &mut dyn Single, packets: f64, now: Instant, rtt: u64, delay: i
 }
 
 /// A window full of ACKs in ten parts, over an RTT of 100 ms from `start`.
-fn round(single: &mut dyn Single, start: Instant, delay: i64) {
+fn round(single: &mut dyn PathController, start: Instant, delay: i64) {
     let packets = window(single);
     for part in 1..=10_u32 {
         acked(single, packets / 10.0, start + RTT * part / 10, 100, delay, false);
     }
 }
 
-fn congested(single: &mut dyn Single, trigger: Trigger, sent: Instant, now: Instant) {
+fn congested(single: &mut dyn PathController, trigger: Trigger, sent: Instant, now: Instant) {
     let in_flight = u64::MAX;
     let bytes = u64::from(PACKET);
     single.on_congested(&Congested { trigger, first_sent_at: sent, sent_at: sent, now, bytes, in_flight });
@@ -65,8 +72,8 @@ fn near(value: f64, expected: f64, tolerance: f64, what: &str) {
 }
 
 /// A CUBIC that lost a packet of 1000 at 10 s, with the RTT of recovery behind it.
-fn cubic_after_loss(options: cubic::Options) -> Cubic {
-    let mut cubic = Cubic::with_options(&opened(), cubic::Options { initial: 1_000.0, ..options });
+fn cubic_after_loss(options: cubic::CubicOptions) -> Cubic {
+    let mut cubic = Cubic::with_options(&opened(), cubic::CubicOptions { initial: 1_000.0, ..options });
     congested(&mut cubic, Trigger::Loss, at(9_900), at(10_000));
     cubic
 }
@@ -74,7 +81,7 @@ fn cubic_after_loss(options: cubic::Options) -> Cubic {
 #[test]
 fn cubic_is_concave_to_its_plateau_and_convex_beyond() {
     // `K = cbrt (300 / 0.4) = 9.086 s`, and `W(t) = 0.4 (t - K)^3 + 1000`.
-    let mut cubic = cubic_after_loss(cubic::Options::BYWAY);
+    let mut cubic = cubic_after_loss(cubic::CubicOptions::BYWAY);
     near(cubic.packets(), 700.0, 1e-9, "beta");
     let start = 10_110;
     for step in 0..150_u64 {
@@ -89,7 +96,7 @@ fn cubic_is_concave_to_its_plateau_and_convex_beyond() {
 
 #[test]
 fn cubic_does_not_count_the_time_in_which_the_application_was_the_limit() {
-    let mut cubic = cubic_after_loss(cubic::Options::BYWAY);
+    let mut cubic = cubic_after_loss(cubic::CubicOptions::BYWAY);
     for step in 0..20 {
         round(&mut cubic, at(10_110 + step * 100), 10);
     }
@@ -105,7 +112,7 @@ fn cubic_does_not_count_the_time_in_which_the_application_was_the_limit() {
 
 #[test]
 fn cubic_grows_by_half_a_window_in_an_rtt_at_most() {
-    let mut cubic = cubic_after_loss(cubic::Options::BYWAY);
+    let mut cubic = cubic_after_loss(cubic::CubicOptions::BYWAY);
     round(&mut cubic, at(10_110), 10);
     let before = cubic.packets();
     acked(&mut cubic, before, at(1_000_000), 100, 10, false);
@@ -115,7 +122,8 @@ fn cubic_grows_by_half_a_window_in_an_rtt_at_most() {
 #[test]
 fn cubic_lowers_its_plateau_for_flows_that_begin() {
     for (fast_convergence, plateau) in [(true, 595.0), (false, 700.0)] {
-        let mut cubic = cubic_after_loss(cubic::Options { fast_convergence, ..cubic::Options::BYWAY });
+        let mut cubic =
+            cubic_after_loss(cubic::CubicOptions { fast_convergence, ..cubic::CubicOptions::BYWAY });
         congested(&mut cubic, Trigger::Loss, at(10_001), at(10_100));
         near(cubic.packets(), 490.0, 1e-9, "beta twice");
         let k = libm::cbrt((plateau - 490.0) / 0.4);
@@ -132,7 +140,8 @@ fn cubic_lowers_its_plateau_for_flows_that_begin() {
 fn cubic_is_reno_with_a_smaller_step_where_windows_are_small() {
     // Growth is `3 (1 - 0.7) / (1 + 0.7) = 0.529` packets an RTT, and 1 from cwnd_prior on. RTT 100
     // ms and 10 packets: K = 1.96 s.
-    let mut cubic = Cubic::with_options(&opened(), cubic::Options { c: 1e-6, ..cubic::Options::BYWAY });
+    let mut cubic =
+        Cubic::with_options(&opened(), cubic::CubicOptions { c: 1e-6, ..cubic::CubicOptions::BYWAY });
     congested(&mut cubic, Trigger::Loss, at(900), at(1_000));
     near(cubic.packets(), 7.0, 1e-9, "beta");
     for step in 0..20 {
@@ -148,7 +157,7 @@ fn cubic_is_reno_with_a_smaller_step_where_windows_are_small() {
 #[test]
 fn cubic_after_a_timeout_starts_a_curve_without_concave_part() {
     let mut cubic =
-        Cubic::with_options(&opened(), cubic::Options { initial: 100.0, ..cubic::Options::BYWAY });
+        Cubic::with_options(&opened(), cubic::CubicOptions { initial: 100.0, ..cubic::CubicOptions::BYWAY });
     congested(&mut cubic, Trigger::Timeout, at(900), at(1_000));
     near(cubic.packets(), 1.0, 1e-9, "loss window");
     let mut now = at(1_110);
@@ -168,7 +177,7 @@ fn cubic_after_a_timeout_starts_a_curve_without_concave_part() {
 
 #[test]
 fn cubic_takes_everything_back_when_a_loss_was_none() {
-    let mut cubic = cubic_after_loss(cubic::Options::BYWAY);
+    let mut cubic = cubic_after_loss(cubic::CubicOptions::BYWAY);
     for step in 0..30 {
         round(&mut cubic, at(10_110 + step * 100), 10);
     }
@@ -195,7 +204,7 @@ fn marks_bring_cubic_down_to_one_packet_and_losses_to_two() {
 
 #[test]
 fn hystart_leaves_slow_start_five_rounds_after_the_rtt_rose() {
-    let options = cubic::Options::LITERAL;
+    let options = cubic::CubicOptions::LITERAL;
     // A rise of 12 ms is none at 100 ms (an eighth is 12.5), one of 13 is.
     for (rise, leaves) in [(12, false), (13, true)] {
         let mut cubic = Cubic::with_options(&opened(), options);
@@ -207,7 +216,8 @@ fn hystart_leaves_slow_start_five_rounds_after_the_rtt_rose() {
             growth.push((cubic.packets() / before * 100.0).round() as u64);
         }
         if leaves {
-            // RTT doubling, then a quarter of it in conservative slow start, then congestion avoidance.
+            // RTT doubling, then a quarter of it in conservative slow start, then congestion
+            // avoidance.
             assert_eq!(growth[..9], [200, 200, 200, 125, 125, 125, 125, 125, 100]);
         } else {
             assert!(growth.iter().all(|percent| *percent == 200), "{growth:?}");
@@ -393,9 +403,10 @@ fn ledbat_pp_falls_by_a_part_of_its_window_and_by_half_at_most() {
     }
 }
 
-/// A Nice of 10 packets out of slow start that knows delays of 10 to 110 ms: late is what is above 20.
+/// A Nice of 10 packets out of slow start that knows delays of 10 to 110 ms: late is what is above
+/// 20.
 fn nice_of_ten() -> Nice {
-    let options = nice::Options { initial: 20.0, ..nice::Options::LITERAL };
+    let options = nice::NiceOptions { initial: 20.0, ..nice::NiceOptions::LITERAL };
     let mut nice = Nice::with_options(&opened(), options);
     congested(&mut nice, Trigger::Loss, at(100), at(200));
     acked(&mut nice, 1.0, at(250), 100, 10, false);
@@ -427,9 +438,9 @@ fn nice_halves_when_more_than_half_of_an_rtt_is_late() {
 fn nice_is_vegas_while_nobody_is_late() {
     // `Diff = W (RTT - base) / RTT` gives one packet more below 1, and one less above 3. At 20
     // packets and a base of 100 ms, 4 ms are 0.77 packets. 10 ms are 1.8, and 20 ms 3.3.
-    let range = nice::Options { least_range: Duration::from_millis(500), ..nice::Options::LITERAL };
+    let range = nice::NiceOptions { least_range: Duration::from_millis(500), ..nice::NiceOptions::LITERAL };
     for (queue, change) in [(4, 1.0), (10, 0.0), (20, -1.0)] {
-        let mut nice = Nice::with_options(&opened(), nice::Options { initial: 40.0, ..range });
+        let mut nice = Nice::with_options(&opened(), nice::NiceOptions { initial: 40.0, ..range });
         congested(&mut nice, Trigger::Loss, at(100), at(200));
         acked(&mut nice, 1.0, at(250), 100, 10, false);
         acked(&mut nice, 1.0, at(400), 100, 10 + queue, false);
@@ -458,9 +469,12 @@ fn nice_goes_below_one_packet_and_sends_by_rate() {
 #[test]
 fn nice_does_not_judge_the_same_packets_twice() {
     for (afresh, times) in [(false, 2.0), (true, 1.0)] {
-        let options =
-            nice::Options { afresh, least_range: Duration::from_millis(50), ..nice::Options::LITERAL };
-        let mut nice = Nice::with_options(&opened(), nice::Options { initial: 16.0, ..options });
+        let options = nice::NiceOptions {
+            afresh,
+            least_range: Duration::from_millis(50),
+            ..nice::NiceOptions::LITERAL
+        };
+        let mut nice = Nice::with_options(&opened(), nice::NiceOptions { initial: 16.0, ..options });
         // A queue that is there for one RTT, of packets sent before the first answer.
         acked(&mut nice, 1.0, at(110), 100, 10, false);
         let before = nice.packets();
@@ -475,8 +489,10 @@ fn nice_does_not_judge_the_same_packets_twice() {
 
 #[test]
 fn tcp_lp_halves_then_waits_three_rtt_and_falls_to_one_if_it_goes_on() {
-    let mut lp =
-        TcpLp::with_options(&opened(), tcp_lp::Options { initial: 64.0, ..tcp_lp::Options::LITERAL });
+    let mut lp = TcpLp::with_options(
+        &opened(),
+        tcp_lp::TcpLpOptions { initial: 64.0, ..tcp_lp::TcpLpOptions::LITERAL },
+    );
     // Delays of 10 and 110 ms: the limit is 10 + 0.15 * 100 = 25.
     acked(&mut lp, 1.0, at(110), 100, 10, false);
     acked(&mut lp, 1.0, at(120), 100, 110, false);
@@ -501,8 +517,9 @@ fn tcp_lp_halves_then_waits_three_rtt_and_falls_to_one_if_it_goes_on() {
     near(lp.packets(), before / 2.0 + 1.0, 0.05, "after 300 ms as NewReno");
 }
 
-/// A pipe that loses a packet in `1/p`: exactly, or by chance. Mean window in packets, over ACKs in ten parts per RTT.
-fn mean_window(single: &mut dyn Single, rtt: Duration, p: f64, rounds: u64, chance: bool) -> f64 {
+/// A pipe that loses a packet in `1/p`: exactly, or by chance. Mean window in packets, over ACKs in
+/// ten parts per RTT.
+fn mean_window(single: &mut dyn PathController, rtt: Duration, p: f64, rounds: u64, chance: bool) -> f64 {
     let mut random = Random::new(1);
     let (mut now, mut since, mut sum, mut parts) = (Instant::from_millis(1), 0.0, 0.0, 0.0);
     for round in 0..rounds {
@@ -543,12 +560,12 @@ fn mean_window(single: &mut dyn Single, rtt: Duration, p: f64, rounds: u64, chan
 fn o18_cubic_has_the_response_function_of_the_rfc() {
     // RFC 9438, 5.1: `1.054 (RTT/p)^0.75`. It holds for one loss in exactly 1/p packets and one
     // flow, so without fast convergence.
-    let options = cubic::Options { fast_convergence: false, ..cubic::Options::BYWAY };
+    let options = cubic::CubicOptions { fast_convergence: false, ..cubic::CubicOptions::BYWAY };
     for (millis, p, expected) in
         [(100, 1e-4, 187.0), (100, 1e-5, 1_054.0), (100, 1e-6, 5_926.0), (10, 1e-7, 5_926.0)]
     {
         // From where it is meant to be, so that the mean is not of the way there.
-        let mut cubic = Cubic::with_options(&opened(), cubic::Options { initial: expected, ..options });
+        let mut cubic = Cubic::with_options(&opened(), cubic::CubicOptions { initial: expected, ..options });
         congested(&mut cubic, Trigger::Loss, Instant::ZERO, Instant::ZERO);
         let rtt = Duration::from_millis(millis);
         let mean = mean_window(&mut cubic, rtt, p, 200_000, false);
@@ -560,7 +577,7 @@ fn o18_cubic_has_the_response_function_of_the_rfc() {
 fn o18_cubic_is_about_reno_where_reno_is_larger() {
     for (millis, p) in [(100, 1e-2), (100, 1e-3), (10, 1e-4), (10, 1e-5)] {
         let rtt = Duration::from_millis(millis);
-        let mean = |single: &mut dyn Single| mean_window(single, rtt, p, 200_000, true);
+        let mean = |single: &mut dyn PathController| mean_window(single, rtt, p, 200_000, true);
         let cubic = mean(&mut Cubic::new(&opened()));
         let reno = mean(&mut NewReno::new(&opened()));
         assert!((0.85..1.25).contains(&(cubic / reno)), "RTT {millis} ms, p {p}: {cubic} and {reno}");
@@ -570,7 +587,7 @@ fn o18_cubic_is_about_reno_where_reno_is_larger() {
 #[test]
 fn each_takes_a_spurious_timeout_back() {
     let opened = opened();
-    let singles: [(&str, Box<dyn Single>); 5] = [
+    let singles: [(&str, Box<dyn PathController>); 5] = [
         ("cubic", Box::new(Cubic::new(&opened))),
         ("ledbat", Box::new(Ledbat::new(&opened))),
         ("ledbat++", Box::new(LedbatPp::new(&opened))),

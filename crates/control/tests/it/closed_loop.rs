@@ -36,7 +36,8 @@ fn one_path_is_filled_at_any_rtt_with_and_without_random_loss() {
             let flow = world.flow(background(), &[(link, rtt)], FOREVER);
             for (from, until) in [(5_000, 10_000), (10_000, 40_000)] {
                 let rate = world.rate(flow, from, until);
-                // At 5 ms an ACK for ten packets comes once in two RTTs. At 300 ms and .5 % growth ends at .88.
+                // At 5 ms an ACK for ten packets comes once in two RTTs. At 300 ms and .5 % growth
+                // ends at .88.
                 let least = match rtt {
                     5 => 8.2,
                     300 => 8.5,
@@ -143,7 +144,8 @@ fn jitter_is_no_congestion() {
 
 #[test]
 fn more_jitter_is_no_congestion_either() {
-    // Where jitter is many packets long, rows of late packets pass for queues. All but the last two are misses.
+    // Where jitter is many packets long, rows of late packets pass for queues. All but the last two
+    // are misses.
     for (capacity, rtt, jitter, least) in
         [(20.0, 20, 10, 3.5), (40.0, 6, 5, 8.5), (100.0, 40, 10, 3.0), (12.0, 50, 8, 8.0), (5.0, 30, 10, 3.5)]
     {

@@ -1,9 +1,9 @@
 //! Harp by mean delays, as HIR proposes it (7.1), beside Harp by the delay of each packet.
 
 use crate::model::World;
-use byway_control::papers::harp::{Coupling, DelayRule, Harp, Options};
+use byway_control::papers::harp::{Coupling, DelayRule, Harp, HarpOptions};
 use byway_control::{
-    Acked, Allowance, Congested, Controller, Delay, Opened, ProbeResult, Sent, Undo, Wants, by_name,
+    Acked, Allowance, Congested, Controller, Delay, Opened, PathDemand, ProbeResult, Sent, Undo, by_name,
 };
 use byway_wire::{Duration, Instant, PathId};
 use std::sync::{Arc, Mutex};
@@ -59,7 +59,7 @@ impl Controller for Watched {
     fn allowance(&self, path: PathId) -> Allowance {
         self.harp.allowance(path)
     }
-    fn wants(&self) -> Wants<'_> {
+    fn wants(&self) -> PathDemand<'_> {
         self.harp.wants()
     }
 }
@@ -67,13 +67,14 @@ impl Controller for Watched {
 /// What a solo transfer over an RTT of 20 ms does in a minute after ten seconds.
 #[derive(Debug)]
 struct Solo {
-    /// Delay signals per second while the window was less than the pipe holds, so that no queue could stand.
+    /// Delay signals per second while the window was less than the pipe holds, so that no queue
+    /// could stand.
     false_signals: f64,
     rate: f64,
     losses: u64,
 }
 
-fn solo(options: Options, megabits: f64, jitter: Duration, seed: u64) -> Solo {
+fn solo(options: HarpOptions, megabits: f64, jitter: Duration, seed: u64) -> Solo {
     let signals = Arc::new(Mutex::new(Vec::new()));
     let mut world = World::new(seed);
     let link = world.link(megabits, 50, 0.0);
@@ -94,16 +95,17 @@ fn solo(options: Options, megabits: f64, jitter: Duration, seed: u64) -> Solo {
     }
 }
 
-/// Harp by each packet, by half of an RTT's, and by means; no signal while the extremes are less than `micros` apart.
-fn rules(micros: u64) -> [(&'static str, Options); 4] {
+/// Harp by each packet, by half of an RTT's, and by means; no signal while the extremes are less
+/// than `micros` apart.
+fn rules(micros: u64) -> [(&'static str, HarpOptions); 4] {
     let least = Duration::from_micros(micros);
     let per_packet = DelayRule::Relative { delta: 0.3, fraction: 0.0, least_range: least, range: None };
-    let literal = Options::literal(Coupling::Adaptive);
+    let literal = HarpOptions::literal(Coupling::Adaptive);
     let rules = [
-        ("each packet", Options { delay: per_packet, ..literal }),
+        ("each packet", HarpOptions { delay: per_packet, ..literal }),
         ("half of an RTT's", literal),
-        ("mean, capped", Options::averaged(true)),
-        ("mean of 50", Options::averaged(false)),
+        ("mean, capped", HarpOptions::averaged(true)),
+        ("mean of 50", HarpOptions::averaged(false)),
     ];
     rules.map(|(name, mut options)| {
         match &mut options.delay {
@@ -116,7 +118,7 @@ fn rules(micros: u64) -> [(&'static str, Options); 4] {
 }
 
 /// The mean over three seeds of the rate of false signals, and of the rate of the transfer.
-fn three(options: Options, megabits: f64, jitter: u64) -> (f64, f64) {
+fn three(options: HarpOptions, megabits: f64, jitter: u64) -> (f64, f64) {
     let runs = [1, 2, 3].map(|seed| solo(options, megabits, Duration::from_micros(jitter), seed));
     let mean = |of: &dyn Fn(&Solo) -> f64| runs.iter().map(of).sum::<f64>() / 3.0;
     assert!(runs.iter().all(|run| run.losses == 0), "{runs:?}");
@@ -162,9 +164,9 @@ fn the_capped_mean_is_as_good_where_two_packets_in_a_row_are_no_queue() {
     assert!(capped.1.min(fifty.1) > packet.1.max(half.1), "{capped:?} {fifty:?} {packet:?} {half:?}");
 }
 
-/// Packets one by one, 20 ms apart over an RTT of 100 ms, each with the delay that `delay` tells. How many signals there
-/// were from packet `from` on.
-fn signals(options: Options, packets: u64, delay: impl Fn(u64) -> i64, from: u64) -> usize {
+/// Packets one by one, 20 ms apart over an RTT of 100 ms, each with the delay that `delay` tells.
+/// How many signals there were from packet `from` on.
+fn signals(options: HarpOptions, packets: u64, delay: impl Fn(u64) -> i64, from: u64) -> usize {
     let log = Arc::new(Mutex::new(Vec::new()));
     let harp = Harp::new("test", options);
     let mut watched = Watched { harp, recover: Instant::ZERO, signals: Arc::clone(&log) };
@@ -197,8 +199,8 @@ fn a_single_late_packet_is_no_signal_and_a_queue_is() {
 fn a_small_window_hears_of_the_end_of_a_queue_soon_only_if_the_mean_is_capped() {
     let [.., (_, capped), (_, fifty)] = rules(1_000);
     let queue = |at: u64| if (60..160).contains(&at) { 70 } else { 10 };
-    // The limit is 10 + .3 (70 - 10) = 28 ms. Of 50 packets 35 must be new until the mean is below, of four three: an RTT is
-    // five packets.
+    // The limit is 10 + .3 (70 - 10) = 28 ms. Of 50 packets 35 must be new until the mean is below,
+    // of four three: an RTT is five packets.
     let (capped, fifty) = (signals(capped, 400, queue, 160), signals(fifty, 400, queue, 160));
     assert!(capped <= 1, "{capped}");
     assert!((6..=7).contains(&fifty), "{fifty}");
@@ -208,7 +210,7 @@ fn a_small_window_hears_of_the_end_of_a_queue_soon_only_if_the_mean_is_capped() 
 fn a_mean_is_compared_with_means() {
     // 49 delays are no mean of 50, however far apart they are. From the 50th on only the means' own
     // range counts, which must be a millisecond.
-    let options = Options::averaged(false);
+    let options = HarpOptions::averaged(false);
     assert_eq!(signals(options, 49, |at| at as i64 % 2 * 100, 0), 0);
     assert_eq!(signals(options, 1_000, |at| at as i64 % 2 * 100, 0), 0);
     assert!(signals(options, 60, |at| if at < 50 { 10 } else { 60 }, 0) > 0);

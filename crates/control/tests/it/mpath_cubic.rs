@@ -1,8 +1,9 @@
-//! The class `normal` as one CUBIC flow: against CUBIC on one path, as a law of several paths, and beside others at a bottleneck.
+//! The class `normal` as one CUBIC flow: against CUBIC on one path, as a law of several paths, and
+//! beside others at a bottleneck.
 
 use crate::hand::{PACKET, RTT, ack, congested, opened};
 use crate::model::World;
-use byway_control::mpath::{MPath, Options};
+use byway_control::mpath::{MPath, MPathOptions};
 use byway_control::random::Random;
 use byway_control::{Controller, Trigger, Undo, by_name};
 use byway_wire::{Instant, PathId};
@@ -19,10 +20,11 @@ fn packets(flow: &dyn Controller, path: u32) -> f64 {
 
 /// `normal` without load aggregation, which is not of its growth.
 fn normal() -> MPath {
-    MPath::new("normal", Options { evidence: u32::MAX, ..Options::PRODUCTION }, 1)
+    MPath::new("normal", MPathOptions { evidence: u32::MAX, ..MPathOptions::PRODUCTION }, 1)
 }
 
-/// Mean of the windows of all paths when packets are lost by chance at these rates, each path acknowledged once in 100 ms.
+/// Mean of the windows of all paths when packets are lost by chance at these rates, each path
+/// acknowledged once in 100 ms.
 fn total(flow: &mut dyn Controller, rates: &[f64], seed: u64) -> f64 {
     let mut random = Random::new(seed);
     for path in 0..rates.len() as u32 {
@@ -83,7 +85,8 @@ fn a_worse_path_beside_the_best_costs_little() {
 
 #[test]
 fn load_moved_to_the_direct_path_makes_it_no_larger_than_it_was() {
-    let initial = Options { initial: 64.0, initial_proxied: 64.0, evidence: 1, ..Options::PRODUCTION };
+    let initial =
+        MPathOptions { initial: 64.0, initial_proxied: 64.0, evidence: 1, ..MPathOptions::PRODUCTION };
     let mut flow = MPath::new("normal", initial, 1);
     for path in 0..4 {
         flow.open(PathId(path), &opened(path > 0));
@@ -92,7 +95,8 @@ fn load_moved_to_the_direct_path_makes_it_no_larger_than_it_was() {
     for path in [1, 2, 3, 0] {
         flow.on_congested(PathId(path), &congested(Trigger::Loss, at(1_000), at(1_100)));
     }
-    // "The upper bound guarantees that the congestion window of the direct path will not be more than w0."
+    // "The upper bound guarantees that the congestion window of the direct path will not be more
+    // than w0."
     let windows = [0, 1, 2, 3].map(|path| flow.window(PathId(path)).unwrap());
     assert!((windows[0] - 64.0).abs() < 1e-9, "{windows:?}");
     assert!((windows.iter().sum::<f64>() - 0.7 * 4.0 * 64.0).abs() < 1e-9, "{windows:?}");
@@ -123,7 +127,8 @@ fn a_loss_that_was_none_leaves_no_trace() {
     assert!((with / without - 1.0).abs() < 0.02, "{with}, and {without} without");
 }
 
-/// What a flow of `name` over `paths` paths through one drop-tail link gets of its half, beside one flow of `other`.
+/// What a flow of `name` over `paths` paths through one drop-tail link gets of its half, beside one
+/// flow of `other`.
 fn of_its_half(name: &str, paths: u64, other: &str, (capacity, rtt, queue): (f64, u64, usize)) -> f64 {
     let part = |seed: u64| {
         let mut world = World::new(seed);

@@ -1,7 +1,8 @@
-//! The class `normal` where proxied paths wait in the direct path's queue: their load is lent to it, and they end if it carries that.
+//! The class `normal` where proxied paths wait in the direct path's queue: their load is lent to
+//! it, and they end if it carries that.
 
 use crate::hand::{PACKET, opened};
-use byway_control::mpath::{MPath, Options};
+use byway_control::mpath::{MPath, MPathOptions};
 use byway_control::{Acked, Controller, Delay};
 use byway_wire::{Duration, Instant, PathId};
 use std::collections::BTreeMap;
@@ -10,8 +11,8 @@ const DIRECT: PathId = PathId(0);
 const STEP: u64 = 10;
 const BASE: i64 = 25_000_000;
 
-/// A line that carries a packet per ms, and packets for each path in the ratio of the windows. The direct path by itself carries so many,
-/// and each other path.
+/// A line that carries a packet per ms, and packets for each path in the ratio of the windows. The
+/// direct path by itself carries so many, and each other path.
 struct Line {
     flow: MPath,
     direct_at_most: f64,
@@ -24,10 +25,10 @@ struct Line {
 
 impl Line {
     fn new(paths: u32, direct_at_most: f64) -> Self {
-        Self::of(Options::PRODUCTION, paths, direct_at_most)
+        Self::of(MPathOptions::PRODUCTION, paths, direct_at_most)
     }
 
-    fn of(options: Options, paths: u32, direct_at_most: f64) -> Self {
+    fn of(options: MPathOptions, paths: u32, direct_at_most: f64) -> Self {
         let mut flow = MPath::new("normal", options, 1);
         (0..=paths).for_each(|path| flow.open(PathId(path), &opened(path > 0)));
         Self {
@@ -116,7 +117,7 @@ fn what_the_direct_path_cannot_carry_comes_back() {
 
 #[test]
 fn lines_of_their_own_stay_full_while_their_queues_are_held_against_the_direct_one_s() {
-    let large = Options { initial_proxied: 10.0, ..Options::PRODUCTION };
+    let large = MPathOptions { initial_proxied: 10.0, ..MPathOptions::PRODUCTION };
     let mut line = Line::of(large, 3, 0.05);
     line.others_at_most = 0.05;
     line.run(60, |_, at| fills(2_300, at));

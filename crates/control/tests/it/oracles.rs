@@ -4,11 +4,11 @@ use crate::hand::{PACKET, RTT, ack, congested, opened};
 use byway_control::mpath::{self, Growth, Increase, MPath};
 use byway_control::papers::harp::{self, Coupling, DelayRule, Harp};
 use byway_control::random::Random;
-use byway_control::{Controller, Each, NewReno, Trigger, Undo};
+use byway_control::{Controller, NewReno, Trigger, UncoupledPaths, Undo};
 use byway_wire::{Duration, Instant, PathId};
 
 fn literal(coupling: Coupling) -> Harp {
-    let mut options = harp::Options::literal(coupling);
+    let mut options = harp::HarpOptions::literal(coupling);
     options.initial = 10.0;
     if let DelayRule::Relative { range, .. } = &mut options.delay {
         *range = Some(Duration::from_millis(100));
@@ -138,7 +138,8 @@ fn o11_mpath_without_aggregation_is_the_semicoupled_algorithm() {
     // `w_i = 2 (1 - p_i) / (p_i W)` gives 36.5 and 18.2 packets at 1e-3 and 2e-3. With loss by
     // chance the mean is a constant factor off, as for TCP (O2). So the ratio is held tightly and
     // the sum loosely.
-    let options = mpath::Options { evidence: u32::MAX, growth: Growth::Shares, ..mpath::Options::LITERAL };
+    let options =
+        mpath::MPathOptions { evidence: u32::MAX, growth: Growth::Shares, ..mpath::MPathOptions::LITERAL };
     let mut mpath = MPath::new("test", options, 1);
     for path in 0..2 {
         mpath.open(PathId(path), &opened(path > 0));
@@ -169,9 +170,13 @@ fn o11_mpath_without_aggregation_is_the_semicoupled_algorithm() {
 #[test]
 fn o12_a_shared_loss_halves_the_proxied_share() {
     // The paper's decrease and growth, with the evidence of one loss.
-    let law =
-        mpath::Options { increase: Increase::Reno, keep: 0.5, evidence: 1, ..mpath::Options::PRODUCTION };
-    let options = mpath::Options { initial: 64.0, initial_proxied: 64.0, ..law };
+    let law = mpath::MPathOptions {
+        increase: Increase::Reno,
+        keep: 0.5,
+        evidence: 1,
+        ..mpath::MPathOptions::PRODUCTION
+    };
+    let options = mpath::MPathOptions { initial: 64.0, initial_proxied: 64.0, ..law };
     let mut mpath = MPath::new("test", options, 1);
     for path in 0..2 {
         mpath.open(PathId(path), &opened(path > 0));
@@ -205,7 +210,7 @@ fn o12_a_shared_loss_halves_the_proxied_share() {
 #[test]
 fn mpath_grows_by_one_packet_per_rtt_over_all_paths() {
     for growth in [Growth::Lot, Growth::Shares] {
-        let options = mpath::Options { growth, ..mpath::Options::LITERAL };
+        let options = mpath::MPathOptions { growth, ..mpath::MPathOptions::LITERAL };
         let mut mpath = MPath::new("test", options, 3);
         for path in 0..4 {
             mpath.open(PathId(path), &opened(path > 0));
@@ -228,7 +233,8 @@ fn mpath_grows_by_one_packet_per_rtt_over_all_paths() {
 
 #[test]
 fn mpath_wishes_for_a_quarter_of_its_window_once_all_paths_met_loss() {
-    let mut mpath = MPath::new("test", mpath::Options { initial: 20.0, ..mpath::Options::LITERAL }, 1);
+    let mut mpath =
+        MPath::new("test", mpath::MPathOptions { initial: 20.0, ..mpath::MPathOptions::LITERAL }, 1);
     mpath.open(PathId(0), &opened(false));
     let at = Instant::from_millis;
     assert_eq!(mpath.wants().open, 0);
@@ -298,9 +304,10 @@ fn after_a_timeout_the_window_doubles_to_what_a_loss_leaves() {
 
 #[test]
 fn newreno_doubles_then_adds_one_and_halves_once_per_event() {
-    let mut reno = Each::new("newreno", NewReno::new);
+    let mut reno = UncoupledPaths::new("newreno", NewReno::new);
     reno.open(PathId(0), &opened(false));
-    let packets = |reno: &Each<NewReno>| reno.allowance(PathId(0)).window as f64 / f64::from(PACKET);
+    let packets =
+        |reno: &UncoupledPaths<NewReno>| reno.allowance(PathId(0)).window as f64 / f64::from(PACKET);
     let at = Instant::from_millis;
     ack(&mut reno, 0, 10.0, at(0), 10);
     assert_eq!(packets(&reno), 20.0);

@@ -3,7 +3,7 @@
 
 use crate::hand::{PACKET, RTT, ack, congested, opened};
 use crate::model::World;
-use byway_control::bmc::{Bmc, Options};
+use byway_control::bmc::{Bmc, BmcOptions};
 use byway_control::mpath::{self, Growth, MPath};
 use byway_control::papers::harp::{self, Coupling, DelayRule, Harp};
 use byway_control::random::Random;
@@ -21,7 +21,8 @@ enum Loss {
     Regular,
 }
 
-/// Mean windows of the paths of `flow` under loss at the given rates, each path acknowledged once per RTT.
+/// Mean windows of the paths of `flow` under loss at the given rates, each path acknowledged once
+/// per RTT.
 fn means(flow: &mut dyn Controller, rates: &[f64], loss: Loss) -> Vec<f64> {
     let mut random = Random::new(if let Loss::Chance(seed) = loss { seed } else { 0 });
     for path in 0..rates.len() as u32 {
@@ -61,7 +62,7 @@ fn near(value: f64, expected: f64, tolerance: f64, what: &str) {
 
 /// Harp as published, with dmax given: a delay of 90 ms is a mark, one of 10 ms is none.
 fn literal(coupling: Coupling) -> Harp {
-    let mut options = harp::Options::literal(coupling);
+    let mut options = harp::HarpOptions::literal(coupling);
     options.initial = 10.0;
     if let DelayRule::Relative { range, .. } = &mut options.delay {
         *range = Some(RTT);
@@ -125,8 +126,9 @@ fn o4_marks_that_come_together_are_answered_one_after_the_other() {
     }
     let kept = 0.875_f64 * 0.875 * 0.875 * 0.875;
     near(harp.total() / before, kept, 1e-9, "sequential");
-    // Nor do equal windows stay equal: each loses the same number of packets, so the smaller lose the larger part, until one
-    // path has all. Joint acts as one flow on one path where paths share what marks them.
+    // Nor do equal windows stay equal: each loses the same number of packets, so the smaller lose
+    // the larger part, until one path has all. Joint acts as one flow on one path where paths share
+    // what marks them.
     for step in 20..3_000_u64 {
         let marked = harp.total() >= before;
         for path in 0..4 {
@@ -168,7 +170,7 @@ fn o5_joint_is_at_worst_equation_20_behind_independent() {
 fn delivered(tcps: u64, queue: usize, rtt: u64, flows: u64, class: bool) -> f64 {
     let mut world = World::new(1);
     let link = world.link(10.0, queue, 0.0);
-    let mut options = harp::Options::literal(Coupling::Independent);
+    let mut options = harp::HarpOptions::literal(Coupling::Independent);
     if let DelayRule::Relative { range, .. } = &mut options.delay {
         *range = Some(Duration::from_micros(1_200) * queue as u32);
     }
@@ -262,7 +264,8 @@ fn o10_lia_shares_by_loss_and_takes_as_much_as_one_tcp_on_the_best() {
 fn o11_mpath_beside_a_tcp_under_the_same_loss() {
     // `w_i = 2 (1 - p_i)/(p_i W)` is of a fluid, like `sqrt(2/p)` for a TCP. What a TCP has of that
     // under loss by chance, mPath has too.
-    let options = mpath::Options { evidence: u32::MAX, growth: Growth::Shares, ..mpath::Options::LITERAL };
+    let options =
+        mpath::MPathOptions { evidence: u32::MAX, growth: Growth::Shares, ..mpath::MPathOptions::LITERAL };
     for seed in 1..4 {
         let tcp = means(&mut Coupled::new("", Lia), &[1e-3], Loss::Chance(seed))[0];
         let constant = tcp / f64::sqrt(2.0 / 1e-3);
@@ -283,7 +286,7 @@ fn weights(bmc: &Coupled<Bmc>) -> Vec<f64> {
 
 #[test]
 fn bmc_weights_are_one_in_sum_whoever_comes_and_goes() {
-    let mut bmc = Coupled::new("bmc", Bmc::new(Options::RECOMMENDED));
+    let mut bmc = Coupled::new("bmc", Bmc::new(BmcOptions::RECOMMENDED));
     for path in 0..4 {
         bmc.open(PathId(path), &opened(path > 0));
         let weights = weights(&bmc);
@@ -323,7 +326,7 @@ fn bmc_grows_by_its_weight_in_slow_start_and_by_its_square_later() {
 
 #[test]
 fn bmc_moves_weight_after_two_epochs_of_the_slowest() {
-    let mut bmc = Coupled::new("bmc", Bmc::new(Options::LITERAL));
+    let mut bmc = Coupled::new("bmc", Bmc::new(BmcOptions::LITERAL));
     for path in 0..2 {
         bmc.open(PathId(path), &opened(path > 0));
     }

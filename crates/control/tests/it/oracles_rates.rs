@@ -4,7 +4,7 @@
 use crate::model::World;
 use byway_control::by_name;
 use byway_control::random::Random;
-use byway_control::wang::{Options, RateController, optimum};
+use byway_control::wang::{RateController, WangOptions, max_flow};
 
 /// Sources with a demand, each with some of the relays to choose from.
 struct Overlay {
@@ -37,7 +37,7 @@ impl Overlay {
     }
 
     fn optimum(&self) -> f64 {
-        optimum::largest_sum(&self.demands, &self.capacities, &self.choices)
+        max_flow::largest_sum(&self.demands, &self.capacities, &self.choices)
     }
 
     /// What each relay is asked to carry.
@@ -60,12 +60,12 @@ impl Overlay {
     /// raise was received if the relay can carry all that it is asked to. Otherwise it is told that
     /// it was not. Sources take turns by lot. What was carried, as a part of the optimum, after
     /// each interval: as many turns as there are sources.
-    fn run(&self, options: Options, intervals: usize, seed: u64) -> Vec<f64> {
+    fn run(&self, options: WangOptions, intervals: usize, seed: u64) -> Vec<f64> {
         let mut random = Random::new(seed);
         let mut sources: Vec<RateController> = (0..)
             .zip(self.demands.iter().zip(&self.choices))
             .map(|(seed, (demand, choice))| {
-                let options = Options { demand: *demand, ..options };
+                let options = WangOptions { demand: *demand, ..options };
                 RateController::new(options, &vec![0.0; choice.len()], seed)
             })
             .collect();
@@ -88,8 +88,8 @@ impl Overlay {
 }
 
 /// A demand of 1, raises of a five-hundredth, no allowance for packets: this is a fluid.
-const FLUID: Options = Options { epsilon: 0.002, beta: 0.0, slack: 0.0, ..Options::RECOMMENDED };
-const FLUID_LITERAL: Options = Options { epsilon: 0.002, beta: 0.0, ..Options::LITERAL };
+const FLUID: WangOptions = WangOptions { epsilon: 0.002, beta: 0.0, slack: 0.0, ..WangOptions::RECOMMENDED };
+const FLUID_LITERAL: WangOptions = WangOptions { epsilon: 0.002, beta: 0.0, ..WangOptions::LITERAL };
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
@@ -121,7 +121,8 @@ fn the_optimum_is_that_of_other_solvers() {
             let sums: Vec<f64> = (0..20)
                 .map(|seed| Overlay::draw(100, paths, skew, plenty, &mut Random::new(seed)).optimum() / 100.0)
                 .collect();
-            // A draw has a standard deviation of .01 to .035, so the difference of two means of 20 one of .011 at most.
+            // A draw has a standard deviation of .01 to .035, so the difference of two means of 20
+            // one of .011 at most.
             let drawn = mean(&sums);
             assert!((drawn - expected).abs() < 0.02, "b {skew}, f {plenty}, k {paths}: {drawn}, {expected}");
         }
@@ -145,7 +146,7 @@ fn multiplicative_raises_come_close_to_it() {
     // graphs four stay below .99, the worst at .984. By figure 2 word by word three do, the worst
     // at .942.
     for options in [FLUID, FLUID_LITERAL] {
-        let options = Options { beta: 0.1, ..options };
+        let options = WangOptions { beta: 0.1, ..options };
         let steady: Vec<f64> =
             hundred().map(|(seed, overlay)| mean(&overlay.run(options, 2_000, seed)[1_800..])).collect();
         let worst = steady.iter().copied().fold(1.0, f64::min);
@@ -157,8 +158,8 @@ fn multiplicative_raises_come_close_to_it() {
 fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_to_rest() {
     // Figure 3 as a fluid: epsilon is 0.5 kbit/s of 1.2 Mbit/s.
     let overlay = Overlay::draw(40, 2, 0.0, 1.0, &mut Random::new(1));
-    let run = |beta: f64, options: Options| {
-        overlay.run(Options { epsilon: 0.5 / 1_200.0, beta, ..options }, 6_000, 1)
+    let run = |beta: f64, options: WangOptions| {
+        overlay.run(WangOptions { epsilon: 0.5 / 1_200.0, beta, ..options }, 6_000, 1)
     };
     let (slow, fast) = (run(0.0, FLUID), run(0.1, FLUID));
     let reached = |carried: &[f64]| carried.iter().position(|part| *part >= 0.95).unwrap();
@@ -166,7 +167,7 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
     assert!(ratio >= 4.0, "{} and {}", reached(&slow), reached(&fast));
     // beta = 1 for ever. The paper has it clearly below the optimum. Where detection is perfect it
     // stays within half a percent (.995), but never comes to rest.
-    let fixed = run(1.0, Options { alpha: 1.0, gamma: 1.0, ..FLUID });
+    let fixed = run(1.0, WangOptions { alpha: 1.0, gamma: 1.0, ..FLUID });
     let (adaptive, fixed) = (&fast[5_000..], &fixed[5_000..]);
     let spread = |values: &[f64]| {
         let mean = mean(values);
@@ -180,17 +181,17 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
 
 #[test]
 fn the_testbed_finds_its_spare_capacity() {
-    // Section V in kbit/s; a relay that is asked for too much serves in proportion. Intervals of 0.645 and 0.538 s, epsilon one
-    // packet of 1008 bytes per interval.
+    // Section V in kbit/s; a relay that is asked for too much serves in proportion. Intervals of
+    // 0.645 and 0.538 s, epsilon one packet of 1008 bytes per interval.
     let capacities = [256.0, 256.0, 56.0];
     let choices = [[0, 1], [1, 2]];
     let spans = [0.645, 0.538];
     let packet = |source: usize| 1.008 * 8.0 / spans[source];
     let mut ends: Vec<[f64; 2]> = (0..21)
         .map(|seed| {
-            let options = Options { delta: 0.1, beta: 0.0, slack: 0.0, ..Options::RECOMMENDED };
-            let first = Options { demand: 250.0, epsilon: packet(0), ..options };
-            let second = Options { demand: 300.0, epsilon: packet(1), ..options };
+            let options = WangOptions { delta: 0.1, beta: 0.0, slack: 0.0, ..WangOptions::RECOMMENDED };
+            let first = WangOptions { demand: 250.0, epsilon: packet(0), ..options };
+            let second = WangOptions { demand: 300.0, epsilon: packet(1), ..options };
             let mut sources = [
                 RateController::new(first, &[125.0, 125.0], seed),
                 RateController::new(second, &[10.0 * packet(1), 6.0 * packet(1)], seed + 100),

@@ -1,4 +1,5 @@
-//! Whatever happens in whatever order: no panic, no window that cannot move, never all paths choked.
+//! Whatever happens in whatever order: no panic, no window that cannot move, never all paths
+//! choked.
 
 use byway_control::{
     Acked, Congested, Controller, Delay, NAMES, Opened, ProbeResult, Sent, Trigger, Undo, by_name,

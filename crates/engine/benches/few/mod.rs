@@ -1,6 +1,6 @@
 //! A controller that opens no more than so many paths, and leaves all other judgement to another.
 
-use byway_control::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Undo, Wants};
+use byway_control::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo};
 use byway_wire::{Instant, PathId};
 
 #[derive(Debug)]
@@ -67,8 +67,8 @@ impl Controller for Few {
         self.judge.allowance(path)
     }
 
-    fn wants(&self) -> Wants<'_> {
+    fn wants(&self) -> PathDemand<'_> {
         let wants = self.judge.wants();
-        Wants { open: wants.open.min(self.most.saturating_sub(self.open)), ..wants }
+        PathDemand { open: wants.open.min(self.most.saturating_sub(self.open)), ..wants }
     }
 }

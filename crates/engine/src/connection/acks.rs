@@ -1,12 +1,12 @@
 //! What is to be acknowledged, when, and by which way.
 
-use super::agenda::Agenda;
-use super::arrivals::{Arrivals, Receiving};
-use super::path::{Address, Path, State};
+use super::path::{AddressValidation, Path, PathState};
 use super::paths::Paths;
+use super::peer_paths::{PeerPath, PeerPaths};
+use super::scheduling::Scheduler;
 use super::snacks::Snacks;
-use crate::config::{AckWay, Config};
-use crate::path::carriage::Carriage;
+use crate::config::{AckPathRule, Config};
+use crate::path::transport::PathTransport;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use byway_wire::frame::{self, ack::AckWriter};
@@ -16,7 +16,8 @@ use byway_wire::{Duration, Instant, PathId, Writer};
 pub(super) const ENTRY_ROOM: usize = 48;
 /// Room for an ACK that is told twice: envelope, packet, and the newest ranges.
 pub(super) const MOST_ECHO: usize = 256;
-/// A way that carries only ACKs is measured this often while in use, and this often while it is not.
+/// A way that carries only ACKs is measured this often while in use, and this often while it is
+/// not.
 const PING_IN_USE: Duration = Duration::from_secs(1);
 const PING_IDLE: Duration = Duration::from_secs(5);
 /// How long a choice of the way for ACKs holds.
@@ -25,7 +26,7 @@ const WAY_HOLDS: Duration = Duration::from_millis(50);
 /// What this side owes the peer in acknowledgments.
 #[derive(Debug)]
 pub(super) struct Acks {
-    rule: AckWay,
+    rule: AckPathRule,
     /// The peer's paths whose ACK is due.
     queue: VecDeque<PathId>,
     /// The peer's path by which something came last that is not acknowledged yet, nor due to be.
@@ -93,7 +94,7 @@ impl Acks {
 
     /// A path's ACK is queued if it is due, else waited for.
     #[inline]
-    pub fn queue(&mut self, now: Instant, receiving: &mut Receiving, agenda: &mut Agenda) {
+    pub fn queue(&mut self, now: Instant, receiving: &mut PeerPath, agenda: &mut Scheduler) {
         let id = receiving.facts.id;
         if !receiving.facts.ack_due(now) {
             agenda.arm_receiving(receiving);
@@ -124,8 +125,8 @@ impl Acks {
     pub fn write(
         &mut self,
         now: Instant,
-        arrivals: &mut Arrivals,
-        agenda: &mut Agenda,
+        arrivals: &mut PeerPaths,
+        agenda: &mut Scheduler,
         writer: &mut Writer<'_>,
     ) {
         for _ in 0..self.queue.len() {
@@ -141,7 +142,8 @@ impl Acks {
             if !self.missing.is_empty() {
                 frame::write_pnack(writer, receiving.facts.id, &self.missing);
             }
-            // One entry per ACK frame costs a byte more than many, and never takes back what was written.
+            // One entry per ACK frame costs a byte more than many, and never takes back what was
+            // written.
             let mut ack = AckWriter::begin(writer);
             let fits = writer.room() >= ENTRY_ROOM
                 && receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs);
@@ -161,7 +163,7 @@ impl Acks {
         &mut self,
         now: Instant,
         id: PathId,
-        arrivals: &Arrivals,
+        arrivals: &PeerPaths,
         paths: &mut Paths,
     ) -> Option<PathId> {
         let soon = self.soon?;
@@ -174,8 +176,8 @@ impl Acks {
     pub fn write_riding(
         &mut self,
         now: Instant,
-        receiving: &mut Receiving,
-        agenda: &mut Agenda,
+        receiving: &mut PeerPath,
+        agenda: &mut Scheduler,
         writer: &mut Writer<'_>,
     ) {
         let mut ack = AckWriter::begin(writer);
@@ -186,9 +188,10 @@ impl Acks {
         ack.finish(writer);
     }
 
-    /// The ACK of a path whose sender asks, to go once more by another way: where its packets come from, or else the fastest.
-    pub fn take_echo(&mut self, arrivals: &Arrivals, paths: &Paths) -> Option<(PathId, PathId)> {
-        let id = self.echo.take().filter(|_| self.rule == AckWay::Fastest)?;
+    /// The ACK of a path whose sender asks, to go once more by another way: where its packets come
+    /// from, or else the fastest.
+    pub fn take_echo(&mut self, arrivals: &PeerPaths, paths: &Paths) -> Option<(PathId, PathId)> {
+        let id = self.echo.take().filter(|_| self.rule == AckPathRule::Fastest)?;
         let own = arrivals.get(id)?.way;
         let others = paths.iter().filter(|path| Some(path.id()) != self.way);
         let usable = others.filter(|path| {
@@ -201,7 +204,7 @@ impl Acks {
     }
 
     /// Writes the ACK of one path, due or not.
-    pub fn write_echo(&mut self, now: Instant, receiving: &mut Receiving, writer: &mut Writer<'_>) {
+    pub fn write_echo(&mut self, now: Instant, receiving: &mut PeerPath, writer: &mut Writer<'_>) {
         let mut ack = AckWriter::begin(writer);
         receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs);
         ack.finish(writer);
@@ -209,7 +212,7 @@ impl Acks {
 
     /// The path over which ACKs go now: the fastest that lives.
     #[inline]
-    pub fn way(&mut self, now: Instant, arrivals: &Arrivals, paths: &mut Paths) -> Option<PathId> {
+    pub fn way(&mut self, now: Instant, arrivals: &PeerPaths, paths: &mut Paths) -> Option<PathId> {
         let holds = now < self.way_until && self.ways == paths.ways();
         if holds && self.way.is_some_and(|id| paths.get(id).is_some()) {
             return self.way;
@@ -218,7 +221,7 @@ impl Acks {
         self.choose(now, arrivals, paths)
     }
 
-    fn choose(&mut self, now: Instant, arrivals: &Arrivals, paths: &mut Paths) -> Option<PathId> {
+    fn choose(&mut self, now: Instant, arrivals: &PeerPaths, paths: &mut Paths) -> Option<PathId> {
         let newest = arrivals.iter().map(|receiving| receiving.facts.last_arrival).max()?;
         // When a packet last came by each way, in one pass over the peer's paths.
         paths.edit_each(|path| {
@@ -230,36 +233,38 @@ impl Acks {
                 path.heard = path.heard.max(Some(receiving.facts.last_arrival));
             }
         }
-        // What no packet came by for long, while packets came by others, may be dead although it was fast.
+        // What no packet came by for long, while packets came by others, may be dead although it
+        // was fast.
         let silence = |path: &Path| {
             let allowed = path.send.rtt.smoothed() * 2 + Duration::from_millis(200);
             path.heard.is_none_or(|at| at + allowed < newest)
         };
         let newest_by = |path: &Path| path.heard == Some(newest);
         let by_tcp =
-            paths.iter().any(|path| newest_by(path) && path.route.carriage() == Carriage::Connection);
+            paths.iter().any(|path| newest_by(path) && path.route.carriage() == PathTransport::Connection);
         let full = paths.full();
         let best = paths.iter().min_by_key(|path| {
-            let unproven = path.address != Address::Valid;
+            let unproven = path.address != AddressValidation::Valid;
             let unmeasured = !path.send.rtt.is_sampled();
-            // Each change costs the peer its RTT estimates: another way must be faster by a quarter.
+            // Each change costs the peer its RTT estimates: another way must be faster by a
+            // quarter.
             let handicap = if self.way == Some(path.id()) { 3 } else { 4 };
             let slowness = path.send.rtt.smoothed() * handicap;
             let held = full.has(path.route.local);
             // What data come by works. Where UDP does, TCP rests altogether.
-            let other = (path.route.carriage() == Carriage::Connection) != by_tcp;
+            let other = (path.route.carriage() == PathTransport::Connection) != by_tcp;
             let lives = path.send.timeouts() == 0;
             (held, !lives, unproven, other, silence(path), unmeasured, slowness, path.id())
         });
         let direct = || paths.iter().find(|path| !path.route.is_proxied());
         let chosen = match self.rule {
-            AckWay::Fastest => best.map(Path::id),
-            AckWay::Direct => direct().or(best).map(Path::id),
+            AckPathRule::Fastest => best.map(Path::id),
+            AckPathRule::Direct => direct().or(best).map(Path::id),
         };
         self.way = chosen;
         paths.edit_each(|path| {
             let interval = if chosen == Some(path.id()) { PING_IN_USE } else { PING_IDLE };
-            let asks = path.state != State::Choked
+            let asks = path.state != PathState::Choked
                 && path.send.outstanding() == 0
                 && path.send.last_sent_at() + interval <= now;
             path.pending.ping |= asks;
@@ -273,25 +278,25 @@ impl Acks {
 mod tests {
     use super::*;
     use crate::config::Pnack;
-    use crate::connection::path::Origin;
-    use crate::path::receive::{Arrival, ReceivePath};
+    use crate::connection::path::PathOrigin;
+    use crate::path::receive::{PacketArrival, ReceivePath};
     use crate::path::send::SendPath;
-    use crate::route::{Route, Source};
+    use crate::route::{PacketSource, Route};
     use byway_wire::{Ecn, Local};
 
     /// Two ways, of 40 ms and of this many.
-    fn ways(config: &Config, other: u64) -> (Acks, Arrivals, Paths) {
+    fn ways(config: &Config, other: u64) -> (Acks, PeerPaths, Paths) {
         let (acks, mut arrivals, mut paths) =
-            (Acks::new(config), Arrivals::new([1; 32]), Paths::new([2; 32]));
+            (Acks::new(config), PeerPaths::new([1; 32]), Paths::new([2; 32]));
         for (id, millis) in [(PathId(0), 40), (PathId(1), other)] {
             let mut send = SendPath::new(id, Instant::ZERO, None, 1200);
             send.rtt.sample(Instant::ZERO, Duration::from_millis(millis), PathId(0));
             let route = Route::direct(Local(id.0 as u16), "192.0.2.1:1".parse().unwrap());
-            let source = Source::direct(route.local, route.remote);
+            let source = PacketSource::direct(route.local, route.remote);
             let name = paths.connection_id(id);
-            paths.insert(Path::new(Instant::ZERO, send, route, State::Active, Origin::Return, name));
+            paths.insert(Path::new(Instant::ZERO, send, route, PathState::Active, PathOrigin::Return, name));
             let facts = ReceivePath::new(id, Instant::ZERO, Pnack::Patient);
-            arrivals.begin(id, Receiving::new(facts, source, Some(id)));
+            arrivals.begin(id, PeerPath::new(facts, source, Some(id)));
         }
         (acks, arrivals, paths)
     }
@@ -312,7 +317,7 @@ mod tests {
 
     #[test]
     fn acks_take_the_direct_path_by_option() {
-        let config = Config { ack_way: AckWay::Direct, ..Config::default() };
+        let config = Config { ack_way: AckPathRule::Direct, ..Config::default() };
         let (mut acks, arrivals, mut paths) = ways(&config, 5);
         assert_eq!(acks.way(Instant::from_millis(1), &arrivals, &mut paths), Some(PathId(0)));
         acks.on_asked(PathId(0), &mut paths);
@@ -323,11 +328,11 @@ mod tests {
     fn an_ack_is_queued_once_and_written() {
         let config = Config::default();
         let (mut acks, mut arrivals, _) = ways(&config, 5);
-        let mut agenda = Agenda::new(Instant::ZERO, None);
+        let mut agenda = Scheduler::new(Instant::ZERO, None);
         let now = Instant::from_millis(3);
         let receiving = arrivals.get_mut(PathId(1)).unwrap();
         for number in 0..2 {
-            receiving.facts.on_packet(&Arrival {
+            receiving.facts.on_packet(&PacketArrival {
                 number,
                 at: now,
                 stamp: 0,

@@ -1,12 +1,13 @@
 //! Routes and relays that may become paths (mPath, section 2.1). It tells which is tried when, what
 //! became of it, and which is chosen next.
 //!
-//! A relay that is not used costs no packet. It waits until the endpoint is asked to greet it, just before its probe. If it
-//! answers and no path is wanted, it is forgotten by both ends until it is chosen, but for a few that are kept.
+//! A relay that is not used costs no packet. It waits until the endpoint is asked to greet it, just
+//! before its probe. If it answers and no path is wanted, it is forgotten by both ends until it is
+//! chosen, but for a few that are kept.
 
-use super::acceptance::{Least, limit};
-use super::path::Origin;
-use super::standing::{End, RelayId, Standing, Tried};
+use super::path::PathOrigin;
+use super::relay_acceptance::{MinRtt, limit};
+use super::relay_states::{PathEndReason, RelayAttempt, RelayId, RelayState};
 use crate::config::Tau;
 use crate::random::Random;
 use crate::route::Route;
@@ -17,7 +18,8 @@ use byway_wire::{Duration, Instant, Local};
 const MOST_SPARE: usize = 16;
 /// Spare relays that have answered and are kept, at most.
 const MOST_KEPT: usize = 6;
-/// When what failed is tried again, if it is tried again; doubles with every failure, up to `REST_AT_MOST`.
+/// When what failed is tried again, if it is tried again; doubles with every failure, up to
+/// `REST_AT_MOST`.
 const REST: Duration = Duration::from_secs(10);
 /// When a candidate that has worked is tried again after its first failure. It is sooner than
 /// `REST` because an outage may be short.
@@ -29,7 +31,7 @@ const STOOD_IN_AT_MOST: Duration = Duration::from_secs(10);
 
 /// What a path did that ends.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Lived {
+pub(super) struct PathHistory {
     /// Whether anything sent on it was acknowledged.
     pub worked: bool,
     /// Bytes per second that it carried while it was in use; zero if it never was.
@@ -39,7 +41,7 @@ pub(super) struct Lived {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum CandidateState {
     /// The candidate waits for its turn, not before then.
     Waits(Instant),
     /// The endpoint was asked to greet it and to offer it to the peer.
@@ -61,7 +63,7 @@ struct Candidate {
     relay: Option<RelayId>,
     /// How to get there. Of a relay only while the endpoint keeps it greeted.
     route: Option<Route>,
-    phase: Phase,
+    phase: CandidateState,
     /// RTT of its latest probe, less what packets of every path waited in queues at the time.
     rtt: Option<Duration>,
     failures: u32,
@@ -70,7 +72,7 @@ struct Candidate {
     /// Whether it was ever in use, and the best that it carried, in bytes per second.
     used: bool,
     goodput: u64,
-    end: Option<End>,
+    end: Option<PathEndReason>,
 }
 
 impl Candidate {
@@ -79,7 +81,7 @@ impl Candidate {
             local,
             relay,
             route,
-            phase: Phase::Waits(now),
+            phase: CandidateState::Waits(now),
             rtt: None,
             failures: 0,
             silences: 0,
@@ -91,30 +93,30 @@ impl Candidate {
     }
 
     const fn waits_until(&self) -> Option<Instant> {
-        if let Phase::Waits(from) = self.phase { Some(from) } else { None }
+        if let CandidateState::Waits(from) = self.phase { Some(from) } else { None }
     }
 
     /// Whether it is still to be found out what it is worth: a direct route always is.
     const fn is_to_probe(&self) -> bool {
-        matches!(self.phase, Phase::Waits(_)) && (self.relay.is_none() || self.rtt.is_none())
+        matches!(self.phase, CandidateState::Waits(_)) && (self.relay.is_none() || self.rtt.is_none())
     }
 
     /// Whether it is a relay that answered and has no path.
     const fn is_at_rest(&self) -> bool {
-        matches!(self.phase, Phase::Waits(_)) && self.relay.is_some() && self.rtt.is_some()
+        matches!(self.phase, CandidateState::Waits(_)) && self.relay.is_some() && self.rtt.is_some()
     }
 
     const fn is_spare(&self) -> bool {
-        matches!(self.phase, Phase::Asked | Phase::Probing | Phase::Kept)
+        matches!(self.phase, CandidateState::Asked | CandidateState::Probing | CandidateState::Kept)
     }
 
     /// Whether it is a relay that may yet turn out to be of use, or has and was never used.
     fn is_choice(&self, limit: Option<Duration>) -> bool {
         match self.phase {
-            Phase::Waits(_) if self.rtt.is_none() => self.end.is_none(),
-            Phase::Waits(_) | Phase::Kept => !self.used && in_time(self, limit),
-            Phase::Asked | Phase::Probing => !self.used,
-            Phase::InUse | Phase::Over => false,
+            CandidateState::Waits(_) if self.rtt.is_none() => self.end.is_none(),
+            CandidateState::Waits(_) | CandidateState::Kept => !self.used && in_time(self, limit),
+            CandidateState::Asked | CandidateState::Probing => !self.used,
+            CandidateState::InUse | CandidateState::Over => false,
         }
     }
 
@@ -122,15 +124,15 @@ impl Candidate {
         let most = if self.relay.is_some() && !stood_in { REST_AT_MOST } else { STOOD_IN_AT_MOST };
         let wait = first.saturating_mul(1 << self.failures.min(4)).min(most.max(first));
         self.failures = self.failures.saturating_add(1);
-        self.phase = Phase::Waits(now + wait);
+        self.phase = CandidateState::Waits(now + wait);
     }
 }
 
 /// What is to be done next.
 #[derive(Clone, Debug)]
-pub(super) enum Next {
+pub(super) enum CandidateAction {
     /// Probe this route.
-    Probe(Route, Origin),
+    Probe(Route, PathOrigin),
     /// Ask the endpoint to greet this relay.
     Greet(RelayId),
 }
@@ -155,7 +157,7 @@ pub(super) struct Candidates {
     next_at: Instant,
     /// What decides who answers in time: the rule, and the direct path's RTT.
     rule: Tau,
-    direct: Least,
+    direct: MinRtt,
     /// Whether a path may have become available since the controller was last offered one.
     may_open: bool,
     /// Paths that the controller wishes for while none is available.
@@ -175,7 +177,7 @@ impl Candidates {
             interval,
             next_at: now,
             rule,
-            direct: Least::NONE,
+            direct: MinRtt::NONE,
             may_open: true,
             wanted: 0,
             due: None,
@@ -187,7 +189,7 @@ impl Candidates {
     /// The handshake went over this route, which is a path in use already.
     pub fn begin(&mut self, now: Instant, route: Route, relay: Option<RelayId>) {
         let mut first = Candidate::new(now, route.local, relay, Some(route));
-        (first.phase, first.used, first.worked) = (Phase::InUse, true, true);
+        (first.phase, first.used, first.worked) = (CandidateState::InUse, true, true);
         self.all.push(first);
     }
 
@@ -196,7 +198,8 @@ impl Candidates {
     /// no memory.
     pub fn add(&mut self, now: Instant, route: Route) {
         let replaces = |known: &&mut Candidate| {
-            let gone = known.phase == Phase::Waits(Instant::FAR_FUTURE) && known.local.is_connection();
+            let gone =
+                known.phase == CandidateState::Waits(Instant::FAR_FUTURE) && known.local.is_connection();
             gone && known.route.as_ref().is_some_and(|it| it.remote == route.remote)
         };
         if route.local.is_connection()
@@ -207,8 +210,8 @@ impl Candidates {
         }
         match self.all.iter_mut().find(|known| known.route.as_ref() == Some(&route)) {
             Some(known) => {
-                if let Phase::Waits(from) = known.phase {
-                    known.phase = Phase::Waits(from.min(now));
+                if let CandidateState::Waits(from) = known.phase {
+                    known.phase = CandidateState::Waits(from.min(now));
                 }
             }
             None => self.all.push(Candidate::new(now, route.local, None, Some(route))),
@@ -220,12 +223,13 @@ impl Candidates {
     pub fn add_relay(&mut self, now: Instant, relay: RelayId, local: Local) {
         match self.all.iter_mut().find(|known| known.relay == Some(relay)) {
             Some(known) => {
-                let refused = known.phase == Phase::Over && matches!(known.end, Some(End::Refused(_)));
+                let refused = known.phase == CandidateState::Over
+                    && matches!(known.end, Some(PathEndReason::Refused(_)));
                 if refused
-                    || known.phase == Phase::Waits(Instant::FAR_FUTURE)
-                    || known.end == Some(End::Unanswered)
+                    || known.phase == CandidateState::Waits(Instant::FAR_FUTURE)
+                    || known.end == Some(PathEndReason::Unanswered)
                 {
-                    (known.phase, known.failures) = (Phase::Waits(now), 0);
+                    (known.phase, known.failures) = (CandidateState::Waits(now), 0);
                 }
             }
             None => {
@@ -236,31 +240,33 @@ impl Candidates {
         self.changed();
     }
 
-    /// The endpoint knows how to get to a relay, or knows it afresh. How to probe it, if that was waited for.
-    pub fn on_route(&mut self, relay: RelayId, route: &Route) -> Option<Origin> {
+    /// The endpoint knows how to get to a relay, or knows it afresh. How to probe it, if that was
+    /// waited for.
+    pub fn on_route(&mut self, relay: RelayId, route: &Route) -> Option<PathOrigin> {
         let (index, known) = self.find(relay)?;
         known.route = Some(route.clone());
-        let asked = known.phase == Phase::Asked;
+        let asked = known.phase == CandidateState::Asked;
         if asked {
-            known.phase = Phase::Probing;
+            known.phase = CandidateState::Probing;
             self.changed();
         }
-        asked.then_some(if index == 0 { Origin::Handshake } else { Origin::Candidate(index) })
+        asked.then_some(if index == 0 { PathOrigin::Handshake } else { PathOrigin::Candidate(index) })
     }
 
-    /// The endpoint has no way to a relay: it does not answer, refuses, or the peer cannot reach it. Whether it is not tried again.
-    /// If `heard` is false, nothing was heard of the peer either, so it says nothing about the relay.
+    /// The endpoint has no way to a relay: it does not answer, refuses, or the peer cannot reach
+    /// it. Whether it is not tried again. If `heard` is false, nothing was heard of the peer
+    /// either, so it says nothing about the relay.
     pub fn on_no_route(&mut self, now: Instant, relay: RelayId, heard: bool) -> bool {
         let stood_in = self.is_stood_in();
         let Some((_, known)) = self.find(relay) else { return false };
         known.route = None;
         let never_worked = heard && !known.worked;
         if never_worked {
-            known.end = Some(End::Unanswered);
+            known.end = Some(PathEndReason::Unanswered);
         }
         let over = never_worked && !stood_in;
         if over {
-            known.phase = Phase::Over;
+            known.phase = CandidateState::Over;
         } else {
             known.rest(now, REST_WORKED, stood_in);
         }
@@ -283,9 +289,9 @@ impl Candidates {
         self.due.is_some_and(|at| at <= now)
     }
 
-    /// What is to be tried now. A direct route comes first: relays are offered to the peer by what leads there. Then a wish: a relay that
-    /// is known to work is sooner had than one that is not.
-    pub fn next(&mut self, now: Instant, random: &mut Random) -> Option<Next> {
+    /// What is to be tried now. A direct route comes first: relays are offered to the peer by what
+    /// leads there. Then a wish: a relay that is known to work is sooner had than one that is not.
+    pub fn next(&mut self, now: Instant, random: &mut Random) -> Option<CandidateAction> {
         self.next_at = now + self.interval;
         let untried = |it: &Candidate| it.is_to_probe() && it.waits_until().is_some_and(|from| from <= now);
         let direct = self.any(random, |it| it.relay.is_none() && untried(it));
@@ -296,11 +302,13 @@ impl Candidates {
             direct => direct,
         };
         let next = chosen.and_then(|index| {
-            let origin = if index == 0 { Origin::Handshake } else { Origin::Candidate(index) };
+            let origin = if index == 0 { PathOrigin::Handshake } else { PathOrigin::Candidate(index) };
             let chosen = self.all.get_mut(index)?;
             let (phase, next) = match (chosen.relay, &chosen.route) {
-                (Some(relay), _) => (Phase::Asked, Next::Greet(relay)),
-                (None, Some(route)) => (Phase::Probing, Next::Probe(route.clone(), origin)),
+                (Some(relay), _) => (CandidateState::Asked, CandidateAction::Greet(relay)),
+                (None, Some(route)) => {
+                    (CandidateState::Probing, CandidateAction::Probe(route.clone(), origin))
+                }
                 (None, None) => return None,
             };
             chosen.phase = phase;
@@ -314,8 +322,9 @@ impl Candidates {
     /// When all were used, it is the best by goodput. If no relay answers in time, it is the
     /// nearest.
     fn chosen_for_wish(&self, now: Instant, random: &mut Random) -> Option<usize> {
-        let under_way =
-            |it: &&Candidate| matches!(it.phase, Phase::Asked | Phase::Probing) && it.rtt.is_some();
+        let under_way = |it: &&Candidate| {
+            matches!(it.phase, CandidateState::Asked | CandidateState::Probing) && it.rtt.is_some()
+        };
         if self.wanted <= self.all.iter().filter(under_way).count() {
             return None;
         }
@@ -347,29 +356,31 @@ impl Candidates {
         self.direct.get(now).or_else(fastest).map(|rtt| limit(self.rule, rtt))
     }
 
-    /// Whether relays that answer late are used: all were tried, and none that answers in time is left.
+    /// Whether relays that answer late are used: all were tried, and none that answers in time is
+    /// left.
     fn needs_reserve(&self, now: Instant) -> bool {
         let limit = self.limit(now);
         !self.all.iter().filter(|it| it.relay.is_some()).any(|it| match it.phase {
-            Phase::Over => false,
-            Phase::Waits(from) if it.rtt.is_some() => from <= now && in_time(it, limit),
-            Phase::Waits(from) => from <= now,
-            Phase::Asked | Phase::Probing => true,
-            Phase::Kept | Phase::InUse => in_time(it, limit),
+            CandidateState::Over => false,
+            CandidateState::Waits(from) if it.rtt.is_some() => from <= now && in_time(it, limit),
+            CandidateState::Waits(from) => from <= now,
+            CandidateState::Asked | CandidateState::Probing => true,
+            CandidateState::Kept | CandidateState::InUse => in_time(it, limit),
         })
     }
 
     /// The path that one became works, with this RTT. Whether it is kept.
-    pub fn on_proven(&mut self, now: Instant, origin: Origin, rtt: Duration) -> bool {
+    pub fn on_proven(&mut self, now: Instant, origin: PathOrigin, rtt: Duration) -> bool {
         let limit = self.limit(now);
-        let kept = self.all.iter().filter(|it| it.phase == Phase::Kept && it.relay.is_some()).count();
+        let kept =
+            self.all.iter().filter(|it| it.phase == CandidateState::Kept && it.relay.is_some()).count();
         let wanted = self.wanted > 0;
         let Some(it) = self.of(origin) else {
             self.may_open = true;
             return true;
         };
         let (relay, local, came_back) = (it.relay, it.local, it.failures > 0);
-        (it.phase, it.rtt, it.worked, it.failures, it.end) = (Phase::Kept, Some(rtt), true, 0, None);
+        (it.phase, it.rtt, it.worked, it.failures, it.end) = (CandidateState::Kept, Some(rtt), true, 0, None);
         it.silences = 0;
         let timely = in_time(it, limit);
         let keep = relay.is_none() || timely && (wanted || kept < MOST_KEPT) || kept < MOST_KEPT / 2;
@@ -381,23 +392,29 @@ impl Candidates {
     }
 
     /// The path that one became is in use.
-    pub fn on_used(&mut self, origin: Origin) {
+    pub fn on_used(&mut self, origin: PathOrigin) {
         if let Some(it) = self.of(origin) {
-            (it.phase, it.used) = (Phase::InUse, true);
+            (it.phase, it.used) = (CandidateState::InUse, true);
             self.changed();
         }
     }
 
     /// The path that one became is not in use any more, and works.
-    pub fn on_resting(&mut self, origin: Origin) {
+    pub fn on_resting(&mut self, origin: PathOrigin) {
         if let Some(it) = self.of(origin) {
-            it.phase = Phase::Kept;
+            it.phase = CandidateState::Kept;
             self.changed();
         }
     }
 
     /// The path that one became is gone. The relay that the endpoint need not know for now.
-    pub fn on_dropped(&mut self, now: Instant, origin: Origin, end: End, lived: Lived) -> Option<RelayId> {
+    pub fn on_dropped(
+        &mut self,
+        now: Instant,
+        origin: PathOrigin,
+        end: PathEndReason,
+        lived: PathHistory,
+    ) -> Option<RelayId> {
         let stood_in = self.is_stood_in();
         let Some(it) = self.of(origin) else {
             self.may_open = true;
@@ -406,17 +423,23 @@ impl Candidates {
         it.worked |= lived.worked;
         it.goodput = it.goodput.max(lived.goodput);
         it.end = Some(end);
-        it.silences = it.silences.saturating_add(u32::from(matches!(end, End::Unanswered | End::GivenUp)));
+        it.silences = it
+            .silences
+            .saturating_add(u32::from(matches!(end, PathEndReason::Unanswered | PathEndReason::GivenUp)));
         match end {
-            End::LocalGone | End::Held | End::Rested => it.phase = Phase::Waits(Instant::FAR_FUTURE),
-            End::CarriedLittle => it.phase = Phase::Over,
-            End::Shares => it.rest(now, REST, false),
-            End::NotNeeded | End::Orphan => it.phase = Phase::Waits(now),
-            End::Refused(_) if it.relay.is_some() && it.failures > 0 => it.phase = Phase::Over,
-            End::Unanswered if it.relay.is_some() && !it.worked && lived.heard && !stood_in => {
-                it.phase = Phase::Over;
+            PathEndReason::LocalGone | PathEndReason::Held | PathEndReason::Rested => {
+                it.phase = CandidateState::Waits(Instant::FAR_FUTURE)
             }
-            End::Refused(_) | End::Unanswered | End::GivenUp => {
+            PathEndReason::CarriedLittle => it.phase = CandidateState::Over,
+            PathEndReason::Shares => it.rest(now, REST, false),
+            PathEndReason::NotNeeded | PathEndReason::Orphan => it.phase = CandidateState::Waits(now),
+            PathEndReason::Refused(_) if it.relay.is_some() && it.failures > 0 => {
+                it.phase = CandidateState::Over
+            }
+            PathEndReason::Unanswered if it.relay.is_some() && !it.worked && lived.heard && !stood_in => {
+                it.phase = CandidateState::Over;
+            }
+            PathEndReason::Refused(_) | PathEndReason::Unanswered | PathEndReason::GivenUp => {
                 it.rest(now, if it.worked { REST_WORKED } else { REST }, stood_in);
             }
         }
@@ -430,15 +453,16 @@ impl Candidates {
 
     /// Whether a path over TCP is in use: UDP that does not answer may be back at any time.
     fn is_stood_in(&self) -> bool {
-        self.all.iter().any(|it| it.phase == Phase::InUse && it.local.is_connection())
+        self.all.iter().any(|it| it.phase == CandidateState::InUse && it.local.is_connection())
     }
 
-    /// A local socket is gone: what leaves by it waits until it is back. Relays that the endpoint need not know for now.
+    /// A local socket is gone: what leaves by it waits until it is back. Relays that the endpoint
+    /// need not know for now.
     pub fn local_down(&mut self, local: Local) -> Vec<RelayId> {
         let mut asked = Vec::new();
-        for gone in self.all.iter_mut().filter(|it| it.local == local && it.phase != Phase::Over) {
-            asked.extend(gone.relay.filter(|_| gone.phase == Phase::Asked));
-            gone.phase = Phase::Waits(Instant::FAR_FUTURE);
+        for gone in self.all.iter_mut().filter(|it| it.local == local && it.phase != CandidateState::Over) {
+            asked.extend(gone.relay.filter(|_| gone.phase == CandidateState::Asked));
+            gone.phase = CandidateState::Waits(Instant::FAR_FUTURE);
         }
         self.changed();
         asked
@@ -446,14 +470,14 @@ impl Candidates {
 
     /// An uplink leads somewhere again: relays that did not answer by it are tried once more.
     fn revive(&mut self, now: Instant, local: Local) {
-        let silent = |it: &&mut Candidate| it.local == local && it.end == Some(End::Unanswered);
-        for it in self.all.iter_mut().filter(silent).filter(|it| it.phase == Phase::Over) {
-            (it.phase, it.failures) = (Phase::Waits(now), 0);
+        let silent = |it: &&mut Candidate| it.local == local && it.end == Some(PathEndReason::Unanswered);
+        for it in self.all.iter_mut().filter(silent).filter(|it| it.phase == CandidateState::Over) {
+            (it.phase, it.failures) = (CandidateState::Waits(now), 0);
         }
     }
 
     /// How a path that is not used compares with others.
-    pub fn rank(&self, now: Instant, origin: Origin) -> Rank {
+    pub fn rank(&self, now: Instant, origin: PathOrigin) -> Rank {
         let Some(it) = index_of(origin).and_then(|index| self.all.get(index)) else { return Rank::Fresh };
         match it.relay {
             Some(_) if !in_time(it, self.limit(now)) => Rank::Reserve,
@@ -477,7 +501,8 @@ impl Candidates {
         self.may_open = true;
     }
 
-    /// The controller wishes for so many more paths than are available. Whether that is another wish than before.
+    /// The controller wishes for so many more paths than are available. Whether that is another
+    /// wish than before.
     pub fn wish(&mut self, paths: usize) -> bool {
         self.may_open &= paths == 0;
         let changed = self.wanted != paths;
@@ -504,20 +529,20 @@ impl Candidates {
     }
 
     /// How far each relay has come.
-    pub fn relays(&self, now: Instant) -> impl Iterator<Item = Tried> + '_ {
+    pub fn relays(&self, now: Instant) -> impl Iterator<Item = RelayAttempt> + '_ {
         let limit = self.limit(now);
         self.all.iter().filter_map(move |it| {
             let standing = match (it.phase, it.end) {
-                (Phase::InUse, _) => Standing::InUse,
-                (Phase::Asked | Phase::Probing, _) => Standing::Trying,
-                (Phase::Over, Some(End::CarriedLittle)) => Standing::CarriedLittle,
-                (Phase::Over, _) => Standing::Unusable,
-                (_, Some(End::Shares)) => Standing::Shares,
-                _ if it.rtt.is_none() => Standing::Untried,
-                _ if in_time(it, limit) => Standing::Available,
-                _ => Standing::Reserve,
+                (CandidateState::InUse, _) => RelayState::InUse,
+                (CandidateState::Asked | CandidateState::Probing, _) => RelayState::Trying,
+                (CandidateState::Over, Some(PathEndReason::CarriedLittle)) => RelayState::CarriedLittle,
+                (CandidateState::Over, _) => RelayState::Unusable,
+                (_, Some(PathEndReason::Shares)) => RelayState::Shares,
+                _ if it.rtt.is_none() => RelayState::Untried,
+                _ if in_time(it, limit) => RelayState::Available,
+                _ => RelayState::Reserve,
             };
-            Some(Tried {
+            Some(RelayAttempt {
                 relay: it.relay?,
                 standing,
                 rtt: it.rtt,
@@ -531,7 +556,7 @@ impl Candidates {
         self.all.iter_mut().enumerate().find(|(_, it)| it.relay == Some(relay))
     }
 
-    fn of(&mut self, origin: Origin) -> Option<&mut Candidate> {
+    fn of(&mut self, origin: PathOrigin) -> Option<&mut Candidate> {
         index_of(origin).and_then(|index| self.all.get_mut(index))
     }
 
@@ -564,11 +589,11 @@ fn in_time(candidate: &Candidate, limit: Option<Duration>) -> bool {
     }
 }
 
-const fn index_of(origin: Origin) -> Option<usize> {
+const fn index_of(origin: PathOrigin) -> Option<usize> {
     match origin {
-        Origin::Candidate(index) => Some(index),
-        Origin::Handshake => Some(0),
-        Origin::Return => None,
+        PathOrigin::Candidate(index) => Some(index),
+        PathOrigin::Handshake => Some(0),
+        PathOrigin::Return => None,
     }
 }
 
@@ -576,7 +601,7 @@ const fn index_of(origin: Origin) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const AGO: Lived = Lived { worked: false, goodput: 0, heard: true };
+    const AGO: PathHistory = PathHistory { worked: false, goodput: 0, heard: true };
 
     fn at(millis: u64) -> Instant {
         Instant::from_millis(millis)
@@ -601,7 +626,7 @@ mod tests {
         (candidates, Random::new([1; 32]))
     }
 
-    fn standing(candidates: &Candidates, now: Instant, relay: RelayId) -> Standing {
+    fn standing(candidates: &Candidates, now: Instant, relay: RelayId) -> RelayState {
         candidates.relays(now).find(|it| it.relay == relay).unwrap().standing
     }
 
@@ -611,13 +636,20 @@ mod tests {
         random: &mut Random,
         now: Instant,
         rtt: Duration,
-    ) -> (RelayId, Origin, bool) {
-        let Some(Next::Greet(relay)) = candidates.next(now, random) else { panic!("a relay is due") };
+    ) -> (RelayId, PathOrigin, bool) {
+        let Some(CandidateAction::Greet(relay)) = candidates.next(now, random) else {
+            panic!("a relay is due")
+        };
         let origin = candidates.on_route(relay, &route(1_000 + relay.0 as u16)).unwrap();
         let keep = candidates.on_proven(now, origin, rtt);
         if !keep {
             assert_eq!(
-                candidates.on_dropped(now, origin, End::NotNeeded, Lived { worked: true, ..AGO }),
+                candidates.on_dropped(
+                    now,
+                    origin,
+                    PathEndReason::NotNeeded,
+                    PathHistory { worked: true, ..AGO }
+                ),
                 Some(relay)
             );
         }
@@ -629,21 +661,28 @@ mod tests {
         let (mut candidates, mut random) = candidates(0);
         assert_eq!(candidates.due_at(), None);
         candidates.add(at(0), route(2));
-        let Some(Next::Probe(taken, origin)) = candidates.next(at(0), &mut random) else { panic!() };
-        assert_eq!((taken, origin), (route(2), Origin::Candidate(1)));
-        candidates.on_dropped(at(1_000), origin, End::Unanswered, AGO);
+        let Some(CandidateAction::Probe(taken, origin)) = candidates.next(at(0), &mut random) else {
+            panic!()
+        };
+        assert_eq!((taken, origin), (route(2), PathOrigin::Candidate(1)));
+        candidates.on_dropped(at(1_000), origin, PathEndReason::Unanswered, AGO);
         assert_eq!(candidates.due_at(), Some(at(11_000)));
         assert!(candidates.next(at(10_900), &mut random).is_none());
         assert!(candidates.next(at(11_200), &mut random).is_some());
         assert!(candidates.on_proven(at(11_300), origin, ms(20)));
-        candidates.on_dropped(at(20_000), origin, End::GivenUp, Lived { worked: true, ..AGO });
+        candidates.on_dropped(
+            at(20_000),
+            origin,
+            PathEndReason::GivenUp,
+            PathHistory { worked: true, ..AGO },
+        );
         assert_eq!(candidates.due_at(), Some(at(22_000)));
         candidates.local_down(Local(0));
         assert_eq!(candidates.due_at(), None, "its socket is gone");
         candidates.add(at(21_000), route(2));
         assert_eq!(candidates.due_at(), Some(at(21_000)));
         candidates.next(at(30_000), &mut random).unwrap();
-        candidates.on_dropped(at(30_000), origin, End::CarriedLittle, AGO);
+        candidates.on_dropped(at(30_000), origin, PathEndReason::CarriedLittle, AGO);
         assert_eq!(candidates.due_at(), None, "dropped for good");
     }
 
@@ -653,9 +692,11 @@ mod tests {
         for number in 0..1_000 {
             let local = Local::connection(number).unwrap();
             candidates.add(at(0), Route::direct(local, ([192, 0, 2, 1], 9).into()));
-            let Some(Next::Probe(taken, origin)) = candidates.next(at(0), &mut random) else { panic!() };
-            assert_eq!((taken.local, origin), (local, Origin::Candidate(1)));
-            candidates.on_dropped(at(0), origin, End::LocalGone, AGO);
+            let Some(CandidateAction::Probe(taken, origin)) = candidates.next(at(0), &mut random) else {
+                panic!()
+            };
+            assert_eq!((taken.local, origin), (local, PathOrigin::Candidate(1)));
+            candidates.on_dropped(at(0), origin, PathEndReason::LocalGone, AGO);
             candidates.local_down(local);
         }
         assert_eq!(candidates.all.len(), 2);
@@ -671,7 +712,7 @@ mod tests {
             kept += usize::from(probe(&mut candidates, &mut random, now, ms(60)).2);
         }
         assert_eq!((kept, candidates.due_at()), (MOST_KEPT, None), "nothing more is sent to the others");
-        assert!(candidates.relays(at(10_000)).all(|it| it.standing == Standing::Available));
+        assert!(candidates.relays(at(10_000)).all(|it| it.standing == RelayState::Available));
     }
 
     #[test]
@@ -679,7 +720,7 @@ mod tests {
         let (mut candidates, mut random) = candidates(1_000);
         let mut asked = 0;
         while let Some(now) = candidates.due_at() {
-            assert!(matches!(candidates.next(now, &mut random), Some(Next::Greet(_))));
+            assert!(matches!(candidates.next(now, &mut random), Some(CandidateAction::Greet(_))));
             asked += 1;
         }
         assert_eq!(asked, MOST_SPARE);
@@ -689,27 +730,27 @@ mod tests {
     fn who_answers_late_is_used_only_if_nobody_answers_in_time() {
         let (mut candidates, mut random) = candidates(2);
         let (late, origin, _) = probe(&mut candidates, &mut random, at(0), ms(101));
-        assert_eq!(standing(&candidates, at(0), late), Standing::Reserve, "twice the direct RTT is 100 ms");
+        assert_eq!(standing(&candidates, at(0), late), RelayState::Reserve, "twice the direct RTT is 100 ms");
         let rank = candidates.rank(at(0), origin);
         assert!(rank == Rank::Reserve && !candidates.allows(at(0), rank), "another may answer in time");
         let (other, second, _) = probe(&mut candidates, &mut random, at(250), ms(100));
-        assert_eq!(standing(&candidates, at(250), other), Standing::Available);
+        assert_eq!(standing(&candidates, at(250), other), RelayState::Available);
         assert_eq!(candidates.rank(at(250), second), Rank::Fresh);
         candidates.on_used(second);
-        candidates.on_dropped(at(9_000), second, End::CarriedLittle, AGO);
+        candidates.on_dropped(at(9_000), second, PathEndReason::CarriedLittle, AGO);
         assert!(candidates.allows(at(9_000), rank), "no other is left");
     }
 
     #[test]
     fn who_does_not_answer_is_not_tried_again_unless_nothing_was_heard_at_all() {
         let (mut candidates, mut random) = candidates(1);
-        let Some(Next::Greet(relay)) = candidates.next(at(0), &mut random) else { panic!() };
+        let Some(CandidateAction::Greet(relay)) = candidates.next(at(0), &mut random) else { panic!() };
         assert!(!candidates.on_no_route(at(5_000), relay, false), "perhaps this host was cut off");
         let now = candidates.due_at().unwrap();
         candidates.next(now, &mut random).unwrap();
         let origin = candidates.on_route(relay, &route(9)).unwrap();
-        candidates.on_dropped(now + ms(3_000), origin, End::Unanswered, AGO);
-        assert_eq!(standing(&candidates, now, relay), Standing::Unusable);
+        candidates.on_dropped(now + ms(3_000), origin, PathEndReason::Unanswered, AGO);
+        assert_eq!(standing(&candidates, now, relay), RelayState::Unusable);
         assert_eq!(candidates.due_at(), None);
         candidates.add_relay(now + ms(9_000), relay, Local(0));
         assert!(candidates.due_at().is_some(), "its uplink was away and is back");
@@ -726,13 +767,13 @@ mod tests {
         }
         for (origin, goodput) in kept.iter().zip([5, 9, 7, 1, 2, 3]) {
             candidates.on_used(*origin);
-            let lived = Lived { worked: true, goodput, heard: true };
-            candidates.on_dropped(at(10_000), *origin, End::GivenUp, lived);
+            let lived = PathHistory { worked: true, goodput, heard: true };
+            candidates.on_dropped(at(10_000), *origin, PathEndReason::GivenUp, lived);
         }
         assert!(candidates.wish(8));
         let mut goodput = Vec::new();
         while let Some(now) = candidates.due_at() {
-            let Some(Next::Greet(relay)) = candidates.next(now, &mut random) else { panic!() };
+            let Some(CandidateAction::Greet(relay)) = candidates.next(now, &mut random) else { panic!() };
             goodput.push(candidates.relays(now).find(|it| it.relay == relay).unwrap().goodput);
             if goodput.len() == 8 {
                 break;
@@ -765,11 +806,11 @@ mod tests {
             let now = candidates.due_at().unwrap();
             let (_, origin, _) = probe(&mut candidates, &mut random, now, ms(60));
             candidates.on_used(origin);
-            candidates.on_dropped(now, origin, End::GivenUp, Lived { worked: true, ..AGO });
+            candidates.on_dropped(now, origin, PathEndReason::GivenUp, PathHistory { worked: true, ..AGO });
         }
         let again = at(9_000);
         assert!(candidates.is_time(again), "each is due again");
-        assert!(matches!(candidates.next(again, &mut random), Some(Next::Greet(_))));
+        assert!(matches!(candidates.next(again, &mut random), Some(CandidateAction::Greet(_))));
         assert!(candidates.is_used_up(again));
     }
 

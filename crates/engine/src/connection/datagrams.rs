@@ -8,11 +8,11 @@
 //! became smaller. Then that comes back by [`next_returned`](Connection::next_returned).
 
 use super::Connection;
-use super::outbox::Parcel;
-pub use super::parcels::{Fate, Received};
-use super::parcels::{largest, room};
-use super::path::State;
-use crate::sure::Sure as _;
+pub use super::datagram_queues::{DatagramResult, ReceivedDatagram};
+use super::datagram_queues::{largest, room};
+use super::outbox::QueuedDatagram;
+use super::path::PathState;
+use crate::invariant::Invariant as _;
 use alloc::vec::Vec;
 use byway_control::{Congested, Controller as _, Trigger};
 use byway_wire::{Duration, Instant, PathId};
@@ -32,7 +32,8 @@ pub struct PathView {
     pub in_flight: u64,
     /// Congestion window in bytes.
     pub window: u64,
-    /// Bytes that [`send_datagram`](Connection::send_datagram) takes now, more or less; 0: it refuses.
+    /// Bytes that [`send_datagram`](Connection::send_datagram) takes now, more or less; 0: it
+    /// refuses.
     pub room: u64,
     /// The smoothed RTT of the path.
     pub srtt: Duration,
@@ -61,10 +62,11 @@ pub enum Refused {
 impl Connection {
     /// What there is to choose from: paths that are active or choked.
     pub fn path_views(&self) -> impl Iterator<Item = PathView> + '_ {
-        let heard = self.paths.iter().any(|path| path.state == State::Active && path.send.timeouts() == 0);
+        let heard =
+            self.paths.iter().any(|path| path.state == PathState::Active && path.send.timeouts() == 0);
         let kept = |path: &&super::path::Path| path.is_governed();
         self.paths.iter().filter(kept).map(move |path| {
-            let usable = path.state == State::Active && (path.send.timeouts() == 0 || !heard);
+            let usable = path.state == PathState::Active && (path.send.timeouts() == 0 || !heard);
             PathView {
                 id: path.id(),
                 usable,
@@ -81,7 +83,8 @@ impl Connection {
         })
     }
 
-    /// Sends a datagram by `path`. With [`Config::datagram_fates`](crate::Config::datagram_fates), what became of it is told under `mark`.
+    /// Sends a datagram by `path`. With [`Config::datagram_fates`](crate::Config::datagram_fates),
+    /// what became of it is told under `mark`.
     pub fn send_datagram(
         &mut self,
         path: PathId,
@@ -89,7 +92,7 @@ impl Connection {
         data: Vec<u8>,
     ) -> Result<(), (Refused, Vec<u8>)> {
         let Self { paths, exchange, agenda, .. } = self;
-        let Some(taken) = paths.quietly(path).filter(|path| path.state == State::Active) else {
+        let Some(taken) = paths.quietly(path).filter(|path| path.state == PathState::Active) else {
             return Err((Refused::NotActive, data));
         };
         let largest = largest(taken);
@@ -99,7 +102,7 @@ impl Connection {
         if room(taken) == 0 {
             return Err((Refused::NoRoom, data));
         }
-        exchange.datagrams().hand_over(taken, Parcel { mark, data });
+        exchange.datagrams().hand_over(taken, QueuedDatagram { mark, data });
         if !taken.paced {
             agenda.make_ready(taken);
         }
@@ -107,7 +110,7 @@ impl Connection {
     }
 
     /// The next datagram that arrived.
-    pub fn next_datagram(&mut self) -> Option<Received> {
+    pub fn next_datagram(&mut self) -> Option<ReceivedDatagram> {
         self.exchange.datagrams().next_received()
     }
 
@@ -121,8 +124,9 @@ impl Connection {
         self.exchange.datagrams().next_returned()
     }
 
-    /// What became of a datagram that was sent, if the owner wants to know ([`Config::datagram_fates`](crate::Config::datagram_fates)).
-    pub fn next_fate(&mut self) -> Option<Fate> {
+    /// What became of a datagram that was sent, if the owner wants to know
+    /// ([`Config::datagram_fates`](crate::Config::datagram_fates)).
+    pub fn next_fate(&mut self) -> Option<DatagramResult> {
         self.exchange.datagrams().next_fate()
     }
 
@@ -131,7 +135,7 @@ impl Connection {
     /// controller does not hear of losses on a path that carries nothing.
     pub fn judge_lost(&mut self, now: Instant, path: PathId, sent_at: Instant, bytes: u64) {
         let Self { paths, controller, config, .. } = self;
-        let active = paths.get(path).is_some_and(|path| path.state == State::Active);
+        let active = paths.get(path).is_some_and(|path| path.state == PathState::Active);
         if !active || !config.owner_judges_losses {
             return;
         }

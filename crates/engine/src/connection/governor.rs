@@ -1,15 +1,16 @@
 //! Who governs which path: the session's controller, or the kernel.
 //!
-//! The kernel controls congestion on a TCP connection. A class that takes a share, as TCP does, has nothing to add to that: its
-//! controller never hears of such a path. One that [governs connections](Controller::governs_connections), as what yields does, stands
-//! above the kernel, and sends what both allow.
+//! The kernel controls congestion on a TCP connection. A class that takes a share, as TCP does, has
+//! nothing to add to that: its controller never hears of such a path. One that [governs
+//! connections](Controller::governs_connections), as what yields does, stands above the kernel, and
+//! sends what both allow.
 
-use crate::path::carriage::Carriage;
 use crate::path::send::SendPath;
+use crate::path::transport::PathTransport;
 use crate::route::Route;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use byway_control::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Undo, Wants};
+use byway_control::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo};
 use byway_wire::{Instant, PathId};
 
 /// What a path may do that the kernel alone governs: whatever its socket has room for.
@@ -29,8 +30,8 @@ impl Governor {
         Self { controller, kernels: Vec::new() }
     }
 
-    /// Says what carries the packets of a new path. A class that yields finds losses itself, above the kernel: its timeouts are what asks for
-    /// ACKs soon.
+    /// Says what carries the packets of a new path. A class that yields finds losses itself, above
+    /// the kernel: its timeouts are what asks for ACKs soon.
     pub fn entrust(&self, send: &mut SendPath, route: &Route) {
         if self.controller.yields() {
             return;
@@ -42,8 +43,8 @@ impl Governor {
     }
 
     /// A path that goes by `carriage` may now carry data.
-    pub fn take(&mut self, path: PathId, carriage: Carriage, opened: &Opened) {
-        if carriage == Carriage::Connection && !self.controller.governs_connections() {
+    pub fn take(&mut self, path: PathId, carriage: PathTransport, opened: &Opened) {
+        if carriage == PathTransport::Connection && !self.controller.governs_connections() {
             self.kernels.push(path);
         } else {
             self.controller.open(path, opened);
@@ -76,7 +77,7 @@ impl Controller for Governor {
     }
 
     fn open(&mut self, path: PathId, opened: &Opened) {
-        self.take(path, Carriage::Datagrams, opened);
+        self.take(path, PathTransport::Datagrams, opened);
     }
 
     fn close(&mut self, path: PathId) {
@@ -138,7 +139,7 @@ impl Controller for Governor {
         if self.is_kernels(path) { AS_SOCKETS_HAVE_ROOM } else { self.controller.allowance(path) }
     }
 
-    fn wants(&self) -> Wants<'_> {
+    fn wants(&self) -> PathDemand<'_> {
         self.controller.wants()
     }
 }
@@ -152,8 +153,8 @@ mod tests {
 
     fn governor(class: Class) -> Governor {
         let mut governor = Governor::new(class.controller(1));
-        governor.take(PathId(0), Carriage::Datagrams, &OPENED);
-        governor.take(PathId(1), Carriage::Connection, &OPENED);
+        governor.take(PathId(0), PathTransport::Datagrams, &OPENED);
+        governor.take(PathId(1), PathTransport::Connection, &OPENED);
         governor
     }
 

@@ -1,6 +1,6 @@
 //! A datagram that carries a packet of a connection.
 
-use crate::route::Source;
+use crate::route::PacketSource;
 use byway_wire::{Ecn, Instant, PathId};
 
 /// A datagram that carries a packet of a connection.
@@ -9,7 +9,7 @@ pub(crate) struct Inbound<'a> {
     /// The peer's path, from the connection id.
     pub path: PathId,
     /// Where it came from.
-    pub source: Source,
+    pub source: PacketSource,
     /// The ECN mark of the datagram.
     pub ecn: Ecn,
     /// When it arrived.

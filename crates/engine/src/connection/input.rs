@@ -1,30 +1,30 @@
 //! Takes packets apart. It opens them, reads their frames, and tells path, controller and data
 //! layer what they say.
 
-use super::losses::{Evidence, Outcome, judge};
-use super::path::{Path, State};
-use super::{Connection, Event, Inbound, Rejected, RelayNews, close};
+use super::losses::{Evidence, LossOutcome, judge};
+use super::path::{Path, PathState};
+use super::{Connection, Event, Inbound, Rejected, RelayEvent, close};
 use crate::config::Payload;
 use crate::data::{DataId, ProtocolError};
-use crate::path::receive::Arrival;
-use crate::path::send::Progress;
+use crate::invariant::Invariant as _;
+use crate::path::receive::PacketArrival;
+use crate::path::send::NewlyAcked;
 use crate::seal::OpenError;
-use crate::sure::Sure as _;
 use byway_control::{Acked, Congested, Controller, Delay, ProbeResult, Trigger, Undo};
 use byway_wire::frame::ack::{AckEntries, AckEntry};
 use byway_wire::frame::{Frame, Frames, Ranges};
 use byway_wire::packet::{HEADER_LEN, Header, STAMP_LEN, restore_number};
 use byway_wire::{Duration, Instant, PathId};
 
-/// A window of which less than this part was in flight is not what limits a path. The pacer alone never leaves so little in
-/// flight, however fast the window grows.
+/// A window of which less than this part was in flight is not what limits a path. The pacer alone
+/// never leaves so little in flight, however fast the window grows.
 const USED_SHARE: u64 = 4;
 /// PATH_CHALLENGEs of one path that wait to be answered at most.
 const MOST_RESPONSES: usize = 2;
 
 /// How the packet came that a frame stood in.
 #[derive(Clone, Copy, Debug)]
-struct Came {
+struct PacketInfo {
     /// The peer's path.
     on: PathId,
     /// When it arrived.
@@ -75,7 +75,7 @@ impl Connection {
         };
         let stamp = u32::from_be_bytes(*stamp);
         self.enter(now, id, &source);
-        let came = Came { on: id, at, stamp };
+        let came = PacketInfo { on: id, at, stamp };
         let (mut eliciting, mut asked) = (false, false);
         let frames = match self.config.payload {
             Payload::Bytes => Frames::new(frames),
@@ -98,7 +98,7 @@ impl Connection {
         }
         let Some(receiving) = self.arrivals.get_mut(id) else { return Ok(()) };
         receiving.replay.accept(number);
-        let newest = receiving.facts.on_packet(&Arrival { number, at, stamp, bytes, ecn, eliciting });
+        let newest = receiving.facts.on_packet(&PacketArrival { number, at, stamp, bytes, ecn, eliciting });
         if asked {
             receiving.facts.ack_at_once(at);
         }
@@ -116,7 +116,8 @@ impl Connection {
         if let Some(receiving) = arrivals.get_mut(id).sure() {
             acks.queue(now, receiving, agenda);
         }
-        // Nothing else that a packet brings makes the connection as a whole due earlier than it was.
+        // Nothing else that a packet brings makes the connection as a whole due earlier than it
+        // was.
         if first {
             agenda.reconsider();
         } else if eliciting && exchange.incoming().snack_deadline(Duration::ZERO).is_some() {
@@ -126,8 +127,8 @@ impl Connection {
         Ok(())
     }
 
-    fn on_frame(&mut self, now: Instant, came: Came, frame: Frame<'_>) -> Result<(), ProtocolError> {
-        let Came { on, at, stamp } = came;
+    fn on_frame(&mut self, now: Instant, came: PacketInfo, frame: Frame<'_>) -> Result<(), ProtocolError> {
+        let PacketInfo { on, at, stamp } = came;
         match frame {
             Frame::Padding | Frame::Ping => {}
             Frame::Ack(entries) => self.on_ack(now, on, &entries),
@@ -158,13 +159,13 @@ impl Connection {
                     receiving.facts.on_hint(hint);
                 }
             }
-            Frame::RelayOffer(offer) => self.news.tell(RelayNews::Offered(offer)),
-            Frame::RelayConsent(consent) => self.news.tell(RelayNews::Consented {
+            Frame::RelayOffer(offer) => self.news.tell(RelayEvent::Offered(offer)),
+            Frame::RelayConsent(consent) => self.news.tell(RelayEvent::Consented {
                 offer: consent.offer,
                 address: consent.address,
                 consent: consent.consent.to_vec(),
             }),
-            Frame::RelayRefused(offer) => self.news.tell(RelayNews::Refused(offer)),
+            Frame::RelayRefused(offer) => self.news.tell(RelayEvent::Refused(offer)),
         }
         Ok(())
     }
@@ -193,16 +194,17 @@ impl Connection {
         };
         if let Some(latest) = progress.latest {
             exchange.farewells().on_known(id);
-            if path.state == State::Active {
+            if path.state == PathState::Active {
                 tell_progress(now, path, &progress, latest, delays, controller);
             }
-            if probe.is_some_and(|number| number <= entry.largest) && path.state == State::Choked {
+            if probe.is_some_and(|number| number <= entry.largest) && path.state == PathState::Choked {
                 path.probe = None;
                 let delay = delays.last().copied();
                 controller.on_probe(id, &ProbeResult { now, delay, rtt: progress.rtt });
             }
         }
-        // Each by itself: a controller takes a decrease back when all that it was told of has turned up.
+        // Each by itself: a controller takes a decrease back when all that it was told of has
+        // turned up.
         for sent_at in progress.undone.iter().copied().filter(|_| !config.owner_judges_losses) {
             controller.on_undo(id, &Undo { now, sent_at });
         }
@@ -211,8 +213,8 @@ impl Connection {
             tell_marks(now, path, &progress, controller);
         }
         let outcome = judge(now, path, Evidence::Holes, exchange, controller, config);
-        let works = progress.packets > 0 && path.state == State::Probing;
-        if marked || outcome == Outcome::Told {
+        let works = progress.packets > 0 && path.state == PathState::Probing;
+        if marked || outcome == LossOutcome::Told {
             paths.judge_all();
         }
         if works {
@@ -227,10 +229,10 @@ impl Connection {
         let Self { paths, exchange, controller, config, .. } = self;
         let Some(path) = paths.quietly(id) else { return };
         let outcome = judge(now, path, Evidence::Missing(missing), exchange, controller, config);
-        if outcome != Outcome::Nothing {
+        if outcome != LossOutcome::Nothing {
             paths.judge(id);
         }
-        if outcome == Outcome::Told {
+        if outcome == LossOutcome::Told {
             paths.judge_all();
         }
         self.settle(now);
@@ -243,12 +245,13 @@ impl Connection {
     }
 }
 
-/// The controller hears what was acknowledged, the latest of which was sent then, limited by the application or not.
+/// The controller hears what was acknowledged, the latest of which was sent then, limited by the
+/// application or not.
 #[inline]
 fn tell_progress(
     now: Instant,
     path: &Path,
-    progress: &Progress,
+    progress: &NewlyAcked,
     (sent_at, app_limited): (Instant, bool),
     delays: &[Delay],
     controller: &mut dyn Controller,
@@ -278,7 +281,7 @@ fn tell_progress(
 }
 
 /// The controller hears of CE marks.
-fn tell_marks(now: Instant, path: &Path, progress: &Progress, controller: &mut dyn Controller) {
+fn tell_marks(now: Instant, path: &Path, progress: &NewlyAcked, controller: &mut dyn Controller) {
     let in_flight = path.send.in_flight;
     let sent_at = progress.latest.map_or(now, |(sent_at, _)| sent_at);
     let bytes = u64::from(progress.ce) * path.send.mtu.current() as u64;

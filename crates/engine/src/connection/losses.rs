@@ -1,10 +1,10 @@
 //! What follows a loss, however it was found out.
 
-use super::exchange::Exchange;
-use super::path::{Path, State};
+use super::packet_contents::PacketContents;
+use super::path::{Path, PathState};
 use crate::config::Config;
 use crate::data::Carried;
-use crate::path::send::Losses;
+use crate::path::send::DetectedLosses;
 use byway_control::{Congested, Controller, Trigger};
 use byway_wire::Instant;
 use byway_wire::frame::Ranges;
@@ -22,7 +22,7 @@ pub(super) enum Evidence<'a> {
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum LossOutcome {
     /// Nothing that says anything about congestion.
     Nothing,
     /// Packets are lost, and whether that counts is the owner's to judge.
@@ -31,16 +31,17 @@ pub(super) enum Outcome {
     Told,
 }
 
-/// Takes for lost what `evidence` says is: it goes out again on whichever path is best, and the controller hears of it.
+/// Takes for lost what `evidence` says is: it goes out again on whichever path is best, and the
+/// controller hears of it.
 #[inline]
 pub(super) fn judge(
     now: Instant,
     path: &mut Path,
     evidence: Evidence<'_>,
-    exchange: &mut Exchange,
+    exchange: &mut PacketContents,
     controller: &mut dyn Controller,
     config: &Config,
-) -> Outcome {
+) -> LossOutcome {
     let lost = |carried: &Carried| exchange.lost(carried);
     let (trigger, losses) = match evidence {
         Evidence::Holes => (Trigger::Loss, path.send.detect_losses(now, lost)),
@@ -53,20 +54,21 @@ pub(super) fn judge(
         (None, Trigger::Timeout) => {
             Congested { trigger, first_sent_at: now, sent_at: now, now, bytes: 0, in_flight: 0 }
         }
-        (None, _) => return Outcome::Nothing,
+        (None, _) => return LossOutcome::Nothing,
     };
-    // A controller passes over the losses of a path that it does not govern. Silence there is no sign of congestion.
-    if trigger == Trigger::Timeout && path.state != State::Active {
-        return Outcome::Nothing;
+    // A controller passes over the losses of a path that it does not govern. Silence there is no
+    // sign of congestion.
+    if trigger == Trigger::Timeout && path.state != PathState::Active {
+        return LossOutcome::Nothing;
     }
     if trigger == Trigger::Loss && config.owner_judges_losses {
-        return Outcome::Kept;
+        return LossOutcome::Kept;
     }
     controller.on_congested(path.id(), &congested);
-    Outcome::Told
+    LossOutcome::Told
 }
 
-fn congested(now: Instant, trigger: Trigger, losses: &Losses) -> Congested {
+fn congested(now: Instant, trigger: Trigger, losses: &DetectedLosses) -> Congested {
     Congested {
         trigger,
         first_sent_at: losses.first_sent_at,

@@ -6,74 +6,75 @@
 //! for datagrams (`transmit`).
 //!
 //! Each part owns its state. `session`: whether the peer lives, and the end. `candidates` and
-//! `paths`: routes that may become paths, and the paths that this side sends on; `life` leads them
-//! through theirs. `arrivals`: the peer's paths; `ways` finds the ways back to them. `exchange`:
-//! what packets carry. `acks`: what is acknowledged, when and by which way. `agenda`: which path
-//! sends next, and when all this wakes. `input` takes packets apart, `losses` tells what follows a
-//! loss, `output` puts packets together. [`datagrams`] is for owners who choose each packet's path.
+//! `paths`: routes that may become paths, and the paths that this side sends on; `path_states`
+//! leads them through theirs. `arrivals`: the peer's paths; `ways` finds the ways back to them.
+//! `packet_contents`: what packets carry. `acks`: what is acknowledged, when and by which way.
+//! `scheduling`: which path sends next, and when all this wakes. `input` takes packets apart,
+//! `losses` tells what follows a loss, `output` puts packets together. [`datagrams`] is for owners
+//! who choose each packet's path.
 
-mod acceptance;
 mod acks;
-mod agenda;
-mod arrivals;
 mod candidates;
-mod cap;
-mod closed;
+mod closed_paths;
+mod datagram_queues;
 pub mod datagrams;
-mod exchange;
-pub(crate) mod full;
+pub(crate) mod full_sockets;
 mod governor;
 mod inbound;
 mod input;
-mod life;
+mod liveness;
 mod losses;
-mod news;
 mod outbox;
 mod output;
-mod parcels;
+mod packet_contents;
 pub mod path;
+mod path_states;
+mod path_table;
 mod paths;
+mod peer_paths;
+mod pending_events;
 mod purpose;
-mod resting;
+mod rate_limit;
+mod relay_acceptance;
+mod relay_states;
+mod return_paths;
+mod scheduling;
 mod serving;
-mod session;
 mod snacks;
-mod standing;
 pub mod status;
-mod table;
+mod tcp_resting;
 pub mod timers;
-mod ways;
 
 use crate::config::{Config, Params};
 use crate::data::{Incoming, Outgoing};
 use crate::handshake::{Established, PublicKey};
-use crate::path::carriage::Carriage;
 use crate::path::send::ACK_DELAY;
+use crate::path::transport::PathTransport;
 use crate::random::Random;
 pub use crate::role::Role;
 use crate::seal::{Opener, Sealer};
 use acks::Acks;
-use agenda::Agenda;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use arrivals::Arrivals;
-pub use arrivals::PATH_LOOKAHEAD;
 use byway_control::{Controller, Delay};
 use byway_wire::{ConnectionId, Duration, Instant, Local, PathId};
 use candidates::Candidates;
 use core::net::SocketAddr;
-use exchange::Exchange;
 use governor::Governor;
 pub(crate) use inbound::{Inbound, Rejected};
-pub use news::Event;
-use news::News;
-pub(crate) use news::{Answer, RelayNews};
+use liveness::{SessionState, SilenceAction};
+use packet_contents::PacketContents;
 use paths::Paths;
-use session::{Session, Silence};
-pub use standing::Standing;
-pub(crate) use standing::{RelayId, Tried};
-use timers::Owner;
+pub use peer_paths::PATH_LOOKAHEAD;
+use peer_paths::PeerPaths;
+pub use pending_events::Event;
+use pending_events::PendingEvents;
+pub(crate) use pending_events::{RelayEvent, RelayMessage};
+pub use relay_states::RelayState;
+pub(crate) use relay_states::{RelayAttempt, RelayId};
+use scheduling::Scheduler;
+use timers::TimerOwner;
 
 /// Codes of CLOSE that the session itself uses; the application's are below 2^16.
 pub mod close {
@@ -87,7 +88,8 @@ pub mod close {
     pub const VIOLATION: u64 = 0x1_0003;
     /// Keys are worn out.
     pub const WORN_OUT: u64 = 0x1_0004;
-    /// One side's objects are bytes, the other's only a length ([`Payload`](crate::config::Payload)).
+    /// One side's objects are bytes, the other's only a length
+    /// ([`Payload`](crate::config::Payload)).
     pub const PAYLOAD: u64 = 0x1_0005;
     pub(crate) const OTHER_PAYLOAD: &str = "one side's objects are bytes, the other's only a length";
     /// There are as many sessions as there is memory for.
@@ -98,7 +100,7 @@ pub mod close {
 }
 
 /// What a connection begins with.
-pub(crate) struct Beginning {
+pub(crate) struct ConnectionStart {
     /// What the handshake yielded.
     pub established: Box<Established>,
     /// What the peer's application said in it.
@@ -113,7 +115,7 @@ pub(crate) struct Beginning {
 
 /// The other host: its key, what its application said, and the role of this side.
 #[derive(Debug)]
-struct Peer {
+struct PeerInfo {
     /// What this side is.
     role: Role,
     key: PublicKey,
@@ -125,8 +127,8 @@ struct Peer {
 #[derive(Debug)]
 pub struct Connection {
     config: Config,
-    peer: Peer,
-    session: Session,
+    peer: PeerInfo,
+    session: SessionState,
     sealer: Sealer,
     opener: Opener,
     random: Random,
@@ -134,39 +136,39 @@ pub struct Connection {
     candidates: Candidates,
     paths: Paths,
     /// Which direct paths carry data while they answer.
-    preferred: Carriage,
-    arrivals: Arrivals,
-    exchange: Exchange,
+    preferred: PathTransport,
+    arrivals: PeerPaths,
+    exchange: PacketContents,
     acks: Acks,
-    agenda: Agenda,
-    news: News,
+    agenda: Scheduler,
+    news: PendingEvents,
     /// Scratch space, kept so that no packet allocates.
     delays: Vec<Delay>,
 }
 
 impl Connection {
-    /// A session as the handshake left it. An initiator [opens its first path](Self::open_first); a responder waits for
-    /// the peer's first packet.
-    pub(crate) fn new(now: Instant, role: Role, config: &Config, beginning: Beginning) -> Self {
-        let Beginning { established, application, params, controller, random } = beginning;
+    /// A session as the handshake left it. An initiator [opens its first path](Self::open_first); a
+    /// responder waits for the peer's first packet.
+    pub(crate) fn new(now: Instant, role: Role, config: &Config, beginning: ConnectionStart) -> Self {
+        let ConnectionStart { established, application, params, controller, random } = beginning;
         let max_datagram =
             config.max_datagram.min(usize::try_from(params.max_datagram).unwrap_or(usize::MAX));
         Self {
             config: Config { max_datagram, ..config.clone() },
-            peer: Peer { role, key: established.peer, application },
-            session: Session::new(now, config, role == Role::Initiator),
+            peer: PeerInfo { role, key: established.peer, application },
+            session: SessionState::new(now, config, role == Role::Initiator),
             sealer: established.sealer,
             opener: established.opener,
             random,
             controller: Governor::new(controller),
             candidates: Candidates::new(now, config.probe_interval, config.tau),
-            preferred: Carriage::Datagrams,
+            preferred: PathTransport::Datagrams,
             paths: Paths::new(established.send_ids),
-            arrivals: Arrivals::new(established.receive_ids),
-            exchange: Exchange::new(config, &params, role),
+            arrivals: PeerPaths::new(established.receive_ids),
+            exchange: PacketContents::new(config, &params, role),
             acks: Acks::new(config),
-            agenda: Agenda::new(now, config.cap),
-            news: News::default(),
+            agenda: Scheduler::new(now, config.cap),
+            news: PendingEvents::default(),
             delays: Vec::new(),
         }
     }
@@ -199,17 +201,17 @@ impl Connection {
     }
 
     /// What the peer said about relays.
-    pub(crate) fn next_relay_news(&mut self) -> Option<RelayNews> {
+    pub(crate) fn next_relay_news(&mut self) -> Option<RelayEvent> {
         self.news.next_relay_news()
     }
 
     /// Says something about a relay to the peer.
-    pub(crate) fn answer(&mut self, answer: Answer) {
+    pub(crate) fn answer(&mut self, answer: RelayMessage) {
         self.news.answer(answer);
     }
 
-    /// Whether there is something to take of which nobody was told: datagrams that arrived or came back, and what became of
-    /// others.
+    /// Whether there is something to take of which nobody was told: datagrams that arrived or came
+    /// back, and what became of others.
     pub(crate) fn has_datagram_news(&mut self) -> bool {
         self.exchange.datagrams().has_news()
     }
@@ -240,15 +242,16 @@ impl Connection {
         self.exchange.finish();
     }
 
-    /// Sends data at no more than so many bytes per second (UDP payload) from now on, over all paths together. `None`: as
-    /// fast as the paths carry. What a path could carry is then not known, and no window grows by it.
+    /// Sends data at no more than so many bytes per second (UDP payload) from now on, over all
+    /// paths together. `None`: as fast as the paths carry. What a path could carry is then not
+    /// known, and no window grows by it.
     pub fn set_cap(&mut self, now: Instant, bytes_per_second: Option<u64>) {
         self.agenda.set_cap(now, bytes_per_second);
         self.settle(now);
     }
 
     /// How far each relay has come that may lead to the peer. Not for the hot path.
-    pub(crate) fn relays(&self, now: Instant) -> impl Iterator<Item = Tried> + '_ {
+    pub(crate) fn relays(&self, now: Instant) -> impl Iterator<Item = RelayAttempt> + '_ {
         self.candidates.relays(now)
     }
 
@@ -275,7 +278,8 @@ impl Connection {
         self.session.is_confirmed()
     }
 
-    /// Whether the peer has acknowledged anything: it takes part, and did not answer only to say that it does not want to.
+    /// Whether the peer has acknowledged anything: it takes part, and did not answer only to say
+    /// that it does not want to.
     #[must_use]
     pub fn is_acknowledged(&self) -> bool {
         self.paths.iter().any(|path| path.send.totals.acked > 0)
@@ -307,7 +311,8 @@ impl Connection {
         self.close(now, code, reason);
     }
 
-    /// Refuses a peer that the owner does not want: it is told as soon as it shows that it is no replay.
+    /// Refuses a peer that the owner does not want: it is told as soon as it shows that it is no
+    /// replay.
     pub(crate) fn reject(&mut self, now: Instant, code: u64, reason: &str) {
         self.session.reject(now, code, reason);
     }
@@ -338,17 +343,17 @@ impl Connection {
             && let Some((at, owner)) = self.agenda.next_due(now)
         {
             match owner {
-                Owner::Whole => {
+                TimerOwner::Whole => {
                     if self.agenda.claim_whole(at) {
                         self.wake_whole(now);
                     }
                 }
-                Owner::Send(id) => {
+                TimerOwner::Send(id) => {
                     if self.paths.quietly(id).is_some_and(|path| timers::claim(&mut path.armed, at)) {
                         self.wake_path(now, id);
                     }
                 }
-                Owner::Receive(id) => {
+                TimerOwner::Receive(id) => {
                     if let Some(receiving) = self.arrivals.get_mut(id)
                         && timers::claim(&mut receiving.armed, at)
                     {
@@ -365,9 +370,9 @@ impl Connection {
     fn wake_whole(&mut self, now: Instant) {
         let silence = self.session.silence(now);
         match silence {
-            Silence::Heard | Silence::Ask => {}
-            Silence::NeverConfirmed => return self.session.end(),
-            Silence::Lost => {
+            SilenceAction::Heard | SilenceAction::Ask => {}
+            SilenceAction::NeverConfirmed => return self.session.end(),
+            SilenceAction::Lost => {
                 return self.end(close::IDLE, "nothing was heard from the peer for too long", false);
             }
         }
@@ -378,7 +383,7 @@ impl Connection {
             self.settle(now);
         }
         self.acks.snacks().wake(now, &self.arrivals, self.exchange.incoming());
-        if silence == Silence::Ask {
+        if silence == SilenceAction::Ask {
             self.paths.edit_each(|path| {
                 path.pending.ping = true;
                 true

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 /// A datagram on its way out, with the mark that its owner gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Parcel {
+pub(super) struct QueuedDatagram {
     pub mark: u64,
     pub data: Vec<u8>,
 }
@@ -13,7 +13,7 @@ pub(super) struct Parcel {
 /// The datagrams of one path, in order.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    parcels: VecDeque<Parcel>,
+    parcels: VecDeque<QueuedDatagram>,
     bytes: u64,
 }
 
@@ -28,7 +28,7 @@ impl Outbox {
     }
 
     /// The next to leave.
-    pub fn first(&self) -> Option<&Parcel> {
+    pub fn first(&self) -> Option<&QueuedDatagram> {
         self.parcels.front()
     }
 
@@ -37,12 +37,12 @@ impl Outbox {
         self.parcels.get(1).map(|parcel| parcel.data.len())
     }
 
-    pub fn push(&mut self, parcel: Parcel) {
+    pub fn push(&mut self, parcel: QueuedDatagram) {
         self.bytes += parcel.data.len() as u64;
         self.parcels.push_back(parcel);
     }
 
-    pub fn pop(&mut self) -> Option<Parcel> {
+    pub fn pop(&mut self) -> Option<QueuedDatagram> {
         let parcel = self.parcels.pop_front()?;
         self.bytes -= parcel.data.len() as u64;
         Some(parcel)

@@ -1,19 +1,20 @@
-//! Puts packets together: what is pending on a path, ACKs, and data in runs of equal size on one path at a time.
+//! Puts packets together: what is pending on a path, ACKs, and data in runs of equal size on one
+//! path at a time.
 
 use super::acks::{ENTRY_ROOM, MOST_ECHO};
-use super::full::Full;
-use super::path::{Address, Path, State};
-use super::purpose::{Purpose, Rest};
-use super::{Connection, parcels};
+use super::full_sockets::FullSockets;
+use super::path::{AddressValidation, Path, PathState};
+use super::purpose::{Purpose, RunRemainder};
+use super::{Connection, datagram_queues};
 use crate::config::Payload;
 use crate::data::Carried;
-use crate::path::ledger::Cargo;
+use crate::invariant::Invariant as _;
 use crate::path::send::Outbound;
-use crate::sure::Sure as _;
+use crate::path::sent_packets::PacketData;
 use byway_control::Controller as _;
 use byway_wire::frame::{Frame, PathHint};
 use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, OVERHEAD, STAMP_LEN, TAG_LEN};
-use byway_wire::{Dscp, Duration, Ecn, Instant, Out, PathId, Transmit, Writer};
+use byway_wire::{Dscp, Duration, Ecn, Instant, PathId, Transmit, TransmitBuffer, Writer};
 
 /// Room for a CLOSE but for its reason: type, code, length.
 const MOST_CLOSE: usize = 1 + 8 + 8;
@@ -24,14 +25,14 @@ const HINT_EVERY: Duration = Duration::from_millis(40);
 
 /// A packet that was made: what stands in the buffer, and what it has beyond that.
 #[derive(Clone, Copy, Debug)]
-struct Made {
+struct BuiltPacket {
     length: usize,
     phantom: usize,
 }
 
 impl Connection {
     /// Writes the next datagram or run of datagrams.
-    pub(crate) fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    pub(crate) fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let sent = if self.session.is_open() { self.send(now, out) } else { self.send_close(now, out) };
         self.settle(now);
         sent
@@ -39,7 +40,7 @@ impl Connection {
 
     /// Learns which sockets are full, before it sends.
     #[inline]
-    pub(crate) fn see(&mut self, full: &Full) {
+    pub(crate) fn see(&mut self, full: &FullSockets) {
         if !full.is_as(self.paths.full()) {
             self.paths.set_full(full);
             self.agenda.release();
@@ -52,7 +53,7 @@ impl Connection {
         self.acks.are_held() || self.agenda.holds()
     }
 
-    fn send(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn send(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let sent = self.send_rest(now, out);
         let sent = if sent.is_some() { sent } else { self.send_pending(now, out) };
         let sent = if sent.is_some() { sent } else { self.send_control(now, out) };
@@ -60,7 +61,7 @@ impl Connection {
         if sent.is_some() { sent } else { self.send_data(now, out) }
     }
 
-    fn send_close(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn send_close(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         if !self.session.take_tell() {
             return None;
         }
@@ -68,14 +69,15 @@ impl Connection {
         let way = self.acks.way(now, &self.arrivals, &mut self.paths);
         let way = way.or_else(|| self.paths.iter().next().map(Path::id))?;
         let path = self.paths.get(way)?;
-        // Not even this goes where more would be sent than came from: the next packet from there asks again.
+        // Not even this goes where more would be sent than came from: the next packet from there
+        // asks again.
         if path.credit() < (path.route.overhead() + most) as u64 {
             return None;
         }
         self.single(now, way, out, BASE_DATAGRAM, Purpose::Close)
     }
 
-    fn send_pending(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn send_pending(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         for _ in 0..self.agenda.urgent() {
             let id = self.agenda.next_urgent()?;
             if self.paths.is_held(id) {
@@ -112,9 +114,9 @@ impl Connection {
         None
     }
 
-    /// Asks where a path may have moved, as soon as enough came from there. It is no packet of the route that the path has now, so
-    /// nothing is learnt from its fate.
-    fn ask(&mut self, now: Instant, id: PathId, out: &mut Out<'_>) -> Option<Transmit> {
+    /// Asks where a path may have moved, as soon as enough came from there. It is no packet of the
+    /// route that the path has now, so nothing is learnt from its fate.
+    fn ask(&mut self, now: Instant, id: PathId, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let path = self.paths.quietly(id)?;
         let moving = path.moving.as_mut()?;
         if moving.credit < MOST_ASK as u64 {
@@ -131,8 +133,8 @@ impl Connection {
     }
 
     /// Goes on with a run whose datagrams leave one by one.
-    fn send_rest(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        let Rest { path, size, most, purpose } = self.agenda.take_rest()?;
+    fn send_rest(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        let RunRemainder { path, size, most, purpose } = self.agenda.take_rest()?;
         self.run(now, path, out, size, most, purpose)
     }
 
@@ -141,7 +143,7 @@ impl Connection {
         self.agenda.is_amid_run()
     }
 
-    fn send_control(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn send_control(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         if !(self.acks.is_due() || self.exchange.has_control() || self.news.has_answer()) {
             return None;
         }
@@ -158,13 +160,14 @@ impl Connection {
         self.single(now, way, out, size, Purpose::Control)
     }
 
-    /// The ACK of a path whose sender asks, once more by another way: where its packets come from, or else the fastest.
-    fn send_echo(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    /// The ACK of a path whose sender asks, once more by another way: where its packets come from,
+    /// or else the fastest.
+    fn send_echo(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let (id, way) = self.acks.take_echo(&self.arrivals, &self.paths)?;
         self.single(now, way, out, MOST_ECHO, Purpose::Echo(id))
     }
 
-    fn send_data(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn send_data(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         if !self.session.is_confirmed() {
             return None;
         }
@@ -186,7 +189,7 @@ impl Connection {
             let Some(path) = paths.quietly(id).sure() else { continue };
             path.ready = false;
             exchange.datagrams().return_misfits(path);
-            let parcel = parcels::packet_size(path, now, beside);
+            let parcel = datagram_queues::packet_size(path, now, beside);
             if parcel.is_none() && purpose == Purpose::Data && !exchange.has_data() {
                 agenda.make_ready(path); // for what the owner adds next
                 continue;
@@ -194,7 +197,7 @@ impl Connection {
             let largest = path.send.mtu.current().min(out.buffer.len());
             let whole = sealer.suite().whole(largest, path.route.overhead() + HEADER_LEN);
             let size = parcel.map_or(whole, |(size, _)| size.min(out.buffer.len()));
-            if path.state != State::Active || path.credit() < size as u64 {
+            if path.state != PathState::Active || path.credit() < size as u64 {
                 continue;
             }
             let (in_flight, window) = (path.send.in_flight, path.allowance.window);
@@ -247,13 +250,14 @@ impl Connection {
         }
     }
 
-    /// A run of full packets on one path; the last may be shorter. Those with phantom bytes leave one by one, for a run is of
-    /// datagrams that have equally many; it is the same run nevertheless.
+    /// A run of full packets on one path; the last may be shorter. Those with phantom bytes leave
+    /// one by one, for a run is of datagrams that have equally many; it is the same run
+    /// nevertheless.
     fn run(
         &mut self,
         now: Instant,
         id: PathId,
-        out: &mut Out<'_>,
+        out: &mut TransmitBuffer<'_>,
         size: usize,
         most: usize,
         purpose: Purpose,
@@ -262,11 +266,11 @@ impl Connection {
         let idle = self.is_idle(id);
         for made in 1..=most {
             let Some(buffer) = out.buffer.get_mut(written..written + size) else { break };
-            let Some(Made { length, phantom }) = self.packet(now, id, buffer, purpose) else { break };
+            let Some(BuiltPacket { length, phantom }) = self.packet(now, id, buffer, purpose) else { break };
             written += length;
             let last = length + phantom < size || !self.has_more(id, purpose);
             if self.config.payload == Payload::Length {
-                let rest = Rest { path: id, size, most: most - made, purpose };
+                let rest = RunRemainder { path: id, size, most: most - made, purpose };
                 self.agenda.leave((!last && made < most).then_some(rest));
                 if idle {
                     self.arm(id);
@@ -301,13 +305,13 @@ impl Connection {
         &mut self,
         now: Instant,
         id: PathId,
-        out: &mut Out<'_>,
+        out: &mut TransmitBuffer<'_>,
         size: usize,
         purpose: Purpose,
     ) -> Option<Transmit> {
         let buffer = out.buffer.get_mut(..size.min(out.buffer.len()))?;
         let idle = self.is_idle(id);
-        let Made { length, phantom } = self.packet(now, id, buffer, purpose)?;
+        let BuiltPacket { length, phantom } = self.packet(now, id, buffer, purpose)?;
         // An ACK asks for no timeout, but too many do.
         if idle || self.paths.get(id).is_some_and(|path| path.send.is_crowded()) {
             self.arm(id);
@@ -336,8 +340,15 @@ impl Connection {
         })
     }
 
-    /// Makes one packet in `buffer`, at most as large as that. `None`, and no number used, if there was nothing to put in.
-    fn packet(&mut self, now: Instant, id: PathId, buffer: &mut [u8], purpose: Purpose) -> Option<Made> {
+    /// Makes one packet in `buffer`, at most as large as that. `None`, and no number used, if there
+    /// was nothing to put in.
+    fn packet(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        buffer: &mut [u8],
+        purpose: Purpose,
+    ) -> Option<BuiltPacket> {
         let path = self.paths.get(id)?;
         let envelope = path.route.overhead();
         let number = path.send.next_number();
@@ -348,7 +359,7 @@ impl Connection {
         Header { connection: path.connection_id, number: number as u32, epoch }.write(&mut writer);
         writer.u32(now.as_micros() as u32);
         let start = writer.len();
-        let mut cargo = Cargo::new();
+        let mut cargo = PacketData::new();
         let eliciting = self.content(now, id, &mut writer, &mut cargo, purpose);
         if writer.len() == start {
             return None;
@@ -376,10 +387,10 @@ impl Connection {
                 let sent = byway_control::Sent { now, bytes, in_flight: path.send.in_flight, app_limited };
                 self.controller.on_sent(id, &sent);
             }
-            Purpose::Pending if path.state == State::Choked => path.probe = Some(number),
+            Purpose::Pending if path.state == PathState::Choked => path.probe = Some(number),
             _ => {}
         }
-        Some(Made { length, phantom })
+        Some(BuiltPacket { length, phantom })
     }
 
     /// Writes the frames of one packet. Returns whether it must be acknowledged.
@@ -388,7 +399,7 @@ impl Connection {
         now: Instant,
         id: PathId,
         writer: &mut Writer<'_>,
-        cargo: &mut Cargo,
+        cargo: &mut PacketData,
         purpose: Purpose,
     ) -> bool {
         match purpose {
@@ -415,7 +426,7 @@ impl Connection {
                 self.write_pending(now, id, writer);
                 // Probing uses data packets (mPath section 2.1).
                 if self.session.is_confirmed()
-                    && self.paths.get(id).is_some_and(|path| path.state == State::Probing)
+                    && self.paths.get(id).is_some_and(|path| path.state == PathState::Probing)
                 {
                     self.exchange.out().fill(writer, cargo);
                 }
@@ -463,7 +474,7 @@ impl Connection {
             Frame::PathResponse(token).write(writer);
         }
         if core::mem::take(&mut path.pending.challenge)
-            && let Address::Unproven { token, .. } = path.address
+            && let AddressValidation::Unproven { token, .. } = path.address
         {
             Frame::PathChallenge(token).write(writer);
             path.probe_at = Some(now + path.challenge_interval());
@@ -516,7 +527,7 @@ impl Connection {
         }
     }
 
-    fn write_control(&mut self, now: Instant, writer: &mut Writer<'_>, cargo: &mut Cargo) -> bool {
+    fn write_control(&mut self, now: Instant, writer: &mut Writer<'_>, cargo: &mut PacketData) -> bool {
         let Self { acks, arrivals, agenda, exchange, news, .. } = self;
         acks.write(now, arrivals, agenda, writer);
         let before = writer.len();

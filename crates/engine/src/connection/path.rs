@@ -2,10 +2,10 @@
 //! dropped.
 
 use super::outbox::Outbox;
-use super::resting::{Resting, Step};
+use super::tcp_resting::{RestAction, TcpResting};
 use super::timers::Armed;
 use crate::path::send::{ACK_DELAY, SendPath};
-use crate::route::{Route, Source, Through, Via};
+use crate::route::{PacketSource, Route, Through, Via};
 use byway_control::Allowance;
 use byway_wire::frame::PathHint;
 use byway_wire::relay::ReturnHop;
@@ -14,12 +14,13 @@ use smallvec::SmallVec;
 
 /// The time between probes of a choked path, or four RTTs if they are longer (readings, Harp 11).
 const CHOKE_PROBE: Duration = Duration::from_millis(500);
-/// Pacing goes this much faster than window over RTT, in percent, so that the window and not the pacer is the limit.
+/// Pacing goes this much faster than window over RTT, in percent, so that the window and not the
+/// pacer is the limit.
 const PACING_PERCENT: u64 = 125;
 
 /// Where a path is in its life. A dropped path is gone from the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum PathState {
     /// Nothing sent on it was acknowledged yet.
     Probing,
     /// The path works, and the controller has not opened it.
@@ -32,7 +33,7 @@ pub enum State {
 
 /// Where a path comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum PathOrigin {
     /// The handshake went over it.
     Handshake,
     /// A candidate of ours, by its index.
@@ -43,7 +44,7 @@ pub enum Origin {
 
 /// Whether a path was changed since its queues, timer and allowance were last seen to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mark {
+pub enum ChangeMark {
     /// The path was not changed.
     #[default]
     Settled,
@@ -55,20 +56,20 @@ pub enum Mark {
 
 /// What a path should send beside data, soon.
 #[derive(Clone, Debug, Default)]
-pub struct Pending {
+pub struct PendingFrames {
     /// Whether a PING is to be sent.
     pub ping: bool,
     /// A padded PING of this size.
     pub mtu: Option<usize>,
     /// A PATH_CHALLENGE with the path's token.
     pub challenge: bool,
-    /// A PATH_CHALLENGE to where the path may have [moved](Moving).
+    /// A PATH_CHALLENGE to where the path may have [moved](Migration).
     pub ask: bool,
     /// The PATH_RESPONSEs to send.
     pub responses: SmallVec<[[u8; 8]; 2]>,
 }
 
-impl Pending {
+impl PendingFrames {
     /// Whether there is anything.
     #[must_use]
     pub fn any(&self) -> bool {
@@ -76,9 +77,10 @@ impl Pending {
     }
 }
 
-/// Whether the address at the other end is known to be the peer's. Until then no more is sent there than came from there.
+/// Whether the address at the other end is known to be the peer's. Until then no more is sent there
+/// than came from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Address {
+pub enum AddressValidation {
     /// The peer proved that it receives there.
     Valid,
     /// The peer has yet to return this token from the address. So many more bytes may be sent
@@ -93,7 +95,7 @@ pub enum Address {
 
 /// Where the peer's packets come from of late, while it has not shown that it receives there.
 #[derive(Debug)]
-pub struct Moving {
+pub struct Migration {
     /// The route there.
     pub route: Route,
     /// What a PATH_CHALLENGE there carries.
@@ -104,12 +106,13 @@ pub struct Moving {
     pub again_at: Instant,
 }
 
-/// A path that this side sends on. What is looked at before anything is sent stands first, together with the beginning of the facts.
+/// A path that this side sends on. What is looked at before anything is sent stands first, together
+/// with the beginning of the facts.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Path {
     /// Where it is in its life.
-    pub state: State,
+    pub state: PathState,
     /// Whether it stands in the queue of paths that may send data.
     pub ready: bool,
     /// Whether it stands in the queue of paths with something pending.
@@ -117,9 +120,9 @@ pub struct Path {
     /// Whether it waits for its pacer.
     pub paced: bool,
     /// Whether it was changed and is not settled yet.
-    pub mark: Mark,
+    pub mark: ChangeMark,
     /// What it should send beside data.
-    pub pending: Pending,
+    pub pending: PendingFrames,
     /// Bytes of a full packet, as the controller knows it.
     pub told_size: usize,
     /// What the controller allows it.
@@ -141,26 +144,27 @@ pub struct Path {
     /// How its datagrams travel now.
     pub route: Route,
     /// Whether its address is proven.
-    pub address: Address,
+    pub address: AddressValidation,
     /// Where it may lead soon.
-    pub moving: Option<alloc::boxed::Box<Moving>>,
+    pub moving: Option<alloc::boxed::Box<Migration>>,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: PathOrigin,
     /// When it began.
     pub began: Instant,
     /// When the controller took it, if it did.
     pub used: Option<Instant>,
     /// When a packet of the peer's last came by it, as of the last choice of the way for ACKs.
     pub heard: Option<Instant>,
-    resting: Resting,
+    resting: TcpResting,
 }
 
 impl Path {
-    /// What is to be done about a path that is not preferred: [`Resting::step`]. One over UDP never ends for that.
-    pub(super) fn rest_step(&mut self, now: Instant, answers: bool) -> Step {
+    /// What is to be done about a path that is not preferred: [`TcpResting::step`]. One over UDP
+    /// never ends for that.
+    pub(super) fn rest_step(&mut self, now: Instant, answers: bool) -> RestAction {
         let in_use = self.is_governed();
         match self.resting.step(now, answers, in_use) {
-            Step::End if !self.route.local.is_connection() => Step::Nothing,
+            RestAction::End if !self.route.local.is_connection() => RestAction::Nothing,
             step => step,
         }
     }
@@ -171,8 +175,8 @@ impl Path {
         now: Instant,
         send: SendPath,
         route: Route,
-        state: State,
-        origin: Origin,
+        state: PathState,
+        origin: PathOrigin,
         connection_id: ConnectionId,
     ) -> Self {
         Self {
@@ -185,20 +189,20 @@ impl Path {
             allowance: Allowance::default(),
             told_size: 0,
             connection_id,
-            address: Address::Valid,
+            address: AddressValidation::Valid,
             moving: None,
-            pending: Pending::default(),
+            pending: PendingFrames::default(),
             outbox: Outbox::default(),
             ready: false,
             urgent: false,
             paced: false,
-            mark: Mark::Settled,
+            mark: ChangeMark::Settled,
             armed: Armed::default(),
             probe_at: None,
             probe: None,
             hint: (None, Instant::ZERO),
             heard: None,
-            resting: Resting::default(),
+            resting: TcpResting::default(),
         }
     }
 
@@ -227,21 +231,21 @@ impl Path {
     #[must_use]
     pub const fn credit(&self) -> u64 {
         match self.address {
-            Address::Valid => u64::MAX,
-            Address::Unproven { credit, .. } => credit,
+            AddressValidation::Valid => u64::MAX,
+            AddressValidation::Unproven { credit, .. } => credit,
         }
     }
 
     /// Bytes came from its address.
     pub const fn earn(&mut self, bytes: u64) {
-        if let Address::Unproven { credit, .. } = &mut self.address {
+        if let AddressValidation::Unproven { credit, .. } = &mut self.address {
             *credit = credit.saturating_add(bytes);
         }
     }
 
     /// Bytes were sent to its address.
     pub const fn spend(&mut self, bytes: u64) {
-        if let Address::Unproven { credit, .. } = &mut self.address {
+        if let AddressValidation::Unproven { credit, .. } = &mut self.address {
             *credit = credit.saturating_sub(bytes);
         }
     }
@@ -249,7 +253,7 @@ impl Path {
     /// Whether the controller governs it.
     #[must_use]
     pub const fn is_governed(&self) -> bool {
-        matches!(self.state, State::Active | State::Choked)
+        matches!(self.state, PathState::Active | PathState::Choked)
     }
 
     /// What the controller allows it from now on.
@@ -264,7 +268,8 @@ impl Path {
         self.send.pacer.set_rate(now, rate, packet);
     }
 
-    /// Whether all is as it was when its allowance was last taken over, and all that is to be done under way.
+    /// Whether all is as it was when its allowance was last taken over, and all that is to be done
+    /// under way.
     pub(super) fn is_fresh(&mut self, now: Instant, allowance: impl FnOnce() -> Allowance) -> bool {
         let unasked = !self.urgent && self.pending.any();
         if unasked || self.is_governed() && self.send.mtu.wanted(now).is_some() {
@@ -274,7 +279,7 @@ impl Path {
             if self.told_size != self.send.mtu.current() || self.allowance != allowance() {
                 return false;
             }
-            if self.state == State::Active && !self.ready && !self.paced && self.has_room() {
+            if self.state == PathState::Active && !self.ready && !self.paced && self.has_room() {
                 return false;
             }
             // As if its rate were set once more: what is rounded off must not depend on who looked.
@@ -290,9 +295,9 @@ impl Path {
         in_flight == 0 || in_flight + packet <= self.allowance.window
     }
 
-    /// A relay's tickets back expire: takes the one of the newest packet that proved to be the peer's.
-    /// Returns whether it is another than it was.
-    pub(super) fn refresh_ticket(&mut self, source: &Source) -> bool {
+    /// A relay's tickets back expire: takes the one of the newest packet that proved to be the
+    /// peer's. Returns whether it is another than it was.
+    pub(super) fn refresh_ticket(&mut self, source: &PacketSource) -> bool {
         if let (Via::Return(hop), Through::Delivered(delivered)) = (&mut self.route.via, &source.through)
             && source.remote == hop.relay()
         {
@@ -302,7 +307,8 @@ impl Path {
         false
     }
 
-    /// When a choked path is probed next; spread by ±10 %, so that probes of many paths do not meet.
+    /// When a choked path is probed next; spread by ±10 %, so that probes of many paths do not
+    /// meet.
     pub(super) fn choke_interval(&self, random: u64) -> Duration {
         let interval = (self.send.rtt.smoothed() * 4).max(CHOKE_PROBE);
         interval * 9 / 10 + interval / 5 * (random % 1024) as u32 / 1024

@@ -1,8 +1,9 @@
-//! The paths that this side sends on. Whoever changes one marks it thereby, and what is marked is settled once the call is over.
+//! The paths that this side sends on. Whoever changes one marks it thereby, and what is marked is
+//! settled once the call is over.
 
-use super::full::Full;
-use super::path::{Mark, Path};
-use super::table::{Table, after};
+use super::full_sockets::FullSockets;
+use super::path::{ChangeMark, Path};
+use super::path_table::{PathTable, after};
 use crate::seal::connection_id;
 use alloc::collections::VecDeque;
 use byway_wire::{ConnectionId, PathId};
@@ -12,7 +13,7 @@ use byway_wire::{ConnectionId, PathId};
 pub(super) struct Paths {
     /// What the peer's names for them are made of.
     secret: [u8; 32],
-    table: Table<Path>,
+    table: PathTable<Path>,
     /// Changed and not settled, in the order of the changes.
     marked: VecDeque<PathId>,
     /// Whether the controller may allow any path something else than before.
@@ -22,23 +23,23 @@ pub(super) struct Paths {
     routes: u64,
     ways: u64,
     /// Sockets by which nothing can be sent now.
-    full: Full,
+    full: FullSockets,
 }
 
 impl Paths {
     pub fn new(secret: [u8; 32]) -> Self {
-        let (table, marked, full) = (Table::new(), VecDeque::new(), Full::default());
+        let (table, marked, full) = (PathTable::new(), VecDeque::new(), FullSockets::default());
         Self { secret, table, marked, all: false, connections: 0, routes: 0, ways: 0, full }
     }
 
     /// Sockets by which nothing can be sent now.
     #[inline]
-    pub const fn full(&self) -> &Full {
+    pub const fn full(&self) -> &FullSockets {
         &self.full
     }
 
     /// Other sockets are full than before.
-    pub fn set_full(&mut self, full: &Full) {
+    pub fn set_full(&mut self, full: &FullSockets) {
         self.full.follow(full);
         self.ways_changed();
     }
@@ -63,7 +64,7 @@ impl Paths {
     pub fn insert(&mut self, mut path: Path) -> PathId {
         let id = path.id();
         debug_assert!(id == self.next_id(), "an id is used once");
-        mark(&mut path, Mark::Changed, &mut self.marked);
+        mark(&mut path, ChangeMark::Changed, &mut self.marked);
         self.connections += usize::from(path.route.local.is_connection());
         self.table.insert(id, path);
         id
@@ -108,16 +109,17 @@ impl Paths {
     /// To change a path.
     #[inline]
     pub fn edit(&mut self, id: PathId) -> Option<&mut Path> {
-        self.marked(id, Mark::Changed)
+        self.marked(id, ChangeMark::Changed)
     }
 
     /// To change a path of which the controller was told something: what it allows is asked anew.
     #[inline]
     pub fn judge(&mut self, id: PathId) -> Option<&mut Path> {
-        self.marked(id, Mark::Judged)
+        self.marked(id, ChangeMark::Judged)
     }
 
-    /// What the controller was told may change what it allows any path: one's trouble may be another's gain.
+    /// What the controller was told may change what it allows any path: one's trouble may be
+    /// another's gain.
     pub const fn judge_all(&mut self) {
         self.all = true;
     }
@@ -127,7 +129,7 @@ impl Paths {
         let Self { table, marked, .. } = self;
         for path in table.iter_mut() {
             if change(path) {
-                mark(path, Mark::Changed, marked);
+                mark(path, ChangeMark::Changed, marked);
             }
         }
     }
@@ -136,7 +138,7 @@ impl Paths {
     pub fn edit_first(&mut self, wanted: impl Fn(&Path) -> bool) -> Option<&mut Path> {
         let Self { table, marked, .. } = self;
         let path = table.iter_mut().find(|path| wanted(path))?;
-        mark(path, Mark::Changed, marked);
+        mark(path, ChangeMark::Changed, marked);
         Some(path)
     }
 
@@ -147,7 +149,7 @@ impl Paths {
     }
 
     #[inline]
-    fn marked(&mut self, id: PathId, strength: Mark) -> Option<&mut Path> {
+    fn marked(&mut self, id: PathId, strength: ChangeMark) -> Option<&mut Path> {
         let Self { table, marked, .. } = self;
         let path = table.get_mut(id)?;
         mark(path, strength, marked);
@@ -202,8 +204,8 @@ impl Paths {
 }
 
 #[inline]
-fn mark(path: &mut Path, strength: Mark, marked: &mut VecDeque<PathId>) {
-    if path.mark == Mark::Settled {
+fn mark(path: &mut Path, strength: ChangeMark, marked: &mut VecDeque<PathId>) {
+    if path.mark == ChangeMark::Settled {
         marked.push_back(path.id());
     }
     path.mark = path.mark.max(strength);
@@ -212,7 +214,7 @@ fn mark(path: &mut Path, strength: Mark, marked: &mut VecDeque<PathId>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::path::{Origin, State};
+    use crate::connection::path::{PathOrigin, PathState};
     use crate::path::send::SendPath;
     use crate::route::Route;
     use byway_wire::{Instant, Local};
@@ -223,7 +225,14 @@ mod tests {
             let send = SendPath::new(id, Instant::ZERO, None, 1200);
             let route = Route::direct(Local(0), "192.0.2.1:1".parse().unwrap());
             let name = paths.connection_id(id);
-            paths.insert(Path::new(Instant::ZERO, send, route, State::Active, Origin::Handshake, name));
+            paths.insert(Path::new(
+                Instant::ZERO,
+                send,
+                route,
+                PathState::Active,
+                PathOrigin::Handshake,
+                name,
+            ));
         }
         paths
     }
@@ -232,14 +241,18 @@ mod tests {
     fn a_change_marks_its_path_once_and_in_order() {
         let mut paths = paths(4);
         while let Some(id) = paths.next_marked() {
-            paths.quietly(id).unwrap().mark = Mark::Settled;
+            paths.quietly(id).unwrap().mark = ChangeMark::Settled;
         }
         assert!(paths.quietly(PathId(1)).is_some());
         paths.edit(PathId(3));
         paths.judge(PathId(0));
         paths.judge(PathId(3));
         paths.edit(PathId(3));
-        assert_eq!(paths.get(PathId(3)).map(|path| path.mark), Some(Mark::Judged), "the stronger mark stays");
+        assert_eq!(
+            paths.get(PathId(3)).map(|path| path.mark),
+            Some(ChangeMark::Judged),
+            "the stronger mark stays"
+        );
         assert_eq!(
             [paths.next_marked(), paths.next_marked(), paths.next_marked()],
             [Some(PathId(3)), Some(PathId(0)), None]

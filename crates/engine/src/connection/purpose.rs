@@ -27,7 +27,7 @@ pub(super) enum Purpose {
 
 /// What is left of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rest {
+pub(super) struct RunRemainder {
     pub path: PathId,
     pub size: usize,
     pub most: usize,

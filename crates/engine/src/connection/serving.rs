@@ -2,13 +2,14 @@
 
 use super::path::Path;
 use super::paths::Paths;
-use crate::path::carriage::Carriage;
+use crate::path::transport::PathTransport;
 
 /// Timeouts in a row after which a path counts as one that does not answer.
 pub(super) const SILENT: u32 = 2;
 
-/// Whether a path that is preferred leads the way of this one, is in use and answers. `direct`: which direct ones are preferred.
-pub(super) fn is_served(paths: &Paths, direct: Carriage, other: &Path) -> bool {
+/// Whether a path that is preferred leads the way of this one, is in use and answers. `direct`:
+/// which direct ones are preferred.
+pub(super) fn is_served(paths: &Paths, direct: PathTransport, other: &Path) -> bool {
     paths.iter().any(|path| {
         path.is_governed()
             && path.route.is_preferred(direct)

@@ -1,12 +1,14 @@
-//! When a hole in a stream or object is named to the sender (SNACK): once τ has passed since it was seen.
+//! When a hole in a stream or object is named to the sender (SNACK): once τ has passed since it was
+//! seen.
 
-use super::arrivals::{Arrivals, Receiving};
+use super::peer_paths::{PeerPath, PeerPaths};
 use crate::config::Tau;
 use crate::data::Incoming;
 use crate::route::Through;
 use byway_wire::{Duration, Instant, Writer};
 
-/// What the RTT of the direct path is taken for until its sender tells it (mPath section 2.1: the inter-continental average).
+/// What the RTT of the direct path is taken for until its sender tells it (mPath section 2.1: the
+/// inter-continental average).
 const UNTOLD: Duration = Duration::from_millis(250);
 /// τ is worked out at most this often: that takes a look at every path.
 const HOLDS: Duration = Duration::from_millis(20);
@@ -38,7 +40,7 @@ impl Snacks {
     }
 
     /// When the next hole is to be named, unless one is due.
-    pub fn deadline(&mut self, now: Instant, arrivals: &Arrivals, incoming: &Incoming) -> Option<Instant> {
+    pub fn deadline(&mut self, now: Instant, arrivals: &PeerPaths, incoming: &Incoming) -> Option<Instant> {
         if self.due {
             return None;
         }
@@ -46,7 +48,7 @@ impl Snacks {
     }
 
     /// Looks whether a hole is due.
-    pub fn wake(&mut self, now: Instant, arrivals: &Arrivals, incoming: &Incoming) {
+    pub fn wake(&mut self, now: Instant, arrivals: &PeerPaths, incoming: &Incoming) {
         let tau = self.tau(now, arrivals);
         self.due |= incoming.snack_deadline(tau).is_some_and(|at| at <= now);
     }
@@ -55,7 +57,7 @@ impl Snacks {
     pub fn write(
         &mut self,
         now: Instant,
-        arrivals: &Arrivals,
+        arrivals: &PeerPaths,
         incoming: &mut Incoming,
         writer: &mut Writer<'_>,
     ) -> bool {
@@ -67,7 +69,7 @@ impl Snacks {
         due
     }
 
-    fn tau(&mut self, now: Instant, arrivals: &Arrivals) -> Duration {
+    fn tau(&mut self, now: Instant, arrivals: &PeerPaths) -> Duration {
         if self.until <= now {
             self.look(now, arrivals);
         }
@@ -75,7 +77,7 @@ impl Snacks {
     }
 
     /// The longest RTT of the paths in use, as their senders tell it.
-    pub fn longest_round_trip(&mut self, now: Instant, arrivals: &Arrivals) -> Duration {
+    pub fn longest_round_trip(&mut self, now: Instant, arrivals: &PeerPaths) -> Duration {
         if self.until <= now {
             self.look(now, arrivals);
         }
@@ -83,7 +85,7 @@ impl Snacks {
     }
 
     /// Takes a look at every path.
-    fn look(&mut self, now: Instant, arrivals: &Arrivals) {
+    fn look(&mut self, now: Instant, arrivals: &PeerPaths) {
         let recent = arrivals.iter().filter(|receiving| receiving.facts.last_arrival + RECENT > now);
         let longest = recent.filter_map(|receiving| receiving.facts.round_trip()).max();
         self.tau = self.reorder_time(arrivals, longest);
@@ -93,8 +95,8 @@ impl Snacks {
     /// How long a hole in a stream or object may be explained by paths of different length. It is
     /// mPath's τ (section 2.2), twice the RTT of the direct path. It is at least what the slowest
     /// path in use explains.
-    fn reorder_time(&self, arrivals: &Arrivals, slowest: Option<Duration>) -> Duration {
-        let came_direct = |receiving: &&Receiving| matches!(receiving.source.through, Through::Nothing);
+    fn reorder_time(&self, arrivals: &PeerPaths, slowest: Option<Duration>) -> Duration {
+        let came_direct = |receiving: &&PeerPath| matches!(receiving.source.through, Through::Nothing);
         let direct = arrivals.iter().find(came_direct).or_else(|| arrivals.iter().next());
         let direct = direct.and_then(|first| first.facts.round_trip());
         if let Tau::Direct(percent) = self.rule {
@@ -110,23 +112,23 @@ mod tests {
     use super::*;
     use crate::config::Pnack;
     use crate::path::receive::ReceivePath;
-    use crate::route::Source;
+    use crate::route::PacketSource;
     use byway_wire::frame::PathHint;
     use byway_wire::{Local, PathId};
 
     /// A direct path of 10 ms and one through a relay of 90 ms.
-    fn arrivals() -> Arrivals {
-        let mut arrivals = Arrivals::new([0; 32]);
+    fn arrivals() -> PeerPaths {
+        let mut arrivals = PeerPaths::new([0; 32]);
         let relay = "192.0.2.7:4748".parse().unwrap();
-        let direct = Source::direct(Local(0), "192.0.2.1:1".parse().unwrap());
-        let relayed = Source {
+        let direct = PacketSource::direct(Local(0), "192.0.2.1:1".parse().unwrap());
+        let relayed = PacketSource {
             through: Through::Back("192.0.2.1:1".parse().unwrap()),
-            ..Source::direct(Local(0), relay)
+            ..PacketSource::direct(Local(0), relay)
         };
         for (id, source, millis) in [(0, relayed, 90), (1, direct, 10)] {
             let mut facts = ReceivePath::new(PathId(id), Instant::ZERO, Pnack::Patient);
             facts.on_hint(PathHint { path: PathId(id), srtt_micros: millis * 1_000, delay_limit: None });
-            arrivals.begin(PathId(id), Receiving::new(facts, source, None));
+            arrivals.begin(PathId(id), PeerPath::new(facts, source, None));
         }
         arrivals
     }
@@ -141,6 +143,6 @@ mod tests {
         assert_eq!(tau(Tau::Direct(200), Instant::from_millis(1)), millis(20));
         assert_eq!(tau(Tau::AtLeast(millis(4_000)), Instant::from_millis(1)), millis(4_000));
         assert_eq!(tau(Tau::AtLeast(millis(100)), Instant::from_millis(1)), millis(135));
-        assert_eq!(Snacks::new(Tau::Direct(200)).tau(Instant::ZERO, &Arrivals::new([0; 32])), millis(500));
+        assert_eq!(Snacks::new(Tau::Direct(200)).tau(Instant::ZERO, &PeerPaths::new([0; 32])), millis(500));
     }
 }

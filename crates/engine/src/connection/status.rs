@@ -1,7 +1,7 @@
 //! What a person or a test may want to know about a connection and its paths.
 
 use super::Connection;
-use super::path::State;
+use super::path::PathState;
 use crate::data::Blocked;
 use crate::path::send::Totals;
 use crate::route::Route;
@@ -17,12 +17,13 @@ pub struct PathStatus {
     /// How it travels.
     pub route: Route,
     /// Where it is in its life.
-    pub state: State,
+    pub state: PathState,
     /// The smoothed RTT of the path.
     pub srtt: Duration,
     /// Smallest recent RTT.
     pub min_rtt: Duration,
-    /// How long the newest packet of which that is known waited in queues on the way there: its one-way delay less the smallest.
+    /// How long the newest packet of which that is known waited in queues on the way there: its
+    /// one-way delay less the smallest.
     pub queueing: Option<Duration>,
     /// Bytes in flight.
     pub in_flight: u64,
@@ -53,7 +54,7 @@ pub struct ArrivalStatus {
 
 /// What a connection is doing.
 #[derive(Clone, Debug)]
-pub struct Status {
+pub struct ConnectionStatus {
     /// The paths that this side sends on.
     pub paths: Vec<PathStatus>,
     /// Why nothing more is sent, if that is not for want of window.
@@ -82,7 +83,7 @@ impl Connection {
 
     /// Looks at everything. Not for the hot path.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> ConnectionStatus {
         let paths = self.paths.iter().map(|path| PathStatus {
             id: path.id(),
             route: path.route.clone(),
@@ -97,7 +98,7 @@ impl Connection {
             silent: path.send.timeouts(),
             totals: path.send.totals,
         });
-        Status {
+        ConnectionStatus {
             paths: paths.collect(),
             blocked: self.exchange.blocked_by(),
             capped: self.agenda.is_capped(),

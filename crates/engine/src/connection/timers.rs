@@ -7,7 +7,7 @@ use core::cmp::Reverse;
 
 /// Whose deadline it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Owner {
+pub enum TimerOwner {
     /// The connection as a whole.
     Whole,
     /// A path that this side sends on.
@@ -56,7 +56,8 @@ impl<K: Ord + Copy> Timers<K> {
         }
     }
 
-    /// The next owner due at `now`, and the deadline it was armed with: what that is worth, [`claim`] tells.
+    /// The next owner due at `now`, and the deadline it was armed with: what that is worth,
+    /// [`claim`] tells.
     pub fn pop(&mut self, now: Instant) -> Option<(Instant, K)> {
         if self.next()? > now {
             return None;
@@ -71,7 +72,8 @@ impl<K: Ord + Copy> Timers<K> {
     }
 }
 
-/// Whether a deadline that was popped is the one armed (an older one was overtaken), and if so disarms it.
+/// Whether a deadline that was popped is the one armed (an older one was overtaken), and if so
+/// disarms it.
 pub fn claim(armed: &mut Armed, at: Instant) -> bool {
     let current = armed.0 == at;
     if current {
@@ -87,13 +89,13 @@ mod tests {
     #[test]
     fn only_the_earliest_deadline_of_an_owner_wakes_it() {
         let (mut timers, mut armed) = (Timers::default(), Armed::default());
-        timers.arm(Owner::Whole, &mut armed, Some(Instant::from_millis(9)));
-        timers.arm(Owner::Whole, &mut armed, Some(Instant::from_millis(5)));
-        timers.arm(Owner::Whole, &mut armed, Some(Instant::from_millis(7)));
-        timers.arm(Owner::Whole, &mut armed, None);
+        timers.arm(TimerOwner::Whole, &mut armed, Some(Instant::from_millis(9)));
+        timers.arm(TimerOwner::Whole, &mut armed, Some(Instant::from_millis(5)));
+        timers.arm(TimerOwner::Whole, &mut armed, Some(Instant::from_millis(7)));
+        timers.arm(TimerOwner::Whole, &mut armed, None);
         assert_eq!(timers.pop(Instant::from_millis(4)), None);
         let (at, owner) = timers.pop(Instant::from_millis(10)).unwrap();
-        assert_eq!((at, owner), (Instant::from_millis(5), Owner::Whole));
+        assert_eq!((at, owner), (Instant::from_millis(5), TimerOwner::Whole));
         assert!(claim(&mut armed, at));
         let (at, _) = timers.pop(Instant::from_millis(10)).unwrap();
         assert!(!claim(&mut armed, at));

@@ -15,8 +15,8 @@ pub enum DataId {
     Object(ObjectId),
 }
 
-/// What of the application's data a packet carried: remembered with the packet, handed back when it is acknowledged or
-/// lost.
+/// What of the application's data a packet carried: remembered with the packet, handed back when it
+/// is acknowledged or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// Bytes of a stream.
@@ -68,7 +68,8 @@ pub struct ProtocolError {
 }
 
 impl ProtocolError {
-    /// More data than the limits allowed (the number is RFC 9000's, section 20.1, as are the next three).
+    /// More data than the limits allowed (the number is RFC 9000's, section 20.1, as are the next
+    /// three).
     pub const FLOW_CONTROL: u64 = 0x03;
     /// More streams or objects at once than allowed.
     pub const STREAM_LIMIT: u64 = 0x04;

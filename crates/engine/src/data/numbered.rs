@@ -1,6 +1,6 @@
 //! Things by their number, where numbers are given in order and most things go in about that order.
 
-use crate::sure::Sure as _;
+use crate::invariant::Invariant as _;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use byway_wire::ObjectId;
@@ -8,8 +8,9 @@ use byway_wire::ObjectId;
 /// Numbers from the lowest to the highest that stand in the row at most: 128 KiB.
 const ROW: usize = 16 << 10;
 
-/// Things by number: a row of places, of which the first is the lowest number's, so that who looks for one of ten thousand looks at one place.
-/// Those that stay while thousands of higher numbers come and go stand aside in a tree.
+/// Things by number: a row of places, of which the first is the lowest number's, so that who looks
+/// for one of ten thousand looks at one place. Those that stay while thousands of higher numbers
+/// come and go stand aside in a tree.
 #[derive(Debug)]
 pub struct Numbered<T> {
     base: u32,

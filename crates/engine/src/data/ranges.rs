@@ -1,11 +1,11 @@
 //! Sets of offsets as sorted, disjoint ranges that do not touch.
 //!
-//! Data arrives, and is acknowledged, nearly in order: what changes is near one of the ends. A ring of pairs makes both
-//! ends cheap. Appending to the last range is O(1), and the ring moves whichever side of a change is shorter. It takes 16
-//! bytes per range, and nothing when empty.
+//! Data arrives, and is acknowledged, nearly in order: what changes is near one of the ends. A ring
+//! of pairs makes both ends cheap. Appending to the last range is O(1), and the ring moves
+//! whichever side of a change is shorter. It takes 16 bytes per range, and nothing when empty.
 //!
-//! Over hundreds of paths data is not in order, and there are thousands of ranges. What the ring has too much of stands
-//! below it, in parts of bounded length. So a change moves little.
+//! Over hundreds of paths data is not in order, and there are thousands of ranges. What the ring
+//! has too much of stands below it, in parts of bounded length. So a change moves little.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -26,7 +26,7 @@ pub struct RangeSet {
 
 /// The place of a range: its part, or else the ring, and the place there.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RangeIndex {
     part: usize,
     slot: usize,
 }
@@ -98,7 +98,8 @@ impl RangeSet {
         self.insert_each(start, end, |_, _| ())
     }
 
-    /// Adds `start..end`, telling each run of offsets that are new, ascending; returns how many there are.
+    /// Adds `start..end`, telling each run of offsets that are new, ascending; returns how many
+    /// there are.
     pub fn insert_each(&mut self, start: u64, end: u64, mut new: impl FnMut(u64, u64)) -> u64 {
         if start >= end {
             return 0;
@@ -176,7 +177,7 @@ impl RangeSet {
 
     /// Takes up to `most` offsets off the lowest range and returns them.
     pub fn take_first(&mut self, most: u64) -> Option<(u64, u64)> {
-        let lowest = Place { part: 0, slot: 0 };
+        let lowest = RangeIndex { part: 0, slot: 0 };
         let first = self.at_mut(lowest)?;
         let end = first.1.min(first.0.saturating_add(most));
         let taken = (first.0, end);
@@ -214,29 +215,30 @@ impl RangeSet {
         self.count_below = 0;
     }
 
-    /// Place of the first range that ends beyond `offset`. The ends are tried first: that is where things happen.
-    fn past(&self, offset: u64) -> Place {
+    /// Place of the first range that ends beyond `offset`. The ends are tried first: that is where
+    /// things happen.
+    fn past(&self, offset: u64) -> RangeIndex {
         if self.ranges.back().is_none_or(|last| last.1 <= offset) {
-            return Place { part: self.below.len(), slot: self.ranges.len() };
+            return RangeIndex { part: self.below.len(), slot: self.ranges.len() };
         }
         if self.first().is_some_and(|first| first.1 > offset) {
-            return Place { part: 0, slot: 0 };
+            return RangeIndex { part: 0, slot: 0 };
         }
         self.seek(|range| range.1 <= offset)
     }
 
     /// Place of the first range that is not `before`, as all are from there on.
-    fn seek(&self, before: impl Fn(&(u64, u64)) -> bool) -> Place {
+    fn seek(&self, before: impl Fn(&(u64, u64)) -> bool) -> RangeIndex {
         let part = self.below.partition_point(|part| part.last().is_some_and(&before));
         let slot = match self.below.get(part) {
             Some(part) => part.partition_point(before),
             None => self.ranges.partition_point(before),
         };
-        Place { part, slot }
+        RangeIndex { part, slot }
     }
 
     #[inline]
-    fn at(&self, place: Place) -> Option<(u64, u64)> {
+    fn at(&self, place: RangeIndex) -> Option<(u64, u64)> {
         match self.below.get(place.part) {
             Some(part) => part.get(place.slot).copied(),
             None => self.ranges.get(place.slot).copied(),
@@ -244,7 +246,7 @@ impl RangeSet {
     }
 
     #[inline]
-    fn at_mut(&mut self, place: Place) -> Option<&mut (u64, u64)> {
+    fn at_mut(&mut self, place: RangeIndex) -> Option<&mut (u64, u64)> {
         match self.below.get_mut(place.part) {
             Some(part) => part.get_mut(place.slot),
             None => self.ranges.get_mut(place.slot),
@@ -253,15 +255,15 @@ impl RangeSet {
 
     /// The place after this one.
     #[inline]
-    fn next(&self, Place { part, slot }: Place) -> Place {
+    fn next(&self, RangeIndex { part, slot }: RangeIndex) -> RangeIndex {
         match self.below.get(part) {
-            Some(ranges) if slot + 1 >= ranges.len() => Place { part: part + 1, slot: 0 },
-            _ => Place { part, slot: slot + 1 },
+            Some(ranges) if slot + 1 >= ranges.len() => RangeIndex { part: part + 1, slot: 0 },
+            _ => RangeIndex { part, slot: slot + 1 },
         }
     }
 
     /// Puts a range before the one at a place.
-    fn put(&mut self, place: Place, range: (u64, u64)) {
+    fn put(&mut self, place: RangeIndex, range: (u64, u64)) {
         let Some(part) = self.below.get_mut(place.part) else {
             self.ranges.insert(place.slot, range);
             return self.shorten();
@@ -276,7 +278,7 @@ impl RangeSet {
 
     /// Takes so many ranges out from a place on.
     #[inline]
-    fn take_out(&mut self, place: Place, count: usize) {
+    fn take_out(&mut self, place: RangeIndex, count: usize) {
         match count {
             0 => {}
             1 if self.below.is_empty() => drop(self.ranges.remove(place.slot)),
@@ -284,7 +286,7 @@ impl RangeSet {
         }
     }
 
-    fn take_out_of_parts(&mut self, Place { mut part, mut slot }: Place, mut count: usize) {
+    fn take_out_of_parts(&mut self, RangeIndex { mut part, mut slot }: RangeIndex, mut count: usize) {
         while count > 0
             && let Some(ranges) = self.below.get_mut(part)
         {

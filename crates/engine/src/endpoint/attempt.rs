@@ -1,17 +1,19 @@
-//! An attempt to connect: the same HELLO to every address of the peer, a little apart, until one answers.
+//! An attempt to connect: the same HELLO to every address of the peer, a little apart, until one
+//! answers.
 
 use crate::config::{Config, Params};
-use crate::handshake::{Established, Initiator, Progress};
-use crate::route::{Route, Source, Via};
+use crate::handshake::{Established, HandshakeProgress, Initiator};
+use crate::route::{PacketSource, Route, Via};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use byway_control::Controller;
 use byway_wire::packet::{Handshake, RefuseReason};
-use byway_wire::relay::{Notice, Reason, Verdict};
-use byway_wire::{Dscp, Duration, Ecn, Instant, Local, Out, Transmit};
+use byway_wire::relay::{Notice, NoticeTrust, Reason};
+use byway_wire::{Dscp, Duration, Ecn, Instant, Local, Transmit, TransmitBuffer};
 use thiserror::Error;
 
-/// Between the first HELLOs to two addresses: RFC 8305 section 5 says 250 ms for TCP; a HELLO costs less.
+/// Between the first HELLOs to two addresses: RFC 8305 section 5 says 250 ms for TCP; a HELLO costs
+/// less.
 const STAGGER: Duration = Duration::from_millis(100);
 /// Before the first repetition, and at most.
 const REPEAT: Duration = Duration::from_millis(300);
@@ -128,8 +130,9 @@ impl Attempt {
         self.targets.iter().any(|target| target.route.local == local)
     }
 
-    /// Why it failed, once it has. `relays`: whether a relay by which the peer may be reached is still being greeted; it is
-    /// waited for, while without one an attempt that has nowhere to go is over at once.
+    /// Why it failed, once it has. `relays`: whether a relay by which the peer may be reached is
+    /// still being greeted; it is waited for, while without one an attempt that has nowhere to go
+    /// is over at once.
     pub fn failure(&self, now: Instant, relays: bool) -> Option<ConnectError> {
         let hopeless = self.targets.iter().all(|target| target.dead && target.sent >= 3);
         if now < self.until && (relays || !hopeless) {
@@ -161,7 +164,8 @@ impl Attempt {
         }
     }
 
-    /// A relay says why it does not forward: which relay, if it is one of these routes' and had not said so before.
+    /// A relay says why it does not forward: which relay, if it is one of these routes' and had not
+    /// said so before.
     pub fn on_notice(&mut self, now: Instant, notice: &Notice) -> Option<core::net::SocketAddr> {
         let judged = self.targets.iter_mut().find_map(|target| match &target.route.via {
             Via::Relay(hop) => hop.judge(notice, now).map(|verdict| (target, verdict)),
@@ -172,19 +176,25 @@ impl Attempt {
         if matches!(notice.reason, Reason::Clock | Reason::OverRate | Reason::Busy) {
             return None;
         }
-        target.dead |= verdict == Verdict::Proven;
+        target.dead |= verdict == NoticeTrust::Proven;
         let before = target.refused.replace(notice.reason);
         (before != Some(notice.reason)).then_some(target.route.remote)
     }
 
     /// Takes a handshake packet. What is forged, late or damaged changes nothing.
-    pub fn on_packet(&mut self, now: Instant, source: &Source, packet: &Handshake<'_>) -> Option<Success> {
-        // An answer from nowhere that was asked is somebody's copy; taken, it would use up the one that is to come.
+    pub fn on_packet(
+        &mut self,
+        now: Instant,
+        source: &PacketSource,
+        packet: &Handshake<'_>,
+    ) -> Option<Success> {
+        // An answer from nowhere that was asked is somebody's copy; taken, it would use up the one
+        // that is to come.
         if !self.targets.iter().any(|target| source.is_end_of(&target.route)) {
             return None;
         }
         match self.initiator.on_packet(packet).ok()? {
-            Progress::Established(mut established) => {
+            HandshakeProgress::Established(mut established) => {
                 let payload = core::mem::take(&mut established.payload);
                 let (params, application) = Params::read(&payload).ok()?;
                 let tried = self.targets.iter().find(|target| source.is_end_of(&target.route))?;
@@ -200,19 +210,20 @@ impl Attempt {
                     controller: self.controller.take()?,
                 })
             }
-            Progress::SendHello => {
+            HandshakeProgress::SendHello => {
                 if let Some(target) = self.targets.iter_mut().find(|target| source.is_end_of(&target.route)) {
                     target.next_at = now;
                 }
                 None
             }
-            Progress::Refused(reason) => {
-                // Not authenticated: a hint. Somebody else may still answer, but nobody is waited for long.
+            HandshakeProgress::Refused(reason) => {
+                // Not authenticated: a hint. Somebody else may still answer, but nobody is waited
+                // for long.
                 self.refused = Some(reason);
                 self.until = self.until.min(now + Duration::from_secs(3));
                 None
             }
-            Progress::Waiting => None,
+            HandshakeProgress::Waiting => None,
         }
     }
 
@@ -223,7 +234,12 @@ impl Attempt {
 }
 
 /// Sends a packet that belongs to no connection yet.
-pub(super) fn send_plain(now: Instant, route: &Route, packet: &[u8], out: &mut Out<'_>) -> Option<Transmit> {
+pub(super) fn send_plain(
+    now: Instant,
+    route: &Route,
+    packet: &[u8],
+    out: &mut TransmitBuffer<'_>,
+) -> Option<Transmit> {
     let envelope = route.overhead();
     let size = envelope + packet.len();
     let datagram = out.buffer.get_mut(..size)?;

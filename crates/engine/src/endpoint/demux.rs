@@ -1,25 +1,25 @@
 //! Tells apart what comes in: answers to attempts, HELLOs, and packets of connections.
 
 use super::attempt::Success;
-use super::effort::Care;
-use super::network::Network;
-use super::waiting::{Standing, Verdict};
-use super::{Admit, COOKIES_ABOVE, Endpoint, EndpointEvent, Handle, MOST_ANSWERS, Slot};
+use super::hello_limit::HelloDecision;
+use super::network::NetworkPrefix;
+use super::unconfirmed_peers::{NewcomerDecision, PeerPriority};
+use super::{Admit, COOKIES_ABOVE, ConnectionSlot, Endpoint, EndpointEvent, Handle, MOST_ANSWERS};
 use crate::config::Params;
 use crate::connection::{Connection, Inbound, Rejected, Role, close};
-use crate::handshake::{Answer, PublicKey, digest, refuse};
-use crate::route::{Route, Source, Through};
+use crate::handshake::{HelloResponse, PublicKey, digest, refuse};
+use crate::route::{PacketSource, Route, Through};
 use alloc::string::String;
 use alloc::vec::Vec;
 use byway_wire::packet::{BASE_DATAGRAM, Handshake, Header, RefuseReason};
-use byway_wire::relay::{Back, Delivered, Kind};
+use byway_wire::relay::{Delivered, MessageType, ReturnedPacket};
 use byway_wire::{ConnectionChange, Datagram, Ecn, Instant, LinkChange, Local, RoomChange, SendError};
 use core::net::SocketAddr;
 
 /// What is known of a packet before it is looked into.
 #[derive(Clone, Copy)]
-struct Arrived {
-    source: Source,
+struct DatagramInfo {
+    source: PacketSource,
     ecn: Ecn,
     at: Instant,
     bytes: usize,
@@ -31,20 +31,20 @@ impl Endpoint {
         let at = self.steady.own(datagram.arrival).min(now);
         let Datagram { local, remote, ecn, payload, phantom, .. } = datagram;
         let bytes = payload.len() + phantom;
-        let mut source = Source::direct(local, remote);
-        let kind = payload.first().copied().and_then(Kind::of);
+        let mut source = PacketSource::direct(local, remote);
+        let kind = payload.first().copied().and_then(MessageType::of);
         let inner = match kind {
             None => 0,
-            Some(Kind::Greeted) => return self.on_greeted(now, local, remote, payload),
-            Some(Kind::Notice) => return self.on_notice(now, payload),
-            Some(Kind::Delivered) => match Delivered::read(payload) {
+            Some(MessageType::Greeted) => return self.on_greeted(now, local, remote, payload),
+            Some(MessageType::Notice) => return self.on_notice(now, payload),
+            Some(MessageType::Delivered) => match Delivered::read(payload) {
                 Ok(delivered) => {
                     source.through = Through::Delivered(delivered);
                     delivered.inner
                 }
                 Err(_) => usize::MAX,
             },
-            Some(Kind::Back) => match Back::read(payload) {
+            Some(MessageType::Back) => match ReturnedPacket::read(payload) {
                 Ok(back) => {
                     source.through = Through::Back(back.from);
                     back.inner
@@ -52,16 +52,18 @@ impl Endpoint {
                 Err(_) => usize::MAX,
             },
             // What only a relay understands.
-            Some(Kind::Forward | Kind::Return | Kind::Greet) => usize::MAX,
+            Some(MessageType::Forward | MessageType::Return | MessageType::Greet) => usize::MAX,
         };
         match payload.get_mut(inner..) {
-            Some(packet) => self.on_session_packet(now, &Arrived { source, ecn, at, bytes, phantom }, packet),
+            Some(packet) => {
+                self.on_session_packet(now, &DatagramInfo { source, ecn, at, bytes, phantom }, packet)
+            }
             None => self.dropped.unknown += 1,
         }
     }
 
-    fn on_session_packet(&mut self, now: Instant, arrived: &Arrived, packet: &mut [u8]) {
-        let Arrived { source, ecn, at, bytes, phantom } = *arrived;
+    fn on_session_packet(&mut self, now: Instant, arrived: &DatagramInfo, packet: &mut [u8]) {
+        let DatagramInfo { source, ecn, at, bytes, phantom } = *arrived;
         let Some(first) = packet.first() else {
             self.dropped.unknown += 1;
             return;
@@ -89,7 +91,7 @@ impl Endpoint {
     }
 
     fn on_packet(&mut self, now: Instant, handle: Handle, inbound: Inbound<'_>) {
-        let Some(Slot::Connection { connection, .. }) =
+        let Some(ConnectionSlot::Connection { connection, .. }) =
             self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
         else {
             self.dropped.stray += 1;
@@ -106,7 +108,7 @@ impl Endpoint {
         }
     }
 
-    fn on_handshake(&mut self, now: Instant, source: &Source, packet: &mut [u8]) {
+    fn on_handshake(&mut self, now: Instant, source: &PacketSource, packet: &mut [u8]) {
         match Handshake::read(packet) {
             Ok(Handshake::Hello { .. }) => self.on_hello(now, source, packet),
             Ok(
@@ -118,7 +120,8 @@ impl Endpoint {
                     self.dropped.stray += 1;
                     return;
                 };
-                let Some(Slot::Attempt(attempt)) = self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
+                let Some(ConnectionSlot::Attempt(attempt)) =
+                    self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
                 else {
                     return;
                 };
@@ -151,7 +154,7 @@ impl Endpoint {
             for (relay, local) in entry.pool.numbers() {
                 connection.add_relay(now, relay, local);
             }
-            entry.slot = Slot::Connection { connection, announced: true, digest: None };
+            entry.slot = ConnectionSlot::Connection { connection, announced: true, digest: None };
         }
         self.confirmed += 1;
         self.share_memory();
@@ -159,7 +162,7 @@ impl Endpoint {
         self.events.push_back(EndpointEvent::Connected(handle));
     }
 
-    fn on_hello(&mut self, now: Instant, source: &Source, packet: &[u8]) {
+    fn on_hello(&mut self, now: Instant, source: &PacketSource, packet: &[u8]) {
         if self.admission.is_some() && self.is_full() {
             return self.refuse_full(source, packet);
         }
@@ -176,25 +179,25 @@ impl Endpoint {
             return;
         }
         let greeting = Params::of(&self.config).payload(&self.greeting);
-        let network = Network::of(source.remote.ip());
+        let network = NetworkPrefix::of(source.remote.ip());
         let shown = self.responder.shows_cookie(now, source.remote, packet).then_some(network);
         let care = self.effort.care(now, shown);
-        if care == Care::Drop {
+        if care == HelloDecision::Drop {
             self.dropped.hellos += 1;
             return;
         }
-        let demand_cookie = self.waiting.len() >= COOKIES_ABOVE || care == Care::Cookie;
+        let demand_cookie = self.waiting.len() >= COOKIES_ABOVE || care == HelloDecision::Cookie;
         let computed = self.responder.computed();
         let answer = self.responder.on_hello(now, source.remote, packet, demand_cookie, &greeting);
         if self.responder.computed() != computed {
             self.effort.spend(now, shown);
         }
         match answer {
-            Answer::Retry(bytes) | Answer::Refuse { bytes, .. } => {
+            HelloResponse::Retry(bytes) | HelloResponse::Refuse { bytes, .. } => {
                 self.answers.push_back((route.clone(), bytes))
             }
-            Answer::Ignore => self.dropped.hellos += 1,
-            Answer::Reply { bytes, mut established, digest, .. } => {
+            HelloResponse::Ignore => self.dropped.hellos += 1,
+            HelloResponse::Reply { bytes, mut established, digest, .. } => {
                 let payload = core::mem::take(&mut established.payload);
                 let Ok((params, application)) = Params::read(&payload) else {
                     self.dropped.hellos += 1;
@@ -207,14 +210,14 @@ impl Endpoint {
                     }
                 };
                 let standing = match rejected {
-                    Some(_) => Standing::Refused,
-                    None if self.is_connected_to(established.peer) => Standing::Known,
-                    None => Standing::Welcome,
+                    Some(_) => PeerPriority::Refused,
+                    None if self.is_connected_to(established.peer) => PeerPriority::Known,
+                    None => PeerPriority::Welcome,
                 };
                 match self.waiting.judge(network, standing, |most| self.random.below(most)) {
-                    Verdict::Room => {}
-                    Verdict::Instead(other) => self.remove(other),
-                    Verdict::Full => {
+                    NewcomerDecision::Room => {}
+                    NewcomerDecision::Instead(other) => self.remove(other),
+                    NewcomerDecision::Full => {
                         self.dropped.hellos += 1;
                         return;
                     }
@@ -240,7 +243,7 @@ impl Endpoint {
                 let handle = self.new_handle();
                 self.insert(
                     handle,
-                    Slot::Connection { connection, announced: false, digest: Some(digest) },
+                    ConnectionSlot::Connection { connection, announced: false, digest: Some(digest) },
                     Vec::new(),
                 );
                 self.waiting.insert(handle, network, standing);
@@ -252,7 +255,7 @@ impl Endpoint {
     }
 
     /// There are as many sessions as there is memory for.
-    fn refuse_full(&mut self, source: &Source, packet: &[u8]) {
+    fn refuse_full(&mut self, source: &PacketSource, packet: &[u8]) {
         self.dropped.hellos += 1;
         // Never more bytes than came.
         if packet.len() >= BASE_DATAGRAM
@@ -266,8 +269,10 @@ impl Endpoint {
     /// Whether a peer with this key has shown that it is there.
     fn is_connected_to(&self, peer: PublicKey) -> bool {
         self.entries.values().any(|entry| match &entry.slot {
-            Slot::Connection { connection, .. } => connection.is_confirmed() && connection.peer() == peer,
-            Slot::Attempt(_) => false,
+            ConnectionSlot::Connection { connection, .. } => {
+                connection.is_confirmed() && connection.peer() == peer
+            }
+            ConnectionSlot::Attempt(_) => false,
         })
     }
 
@@ -275,8 +280,8 @@ impl Endpoint {
         let handles: Vec<Handle> = self.entries.keys().copied().collect();
         for handle in handles {
             match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
-                Some(Slot::Attempt(attempt)) => attempt.on_send_error(error),
-                Some(Slot::Connection { connection, .. }) => connection.on_send_error(now, error),
+                Some(ConnectionSlot::Attempt(attempt)) => attempt.on_send_error(error),
+                Some(ConnectionSlot::Connection { connection, .. }) => connection.on_send_error(now, error),
                 None => {}
             }
             self.touch(handle);
@@ -296,12 +301,14 @@ impl Endpoint {
             let Some(entry) = self.entries.get(&handle) else { continue };
             let routes = self.direct_routes(&entry.addresses);
             match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
-                Some(Slot::Attempt(attempt)) => {
+                Some(ConnectionSlot::Attempt(attempt)) => {
                     for route in routes {
                         attempt.add_route(now, route);
                     }
                 }
-                Some(Slot::Connection { connection, .. }) => on_link(connection, now, change, routes),
+                Some(ConnectionSlot::Connection { connection, .. }) => {
+                    on_link(connection, now, change, routes)
+                }
                 None => {}
             }
             self.touch(handle);
@@ -309,7 +316,8 @@ impl Endpoint {
         }
     }
 
-    /// A TCP connection was opened, or is gone. One that leads to an address of a peer's may become a path to it.
+    /// A TCP connection was opened, or is gone. One that leads to an address of a peer's may become
+    /// a path to it.
     pub(super) fn on_connection(&mut self, now: Instant, change: &ConnectionChange) {
         let ConnectionChange { local, peer, open, .. } = *change;
         if open {
@@ -325,12 +333,14 @@ impl Endpoint {
                 continue;
             }
             match &mut entry.slot {
-                Slot::Attempt(attempt) if open => attempt.add_route(now, Route::direct(local, peer)),
-                Slot::Attempt(attempt) => attempt.local_down(local),
-                Slot::Connection { connection, .. } if open => {
+                ConnectionSlot::Attempt(attempt) if open => {
+                    attempt.add_route(now, Route::direct(local, peer))
+                }
+                ConnectionSlot::Attempt(attempt) => attempt.local_down(local),
+                ConnectionSlot::Connection { connection, .. } if open => {
                     connection.add_candidate(now, Route::direct(local, peer));
                 }
-                Slot::Connection { connection, .. } => connection.local_down(now, local),
+                ConnectionSlot::Connection { connection, .. } => connection.local_down(now, local),
             }
             self.touch(handle);
             self.settle(now, handle);
@@ -366,8 +376,8 @@ impl Endpoint {
     /// Whether a peer is, or may be, reached by this TCP connection.
     pub(super) fn is_of_use(&self, local: Local) -> bool {
         let by_a_session = self.entries.values().any(|entry| match &entry.slot {
-            Slot::Attempt(attempt) => attempt.goes_by(local),
-            Slot::Connection { connection, .. } => connection.goes_by(local),
+            ConnectionSlot::Attempt(attempt) => attempt.goes_by(local),
+            ConnectionSlot::Connection { connection, .. } => connection.goes_by(local),
         });
         by_a_session || self.greetings.is_answered_by(local)
     }

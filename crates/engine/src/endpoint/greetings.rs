@@ -5,22 +5,26 @@ use crate::connection::RelayId;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use byway_wire::relay::{Consent, GREET_LEN, Greet, Greeted, Notice, Reason, RelayClock};
-use byway_wire::{Ask, Dscp, Duration, Ecn, Instant, Local, Out, Transmit, Writer};
+use byway_wire::{Dscp, Duration, Ecn, Instant, Local, TcpRequest, Transmit, TransmitBuffer, Writer};
 use core::net::SocketAddr;
 
-/// A greeting that is not answered is repeated after this, doubling up to `REPEAT_AT_MOST`, and given up after `TRIES`.
+/// A greeting that is not answered is repeated after this, doubling up to `REPEAT_AT_MOST`, and
+/// given up after `TRIES`.
 const REPEAT: Duration = Duration::from_millis(250);
 const REPEAT_AT_MOST: Duration = Duration::from_secs(1);
 const TRIES: u32 = 6;
-/// A relay through which this side may be reached is greeted again this often, which keeps a NAT open (RFC 4787
-/// requirement 5: mappings last two minutes or more, in practice as little as thirty seconds).
+/// A relay through which this side may be reached is greeted again this often, which keeps a NAT
+/// open (RFC 4787 requirement 5: mappings last two minutes or more, in practice as little as thirty
+/// seconds).
 const KEEP_OPEN: Duration = Duration::from_secs(20);
 /// An offer without an answer is repeated after this.
 const REPEAT_OFFER: Duration = Duration::from_millis(1000);
 const OFFERS: u32 = 8;
-/// How long a relay that seems to refuse is given to answer after all: nothing proves that the refusal is its own.
+/// How long a relay that seems to refuse is given to answer after all: nothing proves that the
+/// refusal is its own.
 const SECOND_THOUGHTS: Duration = Duration::from_millis(1000);
-/// A consent is passed on again after this, long before it runs out ([`byway_wire::relay::CONSENT_LIFE`]).
+/// A consent is passed on again after this, long before it runs out
+/// ([`byway_wire::relay::CONSENT_LIFE`]).
 const RENEW_CONSENT: Duration = Duration::from_secs(3600);
 /// A relay may take so long to accept a TCP connection, and so many are asked for at once.
 const DIAL: Duration = Duration::from_secs(5);
@@ -30,7 +34,7 @@ const MOST: usize = 4096;
 
 /// What is known of a relay that answered.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct AnsweredRelay {
     pub clock: RelayClock,
     pub cookie: u64,
     /// This side's address as the relay saw it, and its consent.
@@ -42,7 +46,7 @@ pub(super) struct Known {
 
 /// Why a relay is greeted.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Purpose {
+pub(super) enum GreetingPurpose {
     /// To send through it; where to, once the peer consented.
     Send { handle: Handle, id: RelayId, reach: Option<(SocketAddr, Consent)> },
     /// To be reached through it, as a peer asked.
@@ -51,7 +55,7 @@ pub(super) enum Purpose {
     Standing,
 }
 
-impl Purpose {
+impl GreetingPurpose {
     /// The connection or attempt that it is for.
     const fn handle(&self) -> Option<Handle> {
         match self {
@@ -69,8 +73,8 @@ pub(super) struct Greeting {
     pub address: SocketAddr,
     pub grant: u32,
     pub local: Local,
-    pub purpose: Purpose,
-    pub known: Option<Known>,
+    pub purpose: GreetingPurpose,
+    pub known: Option<AnsweredRelay>,
     nonce: [u8; 8],
     sent_at: Instant,
     next_at: Instant,
@@ -84,14 +88,14 @@ pub(super) struct Greeting {
 
 impl Greeting {
     fn is_offer(&self, handle: Handle, offer: u32) -> bool {
-        matches!(self.purpose, Purpose::Receive { handle: by, offer: number } if by == handle && number == offer)
+        matches!(self.purpose, GreetingPurpose::Receive { handle: by, offer: number } if by == handle && number == offer)
     }
 
     fn is_to_send(&self, handle: Handle, id: RelayId) -> bool {
-        matches!(self.purpose, Purpose::Send { handle: by, id: number, .. } if by == handle && number == id)
+        matches!(self.purpose, GreetingPurpose::Send { handle: by, id: number, .. } if by == handle && number == id)
     }
 
-    fn write(&self, out: &mut Out<'_>) -> Option<Transmit> {
+    fn write(&self, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let mut writer = Writer::new(out.buffer.get_mut(..GREET_LEN)?);
         Greet { nonce: self.nonce, grant: self.grant }.write(&mut writer);
         Some(Transmit {
@@ -119,7 +123,7 @@ pub(super) enum Failure {
 
 /// What was due.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct DueGreetings {
     pub sent: Option<Transmit>,
     /// To be offered to their peers.
     pub offers: Vec<Greeting>,
@@ -132,7 +136,7 @@ pub(super) struct Greetings {
     all: Vec<Greeting>,
     /// TCP connections that are open, and where they lead.
     connections: BTreeMap<Local, SocketAddr>,
-    asks: VecDeque<Ask>,
+    asks: VecDeque<TcpRequest>,
     next: u32,
     /// When something may be due.
     due: Option<Instant>,
@@ -145,7 +149,7 @@ impl Greetings {
         now: Instant,
         (local, address): (Local, SocketAddr),
         grant: u32,
-        purpose: Purpose,
+        purpose: GreetingPurpose,
         nonce: [u8; 8],
     ) -> bool {
         if self.all.len() >= MOST {
@@ -214,29 +218,29 @@ impl Greetings {
     }
 
     /// What is to be reached through a relay that did not answer yet.
-    pub fn unanswered(&self, relay: SocketAddr) -> Vec<(u32, Purpose)> {
+    pub fn unanswered(&self, relay: SocketAddr) -> Vec<(u32, GreetingPurpose)> {
         let wanted = |it: &&Greeting| {
-            it.address == relay && it.known.is_none() && !matches!(it.purpose, Purpose::Send { .. })
+            it.address == relay && it.known.is_none() && !matches!(it.purpose, GreetingPurpose::Send { .. })
         };
         self.all.iter().filter(wanted).map(|greeting| (greeting.grant, greeting.purpose)).collect()
     }
 
     /// Whether a relay answers by which this side may be reached by whoever is told.
     pub fn stands_at(&self, relay: SocketAddr) -> bool {
-        let stands = |it: &Greeting| it.address == relay && matches!(it.purpose, Purpose::Standing);
+        let stands = |it: &Greeting| it.address == relay && matches!(it.purpose, GreetingPurpose::Standing);
         self.all.iter().any(|it| stands(it) && it.known.is_some())
     }
 
     /// Has a TCP connection to a relay opened.
     pub fn dial(&mut self, relay: SocketAddr) {
-        let ask = Ask::Dial { peer: relay, patience: DIAL };
+        let ask = TcpRequest::Dial { peer: relay, patience: DIAL };
         if self.asks.len() < MOST_ASKS && !self.asks.contains(&ask) {
             self.asks.push_back(ask);
         }
     }
 
     /// What is wanted of the driver next.
-    pub fn next_ask(&mut self) -> Option<Ask> {
+    pub fn next_ask(&mut self) -> Option<TcpRequest> {
         self.asks.pop_front()
     }
 
@@ -254,17 +258,18 @@ impl Greetings {
     pub fn count(&self, handle: Handle) -> (usize, usize) {
         let of = self.all.iter().filter(|greeting| greeting.purpose.handle() == Some(handle));
         of.fold((0, 0), |(send, receive), greeting| match greeting.purpose {
-            Purpose::Send { .. } => (send + 1, receive),
+            GreetingPurpose::Send { .. } => (send + 1, receive),
             _ => (send, receive + 1),
         })
     }
 
-    /// Whether a relay is still being greeted through which an attempt may reach its peer: one that a ticket speaks of, since
-    /// another could only be offered to the peer once there is a connection.
+    /// Whether a relay is still being greeted through which an attempt may reach its peer: one that
+    /// a ticket speaks of, since another could only be offered to the peer once there is a
+    /// connection.
     pub fn awaited_by(&self, handle: Handle) -> bool {
         self.all.iter().any(|greeting| {
             greeting.known.is_none()
-                && matches!(greeting.purpose, Purpose::Send { handle: by, reach: Some(_), .. } if by == handle)
+                && matches!(greeting.purpose, GreetingPurpose::Send { handle: by, reach: Some(_), .. } if by == handle)
         })
     }
 
@@ -278,19 +283,20 @@ impl Greetings {
         self.all.retain(|greeting| greeting.purpose.handle() != Some(handle));
     }
 
-    /// Does what is due, and sends one greeting at most. `connected`: whether there is a peer to offer a relay to. `needed`: whether one
-    /// that answered is still greeted for something.
+    /// Does what is due, and sends one greeting at most. `connected`: whether there is a peer to
+    /// offer a relay to. `needed`: whether one that answered is still greeted for something.
     pub fn turn(
         &mut self,
         now: Instant,
-        out: &mut Out<'_>,
+        out: &mut TransmitBuffer<'_>,
         connected: impl Fn(Handle) -> bool,
         needed: impl Fn(&Greeting) -> bool,
-    ) -> Turn {
-        let mut turn = Turn::default();
+    ) -> DueGreetings {
+        let mut turn = DueGreetings::default();
         let mut due: Option<Instant> = None;
         self.all.retain_mut(|greeting| {
-            if let (Some(_), Purpose::Send { handle, reach: None, .. }) = (&greeting.known, greeting.purpose)
+            if let (Some(_), GreetingPurpose::Send { handle, reach: None, .. }) =
+                (&greeting.known, greeting.purpose)
                 && connected(handle)
             {
                 if greeting.offer_at <= now {
@@ -312,7 +318,7 @@ impl Greetings {
                     if greeting.known.is_none() {
                         let failure = greeting.refused.take().map_or(Failure::Silent, Failure::Refused);
                         turn.failed.push((*greeting, failure));
-                        if !matches!(greeting.purpose, Purpose::Standing) {
+                        if !matches!(greeting.purpose, GreetingPurpose::Standing) {
                             return false;
                         }
                     }
@@ -332,8 +338,8 @@ impl Greetings {
         turn
     }
 
-    /// A relay answered. `nonce` is for the next greeting. What is known of it now, and whether its consent is to be passed on; `None`: it
-    /// was not asked.
+    /// A relay answered. `nonce` is for the next greeting. What is known of it now, and whether its
+    /// consent is to be passed on; `None`: it was not asked.
     pub fn on_greeted(
         &mut self,
         now: Instant,
@@ -349,7 +355,7 @@ impl Greetings {
         let told = greeting.known.filter(|before| before.address == greeted.address);
         let told_at = told.map(|before| before.told_at).filter(|at| *at + RENEW_CONSENT > now);
         let (cookie, address, consent) = (greeted.cookie, greeted.address, greeted.consent);
-        let known = Known { clock, cookie, address, consent, told_at: told_at.unwrap_or(now) };
+        let known = AnsweredRelay { clock, cookie, address, consent, told_at: told_at.unwrap_or(now) };
         greeting.known = Some(known);
         (greeting.tries, greeting.nonce, greeting.next_at) = (0, nonce, now + KEEP_OPEN);
         self.due = Some(now);
@@ -361,8 +367,8 @@ impl Greetings {
         self.all.retain(|other| other.known.is_some() || !other.is_offer(handle, offer));
     }
 
-    /// A notice seems to refuse a greeting. It is proven by nothing but the greeting's nonce, so an answer that comes soon counts
-    /// more. Whether there is such a greeting.
+    /// A notice seems to refuse a greeting. It is proven by nothing but the greeting's nonce, so an
+    /// answer that comes soon counts more. Whether there is such a greeting.
     pub fn on_notice(&mut self, now: Instant, notice: &Notice) -> bool {
         let asked = self.all.iter_mut().find(|greeting| {
             greeting.nonce == notice.echo
@@ -383,17 +389,18 @@ impl Greetings {
     pub fn on_consent(&mut self, handle: Handle, offer: u32, at: (SocketAddr, Consent)) -> Option<Greeting> {
         let greeting = self.all.iter_mut().find(|greeting| greeting.number == offer)?;
         match &mut greeting.purpose {
-            Purpose::Send { handle: by, reach, .. } if *by == handle => *reach = Some(at),
+            GreetingPurpose::Send { handle: by, reach, .. } if *by == handle => *reach = Some(at),
             _ => return None,
         }
         Some(*greeting)
     }
 
-    /// The peer cannot be reached through a relay that it was offered, which is therefore greeted no more.
+    /// The peer cannot be reached through a relay that it was offered, which is therefore greeted
+    /// no more.
     pub fn on_refused(&mut self, handle: Handle, offer: u32) -> Option<Greeting> {
         let waits = |it: &Greeting| {
             it.number == offer
-                && matches!(it.purpose, Purpose::Send { handle: by, reach: None, .. } if by == handle)
+                && matches!(it.purpose, GreetingPurpose::Send { handle: by, reach: None, .. } if by == handle)
         };
         let index = self.all.iter().position(waits)?;
         Some(self.all.remove(index))

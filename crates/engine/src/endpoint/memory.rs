@@ -1,23 +1,26 @@
-//! How the sessions of an endpoint share the memory for what they receive ([`Config::shared_memory`](crate::Config::shared_memory)).
+//! How the sessions of an endpoint share the memory for what they receive
+//! ([`Config::shared_memory`](crate::Config::shared_memory)).
 //!
-//! A session's window is memory that it is promised, and what was promised is not taken back: it shrinks only as data are taken. So a
-//! session asks for no more than its owner has shown to take, and one that has least gets new window first.
+//! A session's window is memory that it is promised, and what was promised is not taken back: it
+//! shrinks only as data are taken. So a session asks for no more than its owner has shown to take,
+//! and one that has least gets new window first.
 
-use super::{Endpoint, Slot};
+use super::{ConnectionSlot, Endpoint};
 use alloc::vec::Vec;
 
 /// What a session has of the memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Share {
+pub(super) struct MemoryShare {
     /// What it may still send or has sent, and nobody has taken yet.
     pub granted: u64,
     /// What it has a use for.
     pub wanted: u64,
 }
 
-/// Up to how much each session may be granted, if it wants as much. Those that have less come first, those that have more keep it,
-/// and as much as one of them gets is left for the next that comes.
-pub(super) fn level(total: u64, shares: &[Share]) -> u64 {
+/// Up to how much each session may be granted, if it wants as much. Those that have less come
+/// first, those that have more keep it, and as much as one of them gets is left for the next that
+/// comes.
+pub(super) fn level(total: u64, shares: &[MemoryShare]) -> u64 {
     let used = |level: u64| {
         let each = shares.iter().map(|share| share.granted.max(share.wanted.min(level)));
         each.fold(level, u64::saturating_add)
@@ -35,7 +38,8 @@ pub(super) fn level(total: u64, shares: &[Share]) -> u64 {
 }
 
 impl Endpoint {
-    /// How many sessions may be confirmed: what each has at least comes to no more than half of the memory.
+    /// How many sessions may be confirmed: what each has at least comes to no more than half of the
+    /// memory.
     fn most_sessions(&self) -> usize {
         let shared = self.config.shared_memory.zip(self.config.least_window());
         shared.map_or(usize::MAX, |(shared, least)| (shared / 2 / least.max(1) as usize).max(1))
@@ -51,17 +55,17 @@ impl Endpoint {
         let Some((shared, least)) = self.config.shared_memory.zip(self.config.least_window()) else { return };
         let mut sessions = Vec::new();
         for (handle, entry) in &mut self.entries {
-            if let Slot::Connection { connection, .. } = &mut entry.slot
+            if let ConnectionSlot::Connection { connection, .. } = &mut entry.slot
                 && connection.is_confirmed()
             {
                 let (granted, wanted) = connection.incoming().share();
-                sessions.push((*handle, Share { granted, wanted }));
+                sessions.push((*handle, MemoryShare { granted, wanted }));
             }
         }
-        let shares: Vec<Share> = sessions.iter().map(|(_, share)| *share).collect();
+        let shares: Vec<MemoryShare> = sessions.iter().map(|(_, share)| *share).collect();
         let level = level(shared as u64 / 2, &shares);
         for (handle, share) in sessions {
-            let Some(Slot::Connection { connection, .. }) =
+            let Some(ConnectionSlot::Connection { connection, .. }) =
                 self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
             else {
                 continue;
@@ -80,11 +84,11 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn share(granted: u64, wanted: u64) -> Share {
-        Share { granted, wanted }
+    fn share(granted: u64, wanted: u64) -> MemoryShare {
+        MemoryShare { granted, wanted }
     }
 
-    fn sum(level: u64, shares: &[Share]) -> u64 {
+    fn sum(level: u64, shares: &[MemoryShare]) -> u64 {
         shares.iter().map(|share| share.granted.max(share.wanted.min(level))).sum()
     }
 
@@ -112,7 +116,7 @@ mod tests {
     #[test]
     fn what_is_granted_in_all_stays_within_the_total() {
         let mut random = crate::random::Random::new([3; 32]);
-        let mut shares: Vec<Share> = Vec::new();
+        let mut shares: Vec<MemoryShare> = Vec::new();
         for _ in 0..20_000 {
             match random.below(4) {
                 0 if shares.len() < 50 => shares.push(share(0, random.below(40 * MIB))),

@@ -1,24 +1,24 @@
-//! A host's end of all its sessions: tells apart what comes in by a few sockets, begins and accepts connections, and shares the
-//! way out among them.
+//! A host's end of all its sessions: tells apart what comes in by a few sockets, begins and accepts
+//! connections, and shares the way out among them.
 
 mod attempt;
 mod demux;
-mod effort;
-mod fit;
+mod demux_cache;
+mod full_sockets;
 mod greetings;
 mod handle;
+mod hello_limit;
 mod memory;
 mod network;
 mod pool;
-mod recent;
+mod relay_addresses;
 mod relays;
-mod room;
-mod steady;
-mod waiting;
+mod steady_clock;
+mod unconfirmed_peers;
 
 use crate::config::Config;
 use crate::connection::timers::{Armed, Timers, claim};
-use crate::connection::{Beginning, Connection, Role, close};
+use crate::connection::{Connection, ConnectionStart, Role, close};
 use crate::handshake::{HelloDigest, Identity, Initiator, PublicKey, Responder};
 use crate::random::Random;
 use crate::route::Route;
@@ -29,20 +29,23 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use byway_control::Controller;
 use byway_wire::relay::Consent;
-use byway_wire::{Ask, ConnectionId, Duration, Input, Instant, Local, Machine, Meter, Out, PathId, Transmit};
+use byway_wire::{
+    ConnectionId, Duration, Input, Instant, Local, Machine, Meter, PathId, TcpRequest, Transmit,
+    TransmitBuffer,
+};
 use core::net::SocketAddr;
 
 pub use attempt::ConnectError;
 use attempt::{Attempt, send_plain};
-use effort::Effort;
-pub use fit::Unfit;
+use demux_cache::DemuxCache;
+use full_sockets::SocketWaiters;
 use greetings::Greetings;
 pub use handle::Handle;
-pub use pool::{MOST_RELAYS, Reach, RelayStatus, RelayTrouble};
-use recent::Recent;
-use room::Room;
-use steady::Steady;
-use waiting::Waiting;
+use hello_limit::HelloLimiter;
+pub use pool::{MOST_RELAYS, RelayRoute, RelayStatus, RelayTrouble};
+pub use relay_addresses::AddressProblem;
+use steady_clock::SteadyClock;
+use unconfirmed_peers::UnconfirmedPeers;
 
 /// Unconfirmed connections beyond which a HELLO must show a cookie.
 const COOKIES_ABOVE: usize = 64;
@@ -53,7 +56,8 @@ const AT_ONCE: Duration = Duration::from_micros(100);
 /// Direct routes tried to one peer at most.
 const MOST_DIRECT: usize = 16;
 
-/// Who may connect, asked once per HELLO for this host. It may be a replay: spend and write nothing before [`EndpointEvent::Accepted`].
+/// Who may connect, asked once per HELLO for this host. It may be a replay: spend and write nothing
+/// before [`EndpointEvent::Accepted`].
 pub trait Admission: Send {
     /// Decides about `peer`, whose application says `said`.
     fn admit(&mut self, peer: PublicKey, said: &[u8]) -> Admit;
@@ -129,7 +133,7 @@ pub enum EndpointEvent {
 
 /// What an endpoint dropped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dropped {
+pub struct DropCounters {
     /// Datagrams that are nothing of byway's.
     pub unknown: u64,
     /// Packets for no connection of ours.
@@ -142,14 +146,14 @@ pub struct Dropped {
     pub hellos: u64,
 }
 
-enum Slot {
+enum ConnectionSlot {
     Attempt(Box<Attempt>),
     Connection { connection: Box<Connection>, announced: bool, digest: Option<HelloDigest> },
 }
 
-struct Entry {
-    slot: Slot,
-    pool: pool::Pool,
+struct ConnectionEntry {
+    slot: ConnectionSlot,
+    pool: pool::RelayPool,
     /// How often its peer may offer a relay.
     offers: Meter,
     addresses: Vec<SocketAddr>,
@@ -170,19 +174,19 @@ pub struct Endpoint {
     admission: Option<Box<dyn Admission>>,
     greeting: Vec<u8>,
     random: Random,
-    steady: Steady,
+    steady: SteadyClock,
     locals: BTreeMap<Local, SocketAddr>,
-    room: Room,
-    entries: BTreeMap<Handle, Entry>,
+    room: SocketWaiters,
+    entries: BTreeMap<Handle, ConnectionEntry>,
     next: u32,
     ids: BTreeMap<ConnectionId, (Handle, PathId)>,
-    recent: Recent,
+    recent: DemuxCache,
     attempts: BTreeMap<ConnectionId, Handle>,
     answered: BTreeMap<HelloDigest, Vec<u8>>,
-    waiting: Waiting,
+    waiting: UnconfirmedPeers,
     /// Connections whose peer has shown that it is no replay.
     confirmed: usize,
-    effort: Effort,
+    effort: HelloLimiter,
     greetings: Greetings,
     answers: VecDeque<(Route, Vec<u8>)>,
     /// Those that may have something to send, in turn.
@@ -193,7 +197,7 @@ pub struct Endpoint {
     datagrams: VecDeque<Handle>,
     /// Connections with news of what they receive on streams.
     streams: VecDeque<Handle>,
-    dropped: Dropped,
+    dropped: DropCounters,
 }
 
 impl Endpoint {
@@ -201,7 +205,7 @@ impl Endpoint {
     #[must_use]
     pub fn new(config: EndpointConfig) -> Self {
         let mut random = Random::new(config.seed);
-        let effort = Effort::new(config.connection.hellos_per_second);
+        let effort = HelloLimiter::new(config.connection.hellos_per_second);
         let responder = Responder::new(config.identity.clone(), config.suites, random.token(), random.fork());
         Self {
             identity: config.identity,
@@ -211,16 +215,16 @@ impl Endpoint {
             admission: config.admission,
             greeting: config.greeting,
             random,
-            steady: Steady::default(),
+            steady: SteadyClock::default(),
             locals: BTreeMap::new(),
-            room: Room::default(),
+            room: SocketWaiters::default(),
             entries: BTreeMap::new(),
             next: 0,
             ids: BTreeMap::new(),
-            recent: Recent::new(),
+            recent: DemuxCache::new(),
             attempts: BTreeMap::new(),
             answered: BTreeMap::new(),
-            waiting: Waiting::default(),
+            waiting: UnconfirmedPeers::default(),
             confirmed: 0,
             effort,
             greetings: Greetings::default(),
@@ -230,7 +234,7 @@ impl Endpoint {
             events: VecDeque::new(),
             datagrams: VecDeque::new(),
             streams: VecDeque::new(),
-            dropped: Dropped::default(),
+            dropped: DropCounters::default(),
         }
     }
 
@@ -251,7 +255,7 @@ impl Endpoint {
         let handle = self.new_handle();
         self.attempts.insert(initiator.reply_id(), handle);
         let attempt = Attempt::new(now, initiator, routes, connect.controller);
-        self.insert(handle, Slot::Attempt(Box::new(attempt)), connect.addresses);
+        self.insert(handle, ConnectionSlot::Attempt(Box::new(attempt)), connect.addresses);
         self.touch(handle);
         Ok(handle)
     }
@@ -260,8 +264,8 @@ impl Endpoint {
     #[must_use]
     pub fn connection(&self, handle: Handle) -> Option<&Connection> {
         match &self.entries.get(&handle)?.slot {
-            Slot::Connection { connection, .. } => Some(connection),
-            Slot::Attempt(_) => None,
+            ConnectionSlot::Connection { connection, .. } => Some(connection),
+            ConnectionSlot::Attempt(_) => None,
         }
     }
 
@@ -269,8 +273,8 @@ impl Endpoint {
     pub fn connection_mut(&mut self, handle: Handle) -> Option<&mut Connection> {
         self.touch(handle);
         match &mut self.entries.get_mut(&handle)?.slot {
-            Slot::Connection { connection, .. } => Some(connection),
-            Slot::Attempt(_) => None,
+            ConnectionSlot::Connection { connection, .. } => Some(connection),
+            ConnectionSlot::Attempt(_) => None,
         }
     }
 
@@ -278,8 +282,8 @@ impl Endpoint {
     pub fn close(&mut self, now: Instant, handle: Handle, code: u64, reason: &str) {
         let now = self.own_time(now);
         match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
-            Some(Slot::Connection { connection, .. }) => connection.close(now, code, reason),
-            Some(Slot::Attempt(_)) => self.remove(handle),
+            Some(ConnectionSlot::Connection { connection, .. }) => connection.close(now, code, reason),
+            Some(ConnectionSlot::Attempt(_)) => self.remove(handle),
             None => {}
         }
         self.touch(handle);
@@ -290,8 +294,9 @@ impl Endpoint {
         self.events.pop_front()
     }
 
-    /// The next connection with datagrams to take ([`Connection::next_datagram`], [`Connection::next_returned`]). It is not told
-    /// again before all that arrived were taken, so that an owner of many need not look at each.
+    /// The next connection with datagrams to take ([`Connection::next_datagram`],
+    /// [`Connection::next_returned`]). It is not told again before all that arrived were taken, so
+    /// that an owner of many need not look at each.
     pub fn next_with_datagrams(&mut self) -> Option<Handle> {
         let handle = self.datagrams.pop_front()?;
         if let Some(entry) = self.entries.get_mut(&handle) {
@@ -300,9 +305,9 @@ impl Endpoint {
         Some(handle)
     }
 
-    /// The next connection with news of [what it receives](crate::data::Incoming::next_event) or [what it
-    /// sends](crate::data::Outgoing::next_event). It is not told again before all that is there
-    /// was taken, so that an owner of many need not look at each.
+    /// The next connection with news of [what it receives](crate::data::Incoming::next_event) or
+    /// [what it sends](crate::data::Outgoing::next_event). It is not told again before all that is
+    /// there was taken, so that an owner of many need not look at each.
     pub fn next_with_streams(&mut self) -> Option<Handle> {
         let handle = self.streams.pop_front()?;
         if let Some(entry) = self.entries.get_mut(&handle) {
@@ -318,7 +323,7 @@ impl Endpoint {
 
     /// What was dropped so far.
     #[must_use]
-    pub const fn dropped(&self) -> Dropped {
+    pub const fn dropped(&self) -> DropCounters {
         self.dropped
     }
 
@@ -328,10 +333,10 @@ impl Endpoint {
         handle
     }
 
-    fn insert(&mut self, handle: Handle, slot: Slot, addresses: Vec<SocketAddr>) {
-        let entry = Entry {
+    fn insert(&mut self, handle: Handle, slot: ConnectionSlot, addresses: Vec<SocketAddr>) {
+        let entry = ConnectionEntry {
             slot,
-            pool: pool::Pool::default(),
+            pool: pool::RelayPool::default(),
             offers: Meter::default(),
             addresses,
             dirty: false,
@@ -373,8 +378,8 @@ impl Endpoint {
         }
         self.room.forget(handle);
         match entry.slot {
-            Slot::Attempt(_) => self.attempts.retain(|_, attempt| *attempt != handle),
-            Slot::Connection { connection, digest, announced } => {
+            ConnectionSlot::Attempt(_) => self.attempts.retain(|_, attempt| *attempt != handle),
+            ConnectionSlot::Connection { connection, digest, announced } => {
                 for id in connection.receive_ids() {
                     self.ids.remove(&id);
                     self.recent.forget(id);
@@ -391,9 +396,10 @@ impl Endpoint {
         }
     }
 
-    /// Brings an entry up to date after anything happened to it: new connection ids, its deadline, its end.
+    /// Brings an entry up to date after anything happened to it: new connection ids, its deadline,
+    /// its end.
     fn settle(&mut self, now: Instant, handle: Handle) {
-        while let Some(Slot::Connection { connection, .. }) =
+        while let Some(ConnectionSlot::Connection { connection, .. }) =
             self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
             && let Some(news) = connection.next_relay_news()
         {
@@ -401,7 +407,7 @@ impl Endpoint {
         }
         let Some(entry) = self.entries.get_mut(&handle) else { return };
         match &mut entry.slot {
-            Slot::Attempt(attempt) => {
+            ConnectionSlot::Attempt(attempt) => {
                 let relays = self.greetings.awaited_by(handle);
                 if let Some(error) = attempt.failure(now, relays) {
                     self.remove(handle);
@@ -411,7 +417,7 @@ impl Endpoint {
                 let at = attempt.deadline();
                 self.timers.arm(handle, &mut entry.armed, Some(at));
             }
-            Slot::Connection { connection, announced, .. } => {
+            ConnectionSlot::Connection { connection, announced, .. } => {
                 while let Some(id) = connection.next_id_over() {
                     self.ids.remove(&id);
                     self.recent.forget(id);
@@ -455,7 +461,7 @@ impl Endpoint {
     fn on_confirmed(&mut self, now: Instant, handle: Handle) {
         let full = self.is_full();
         self.confirmed += 1;
-        let Some(Slot::Connection { connection, .. }) =
+        let Some(ConnectionSlot::Connection { connection, .. }) =
             self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
         else {
             debug_assert!(false, "confirmed, and no connection");
@@ -480,11 +486,12 @@ impl Endpoint {
     fn new_connection(&mut self, now: Instant, role: Role, success: attempt::Success) -> Box<Connection> {
         let attempt::Success { established, params, application, controller, .. } = success;
         let random = Random::new(self.random.fork());
-        let beginning = Beginning { established, application, params, controller, random };
+        let beginning = ConnectionStart { established, application, params, controller, random };
         Box::new(Connection::new(now, role, &self.config, beginning))
     }
 
-    /// The driver's `now` on this endpoint's clock, which never goes back: whatever is called first after a step finds it.
+    /// The driver's `now` on this endpoint's clock, which never goes back: whatever is called first
+    /// after a step finds it.
     fn own_time(&mut self, now: Instant) -> Instant {
         self.steady.at(now, self.next_deadline())
     }
@@ -525,12 +532,15 @@ impl Machine for Endpoint {
                 continue;
             }
             let settles = match &mut entry.slot {
-                Slot::Connection { connection, .. } => {
+                ConnectionSlot::Connection { connection, .. } => {
                     connection.wake(now);
                     true
                 }
-                // A HELLO that is due leaves in `transmit`; armed here again, it would be due for ever.
-                Slot::Attempt(attempt) => attempt.failure(now, self.greetings.awaited_by(handle)).is_some(),
+                // A HELLO that is due leaves in `transmit`; armed here again, it would be due for
+                // ever.
+                ConnectionSlot::Attempt(attempt) => {
+                    attempt.failure(now, self.greetings.awaited_by(handle)).is_some()
+                }
             };
             if settles {
                 self.settle(now, handle);
@@ -539,7 +549,7 @@ impl Machine for Endpoint {
         }
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let now = self.own_time(now);
         if let Some((route, bytes)) = self.answers.pop_front() {
             return send_plain(now, &route, &bytes, out);
@@ -554,11 +564,11 @@ impl Machine for Endpoint {
                 continue;
             };
             let (sent, more) = match &mut entry.slot {
-                Slot::Attempt(attempt) => {
+                ConnectionSlot::Attempt(attempt) => {
                     let hello = attempt.next_hello(now);
                     (hello.and_then(|(route, hello)| send_plain(now, &route, &hello, out)), false)
                 }
-                Slot::Connection { connection, .. } => {
+                ConnectionSlot::Connection { connection, .. } => {
                     connection.see(self.room.full());
                     (connection.transmit(now, out), connection.is_amid_run())
                 }
@@ -571,10 +581,10 @@ impl Machine for Endpoint {
             }
             entry.dirty = false;
             self.dirty.pop_front();
-            if let Slot::Connection { connection, .. } = &entry.slot {
+            if let ConnectionSlot::Connection { connection, .. } = &entry.slot {
                 self.room.note(handle, || connection.waits_for_room());
             }
-            if let Slot::Attempt(attempt) = &entry.slot
+            if let ConnectionSlot::Attempt(attempt) = &entry.slot
                 && attempt.failure(now, self.greetings.awaited_by(handle)).is_some()
             {
                 // Told by a wake, after which owners look for news; after a datagram they need not.
@@ -594,7 +604,7 @@ impl Machine for Endpoint {
         self.is_of_use(local)
     }
 
-    fn ask(&mut self, _: Instant) -> Option<Ask> {
+    fn ask(&mut self, _: Instant) -> Option<TcpRequest> {
         self.greetings.next_ask()
     }
 }

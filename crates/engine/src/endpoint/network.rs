@@ -2,17 +2,17 @@
 
 use core::net::IpAddr;
 
-/// The network that an address is of: a /24 of IPv4, the smallest that is routed by itself, or a /56 of IPv6, which one customer gets.
-/// Who holds one address of it may hold all.
+/// The network that an address is of: a /24 of IPv4, the smallest that is routed by itself, or a
+/// /56 of IPv6, which one customer gets. Who holds one address of it may hold all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Network {
+pub(super) enum NetworkPrefix {
     /// The first three bytes.
     V4([u8; 3]),
     /// The first seven.
     V6([u8; 7]),
 }
 
-impl Network {
+impl NetworkPrefix {
     pub(super) const fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => {
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn one_customer_is_one_network() {
-        let of = |text: &str| Network::of(text.parse().unwrap());
+        let of = |text: &str| NetworkPrefix::of(text.parse().unwrap());
         assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.254"));
         assert_ne!(of("192.0.2.1"), of("192.0.3.1"));
         assert_eq!(of("2001:db8:0:1200::1"), of("2001:db8:0:12ff:1::"));

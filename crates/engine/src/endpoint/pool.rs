@@ -1,7 +1,8 @@
-//! The relays by which a connection's peer may be reached: a thousand words cost memory, and no packet before a relay's turn comes.
+//! The relays by which a connection's peer may be reached: a thousand words cost memory, and no
+//! packet before a relay's turn comes.
 
-use super::fit::Unfit;
-use crate::connection::{RelayId, Standing, Tried};
+use super::relay_addresses::AddressProblem;
+use crate::connection::{RelayAttempt, RelayId, RelayState};
 use crate::route::Route;
 use alloc::vec::Vec;
 use byway_wire::relay::{Consent, Reason, Word};
@@ -13,7 +14,7 @@ pub const MOST_RELAYS: usize = 4096;
 
 /// A way for a peer to be reached through a relay, from a ticket.
 #[derive(Clone, Debug)]
-pub struct Reach {
+pub struct RelayRoute {
     /// The relay and the grant to use it under.
     pub word: Word,
     /// The peer's address as the relay saw it.
@@ -45,7 +46,7 @@ pub enum RelayTrouble {
     Busy,
     /// No relay can be at the address.
     #[error("no relay can be there: {0}")]
-    Unfit(Unfit),
+    Unfit(AddressProblem),
 }
 
 /// A relay by which one local socket may reach the peer.
@@ -63,7 +64,7 @@ struct Pooled {
 
 /// A relay to greet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct GreetingRequest {
     pub way: (Local, SocketAddr),
     pub grant: u32,
     pub reach: Option<(SocketAddr, Consent)>,
@@ -77,8 +78,8 @@ pub struct RelayStatus {
     /// The local socket that reaches it.
     pub local: Local,
     /// How far it has come.
-    pub standing: Standing,
-    /// Why it is [unusable](Standing::Unusable), if it was not its silence to two probes.
+    pub standing: RelayState,
+    /// Why it is [unusable](RelayState::Unusable), if it was not its silence to two probes.
     pub trouble: Option<RelayTrouble>,
     /// RTT of its latest probe that was answered, less what packets of every path waited in queues.
     pub rtt: Option<Duration>,
@@ -90,9 +91,9 @@ pub struct RelayStatus {
 
 /// The relays of a connection or attempt, by their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Pool(Vec<Pooled>);
+pub(super) struct RelayPool(Vec<Pooled>);
 
-impl Pool {
+impl RelayPool {
     fn get(&self, id: RelayId) -> Option<&Pooled> {
         self.0.get(usize::try_from(id.0).ok()?)
     }
@@ -107,9 +108,10 @@ impl Pool {
     }
 
     /// All words, once for each local socket, and what is known beforehand of where they lead.
-    pub fn words(&self) -> impl Iterator<Item = (&Word, Option<Reach>)> {
+    pub fn words(&self) -> impl Iterator<Item = (&Word, Option<RelayRoute>)> {
         self.0.iter().map(|pooled| {
-            let reach = |(destination, consent)| Reach { word: pooled.word.clone(), destination, consent };
+            let reach =
+                |(destination, consent)| RelayRoute { word: pooled.word.clone(), destination, consent };
             (&pooled.word, pooled.reach.map(reach))
         })
     }
@@ -119,14 +121,14 @@ impl Pool {
         (0..).zip(&self.0).map(|(number, pooled)| (RelayId(number), pooled.local))
     }
 
-    /// Enters a relay, if it is not there already. A word of the same grant that holds for longer replaces the one before. `None`:
-    /// there is no room.
+    /// Enters a relay, if it is not there already. A word of the same grant that holds for longer
+    /// replaces the one before. `None`: there is no room.
     pub fn enter(
         &mut self,
         now: Instant,
         (local, address): (Local, SocketAddr),
         word: &Word,
-        reach: Option<&Reach>,
+        reach: Option<&RelayRoute>,
     ) -> Option<RelayId> {
         let same =
             |it: &Pooled| it.local == local && it.address == address && it.word.grant().id == word.grant().id;
@@ -153,11 +155,11 @@ impl Pool {
     }
 
     /// A relay is asked for now.
-    pub fn ask(&mut self, now: Instant, id: RelayId) -> Option<Wanted> {
+    pub fn ask(&mut self, now: Instant, id: RelayId) -> Option<GreetingRequest> {
         let pooled = self.get_mut(id)?;
         pooled.asked_at = now;
         let way = (pooled.local, pooled.address);
-        Some(Wanted { way, grant: pooled.word.grant().id, reach: pooled.reach })
+        Some(GreetingRequest { way, grant: pooled.word.grant().id, reach: pooled.reach })
     }
 
     /// A relay is no way to the peer: where it is, and when it was asked for.
@@ -168,10 +170,10 @@ impl Pool {
     }
 
     /// What is known of a relay that the connection knows by its number.
-    pub fn status(&self, tried: Tried) -> Option<RelayStatus> {
-        let Tried { relay, standing, rtt, goodput, silences } = tried;
+    pub fn status(&self, tried: RelayAttempt) -> Option<RelayStatus> {
+        let RelayAttempt { relay, standing, rtt, goodput, silences } = tried;
         let pooled = self.get(relay)?;
-        let trouble = pooled.trouble.filter(|_| standing == Standing::Unusable);
+        let trouble = pooled.trouble.filter(|_| standing == RelayState::Unusable);
         Some(RelayStatus {
             relay: pooled.address,
             local: pooled.local,
@@ -202,7 +204,7 @@ mod tests {
             let address = SocketAddr::from(([192, 0, 2, 1], 4748));
             RelayKey::new(&[1; 32]).issue(Grant { id, terms }, vec![address]).unwrap()
         };
-        let (mut pool, now) = (Pool::default(), Instant::ZERO);
+        let (mut pool, now) = (RelayPool::default(), Instant::ZERO);
         let way = |local| (Local(local), SocketAddr::from(([192, 0, 2, 1], 4748)));
         assert_eq!(pool.enter(now, way(0), &word(1), None), Some(RelayId(0)));
         assert_eq!(pool.enter(now, way(1), &word(1), None), Some(RelayId(1)));
@@ -227,7 +229,7 @@ mod tests {
             RelayKey::new(&[1; 32]).issue(Grant { id: 1, terms }, vec![address]).unwrap()
         };
         let way = (Local(0), SocketAddr::from(([192, 0, 2, 1], 4748)));
-        let mut pool = Pool::default();
+        let mut pool = RelayPool::default();
         for (expires, holds) in
             [(1_900_000_000, 1_900_000_000), (1_800_000_000, 1_900_000_000), (1_950_000_000, 1_950_000_000)]
         {

@@ -1,30 +1,33 @@
-//! What an endpoint does about relays: greets them, offers them to peers, consents to be reached through them.
+//! What an endpoint does about relays: greets them, offers them to peers, consents to be reached
+//! through them.
 //!
-//! A sender greets a relay to learn its clock, then offers it to the receiver. The receiver greets it too, which opens its NAT, and passes
-//! the consent that it gets on to the sender. Then the relay is a candidate for a path.
+//! A sender greets a relay to learn its clock, then offers it to the receiver. The receiver greets
+//! it too, which opens its NAT, and passes the consent that it gets on to the sender. Then the
+//! relay is a candidate for a path.
 
-use super::fit::{Unfit, unfit};
-use super::greetings::{Failure, Greeting, Known, Purpose};
-use super::pool::{Reach, RelayStatus, RelayTrouble};
-use super::{Endpoint, EndpointEvent, Handle, Slot};
-use crate::connection::{Answer, Connection, RelayId, RelayNews};
+use super::greetings::{AnsweredRelay, Failure, Greeting, GreetingPurpose};
+use super::pool::{RelayRoute, RelayStatus, RelayTrouble};
+use super::relay_addresses::{AddressProblem, unfit};
+use super::{ConnectionSlot, Endpoint, EndpointEvent, Handle};
+use crate::connection::{Connection, RelayEvent, RelayId, RelayMessage};
 use crate::route::Route;
 use alloc::vec::Vec;
 use byway_wire::frame::RelayOffer;
 use byway_wire::relay::{Consent, Greeted, Hop, Notice, Word};
-use byway_wire::{Instant, Local, Out, Transmit};
+use byway_wire::{Instant, Local, Transmit, TransmitBuffer};
 use core::net::SocketAddr;
 
 /// Relays that are greeted for an attempt to connect: it may find its peer through them.
 const MOST_AWAITED: usize = 16;
-/// A peer may offer relays so much faster than this side would probe them, and so many at once: each is greeted from here, and whoever is
-/// greeted did not ask for it.
+/// A peer may offer relays so much faster than this side would probe them, and so many at once:
+/// each is greeted from here, and whoever is greeted did not ask for it.
 const OFFERS_PACE: u32 = 4;
 const OFFERS_AT_ONCE: u32 = 32;
 
 impl Endpoint {
-    /// Lets this side be reached through a relay by whoever is told. [`EndpointEvent::Reachable`] follows, or
-    /// [`EndpointEvent::StandingTrouble`], for each local socket that fits an address of the relay.
+    /// Lets this side be reached through a relay by whoever is told. [`EndpointEvent::Reachable`]
+    /// follows, or [`EndpointEvent::StandingTrouble`], for each local socket that fits an address
+    /// of the relay.
     pub fn stand_at(&mut self, now: Instant, word: &Word) -> Result<(), RelayTrouble> {
         let now = self.own_time(now);
         let ways = self.ways_to_relay(word.relays());
@@ -32,7 +35,7 @@ impl Endpoint {
             return Err(why_no_way(word.relays()));
         }
         for way in ways {
-            self.greet(now, way, word.grant().id, Purpose::Standing);
+            self.greet(now, way, word.grant().id, GreetingPurpose::Standing);
         }
         Ok(())
     }
@@ -45,11 +48,11 @@ impl Endpoint {
         sockets.chain(connections).collect()
     }
 
-    /// A local socket is there, perhaps again and at another address: what was greeted by it is greeted anew, and every connection may
-    /// reach its relays by it.
+    /// A local socket is there, perhaps again and at another address: what was greeted by it is
+    /// greeted anew, and every connection may reach its relays by it.
     pub(super) fn greet_by(&mut self, now: Instant, local: Local, bound: SocketAddr) {
         self.greetings.again_by(now, local);
-        let mut reached: Vec<(Handle, SocketAddr, Word, Option<Reach>)> = Vec::new();
+        let mut reached: Vec<(Handle, SocketAddr, Word, Option<RelayRoute>)> = Vec::new();
         for (handle, entry) in &self.entries {
             for (word, reach) in entry.pool.words() {
                 let address = fit(word.relays()).find(|relay| relay.is_ipv4() == bound.is_ipv4());
@@ -61,13 +64,14 @@ impl Endpoint {
         }
     }
 
-    /// A TCP connection was opened. If it leads to a relay, that is greeted by it, and a way to peers.
+    /// A TCP connection was opened. If it leads to a relay, that is greeted by it, and a way to
+    /// peers.
     pub(super) fn greet_over(&mut self, now: Instant, local: Local, peer: SocketAddr) {
         self.greetings.connection_opened(local, peer);
         for (grant, purpose) in self.greetings.unanswered(peer) {
             self.greet(now, (local, peer), grant, purpose);
         }
-        let mut reached: Vec<(Handle, Word, Option<Reach>)> = Vec::new();
+        let mut reached: Vec<(Handle, Word, Option<RelayRoute>)> = Vec::new();
         for (handle, entry) in &self.entries {
             let words = entry.pool.words().filter(|(word, _)| word.relays().contains(&peer));
             // It is there once for each local socket.
@@ -90,32 +94,41 @@ impl Endpoint {
     }
 
     /// Greets a relay. Returns whether there is room for one more.
-    fn greet(&mut self, now: Instant, way: (Local, SocketAddr), grant: u32, purpose: Purpose) -> bool {
+    fn greet(
+        &mut self,
+        now: Instant,
+        way: (Local, SocketAddr),
+        grant: u32,
+        purpose: GreetingPurpose,
+    ) -> bool {
         let nonce = self.random.token();
         self.greetings.begin(now, way, grant, purpose, nonce)
     }
 
     /// Sends the next greeting that is due.
-    pub(super) fn send_greeting(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    pub(super) fn send_greeting(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         if self.greetings.due().is_none_or(|at| at > now) {
             return None;
         }
         let entries = &self.entries;
         let connection = |handle: Handle| match entries.get(&handle).map(|entry| &entry.slot) {
-            Some(Slot::Connection { connection, .. }) => Some(connection),
+            Some(ConnectionSlot::Connection { connection, .. }) => Some(connection),
             _ => None,
         };
         // One that a peer offered is needed while a path of the peer's comes by it.
         let needed = |greeting: &Greeting| match greeting.purpose {
-            Purpose::Receive { handle, .. } => {
+            GreetingPurpose::Receive { handle, .. } => {
                 connection(handle).is_some_and(|it| it.is_reached_by(greeting.local, greeting.address))
             }
-            Purpose::Send { .. } | Purpose::Standing => true,
+            GreetingPurpose::Send { .. } | GreetingPurpose::Standing => true,
         };
         let turn = self.greetings.turn(now, out, |handle| connection(handle).is_some(), needed);
         for Greeting { number, address, grant, purpose, .. } in turn.offers {
-            if let Purpose::Send { handle, .. } = purpose {
-                self.tell_peer(handle, Answer::Offer(RelayOffer { offer: number, relay: address, grant }));
+            if let GreetingPurpose::Send { handle, .. } = purpose {
+                self.tell_peer(
+                    handle,
+                    RelayMessage::Offer(RelayOffer { offer: number, relay: address, grant }),
+                );
             }
         }
         for (greeting, failure) in turn.failed {
@@ -131,13 +144,13 @@ impl Endpoint {
 
     fn relay_failed(&mut self, now: Instant, greeting: &Greeting, trouble: RelayTrouble) {
         match greeting.purpose {
-            Purpose::Send { handle, id, .. } => self.pooled_failed(now, handle, id, trouble),
-            Purpose::Receive { handle, offer } => {
+            GreetingPurpose::Send { handle, id, .. } => self.pooled_failed(now, handle, id, trouble),
+            GreetingPurpose::Receive { handle, offer } => {
                 if self.greetings.of_offer(handle, offer).next().is_none() {
-                    self.tell_peer(handle, Answer::Refuse(offer));
+                    self.tell_peer(handle, RelayMessage::Refuse(offer));
                 }
             }
-            Purpose::Standing => {
+            GreetingPurpose::Standing => {
                 self.events.push_back(EndpointEvent::StandingTrouble(greeting.address, trouble))
             }
         }
@@ -155,12 +168,12 @@ impl Endpoint {
         };
         let Some(known) = greeting.known else { return };
         match greeting.purpose {
-            Purpose::Send { .. } => self.use_relay(now, &greeting),
-            Purpose::Receive { handle, offer } if told => {
+            GreetingPurpose::Send { .. } => self.use_relay(now, &greeting),
+            GreetingPurpose::Receive { handle, offer } if told => {
                 self.greetings.settle(handle, offer);
                 self.consent(handle, offer, &known);
             }
-            Purpose::Standing if told => {
+            GreetingPurpose::Standing if told => {
                 let event = EndpointEvent::Reachable {
                     relay: remote,
                     address: known.address,
@@ -168,14 +181,15 @@ impl Endpoint {
                 };
                 self.events.push_back(event);
             }
-            Purpose::Receive { .. } | Purpose::Standing => {}
+            GreetingPurpose::Receive { .. } | GreetingPurpose::Standing => {}
         }
     }
 
     /// Relay and peer agree: the relay is a way to the peer.
     fn use_relay(&mut self, now: Instant, greeting: &Greeting) {
         let Greeting { address, local, known: Some(known), .. } = greeting else { return };
-        let Purpose::Send { handle, id, reach: Some((destination, consent)) } = greeting.purpose else {
+        let GreetingPurpose::Send { handle, id, reach: Some((destination, consent)) } = greeting.purpose
+        else {
             return;
         };
         let Some(entry) = self.entries.get_mut(&handle) else { return };
@@ -184,25 +198,25 @@ impl Endpoint {
         hop.set_cookie(known.cookie);
         let route = Route::relayed(*local, hop);
         match &mut entry.slot {
-            Slot::Attempt(attempt) => attempt.add_route(now, route),
-            Slot::Connection { connection, .. } => connection.offer_route(now, id, route),
+            ConnectionSlot::Attempt(attempt) => attempt.add_route(now, route),
+            ConnectionSlot::Connection { connection, .. } => connection.offer_route(now, id, route),
         }
         self.touch(handle);
     }
 
     /// Does what a connection wants of relays, or its peer said about them.
-    pub(super) fn on_relay_news(&mut self, now: Instant, handle: Handle, news: RelayNews) {
+    pub(super) fn on_relay_news(&mut self, now: Instant, handle: Handle, news: RelayEvent) {
         match news {
-            RelayNews::Greet(id) => self.greet_pooled(now, handle, id),
-            RelayNews::Release(id) => self.greetings.release(handle, id),
-            RelayNews::Offered(offer) => self.on_offer(now, handle, &offer),
-            RelayNews::Consented { offer, address, consent } => {
+            RelayEvent::Greet(id) => self.greet_pooled(now, handle, id),
+            RelayEvent::Release(id) => self.greetings.release(handle, id),
+            RelayEvent::Offered(offer) => self.on_offer(now, handle, &offer),
+            RelayEvent::Consented { offer, address, consent } => {
                 let Ok(consented) = Consent::from_bytes(&consent) else { return };
                 if let Some(greeting) = self.greetings.on_consent(handle, offer, (address, consented)) {
                     self.use_relay(now, &greeting);
                 }
             }
-            RelayNews::Refused(offer) => {
+            RelayEvent::Refused(offer) => {
                 if let Some(greeting) = self.greetings.on_refused(handle, offer) {
                     self.relay_failed(now, &greeting, RelayTrouble::PeerCannot);
                 }
@@ -210,10 +224,10 @@ impl Endpoint {
         }
     }
 
-    /// A peer would like to reach this side through a relay: it is greeted by every local socket that fits, since only one of
-    /// them may lead there, and the first that it answers counts.
+    /// A peer would like to reach this side through a relay: it is greeted by every local socket
+    /// that fits, since only one of them may lead there, and the first that it answers counts.
     fn on_offer(&mut self, now: Instant, handle: Handle, offer: &RelayOffer) {
-        let greeted: Vec<Option<Known>> =
+        let greeted: Vec<Option<AnsweredRelay>> =
             self.greetings.of_offer(handle, offer.offer).map(|greeting| greeting.known).collect();
         if !greeted.is_empty() {
             if let Some(known) = greeted.into_iter().flatten().next() {
@@ -224,7 +238,7 @@ impl Endpoint {
         if let Some(why) = unfit(offer.relay, self.is_here(handle)) {
             let trouble = RelayTrouble::Unfit(why);
             self.events.push_back(EndpointEvent::RelayTrouble(handle, offer.relay, trouble));
-            self.tell_peer(handle, Answer::Refuse(offer.offer));
+            self.tell_peer(handle, RelayMessage::Refuse(offer.offer));
             return;
         }
         let Some(entry) = self.entries.get_mut(&handle) else { return };
@@ -236,11 +250,11 @@ impl Endpoint {
         let room = self.config.relays_per_peer.saturating_sub(self.greetings.count(handle).1);
         let ways = self.ways_to_relay(&[offer.relay]);
         if ways.is_empty() || room == 0 {
-            self.tell_peer(handle, Answer::Refuse(offer.offer));
+            self.tell_peer(handle, RelayMessage::Refuse(offer.offer));
             return;
         }
         for way in ways.into_iter().take(room) {
-            self.greet(now, way, offer.grant, Purpose::Receive { handle, offer: offer.offer });
+            self.greet(now, way, offer.grant, GreetingPurpose::Receive { handle, offer: offer.offer });
         }
         let over_tcp = self.connection(handle).is_some_and(Connection::goes_over_tcp);
         if over_tcp && !self.leads_to(offer.relay) {
@@ -255,12 +269,12 @@ impl Endpoint {
     }
 
     /// Tells a peer how it may reach this side through a relay that it offered.
-    fn consent(&mut self, handle: Handle, offer: u32, known: &Known) {
+    fn consent(&mut self, handle: Handle, offer: u32, known: &AnsweredRelay) {
         let (address, consent) = (known.address, known.consent.to_bytes().to_vec());
-        self.tell_peer(handle, Answer::Consent { offer, address, consent });
+        self.tell_peer(handle, RelayMessage::Consent { offer, address, consent });
     }
 
-    fn tell_peer(&mut self, handle: Handle, answer: Answer) {
+    fn tell_peer(&mut self, handle: Handle, answer: RelayMessage) {
         if let Some(connection) = self.connection_mut(handle) {
             connection.answer(answer);
         }
@@ -275,12 +289,14 @@ impl Endpoint {
         let mut ours = self.greetings.on_notice(now, &notice);
         for handle in handles {
             let told = match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
-                Some(Slot::Connection { connection, .. }) => connection.on_notice(now, &notice),
-                Some(Slot::Attempt(attempt)) => attempt.on_notice(now, &notice).is_some_and(|relay| {
-                    let trouble = RelayTrouble::Refused(notice.reason);
-                    self.events.push_back(EndpointEvent::RelayTrouble(handle, relay, trouble));
-                    true
-                }),
+                Some(ConnectionSlot::Connection { connection, .. }) => connection.on_notice(now, &notice),
+                Some(ConnectionSlot::Attempt(attempt)) => {
+                    attempt.on_notice(now, &notice).is_some_and(|relay| {
+                        let trouble = RelayTrouble::Refused(notice.reason);
+                        self.events.push_back(EndpointEvent::RelayTrouble(handle, relay, trouble));
+                        true
+                    })
+                }
                 None => false,
             };
             if told {
@@ -291,9 +307,9 @@ impl Endpoint {
         self.dropped.stray += u64::from(!ours);
     }
 
-    /// Sends to this peer through this relay too, when its turn comes and if it proves of use. `reach`: where the peer is behind it, if a
-    /// ticket tells.
-    pub fn add_relay(&mut self, now: Instant, handle: Handle, word: &Word, reach: Option<&Reach>) {
+    /// Sends to this peer through this relay too, when its turn comes and if it proves of use.
+    /// `reach`: where the peer is behind it, if a ticket tells.
+    pub fn add_relay(&mut self, now: Instant, handle: Handle, word: &Word, reach: Option<&RelayRoute>) {
         let now = self.own_time(now);
         let ways = self.ways_to_relay(word.relays());
         let Some(first) = word.relays().first() else { return };
@@ -312,7 +328,7 @@ impl Endpoint {
         handle: Handle,
         way: (Local, SocketAddr),
         word: &Word,
-        reach: Option<&Reach>,
+        reach: Option<&RelayRoute>,
     ) {
         let awaited = self.greetings.count(handle).0;
         let Some(entry) = self.entries.get_mut(&handle) else { return };
@@ -321,18 +337,19 @@ impl Endpoint {
             return;
         };
         match &mut entry.slot {
-            Slot::Connection { connection, .. } => {
+            ConnectionSlot::Connection { connection, .. } => {
                 connection.add_relay(now, id, way.0);
                 self.touch(handle);
             }
-            Slot::Attempt(_) if reach.is_some() && awaited < MOST_AWAITED => {
+            ConnectionSlot::Attempt(_) if reach.is_some() && awaited < MOST_AWAITED => {
                 self.greet_pooled(now, handle, id)
             }
-            Slot::Attempt(_) => {}
+            ConnectionSlot::Attempt(_) => {}
         }
     }
 
-    /// Greets a relay in order to send by it. If it is greeted already and known, it is used at once.
+    /// Greets a relay in order to send by it. If it is greeted already and known, it is used at
+    /// once.
     fn greet_pooled(&mut self, now: Instant, handle: Handle, id: RelayId) {
         let Some(wanted) = self.entries.get_mut(&handle).and_then(|entry| entry.pool.ask(now, id)) else {
             return;
@@ -343,7 +360,7 @@ impl Endpoint {
             now,
             wanted.way,
             wanted.grant,
-            Purpose::Send { handle, id, reach: wanted.reach },
+            GreetingPurpose::Send { handle, id, reach: wanted.reach },
         ) {
             self.pooled_failed(now, handle, id, RelayTrouble::Busy);
         }
@@ -354,8 +371,8 @@ impl Endpoint {
         let Some(entry) = self.entries.get_mut(&handle) else { return };
         let Some((address, asked_at)) = entry.pool.on_trouble(id, trouble) else { return };
         let over = match &mut entry.slot {
-            Slot::Connection { connection, .. } => connection.relay_failed(now, id, asked_at),
-            Slot::Attempt(_) => true,
+            ConnectionSlot::Connection { connection, .. } => connection.relay_failed(now, id, asked_at),
+            ConnectionSlot::Attempt(_) => true,
         };
         if over {
             self.events.push_back(EndpointEvent::RelayTrouble(handle, address, trouble));
@@ -363,22 +380,24 @@ impl Endpoint {
         self.touch(handle); // an attempt may have waited for it
     }
 
-    /// How far each relay has come by which a connection's peer may be reached. Not for the hot path.
+    /// How far each relay has come by which a connection's peer may be reached. Not for the hot
+    /// path.
     #[must_use]
     pub fn relays(&self, now: Instant, handle: Handle) -> Vec<RelayStatus> {
         let Some(entry) = self.entries.get(&handle) else { return Vec::new() };
-        let Slot::Connection { connection, .. } = &entry.slot else { return Vec::new() };
+        let ConnectionSlot::Connection { connection, .. } = &entry.slot else { return Vec::new() };
         connection.relays(self.steady.own(now)).filter_map(|tried| entry.pool.status(tried)).collect()
     }
 }
 
-/// Addresses of a relay that can be one's. Who names a relay on loopback to this side means this host.
+/// Addresses of a relay that can be one's. Who names a relay on loopback to this side means this
+/// host.
 fn fit(relays: &[SocketAddr]) -> impl Iterator<Item = &SocketAddr> {
     relays.iter().filter(|relay| unfit(**relay, true).is_none())
 }
 
 /// What to say of a relay to which nothing leads.
 fn why_no_way(relays: &[SocketAddr]) -> RelayTrouble {
-    let why: Option<Vec<Unfit>> = relays.iter().map(|relay| unfit(*relay, true)).collect();
+    let why: Option<Vec<AddressProblem>> = relays.iter().map(|relay| unfit(*relay, true)).collect();
     why.and_then(|why| why.first().copied()).map_or(RelayTrouble::NoRoute, RelayTrouble::Unfit)
 }

@@ -1,4 +1,5 @@
-//! The cipher of the handshake: ring's ChaCha20-Poly1305, as data packets have it, with a key that is erased.
+//! The cipher of the handshake: ring's ChaCha20-Poly1305, as data packets have it, with a key that
+//! is erased.
 
 use alloc::vec::Vec;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -76,7 +77,8 @@ impl Cipher for ChaChaPoly {
 mod tests {
     use super::*;
 
-    /// Made by another program: Python's `cryptography`, ChaCha20Poly1305 with the nonce 00000000 0807060504030201.
+    /// Made by another program: Python's `cryptography`, ChaCha20Poly1305 with the nonce 00000000
+    /// 0807060504030201.
     const SEALED: [u8; 21] =
         [152, 44, 193, 136, 196, 91, 70, 6, 213, 243, 15, 27, 214, 34, 54, 163, 109, 22, 52, 95, 201];
 

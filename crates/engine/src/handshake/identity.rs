@@ -24,7 +24,8 @@ impl fmt::Display for PublicKey {
     }
 }
 
-/// A host's own key pair. The secret is erased from memory when the last copy is dropped, and never printed.
+/// A host's own key pair. The secret is erased from memory when the last copy is dropped, and never
+/// printed.
 #[derive(Clone)]
 pub struct Identity {
     secret: Zeroizing<[u8; 32]>,

@@ -10,29 +10,31 @@ use byway_wire::{ConnectionId, Writer};
 use zeroize::Zeroizing;
 
 use super::noise::Noise;
-use super::session::{Side, establish};
+use super::session::{HandshakeSide, establish};
 use super::{Established, HandshakeError, Identity, MAX_PAYLOAD, PublicKey};
 use crate::seal::{Secret, Suites};
 
-/// RETRYs that are answered at once. Beyond these a RETRY only changes the cookie of the next scheduled HELLO, so that
-/// forged RETRYs (27 bytes) cannot draw HELLOs (1200 bytes) without end.
+/// RETRYs that are answered at once. Beyond these a RETRY only changes the cookie of the next
+/// scheduled HELLO, so that forged RETRYs (27 bytes) cannot draw HELLOs (1200 bytes) without end.
 const RETRIES_AT_ONCE: u32 = 16;
 
 /// What a packet did for an attempt.
 #[derive(Debug)]
-pub enum Progress {
+pub enum HandshakeProgress {
     /// The peer answered: these are the keys.
     Established(Box<Established>),
-    /// The peer wants to see that we receive at our address: send [`Initiator::hello`] now, on the route on which the
-    /// RETRY came (the cookie is good for no other address).
+    /// The peer wants to see that we receive at our address: send [`Initiator::hello`] now, on the
+    /// route on which the RETRY came (the cookie is good for no other address).
     SendHello,
     /// Somebody, the peer or not, gave a new cookie; it goes with the next scheduled HELLO.
     Waiting,
-    /// Somebody, the peer or not, says that the peer will not talk. A hint to show if the attempt fails in the end.
+    /// Somebody, the peer or not, says that the peer will not talk. A hint to show if the attempt
+    /// fails in the end.
     Refused(RefuseReason),
 }
 
-/// An attempt to reach a peer. Sends one HELLO again and again, until a REPLY comes or the caller loses patience.
+/// An attempt to reach a peer. Sends one HELLO again and again, until a REPLY comes or the caller
+/// loses patience.
 pub struct Initiator {
     peer: PublicKey,
     offered: Suites,
@@ -45,8 +47,8 @@ pub struct Initiator {
 }
 
 impl Initiator {
-    /// Prepares to reach `peer`, telling it `payload` (encrypted; at most [`MAX_PAYLOAD`] bytes). `seed` is fresh
-    /// entropy, or a simulation's: the same arguments give the same bytes.
+    /// Prepares to reach `peer`, telling it `payload` (encrypted; at most [`MAX_PAYLOAD`] bytes).
+    /// `seed` is fresh entropy, or a simulation's: the same arguments give the same bytes.
     pub fn new(
         identity: &Identity,
         peer: PublicKey,
@@ -59,8 +61,8 @@ impl Initiator {
         }
         let mut said = Zeroizing::new(vec![offered.to_byte()]);
         said.extend_from_slice(payload);
-        // Everything that differs between two attempts goes into their keys, so that even a seed given twice
-        // never makes one key seal two texts.
+        // Everything that differs between two attempts goes into their keys, so that even a seed
+        // given twice never makes one key seal two texts.
         let seed = Zeroizing::new(seed);
         let parts = [seed.as_slice(), identity.secret(), &peer.0, &said];
         let material = Zeroizing::new(parts.concat());
@@ -94,7 +96,8 @@ impl Initiator {
         self.reply
     }
 
-    /// The HELLO: always [`BASE_DATAGRAM`] bytes, always the same Noise message, with the newest cookie.
+    /// The HELLO: always [`BASE_DATAGRAM`] bytes, always the same Noise message, with the newest
+    /// cookie.
     #[must_use]
     pub fn hello(&self) -> Vec<u8> {
         let mut packet = vec![0; BASE_DATAGRAM];
@@ -103,8 +106,9 @@ impl Initiator {
         packet
     }
 
-    /// Takes a handshake packet that came in. An error says why it was of no use; the attempt goes on as if it had not come.
-    pub fn on_packet(&mut self, packet: &Handshake<'_>) -> Result<Progress, HandshakeError> {
+    /// Takes a handshake packet that came in. An error says why it was of no use; the attempt goes
+    /// on as if it had not come.
+    pub fn on_packet(&mut self, packet: &Handshake<'_>) -> Result<HandshakeProgress, HandshakeError> {
         let (Handshake::Hello { reply, .. }
         | Handshake::Retry { reply, .. }
         | Handshake::Reply { reply, .. }
@@ -117,13 +121,13 @@ impl Initiator {
         }
         match packet {
             Handshake::Hello { .. } => Err(HandshakeError::NotOurs),
-            Handshake::Refuse { reason, .. } => Ok(Progress::Refused(*reason)),
+            Handshake::Refuse { reason, .. } => Ok(HandshakeProgress::Refused(*reason)),
             Handshake::Retry { cookie, .. } => self.on_retry(cookie),
             Handshake::Reply { noise, .. } => self.on_reply(noise),
         }
     }
 
-    fn on_retry(&mut self, cookie: &[u8]) -> Result<Progress, HandshakeError> {
+    fn on_retry(&mut self, cookie: &[u8]) -> Result<HandshakeProgress, HandshakeError> {
         // First byte, version, reply id, two lengths.
         let fixed = 1 + 1 + self.reply.0.len() + 1 + 2;
         if cookie.is_empty() || fixed + cookie.len() + self.message.len() > BASE_DATAGRAM {
@@ -134,13 +138,13 @@ impl Initiator {
         match self.retries_left.checked_sub(1) {
             Some(left) => {
                 self.retries_left = left;
-                Ok(Progress::SendHello)
+                Ok(HandshakeProgress::SendHello)
             }
-            None => Ok(Progress::Waiting),
+            None => Ok(HandshakeProgress::Waiting),
         }
     }
 
-    fn on_reply(&mut self, message: &[u8]) -> Result<Progress, HandshakeError> {
+    fn on_reply(&mut self, message: &[u8]) -> Result<HandshakeProgress, HandshakeError> {
         let said = self.noise.read(message)?;
         // From here on the peer itself has spoken; no other REPLY will be readable.
         self.complete = true;
@@ -148,8 +152,9 @@ impl Initiator {
         let suite = Suites::single(*suite)
             .filter(|&suite| self.offered.contains(suite))
             .ok_or(HandshakeError::Protocol)?;
-        let established = establish(&mut self.noise, Side::Initiator, self.peer, suite, payload.to_vec())?;
-        Ok(Progress::Established(established))
+        let established =
+            establish(&mut self.noise, HandshakeSide::Initiator, self.peer, suite, payload.to_vec())?;
+        Ok(HandshakeProgress::Established(established))
     }
 }
 

@@ -1,9 +1,10 @@
 //! The handshake: two strangers who know a public key become a connection in one round trip.
 //!
-//! `Noise_IK_25519_ChaChaPoly_BLAKE2s` (The Noise Protocol Framework, revision 34). The initiator knows the responder's
-//! key beforehand, from a ticket; the responder learns the initiator's from the first message. Both messages carry a
-//! payload of the caller's, encrypted; the first of them without forward secrecy (who later steals the responder's
-//! secret can read it) and replayable by whoever saw it.
+//! `Noise_IK_25519_ChaChaPoly_BLAKE2s` (The Noise Protocol Framework, revision 34). The initiator
+//! knows the responder's key beforehand, from a ticket; the responder learns the initiator's from
+//! the first message. Both messages carry a payload of the caller's, encrypted; the first of them
+//! without forward secrecy (who later steals the responder's secret can read it) and replayable by
+//! whoever saw it.
 //!
 //! ```text
 //! initiator                                     responder
@@ -19,9 +20,9 @@
 //!     |-------------------------------------------->|  confirmed: it was no replay
 //! ```
 //!
-//! A datagram that is not part of this, forged or damaged or late, never ends an attempt: only the caller's patience does.
-//! The Noise prologue binds version and reply id; padding and cookie are not authenticated, and nothing depends on them
-//! but whether a RETRY is needed.
+//! A datagram that is not part of this, forged or damaged or late, never ends an attempt: only the
+//! caller's patience does. The Noise prologue binds version and reply id; padding and cookie are
+//! not authenticated, and nothing depends on them but whether a RETRY is needed.
 
 mod cipher;
 mod cookie;
@@ -38,8 +39,8 @@ use thiserror::Error;
 
 pub use cookie::{COOKIE_LEN, COOKIE_LIFETIME};
 pub use identity::{Identity, PublicKey};
-pub use initiator::{Initiator, Progress};
-pub use responder::{Answer, HelloDigest, Responder, digest, refuse};
+pub use initiator::{HandshakeProgress, Initiator};
+pub use responder::{HelloDigest, HelloResponse, Responder, digest, refuse};
 pub use session::Established;
 
 /// Bytes of the caller's payload that fit each of the two messages.
@@ -51,7 +52,8 @@ pub enum HandshakeError {
     /// More than [`MAX_PAYLOAD`] bytes of payload.
     #[error("handshake payload is longer than {MAX_PAYLOAD} bytes")]
     PayloadTooLong,
-    /// The public key is one with which nothing secret can be agreed (RFC 7748 section 6.1), or none at all.
+    /// The public key is one with which nothing secret can be agreed (RFC 7748 section 6.1), or
+    /// none at all.
     #[error("public key is not usable")]
     BadKey,
     /// The packet belongs to another attempt, or to no initiator at all.
@@ -60,7 +62,8 @@ pub enum HandshakeError {
     /// The packet was not made by the peer, or changed on the way.
     #[error("handshake packet is forged or damaged")]
     Forged,
-    /// The peer, and no one else, answered something that makes no sense, such as a suite that was not offered.
+    /// The peer, and no one else, answered something that makes no sense, such as a suite that was
+    /// not offered.
     #[error("peer breaks the protocol")]
     Protocol,
     /// The attempt has succeeded already; the packet is late.

@@ -1,4 +1,5 @@
-//! The Noise protocol as byway speaks it: snow, with keys that are erased and randomness that is given.
+//! The Noise protocol as byway speaks it: snow, with keys that are erased and randomness that is
+//! given.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -72,8 +73,8 @@ impl Noise {
         Ok(message)
     }
 
-    /// The payload of the peer's next message. After an error the genuine message can still be read: snow takes back what
-    /// a failed read mixed in.
+    /// The payload of the peer's next message. After an error the genuine message can still be
+    /// read: snow takes back what a failed read mixed in.
     pub(super) fn read(&mut self, message: &[u8]) -> Result<Vec<u8>, HandshakeError> {
         let mut payload = vec![0; message.len()];
         let length = self.0.read_message(message, &mut payload).map_err(|_| HandshakeError::Forged)?;
@@ -86,7 +87,8 @@ impl Noise {
         Some(PublicKey(self.0.get_remote_static()?.try_into().ok()?))
     }
 
-    /// The two keys agreed on, initiator to responder first, each mixed with the hash of all that was said.
+    /// The two keys agreed on, initiator to responder first, each mixed with the hash of all that
+    /// was said.
     pub(super) fn split(&mut self) -> (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>) {
         let (mut to_responder, mut to_initiator) = self.0.dangerously_get_raw_split();
         let said = self.0.get_handshake_hash();
@@ -128,7 +130,8 @@ impl CryptoResolver for Primitives {
     }
 }
 
-/// Randomness from a seed: the entropy is the caller's to give, and a simulation gives the same every time.
+/// Randomness from a seed: the entropy is the caller's to give, and a simulation gives the same
+/// every time.
 struct Seeded {
     seed: Secret,
     drawn: u64,
@@ -144,8 +147,8 @@ impl Random for Seeded {
     }
 }
 
-/// X25519 (RFC 7748) that erases its secret and refuses to agree on zero: with a peer's key of small order everyone
-/// could compute the outcome, and anyone could pass for that peer.
+/// X25519 (RFC 7748) that erases its secret and refuses to agree on zero: with a peer's key of
+/// small order everyone could compute the outcome, and anyone could pass for that peer.
 #[derive(Default)]
 struct X25519 {
     secret: Zeroizing<[u8; 32]>,

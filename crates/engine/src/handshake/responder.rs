@@ -1,4 +1,5 @@
-//! The side that answers. It remembers nothing about whom it answered: that is the endpoint's table, bounded by it.
+//! The side that answers. It remembers nothing about whom it answered: that is the endpoint's
+//! table, bounded by it.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -12,7 +13,7 @@ use zeroize::Zeroizing;
 
 use super::cookie::Cookies;
 use super::noise::{MESSAGE_1_OVERHEAD, Noise};
-use super::session::{Side, establish};
+use super::session::{HandshakeSide, establish};
 use super::{Established, HandshakeError, Identity, MAX_PAYLOAD};
 use crate::seal::{Secret, Suites};
 
@@ -21,12 +22,13 @@ pub type HelloDigest = [u8; 32];
 
 /// What to do about a HELLO. No answer is larger than the HELLO.
 #[derive(Debug)]
-pub enum Answer {
+pub enum HelloResponse {
     /// Send these bytes: who asks has yet to show that it receives at its address.
     Retry(Vec<u8>),
     /// Somebody made this HELLO for us. If it may talk to us, send the bytes and keep the keys.
     Reply {
-        /// The REPLY. The same HELLO again is to be answered with these very bytes, and without another call.
+        /// The REPLY. The same HELLO again is to be answered with these very bytes, and without
+        /// another call.
         bytes: Vec<u8>,
         /// The session, unconfirmed: the HELLO may be a replay until a data packet opens.
         established: Box<Established>,
@@ -57,8 +59,9 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Answers for `identity` with one of `suites`. `cookie_key` and `seed` are fresh entropy, or a simulation's; a host
-    /// with several responders that share an address gives them the same cookie key.
+    /// Answers for `identity` with one of `suites`. `cookie_key` and `seed` are fresh entropy, or a
+    /// simulation's; a host with several responders that share an address gives them the same
+    /// cookie key.
     #[must_use]
     pub fn new(identity: Identity, suites: Suites, cookie_key: [u8; 16], seed: [u8; 32]) -> Self {
         let seed = Secret::new(seed);
@@ -71,18 +74,20 @@ impl Responder {
         self.computed
     }
 
-    /// Whether a HELLO that came from `remote`, as a whole datagram, shows that its sender receives there.
+    /// Whether a HELLO that came from `remote`, as a whole datagram, shows that its sender receives
+    /// there.
     #[must_use]
     pub fn shows_cookie(&self, now: Instant, remote: SocketAddr, datagram: &[u8]) -> bool {
         matches!(Handshake::read(datagram), Ok(Handshake::Hello { cookie, .. }) if self.cookies.check(now, remote, cookie))
     }
 
-    /// Takes a HELLO that came from `remote`, as a whole datagram. With `demand_cookie` (as under load) nothing is computed
-    /// before its sender has shown that it receives at `remote`. `payload` is what to tell an initiator: encrypted, at
-    /// most [`MAX_PAYLOAD`] bytes (beyond that nobody is answered).
+    /// Takes a HELLO that came from `remote`, as a whole datagram. With `demand_cookie` (as under
+    /// load) nothing is computed before its sender has shown that it receives at `remote`.
+    /// `payload` is what to tell an initiator: encrypted, at most [`MAX_PAYLOAD`] bytes (beyond
+    /// that nobody is answered).
     ///
-    /// Costs some hundred microseconds for a HELLO that is answered or was made for another key (several multiplications
-    /// on the curve), next to nothing otherwise.
+    /// Costs some hundred microseconds for a HELLO that is answered or was made for another key
+    /// (several multiplications on the curve), next to nothing otherwise.
     pub fn on_hello(
         &mut self,
         now: Instant,
@@ -90,34 +95,34 @@ impl Responder {
         datagram: &[u8],
         demand_cookie: bool,
         payload: &[u8],
-    ) -> Answer {
+    ) -> HelloResponse {
         // What is smaller than the largest answer earns none.
         if datagram.len() < BASE_DATAGRAM || payload.len() > MAX_PAYLOAD {
-            return Answer::Ignore;
+            return HelloResponse::Ignore;
         }
         let (reply, cookie, noise) = match Handshake::read(datagram) {
             Ok(Handshake::Hello { reply, cookie, noise }) => (reply, cookie, noise),
             Err(DecodeError::Range("version")) => {
                 return Handshake::hello_reply_id(datagram)
-                    .map_or(Answer::Ignore, |reply| refusal(reply, RefuseReason::Version));
+                    .map_or(HelloResponse::Ignore, |reply| refusal(reply, RefuseReason::Version));
             }
-            _ => return Answer::Ignore,
+            _ => return HelloResponse::Ignore,
         };
         if noise.len() < MESSAGE_1_OVERHEAD {
-            return Answer::Ignore;
+            return HelloResponse::Ignore;
         }
         let validated = self.cookies.check(now, remote, cookie);
         if demand_cookie && !validated {
             let cookie = self.cookies.make(now, remote);
-            return Answer::Retry(write(&Handshake::Retry { reply, cookie: &cookie }));
+            return HelloResponse::Retry(write(&Handshake::Retry { reply, cookie: &cookie }));
         }
         let digest = digest_of(reply, noise);
         match self.answer(reply, noise, &digest, payload) {
-            Ok((bytes, established)) => Answer::Reply { bytes, established, digest, validated },
+            Ok((bytes, established)) => HelloResponse::Reply { bytes, established, digest, validated },
             Err(HandshakeError::Forged) => refusal(reply, RefuseReason::WrongKey),
             // To people, two peers without a common suite are peers of two versions.
             Err(HandshakeError::Protocol) => refusal(reply, RefuseReason::Version),
-            Err(_) => Answer::Ignore,
+            Err(_) => HelloResponse::Ignore,
         }
     }
 
@@ -129,7 +134,8 @@ impl Responder {
         payload: &[u8],
     ) -> Result<(Vec<u8>, Box<Established>), HandshakeError> {
         self.computed += 1;
-        // A counter and the HELLO both go into the ephemeral key: a replay meets another key, and so another session.
+        // A counter and the HELLO both go into the ephemeral key: a replay meets another key, and
+        // so another session.
         let parts =
             [self.seed.bytes().as_slice(), self.identity.secret(), &self.answered.to_be_bytes(), digest];
         let material = Zeroizing::new(parts.concat());
@@ -143,7 +149,7 @@ impl Responder {
 
         let ours = [&[suite.to_byte()], payload].concat();
         let message = noise.write(&ours)?;
-        let established = establish(&mut noise, Side::Responder, peer, suite, theirs.to_vec())?;
+        let established = establish(&mut noise, HandshakeSide::Responder, peer, suite, theirs.to_vec())?;
         Ok((write(&Handshake::Reply { reply, noise: &message }), established))
     }
 }
@@ -157,8 +163,9 @@ impl fmt::Debug for Responder {
     }
 }
 
-/// What to look up before asking the [`Responder`]: a HELLO that was answered is answered with the same bytes. `None` if
-/// the datagram is no HELLO of this version. Costs a hash of at most 1200 bytes.
+/// What to look up before asking the [`Responder`]: a HELLO that was answered is answered with the
+/// same bytes. `None` if the datagram is no HELLO of this version. Costs a hash of at most 1200
+/// bytes.
 #[must_use]
 pub fn digest(datagram: &[u8]) -> Option<HelloDigest> {
     match Handshake::read(datagram) {
@@ -177,8 +184,8 @@ pub fn refuse(reply: ConnectionId, reason: RefuseReason) -> Vec<u8> {
     write(&Handshake::Refuse { reply, reason })
 }
 
-fn refusal(reply: ConnectionId, reason: RefuseReason) -> Answer {
-    Answer::Refuse { bytes: refuse(reply, reason), reason }
+fn refusal(reply: ConnectionId, reason: RefuseReason) -> HelloResponse {
+    HelloResponse::Refuse { bytes: refuse(reply, reason), reason }
 }
 
 fn write(packet: &Handshake<'_>) -> Vec<u8> {

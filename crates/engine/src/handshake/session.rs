@@ -10,8 +10,9 @@ use crate::seal::{Opener, Sealer, Secret, Suite};
 
 /// A connection's keys and what the peer said about itself.
 ///
-/// At the initiator the peer has proved who it is and that it is there now. At the responder the peer has proved who it
-/// is, but the HELLO may be a replay until a first data packet opens: nothing is spent or written before.
+/// At the initiator the peer has proved who it is and that it is there now. At the responder the
+/// peer has proved who it is, but the HELLO may be a replay until a first data packet opens:
+/// nothing is spent or written before.
 pub struct Established {
     /// Seals what this side sends.
     pub sealer: Sealer,
@@ -19,7 +20,8 @@ pub struct Established {
     pub opener: Opener,
     /// Who the peer is.
     pub peer: PublicKey,
-    /// What the peer's caller put into its message. Authentic; its content is as trustworthy as the peer.
+    /// What the peer's caller put into its message. Authentic; its content is as trustworthy as the
+    /// peer.
     pub payload: Vec<u8>,
     /// For [`crate::seal::connection_id`] of the paths on which this side receives.
     pub receive_ids: [u8; 32],
@@ -30,7 +32,8 @@ pub struct Established {
 }
 
 impl fmt::Debug for Established {
-    /// Without what is secret: the payload may hold a permission, the ids tell which paths belong together.
+    /// Without what is secret: the payload may hold a permission, the ids tell which paths belong
+    /// together.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Established")
             .field("peer", &self.peer)
@@ -41,15 +44,16 @@ impl fmt::Debug for Established {
 
 /// Which end of the handshake this is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum HandshakeSide {
     Initiator,
     Responder,
 }
 
-/// Turns a finished handshake into keys: for each direction one for packets and one for connection ids.
+/// Turns a finished handshake into keys: for each direction one for packets and one for connection
+/// ids.
 pub(super) fn establish(
     noise: &mut Noise,
-    side: Side,
+    side: HandshakeSide,
     peer: PublicKey,
     suite: Suite,
     payload: Vec<u8>,
@@ -60,8 +64,8 @@ pub(super) fn establish(
     let initiator_packets = Secret::derive("byway 1: data packets to the initiator", &to_initiator);
     let initiator_ids = blake3::derive_key("byway 1: connection ids to the initiator", &to_initiator);
     let (send, receive, send_ids, receive_ids) = match side {
-        Side::Initiator => (responder_packets, initiator_packets, responder_ids, initiator_ids),
-        Side::Responder => (initiator_packets, responder_packets, initiator_ids, responder_ids),
+        HandshakeSide::Initiator => (responder_packets, initiator_packets, responder_ids, initiator_ids),
+        HandshakeSide::Responder => (initiator_packets, responder_packets, initiator_ids, responder_ids),
     };
     // The cipher refuses keys of a wrong length only.
     let sealer = Sealer::new(suite, send).map_err(|_| HandshakeError::BadKey)?;

@@ -16,7 +16,8 @@ use super::*;
 use crate::seal::{Opener, Sealer, Secret, Suite, Suites};
 
 const NOW: Instant = Instant::from_millis(123_456);
-/// First byte, version, reply id, cookie length (no cookie), length: what stands before the Noise message of a HELLO.
+/// First byte, version, reply id, cookie length (no cookie), length: what stands before the Noise
+/// message of a HELLO.
 const HELLO_FIXED: usize = 13;
 
 fn remote() -> SocketAddr {
@@ -39,20 +40,20 @@ fn answerer() -> Responder {
     Responder::new(bob(), Suites::SECURE, [2; 16], [3; 32])
 }
 
-fn reply(answer: Answer) -> (Vec<u8>, Box<Established>) {
+fn reply(answer: HelloResponse) -> (Vec<u8>, Box<Established>) {
     match answer {
-        Answer::Reply { bytes, established, .. } => (bytes, established),
+        HelloResponse::Reply { bytes, established, .. } => (bytes, established),
         other => panic!("{other:?}"),
     }
 }
 
-fn hear(initiator: &mut Initiator, bytes: &[u8]) -> Result<Progress, HandshakeError> {
+fn hear(initiator: &mut Initiator, bytes: &[u8]) -> Result<HandshakeProgress, HandshakeError> {
     initiator.on_packet(&Handshake::read(bytes).expect("well formed"))
 }
 
-fn established(progress: Result<Progress, HandshakeError>) -> Box<Established> {
+fn established(progress: Result<HandshakeProgress, HandshakeError>) -> Box<Established> {
     match progress {
-        Ok(Progress::Established(established)) => established,
+        Ok(HandshakeProgress::Established(established)) => established,
         other => panic!("{other:?}"),
     }
 }
@@ -75,7 +76,7 @@ fn strangers_become_a_connection() {
     let hello = initiator.hello();
     assert_eq!(hello.len(), BASE_DATAGRAM);
     let answer = answerer().on_hello(NOW, remote(), &hello, false, b"parameters");
-    let Answer::Reply { bytes, established: mut theirs, digest: seen, validated } = answer else {
+    let HelloResponse::Reply { bytes, established: mut theirs, digest: seen, validated } = answer else {
         panic!("{answer:?}")
     };
     assert_eq!((digest(&hello), validated), (Some(seen), false));
@@ -153,10 +154,11 @@ fn the_largest_payloads_fit() {
     let full = [9; MAX_PAYLOAD];
     let mut initiator = begin(&full);
     let mut responder = answerer();
-    let Answer::Retry(retry) = responder.on_hello(NOW, remote(), &initiator.hello(), true, &full) else {
+    let HelloResponse::Retry(retry) = responder.on_hello(NOW, remote(), &initiator.hello(), true, &full)
+    else {
         panic!("no retry")
     };
-    assert!(matches!(hear(&mut initiator, &retry), Ok(Progress::SendHello)));
+    assert!(matches!(hear(&mut initiator, &retry), Ok(HandshakeProgress::SendHello)));
     let hello = initiator.hello();
     assert_eq!(hello.len(), BASE_DATAGRAM);
     let (bytes, theirs) = reply(responder.on_hello(NOW, remote(), &hello, true, &full));
@@ -167,7 +169,7 @@ fn the_largest_payloads_fit() {
     let error = Initiator::new(&alice(), bob().public(), &[0; MAX_PAYLOAD + 1], Suites::SECURE, [1; 32]);
     assert_eq!(error.unwrap_err(), HandshakeError::PayloadTooLong);
     let answer = responder.on_hello(NOW, remote(), &hello, true, &[0; MAX_PAYLOAD + 1]);
-    assert!(matches!(answer, Answer::Ignore));
+    assert!(matches!(answer, HelloResponse::Ignore));
 }
 
 #[test]
@@ -175,8 +177,10 @@ fn a_hello_for_another_key_is_refused_but_the_attempt_goes_on() {
     let mut initiator = begin(b"");
     let mut stranger = Responder::new(Identity::from_secret([0xcc; 32]), Suites::SECURE, [2; 16], [3; 32]);
     let answer = stranger.on_hello(NOW, remote(), &initiator.hello(), false, b"");
-    let Answer::Refuse { bytes, reason: RefuseReason::WrongKey } = answer else { panic!("{answer:?}") };
-    assert!(matches!(hear(&mut initiator, &bytes), Ok(Progress::Refused(RefuseReason::WrongKey))));
+    let HelloResponse::Refuse { bytes, reason: RefuseReason::WrongKey } = answer else {
+        panic!("{answer:?}")
+    };
+    assert!(matches!(hear(&mut initiator, &bytes), Ok(HandshakeProgress::Refused(RefuseReason::WrongKey))));
     let (bytes, _) = reply(answerer().on_hello(NOW, remote(), &initiator.hello(), false, b""));
     established(hear(&mut initiator, &bytes));
 }
@@ -191,7 +195,10 @@ fn a_hello_changed_in_any_byte_makes_no_session() {
             let mut changed = hello.clone();
             changed[at] ^= flip;
             let answer = responder.on_hello(NOW, remote(), &changed, false, b"");
-            assert!(matches!(answer, Answer::Refuse { .. } | Answer::Ignore), "byte {at}: {answer:?}");
+            assert!(
+                matches!(answer, HelloResponse::Refuse { .. } | HelloResponse::Ignore),
+                "byte {at}: {answer:?}"
+            );
         }
     }
     // Padding is nobody's: it is the same HELLO.
@@ -240,12 +247,12 @@ fn floods_of_junk_do_not_end_the_attempt() {
     for i in 0..1000u32 {
         let retry = Handshake::Retry { reply: reply_id, cookie: &i.to_be_bytes() };
         match initiator.on_packet(&retry) {
-            Ok(Progress::SendHello) => at_once += 1,
-            Ok(Progress::Waiting) => {}
+            Ok(HandshakeProgress::SendHello) => at_once += 1,
+            Ok(HandshakeProgress::Waiting) => {}
             other => panic!("{other:?}"),
         }
         let refuse = refuse(reply_id, RefuseReason::Full);
-        assert!(matches!(hear(&mut initiator, &refuse), Ok(Progress::Refused(RefuseReason::Full))));
+        assert!(matches!(hear(&mut initiator, &refuse), Ok(HandshakeProgress::Refused(RefuseReason::Full))));
     }
     assert!((1..100).contains(&at_once), "{at_once}");
     // Cookies that are empty, or leave no room for the message, are none.
@@ -263,10 +270,10 @@ fn floods_of_junk_do_not_end_the_attempt() {
     assert_eq!(initiator.on_packet(&stranger).unwrap_err(), HandshakeError::NotOurs);
 
     let mut responder = answerer();
-    let Answer::Retry(retry) = responder.on_hello(NOW, remote(), &hello, true, b"") else {
+    let HelloResponse::Retry(retry) = responder.on_hello(NOW, remote(), &hello, true, b"") else {
         panic!("no retry")
     };
-    assert!(matches!(hear(&mut initiator, &retry), Ok(Progress::Waiting)));
+    assert!(matches!(hear(&mut initiator, &retry), Ok(HandshakeProgress::Waiting)));
     let (bytes, _) = reply(responder.on_hello(NOW, remote(), &initiator.hello(), true, b""));
     established(hear(&mut initiator, &bytes));
 }
@@ -275,9 +282,9 @@ fn floods_of_junk_do_not_end_the_attempt() {
 fn with_cookie(responder: &mut Responder, remote: SocketAddr) -> (Initiator, Vec<u8>) {
     let mut initiator = begin(b"");
     let answer = responder.on_hello(NOW, remote, &initiator.hello(), true, b"");
-    let Answer::Retry(retry) = answer else { panic!("{answer:?}") };
+    let HelloResponse::Retry(retry) = answer else { panic!("{answer:?}") };
     assert!(retry.len() <= BASE_DATAGRAM);
-    assert!(matches!(hear(&mut initiator, &retry), Ok(Progress::SendHello)));
+    assert!(matches!(hear(&mut initiator, &retry), Ok(HandshakeProgress::SendHello)));
     let hello = initiator.hello();
     (initiator, hello)
 }
@@ -289,8 +296,8 @@ fn a_cookie_is_good_for_its_address_and_time_only() {
     assert_eq!(digest(&hello), digest(&begin(b"").hello()), "the cookie makes no other HELLO of it");
     let mut ask = |now, from: SocketAddr, hello: &[u8]| match responder.on_hello(now, from, hello, true, b"")
     {
-        Answer::Reply { validated, .. } => validated,
-        Answer::Retry(_) => false,
+        HelloResponse::Reply { validated, .. } => validated,
+        HelloResponse::Retry(_) => false,
         other => panic!("{other:?}"),
     };
     assert!(ask(NOW, remote(), &hello));
@@ -307,7 +314,7 @@ fn a_cookie_is_good_for_its_address_and_time_only() {
         assert!(!ask(NOW, remote(), &forged), "cookie byte {at}");
     }
     let mut other = Responder::new(bob(), Suites::SECURE, [7; 16], [3; 32]);
-    assert!(matches!(other.on_hello(NOW, remote(), &hello, true, b""), Answer::Retry(_)));
+    assert!(matches!(other.on_hello(NOW, remote(), &hello, true, b""), HelloResponse::Retry(_)));
 }
 
 #[test]
@@ -315,11 +322,11 @@ fn a_cookie_that_nobody_demanded_still_counts() {
     let mut responder = answerer();
     let (_, hello) = with_cookie(&mut responder, remote());
     let answer = responder.on_hello(NOW + Duration::from_millis(1), remote(), &hello, false, b"");
-    assert!(matches!(answer, Answer::Reply { validated: true, .. }), "{answer:?}");
+    assert!(matches!(answer, HelloResponse::Reply { validated: true, .. }), "{answer:?}");
     let mut forged = hello;
     forged[11] ^= 4;
     let answer = responder.on_hello(NOW, remote(), &forged, false, b"");
-    assert!(matches!(answer, Answer::Reply { validated: false, .. }), "{answer:?}");
+    assert!(matches!(answer, HelloResponse::Reply { validated: false, .. }), "{answer:?}");
 }
 
 #[test]
@@ -343,14 +350,14 @@ fn suites_are_negotiated_and_null_only_by_both() {
         let mut initiator = Initiator::new(&alice(), bob().public(), b"", offered, [1; 32]).unwrap();
         let mut responder = Responder::new(bob(), allowed, [2; 16], [3; 32]);
         match responder.on_hello(NOW, remote(), &initiator.hello(), false, b"") {
-            Answer::Reply { bytes, established: mut theirs, .. } => {
+            HelloResponse::Reply { bytes, established: mut theirs, .. } => {
                 let mut ours = established(hear(&mut initiator, &bytes));
                 assert_eq!(ours.suite, theirs.suite);
                 assert!(connects(&mut ours.sealer, &mut theirs.opener));
                 assert!(connects(&mut theirs.sealer, &mut ours.opener));
                 Some(ours.suite)
             }
-            Answer::Refuse { reason: RefuseReason::Version, .. } => None,
+            HelloResponse::Refuse { reason: RefuseReason::Version, .. } => None,
             other => panic!("{other:?}"),
         }
     };
@@ -384,21 +391,21 @@ fn a_suite_that_was_not_offered_is_not_taken() {
 fn only_full_hellos_of_this_version_are_answered() {
     let hello = begin(b"").hello();
     let mut responder = answerer();
-    assert!(matches!(responder.on_hello(NOW, remote(), &hello[..1199], false, b""), Answer::Ignore));
+    assert!(matches!(responder.on_hello(NOW, remote(), &hello[..1199], false, b""), HelloResponse::Ignore));
     let mut newer = hello.clone();
     newer[1] = 2;
     let answer = responder.on_hello(NOW, remote(), &newer, true, b"");
-    assert!(matches!(answer, Answer::Refuse { reason: RefuseReason::Version, .. }), "{answer:?}");
+    assert!(matches!(answer, HelloResponse::Refuse { reason: RefuseReason::Version, .. }), "{answer:?}");
     assert_eq!(digest(&newer), None);
     for kind in [0x40, 0x51, 0x52, 0x53] {
         let mut other = hello.clone();
         other[0] = kind;
-        assert!(matches!(responder.on_hello(NOW, remote(), &other, false, b""), Answer::Ignore));
+        assert!(matches!(responder.on_hello(NOW, remote(), &other, false, b""), HelloResponse::Ignore));
     }
     let mut empty = vec![0; BASE_DATAGRAM];
     let reply = ConnectionId([1; 8]);
     Handshake::Hello { reply, cookie: &[], noise: &[0; 10] }.write(&mut Writer::new(&mut empty));
-    assert!(matches!(responder.on_hello(NOW, remote(), &empty, false, b""), Answer::Ignore));
+    assert!(matches!(responder.on_hello(NOW, remote(), &empty, false, b""), HelloResponse::Ignore));
 }
 
 /// RFC 7748 section 6.1.
@@ -439,11 +446,11 @@ proptest! {
         datagram.extend_from_slice(&initiator.reply_id().0);
         datagram.extend_from_slice(&garbage);
         let answer = responder.on_hello(NOW, remote(), &datagram, false, b"");
-        prop_assert!(matches!(answer, Answer::Ignore | Answer::Refuse { .. }), "{:?}", answer);
+        prop_assert!(matches!(answer, HelloResponse::Ignore | HelloResponse::Refuse { .. }), "{:?}", answer);
         let _ = digest(&datagram);
         if let Ok(packet) = Handshake::read(&datagram) {
             let progress = initiator.on_packet(&packet);
-            prop_assert!(!matches!(progress, Ok(Progress::Established(_))), "{:?}", progress);
+            prop_assert!(!matches!(progress, Ok(HandshakeProgress::Established(_))), "{:?}", progress);
         }
     }
 }

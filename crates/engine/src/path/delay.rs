@@ -1,26 +1,32 @@
 //! One-way delay between two clocks that agree on nothing.
 //!
-//! The receiver's stamp minus the sender's gives the one-way delay plus an unknown offset. A constant offset does not
-//! matter, for only differences are ever used; a drifting one does: 50 ppm are 30 ms in ten minutes, more than any delay threshold.
-//! The skew is taken out by a comparison with the RTT of the same packet: a queue on the way forward adds the same to both,
-//! so their difference moves only with the clocks and with the way back, and its maximum over a second (the way back at
-//! its emptiest) only with the clocks. A slow loop follows that maximum, no faster than clocks can drift. What moves faster than
-//! any clock, and then stays, is a longer or shorter way back: it is taken out at once, or the loop would follow it for minutes
-//! and every delay with it. A smaller error beyond `SLACK` (1 ms) also comes from the way back. If the way back is emptier than before, the
-//! scale follows it at once. If it is fuller, the skew does not learn from it.
+//! The receiver's stamp minus the sender's gives the one-way delay plus an unknown offset. A
+//! constant offset does not matter, for only differences are ever used; a drifting one does: 50 ppm
+//! are 30 ms in ten minutes, more than any delay threshold. The skew is taken out by a comparison
+//! with the RTT of the same packet: a queue on the way forward adds the same to both, so their
+//! difference moves only with the clocks and with the way back, and its maximum over a second (the
+//! way back at its emptiest) only with the clocks. A slow loop follows that maximum, no faster than
+//! clocks can drift. What moves faster than any clock, and then stays, is a longer or shorter way
+//! back: it is taken out at once, or the loop would follow it for minutes and every delay with it.
+//! A smaller error beyond `SLACK` (1 ms) also comes from the way back. If the way back is emptier
+//! than before, the scale follows it at once. If it is fuller, the skew does not learn from it.
 //!
-//! Stamps are modulo 2^32 µs. A packet spends at most the time until its ACK in the network, and at least none. A jump beyond these
-//! bounds is a clock step and no queue. The scale is then anchored anew and the sample is dropped.
+//! Stamps are modulo 2^32 µs. A packet spends at most the time until its ACK in the network, and at
+//! least none. A jump beyond these bounds is a clock step and no queue. The scale is then anchored
+//! anew and the sample is dropped.
 
 use byway_wire::{Duration, Instant};
 
 /// The least time over which one maximum of (one-way delay - RTT) is taken.
 const WINDOW: Duration = Duration::from_secs(1);
-/// The least number of packets for one maximum. The maximum of a few packets varies with the jitter of the way back.
+/// The least number of packets for one maximum. The maximum of a few packets varies with the jitter
+/// of the way back.
 const PACKETS: u32 = 32;
-/// A greater error, in ns per window, is not clock drift: ten times what two clocks drift apart in a window.
+/// A greater error, in ns per window, is not clock drift: ten times what two clocks drift apart in
+/// a window.
 const SLACK: i64 = 1_000_000;
-/// The fastest that two clocks are believed to drift apart: each within 50 ppm, which is the worst of common crystals.
+/// The fastest that two clocks are believed to drift apart: each within 50 ppm, which is the worst
+/// of common crystals.
 const MAX_SKEW_PPM: i64 = 100;
 /// Share of the remaining error that the level takes over per window.
 const LEVEL_GAIN: f64 = 0.2;
@@ -45,20 +51,22 @@ pub struct DelayClock {
     level_at: Instant,
     skew: f64,
     windows: u32,
-    /// Maximum of (one-way delay - RTT) in the window that began at `window_began`, and of how many packets.
+    /// Maximum of (one-way delay - RTT) in the window that began at `window_began`, and of how many
+    /// packets.
     window: Option<i64>,
     window_began: Instant,
     packets: u32,
     /// What to add to such a maximum since the way back changed.
     bias: i64,
     rebias: bool,
-    /// Windows in a row that were off by more than clocks can explain, and by how much the latest was.
+    /// Windows in a row that were off by more than clocks can explain, and by how much the latest
+    /// was.
     off: (u32, i64),
 }
 
 impl DelayClock {
-    /// Takes the stamps of a packet. Returns its one-way delay in ns, skew removed, on a scale with an arbitrary zero; or
-    /// `None` if a clock has stepped.
+    /// Takes the stamps of a packet. Returns its one-way delay in ns, skew removed, on a scale with
+    /// an arbitrary zero; or `None` if a clock has stepped.
     pub fn sample(
         &mut self,
         now: Instant,
@@ -94,13 +102,15 @@ impl DelayClock {
         Some(delay - self.level_now(now))
     }
 
-    /// The way back changed: what is compared with the RTT jumps once by the difference of the ways.
+    /// The way back changed: what is compared with the RTT jumps once by the difference of the
+    /// ways.
     pub const fn way_back_changed(&mut self) {
         self.window = None;
         self.rebias = true;
     }
 
-    /// A delay on this path's scale as the receiver will see it: its stamp minus the sender's, modulo 2^32 µs.
+    /// A delay on this path's scale as the receiver will see it: its stamp minus the sender's,
+    /// modulo 2^32 µs.
     #[must_use]
     pub fn apparent(&self, now: Instant, one_way: i64) -> Option<u32> {
         let (raw, unwrapped) = self.last?;
@@ -152,7 +162,8 @@ impl DelayClock {
         self.skew = (self.skew + SKEW_GAIN * error / seconds).clamp(-most, most);
     }
 
-    /// Whether a window that is off by `error` tells of the way back and not of the clocks. If it stays so, takes it out.
+    /// Whether a window that is off by `error` tells of the way back and not of the clocks. If it
+    /// stays so, takes it out.
     fn is_another_way(&mut self, error: i64, elapsed: Duration) -> bool {
         let drift = (elapsed.as_secs_f64() * (MAX_SKEW_PPM * 1000) as f64) as i64;
         if error.abs() <= ANOTHER_WAY.saturating_add(drift) {
@@ -186,7 +197,8 @@ mod tests {
             (at_micros + self.offset + at_micros * self.ppm / 1_000_000) as u32
         }
 
-        /// The sample of a packet sent at `sent` µs that took `forward` and whose ACK took `back` µs.
+        /// The sample of a packet sent at `sent` µs that took `forward` and whose ACK took `back`
+        /// µs.
         fn sample(&self, clock: &mut DelayClock, sent: i64, forward: i64, back: i64) -> Option<i64> {
             let (sent_at, now) =
                 (Instant::from_micros(sent as u64), Instant::from_micros((sent + forward + back) as u64));
@@ -233,7 +245,8 @@ mod tests {
         assert!((after - before).abs() < 1_000_000, "{before} became {after}");
     }
 
-    /// A CUBIC flow in a deep buffer makes waits longer than a second. They end at once when the flow ends.
+    /// A CUBIC flow in a deep buffer makes waits longer than a second. They end at once when the
+    /// flow ends.
     #[test]
     fn a_deep_queue_that_vanishes_between_two_packets_is_no_clock_step() {
         let mut clock = DelayClock::default();
@@ -247,7 +260,8 @@ mod tests {
         }
     }
 
-    /// The least one-way delay of each second. Packets leave `every` µs apart. Each packet and each ACK waits up to `jitter` µs.
+    /// The least one-way delay of each second. Packets leave `every` µs apart. Each packet and each
+    /// ACK waits up to `jitter` µs.
     fn least<const SECONDS: usize>(every: i64, jitter: u64) -> [i64; SECONDS] {
         let (mut clock, model) = (DelayClock::default(), Model { ppm: 0, offset: 9 });
         let mut state = 1u64;
@@ -285,7 +299,8 @@ mod tests {
         assert!(moved < 500_000, "moved by {moved} ns");
     }
 
-    /// A queue of 3 ms stands on the way back for half a minute. That is less than what counts as another way.
+    /// A queue of 3 ms stands on the way back for half a minute. That is less than what counts as
+    /// another way.
     #[test]
     fn a_queue_on_the_way_back_is_not_followed() {
         let (mut clock, model) = (DelayClock::default(), Model { ppm: 0, offset: 5 });
@@ -314,8 +329,8 @@ mod tests {
         assert!((last - first).abs() < 1_000_000, "{first} became {last}");
     }
 
-    /// 30 ms more each way, and a drift that is followed all the same: on the scale of before, the delay is 30 ms more and stays
-    /// so.
+    /// 30 ms more each way, and a drift that is followed all the same: on the scale of before, the
+    /// delay is 30 ms more and stays so.
     #[test]
     fn a_longer_way_back_that_nobody_tells_of_is_not_followed() {
         let mut clock = DelayClock::default();

@@ -1,21 +1,23 @@
 //! Whether a path's ECN marks mean anything (RFC 9000 section 13.4.2).
 
-/// Packets whose marks are watched before any is believed: as many as RFC 9000, appendix A.4, sends for a trial.
+/// Packets whose marks are watched before any is believed: as many as RFC 9000, appendix A.4, sends
+/// for a trial.
 const TRIAL: u64 = 10;
 
 /// The validation of ECN on one path.
 ///
-/// There are routers that set CE on whatever they carry. A sender that takes it for congestion goes on at its smallest window
-/// for ever. So if none of the first packets comes without a mark, marks are passed over and packets leave as not capable.
-/// A queue that really marks all of them then drops some, or delays them, and is noticed so.
+/// There are routers that set CE on whatever they carry. A sender that takes it for congestion goes
+/// on at its smallest window for ever. So if none of the first packets comes without a mark, marks
+/// are passed over and packets leave as not capable. A queue that really marks all of them then
+/// drops some, or delays them, and is noticed so.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Validation {
     acked: u64,
-    state: State,
+    state: EcnState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum EcnState {
     /// All marked so far.
     #[default]
     Trial,
@@ -29,22 +31,23 @@ impl Validation {
     /// Whether packets should leave as capable of ECN.
     #[must_use]
     pub fn is_used(self) -> bool {
-        self.state != State::Mangled
+        self.state != EcnState::Mangled
     }
 
-    /// `packets` were acknowledged, and `marks` new marks counted. Those of them that tell of congestion.
+    /// `packets` were acknowledged, and `marks` new marks counted. Those of them that tell of
+    /// congestion.
     pub fn on_ack(&mut self, packets: u32, marks: u32) -> u32 {
-        if self.state == State::Capable {
+        if self.state == EcnState::Capable {
             return marks;
         }
-        if self.state == State::Trial {
+        if self.state == EcnState::Trial {
             self.acked += u64::from(packets);
             if marks < packets {
-                self.state = State::Capable;
+                self.state = EcnState::Capable;
                 return marks;
             }
             if self.acked >= TRIAL {
-                self.state = State::Mangled;
+                self.state = EcnState::Mangled;
             }
         }
         0

@@ -1,18 +1,22 @@
-//! The largest datagram that a path carries, found by probing (RFC 8899). A probe is a PING that is padded to the size in question. If it
-//! is acknowledged, the size holds. If it is lost three times, it does not. Over TCP a packet is a frame, of which any size passes. So
-//! there is nothing to probe.
+//! The largest datagram that a path carries, found by probing (RFC 8899). A probe is a PING that is
+//! padded to the size in question. If it is acknowledged, the size holds. If it is lost three
+//! times, it does not. Over TCP a packet is a frame, of which any size passes. So there is nothing
+//! to probe.
 
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::{Duration, Instant};
 
 /// A size is given up after this many lost probes (RFC 8899 section 5.1.2, MAX_PROBES).
 const MAX_PROBES: u8 = 3;
-/// How long after a failed search a larger size is tried again (RFC 8899 section 5.1.1, PMTU_RAISE_TIMER).
+/// How long after a failed search a larger size is tried again (RFC 8899 section 5.1.1,
+/// PMTU_RAISE_TIMER).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
-/// How long the base size is kept after a black hole: if it was an outage, the size comes back soon.
+/// How long the base size is kept after a black hole: if it was an outage, the size comes back
+/// soon.
 const AFTER_BLACK_HOLE: Duration = Duration::from_secs(10);
-/// So many times in a row, each an RTT after the one before, packets above the base size were lost and none came through:
-/// a black hole. Smaller ones may pass all the while, so silence of the path is no measure (RFC 8899 section 4.3).
+/// So many times in a row, each an RTT after the one before, packets above the base size were lost
+/// and none came through: a black hole. Smaller ones may pass all the while, so silence of the path
+/// is no measure (RFC 8899 section 4.3).
 const BLACK_HOLE_LOSSES: u8 = 3;
 /// A frame holds as much as its path delivers in this time, so that it delays the next one little.
 const FRAME_TIME: Duration = Duration::from_millis(1);
@@ -21,7 +25,8 @@ const LONGEST_FRAME: usize = 65_535 / 4;
 /// The same by way of a relay, which takes 9 KiB with its envelope.
 const HOPS_TIME: Duration = Duration::from_millis(40);
 const LONGEST_BY_HOPS: usize = 8 << 10;
-/// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels, and jumbo frames.
+/// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels,
+/// and jumbo frames.
 const LADDER: [usize; 6] = [1352, 1420, 1452, 1472, 8952, 8972];
 
 /// The search on one path.
@@ -75,15 +80,15 @@ impl Mtu {
         }
     }
 
-    /// Frames of TCP connections to a relay and on from there, on which a rate is set: a seal costs little of them, and they are a small part of
-    /// what is sent between two settings of the rate.
+    /// Frames of TCP connections to a relay and on from there, on which a rate is set: a seal costs
+    /// little of them, and they are a small part of what is sent between two settings of the rate.
     #[must_use]
     pub const fn of_hops() -> Self {
         Self { limit: LONGEST_BY_HOPS, ceiling: LONGEST_BY_HOPS + 1, span: HOPS_TIME, ..Self::of_frames() }
     }
 
-    /// Frames of a path that delivers so many bytes per second. They become twice or half as large at once, when they are too small or
-    /// large by as much.
+    /// Frames of a path that delivers so many bytes per second. They become twice or half as large
+    /// at once, when they are too small or large by as much.
     pub fn fit(&mut self, rate: u64) {
         let bytes = u128::from(rate) * self.span.as_nanos() / 1_000_000_000;
         let fitting = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -176,7 +181,8 @@ impl Mtu {
         }
     }
 
-    /// Nothing large gets through any more: back to the base, and search again later (RFC 8899 section 4.3).
+    /// Nothing large gets through any more: back to the base, and search again later (RFC 8899
+    /// section 4.3).
     fn black_hole(&mut self, now: Instant) {
         if self.current > BASE_DATAGRAM {
             self.current = BASE_DATAGRAM.min(self.limit);

@@ -1,14 +1,14 @@
 //! Spreads what the window allows over time: a token bucket whose tokens are bytes.
 //!
-//! A burst is at most what the path sends in about a millisecond, since 64 KB at once are a queue of 50 ms on a
-//! 10 Mbit/s link; but always a packet, or nothing would ever leave.
+//! A burst is at most what the path sends in about a millisecond, since 64 KB at once are a queue
+//! of 50 ms on a 10 Mbit/s link; but always a packet, or nothing would ever leave.
 
 use byway_wire::{Duration, Instant};
 
 /// How much of a second a burst may hold.
 const BURST: Duration = Duration::from_millis(1);
-/// Packets that may always leave together when the path's rate is not set by its controller: two, as an ACK for every
-/// second packet makes TCP send.
+/// Packets that may always leave together when the path's rate is not set by its controller: two,
+/// as an ACK for every second packet makes TCP send.
 const BURST_PACKETS: u64 = 2;
 
 /// The token bucket of one path.
@@ -66,7 +66,8 @@ impl Pacer {
         self.tokens >> SCALE
     }
 
-    /// Bytes worth waiting for: half the bucket, so that a fast path leaves in runs and a slow one packet by packet.
+    /// Bytes worth waiting for: half the bucket, so that a fast path leaves in runs and a slow one
+    /// packet by packet.
     #[must_use]
     pub const fn burst(&self) -> u64 {
         self.capacity / 2
@@ -92,8 +93,8 @@ impl Pacer {
     }
 }
 
-/// What so many bytes per second are in so many nanoseconds, in tokens. Nearly always this fits into 64 bits, which the
-/// processor divides by itself.
+/// What so many bytes per second are in so many nanoseconds, in tokens. Nearly always this fits
+/// into 64 bits, which the processor divides by itself.
 fn scaled(rate: u64, nanos: u64) -> u64 {
     match rate.checked_mul(nanos) {
         Some(product) if product < 1 << (64 - SCALE) => (product << SCALE) / 1_000_000_000,
@@ -110,7 +111,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever the rate, a sender that always sends when it may gets that rate, and never a larger burst.
+        /// Whatever the rate, a sender that always sends when it may gets that rate, and never a
+        /// larger burst.
         #[test]
         fn the_rate_is_kept(rate in 2_000u64..2_000_000_000, packet in 200u64..9000) {
             let mut now = Instant::from_millis(5);

@@ -1,8 +1,8 @@
 //! The receiving end of a path: what arrived and when, what is missing, and when to say so.
 
-use super::tolerance::Tolerance;
+use super::reordering::ReorderTolerance;
 use crate::config::Pnack;
-use crate::sure::Sure as _;
+use crate::invariant::Invariant as _;
 use alloc::vec::Vec;
 use byway_wire::frame::PathHint;
 use byway_wire::frame::ack::{AckWriter, EntryParts};
@@ -10,11 +10,12 @@ use byway_wire::{Duration, Ecn, Instant, PathId, Writer};
 
 /// An ACK is due after this many packets.
 const ACK_EVERY: u32 = 10;
-/// An ACK is due after this many packets where a queue stands: who yields to it must hear of it soon, and of ten senders with two
-/// packets each none would have ten to tell of.
+/// An ACK is due after this many packets where a queue stands: who yields to it must hear of it
+/// soon, and of ten senders with two packets each none would have ten to tell of.
 const ACK_EVERY_BEYOND: u32 = 4;
-/// An ACK is due after this long. Where that is more than a quarter of the RTT, it would be the ACKs that set the pace: there, one
-/// is due after that quarter, but never sooner than `ACK_SOONEST`.
+/// An ACK is due after this long. Where that is more than a quarter of the RTT, it would be the
+/// ACKs that set the pace: there, one is due after that quarter, but never sooner than
+/// `ACK_SOONEST`.
 const ACK_AFTER: Duration = Duration::from_millis(10);
 const ACK_SOONEST: Duration = Duration::from_millis(1);
 /// How long a hole may stay before it is a loss while the sender has told no RTT yet.
@@ -56,14 +57,14 @@ pub struct ReceivePath {
     largest_at: Instant,
     largest_stamp: u32,
     holes: Vec<Hole>,
-    /// How many of them were judged lost: they stand before those that are open. Most of the time all are, and then nothing
-    /// has to look at them.
+    /// How many of them were judged lost: they stand before those that are open. Most of the time
+    /// all are, and then nothing has to look at them.
     judged: usize,
     /// When the oldest of those is to be forgotten, or earlier.
     forget_at: Instant,
     lost: u64,
     ce: u64,
-    tolerance: Tolerance,
+    tolerance: ReorderTolerance,
     hint: Option<PathHint>,
     beyond_limit: bool,
     unacked: u32,
@@ -73,7 +74,7 @@ pub struct ReceivePath {
 
 /// A packet that arrived and was authentic.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub struct PacketArrival {
     /// Its number.
     pub number: u64,
     /// When it arrived.
@@ -106,7 +107,7 @@ impl ReceivePath {
             forget_at: now,
             lost: 0,
             ce: 0,
-            tolerance: Tolerance::new(pnack),
+            tolerance: ReorderTolerance::new(pnack),
             hint: None,
             beyond_limit: false,
             unacked: 0,
@@ -132,8 +133,9 @@ impl ReceivePath {
         self.hint.map(|hint| Duration::from_micros(hint.srtt_micros))
     }
 
-    /// Enters a packet. Returns whether it is the newest of the path, so that its source is the path's address now.
-    pub fn on_packet(&mut self, arrival: &Arrival) -> bool {
+    /// Enters a packet. Returns whether it is the newest of the path, so that its source is the
+    /// path's address now.
+    pub fn on_packet(&mut self, arrival: &PacketArrival) -> bool {
         let at = arrival.at;
         self.last_arrival = self.last_arrival.max(at);
         self.packets += 1;
@@ -244,7 +246,8 @@ impl ReceivePath {
         }
     }
 
-    /// A packet came late: it takes itself out of its hole, and if that was called a loss, more patience is learnt.
+    /// A packet came late: it takes itself out of its hole, and if that was called a loss, more
+    /// patience is learnt.
     fn fill(&mut self, number: u64, at: Instant) {
         let Some(index) = self.holes.iter().position(|hole| hole.start <= number && number < hole.end) else {
             return;
@@ -267,13 +270,15 @@ impl ReceivePath {
         }
     }
 
-    /// Which holes are losses by now: three later packets (more, where packets come late) or a quarter RTT.
+    /// Which holes are losses by now: three later packets (more, where packets come late) or a
+    /// quarter RTT.
     fn judge(&mut self, now: Instant) {
         if self.holes.is_empty() {
             return;
         }
         let (expected, patience, packets) = (self.expected(), self.patience(), self.tolerance.packets());
-        // An older hole is judged no later than a younger one: those that are open stand at the end.
+        // An older hole is judged no later than a younger one: those that are open stand at the
+        // end.
         for index in self.judged..self.holes.len() {
             let Some(hole) = self.holes.get_mut(index).sure() else { break };
             let due = expected >= hole.end + packets || hole.seen_at + patience <= now;
@@ -330,8 +335,8 @@ impl ReceivePath {
         self.ack_at.is_some_and(|at| at <= now)
     }
 
-    /// Whether an ACK is due within a quarter of its delay, so that it had better ride with what leaves now. One that tells of a loss does not: it is told
-    /// with what is missing.
+    /// Whether an ACK is due within a quarter of its delay, so that it had better ride with what
+    /// leaves now. One that tells of a loss does not: it is told with what is missing.
     #[must_use]
     pub fn ack_nearly_due(&self, now: Instant) -> bool {
         self.report.is_empty() && self.ack_at.is_some_and(|at| at <= now + self.ack_delay() / 4)
@@ -378,8 +383,8 @@ impl ReceivePath {
         written
     }
 
-    /// Stamps of what arrived since the last ACK, from the largest number down without a gap among received numbers,
-    /// equal ones together.
+    /// Stamps of what arrived since the last ACK, from the largest number down without a gap among
+    /// received numbers, equal ones together.
     fn stamp_runs(&mut self, runs: &mut Vec<(u64, u32)>) {
         runs.clear();
         if !self.fresh.is_sorted_by(|a, b| a.0 < b.0) {
@@ -410,8 +415,8 @@ mod tests {
     use alloc::collections::BTreeSet;
     use proptest::prelude::*;
 
-    fn arrival(number: u64, micros: u64) -> Arrival {
-        Arrival {
+    fn arrival(number: u64, micros: u64) -> PacketArrival {
+        PacketArrival {
             number,
             at: Instant::from_micros(micros),
             stamp: 0,
@@ -525,13 +530,13 @@ mod tests {
         let mut ack = AckWriter::begin(&mut writer);
         path.write_ack(Instant::from_micros(1100), &mut ack, &mut writer, &mut runs);
         path.on_hint(PathHint { path: PathId(0), srtt_micros: 20_000, delay_limit: Some(10_000) });
-        path.on_packet(&Arrival { stamp: 20_000 - 9_999, ..arrival(4, 20_000) });
+        path.on_packet(&PacketArrival { stamp: 20_000 - 9_999, ..arrival(4, 20_000) });
         assert!(!path.ack_due(Instant::from_micros(20_000)));
         for (number, waited, due) in
             [(5, 10_001, true), (6, 10_001, false), (7, 9_999, true), (8, 9_999, false)]
         {
             let at = 20_000 + number;
-            path.on_packet(&Arrival { stamp: (at - waited) as u32, ..arrival(number, at) });
+            path.on_packet(&PacketArrival { stamp: (at - waited) as u32, ..arrival(number, at) });
             assert_eq!(path.ack_due(Instant::from_micros(at)), due, "{number}");
             let mut ack = AckWriter::begin(&mut writer);
             path.write_ack(Instant::from_micros(at), &mut ack, &mut writer, &mut runs);
@@ -545,7 +550,7 @@ mod tests {
         let mut writer = Writer::new(&mut buffer);
         path.on_hint(PathHint { path: PathId(0), srtt_micros: 200_000, delay_limit: Some(10_000) });
         for (number, due) in [(4, true), (5, false), (6, false), (7, false), (8, true)] {
-            path.on_packet(&Arrival { stamp: 20_000 - 10_001, ..arrival(number, 20_000) });
+            path.on_packet(&PacketArrival { stamp: 20_000 - 10_001, ..arrival(number, 20_000) });
             assert_eq!(path.ack_due(Instant::from_micros(20_000)), due, "{number}");
             if number == 4 {
                 let mut ack = AckWriter::begin(&mut writer);
@@ -555,8 +560,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a set: the ranges are what arrived, the loss count never exceeds what is missing, and every hole is
-        /// eventually either filled or counted.
+        /// Against a set: the ranges are what arrived, the loss count never exceeds what is
+        /// missing, and every hole is eventually either filled or counted.
         #[test]
         fn ranges_and_losses_agree_with_a_set(numbers in prop::collection::vec(0u64..60, 1..80)) {
             let mut path = ReceivePath::new(PathId(0), Instant::ZERO, Pnack::Patient);

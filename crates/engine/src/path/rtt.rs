@@ -1,11 +1,12 @@
 //! Round-trip time of a path, as RFC 6298 estimates it, with a windowed minimum.
 //!
-//! A path is one-way; its ACKs come back by whichever way is fastest. A sample therefore belongs to a pair of ways, and
-//! the estimate starts afresh when the way back changes.
+//! A path is one-way; its ACKs come back by whichever way is fastest. A sample therefore belongs to
+//! a pair of ways, and the estimate starts afresh when the way back changes.
 
 use byway_wire::{Duration, Instant, PathId};
 
-/// What is assumed before the first sample (RFC 9002 section 6.2.2 says 333 ms; the handshake usually knows better).
+/// What is assumed before the first sample (RFC 9002 section 6.2.2 says 333 ms; the handshake
+/// usually knows better).
 const INITIAL: Duration = Duration::from_millis(250);
 /// Timer granularity (RFC 9002 section 6.1.2).
 const GRANULARITY: Duration = Duration::from_millis(1);
@@ -21,7 +22,8 @@ pub struct Rtt {
     latest: Duration,
     way: Option<PathId>,
     minimum: Duration,
-    /// The smallest sample of the current half window, and since when: takes over when the minimum grows old.
+    /// The smallest sample of the current half window, and since when: takes over when the minimum
+    /// grows old.
     candidate: Duration,
     half_began: Instant,
 }
@@ -43,7 +45,8 @@ impl Rtt {
         }
     }
 
-    /// Takes a sample that came back by `way`. Returns whether the way back differs from the one before.
+    /// Takes a sample that came back by `way`. Returns whether the way back differs from the one
+    /// before.
     pub fn sample(&mut self, now: Instant, rtt: Duration, way: PathId) -> bool {
         let changed = self.way.is_some_and(|before| before != way);
         self.way = Some(way);
@@ -95,7 +98,8 @@ impl Rtt {
         self.smoothed.max(self.latest)
     }
 
-    /// How long to wait for an ACK before a probe: RFC 9002 section 6.2.1, with the peer's longest delay of an ACK.
+    /// How long to wait for an ACK before a probe: RFC 9002 section 6.2.1, with the peer's longest
+    /// delay of an ACK.
     #[must_use]
     pub fn probe_timeout(&self, ack_delay: Duration) -> Duration {
         self.smoothed + (self.variation * 4).max(GRANULARITY) + ack_delay

@@ -1,16 +1,16 @@
 //! The sending end of a path: its numbers, what is in flight, what ACKs and silences say about it.
 
-use super::carriage::Carriage;
 use super::delay::DelayClock;
+use super::dscp_support::DscpSupport;
 use super::ecn::Validation;
-use super::ledger::{Entry, Fate, Ledger};
 use super::mtu::Mtu;
 use super::pacer::Pacer;
-use super::passage::Passage;
+use super::reordering::{REORDER_PACKETS, ReorderDelay};
 use super::rtt::Rtt;
-use super::tolerance::{Lateness, REORDER_PACKETS};
+use super::sent_packets::{PacketState, SentPacket, SentPackets};
+use super::transport::PathTransport;
 use crate::data::Carried;
-use crate::sure::Sure as _;
+use crate::invariant::Invariant as _;
 use alloc::vec::Vec;
 use byway_control::Delay;
 use byway_wire::frame::ack::AckEntry;
@@ -20,13 +20,15 @@ use smallvec::SmallVec;
 
 /// The longest that a receiver holds an ACK back, and a little for timers: part of every timeout.
 pub const ACK_DELAY: Duration = Duration::from_millis(12);
-/// Timeouts back off to this at most while there is something to send: a path that lives again is found soon.
+/// Timeouts back off to this at most while there is something to send: a path that lives again is
+/// found soon.
 const LONGEST_TIMEOUT: Duration = Duration::from_millis(1500);
 /// So many timeouts without an answer are silence, too, however lately something was sent.
 const LONG_SILENCE: u32 = 3;
 
-/// Facts about the sending end of a path. In the order in which they are asked for: what may be sent, what sending changes, what ACKs do.
-/// Of hundreds of paths, what is asked for together is to come from memory together.
+/// Facts about the sending end of a path. In the order in which they are asked for: what may be
+/// sent, what sending changes, what ACKs do. Of hundreds of paths, what is asked for together is to
+/// come from memory together.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct SendPath {
@@ -40,22 +42,22 @@ pub struct SendPath {
     pub pacer: Pacer,
     /// Size of datagrams.
     pub mtu: Mtu,
-    carriage: Carriage,
+    carriage: PathTransport,
     /// When the last timeout came.
     timed_out_at: Instant,
     last_sent_at: Instant,
     delivered: (u64, Instant),
-    ledger: Ledger,
+    ledger: SentPackets,
     /// Totals for people and figures.
     pub totals: Totals,
     /// Whether its marks mean anything.
     pub ecn: Validation,
     /// Whether it carries packets of lower effort.
-    pub passage: Passage,
+    pub passage: DscpSupport,
     /// Round-trip time.
     pub rtt: Rtt,
     largest_acked: Option<u64>,
-    lateness: Lateness,
+    lateness: ReorderDelay,
     /// Packets the receiver says were lost; CE marks it says it saw.
     reported: (u64, u64),
     rate: Option<u64>,
@@ -100,7 +102,7 @@ pub struct Outbound<'a> {
 
 /// What an ACK entry said that is new.
 #[derive(Clone, Debug, Default)]
-pub struct Progress {
+pub struct NewlyAcked {
     /// Packets newly acknowledged.
     pub packets: u32,
     /// Bytes newly acknowledged.
@@ -117,7 +119,7 @@ pub struct Progress {
 
 /// Packets found lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Losses {
+pub struct DetectedLosses {
     /// How many.
     pub packets: u32,
     /// Their bytes.
@@ -141,18 +143,18 @@ impl SendPath {
             rtt: Rtt::new(rtt),
             pacer: Pacer::new(now, mtu.current() as u64),
             mtu,
-            carriage: Carriage::Datagrams,
+            carriage: PathTransport::Datagrams,
             timed_out_at: now,
             ecn: Validation::default(),
-            passage: Passage::default(),
+            passage: DscpSupport::default(),
             totals: Totals::default(),
             delay: DelayClock::default(),
             one_way: None,
-            ledger: Ledger::default(),
+            ledger: SentPackets::default(),
             largest_acked: None,
             reported: (0, 0),
             last_sent_at: now,
-            lateness: Lateness::default(),
+            lateness: ReorderDelay::default(),
             timeouts: 0,
             delivered: (0, now),
             rate: None,
@@ -160,24 +162,25 @@ impl SendPath {
     }
 
     /// What carries its packets from now on.
-    pub fn set_carriage(&mut self, carriage: Carriage) {
+    pub fn set_carriage(&mut self, carriage: PathTransport) {
         if carriage != self.carriage {
             self.carriage = carriage;
             self.mtu = match carriage {
-                Carriage::Datagrams => Mtu::new(BASE_DATAGRAM),
-                Carriage::Connection => Mtu::of_frames(),
+                PathTransport::Datagrams => Mtu::new(BASE_DATAGRAM),
+                PathTransport::Connection => Mtu::of_frames(),
             };
         }
     }
 
-    /// A TCP connection carries its packets, or one to a relay and one on from there; their owner sets its rate.
+    /// A TCP connection carries its packets, or one to a relay and one on from there; their owner
+    /// sets its rate.
     pub fn set_carried_whole(&mut self) {
-        (self.carriage, self.mtu) = (Carriage::Connection, Mtu::of_hops());
+        (self.carriage, self.mtu) = (PathTransport::Connection, Mtu::of_hops());
     }
 
     /// What carries its packets.
     #[must_use]
-    pub const fn carriage(&self) -> Carriage {
+    pub const fn carriage(&self) -> PathTransport {
         self.carriage
     }
 
@@ -223,7 +226,8 @@ impl SendPath {
         self.rate
     }
 
-    /// By how much the latest one-way delay exceeds the smallest on this route, if any was measured: what waits in queues.
+    /// By how much the latest one-way delay exceeds the smallest on this route, if any was
+    /// measured: what waits in queues.
     #[must_use]
     pub fn queueing(&self) -> Option<Duration> {
         let (latest, least) = self.one_way?;
@@ -251,10 +255,10 @@ impl SendPath {
             self.last_sent_at = now;
         }
         let first = packet.cargo.first().copied();
-        let entry = Entry {
+        let entry = SentPacket {
             sent_at: now,
             bytes: packet.bytes,
-            fate: if packet.eliciting { Fate::Outstanding } else { Fate::Silent },
+            fate: if packet.eliciting { PacketState::Outstanding } else { PacketState::Silent },
             counted,
             app_limited: packet.app_limited,
             delivered: self.delivered,
@@ -264,8 +268,9 @@ impl SendPath {
         self.ledger.push(entry, packet.cargo.get(1..).unwrap_or_default());
     }
 
-    /// Takes an ACK entry that came back by `way`. What arrived goes to `arrived`, one-way delays are appended to `delays` in
-    /// the order of sending. An entry for numbers never sent is hostile: `None`.
+    /// Takes an ACK entry that came back by `way`. What arrived goes to `arrived`, one-way delays
+    /// are appended to `delays` in the order of sending. An entry for numbers never sent is
+    /// hostile: `None`.
     pub fn on_ack(
         &mut self,
         now: Instant,
@@ -273,11 +278,11 @@ impl SendPath {
         way: PathId,
         delays: &mut Vec<Delay>,
         mut arrived: impl FnMut(&Carried),
-    ) -> Option<Progress> {
+    ) -> Option<NewlyAcked> {
         if entry.largest >= self.next_number() {
             return None;
         }
-        let mut progress = Progress::default();
+        let mut progress = NewlyAcked::default();
         let held = Duration::from_micros(entry.held_micros);
         let (expected, smoothed) = (self.expected(), self.rtt.smoothed());
         let first_delay = delays.len();
@@ -292,30 +297,33 @@ impl SendPath {
             let mut below = end;
             while let Some(number) = self.ledger.last_known(start, below, &mut place) {
                 stamps.skip(below - 1 - number);
-                // The largest number's stamp stands in every entry, also where no run gives it once more.
+                // The largest number's stamp stands in every entry, also where no run gives it once
+                // more.
                 let own = (number == entry.largest).then_some(entry.arrival);
                 let stamp = stamps.take().or(own);
                 below = number;
-                let Some((before, packet)) = self.ledger.settle(number, Fate::Acked).sure() else { continue };
+                let Some((before, packet)) = self.ledger.settle(number, PacketState::Acked).sure() else {
+                    continue;
+                };
                 match before {
-                    Fate::Silent | Fate::Acked => continue,
-                    Fate::Lost if packet.counted => {
+                    PacketState::Silent | PacketState::Acked => continue,
+                    PacketState::Lost if packet.counted => {
                         progress.undone.push(packet.sent_at);
                         self.totals.lost = self.totals.lost.saturating_sub(1);
                         self.totals.lost_bytes =
                             self.totals.lost_bytes.saturating_sub(u64::from(packet.bytes));
                         let late = now.since(packet.sent_at).saturating_sub(expected);
-                        if late <= Lateness::most(smoothed) {
+                        if late <= ReorderDelay::most(smoothed) {
                             self.lateness.learn(late, smoothed);
                         }
                     }
-                    Fate::Lost => {}
-                    Fate::Outstanding if packet.counted => self.in_flight -= u64::from(packet.bytes),
-                    Fate::Outstanding => {}
+                    PacketState::Lost => {}
+                    PacketState::Outstanding if packet.counted => self.in_flight -= u64::from(packet.bytes),
+                    PacketState::Outstanding => {}
                 }
                 if number == entry.largest {
-                    // Of a packet believed lost too: numbers are never used twice, and an RTT that has grown beyond the timeout
-                    // would not be learnt otherwise.
+                    // Of a packet believed lost too: numbers are never used twice, and an RTT that
+                    // has grown beyond the timeout would not be learnt otherwise.
                     let elapsed = now.since(packet.sent_at);
                     let rtt = if held < elapsed { elapsed - held } else { elapsed };
                     progress.rtt = Some(rtt);
@@ -337,7 +345,8 @@ impl SendPath {
                 if more {
                     self.ledger.more(number).for_each(&mut arrived);
                 }
-                // One sample per batch: the packet that waited least for the batch to end, which is its last.
+                // One sample per batch: the packet that waited least for the batch to end, which is
+                // its last.
                 if let Some(stamp) = stamp
                     && sampled != Some(stamp)
                 {
@@ -367,7 +376,7 @@ impl SendPath {
                 let delivered = u128::from(self.delivered.0 - bytes);
                 u64::try_from(delivered * 1_000_000_000 / nanos.max(1)).ok()
             });
-            if let (Carriage::Connection, Some(rate)) = (self.carriage, self.rate) {
+            if let (PathTransport::Connection, Some(rate)) = (self.carriage, self.rate) {
                 self.mtu.fit(rate);
             }
         }
@@ -382,13 +391,14 @@ impl SendPath {
         Some(progress)
     }
 
-    /// The receiver misses these numbers. What was lost goes to `lost`: nothing, where the kernel repeats it.
+    /// The receiver misses these numbers. What was lost goes to `lost`: nothing, where the kernel
+    /// repeats it.
     pub fn on_missing(
         &mut self,
         now: Instant,
         missing: impl Iterator<Item = (u64, u64)>,
         mut lost: impl FnMut(&Carried),
-    ) -> Option<Losses> {
+    ) -> Option<DetectedLosses> {
         let mut losses = None;
         if !self.carriage.loses() {
             return losses;
@@ -401,9 +411,10 @@ impl SendPath {
         losses
     }
 
-    /// Finds holes below the largest number acknowledged that are losses, even if no PNACK came. Such a hole is older than a conservative RTT
-    /// and a quarter, so that it is no reordering. Or the receiver counted it as lost: its own tolerance is in its count.
-    pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<Losses> {
+    /// Finds holes below the largest number acknowledged that are losses, even if no PNACK came.
+    /// Such a hole is older than a conservative RTT and a quarter, so that it is no reordering. Or
+    /// the receiver counted it as lost: its own tolerance is in its count.
+    pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         let largest = self.largest_acked.filter(|_| self.carriage.loses())?;
         let patience = self.patience();
         let counted = self.reported.0 > self.totals.lost;
@@ -419,7 +430,7 @@ impl SendPath {
         let mut losses = None;
         while number < largest {
             let Some(entry) = self.ledger.get(number).sure() else { break };
-            if entry.fate == Fate::Outstanding {
+            if entry.fate == PacketState::Outstanding {
                 if !is_old(entry.sent_at) && !is_told(number, entry.sent_at) {
                     break;
                 }
@@ -444,13 +455,17 @@ impl SendPath {
         &mut self,
         now: Instant,
         number: u64,
-        losses: &mut Option<Losses>,
+        losses: &mut Option<DetectedLosses>,
         lost: &mut impl FnMut(&Carried),
     ) {
         let in_flight = self.in_flight;
-        let Some((Fate::Outstanding, packet)) =
+        let Some((PacketState::Outstanding, packet)) =
             self.ledger.get(number).map(|entry| entry.fate).and_then(|fate| {
-                if fate == Fate::Outstanding { self.ledger.settle(number, Fate::Lost) } else { None }
+                if fate == PacketState::Outstanding {
+                    self.ledger.settle(number, PacketState::Lost)
+                } else {
+                    None
+                }
             })
         else {
             return;
@@ -470,7 +485,7 @@ impl SendPath {
         self.in_flight -= u64::from(packet.bytes);
         self.totals.lost += 1;
         self.totals.lost_bytes += u64::from(packet.bytes);
-        let sum = losses.get_or_insert(Losses {
+        let sum = losses.get_or_insert(DetectedLosses {
             packets: 0,
             bytes: 0,
             first_sent_at: packet.sent_at,
@@ -482,7 +497,8 @@ impl SendPath {
         sum.last_sent_at = packet.sent_at;
     }
 
-    /// When [`detect_losses`](Self::detect_losses) or [`on_timeout`](Self::on_timeout) should be called.
+    /// When [`detect_losses`](Self::detect_losses) or [`on_timeout`](Self::on_timeout) should be
+    /// called.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         match (self.loss_deadline(), self.timeout_deadline()) {
@@ -497,7 +513,8 @@ impl SendPath {
         (number < largest).then(|| sent_at + self.patience())
     }
 
-    /// Whether more ACKs were sent behind one packet of which nothing was heard than are kept for its sake.
+    /// Whether more ACKs were sent behind one packet of which nothing was heard than are kept for
+    /// its sake.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.ledger.is_crowded()
@@ -515,7 +532,8 @@ impl SendPath {
         let timeout = self.carriage.patience(self.rtt.probe_timeout(ACK_DELAY));
         let backed_off = timeout.saturating_mul(1 << self.timeouts.min(10)).min(LONGEST_TIMEOUT.max(timeout));
         let silence = self.last_sent_at + backed_off;
-        // With something new ever so often there is no silence. So it is one, too, if nothing is heard for long.
+        // With something new ever so often there is no silence. So it is one, too, if nothing is
+        // heard for long.
         let (_, oldest) = self.ledger.oldest()?;
         let (_, heard_at) = self.delivered;
         if !self.carriage.loses() {
@@ -525,9 +543,10 @@ impl SendPath {
         Some(silence.min(oldest.max(heard_at) + backed_off * LONG_SILENCE))
     }
 
-    /// A timeout has come: all that is outstanding is taken as lost, so that it goes out again on whichever path is
-    /// best. If ACKs come after all it is undone. Where the kernel repeats what is lost, it stays under way.
-    pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<Losses> {
+    /// A timeout has come: all that is outstanding is taken as lost, so that it goes out again on
+    /// whichever path is best. If ACKs come after all it is undone. Where the kernel repeats what
+    /// is lost, it stays under way.
+    pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         self.timeouts = self.timeouts.saturating_add(1);
         self.timed_out_at = now;
         self.passage.on_timeout();
@@ -554,9 +573,9 @@ impl SendPath {
         self.rtt.reset();
         self.delay = DelayClock::default();
         self.one_way = None;
-        self.lateness = Lateness::default();
+        self.lateness = ReorderDelay::default();
         self.ecn = Validation::default();
-        self.passage = Passage::default();
+        self.passage = DscpSupport::default();
         self.timeouts = 0;
     }
 

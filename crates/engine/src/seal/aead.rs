@@ -8,31 +8,38 @@ use thiserror::Error;
 
 use super::Suite;
 
-/// The tag did not match (or, when sealing, the body is beyond what the cipher can seal under one nonce).
+/// The tag did not match (or, when sealing, the body is beyond what the cipher can seal under one
+/// nonce).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("rejected by the cipher")]
-pub struct Rejected;
+pub struct TagMismatch;
 
-/// A cipher under one key. The header is authenticated, the body is authenticated and made unreadable. The caller sees to
-/// it that no nonce is used twice.
+/// A cipher under one key. The header is authenticated, the body is authenticated and made
+/// unreadable. The caller sees to it that no nonce is used twice.
 pub trait Aead {
     /// Seals `body` in place and returns its tag.
-    fn seal(&self, nonce: [u8; NONCE_LEN], header: &[u8], body: &mut [u8])
-    -> Result<[u8; TAG_LEN], Rejected>;
+    fn seal(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        header: &[u8],
+        body: &mut [u8],
+    ) -> Result<[u8; TAG_LEN], TagMismatch>;
 
-    /// Opens `body` in place. After an error the body holds nothing of use: a packet is tried with one key only.
+    /// Opens `body` in place. After an error the body holds nothing of use: a packet is tried with
+    /// one key only.
     fn open(
         &self,
         nonce: [u8; NONCE_LEN],
         header: &[u8],
         body: &mut [u8],
         tag: [u8; TAG_LEN],
-    ) -> Result<(), Rejected>;
+    ) -> Result<(), TagMismatch>;
 }
 
 /// AES-256-GCM or ChaCha20-Poly1305, as implemented by ring.
 ///
-/// ring does not erase its expanded keys when dropped; the secrets they came from are erased ([`super::Secret`]).
+/// ring does not erase its expanded keys when dropped; the secrets they came from are erased
+/// ([`super::Secret`]).
 #[derive(Clone, Debug)]
 pub struct Ring(LessSafeKey);
 
@@ -43,10 +50,11 @@ impl Aead for Ring {
         nonce: [u8; NONCE_LEN],
         header: &[u8],
         body: &mut [u8],
-    ) -> Result<[u8; TAG_LEN], Rejected> {
+    ) -> Result<[u8; TAG_LEN], TagMismatch> {
         let nonce = Nonce::assume_unique_for_key(nonce);
-        let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(header), body).map_err(|_| Rejected)?;
-        tag.as_ref().try_into().map_err(|_| Rejected)
+        let tag =
+            self.0.seal_in_place_separate_tag(nonce, Aad::from(header), body).map_err(|_| TagMismatch)?;
+        tag.as_ref().try_into().map_err(|_| TagMismatch)
     }
 
     #[inline]
@@ -56,20 +64,22 @@ impl Aead for Ring {
         header: &[u8],
         body: &mut [u8],
         tag: [u8; TAG_LEN],
-    ) -> Result<(), Rejected> {
+    ) -> Result<(), TagMismatch> {
         let nonce = Nonce::assume_unique_for_key(nonce);
         self.0
             .open_in_place_separate_tag(nonce, Aad::from(header), tag.into(), body, 0..)
             .map(|_| ())
-            .map_err(|_| Rejected)
+            .map_err(|_| TagMismatch)
     }
 }
 
-/// No cipher: the body stays readable and the tag is a keyed checksum of 128 bits, so that a simulated corruption, a wrong key
-/// or a wrong nonce are still noticed, as cheaply as that can be. **No security.**
+/// No cipher: the body stays readable and the tag is a keyed checksum of 128 bits, so that a
+/// simulated corruption, a wrong key or a wrong nonce are still noticed, as cheaply as that can be.
+/// **No security.**
 ///
-/// Four lanes take eight bytes each per round: exclusive or, a product with an odd number, a rotation. Each step can be
-/// reversed, so that bytes changed in one lane alone never go unnoticed, and others hardly ever.
+/// Four lanes take eight bytes each per round: exclusive or, a product with an odd number, a
+/// rotation. Each step can be reversed, so that bytes changed in one lane alone never go unnoticed,
+/// and others hardly ever.
 #[derive(Clone)]
 pub struct Null([u64; 4]);
 
@@ -85,7 +95,8 @@ impl Null {
         let mut first = [0; 32];
         let (start, lengths) = first.split_at_mut(16);
         start[..NONCE_LEN].copy_from_slice(nonce);
-        // Without its length a byte could move from the header to the body, or a zero behind it, unnoticed.
+        // Without its length a byte could move from the header to the body, or a zero behind it,
+        // unnoticed.
         lengths[..8].copy_from_slice(&(header.len() as u64).to_le_bytes());
         lengths[8..].copy_from_slice(&(body.len() as u64).to_le_bytes());
         round(&mut lanes, &first);
@@ -125,7 +136,7 @@ impl Aead for Null {
         nonce: [u8; NONCE_LEN],
         header: &[u8],
         body: &mut [u8],
-    ) -> Result<[u8; TAG_LEN], Rejected> {
+    ) -> Result<[u8; TAG_LEN], TagMismatch> {
         Ok(self.tag(&nonce, header, body))
     }
 
@@ -136,8 +147,8 @@ impl Aead for Null {
         header: &[u8],
         body: &mut [u8],
         tag: [u8; TAG_LEN],
-    ) -> Result<(), Rejected> {
-        if self.tag(&nonce, header, body) == tag { Ok(()) } else { Err(Rejected) }
+    ) -> Result<(), TagMismatch> {
+        if self.tag(&nonce, header, body) == tag { Ok(()) } else { Err(TagMismatch) }
     }
 }
 
@@ -159,13 +170,13 @@ pub enum Key {
 
 impl Key {
     /// The key of `suite` from 32 secret bytes.
-    pub fn new(suite: Suite, secret: &[u8; 32]) -> Result<Self, Rejected> {
+    pub fn new(suite: Suite, secret: &[u8; 32]) -> Result<Self, TagMismatch> {
         let algorithm = match suite {
             Suite::Aes256Gcm => &AES_256_GCM,
             Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
             Suite::Null => return Ok(Self::Null(Null::new(secret))),
         };
-        let key = UnboundKey::new(algorithm, secret).map_err(|_| Rejected)?;
+        let key = UnboundKey::new(algorithm, secret).map_err(|_| TagMismatch)?;
         Ok(Self::Ring(Ring(LessSafeKey::new(key))))
     }
 }
@@ -177,7 +188,7 @@ impl Aead for Key {
         nonce: [u8; NONCE_LEN],
         header: &[u8],
         body: &mut [u8],
-    ) -> Result<[u8; TAG_LEN], Rejected> {
+    ) -> Result<[u8; TAG_LEN], TagMismatch> {
         match self {
             Self::Ring(key) => key.seal(nonce, header, body),
             Self::Null(key) => key.seal(nonce, header, body),
@@ -191,7 +202,7 @@ impl Aead for Key {
         header: &[u8],
         body: &mut [u8],
         tag: [u8; TAG_LEN],
-    ) -> Result<(), Rejected> {
+    ) -> Result<(), TagMismatch> {
         match self {
             Self::Ring(key) => key.open(nonce, header, body, tag),
             Self::Null(key) => key.open(nonce, header, body, tag),

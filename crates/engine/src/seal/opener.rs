@@ -5,7 +5,7 @@ use byway_wire::{Instant, PathId};
 use thiserror::Error;
 
 use super::schedule::nonce;
-use super::{Aead, EpochLimits, Key, Rejected, Secret, Suite};
+use super::{Aead, EpochLimits, Key, Secret, Suite, TagMismatch};
 
 /// Why a packet was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -19,17 +19,19 @@ pub enum OpenError {
     /// Not sealed by the peer for this path and number, or changed on the way.
     #[error("packet is forged or damaged")]
     Forged,
-    /// So many forgeries that the next might succeed: the connection has to end (RFC 9001 section 6.6).
+    /// So many forgeries that the next might succeed: the connection has to end (RFC 9001 section
+    /// 6.6).
     #[error("too many forged packets")]
     Exhausted,
 }
 
 /// Opens the packets of one direction, all paths, and follows the sender from epoch to epoch.
 ///
-/// Four keys are at hand: the previous epoch's (for stragglers, for some seconds), the current one's, and those of the two
-/// epochs ahead. Two bits in the header name one of the four, so a packet costs one attempt whatever its sender claims,
-/// and no key is derived before a packet of a new epoch has proved to be genuine. Two ahead, and not one, because an epoch can
-/// pass unseen: its few packets lost, then an idle hour.
+/// Four keys are at hand: the previous epoch's (for stragglers, for some seconds), the current
+/// one's, and those of the two epochs ahead. Two bits in the header name one of the four, so a
+/// packet costs one attempt whatever its sender claims, and no key is derived before a packet of a
+/// new epoch has proved to be genuine. Two ahead, and not one, because an epoch can pass unseen:
+/// its few packets lost, then an idle hour.
 #[derive(Debug)]
 pub struct Opener {
     suite: Suite,
@@ -46,7 +48,7 @@ pub struct Opener {
 
 impl Opener {
     /// Begins at epoch 0 with `secret`.
-    pub fn new(suite: Suite, secret: &Secret) -> Result<Self, Rejected> {
+    pub fn new(suite: Suite, secret: &Secret) -> Result<Self, TagMismatch> {
         let next = secret.next();
         let furthest = next.next();
         let keys = [Some(secret.key(suite)?), Some(next.key(suite)?), Some(furthest.key(suite)?), None];
@@ -54,7 +56,8 @@ impl Opener {
         Ok(Self { suite, limits, keys, furthest, current: 0, previous_until: None, forged: 0 })
     }
 
-    /// Keeps the previous epoch's key for `limits.stragglers`; when epochs begin is the sender's choice.
+    /// Keeps the previous epoch's key for `limits.stragglers`; when epochs begin is the sender's
+    /// choice.
     #[must_use]
     pub const fn with_limits(mut self, limits: EpochLimits) -> Self {
         self.limits = limits;
@@ -79,8 +82,9 @@ impl Opener {
         self.forged
     }
 
-    /// Opens `packet` = header (`header_len` bytes) | sealed bytes | tag in place and returns the plaintext. `epoch_bits`
-    /// and the low bits of `number` come from the header. After an error the packet's bytes are worthless.
+    /// Opens `packet` = header (`header_len` bytes) | sealed bytes | tag in place and returns the
+    /// plaintext. `epoch_bits` and the low bits of `number` come from the header. After an error
+    /// the packet's bytes are worthless.
     ///
     /// Says nothing about replays: ask [`super::ReplayWindow::check`] before and tell it after.
     #[inline]
@@ -103,7 +107,7 @@ impl Opener {
         let (body, tag) = rest.split_last_chunk_mut::<TAG_LEN>().ok_or(OpenError::TooShort)?;
         let slot = self.keys.get(usize::from(epoch_bits & 3)).and_then(Option::as_ref);
         let key = slot.ok_or(OpenError::OldEpoch)?;
-        if let Err(Rejected) = key.open(nonce(path, number), header, body, *tag) {
+        if let Err(TagMismatch) = key.open(nonce(path, number), header, body, *tag) {
             self.forged += 1;
             return Err(OpenError::Forged);
         }
@@ -123,7 +127,8 @@ impl Opener {
             self.current += 1;
             let slot = ((self.current + 2) & 3) as usize;
             if let Some(slot) = self.keys.get_mut(slot) {
-                // In place of the epoch before the one that just ended: too old now, if it is there still.
+                // In place of the epoch before the one that just ended: too old now, if it is there
+                // still.
                 *slot = furthest.key(self.suite).ok();
             }
             self.furthest = furthest;

@@ -5,8 +5,9 @@ pub const REPLAY_WINDOW: u64 = 4096;
 
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 
-/// A sliding window over the packet numbers of one path: a ring of bits (after RFC 4303 section 3.4.3). It moves only when a packet
-/// was opened, so forgeries cannot push genuine packets out of it.
+/// A sliding window over the packet numbers of one path: a ring of bits (after RFC 4303 section
+/// 3.4.3). It moves only when a packet was opened, so forgeries cannot push genuine packets out of
+/// it.
 #[derive(Clone)]
 pub struct ReplayWindow {
     /// The bit of number n is bit n modulo 4096: set if n was accepted.
@@ -27,7 +28,8 @@ impl ReplayWindow {
         self.highest
     }
 
-    /// Whether a packet with this number may be opened: not accepted before, and not older than the window.
+    /// Whether a packet with this number may be opened: not accepted before, and not older than the
+    /// window.
     #[inline]
     #[must_use]
     pub fn check(&self, number: u64) -> bool {
@@ -39,8 +41,8 @@ impl ReplayWindow {
         }
     }
 
-    /// Remembers the number of a packet that was opened. Constant time for neighbours; a leap clears at most the whole
-    /// window, 64 words.
+    /// Remembers the number of a packet that was opened. Constant time for neighbours; a leap
+    /// clears at most the whole window, 64 words.
     #[inline]
     pub fn accept(&mut self, number: u64) {
         let highest = *self.highest.get_or_insert(number);
@@ -55,7 +57,8 @@ impl ReplayWindow {
         }
     }
 
-    /// Clears the bits of the numbers after `highest` up to `number`: they stood for numbers that leave the window.
+    /// Clears the bits of the numbers after `highest` up to `number`: they stood for numbers that
+    /// leave the window.
     fn clear(&mut self, highest: u64, number: u64) {
         if number - highest >= REPLAY_WINDOW {
             self.bits = [0; WORDS];

@@ -5,7 +5,7 @@ use core::fmt;
 use byway_wire::{Duration, PathId};
 use zeroize::Zeroizing;
 
-use super::{Key, Rejected, Suite};
+use super::{Key, Suite, TagMismatch};
 
 /// A secret of one direction in one epoch. Erased from memory when dropped, never printed.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ impl Secret {
     }
 
     /// The key that seals packets in this epoch.
-    pub(super) fn key(&self, suite: Suite) -> Result<Key, Rejected> {
+    pub(super) fn key(&self, suite: Suite) -> Result<Key, TagMismatch> {
         let bytes = Self::derive("byway 1: key of data packets", self.bytes());
         Key::new(suite, bytes.bytes())
     }
@@ -48,7 +48,8 @@ impl fmt::Debug for Secret {
 /// When keys roll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochLimits {
-    /// Packets sealed in one epoch, over all paths. At most [`EpochLimits::HARD`], half of which is the default.
+    /// Packets sealed in one epoch, over all paths. At most [`EpochLimits::HARD`], half of which is
+    /// the default.
     pub packets: u64,
     /// Age at which an epoch ends, however little was sent.
     pub age: Duration,
@@ -57,8 +58,8 @@ pub struct EpochLimits {
 }
 
 impl EpochLimits {
-    /// Packets under one key beyond which AES-GCM loses more of its margin than RFC 9001 section 6.6 grants (2^23
-    /// packets). A sealer refuses to go on rather than cross it.
+    /// Packets under one key beyond which AES-GCM loses more of its margin than RFC 9001 section
+    /// 6.6 grants (2^23 packets). A sealer refuses to go on rather than cross it.
     pub const HARD: u64 = 1 << 23;
 }
 

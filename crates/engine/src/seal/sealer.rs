@@ -5,7 +5,7 @@ use byway_wire::{Instant, PathId};
 use thiserror::Error;
 
 use super::schedule::nonce;
-use super::{Aead, EpochLimits, Key, Rejected, Secret, Suite};
+use super::{Aead, EpochLimits, Key, Secret, Suite, TagMismatch};
 
 /// Why a packet was not sealed. Each is a mistake of the caller; the packet must not be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -37,12 +37,13 @@ pub struct Sealer {
 
 impl Sealer {
     /// Begins at epoch 0 with `secret`.
-    pub fn new(suite: Suite, secret: Secret) -> Result<Self, Rejected> {
+    pub fn new(suite: Suite, secret: Secret) -> Result<Self, TagMismatch> {
         let key = secret.key(suite)?;
         Ok(Self { suite, limits: EpochLimits::default(), secret, key, epoch: 0, sealed: 0, since: None })
     }
 
-    /// Rolls keys at other limits (tests roll every few packets). Both sides may differ in `packets` and `age`.
+    /// Rolls keys at other limits (tests roll every few packets). Both sides may differ in
+    /// `packets` and `age`.
     #[must_use]
     pub const fn with_limits(mut self, limits: EpochLimits) -> Self {
         self.limits = limits;
@@ -55,8 +56,8 @@ impl Sealer {
         self.suite
     }
 
-    /// The epoch, modulo 4, that belongs in the header of the next packet. Rolls the key first if that is due, so it is
-    /// called once for each packet, before its header is written.
+    /// The epoch, modulo 4, that belongs in the header of the next packet. Rolls the key first if
+    /// that is due, so it is called once for each packet, before its header is written.
     #[inline]
     pub fn epoch(&mut self, now: Instant) -> u8 {
         let since = *self.since.get_or_insert(now);
@@ -75,7 +76,8 @@ impl Sealer {
     #[cold]
     fn roll(&mut self, now: Instant) {
         let secret = self.secret.next();
-        // A key of the right length cannot be refused; if it were, the old one would go on to its hard limit.
+        // A key of the right length cannot be refused; if it were, the old one would go on to its
+        // hard limit.
         if let Ok(key) = secret.key(self.suite) {
             self.key = key;
             self.secret = secret;
@@ -85,8 +87,9 @@ impl Sealer {
         }
     }
 
-    /// Seals `packet` = header (`header_len` bytes, written by the caller with [`Sealer::epoch`]) | plaintext | 16 bytes
-    /// of room for the tag. `number` is the full packet number on `path`; never call this twice with the same one.
+    /// Seals `packet` = header (`header_len` bytes, written by the caller with [`Sealer::epoch`]) |
+    /// plaintext | 16 bytes of room for the tag. `number` is the full packet number on `path`;
+    /// never call this twice with the same one.
     #[inline]
     pub fn seal(
         &mut self,
@@ -100,7 +103,7 @@ impl Sealer {
         }
         let (header, rest) = packet.split_at_mut_checked(header_len).ok_or(SealError::TooShort)?;
         let (body, tag) = rest.split_last_chunk_mut::<TAG_LEN>().ok_or(SealError::TooShort)?;
-        *tag = self.key.seal(nonce(path, number), header, body).map_err(|Rejected| SealError::TooLong)?;
+        *tag = self.key.seal(nonce(path, number), header, body).map_err(|TagMismatch| SealError::TooLong)?;
         self.sealed += 1;
         Ok(())
     }

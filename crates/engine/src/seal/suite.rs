@@ -6,18 +6,20 @@ use core::fmt;
 /// A cipher for data packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Suite {
-    /// AES-256 in Galois/counter mode (NIST SP 800-38D): the fastest where the processor has AES instructions.
+    /// AES-256 in Galois/counter mode (NIST SP 800-38D): the fastest where the processor has AES
+    /// instructions.
     Aes256Gcm,
     /// ChaCha20-Poly1305 (RFC 8439): fast on every processor.
     ChaCha20Poly1305,
-    /// **No security.** Packets travel readable, with a checksum instead of a tag. For simulations, where the time that a
-    /// cipher takes buys nothing; agreed on only when both sides were told to [allow it](Suites::INSECURE_SIMULATION).
+    /// **No security.** Packets travel readable, with a checksum instead of a tag. For simulations,
+    /// where the time that a cipher takes buys nothing; agreed on only when both sides were told to
+    /// [allow it](Suites::INSECURE_SIMULATION).
     Null,
 }
 
 impl Suite {
-    /// The suite to choose when one may choose alone. Whether the processor computes AES in hardware is for the caller to
-    /// find out: a pure machine cannot ask it.
+    /// The suite to choose when one may choose alone. Whether the processor computes AES in
+    /// hardware is for the caller to find out: a pure machine cannot ask it.
     #[must_use]
     pub const fn preferred(aes_in_hardware: bool) -> Self {
         if aes_in_hardware { Self::Aes256Gcm } else { Self::ChaCha20Poly1305 }
@@ -31,10 +33,12 @@ impl Suite {
         }
     }
 
-    /// Bytes that the cipher takes at once: a body of so many or a multiple of them costs the least.
+    /// Bytes that the cipher takes at once: a body of so many or a multiple of them costs the
+    /// least.
     ///
-    /// AES-GCM's fast code takes whole blocks, and a rest takes as long as a fifth of a packet (1400 bytes beside 1408, ring 0.17
-    /// on a processor with VAES: `cargo bench -p byway-engine --bench seal`). To ChaCha20-Poly1305 lengths matter little.
+    /// AES-GCM's fast code takes whole blocks, and a rest takes as long as a fifth of a packet
+    /// (1400 bytes beside 1408, ring 0.17 on a processor with VAES: `cargo bench -p byway-engine
+    /// --bench seal`). To ChaCha20-Poly1305 lengths matter little.
     pub(crate) const fn block(self) -> usize {
         match self {
             Self::Aes256Gcm => 16,
@@ -42,13 +46,15 @@ impl Suite {
         }
     }
 
-    /// The largest packet of at most `packet` bytes that this cipher seals without a rest, `header` bytes of it not sealed.
+    /// The largest packet of at most `packet` bytes that this cipher seals without a rest, `header`
+    /// bytes of it not sealed.
     pub(crate) const fn whole(self, packet: usize, header: usize) -> usize {
         packet - packet.saturating_sub(header + TAG_LEN) % self.block()
     }
 
-    /// Forgeries that an opener may refuse before the connection has to end (integrity limits of RFC 9001 section 6.6;
-    /// the checksum of `Null` protects against accidents only and sets no limit).
+    /// Forgeries that an opener may refuse before the connection has to end (integrity limits of
+    /// RFC 9001 section 6.6; the checksum of `Null` protects against accidents only and sets no
+    /// limit).
     pub(crate) const fn integrity_limit(self) -> u64 {
         match self {
             Self::Aes256Gcm => 1 << 52,
@@ -68,8 +74,8 @@ impl Suites {
     /// Only [`Suite::Null`]. **No security**: for simulations.
     pub const INSECURE_SIMULATION: Self = Self(Suite::Null.to_byte());
 
-    /// What a host offers: ChaCha20-Poly1305 always; AES-256-GCM only where it is done in hardware, because in software
-    /// it would slow down both ends.
+    /// What a host offers: ChaCha20-Poly1305 always; AES-256-GCM only where it is done in hardware,
+    /// because in software it would slow down both ends.
     #[must_use]
     pub const fn for_processor(aes_in_hardware: bool) -> Self {
         if aes_in_hardware { Self::SECURE } else { Self::only(Suite::ChaCha20Poly1305) }
@@ -93,8 +99,9 @@ impl Suites {
         self.0 & suite.to_byte() != 0
     }
 
-    /// The suite for two sides that allow `self` and `other`; `None` if they have none in common. Since nobody allows
-    /// `Null` by accident it wins where both do; then AES-256-GCM, offered only by who is fast at it.
+    /// The suite for two sides that allow `self` and `other`; `None` if they have none in common.
+    /// Since nobody allows `Null` by accident it wins where both do; then AES-256-GCM, offered only
+    /// by who is fast at it.
     #[must_use]
     pub fn agree(self, other: Self) -> Option<Suite> {
         [Suite::Null, Suite::Aes256Gcm, Suite::ChaCha20Poly1305]

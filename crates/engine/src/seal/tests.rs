@@ -118,7 +118,8 @@ fn any_changed_bit_is_noticed() {
         for at in 0..packet.bytes.len() * 8 {
             let mut changed = packet.clone();
             changed.bytes[at / 8] ^= 1 << (at % 8);
-            // A flip in the epoch's own bits makes 1 or 2 of it, which are tried; never 3, which is not.
+            // A flip in the epoch's own bits makes 1 or 2 of it, which are tried; never 3, which is
+            // not.
             assert_eq!(changed.open(&mut opener, START), Err(OpenError::Forged), "{suite:?} bit {at}");
         }
         assert_eq!(opener.forged(), packet.bytes.len() as u64 * 8);

@@ -3,7 +3,7 @@
 
 use crate::common::detours::{receiver_address, relay_index, sender_address, through};
 use crate::search::{CLASSES, Kind, SEEDS, Search, build, bystander, misled};
-use byway_sim::Verdict;
+use byway_sim::TapVerdict;
 use byway_wire::relay::GREET_LEN;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -39,7 +39,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, datagram: &byway_sim::Seen<'_>) {
+    fn count(&mut self, datagram: &byway_sim::TappedDatagram<'_>) {
         let full = datagram.payload.len() + datagram.phantom > 1_000;
         let (from, to) = (*datagram.from, *datagram.to);
         if from == sender_address() {
@@ -62,7 +62,7 @@ fn counted(seed: u64, plan: crate::common::Plan, kinds: &[Kind]) -> (Search, Rc<
     let (kinds, counts) = (kinds.to_vec(), Rc::clone(&tally));
     search.world.tap(move |mut datagram| {
         let verdict = misled(&mut datagram, &kinds);
-        if verdict == Verdict::Pass {
+        if verdict == TapVerdict::Pass {
             counts.borrow_mut().count(&datagram);
         }
         verdict
@@ -75,7 +75,8 @@ fn good(kinds: &[Kind]) -> Vec<Kind> {
     kinds.iter().map(|kind| if *kind == Kind::Good { Kind::Good } else { Kind::Dead }).collect()
 }
 
-/// Control packets of the sender and greetings of the receiver: so many per second, and so many per relay.
+/// Control packets of the sender and greetings of the receiver: so many per second, and so many per
+/// relay.
 fn bounded(tally: Tally, took: f64, relays: usize) {
     let most = (took * 40.0) as u64 + 20 * relays as u64;
     assert!(tally.control <= most, "{tally:?}, {most}");

@@ -1,13 +1,14 @@
-//! Sessions over TCP connections of simulated hosts: networks that drop UDP, and every fault of the lines below.
+//! Sessions over TCP connections of simulated hosts: networks that drop UDP, and every fault of the
+//! lines below.
 
 use crate::common::detours::{receiver_address, relay, relay_address, seconds, sender_address, word};
 use crate::common::{MS, Plan, Receiver, Sender, address, identity, line};
 use byway_engine::seal::Suites;
 use byway_engine::trials::{self, Sight, Trials};
-use byway_engine::{Config, Reach};
+use byway_engine::{Config, RelayRoute};
 use byway_relay::Relay;
-use byway_sim::tcp::{Bytes, Carried, Options, Serve, tcp_address};
-use byway_sim::{Handle, LinkId, PipeConfig, Random, Verdict, World};
+use byway_sim::tcp::{FrameBytes, ServerConfig, TcpCarried, TcpConfig, tcp_address};
+use byway_sim::{Handle, LinkId, PipeConfig, Random, TapVerdict, World};
 use byway_wire::relay::QuotaClass;
 use byway_wire::{Duration, Instant, Local, Machine as _};
 use std::cell::Cell;
@@ -22,8 +23,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 struct Net {
     world: World,
-    sender: Handle<Carried<Sender>>,
-    receiver: Handle<Carried<Receiver>>,
+    sender: Handle<TcpCarried<Sender>>,
+    receiver: Handle<TcpCarried<Receiver>>,
     to: SocketAddr,
     /// Whether the network drops UDP now.
     cut: Rc<Cell<bool>>,
@@ -36,18 +37,23 @@ fn net(seed: u64, congestion: &'static str, object: u64, stream: u64, pipe: &Pip
     let [from, to] = ["10.0.0.1:5000", "10.0.1.1:4000"].map(address);
     let mut plan = Plan::new(congestion, &[object / 2, 0, object / 4, object / 4], &[to]);
     plan.stream = stream;
-    let bytes = Bytes::default();
-    let serve = Serve { options: Options { no_delay: true, ..Options::linux() }, ..Serve::default() };
+    let bytes = FrameBytes::default();
+    let serve = ServerConfig {
+        options: TcpConfig { no_delay: true, ..TcpConfig::linux() },
+        ..ServerConfig::default()
+    };
     let (config, suites) = (Config::default(), Suites::SECURE);
-    let receiver = Carried::new(Receiver::new(9, config, suites), 1, &bytes, 1, serve.clone());
-    let receiver = world.add("receiver", receiver, &Carried::<Receiver>::addresses(&[to]));
-    let sender = Carried::new(Sender::new(7, identity(9).public(), plan), 1, &bytes, 2, serve);
-    let sender = world.add("sender", sender, &Carried::<Sender>::addresses(&[from]));
+    let receiver = TcpCarried::new(Receiver::new(9, config, suites), 1, &bytes, 1, serve.clone());
+    let receiver = world.add("receiver", receiver, &TcpCarried::<Receiver>::addresses(&[to]));
+    let sender = TcpCarried::new(Sender::new(7, identity(9).public(), plan), 1, &bytes, 2, serve);
+    let sender = world.add("sender", sender, &TcpCarried::<Sender>::addresses(&[from]));
     let lines = world.connect(from, to, pipe.clone(), pipe.clone());
     let cut = Rc::new(Cell::new(false));
     let drops = Rc::clone(&cut);
     let udp = [from, to];
-    world.tap(move |seen| if drops.get() && udp.contains(seen.to) { Verdict::Drop } else { Verdict::Pass });
+    world.tap(
+        move |seen| if drops.get() && udp.contains(seen.to) { TapVerdict::Drop } else { TapVerdict::Pass },
+    );
     Net { world, sender, receiver, to, cut, lines }
 }
 
@@ -161,7 +167,8 @@ fn a_receiver_that_takes_nothing_holds_the_sender_back() {
     net.arrives(Duration::from_secs(60), 64 * MIB, 0);
 }
 
-/// UDP that comes and goes, connections that are reset, lines that are dark for a while: all by chance.
+/// UDP that comes and goes, connections that are reset, lines that are dark for a while: all by
+/// chance.
 #[test]
 fn by_chance() {
     for seed in 0..40 {
@@ -211,12 +218,13 @@ fn the_same_seed_gives_the_same_bytes() {
     assert_eq!(tcp_address(tcp_address(address("10.0.0.1:5000"))), address("10.0.0.1:5000"));
 }
 
-/// A sender and a receiver whose only way is a relay, over TCP alone from 4.9 s on; the transfer begins at 5 s.
+/// A sender and a receiver whose only way is a relay, over TCP alone from 4.9 s on; the transfer
+/// begins at 5 s.
 struct Joined {
     world: World,
-    sender: Handle<Carried<Sender>>,
-    receiver: Handle<Carried<Receiver>>,
-    relay: Handle<Carried<Relay>>,
+    sender: Handle<TcpCarried<Sender>>,
+    receiver: Handle<TcpCarried<Receiver>>,
+    relay: Handle<TcpCarried<Relay>>,
     /// Whether the network drops UDP now.
     cut: Rc<Cell<bool>>,
 }
@@ -224,28 +232,33 @@ struct Joined {
 fn joined(seed: u64, congestion: &'static str, size: u64, pipe: &PipeConfig) -> Joined {
     let mut world = World::new(seed);
     let (from, to, at) = (sender_address(), receiver_address(), relay_address(0));
-    let bytes = Bytes::default();
-    let serve = Serve { options: Options { no_delay: true, ..Options::linux() }, ..Serve::default() };
+    let bytes = FrameBytes::default();
+    let serve = ServerConfig {
+        options: TcpConfig { no_delay: true, ..TcpConfig::linux() },
+        ..ServerConfig::default()
+    };
     let mut plan = Plan::new(congestion, &[size], &[to]);
     plan.start = seconds(5);
     let (config, suites) = (plan.config.clone(), plan.suites);
-    let receiver = Carried::new(Receiver::new(9, config, suites), 1, &bytes, 1, serve.clone());
-    let receiver = world.add("receiver", receiver, &Carried::<Receiver>::addresses(&[to]));
-    let sender = Carried::new(Sender::new(7, identity(9).public(), plan), 1, &bytes, 2, serve.clone());
-    let sender = world.add("sender", sender, &Carried::<Sender>::addresses(&[from]));
-    let hop = Carried::new(relay(Instant::ZERO), 1, &bytes, 3, serve);
-    let hop = world.add("relay", hop, &Carried::<Relay>::addresses(&[at]));
+    let receiver = TcpCarried::new(Receiver::new(9, config, suites), 1, &bytes, 1, serve.clone());
+    let receiver = world.add("receiver", receiver, &TcpCarried::<Receiver>::addresses(&[to]));
+    let sender = TcpCarried::new(Sender::new(7, identity(9).public(), plan), 1, &bytes, 2, serve.clone());
+    let sender = world.add("sender", sender, &TcpCarried::<Sender>::addresses(&[from]));
+    let hop = TcpCarried::new(relay(Instant::ZERO), 1, &bytes, 3, serve);
+    let hop = world.add("relay", hop, &TcpCarried::<Relay>::addresses(&[at]));
     world.connect(from, at, pipe.clone(), pipe.clone());
     world.connect(at, to, pipe.clone(), pipe.clone());
     let cut = Rc::new(Cell::new(false));
     let (drops, udp) = (Rc::clone(&cut), [from, to, at]);
-    world.tap(move |seen| if drops.get() && udp.contains(seen.to) { Verdict::Drop } else { Verdict::Pass });
+    world.tap(
+        move |seen| if drops.get() && udp.contains(seen.to) { TapVerdict::Drop } else { TapVerdict::Pass },
+    );
     // The ticket says how the receiver is reached.
     let word = word(0, QuotaClass::UNLIMITED);
     world.act(receiver, |host, now| host.node_mut().endpoint.stand_at(now, &word).unwrap());
     world.run_until(Instant::from_millis(4_900));
     let (_, destination, consent) = world[receiver].node().reachable[0];
-    let reach = Reach { word: word.clone(), destination, consent };
+    let reach = RelayRoute { word: word.clone(), destination, consent };
     world.act(sender, |host, _| host.node_mut().meet(word.clone(), reach));
     cut.set(true);
     Joined { world, sender, receiver, relay: hop, cut }
@@ -281,7 +294,8 @@ impl Joined {
     }
 }
 
-/// Of two hosts without UDP between them, one relay over TCP on both sides is enough: the relay dials whom it has a consent for.
+/// Of two hosts without UDP between them, one relay over TCP on both sides is enough: the relay
+/// dials whom it has a consent for.
 #[test]
 fn a_relay_joins_two_connections_by_the_code_that_forwards_datagrams() {
     for (congestion, loss) in [("background", 0.0), ("mpath", 0.0), ("mpath", 0.01)] {
@@ -345,7 +359,8 @@ fn udp_to_a_relay_that_is_back_carries_and_tcp_rests() {
     }
 }
 
-/// Whether a network that lets through so many bytes a second of UDP, and bursts of this many, passes one more of this size now.
+/// Whether a network that lets through so many bytes a second of UDP, and bursts of this many,
+/// passes one more of this size now.
 fn police(rate: f64, burst: f64) -> impl FnMut(Instant, usize) -> bool {
     let (mut tokens, mut last) = (burst, Instant::ZERO);
     move |now, size| {
@@ -357,7 +372,8 @@ fn police(rate: f64, burst: f64) -> impl FnMut(Instant, usize) -> bool {
     }
 }
 
-/// Looks at the session as an owner does, and dials where TCP is wanted. Returns for how many seconds TCP was.
+/// Looks at the session as an owner does, and dials where TCP is wanted. Returns for how many
+/// seconds TCP was.
 fn with_trials(net: &mut Net, trials: &mut Trials, time: Duration) -> f64 {
     let until = net.world.now() + time;
     let (mut over_tcp, mut dial_at) = (0.0, Instant::ZERO);
@@ -392,7 +408,7 @@ fn tcp_carries_where_a_network_throttles_udp_and_udp_again_once_it_does_not() {
         let to = net.to;
         net.world.tap(move |seen| {
             let drops = on.get() && *seen.to == to && !passes(seen.now, seen.payload.len());
-            if drops { Verdict::Drop } else { Verdict::Pass }
+            if drops { TapVerdict::Drop } else { TapVerdict::Pass }
         });
         let mut trials = Trials::default();
         with_trials(&mut net, &mut trials, seconds(20));
@@ -410,7 +426,8 @@ fn tcp_carries_where_a_network_throttles_udp_and_udp_again_once_it_does_not() {
     }
 }
 
-/// A line that loses by chance, and one with a queue of its own: UDP carries as much as TCP, and more.
+/// A line that loses by chance, and one with a queue of its own: UDP carries as much as TCP, and
+/// more.
 #[test]
 fn udp_stays_where_it_does_no_worse_than_tcp() {
     for congestion in CONTROLLERS {

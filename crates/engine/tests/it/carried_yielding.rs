@@ -1,11 +1,12 @@
-//! How well `background` yields over TCP, above the kernel's CUBIC, and what it does over UDP on the same lines.
+//! How well `background` yields over TCP, above the kernel's CUBIC, and what it does over UDP on
+//! the same lines.
 
 use crate::common::harm::{PAYLOAD, endless, percentile};
 use crate::common::{MS, Receiver, Sender, address, identity, line};
 use byway_control::{Controller, by_name};
 use byway_sim::tcp::web::{self, Clients};
-use byway_sim::tcp::{Bytes, Carried, Flow, Host, Options, Serve, Subflow};
-use byway_sim::{Handle, LinkId, PipeConfig, Verdict, World};
+use byway_sim::tcp::{Flow, FrameBytes, ServerConfig, Subflow, TcpCarried, TcpConfig, TcpHost};
+use byway_sim::{Handle, LinkId, PipeConfig, TapVerdict, World};
 use byway_wire::{Duration, Instant, Local};
 use std::net::SocketAddr;
 
@@ -29,15 +30,15 @@ struct Line {
     world: World,
     there: LinkId,
     back: LinkId,
-    receiver: Handle<Carried<Receiver>>,
+    receiver: Handle<TcpCarried<Receiver>>,
 }
 
-fn linux() -> Options {
-    Options { no_delay: true, ..Options::linux() }
+fn linux() -> TcpConfig {
+    TcpConfig { no_delay: true, ..TcpConfig::linux() }
 }
 
 /// What governs every TCP connection here.
-fn cubic(seed: u64, _: &Options) -> Box<dyn Controller> {
+fn cubic(seed: u64, _: &TcpConfig) -> Box<dyn Controller> {
     by_name("cubic", seed).expect("a controller")
 }
 
@@ -54,19 +55,19 @@ impl Line {
         if by == By::Nothing {
             plan.start = Duration::from_secs(100_000);
         }
-        let bytes = Bytes::default();
-        let serve = Serve { options: linux(), controller: cubic, ..Serve::default() };
+        let bytes = FrameBytes::default();
+        let serve = ServerConfig { options: linux(), controller: cubic, ..ServerConfig::default() };
         let receiver = Receiver::new(9, plan.config.clone(), plan.suites);
-        let receiver = Carried::new(receiver, 1, &bytes, 1, serve.clone());
-        let receiver = world.add("receiver", receiver, &Carried::<Receiver>::addresses(&[to]));
-        let sender = Carried::new(Sender::new(7, identity(9).public(), plan), 1, &bytes, 2, serve);
-        let sender = world.add("sender", sender, &Carried::<Sender>::addresses(&[from]));
+        let receiver = TcpCarried::new(receiver, 1, &bytes, 1, serve.clone());
+        let receiver = world.add("receiver", receiver, &TcpCarried::<Receiver>::addresses(&[to]));
+        let sender = TcpCarried::new(Sender::new(7, identity(9).public(), plan), 1, &bytes, 2, serve);
+        let sender = world.add("sender", sender, &TcpCarried::<Sender>::addresses(&[from]));
         let mut line = Self { world, there, back, receiver };
         line.connect(from, to);
         if by == By::Tcp {
             line.world.tap(move |seen| match [from, to].contains(seen.to) {
-                true => Verdict::Drop,
-                false => Verdict::Pass,
+                true => TapVerdict::Drop,
+                false => TapVerdict::Pass,
             });
             line.world.run_until(Instant::from_millis(500));
             line.world.act(sender, |host, now| host.dial(now, Local(0), to)).unwrap();
@@ -92,15 +93,16 @@ fn mbit(bytes: u64, seconds: u64) -> f64 {
     bytes as f64 * 8e-6 / seconds as f64
 }
 
-/// What one CUBIC and the transfer have of the line, in a minute that begins ten seconds after CUBIC does.
+/// What one CUBIC and the transfer have of the line, in a minute that begins ten seconds after
+/// CUBIC does.
 fn beside_cubic(cell: (u64, u32, usize), by: By) -> (f64, f64) {
     let mut line = Line::new(1, cell, by);
     let [from, to] = ["10.0.0.2:6000", "10.0.1.2:6000"].map(address);
     let flow = Flow::new(vec![Subflow::direct(to)], cubic(1, &linux())).options(linux());
-    let mut host = Host::new(3);
+    let mut host = TcpHost::new(3);
     host.open(flow.start(Instant::from_millis(BEGINS * 1_000)));
     line.world.add("cubic", host, &[from]);
-    let sink = Host::serving(4, Serve { options: linux(), ..Serve::default() });
+    let sink = TcpHost::serving(4, ServerConfig { options: linux(), ..ServerConfig::default() });
     let sink = line.world.add("sink", sink, &[to]);
     line.connect(from, to);
     line.until(BEGINS + 10);
@@ -118,9 +120,9 @@ fn beside_requests(cell: (u64, u32, usize), by: By) -> (Vec<f64>, f64) {
     let lasts = MS * 200 * REQUESTS;
     let begins = Instant::from_millis(BEGINS * 1_000);
     let list = web::fetches(1, REQUESTS, REQUEST, begins, lasts, true);
-    let options = Options { initial_window: Some(10), ..linux() };
-    let serve = Serve { options: options.clone(), controller: cubic, ..Serve::default() };
-    line.world.add("server", Host::serving(5, serve), &[server]);
+    let options = TcpConfig { initial_window: Some(10), ..linux() };
+    let serve = ServerConfig { options: options.clone(), controller: cubic, ..ServerConfig::default() };
+    line.world.add("server", TcpHost::serving(5, serve), &[server]);
     let clients = Clients::new(server, &list, Instant::ZERO, options);
     let clients = line.world.add("clients", clients, &[client]);
     line.connect(server, client);

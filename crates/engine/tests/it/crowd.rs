@@ -1,7 +1,10 @@
-//! Many paths at once have something to say: packets of a whole tick arrive together, and every path misses some of them.
+//! Many paths at once have something to say: packets of a whole tick arrive together, and every
+//! path misses some of them.
 
 use byway_engine::{Endpoint, EndpointEvent, Handle};
-use byway_wire::{Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, Out};
+use byway_wire::{
+    Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, TransmitBuffer,
+};
 use std::net::SocketAddr;
 
 /// As many direct paths as a sender tries.
@@ -30,7 +33,7 @@ fn sent(endpoint: &mut Endpoint, now: Instant, receiving: bool) -> Vec<Packet> {
     let mut all = Vec::new();
     loop {
         let mut bytes = vec![0; 1500];
-        let mut out = Out { buffer: &mut bytes, max_segments: 1 };
+        let mut out = TransmitBuffer { buffer: &mut bytes, max_segments: 1 };
         let Some(transmit) = endpoint.transmit(now, &mut out) else { return all };
         bytes.truncate(transmit.size);
         let at = if receiving {
@@ -54,8 +57,9 @@ fn take(endpoint: &mut Endpoint, now: Instant, packets: Vec<Packet>, receiving: 
     }
 }
 
-/// More ACKs and PNACKs than one packet holds: they go on in the next, and what arrives goes on growing. (That a PNACK without room for a
-/// range is not written is for the tests of `byway-wire` to hold.)
+/// More ACKs and PNACKs than one packet holds: they go on in the next, and what arrives goes on
+/// growing. (That a PNACK without room for a range is not written is for the tests of `byway-wire`
+/// to hold.)
 #[test]
 fn what_many_paths_miss_at_once_is_told_in_several_packets() {
     let addresses: Vec<SocketAddr> = (0..PATHS).map(address).collect();

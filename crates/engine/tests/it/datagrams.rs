@@ -1,4 +1,5 @@
-//! Datagrams whose path the owner chooses: refused rather than dropped, given back rather than stuck, and counted like all data.
+//! Datagrams whose path the owner chooses: refused rather than dropped, given back rather than
+//! stuck, and counted like all data.
 
 use crate::common::{MS, Plan, Receiver, Sender, address, both, identity, line, pattern_bytes};
 use byway_engine::connection::datagrams::{PathView, Refused};
@@ -91,7 +92,8 @@ struct Listener {
     answers: bool,
     /// Whether it looks by itself, and never asks which connections have datagrams.
     looks: bool,
-    /// The connections that are said to have datagrams, and how often one was said to while nobody listened.
+    /// The connections that are said to have datagrams, and how often one was said to while nobody
+    /// listened.
     told: BTreeSet<Handle>,
     told_in_vain: u64,
 }
@@ -198,8 +200,9 @@ impl Conversation {
         self.world.run_until(Instant::ZERO + Duration::from_secs(seconds));
     }
 
-    /// Every datagram's fate was told, none arrived twice, and what was told to have arrived did. Returns how many arrived and were
-    /// believed lost to the end: what was under way on a path when it died.
+    /// Every datagram's fate was told, none arrived twice, and what was told to have arrived did.
+    /// Returns how many arrived and were believed lost to the end: what was under way on a path
+    /// when it died.
     fn check(&self) -> usize {
         let (talker, listener) = (&self.world[self.talker], &self.world[self.listener]);
         assert!(listener.arrived.values().all(|times| *times == 1));

@@ -2,7 +2,7 @@
 
 use crate::common::{MS, Parallel, Plan, address, both, line, parallel};
 use byway_engine::connection::close;
-use byway_engine::connection::path::State;
+use byway_engine::connection::path::PathState;
 use byway_sim::{Clock, PipeConfig};
 use byway_wire::{Duration, Instant, Local};
 
@@ -398,7 +398,8 @@ fn both_sides_may_say_why_they_end() {
     }
 }
 
-/// Routes that were dead for so long that more paths were probed than the peer expects at once: they are tried still.
+/// Routes that were dead for so long that more paths were probed than the peer expects at once:
+/// they are tried still.
 #[test]
 fn routes_that_come_to_life_late() {
     let late = || line(10, 10 * MS).partition(Instant::ZERO, Instant::ZERO + seconds(1_800));
@@ -413,7 +414,7 @@ fn routes_that_come_to_life_late() {
             let connection = host.endpoint.connection(host.handle.unwrap()).unwrap();
             states.extend(connection.status().paths.iter().map(|path| (path.id.0, path.state)));
         });
-        states.retain(|(_, state)| *state != State::Probing);
+        states.retain(|(_, state)| *state != PathState::Probing);
         states
     };
     world.world.run_until(Instant::ZERO + seconds(1_799));

@@ -1,9 +1,10 @@
-//! An uplink that comes and goes for days: each time its path has another name, under a key that knows none twice.
+//! An uplink that comes and goes for days: each time its path has another name, under a key that
+//! knows none twice.
 
 use crate::common::{MS, Parallel, Plan, address, both, line, parallel};
 use crate::heap::Heap;
 use byway_engine::connection::Event;
-use byway_sim::Verdict;
+use byway_sim::TapVerdict;
 use byway_wire::packet::{Handshake, Header};
 use byway_wire::{Instant, Local};
 use std::collections::BTreeSet;
@@ -21,8 +22,8 @@ fn hosts() -> Parallel {
     world
 }
 
-/// From now on no name of a packet passes twice: connection id, which stands for a path of one direction, and number. The nonce is
-/// made of both.
+/// From now on no name of a packet passes twice: connection id, which stands for a path of one
+/// direction, and number. The nonce is made of both.
 fn watch(world: &mut Parallel) {
     let mut seen = BTreeSet::new();
     world.world.tap(move |datagram| {
@@ -32,7 +33,7 @@ fn watch(world: &mut Parallel) {
             let name = (header.connection.0, header.number);
             assert!(seen.insert(name), "{name:?} twice, at {:?}", datagram.now);
         }
-        Verdict::Pass
+        TapVerdict::Pass
     });
 }
 

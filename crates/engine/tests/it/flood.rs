@@ -1,16 +1,17 @@
-//! Strangers by the million: what they send costs no memory, next to no answers, and no more work than was meant for them.
+//! Strangers by the million: what they send costs no memory, next to no answers, and no more work
+//! than was meant for them.
 
 use crate::common::MS;
 use crate::common::liar::{Bench, liar, put, seal};
 use crate::common::strangers::{attempt, hello, receiver_address, spoofed};
 use crate::common::{Plan, both, parallel};
 use crate::heap::Heap;
-use byway_engine::handshake::{Established, Initiator, Progress};
+use byway_engine::handshake::{Established, HandshakeProgress, Initiator};
 use byway_engine::{Config, EndpointEvent};
-use byway_sim::{PipeConfig, Random, Verdict};
+use byway_sim::{PipeConfig, Random, TapVerdict};
 use byway_wire::frame::{self, Frame, Object};
 use byway_wire::packet::{Handshake, RefuseReason};
-use byway_wire::{Datagram, Ecn, Input, Instant, Local, Machine, ObjectId, Out, PathId, Writer};
+use byway_wire::{Datagram, Ecn, Input, Instant, Local, Machine, ObjectId, PathId, TransmitBuffer, Writer};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -59,7 +60,7 @@ impl Flood {
     fn wake(&mut self) {
         let now = self.bench.now;
         self.bench.honest.wake(now);
-        let mut out = Out { buffer: &mut self.buffer, max_segments: 16 };
+        let mut out = TransmitBuffer { buffer: &mut self.buffer, max_segments: 16 };
         while self.bench.honest.transmit(now, &mut out).is_some() {}
     }
 
@@ -71,8 +72,10 @@ impl Flood {
         let datagram = Datagram { local, remote: from, ecn, arrival: now, payload, phantom: 0 };
         self.bench.honest.handle(now, Input::Datagram(datagram));
         let mut sent = Sent::default();
-        while let Some(transmit) =
-            self.bench.honest.transmit(now, &mut Out { buffer: &mut self.buffer, max_segments: 16 })
+        while let Some(transmit) = self
+            .bench
+            .honest
+            .transmit(now, &mut TransmitBuffer { buffer: &mut self.buffer, max_segments: 16 })
         {
             if transmit.remote != from {
                 continue; // the session's own
@@ -108,7 +111,8 @@ impl Caller {
         Self { initiator: attempt(number, said), address: address.parse().unwrap(), keys: None }
     }
 
-    /// Says hello, and once more with the cookie if one is asked for. Returns whether it is answered.
+    /// Says hello, and once more with the cookie if one is asked for. Returns whether it is
+    /// answered.
     fn call(&mut self, flood: &mut Flood) -> bool {
         for _ in 0..2 {
             let hello = self.initiator.hello();
@@ -116,11 +120,11 @@ impl Caller {
             let answers = put(honest, flood.bench.now, self.address, &hello);
             let Some((_, answer)) = answers.iter().find(|(to, _)| *to == self.address) else { return false };
             match self.initiator.on_packet(&Handshake::read(answer).unwrap()) {
-                Ok(Progress::Established(keys)) => {
+                Ok(HandshakeProgress::Established(keys)) => {
                     self.keys = Some(*keys);
                     return true;
                 }
-                Ok(Progress::SendHello) => {}
+                Ok(HandshakeProgress::SendHello) => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -137,7 +141,8 @@ impl Caller {
     }
 }
 
-/// Senders that receive at their addresses, all of one network, come this often while `honest` ones call from time to time.
+/// Senders that receive at their addresses, all of one network, come this often while `honest` ones
+/// call from time to time.
 fn a_network_calls(per_second: u32, seconds: u32, said: &[u8], honest: &[&str]) {
     let mut flood = Flood::new();
     let mut waiting = Vec::new();
@@ -263,8 +268,9 @@ fn one_first_message_from_everywhere() {
     assert!(flood.bench.honest.next_event().is_none(), "nothing is accepted");
 }
 
-/// Whoever knows the receiver's key can make first messages that fit, and whoever does not, ones that do not: those cost the same
-/// multiplications. Both are counted, and beyond a few a cookie is asked for.
+/// Whoever knows the receiver's key can make first messages that fit, and whoever does not, ones
+/// that do not: those cost the same multiplications. Both are counted, and beyond a few a cookie is
+/// asked for.
 #[test]
 fn forged_first_messages_cost_few_computations() {
     let mut flood = Flood::new();
@@ -335,7 +341,7 @@ fn goodput(flooded: Option<(Flooded, u64)>) -> f64 {
         if datagram.payload.len() > 1_000 && !Handshake::is(datagram.payload[0]) {
             seen.borrow_mut().clone_from(datagram.payload);
         }
-        Verdict::Pass
+        TapVerdict::Pass
     });
     let (begin, step, end) = (1_000, 20, 3_000);
     world.world.run_until(Instant::from_millis(begin));
@@ -354,7 +360,8 @@ fn goodput(flooded: Option<(Flooded, u64)>) -> f64 {
                 Flooded::Data => packet.borrow().clone(),
                 _ => (0..200).map(|_| random.below(256) as u8).collect(),
             };
-            // As crates/wire/src/relay/{notice,greet}.rs write them, with nonsense for what only a relay knows.
+            // As crates/wire/src/relay/{notice,greet}.rs write them, with nonsense for what only a
+            // relay knows.
             match what {
                 Flooded::Garbage => {}
                 Flooded::Data => bytes[9..13].copy_from_slice(&(random.below(1 << 32) as u32).to_be_bytes()),
@@ -375,7 +382,8 @@ fn goodput(flooded: Option<(Flooded, u64)>) -> f64 {
     receiver.goodput(MS * begin as u32, MS * end as u32) / 1e6
 }
 
-/// What the machine does for strangers takes nothing of the line. (How much of the processor they cost is measured with kernels.)
+/// What the machine does for strangers takes nothing of the line. (How much of the processor they
+/// cost is measured with kernels.)
 #[test]
 fn a_transfer_keeps_its_rate_in_a_flood_from_everywhere() {
     let calm = goodput(None);

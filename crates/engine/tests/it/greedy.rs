@@ -1,4 +1,5 @@
-//! A peer that has valid keys and wants to cost its host more than it should: memory, packets, work.
+//! A peer that has valid keys and wants to cost its host more than it should: memory, packets,
+//! work.
 
 use crate::common::MS;
 use crate::common::liar::{Bench, liar, put};
@@ -6,7 +7,7 @@ use crate::heap::Heap;
 use byway_engine::Config;
 use byway_wire::frame::ack::{AckWriter, EntryParts};
 use byway_wire::frame::{self, Frame, Object, Stream};
-use byway_wire::{Machine, ObjectId, Out, PathId, StreamId, Writer};
+use byway_wire::{Machine, ObjectId, PathId, StreamId, TransmitBuffer, Writer};
 use std::net::SocketAddr;
 
 const KIB: usize = 1 << 10;
@@ -30,7 +31,7 @@ fn turn(bench: &mut Bench, buffer: &mut [u8]) -> Vec<(SocketAddr, Vec<u8>)> {
                 connection.outgoing().provide(read.object, read.offset, vec![5; read.length]);
             }
         }
-        let mut out = Out { buffer: &mut *buffer, max_segments: 16 };
+        let mut out = TransmitBuffer { buffer: &mut *buffer, max_segments: 16 };
         let Some(transmit) = bench.honest.transmit(bench.now, &mut out) else { return sent };
         let datagrams = buffer[..transmit.size].chunks(transmit.segment);
         sent.extend(datagrams.map(|datagram| (transmit.remote, datagram.to_vec())));

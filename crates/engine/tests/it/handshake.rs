@@ -4,7 +4,7 @@ use crate::common::strangers::{crowd, hello, receiver_address, spoofed};
 use crate::common::{MS, Plan, Receiver, Sender, address, both, identity, line, parallel};
 use byway_engine::seal::Suites;
 use byway_engine::{Config, ConnectError};
-use byway_sim::{Verdict, World};
+use byway_sim::{TapVerdict, World};
 use byway_wire::packet::Handshake;
 use byway_wire::{Duration, Ecn, Instant};
 use std::cell::RefCell;
@@ -83,7 +83,7 @@ fn nobody_gets_more_than_came_in_his_name() {
             *book = (came, book.1 + datagram.payload.len());
             assert!(book.1 <= book.0, "{}: {} bytes out, {} in", datagram.to, book.1, book.0);
         }
-        Verdict::Pass
+        TapVerdict::Pass
     });
     world.finish(Duration::from_secs(10));
     world.world.run_for(Duration::from_secs(30));
@@ -102,7 +102,7 @@ fn a_replayed_hello_opens_nothing_and_is_forgotten() {
         if let Ok(Handshake::Hello { .. }) = Handshake::read(datagram.payload) {
             seen.borrow_mut().clone_from(datagram.payload);
         }
-        Verdict::Pass
+        TapVerdict::Pass
     });
     world.finish(Duration::from_secs(10));
     world.world.run_for(Duration::from_secs(5));

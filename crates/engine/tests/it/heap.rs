@@ -1,4 +1,5 @@
-//! Counts what the thread of a test holds on the heap. For test programs of their own: it replaces the allocator.
+//! Counts what the thread of a test holds on the heap. For test programs of their own: it replaces
+//! the allocator.
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(unsafe_code, reason = "a global allocator cannot be written otherwise")]
 

@@ -6,11 +6,11 @@ use crate::common::{MS, Plan, address, both, line, parallel};
 use byway_engine::connection::close;
 use byway_engine::data::ProtocolError;
 use byway_engine::{Config, EndpointEvent, RelayTrouble};
-use byway_sim::{Random, Verdict};
+use byway_sim::{Random, TapVerdict};
 use byway_wire::frame::ack::{AckWriter, EntryParts};
 use byway_wire::frame::{self, Frame, Object, RelayOffer, Stream};
 use byway_wire::packet::Handshake;
-use byway_wire::relay::Kind;
+use byway_wire::relay::MessageType;
 use byway_wire::{Duration, Ecn, Instant, Machine, ObjectId, PathId, StreamId, Writer};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ fn garbage_changes_nothing() {
     }
     assert_eq!(bench.state(), state);
     let after = bench.honest.dropped();
-    let count = |dropped: byway_engine::endpoint::Dropped| {
+    let count = |dropped: byway_engine::endpoint::DropCounters| {
         dropped.unknown + dropped.stray + dropped.forged + dropped.replayed + dropped.hellos
     };
     assert_eq!(count(after) - count(before) + greetings as u64, 20_000, "{after:?}");
@@ -68,7 +68,8 @@ fn damaged_and_replayed_packets_change_nothing() {
         for bit in 0..packet.len() * 8 {
             let mut damaged = packet.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            if damaged[0] != packet[0] && (Handshake::is(damaged[0]) || Kind::of(damaged[0]).is_some()) {
+            if damaged[0] != packet[0] && (Handshake::is(damaged[0]) || MessageType::of(damaged[0]).is_some())
+            {
                 continue; // another kind of packet: that is another test
             }
             let sent = put(&mut bench.honest, bench.now, liar(), &damaged);
@@ -99,7 +100,8 @@ fn damaged_and_replayed_packets_change_nothing() {
     assert_eq!(received, 8 * 200);
 }
 
-/// Somebody on the way sends what passed again and again, in everybody's name; and what he holds back, each time with one bit changed.
+/// Somebody on the way sends what passed again and again, in everybody's name; and what he holds
+/// back, each time with one bit changed.
 #[test]
 fn of_half_a_million_copies_and_changed_bits_none_is_accepted() {
     const PACKETS: u64 = 600;
@@ -157,7 +159,8 @@ fn of_half_a_million_copies_and_changed_bits_none_is_accepted() {
     let dropped = bench.honest.dropped();
     println!("{sent} sent, {answers} answered, {dropped:?}");
     assert_eq!((bench.state(), incoming(&mut bench)), (state, held));
-    // A changed first byte may make a first message of another version, which is answered with a refusal.
+    // A changed first byte may make a first message of another version, which is answered with a
+    // refusal.
     assert_eq!(count(&bench) - before + answers, sent);
     assert!(
         answers < 100 && dropped.replayed >= sent / 2 && dropped.forged > sent * 2 / 5,
@@ -173,7 +176,8 @@ fn of_half_a_million_copies_and_changed_bits_none_is_accepted() {
     assert_eq!(incoming(&mut bench).0, PACKETS * data.len() as u64);
 }
 
-/// Somebody on the way records everything and sends it again, damaged, cut and in other names, while a transfer runs.
+/// Somebody on the way records everything and sends it again, damaged, cut and in other names,
+/// while a transfer runs.
 #[test]
 fn a_transfer_under_fire() {
     let (calm, _) = under_fire(false, 0, 0);
@@ -188,7 +192,8 @@ fn a_transfer_under_fire() {
 #[test]
 fn a_transfer_whose_copies_come_first() {
     let (calm, _) = under_fire(false, 0, 0);
-    // From the first HELLO on, when no address is known to be the peer's, and while the transfer runs.
+    // From the first HELLO on, when no address is known to be the peer's, and while the transfer
+    // runs.
     for (since, percent) in [(0, 400), (200, 105)] {
         let (raced, dropped) = under_fire(true, 0, since);
         println!("{calm:?} in peace, {raced:?} with copies that come first from {since} ms on, {dropped:?}");
@@ -245,7 +250,8 @@ fn a_path_moves_to_where_the_peer_receives_and_nowhere_else() {
     assert!(towards(&bench).contains(&thief) && bench.is_open(), "{:?}", towards(&bench));
 }
 
-/// Copies of the handshake that come first, and from an address that nobody asked, do not use up the genuine answer.
+/// Copies of the handshake that come first, and from an address that nobody asked, do not use up
+/// the genuine answer.
 #[test]
 fn an_answer_whose_copy_comes_first() {
     let mut world = parallel(1, Plan::new("mpath", &[MIB], &[]), &[both(line(10, 10 * MS))]);
@@ -256,7 +262,7 @@ fn an_answer_whose_copy_comes_first() {
             let copy = (datagram.now, *datagram.from, *datagram.to, datagram.payload.clone());
             seen.borrow_mut().push(copy);
         }
-        Verdict::Pass
+        TapVerdict::Pass
     });
     for step in 1..60 {
         world.world.run_until(Instant::from_millis(step));
@@ -270,7 +276,7 @@ fn an_answer_whose_copy_comes_first() {
 }
 
 /// A transfer and a recorder that plays copies `age` ms old. It plays from `since` ms on.
-fn under_fire(fire: bool, age: u64, since: u64) -> (Duration, byway_engine::endpoint::Dropped) {
+fn under_fire(fire: bool, age: u64, since: u64) -> (Duration, byway_engine::endpoint::DropCounters) {
     {
         let mut world = parallel(
             1,
@@ -284,7 +290,7 @@ fn under_fire(fire: bool, age: u64, since: u64) -> (Duration, byway_engine::endp
             if seen.len() < 4_000 {
                 seen.push((datagram.now, *datagram.from, *datagram.to, datagram.payload.clone()));
             }
-            Verdict::Pass
+            TapVerdict::Pass
         });
         let mut random = Random::component(1, "fire");
         for step in 1..150_u64 {
@@ -433,7 +439,8 @@ fn what_is_no_frame() {
     bench.closed_with(&sent, close::MALFORMED);
 }
 
-/// An owner whose peer offers relay after relay must not become a source of datagrams to whomever the peer likes.
+/// An owner whose peer offers relay after relay must not become a source of datagrams to whomever
+/// the peer likes.
 #[test]
 fn a_flood_of_relay_offers() {
     let mut bench = Bench::new(Config::default());
@@ -510,7 +517,8 @@ fn offers_of_what_cannot_be_a_relay() {
     assert!(greeted.iter().any(|(to, _)| *to == relay));
 }
 
-/// Paths and challenges without end: state stays bounded, and so does what is sent to addresses that proved nothing.
+/// Paths and challenges without end: state stays bounded, and so does what is sent to addresses
+/// that proved nothing.
 #[test]
 fn floods_of_paths_addresses_and_challenges() {
     let mut bench = Bench::new(Config::default());

@@ -1,4 +1,5 @@
-//! How soon a background transfer has an idle line to itself: `cargo bench -p byway-engine --bench grids idle` is the whole grid.
+//! How soon a background transfer has an idle line to itself: `cargo bench -p byway-engine --bench
+//! grids idle` is the whole grid.
 
 use crate::common::harm::{PAYLOAD, endless};
 use crate::common::{MS, both, line, parallel};

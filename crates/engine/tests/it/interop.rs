@@ -5,9 +5,9 @@
 use crate::common::shared::Shared;
 use crate::common::strangers::{crowd, receiver_address};
 use crate::common::{MS, Parallel, Plan, Receiver, Sender, address, both, identity, parallel};
-use byway_control::{Cubic, Each};
+use byway_control::{Cubic, UncoupledPaths};
 use byway_engine::seal::{Suite, Suites};
-use byway_sim::{PipeConfig, Verdict, World};
+use byway_sim::{PipeConfig, TapVerdict, World};
 use byway_wire::packet::{Handshake, Header};
 use byway_wire::{Duration, Ecn, Instant, Local};
 use std::cell::RefCell;
@@ -68,8 +68,8 @@ fn transfer() {
     }
 }
 
-/// 1.5 s there and back: nothing is taken for lost before it can have been answered, and no second hello makes a second
-/// connection.
+/// 1.5 s there and back: nothing is taken for lost before it can have been answered, and no second
+/// hello makes a second connection.
 #[test]
 fn longrtt() {
     let mut world = over(1, "mpath", &[KIB], PipeConfig::new(10_000_000, 750 * MS).queue(25));
@@ -78,7 +78,7 @@ fn longrtt() {
     world.world.tap(move |datagram| {
         *seen.borrow_mut() +=
             u32::from(matches!(Handshake::read(datagram.payload), Ok(Handshake::Hello { .. })));
-        Verdict::Pass
+        TapVerdict::Pass
     });
     let sender = world.sender;
     world.world.act(sender, |host, _| host.keep_open = true);
@@ -139,8 +139,8 @@ fn cookie() {
     assert!(*retries.borrow() > 0, "no cookie was asked for");
 }
 
-/// Keys roll each hour under a transfer of four, in both directions, and nobody notices. (By packets they roll in
-/// millions: the tests of the seal count those.)
+/// Keys roll each hour under a transfer of four, in both directions, and nobody notices. (By
+/// packets they roll in millions: the tests of the seal count those.)
 #[test]
 fn key_update() {
     let mut plan = Plan::new("mpath", &[36 * MIB], &[]);
@@ -157,7 +157,7 @@ fn key_update() {
                 epochs.push(header.epoch);
             }
         }
-        Verdict::Pass
+        TapVerdict::Pass
     });
     let took = arrives(&mut world, seconds(18_000), 36 * MIB);
     println!("{took:?} {:?}", epochs.borrow());
@@ -167,7 +167,8 @@ fn key_update() {
     assert_eq!(world.world[world.receiver].endpoint.dropped().forged, 0);
 }
 
-/// Until the sender's address is proved the receiver sends no more than came, however long it takes.
+/// Until the sender's address is proved the receiver sends no more than came, however long it
+/// takes.
 #[test]
 fn amplification_limit() {
     let mut world = over(1, "mpath", &[64 * KIB], network());
@@ -181,12 +182,12 @@ fn amplification_limit() {
             left += datagram.payload.len();
             assert!(left <= came || !early, "{left} bytes for {came}");
         } else if early && datagram.now > Instant::from_millis(10) {
-            return Verdict::Drop;
+            return TapVerdict::Drop;
         } else {
             came += datagram.payload.len();
         }
         *seen.borrow_mut() = (came, left);
-        Verdict::Pass
+        TapVerdict::Pass
     });
     world.world.run_until(Instant::from_millis(19_000));
     println!("{:?} bytes came and left", books.borrow());
@@ -278,8 +279,8 @@ fn multiconnect() {
     assert_eq!((world[receiver].received, world[receiver].handles.len()), (50 * 16 * KIB, 50));
 }
 
-/// Data is ECN-capable; marks come back and slow the sender before anything is lost. A network that marks whatever it
-/// carries, or erases what it is told, does not stop a transfer.
+/// Data is ECN-capable; marks come back and slow the sender before anything is lost. A network that
+/// marks whatever it carries, or erases what it is told, does not stop a transfer.
 #[test]
 fn ecn() {
     for congestion in CLASSES {
@@ -292,7 +293,7 @@ fn ecn() {
                 *capable += u32::from(*datagram.ecn == Ecn::Ect0);
                 *all += 1;
             }
-            Verdict::Pass
+            TapVerdict::Pass
         });
         let took = arrives(&mut world, seconds(8), 4 * MIB);
         let counters = world.world.counters(world.there[0]);
@@ -307,7 +308,7 @@ fn ecn() {
             let mut world = over(1, congestion, &[4 * MIB], network());
             world.world.tap(move |datagram| {
                 *datagram.ecn = mark;
-                Verdict::Pass
+                TapVerdict::Pass
             });
             let took = arrives(&mut world, seconds(60), 4 * MIB);
             println!("{congestion}, {name}: {took:?}");
@@ -344,7 +345,8 @@ fn rebind_address() {
     rebinding(|round| SocketAddr::from(([77, 0, 0, round], 5_000)));
 }
 
-/// 10 MiB alone: what of the line is the payload's, start and end included. (The runner's best are at 93 to 94 %.)
+/// 10 MiB alone: what of the line is the payload's, start and end included. (The runner's best are
+/// at 93 to 94 %.)
 #[test]
 fn goodput() {
     for congestion in CLASSES {
@@ -357,12 +359,13 @@ fn goodput() {
     }
 }
 
-/// Beside one TCP flow with CUBIC: a normal transfer takes a fair share, a background one what is left.
+/// Beside one TCP flow with CUBIC: a normal transfer takes a fair share, a background one what is
+/// left.
 #[test]
 fn cross_traffic() {
     for (congestion, least, most) in [("mpath", 3.0, 7.0), ("background", 0.0, 0.5)] {
         let mut world = Shared::new(1, &network());
-        world.tcp(Box::new(Each::new("cubic", Cubic::new)), Duration::ZERO);
+        world.tcp(Box::new(UncoupledPaths::new("cubic", Cubic::new)), Duration::ZERO);
         let mut plan = Plan::new(congestion, &[1024 * MIB], &[]).lengths();
         plan.start = seconds(2);
         world.session(1, plan);
@@ -390,7 +393,7 @@ fn ipv6() {
             let seen = Rc::clone(&largest);
             world.tap(move |datagram| {
                 seen.borrow_mut().insert(datagram.payload.len());
-                Verdict::Pass
+                TapVerdict::Pass
             });
             assert!(world.run_while(|world| !world[sender].finished(), Instant::from_millis(10_000)));
             assert_eq!((world[receiver].received, world[sender].failed), (4 * MIB, None));

@@ -210,7 +210,8 @@ proptest! {
         let mut world = case.build();
         case.run(&mut world);
         let host = world.sender;
-        // Long: where nothing but chance and delay is to be seen, `background` believes for a while that others need the line.
+        // Long: where nothing but chance and delay is to be seen, `background` believes for a while
+        // that others need the line.
         let limit = world.world.now() + Duration::from_secs(7_200);
         let over = world.world.run_while(|world| !world[host].finished(), limit);
         world.world.run_for(Duration::from_secs(5)); // an owner that was stuck takes the rest

@@ -1,11 +1,12 @@
-//! Objects that are only a length: the same packets at the same times as with bytes, through losses and relays.
+//! Objects that are only a length: the same packets at the same times as with bytes, through losses
+//! and relays.
 
 use crate::common::detours::{MIB, detours, seconds, through, way};
 use crate::common::{MS, Plan, both, line, parallel};
 use byway_engine::Payload;
 use byway_engine::connection::{Event, close};
 use byway_engine::seal::Suites;
-use byway_sim::Verdict;
+use byway_sim::TapVerdict;
 use byway_wire::{Duration, Instant};
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -37,7 +38,7 @@ fn packets(
         let mut log = log.borrow_mut();
         log.0.push((datagram.now, *datagram.from, *datagram.to, datagram.payload.len() + datagram.phantom));
         log.1 += datagram.payload.len();
-        Verdict::Pass
+        TapVerdict::Pass
     });
     world.finish(60, objects.iter().sum());
     assert_eq!(world.world[world.sender].acked.len(), objects.len());

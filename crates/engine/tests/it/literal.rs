@@ -6,9 +6,9 @@ use crate::common::detours::{
 use crate::common::spy::{Log, Told};
 use crate::common::{MS, Plan, line};
 use byway_control::Trigger;
-use byway_engine::connection::path::State;
-use byway_engine::{AckWay, Payload, Pnack, Tau};
-use byway_sim::Verdict;
+use byway_engine::connection::path::PathState;
+use byway_engine::{AckPathRule, Payload, Pnack, Tau};
+use byway_sim::TapVerdict;
 use byway_wire::Duration;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -47,7 +47,8 @@ fn repairs(tau: Tau) -> (u64, u64) {
     (progress.expect("a connection").repeated, most)
 }
 
-/// A τ that the longer path does not fit into has its packets sent again, and holds the buffer smaller.
+/// A τ that the longer path does not fit into has its packets sent again, and holds the buffer
+/// smaller.
 #[test]
 fn tau_follows_the_direct_path_alone() {
     let [short, long, adaptive] = [Tau::Direct(150), Tau::Direct(1_500), Tau::Adaptive].map(repairs);
@@ -57,7 +58,7 @@ fn tau_follows_the_direct_path_alone() {
 }
 
 /// Datagrams from the receiver by the direct line and by the relay.
-fn acks(ack_way: AckWay) -> (u64, u64) {
+fn acks(ack_way: AckPathRule) -> (u64, u64) {
     let mut plan = through("newreno", SIZE, 1);
     plan.config.ack_way = ack_way;
     let mut world = run(plan, 40 * MS, 5 * MS);
@@ -69,7 +70,7 @@ fn acks(ack_way: AckWay) -> (u64, u64) {
             log.0 += u64::from(*datagram.to == sender_address());
             log.1 += u64::from(*datagram.to == relay_address(0));
         }
-        Verdict::Pass
+        TapVerdict::Pass
     });
     world.finish(60, SIZE);
     world.world.untap();
@@ -78,10 +79,10 @@ fn acks(ack_way: AckWay) -> (u64, u64) {
 
 #[test]
 fn acks_take_the_direct_path_by_option() {
-    let (direct, relayed) = acks(AckWay::Fastest);
+    let (direct, relayed) = acks(AckPathRule::Fastest);
     println!("fastest: {direct} direct, {relayed} by the relay");
     assert!(relayed > 5 * direct);
-    let (direct, relayed) = acks(AckWay::Direct);
+    let (direct, relayed) = acks(AckPathRule::Direct);
     println!("direct: {direct} direct, {relayed} by the relay");
     assert!(direct > 20 * relayed);
 }
@@ -125,7 +126,7 @@ fn the_life_of_a_path_can_be_told() {
             life.push(path.state);
         }
     }
-    assert_eq!((life.first(), life.last()), (Some(&State::Probing), Some(&State::Active)));
+    assert_eq!((life.first(), life.last()), (Some(&PathState::Probing), Some(&PathState::Active)));
     let sender = world.sender;
     let handle = world.world[sender].handle.expect("connected");
     let status = world.world[sender].endpoint.connection(handle).expect("a connection").status();

@@ -5,7 +5,9 @@ use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Payload};
 use byway_wire::packet::Handshake;
-use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, Out};
+use byway_wire::{
+    Datagram, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, TransmitBuffer,
+};
 use std::net::SocketAddr;
 
 const ONE_WAY: Duration = Duration::from_millis(5);
@@ -47,7 +49,8 @@ struct Sent {
     capable: u32,
 }
 
-/// Moves an object from end 1 to end 2 through a network that carries datagrams of these code points, and returns what each end sent.
+/// Moves an object from end 1 to end 2 through a network that carries datagrams of these code
+/// points, and returns what each end sent.
 fn transfer(dscp: Dscp, carries: impl Fn(Dscp) -> bool) -> [Sent; 2] {
     let mut ends = [endpoint(1, dscp), endpoint(2, Dscp::BestEffort)];
     let connect = Connect {
@@ -63,7 +66,9 @@ fn transfer(dscp: Dscp, carries: impl Fn(Dscp) -> bool) -> [Sent; 2] {
         assert!(now < Instant::from_millis(60_000), "{arrived} bytes arrived, and {sent:?} was sent");
         for (from, end) in ends.iter_mut().enumerate() {
             let mut bytes = vec![0; 2_000];
-            while let Some(it) = end.transmit(now, &mut Out { buffer: &mut bytes, max_segments: 1 }) {
+            while let Some(it) =
+                end.transmit(now, &mut TransmitBuffer { buffer: &mut bytes, max_segments: 1 })
+            {
                 assert_ne!(it.ecn, Ecn::Ect1);
                 let sent = &mut sent[from];
                 let count = match it.dscp {

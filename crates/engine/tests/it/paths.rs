@@ -1,13 +1,14 @@
-//! Paths that die, come back, lead astray or are far too many: what a transfer over several of them gets out of it.
+//! Paths that die, come back, lead astray or are far too many: what a transfer over several of them
+//! gets out of it.
 
 use crate::common::detours::{
     Detours, detours, receiver_address, relay_address, seconds, sender_address, through, way,
 };
 use crate::common::{MS, Parallel, Plan, both, id, line, parallel, pattern_bytes, stream_pattern};
-use byway_engine::Standing;
-use byway_engine::connection::path::State;
+use byway_engine::RelayState;
+use byway_engine::connection::path::PathState;
 use byway_sim::pipe::Change;
-use byway_sim::{PipeConfig, Seen, Verdict};
+use byway_sim::{PipeConfig, TapVerdict, TappedDatagram};
 use byway_wire::{Input, Instant, Local, Machine as _, RoomChange, StreamId};
 
 /// Both classes.
@@ -43,15 +44,17 @@ fn death_and_revival() {
             world.world.run_until(at(35));
             let (before, while_dead, after) = (rate(&world, 2, 5), rate(&world, 6, 15), rate(&world, 23, 35));
             println!("{congestion}, {dies} dies: {before:.1}, {while_dead:.1}, {after:.1} Mbit/s");
-            // The ACKs of the far path came by the near one: the window of `background` follows the least RTT, which is too short now.
+            // The ACKs of the far path came by the near one: the window of `background` follows the
+            // least RTT, which is too short now.
             assert!(before > 14.0 && while_dead > 7.1 && after > 16.0, "{before} {while_dead} {after}");
         }
     }
 }
 
-/// Short exchanges begin all the time while one of two paths dies: ten a second, less than a round trip apart. Each is on a stream of its
-/// own, so nothing later in it tells the receiver that something is missing. Those that took the dead path go by the other within
-/// seconds, though there is always something newer on the way.
+/// Short exchanges begin all the time while one of two paths dies: ten a second, less than a round
+/// trip apart. Each is on a stream of its own, so nothing later in it tells the receiver that
+/// something is missing. Those that took the dead path go by the other within seconds, though there
+/// is always something newer on the way.
 #[test]
 fn short_streams_leave_a_path_that_dies() {
     for congestion in CLASSES {
@@ -87,7 +90,8 @@ fn short_streams_leave_a_path_that_dies() {
     }
 }
 
-/// Nothing at all gets through for twenty seconds, at several moments: the session lives, and goes on within seconds.
+/// Nothing at all gets through for twenty seconds, at several moments: the session lives, and goes
+/// on within seconds.
 #[test]
 fn all_dead_for_twenty_seconds() {
     for congestion in CLASSES {
@@ -113,7 +117,8 @@ fn sizes(world: &mut Parallel) -> Vec<usize> {
     })
 }
 
-/// One of two ways gets narrower without a word: it is used with what fits, and with more when more fits again.
+/// One of two ways gets narrower without a word: it is used with what fits, and with more when more
+/// fits again.
 #[test]
 fn a_black_hole_for_large_packets_in_one_of_two() {
     for congestion in CLASSES {
@@ -137,12 +142,12 @@ fn a_black_hole_for_large_packets_in_one_of_two() {
     }
 }
 
-/// A direct line of 10 Mbit/s, and a relay that would carry as much. What `bad` does to a relayed packet begins after three
-/// seconds. Returns the rates before, and from four seconds after on.
+/// A direct line of 10 Mbit/s, and a relay that would carry as much. What `bad` does to a relayed
+/// packet begins after three seconds. Returns the rates before, and from four seconds after on.
 fn beside(
     congestion: &'static str,
     near: PipeConfig,
-    mut bad: impl FnMut(&mut Seen<'_>) -> Verdict + 'static,
+    mut bad: impl FnMut(&mut TappedDatagram<'_>) -> TapVerdict + 'static,
 ) -> (f64, f64, Detours) {
     let plan = through(congestion, 1 << 30, 1).lengths();
     let (_, far) = way(10, 10 * MS);
@@ -150,7 +155,7 @@ fn beside(
     world.world.stop_trace();
     world.world.tap(move |mut datagram| {
         let relayed = *datagram.from == relay_address(0) && *datagram.to == receiver_address();
-        if relayed && datagram.now >= at(3) { bad(&mut datagram) } else { Verdict::Pass }
+        if relayed && datagram.now >= at(3) { bad(&mut datagram) } else { TapVerdict::Pass }
     });
     world.world.run_until(at(17));
     let host = &world.world[world.receiver];
@@ -164,7 +169,7 @@ fn beside(
 #[test]
 fn a_relay_that_swallows() {
     for congestion in CLASSES {
-        let (before, after, _) = beside(congestion, line(10, 10 * MS), |_| Verdict::Drop);
+        let (before, after, _) = beside(congestion, line(10, 10 * MS), |_| TapVerdict::Drop);
         println!("{congestion}: {before:.1}, then {after:.1} Mbit/s");
         assert!(before > 14.0 && after > 8.8, "{congestion}: {before} {after}");
     }
@@ -175,12 +180,12 @@ fn a_relay_that_swallows() {
 fn a_relay_that_swallows_some() {
     for congestion in CLASSES {
         let (_, large, _) = beside(congestion, line(10, 10 * MS), |datagram| {
-            if datagram.payload.len() + datagram.phantom > 600 { Verdict::Drop } else { Verdict::Pass }
+            if datagram.payload.len() + datagram.phantom > 600 { TapVerdict::Drop } else { TapVerdict::Pass }
         });
         let mut count = 0;
         let (_, third, _) = beside(congestion, line(10, 10 * MS), move |_| {
             count += 1;
-            if count % 3 == 0 { Verdict::Drop } else { Verdict::Pass }
+            if count % 3 == 0 { TapVerdict::Drop } else { TapVerdict::Pass }
         });
         println!("{congestion}: {large:.1} Mbit/s without large ones, {third:.1} without each third");
         assert!(large > 8.8 && third > 8.8, "{congestion}: {large} {third}");
@@ -194,7 +199,7 @@ fn a_relay_that_corrupts() {
             if let Some(byte) = datagram.payload.last_mut() {
                 *byte ^= 0x40;
             }
-            Verdict::Pass
+            TapVerdict::Pass
         });
         let dropped = world.world[world.receiver].endpoint.dropped();
         println!("{congestion}: {before:.1}, then {after:.1} Mbit/s, {dropped:?}");
@@ -224,19 +229,21 @@ fn a_relay_that_duplicates() {
     }
 }
 
-/// It holds everything back by 300 ms from one moment to the next: the direct line does not wait for it.
+/// It holds everything back by 300 ms from one moment to the next: the direct line does not wait
+/// for it.
 #[test]
 fn a_relay_that_delays() {
     for congestion in CLASSES {
         let near = line(10, 10 * MS).then(at(3), Change::Delay(310 * MS));
-        let (before, after, _) = beside(congestion, near, |_| Verdict::Pass);
+        let (before, after, _) = beside(congestion, near, |_| TapVerdict::Pass);
         println!("{congestion}: {before:.1}, then {after:.1} Mbit/s");
         assert!(before > 14.0 && after > 8.8, "{congestion}: {before} {after}");
     }
 }
 
-/// Of a thousand relays three exist. The list is complete after a quarter of a second for each relay, one more for each dead one, and five
-/// seconds. Looking for them costs the direct line little.
+/// Of a thousand relays three exist. The list is complete after a quarter of a second for each
+/// relay, one more for each dead one, and five seconds. Looking for them costs the direct line
+/// little.
 #[test]
 fn a_thousand_candidate_relays() {
     for congestion in CLASSES {
@@ -258,13 +265,13 @@ fn a_thousand_candidate_relays() {
         world.world.run_until(at(complete));
         let sender = world.sender;
         let relays = world.world.act(sender, |host, now| host.endpoint.relays(now, host.handle.unwrap()));
-        let unusable = relays.iter().filter(|it| it.standing == Standing::Unusable).count();
+        let unusable = relays.iter().filter(|it| it.standing == RelayState::Unusable).count();
         assert_eq!((relays.len(), unusable), (1_000, 997));
         world.world.run_until(at(complete + 20));
         let (first, late) = (goodput(&world, 2, 10), goodput(&world, complete + 5, complete + 20));
         let active = world.world.act(sender, |host, _| {
             let status = host.endpoint.connection(host.handle.unwrap()).unwrap().status();
-            status.paths.iter().filter(|path| path.state == State::Active).count()
+            status.paths.iter().filter(|path| path.state == PathState::Active).count()
         });
         println!("{congestion}: {first:.1} Mbit/s at first, {late:.1} in the end over {active} paths");
         assert!(first > 8.8 && late > 20.0 && active == 4, "{congestion}: {first} {late} {active}");
@@ -301,7 +308,8 @@ fn a_longer_route_is_no_queue() {
     assert!(mean > 0.97, "{mean:.3}");
 }
 
-/// Corners of `cargo bench -p byway-engine --bench grids best`: a minute over two paths carries no less than the better alone.
+/// Corners of `cargo bench -p byway-engine --bench grids best`: a minute over two paths carries no
+/// less than the better alone.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn two_paths_are_no_worse_than_the_better() {

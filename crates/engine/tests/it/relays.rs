@@ -1,4 +1,5 @@
-//! Transfers through relays in simulated worlds: beside the direct path, instead of it, and while relays come and go.
+//! Transfers through relays in simulated worlds: beside the direct path, instead of it, and while
+//! relays come and go.
 
 use crate::common::detours::{
     Detours, MIB, UNIX, detours, receiver_address, relay, relay_address, seconds, sender_address, through,
@@ -6,7 +7,7 @@ use crate::common::detours::{
 };
 use crate::common::{MS, Plan, Receiver, Sender, address, identity, line};
 use byway_engine::connection::Event;
-use byway_engine::{ConnectError, Reach, RelayTrouble};
+use byway_engine::{ConnectError, RelayRoute, RelayTrouble};
 use byway_relay::{Config as RelayConfig, Relay};
 use byway_sim::{PipeConfig, World};
 use byway_wire::relay::{Grant, QuotaClass, Reason};
@@ -24,7 +25,8 @@ fn direct_and_two_relays() {
     }
 }
 
-/// A receiver behind a firewall: its ticket says by which relays it can be reached, and nothing else works.
+/// A receiver behind a firewall: its ticket says by which relays it can be reached, and nothing
+/// else works.
 #[test]
 fn only_relays() {
     for (congestion, loss) in [("background", 0.0), ("mpath", 0.0), ("newreno", 0.0), ("newreno", 0.05)] {
@@ -46,7 +48,7 @@ fn only_relays() {
         world.world.act(sender, |host, _| {
             for (index, (_, destination, consent)) in reachable.into_iter().enumerate() {
                 let word = word(index, QuotaClass::UNLIMITED);
-                let reach = Reach { word: word.clone(), destination, consent };
+                let reach = RelayRoute { word: word.clone(), destination, consent };
                 host.meet(word, reach);
             }
         });
@@ -56,7 +58,8 @@ fn only_relays() {
     }
 }
 
-/// The only direct address cannot be sent to at all; the relay that the ticket speaks of answers late, and is waited for.
+/// The only direct address cannot be sent to at all; the relay that the ticket speaks of answers
+/// late, and is waited for.
 #[test]
 fn a_relay_that_answers_after_all_else_failed() {
     let refuse = |world: &mut Detours| {
@@ -81,7 +84,7 @@ fn a_relay_that_answers_after_all_else_failed() {
         world.world.act(receiver, |host, now| host.endpoint.stand_at(now, &word).unwrap());
         world.world.run_until(Instant::from_millis(900));
         let (_, destination, consent) = world.world[receiver].reachable[0];
-        world.world.act(sender, |host, _| host.meet(word.clone(), Reach { word, destination, consent }));
+        world.world.act(sender, |host, _| host.meet(word.clone(), RelayRoute { word, destination, consent }));
         for at in [1_001, 1_500, 2_000, 3_000, 3_900] {
             world.world.run_until(Instant::from_millis(at));
             refuse(&mut world);
@@ -196,7 +199,7 @@ fn a_relay_that_does_not_forward_ends_an_attempt_that_has_no_other_way() {
     let (_, _, consent) = world.world[receiver].reachable[0];
     // Not whose consent it is.
     let destination = address("10.0.1.1:4001");
-    world.world.act(sender, |host, _| host.meet(word.clone(), Reach { word, destination, consent }));
+    world.world.act(sender, |host, _| host.meet(word.clone(), RelayRoute { word, destination, consent }));
     let refused = SendError {
         local: Local(0),
         remote: receiver_address(),
@@ -269,7 +272,8 @@ fn acks_take_another_way_when_theirs_dies() {
     }
 }
 
-/// Tickets back are good for ten minutes, and clocks drift; the path through a relay must outlive both.
+/// Tickets back are good for ten minutes, and clocks drift; the path through a relay must outlive
+/// both.
 #[test]
 fn a_path_through_a_relay_outlives_its_tickets() {
     let mut plan = through("newreno", 330 * MIB, 1);

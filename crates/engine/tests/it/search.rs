@@ -1,4 +1,5 @@
-//! Hundreds of relays behind one access line: which are found, what looking for them costs, and what bad ones do.
+//! Hundreds of relays behind one access line: which are found, what looking for them costs, and
+//! what bad ones do.
 
 use crate::common::detours::{
     receiver_address, relay, relay_address, relay_index, seconds, sender_address, through,
@@ -6,11 +7,11 @@ use crate::common::detours::{
 use crate::common::{MS, Plan, Receiver, Sender, identity, line};
 use byway_engine::endpoint::MOST_RELAYS;
 use byway_engine::seal::Suites;
-use byway_engine::{Config, RelayStatus, RelayTrouble, Standing};
+use byway_engine::{Config, RelayState, RelayStatus, RelayTrouble};
 use byway_relay::Relay;
 use byway_sim::pipe::Change;
-use byway_sim::{Handle, LinkId, PipeConfig, Seen, Verdict, World};
-use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_sim::{Handle, LinkId, PipeConfig, TapVerdict, TappedDatagram, World};
+use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBuffer};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -51,7 +52,8 @@ pub enum Kind {
     Elsewhere,
     /// It sends to the next relay of this kind what is for the receiver.
     Passes,
-    /// It sends to the next relay of this kind whatever comes from the sender or from such a relay, as it came.
+    /// It sends to the next relay of this kind whatever comes from the sender or from such a relay,
+    /// as it came.
     Mirrors,
     /// Nobody is there.
     Dead,
@@ -65,7 +67,8 @@ pub fn bystander() -> SocketAddr {
     SocketAddr::from(([10, 0, 1, 77], 4000))
 }
 
-/// A sender behind an access line of `access` Mbit/s, a direct line behind it, and relays on lines of their own.
+/// A sender behind an access line of `access` Mbit/s, a direct line behind it, and relays on lines
+/// of their own.
 pub struct Search {
     pub world: World,
     pub sender: Handle<Sender>,
@@ -76,7 +79,8 @@ pub struct Search {
     pub access: [LinkId; 2],
 }
 
-/// Objects are only a length. RTTs of relays are drawn between 40 and 200 ms, and so is the order in which the sender tries them.
+/// Objects are only a length. RTTs of relays are drawn between 40 and 200 ms, and so is the order
+/// in which the sender tries them.
 pub fn search(seed: u64, congestion: &'static str, size: u64, rates: [u64; 2], kinds: &[Kind]) -> Search {
     let mut search = build(seed, through(congestion, size, kinds.len()).lengths(), rates, kinds);
     let kinds = kinds.to_vec();
@@ -85,22 +89,22 @@ pub fn search(seed: u64, congestion: &'static str, size: u64, rates: [u64; 2], k
 }
 
 /// What relays do to a packet that they forward.
-pub fn misled(datagram: &mut Seen<'_>, kinds: &[Kind]) -> Verdict {
+pub fn misled(datagram: &mut TappedDatagram<'_>, kinds: &[Kind]) -> TapVerdict {
     // Short answers to greetings are left alone.
     if *datagram.to != receiver_address() || datagram.payload.len() + datagram.phantom <= 120 {
-        return Verdict::Pass;
+        return TapVerdict::Pass;
     }
     let Some(index) = relay_index(*datagram.from).filter(|index| *index < kinds.len()) else {
-        return Verdict::Pass;
+        return TapVerdict::Pass;
     };
     match kinds[index] {
-        Kind::Swallows => return Verdict::Drop,
+        Kind::Swallows => return TapVerdict::Drop,
         Kind::Corrupts => *datagram.payload.last_mut().unwrap() ^= 0x40,
         Kind::Elsewhere => *datagram.to = bystander(),
         Kind::Passes => *datagram.to = relay_address(twin(kinds, index)),
         _ => {}
     }
-    Verdict::Pass
+    TapVerdict::Pass
 }
 
 /// The next relay of the same kind.
@@ -166,7 +170,8 @@ pub fn build(seed: u64, mut plan: Plan, [access, direct]: [u64; 2], kinds: &[Kin
     Search { world, sender, receiver, relays, access: [up, down] }
 }
 
-/// A relay that greets as others do, and sends to its twin whatever it should forward or has from there, as it came.
+/// A relay that greets as others do, and sends to its twin whatever it should forward or has from
+/// there, as it came.
 struct Mirror {
     relay: Relay,
     twin: SocketAddr,
@@ -198,7 +203,7 @@ impl Machine for Mirror {
         self.relay.wake(now);
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let Some((bytes, phantom)) = self.waiting.pop_front() else { return self.relay.transmit(now, out) };
         out.buffer[..bytes.len()].copy_from_slice(&bytes);
         Some(Transmit {
@@ -291,7 +296,8 @@ fn bad_relays_cost_little_whatever_the_seed() {
     }
 }
 
-/// A list of 450 relays, a tenth of them dead, is complete in time. Then all packets but data and their ACKs are less than 1 % of 1 Mbit/s.
+/// A list of 450 relays, a tenth of them dead, is complete in time. Then all packets but data and
+/// their ACKs are less than 1 % of 1 Mbit/s.
 #[test]
 fn a_complete_list_costs_next_to_nothing() {
     for congestion in CLASSES {
@@ -361,7 +367,8 @@ fn the_direct_path_dies() {
     });
 }
 
-/// The uplink goes and comes back with 300 candidates, tried and untried: it costs no more than those ten seconds and five more.
+/// The uplink goes and comes back with 300 candidates, tried and untried: it costs no more than
+/// those ten seconds and five more.
 #[test]
 fn the_uplink_is_lost_with_three_hundred_candidates() {
     each(|seed, congestion| {
@@ -415,13 +422,13 @@ fn late_relays_are_a_reserve() {
     let mut world = search(1, "mpath", 1 << 40, [20, 4], &[Kind::Good; 12]);
     further(&mut world, 6..12);
     world.world.run_until(at(20));
-    let standings: Vec<Standing> = world.relays().iter().map(|relay| relay.standing).collect();
-    assert!(standings[..6].iter().all(|standing| *standing == Standing::InUse), "{standings:?}");
-    assert!(standings[6..].iter().all(|standing| *standing == Standing::Reserve), "{standings:?}");
+    let standings: Vec<RelayState> = world.relays().iter().map(|relay| relay.standing).collect();
+    assert!(standings[..6].iter().all(|standing| *standing == RelayState::InUse), "{standings:?}");
+    assert!(standings[6..].iter().all(|standing| *standing == RelayState::Reserve), "{standings:?}");
 
     let mut world = search(1, "mpath", 1 << 40, [20, 4], &[Kind::Good; 4]);
     further(&mut world, 0..4);
     world.world.run_until(at(20));
-    let standings: Vec<Standing> = world.relays().iter().map(|relay| relay.standing).collect();
-    assert!(standings.iter().all(|standing| *standing == Standing::InUse), "{standings:?}");
+    let standings: Vec<RelayState> = world.relays().iter().map(|relay| relay.standing).collect();
+    assert!(standings.iter().all(|standing| *standing == RelayState::InUse), "{standings:?}");
 }

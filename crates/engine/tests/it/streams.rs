@@ -83,7 +83,8 @@ fn a_stream_is_as_fast_as_an_object_over_three_lines() {
     a_stream_is_as_fast_as_an_object(32 * MIB, &[wide(10, 20), wide(20, 60), wide(10, 100)], 60);
 }
 
-/// Mbit/s that twenty streams have which are read to 20 s, beside forty of which this is done. The line's rate and round-trip time are given.
+/// Mbit/s that twenty streams have which are read to 20 s, beside forty of which this is done. The
+/// line's rate and round-trip time are given.
 fn beside_forty(reads: fn(u32, u64, Instant) -> Act, mbit: u64, rtt: u64) -> f64 {
     let mut about = About::new(60, 1 << 40, wide(mbit, rtt));
     about.reads = reads;
@@ -123,7 +124,8 @@ fn forty_streams_that_nobody_reads_cost_the_others_little() {
     }
 }
 
-/// Grown one after another, as large as they get, and left: the worst case. Others go on with what is left.
+/// Grown one after another, as large as they get, and left: the worst case. Others go on with what
+/// is left.
 #[test]
 fn a_stream_goes_on_beside_those_that_were_left_one_after_another() {
     let mut about = About::new(41, 1 << 40, wide(100, 50));
@@ -188,7 +190,8 @@ fn ten_thousand_streams_opened_at_once_are_all_read() {
     assert_eq!(talk.world[talk.listener].read_from(0), 30_000_000);
 }
 
-/// Lines with every fault; some readers stop for a while and go on, some streams are given up by one side or the other.
+/// Lines with every fault; some readers stop for a while and go on, some streams are given up by
+/// one side or the other.
 #[test]
 fn many_streams_survive_every_fault() {
     let faulty = |seed: u64| {

@@ -2,7 +2,7 @@
 
 use byway_net::{BindError, EntropyError};
 use byway_transfer::TransferError;
-use byway_wire::relay::WordError;
+use byway_wire::relay::RelayWordError;
 use std::io;
 use thiserror::Error;
 
@@ -20,7 +20,7 @@ pub enum DemoError {
     Thread(#[from] io::Error),
     /// A relay cannot be named.
     #[error(transparent)]
-    Word(#[from] WordError),
+    Word(#[from] RelayWordError),
     /// Sender or receiver could not be started, or could not go on.
     #[error(transparent)]
     Start(#[from] byway_transfer::Error),

@@ -11,7 +11,7 @@ pub const MTU: usize = 1500;
 
 /// One way from sender to receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct PathSpec {
     /// What the demo calls it.
     pub name: &'static str,
     /// Bits per second, IP and UDP headers included.
@@ -22,12 +22,12 @@ pub struct Line {
     pub queue: usize,
 }
 
-/// The lines for a tree of so many bytes. A larger tree than the default gets faster lines, so that the demo ends in the same
-/// time; a smaller one does not get slower ones.
+/// The lines for a tree of so many bytes. A larger tree than the default gets faster lines, so that
+/// the demo ends in the same time; a smaller one does not get slower ones.
 #[must_use]
-pub fn lines(bytes: u64) -> [Line; 3] {
+pub fn lines(bytes: u64) -> [PathSpec; 3] {
     let scale = bytes.div_ceil(DEFAULT_BYTES).max(1);
-    let line = |name, mbit: u64, millis, queue: usize| Line {
+    let line = |name, mbit: u64, millis, queue: usize| PathSpec {
         name,
         rate: mbit * 1_000_000 * scale,
         rtt: Duration::from_millis(millis),
@@ -36,7 +36,7 @@ pub fn lines(bytes: u64) -> [Line; 3] {
     [line("direct", 20, 20, 50), line("via relay 1", 30, 30, 80), line("via relay 2", 15, 45, 60)]
 }
 
-impl Line {
+impl PathSpec {
     /// The pipe of one direction when a packet passes `pipes` of them one after another.
     #[must_use]
     pub fn pipe(&self, pipes: u32) -> PipeConfig {

@@ -1,5 +1,5 @@
-//! The network of the demo: shapers and relays on loopback, each with sockets and a thread of its own. Sender and receiver
-//! share nothing with them but datagrams.
+//! The network of the demo: shapers and relays on loopback, each with sockets and a thread of its
+//! own. Sender and receiver share nothing with them but datagrams.
 //!
 //! ```text
 //! sender ──> shaper ───────────────────────────> receiver      direct
@@ -7,8 +7,8 @@
 //! ```
 
 use super::error::Result;
-use super::lines::Line;
-use byway_net::{Clock, Flow, Handle, Owner, Socket};
+use super::lines::PathSpec;
+use byway_net::{Clock, Handle, LoopControl, Owner, Socket};
 use byway_relay::{Config, Policy, Relay};
 use byway_sim::{Shaper, ShaperConfig};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
@@ -23,13 +23,13 @@ const WORDS_LAST: u64 = 3_600;
 const CLIENTS: usize = 8;
 
 /// An owner that leaves its machine alone.
-struct Nobody<M>(PhantomData<fn() -> M>);
+struct IdleOwner<M>(PhantomData<fn() -> M>);
 
-impl<M: Machine + Send> Owner for Nobody<M> {
+impl<M: Machine + Send> Owner for IdleOwner<M> {
     type Machine = M;
 
-    fn turn(&mut self, _machine: &mut M, _now: Instant) -> Flow {
-        Flow::Continue
+    fn turn(&mut self, _machine: &mut M, _now: Instant) -> LoopControl {
+        LoopControl::Continue
     }
 }
 
@@ -37,22 +37,22 @@ impl<M: Machine + Send> Owner for Nobody<M> {
 pub struct DirectLine {
     /// Where senders find the receiver.
     pub front: SocketAddr,
-    _shaper: Handle<Nobody<Shaper>>,
+    _shaper: Handle<IdleOwner<Shaper>>,
 }
 
 /// A line with a relay on it; gone when dropped.
 pub struct RelayLine {
     /// What sender and receiver need to use it.
     pub word: Word,
-    _shaper: Handle<Nobody<Shaper>>,
-    _relay: Handle<Nobody<Relay>>,
+    _shaper: Handle<IdleOwner<Shaper>>,
+    _relay: Handle<IdleOwner<Relay>>,
 }
 
 /// Lays a line before the receiver at `server`.
 ///
 /// # Errors
 /// The system gives no sockets or threads.
-pub fn direct(line: &Line, server: SocketAddr) -> Result<DirectLine> {
+pub fn direct(line: &PathSpec, server: SocketAddr) -> Result<DirectLine> {
     let (front, shaper) = shape(line, 1, server)?;
     Ok(DirectLine { front, _shaper: shaper })
 }
@@ -61,7 +61,7 @@ pub fn direct(line: &Line, server: SocketAddr) -> Result<DirectLine> {
 ///
 /// # Errors
 /// The system gives no sockets, threads or randomness.
-pub fn relayed(line: &Line, id: u32) -> Result<RelayLine> {
+pub fn relayed(line: &PathSpec, id: u32) -> Result<RelayLine> {
     let clock = Clock::new();
     let key = byway_net::seed::<32>()?;
     let unix = byway_net::unix_seconds();
@@ -77,19 +77,20 @@ pub fn relayed(line: &Line, id: u32) -> Result<RelayLine> {
         scope: Scope::ALL,
     };
     let word = relay.issue(Grant { id, terms }, vec![front])?;
-    let relay = byway_net::spawn("relay", relay, Nobody(PhantomData), vec![socket], clock)?;
+    let relay = byway_net::spawn("relay", relay, IdleOwner(PhantomData), vec![socket], clock)?;
     Ok(RelayLine { word, _shaper: shaper, _relay: relay })
 }
 
 /// Starts a shaper before `server`; a packet passes `pipes` of its pipes from sender to receiver.
-fn shape(line: &Line, pipes: u32, server: SocketAddr) -> Result<(SocketAddr, Handle<Nobody<Shaper>>)> {
+fn shape(line: &PathSpec, pipes: u32, server: SocketAddr) -> Result<(SocketAddr, Handle<IdleOwner<Shaper>>)> {
     let mut config = ShaperConfig::new(server, line.pipe(pipes), line.pipe(pipes));
     config.idle = Duration::from_secs(2);
     let first = loopback_socket()?;
     let front = first.address();
     let others = (0..CLIENTS).map(|_| loopback_socket());
     let sockets: Vec<Socket> = std::iter::once(Ok(first)).chain(others).collect::<Result<_>>()?;
-    let shaper = byway_net::spawn("line", Shaper::new(config), Nobody(PhantomData), sockets, Clock::new())?;
+    let shaper =
+        byway_net::spawn("line", Shaper::new(config), IdleOwner(PhantomData), sockets, Clock::new())?;
     Ok((front, shaper))
 }
 

@@ -1,10 +1,11 @@
-//! The kernel's TCP by another way than routers choose: rules of routing by the port of its server, at each node of the way.
+//! The kernel's TCP by another way than routers choose: rules of routing by the port of its server,
+//! at each node of the way.
 
-use super::moving::PORT;
-use super::site::{Site, set_routes};
+use super::run_lab::{RunLab, set_routes};
+use super::transfer_setup::PORT;
 use crate::error::{Error, Result};
 use byway_lab::Setup;
-use byway_lab::setup::{Carrier, End, Transfer, Way};
+use byway_lab::setup::{Carrier, NodeChoice, PathChoice, Transfer};
 use byway_sim::topology::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,16 +16,17 @@ pub(super) const TABLE: u32 = 20_000;
 /// The node that a transfer over the kernel's TCP goes through, if it does.
 pub(super) fn through(transfer: &Transfer) -> Option<&str> {
     match (&transfer.carrier, transfer.paths.as_slice()) {
-        (Carrier::Tcp(_), [Way::Through(node)]) => Some(node),
+        (Carrier::Tcp(_), [PathChoice::Through(node)]) => Some(node),
         _ => None,
     }
 }
 
 /// Sets up the ways of all transfers of a variant that leave the routers' one.
-pub(super) fn set_up(site: &Site, setup: &Setup, graph: &Graph) -> Result<()> {
+pub(super) fn set_up(site: &RunLab, setup: &Setup, graph: &Graph) -> Result<()> {
     let mut scripts: BTreeMap<String, String> = BTreeMap::new();
     for (place, transfer) in setup.transfers.iter().enumerate() {
-        let (Some(node), End::Node(from), End::Node(to)) = (through(transfer), &transfer.from, &transfer.to)
+        let (Some(node), NodeChoice::Node(from), NodeChoice::Node(to)) =
+            (through(transfer), &transfer.from, &transfer.to)
         else {
             continue;
         };

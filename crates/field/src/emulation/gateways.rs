@@ -1,18 +1,18 @@
-//! `byway gateway` at two nodes of an emulated network, relays where its paths go through, and what the gateways say while they
-//! carry what hosts send.
+//! `byway gateway` at two nodes of an emulated network, relays where its paths go through, and what
+//! the gateways say while they carry what hosts send.
 
-use super::moving::PORT;
-use super::process::{Helper, ready, text};
-use super::site::Site;
+use super::process::{HelperProcess, ready, text};
+use super::run_lab::RunLab;
 use super::status::ask;
+use super::transfer_setup::PORT;
 use crate::error::{About as _, Error, Result};
 use byway_gateway::machine::{Bundle, Settings};
-use byway_gateway::options::{GatewayOption, Kind, OPTIONS, Value};
+use byway_gateway::options::{GatewayOption, OPTIONS, Value, ValueKind};
 use byway_gateway::reorder::Timer;
 use byway_gateway::report::{GatewayReport, PathReport};
 use byway_lab::Setup;
 use byway_lab::record::{GatewayRecord, PathRecord, TransferRecord};
-use byway_lab::setup::{Carrier, End, Gateways, Transfer, Way};
+use byway_lab::setup::{Carrier, Gateways, NodeChoice, PathChoice, Transfer};
 use rustix::process::geteuid;
 use serde_json::{Value as Json, json};
 use std::fs;
@@ -60,7 +60,8 @@ pub(super) fn check(setup: &Setup) -> Result<(), String> {
 
 /// What the file of a real gateway says of a plan's: its choices by name, and its cache.
 fn told_to(settings: &Settings) -> impl Iterator<Item = (&'static GatewayOption, Value<'static>)> {
-    let told = OPTIONS.iter().filter(|option| option.kind == Kind::Name || option.name.starts_with("cache"));
+    let told =
+        OPTIONS.iter().filter(|option| option.kind == ValueKind::Name || option.name.starts_with("cache"));
     told.filter_map(|option| Some((option, option.get(settings)?)))
 }
 
@@ -83,10 +84,10 @@ fn behind<'a>(setup: &'a Setup, gateways: &'a Gateways) -> impl Iterator<Item = 
 }
 
 /// A pair of gateways that runs.
-pub(super) struct Running {
+pub(super) struct RunningGateways {
     name: String,
     /// Relays, then gateways: they end in this order.
-    _helpers: Vec<Helper>,
+    _helpers: Vec<HelperProcess>,
     entry: PathBuf,
     exit: PathBuf,
     /// What its paths are called, and by which address they go first.
@@ -98,20 +99,20 @@ pub(super) struct Running {
 }
 
 /// Starts all gateways of a variant, and waits until they carry.
-pub(super) fn start(site: &Site, setup: &Setup) -> Result<Vec<Running>> {
+pub(super) fn start(site: &RunLab, setup: &Setup) -> Result<Vec<RunningGateways>> {
     used(setup)
         .enumerate()
         .map(|(number, gateways)| one(site, setup, gateways, OURS + number as u16))
         .collect()
 }
 
-fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Running> {
+fn one(site: &RunLab, setup: &Setup, gateways: &Gateways, port: u16) -> Result<RunningGateways> {
     let name = gateways.name.clone();
     let (a, b) = (gateways.between.0.as_str(), gateways.between.1.as_str());
     let mut helpers = Vec::new();
     let (mut words, mut paths) = (Vec::new(), Vec::new());
     for way in &gateways.paths {
-        let Way::Through(node) = way else {
+        let PathChoice::Through(node) = way else {
             paths.push(("direct".to_owned(), format!("{}:{port}", site.address(b)?)));
             continue;
         };
@@ -125,7 +126,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
     let (mut hosts, mut ports) = ([Vec::new(), Vec::new()], Vec::new());
     for (place, transfer) in behind(setup, gateways) {
         for (end, hosts) in [&transfer.from, &transfer.to].into_iter().zip(&mut hosts) {
-            let End::Node(node) = end else {
+            let NodeChoice::Node(node) = end else {
                 return Err(Error::Failed(format!("{name}: who sends is chosen by chance")));
             };
             let address = format!("{}/32", site.address(node)?);
@@ -168,7 +169,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
         fs::write(&file, config)?;
         let log = fs::File::create(site.directory.path().join(format!("{name}-{host}.log")))?;
         let mut gateway = site.byway(host, &name, &["gateway", "--config", &file.to_string_lossy()])?;
-        helpers.push(Helper(gateway.stdout(log.try_clone()?).stderr(log).spawn()?));
+        helpers.push(HelperProcess(gateway.stdout(log.try_clone()?).stderr(log).spawn()?));
     }
     let [entry, exit] = sockets;
     let begun = Instant::now();
@@ -187,7 +188,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
         std::thread::sleep(PAUSE);
     }
     let before = ask(&exit)?;
-    Ok(Running { name, _helpers: helpers, entry, exit, paths, notes: Vec::new(), before })
+    Ok(RunningGateways { name, _helpers: helpers, entry, exit, paths, notes: Vec::new(), before })
 }
 
 /// An option's value as it stands in a file.
@@ -202,7 +203,7 @@ fn written(value: Value<'_>) -> Json {
 }
 
 /// The key of the gateway at a host.
-fn key(site: &Site, host: &str, role: &str) -> Result<String> {
+fn key(site: &RunLab, host: &str, role: &str) -> Result<String> {
     let state = site.state(host, role)?;
     let output =
         Command::new(&site.program).args(["--quiet", "id"]).env("BYWAY_STATE_DIR", state).output()?;
@@ -219,7 +220,7 @@ fn ready_to_carry(socket: &Path, paths: usize) -> bool {
     })
 }
 
-impl Running {
+impl RunningGateways {
     /// Asks the entry how it is now, `at` seconds after the beginning.
     pub(super) fn note(&mut self, at: f64) {
         // One that does not answer has died, and what it said before counts.
@@ -228,8 +229,8 @@ impl Running {
         }
     }
 
-    /// What is known of the paths by which a transfer went, sample by sample; they are those of all, or those of what was opened to a
-    /// port.
+    /// What is known of the paths by which a transfer went, sample by sample; they are those of
+    /// all, or those of what was opened to a port.
     fn paths(&self, received: &[u64], sample: f64, own: Option<u16>) -> Vec<PathRecord> {
         let path = |(name, address): &(String, String)| {
             let mut record = PathRecord { name: name.clone(), ..PathRecord::default() };
@@ -265,7 +266,8 @@ impl Running {
         self.paths.iter().map(path).collect()
     }
 
-    /// What came of the gateways; adds to the transfers that went through them by which paths they went.
+    /// What came of the gateways; adds to the transfers that went through them by which paths they
+    /// went.
     pub(super) fn finish(self, setup: &Setup, transfers: &mut [TransferRecord]) -> Result<GatewayRecord> {
         let exit = ask(&self.exit).about(|| format!("the gateways {}", self.name))?;
         let each = setup

@@ -1,7 +1,7 @@
 //! Programs that run beside a run, and the files that they send.
 
-use super::report::Report;
-use super::site::Site;
+use super::report::TransferReport;
+use super::run_lab::RunLab;
 use crate::error::{About as _, Error, OrFailed as _, Result};
 use byway_sim::Random;
 use serde_json::Value;
@@ -13,9 +13,9 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// A program that serves, ended when it is dropped.
-pub(super) struct Helper(pub(super) Child);
+pub(super) struct HelperProcess(pub(super) Child);
 
-impl Drop for Helper {
+impl Drop for HelperProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -23,7 +23,7 @@ impl Drop for Helper {
 }
 
 /// Programs that serve, and who will know what came of the transfer.
-pub(super) type Started = (Vec<Helper>, JoinHandle<Result<Report>>);
+pub(super) type Started = (Vec<HelperProcess>, JoinHandle<Result<TransferReport>>);
 
 /// Something that waits for its time, runs, and reports.
 pub(super) fn later<T: Send + 'static>(
@@ -38,10 +38,10 @@ pub(super) fn later<T: Send + 'static>(
 }
 
 /// Starts a program that says when it is ready, and what others need.
-pub(super) fn ready(mut command: Command) -> Result<(Helper, Value)> {
+pub(super) fn ready(mut command: Command) -> Result<(HelperProcess, Value)> {
     let mut child = command.stderr(Stdio::null()).spawn()?;
     let said = child.stdout.take().or_failed(|| "no output")?;
-    let helper = Helper(child);
+    let helper = HelperProcess(child);
     let mut lines: BufReader<ChildStdout> = BufReader::new(said);
     let mut line = String::new();
     lines.read_line(&mut line)?;
@@ -57,10 +57,10 @@ pub(super) fn ready(mut command: Command) -> Result<(Helper, Value)> {
 }
 
 /// Starts a program that says that it is ready, and no more.
-pub(super) fn said_ready(mut command: Command) -> Result<Helper> {
+pub(super) fn said_ready(mut command: Command) -> Result<HelperProcess> {
     let mut child = command.spawn()?;
     let said = child.stdout.take().or_failed(|| "no output")?;
-    let helper = Helper(child);
+    let helper = HelperProcess(child);
     let mut line = String::new();
     BufReader::new(said).read_line(&mut line)?;
     if line.trim() == "ready" { Ok(helper) } else { Err(Error::failed("a server is not ready")) }
@@ -71,7 +71,7 @@ pub(super) fn text(ready: &Value, key: &str) -> Result<String> {
 }
 
 /// A file of this size. Transfers of one size send one file: eight of them need not fill the disk.
-pub(super) fn noise_file(site: &Site, bytes: u64) -> Result<PathBuf> {
+pub(super) fn noise_file(site: &RunLab, bytes: u64) -> Result<PathBuf> {
     let file = site.directory.path().join(format!("noise-{bytes}"));
     if !file.exists() {
         noise(&file, bytes)?;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// How far a transfer was when, in seconds since it began and bytes that the receiver had.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Report {
+pub(super) struct TransferReport {
     pub(super) steps: Vec<(f64, u64)>,
     /// By name of the path.
     pub(super) paths: Vec<(String, Vec<(f64, u64)>)>,
@@ -14,7 +14,7 @@ pub(super) struct Report {
 }
 
 /// What iperf3's receiver counted, or its sender if the receiver did not tell.
-pub(super) fn of_iperf(said: &Value, sized: bool) -> Report {
+pub(super) fn of_iperf(said: &Value, sized: bool) -> TransferReport {
     let server = &said["server_output_json"];
     let intervals = server["intervals"].as_array().filter(|list| !list.is_empty());
     let mut total = 0;
@@ -31,11 +31,11 @@ pub(super) fn of_iperf(said: &Value, sized: bool) -> Report {
     let finished = steps.last().filter(|_| whole).map(|(at, _)| *at);
     // What its kernel sent again.
     let lost = said["end"]["sum_sent"]["retransmits"].as_u64();
-    Report { paths: vec![("direct".into(), steps.clone())], steps, finished, lost }
+    TransferReport { paths: vec![("direct".into(), steps.clone())], steps, finished, lost }
 }
 
 /// Adds what an event of `byway send` tells, which came `at` seconds after it began.
-pub(super) fn of_byway(event: &Value, at: f64, report: &mut Report) {
+pub(super) fn of_byway(event: &Value, at: f64, report: &mut TransferReport) {
     let bytes = event["bytes"].as_u64();
     match (event["event"].as_str(), bytes) {
         (Some("progress"), Some(bytes)) => {
@@ -55,7 +55,7 @@ pub(super) fn of_byway(event: &Value, at: f64, report: &mut Report) {
     }
 }
 
-fn note_path(path: &Value, at: f64, report: &mut Report) {
+fn note_path(path: &Value, at: f64, report: &mut TransferReport) {
     let (Some(name), Some(bytes)) = (path["name"].as_str(), path["bytes"].as_u64()) else { return };
     match report.paths.iter_mut().find(|(known, _)| known == name) {
         Some((_, steps)) => steps.push((at, bytes)),
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn events_of_byway_are_understood() {
-        let mut report = Report::default();
+        let mut report = TransferReport::default();
         let path = |bytes: u64| json!({ "name": "direct", "bytes": bytes, "lost": 3 });
         of_byway(&json!({ "event": "progress", "bytes": 10, "paths": [path(9)] }), 1.0, &mut report);
         of_byway(&json!({ "event": "path", "name": "direct" }), 1.5, &mut report);

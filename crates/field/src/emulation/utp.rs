@@ -1,9 +1,9 @@
 //! Transfers by somebody else's LEDBAT: libtorrent's µTP, through its Python binding.
 
-use super::moving::Moving;
-use super::process::{Helper, Started, later, noise_file, ready};
-use super::report::{Report, of_byway};
-use super::site::Site;
+use super::process::{HelperProcess, Started, later, noise_file, ready};
+use super::report::{TransferReport, of_byway};
+use super::run_lab::RunLab;
+use super::transfer_setup::TransferSetup;
 use crate::error::{Error, OrFailed as _, Result};
 use byway_lab::setup::{Demand, Transfer};
 use serde_json::Value;
@@ -36,7 +36,12 @@ pub(super) fn check(transfer: &Transfer) -> Result<(), String> {
 }
 
 /// A seed where the transfer comes from, and one who has nothing yet where it goes.
-pub(super) fn start(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Result<Started> {
+pub(super) fn start(
+    site: &RunLab,
+    transfer: &Transfer,
+    run: &TransferSetup<'_>,
+    port: u16,
+) -> Result<Started> {
     let python = python().or_failed(|| "no python3 that has libtorrent")?;
     let Demand::Size(bytes) = transfer.demand else {
         return Err(Error::Failed(format!("{}: no size", transfer.name)));
@@ -53,13 +58,13 @@ pub(super) fn start(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u1
         [python, "-c", SCRIPT, "leech", &directory.to_string_lossy(), &to, &port, &torrent, &from, &port];
     let mut child = site.on(run.to, &leech).stdin(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let (mut told, said) = (child.stdin.take().or_failed(|| "no input")?, child.stdout.take());
-    let leech = Helper(child);
+    let leech = HelperProcess(child);
     let mut lines = BufReader::new(said.or_failed(|| "no output")?).lines();
     lines.next().or_failed(|| "it is not ready")??;
     let (begins, lasts) = (run.begins, run.lasts);
     let reports = later(begins, move || {
         writeln!(told, "begin")?;
-        let mut report = Report::default();
+        let mut report = TransferReport::default();
         for line in lines {
             let event: Value = serde_json::from_str(&line?)?;
             let at = begins.elapsed();

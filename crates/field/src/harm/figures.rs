@@ -1,9 +1,9 @@
 //! What two runs say together: requests alone, and the same beside transfers.
 
 use byway_lab::Record;
-use byway_lab::filling::{self, at};
 use byway_lab::record::{LinkRecord, RequestRecord};
-use byway_lab::waiting;
+use byway_lab::request_times;
+use byway_lab::utilization::{self, at};
 
 /// What byway's background class owes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,8 +19,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Those on a line of so many Mbit/s beside so many transfers. A request's packets take longer on a thin line, and one packet of
-    /// somebody else's delays it more; on a fast one nobody need notice anything.
+    /// Those on a line of so many Mbit/s beside so many transfers. A request's packets take longer
+    /// on a thin line, and one packet of somebody else's delays it more; on a fast one nobody need
+    /// notice anything.
     #[must_use]
     pub const fn of(mbit: u32, bulk: u32) -> Self {
         let (median, p90, share) = match (bulk, mbit) {
@@ -53,17 +54,18 @@ pub(super) struct Figures {
     pub(super) regain: Option<f64>,
 }
 
-/// The figures of `beside`, whose requests are those of `alone`. `None`: there is none that finished alone.
+/// The figures of `beside`, whose requests are those of `alone`. `None`: there is none that
+/// finished alone.
 pub(super) fn figures(alone: &Record, beside: &Record) -> Option<Figures> {
     let (quiet, loud) = (&alone.requests.first()?.list, &beside.requests.first()?.list);
     let both = |times: &[Option<f64>]| {
         Some([
-            waiting::percentile(times.iter().copied(), 50.0)?,
-            waiting::percentile(times.iter().copied(), 90.0)?,
+            request_times::percentile(times.iter().copied(), 50.0)?,
+            request_times::percentile(times.iter().copied(), 90.0)?,
         ])
     };
     let times = |list: &[RequestRecord]| both(&list.iter().map(|request| request.took).collect::<Vec<_>>());
-    let ratios: Vec<_> = waiting::ratios(loud, quiet).collect();
+    let ratios: Vec<_> = request_times::ratios(loud, quiet).collect();
     let (start, end) = company(loud)?;
     Some(Figures {
         requests: loud.len(),
@@ -118,7 +120,7 @@ fn share(alone: &Record, beside: &Record, start: f64, end: f64) -> Option<f64> {
 
 /// How long after `end` the transfers have had the link for a second.
 fn regain(link: &LinkRecord, sample: f64, end: f64) -> Option<f64> {
-    filling::filled_after(&link.sent, sample, end, |from, to| link.rate as f64 / 8.0 * (to - from))
+    utilization::filled_after(&link.sent, sample, end, |from, to| link.rate as f64 / 8.0 * (to - from))
 }
 
 #[cfg(test)]
@@ -126,8 +128,9 @@ mod tests {
     use super::*;
     use byway_lab::record::{RequestsRecord, TransferRecord};
 
-    /// Ten seconds on a link of 8 Mbit/s, a request each second from the third to the seventh that takes so long, and a transfer
-    /// that has so many bytes of each tenth of a second while they last and all of the link one second after.
+    /// Ten seconds on a link of 8 Mbit/s, a request each second from the third to the seventh that
+    /// takes so long, and a transfer that has so many bytes of each tenth of a second while they
+    /// last and all of the link one second after.
     fn run(took: [Option<f64>; 5], company: u64) -> Record {
         let list = took.iter().enumerate().map(|(number, took)| RequestRecord {
             size: 20_000,
@@ -176,7 +179,8 @@ mod tests {
         // 4.4 s of 1 MB/s less the half megabyte of the requests.
         let share = found.share.unwrap();
         assert!((share - 44.0 * 81_000.0 / 3.9e6).abs() < 1e-9, "{share}");
-        // What is left of the time until second 8 is short of 90 %; the window that ends at 8.5 has five tenths of each.
+        // What is left of the time until second 8 is short of 90 %; the window that ends at 8.5 has
+        // five tenths of each.
         assert!((found.regain.unwrap() - 2.1).abs() < 0.11, "{:?}", found.regain);
         assert_eq!(found.missed(&BOUNDS), ["p90"]);
     }

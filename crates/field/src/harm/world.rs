@@ -1,7 +1,8 @@
-//! What is measured, as a plan: a web server and a source of bulk data share one link to those who ask and those who receive.
+//! What is measured, as a plan: a web server and a source of bulk data share one link to those who
+//! ask and those who receive.
 
 use crate::error::{OrFailed as _, Result};
-use byway_control::Sender;
+use byway_control::SenderKind;
 use byway_lab::Setup;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use serde_json::json;
@@ -19,7 +20,7 @@ const AFTER: u32 = 12;
 
 /// Where requests are made, and what is in their way.
 #[derive(Clone, Copy, Debug)]
-pub struct Link {
+pub struct AccessLink {
     /// Its rate, Mbit/s.
     pub mbit: u32,
     /// Its round-trip time, milliseconds.
@@ -55,7 +56,7 @@ impl Rival {
             }
         };
         let made =
-            controller.parse().and_then(|choice| byway_control::controller(&choice, Sender::Session, 1));
+            controller.parse().and_then(|choice| byway_control::controller(&choice, SenderKind::Session, 1));
         made.map(|_| own(controller.to_owned())).map_err(|error| error.to_string())
     }
 
@@ -77,9 +78,9 @@ pub(super) fn seconds(requests: u32) -> u32 {
 ///
 /// # Errors
 /// If it cannot be written as TOML.
-pub(super) fn plan(link: Link, requests: u32, bulk: Option<(&Rival, u32)>) -> Result<String> {
+pub(super) fn plan(link: AccessLink, requests: u32, bulk: Option<(&Rival, u32)>) -> Result<String> {
     let seconds = seconds(requests);
-    let Link { mbit, rtt_ms, queue } = link;
+    let AccessLink { mbit, rtt_ms, queue } = link;
     // Behind a gateway of its own, if there is one.
     let beside = if matches!(bulk, Some((Rival::Gateways(_), _))) { "left" } else { "near" };
     let mut links = vec![
@@ -146,7 +147,8 @@ pub(super) fn plan(link: Link, requests: u32, bulk: Option<(&Rival, u32)>) -> Re
             transfer["tcp"] = kernel;
         }
         if matches!(rival, Rival::Byway(_)) || congestion == "ledbat" {
-            // Files and torrents have an end. More than the link can carry in that time: none ends before the others.
+            // Files and torrents have an end. More than the link can carry in that time: none ends
+            // before the others.
             transfer["size"] = json!(format!("{} KB", mbit * 125 * seconds));
         }
         plan["transfer"] = json!([transfer]);
@@ -167,7 +169,7 @@ mod tests {
     use byway_lab::setup::{Carrier, Demand};
     use core::time::Duration;
 
-    const LINK: Link = Link { mbit: 10, rtt_ms: 25, queue: 50 };
+    const LINK: AccessLink = AccessLink { mbit: 10, rtt_ms: 25, queue: 50 };
 
     #[test]
     fn the_same_requests_are_made_alone_and_beside_whom_it_may_be() {
@@ -181,7 +183,8 @@ mod tests {
             assert_eq!(beside.transfers.len(), 8, "{name}");
             assert_eq!(byway_lab::world::requests(&beside.requests[0], 1, beside.duration), list, "{name}");
             // Whoever can be emulated can be simulated.
-            let (congestion, host) = (&beside.transfers[0].congestion, Sender::Linux { initial_window: 10 });
+            let (congestion, host) =
+                (&beside.transfers[0].congestion, SenderKind::Linux { initial_window: 10 });
             assert!(byway_control::controller(congestion, host, 1).is_ok(), "{name}");
             let session = matches!(beside.transfers[0].carrier, Carrier::Session(_));
             assert_eq!(session, name.starts_with("byway"), "{name}");

@@ -1,12 +1,13 @@
-//! The contents of files on their way in: written where they belong, hashed as they come, noted in the journal.
+//! The contents of files on their way in: written where they belong, hashed as they come, noted in
+//! the journal.
 
 use super::partial::{Key, Partials, is_early};
-use super::{Sink, Stage, Written};
+use super::{Sink, SinkState, Written};
 use crate::chunks::{Hash, Hashes, Hashing, Layout};
 use crate::error::SinkError;
-use crate::record::Metadata;
+use crate::manifest::Metadata;
+use crate::missing_ranges::FileRanges;
 use crate::report::Reason;
-use crate::stretches::Stretches;
 use byway_engine::data::RangeSet;
 use byway_wire::ObjectId;
 use std::io;
@@ -24,11 +25,11 @@ pub(super) struct Incoming {
     pub finished: bool,
     pub stage: Contents,
     /// How far its partial file is from what it shall be.
-    pub dress: Dress,
+    pub dress: MetadataState,
     /// The stretches of the file that travel.
-    pub travels: Stretches,
-    /// What is in the partial file, by offsets in the file. What came is never written again, so that what was hashed stays
-    /// what it was.
+    pub travels: FileRanges,
+    /// What is in the partial file, by offsets in the file. What came is never written again, so
+    /// that what was hashed stays what it was.
     pub received: RangeSet,
     /// Bytes of it that an earlier try had brought.
     pub kept: u64,
@@ -38,7 +39,7 @@ pub(super) struct Incoming {
 
 /// What a partial file has of its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dress {
+pub(super) enum MetadataState {
     /// The partial file has none of its metadata.
     Bare,
     /// The partial file has its mode.
@@ -73,7 +74,7 @@ pub(super) enum Contents {
 impl Incoming {
     pub fn new(path: Vec<u8>, size: u64, metadata: Metadata, key: Key, holes: RangeSet, asked: bool) -> Self {
         let layout = Layout::new(size);
-        let travels = Stretches::without(&layout, &RangeSet::new(), &holes);
+        let travels = FileRanges::without(&layout, &RangeSet::new(), &holes);
         Self {
             path,
             metadata,
@@ -81,7 +82,7 @@ impl Incoming {
             hash: None,
             finished: travels.size() == 0 && !asked,
             stage: if asked { Contents::Asked } else { Contents::Coming },
-            dress: Dress::Bare,
+            dress: MetadataState::Bare,
             travels,
             received: RangeSet::new(),
             kept: 0,
@@ -108,7 +109,7 @@ impl Incoming {
     pub fn create(&mut self, object: ObjectId, partials: &mut Partials) -> rustix::io::Result<()> {
         if self.stage == Contents::Coming {
             let has_mode = partials.create(object, self.key, &self.hashes.layout, self.metadata.mode)?;
-            self.dress = if has_mode { Dress::Mode } else { Dress::Bare };
+            self.dress = if has_mode { MetadataState::Mode } else { MetadataState::Bare };
             self.stage = Contents::Growing { fresh: true };
         }
         Ok(())
@@ -121,9 +122,9 @@ impl Incoming {
         partials: &mut Partials,
         durable: bool,
     ) -> rustix::io::Result<()> {
-        if self.dress != Dress::Full {
-            partials.dress(object, self.key, &self.metadata, self.dress == Dress::Mode, durable)?;
-            self.dress = Dress::Full;
+        if self.dress != MetadataState::Full {
+            partials.dress(object, self.key, &self.metadata, self.dress == MetadataState::Mode, durable)?;
+            self.dress = MetadataState::Full;
         }
         Ok(())
     }
@@ -132,13 +133,14 @@ impl Incoming {
     /// wait for their hash, and would have to be opened again for it.
     fn is_to_be_dressed(&self) -> bool {
         let layout = &self.hashes.layout;
-        self.dress != Dress::Full
+        self.dress != MetadataState::Full
             && !layout.is_divided()
             && is_early(self.metadata.mode)
             && self.received.covers(0, layout.size)
     }
 
-    /// Writes bytes that stand at `offset` of the object, as far as they are new, and hashes the chunks that they complete.
+    /// Writes bytes that stand at `offset` of the object, as far as they are new, and hashes the
+    /// chunks that they complete.
     fn store(
         &mut self,
         object: ObjectId,
@@ -203,13 +205,14 @@ impl Sink {
     /// Writes bytes of an object where they belong. The same bytes may come again.
     ///
     /// # Errors
-    /// The disk is full or cannot be used any more. What concerns the one file is reported, not returned.
+    /// The disk is full or cannot be used any more. What concerns the one file is reported, not
+    /// returned.
     pub fn write(&mut self, object: ObjectId, offset: u64, bytes: &[u8]) -> Result<Written, SinkError> {
         let Some(incoming) = self.objects.get_mut(&object) else {
             let known = object.0 < self.next_object;
             return Ok(if known { Written::Ignored } else { Written::Pending });
         };
-        if self.stage == Stage::Broken {
+        if self.stage == SinkState::Broken {
             return Ok(Written::Ignored);
         }
         if !incoming.is_open() {

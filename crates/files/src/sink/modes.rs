@@ -1,6 +1,7 @@
-//! Which bits of a mode a receiver sets: the sender chooses modes for its own host, where other people may be trusted.
+//! Which bits of a mode a receiver sets: the sender chooses modes for its own host, where other
+//! people may be trusted.
 
-use crate::record::MODE_MASK;
+use crate::manifest::MODE_MASK;
 
 /// Reading, writing and executing, for all.
 const PERMISSIONS: u16 = 0o777;
@@ -12,7 +13,8 @@ const STICKY: u16 = 0o1000;
 pub enum Modes {
     /// All, setuid and setgid included.
     Kept,
-    /// Permissions without the bits of this mask, which a umask is; and the sticky bit of directories, which takes rights away.
+    /// Permissions without the bits of this mask, which a umask is; and the sticky bit of
+    /// directories, which takes rights away.
     Masked(u16),
 }
 

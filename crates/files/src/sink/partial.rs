@@ -1,5 +1,5 @@
-//! Where contents grow until they are verified: `.byway-partial/TRANSFER/KEY` below the sink, and beside a file of several
-//! chunks its [journal](crate::journal), `KEY.journal`.
+//! Where contents grow until they are verified: `.byway-partial/TRANSFER/KEY` below the sink, and
+//! beside a file of several chunks its [journal](crate::journal), `KEY.journal`.
 //!
 //! The transfer's name is its id, and the key is made of path, size and time. So a receiver of the
 //! same manifest can find the files of an interrupted transfer again. The transfer's directory is
@@ -8,9 +8,9 @@
 use crate::beneath::times;
 use crate::chunks::Layout;
 use crate::journal::Journal;
+use crate::manifest::{Metadata, Timestamp};
 use crate::name::PARTIAL_DIRECTORY;
 use crate::open_files::OpenFiles;
-use crate::record::{Metadata, Timestamp};
 use byway_wire::ObjectId;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags};
@@ -22,7 +22,8 @@ use std::sync::Arc;
 
 /// Times to make the directory again that another transfer, just complete, took away.
 const TRIES: u32 = 8;
-/// The name under which a symbolic link is made before it is moved into place. No key looks like it.
+/// The name under which a symbolic link is made before it is moved into place. No key looks like
+/// it.
 const LINK: &str = "link";
 
 /// The name of a partial file, as the file system has it.
@@ -45,7 +46,8 @@ impl Key {
         Self(key)
     }
 
-    /// The name of its file: its bytes in hexadecimal. Asked for more than once for every file, so it takes no memory.
+    /// The name of its file: its bytes in hexadecimal. Asked for more than once for every file, so
+    /// it takes no memory.
     pub(super) fn name(self) -> Name {
         let digit = |value: u8| value + if value < 10 { b'0' } else { b'a' - 10 };
         let mut name = Name::default();
@@ -79,13 +81,14 @@ pub(super) struct Partials {
     directory: Arc<OwnedFd>,
     open: OpenFiles,
     journals: OpenFiles,
-    /// Modes that files get which are made with them. `None` where others could look into the directory: there only the owner
-    /// may read what is not in place.
+    /// Modes that files get which are made with them. `None` where others could look into the
+    /// directory: there only the owner may read what is not in place.
     modes: Option<BTreeMap<u16, bool>>,
 }
 
 impl Partials {
-    /// Makes and locks the directory of `transfer` below `root`. `EWOULDBLOCK` if the same transfer runs already.
+    /// Makes and locks the directory of `transfer` below `root`. `EWOULDBLOCK` if the same transfer
+    /// runs already.
     pub(super) fn open(root: OwnedFd, transfer: [u8; 16], open_files: usize) -> Result<Self> {
         let transfer = hex(&transfer);
         let listed = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -119,8 +122,8 @@ impl Partials {
         Err(Errno::NOENT)
     }
 
-    /// Makes the file of `key` anew; one of several chunks with all of its bytes, all of them holes. Whether it has its final
-    /// `mode` already.
+    /// Makes the file of `key` anew; one of several chunks with all of its bytes, all of them
+    /// holes. Whether it has its final `mode` already.
     pub(super) fn create(&mut self, object: ObjectId, key: Key, layout: &Layout, mode: u16) -> Result<bool> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let early = self.modes.as_ref().filter(|_| is_early(mode)).map(|modes| modes.get(&mode).copied());
@@ -141,7 +144,8 @@ impl Partials {
             self.discard(object, key, layout);
             return Err(error);
         }
-        // The user's mask and the directory's defaults take bits away: of each mode the first file shows.
+        // The user's mask and the directory's defaults take bits away: of each mode the first file
+        // shows.
         let mut dressed = made_so;
         if made_so && early == Some(None) {
             dressed = Mode::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) == mode;
@@ -188,7 +192,8 @@ impl Partials {
         Ok(())
     }
 
-    /// Whether an earlier run left the file of `key`, as byway leaves one; it is [there](Self::file) then.
+    /// Whether an earlier run left the file of `key`, as byway leaves one; it is
+    /// [there](Self::file) then.
     pub(super) fn reopen(&mut self, object: ObjectId, key: Key, layout: &Layout) -> bool {
         let Ok(file) = self.file(object, key) else { return false };
         let ours = rustix::fs::fstat(file).is_ok_and(|stat| {
@@ -208,7 +213,8 @@ impl Partials {
         rustix::fs::fallocate(self.file(object, key)?, flags, from, length)
     }
 
-    /// The journal of the file of `key`, made if it is missing or not that, and whether it was there.
+    /// The journal of the file of `key`, made if it is missing or not that, and whether it was
+    /// there.
     pub(super) fn journal(
         &mut self,
         object: ObjectId,
@@ -237,7 +243,8 @@ impl Partials {
         self.open.get(object).ok_or(Errno::NOENT)
     }
 
-    /// Moves the file, [dressed](Self::dress), to `leaf` in `directory` in one step, over a file that is there.
+    /// Moves the file, [dressed](Self::dress), to `leaf` in `directory` in one step, over a file
+    /// that is there.
     pub(super) fn place(
         &mut self,
         object: ObjectId,
@@ -259,7 +266,8 @@ impl Partials {
         }
     }
 
-    /// Makes a symbolic link at `leaf` in `directory` in one step, over a file or link that is there.
+    /// Makes a symbolic link at `leaf` in `directory` in one step, over a file or link that is
+    /// there.
     pub(super) fn place_link(
         &mut self,
         target: &[u8],
@@ -267,7 +275,8 @@ impl Partials {
         directory: BorrowedFd<'_>,
         leaf: &[u8],
     ) -> Result<()> {
-        // One that an earlier try made may stand in a directory that has got its final mode, and cannot be replaced.
+        // One that an earlier try made may stand in a directory that has got its final mode, and
+        // cannot be replaced.
         if rustix::fs::readlinkat(directory, leaf, Vec::new()).is_ok_and(|now| now.as_bytes() == target) {
             return rustix::fs::utimensat(directory, leaf, &times(mtime), AtFlags::SYMLINK_NOFOLLOW);
         }
@@ -289,7 +298,8 @@ impl Partials {
         rustix::fs::syncfs(&*self.directory)
     }
 
-    /// Removes all that is left of this transfer, and the common directory if no other transfer uses it.
+    /// Removes all that is left of this transfer, and the common directory if no other transfer
+    /// uses it.
     pub(super) fn clean(&mut self) -> Result<()> {
         for entry in Dir::read_from(&*self.directory)? {
             let entry = entry?;
@@ -320,7 +330,8 @@ impl Drop for Partials {
 /// What unfinished files have whose final mode has to wait.
 const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Whether an unfinished file may have `mode`: it can be opened again, and gives nothing away but to be read and written.
+/// Whether an unfinished file may have `mode`: it can be opened again, and gives nothing away but
+/// to be read and written.
 pub(super) fn is_early(mode: u16) -> bool {
     mode & !0o777 == 0 && mode & 0o600 == 0o600
 }

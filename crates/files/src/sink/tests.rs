@@ -4,7 +4,7 @@ mod holes;
 mod resume;
 
 use super::*;
-use crate::record::{Kept, Withdrawal};
+use crate::manifest::{ChunkRanges, Withdrawal};
 use crate::{Counts, Reports, Timestamp};
 use byway_engine::data::RangeSet;
 use proptest::collection::vec;
@@ -74,7 +74,8 @@ impl Host {
         self.sink.finish(object).unwrap()
     }
 
-    /// Ends the manifest, and returns the reasons of what failed. Nothing may have come to the directory outside.
+    /// Ends the manifest, and returns the reasons of what failed. Nothing may have come to the
+    /// directory outside.
     fn end(mut self) -> (Vec<Reason>, TempDir) {
         self.say(&Record::End(self.counts)).unwrap();
         while self.sink.work(1).unwrap() {}
@@ -89,7 +90,8 @@ impl Host {
         (all, self.top)
     }
 
-    /// Another try of the transfer, by a sender that has `contents` at `path`: the last HAVE with its hashes.
+    /// Another try of the transfer, by a sender that has `contents` at `path`: the last HAVE with
+    /// its hashes.
     fn again(self) -> Self {
         let Self { top, sink, .. } = self;
         drop(sink);
@@ -116,8 +118,8 @@ impl Host {
     fn parts(&mut self, object: ObjectId, kept: &[(u64, u64)]) -> Result<(), SinkError> {
         let mut set = RangeSet::new();
         kept.iter().for_each(|(start, end)| _ = set.insert(*start, *end));
-        let (bytes, _) = Kept::write(&set);
-        self.say(&Record::Parts { object, kept: Kept::written(&bytes) })
+        let (bytes, _) = ChunkRanges::write(&set);
+        self.say(&Record::Parts { object, kept: ChunkRanges::written(&bytes) })
     }
 
     fn problems(&mut self) -> Vec<Reason> {
@@ -136,8 +138,8 @@ fn outside_is_untouched(top: &Path) {
 #[test]
 fn what_comes_has_a_name_and_a_size_before_it_is_there() {
     let mut host = Host::new();
-    assert_eq!(host.sink.top(), &Top::default());
-    let top = |others| Top { first: b"photos".to_vec(), others };
+    assert_eq!(host.sink.top(), &TreeTop::default());
+    let top = |others| TreeTop { first: b"photos".to_vec(), others };
     host.directory(b"photos");
     host.say(&Record::Total { bytes: 9 }).unwrap();
     host.send(b"photos/a", b"one");
@@ -228,7 +230,8 @@ fn a_link_planted_between_two_calls_is_not_followed() {
     host.sink.write(object, 0, b"contents").unwrap();
     fs::remove_dir(host.at("d/e")).unwrap();
     symlink("../../outside", host.at("d/e")).unwrap();
-    // Nobody's directory was held open for this file yet, or one that is removed: either way it goes nowhere.
+    // Nobody's directory was held open for this file yet, or one that is removed: either way it
+    // goes nowhere.
     assert!(matches!(host.fill(object, b"contents"), Finish::Failed(_)));
     let (reasons, _top) = host.end();
     assert_eq!(reasons.len(), 2, "{reasons:?}");
@@ -344,8 +347,8 @@ fn unfinished_files_are_their_owners_alone_and_outlive_the_process() {
 
 #[test]
 fn modes_that_cannot_be_had_at_once_come_at_the_end() {
-    // Which a file may be given when it is made; which the user's mask would cut; which cannot be opened again; which give
-    // rights away.
+    // Which a file may be given when it is made; which the user's mask would cut; which cannot be
+    // opened again; which give rights away.
     for (index, mode) in [0o600, 0o644, 0o666, 0o777, 0o444, 0o000, 0o200, 0o4755].into_iter().enumerate() {
         for planted in [false, true] {
             let mut host = Host::new();

@@ -1,11 +1,11 @@
 //! The contents of files on their way out: read, hashed chunk by chunk, noted in the journals.
 
-use super::{NewObject, Source, Verdict};
+use super::{FileResult, NewObject, Source};
 use crate::chunks::{Hash, Hashes, Hashing, Layout, hole};
-use crate::record::{Kept, Record, Withdrawal};
+use crate::manifest::{ChunkRanges, Record, Withdrawal};
+use crate::missing_ranges::FileRanges;
 use crate::resume::Comparison;
-use crate::stretches::Stretches;
-use crate::walk::{Status, Warning, WarningKind};
+use crate::walk::{FileStatus, Warning, WarningKind};
 use byway_engine::data::RangeSet;
 use byway_wire::{DecodeError, ObjectId};
 use rustix::fs::SeekFrom;
@@ -24,9 +24,9 @@ const HOLES_MOST: usize = 256;
 pub(super) struct Outgoing {
     pub base: usize,
     pub path: Vec<u8>,
-    pub status: Status,
+    pub status: FileStatus,
     /// The stretches of the file that travel; `None` while the receiver is asked what it has.
-    pub travels: Option<Stretches>,
+    pub travels: Option<FileRanges>,
     /// What the receiver told of it meanwhile.
     comparison: Comparison,
     hashes: Hashes,
@@ -36,13 +36,13 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub fn new(base: usize, path: Vec<u8>, status: Status, holes: RangeSet, asked: bool) -> Self {
+    pub fn new(base: usize, path: Vec<u8>, status: FileStatus, holes: RangeSet, asked: bool) -> Self {
         let layout = Layout::new(status.size);
         Self {
             base,
             path,
             status,
-            travels: (!asked).then(|| Stretches::without(&layout, &RangeSet::new(), &holes)),
+            travels: (!asked).then(|| FileRanges::without(&layout, &RangeSet::new(), &holes)),
             comparison: Comparison::default(),
             hashes: Hashes::new(layout, holes),
             settled: status.size == 0,
@@ -52,17 +52,18 @@ impl Outgoing {
 
     /// Bytes that travel, as far as it is known that they do.
     pub fn size(&self) -> u64 {
-        self.travels.as_ref().map_or(0, Stretches::size)
+        self.travels.as_ref().map_or(0, FileRanges::size)
     }
 }
 
 /// Chunks of a file of which nothing is stored: so many ranges as can be told.
-pub(super) fn holes(file: Option<&File>, status: &Status) -> RangeSet {
+pub(super) fn holes(file: Option<&File>, status: &FileStatus) -> RangeSet {
     let (layout, mut data) = (Layout::new(status.size), RangeSet::new());
     let mut holes = RangeSet::new();
     let Some(file) = file.filter(|_| layout.is_divided() && status.is_sparse) else { return holes };
     let mut at = 0;
-    // Every chunk holds some data, or is one of the holes: more steps than twice their number tell nothing new.
+    // Every chunk holds some data, or is one of the holes: more steps than twice their number tell
+    // nothing new.
     for _ in 0..2 * layout.count() {
         let Ok(start) = rustix::fs::seek(file, SeekFrom::Data(at)) else { break };
         let Ok(end) = rustix::fs::seek(file, SeekFrom::Hole(start)) else { return holes };
@@ -106,13 +107,13 @@ impl Source {
         Ok(())
     }
 
-    /// The file of an object, opened again if it was closed meanwhile. `UnexpectedEof` if it is no longer what was announced,
-    /// as far as is `looked` at.
+    /// The file of an object, opened again if it was closed meanwhile. `UnexpectedEof` if it is no
+    /// longer what was announced, as far as is `looked` at.
     fn opened(&mut self, object: ObjectId, looked: bool) -> io::Result<&File> {
         if self.open.get(object).is_none() {
             let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
             let file = self.walk.reopen(outgoing.base, &outgoing.path)?;
-            if looked && outgoing.status.differs(&Status::of(&file)?) {
+            if looked && outgoing.status.differs(&FileStatus::of(&file)?) {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             self.open.insert(object, file);
@@ -152,7 +153,8 @@ impl Source {
         }
     }
 
-    /// Gives the hash of an object of which every chunk's is known, if its file is still what was announced.
+    /// Gives the hash of an object of which every chunk's is known, if its file is still what was
+    /// announced.
     fn settle(&mut self, object: ObjectId) -> io::Result<()> {
         let Some(outgoing) = self.objects.get(&object).filter(|outgoing| !outgoing.settled) else {
             return Ok(());
@@ -163,10 +165,10 @@ impl Source {
         Ok(())
     }
 
-    /// Whether the file of an object is still what was announced, after the last look at its contents. It is closed then: nothing more is read of
-    /// it, unless somebody asks for it twice.
+    /// Whether the file of an object is still what was announced, after the last look at its
+    /// contents. It is closed then: nothing more is read of it, unless somebody asks for it twice.
     fn unchanged(&mut self, object: ObjectId) -> io::Result<()> {
-        let status = Status::of(self.opened(object, true)?)?;
+        let status = FileStatus::of(self.opened(object, true)?)?;
         if self.objects.get(&object).is_none_or(|outgoing| outgoing.status.differs(&status)) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -183,7 +185,7 @@ impl Source {
             outgoing.settled = true;
             outgoing.hashes.retain(|_| false);
             self.unsettled = self.unsettled.saturating_sub(1);
-            self.settled.push_back((object, Verdict::Hash(hash)));
+            self.settled.push_back((object, FileResult::Hash(hash)));
         }
     }
 
@@ -211,7 +213,8 @@ impl Source {
         }
     }
 
-    /// Reads a chunk for its hash alone. Holes are not read: the file is looked at when all is hashed, so that none was filled meanwhile.
+    /// Reads a chunk for its hash alone. Holes are not read: the file is looked at when all is
+    /// hashed, so that none was filled meanwhile.
     fn hash_chunk(&mut self, object: ObjectId, index: u32) -> io::Result<Hash> {
         let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
         if outgoing.hashes.is_hole(index) {
@@ -239,7 +242,8 @@ impl Source {
         Ok(hash)
     }
 
-    /// Takes in what the receiver has of an object (HAVE): hashes of the chunks from `first` on. Equal ones do not travel.
+    /// Takes in what the receiver has of an object (HAVE): hashes of the chunks from `first` on.
+    /// Equal ones do not travel.
     ///
     /// # Errors
     /// The receiver was not asked, or tells of chunks that are none.
@@ -291,11 +295,11 @@ impl Source {
             end - start
         };
         self.kept += kept.iter().map(bytes_of).sum::<u64>();
-        let travels = Stretches::without(&layout, &kept, &outgoing.hashes.holes);
+        let travels = FileRanges::without(&layout, &kept, &outgoing.hashes.holes);
         let size = travels.size();
         self.skipped += layout.size - size;
         outgoing.travels = Some(travels);
-        Record::Parts { object, kept: Kept::written(&bytes) }.encode(&mut self.out);
+        Record::Parts { object, kept: ChunkRanges::written(&bytes) }.encode(&mut self.out);
         self.divided.push_back(NewObject { id: object, size });
         if size == 0 {
             self.behind.insert(object);
@@ -311,7 +315,8 @@ impl Source {
         outgoing.withdrawn = true;
         outgoing.hashes.retain(|_| false);
         let path = crate::walk::to_path(outgoing.path.clone());
-        // A file that is gone, or of another size, changed; only what the system refuses to read is unreadable.
+        // A file that is gone, or of another size, changed; only what the system refuses to read is
+        // unreadable.
         let changed = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound);
         let (why, kind) = if changed {
             (Withdrawal::Changed, WarningKind::Changed)
@@ -323,7 +328,7 @@ impl Source {
         self.behind.remove(&object);
         if !was_settled {
             self.unsettled = self.unsettled.saturating_sub(1);
-            self.settled.push_back((object, Verdict::Withdrawn(why)));
+            self.settled.push_back((object, FileResult::Withdrawn(why)));
         }
         self.warn(Warning { path, kind });
     }

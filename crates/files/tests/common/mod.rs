@@ -49,8 +49,8 @@ pub fn transfer(paths: &[PathBuf], into: &Path, cut: Cut, meddle: Meddle<'_>) ->
     attempt(paths, into, cut, None, u64::MAX, meddle)
 }
 
-/// A transfer that is broken off once about `stop` bytes travelled, as if both processes were killed; with journals of the
-/// sender in a directory.
+/// A transfer that is broken off once about `stop` bytes travelled, as if both processes were
+/// killed; with journals of the sender in a directory.
 pub fn attempt(
     paths: &[PathBuf],
     into: &Path,
@@ -101,7 +101,8 @@ pub fn attempt(
                 meddle(object, offset, &mut bytes);
                 match sink.write(object, offset, &bytes).unwrap() {
                     Written::Pending => {
-                        // Its record is not there yet, or only in part: a batch ends wherever its limit falls.
+                        // Its record is not there yet, or only in part: a batch ends wherever its
+                        // limit falls.
                         assert_eq!(sink.finish(object).unwrap(), Finish::Pending);
                         break;
                     }

@@ -206,7 +206,8 @@ fn rights_that_a_mode_gives_away_travel_only_if_both_sides_ask() {
     }
 }
 
-/// Whatever a receiver takes away, nobody may remove what others made in a directory where that was forbidden.
+/// Whatever a receiver takes away, nobody may remove what others made in a directory where that was
+/// forbidden.
 #[test]
 fn a_directory_for_all_never_becomes_one_where_all_may_remove() {
     let from = tempfile::tempdir().unwrap();

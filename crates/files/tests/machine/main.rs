@@ -1,4 +1,5 @@
-//! What depends on the machine: who runs the tests, and what is mounted. Skipped by name where it cannot be.
+//! What depends on the machine: who runs the tests, and what is mounted. Skipped by name where it
+//! cannot be.
 #![allow(clippy::unwrap_used, reason = "a test that fails says so")]
 
 use byway_files::{Sink, SinkError, SinkOptions, Source, SourceOptions, WarningKind};

@@ -1,8 +1,9 @@
-//! `[relay]`: a relay beside the gateway, for its peers, and for a registry's clients if one is named.
+//! `[relay]`: a relay beside the gateway, for its peers, and for a registry's clients if one is
+//! named.
 
-use super::text::{As, ConfigError, Place};
+use super::text::{As, ConfigError, ConfigSource};
 use byway_gateway::Prefix;
-use byway_registry::word::{Kind, Word};
+use byway_registry::word::{Word, WordKind};
 use byway_transfer::address::Endpoint;
 use byway_transfer::units::{Bytes, parse_size};
 use byway_wire::relay::MAX_ADDRESSES;
@@ -86,7 +87,7 @@ impl RelayText {
         self.registry.as_ref().is_some_and(|word| !word.as_ref().starts_with('@'))
     }
 
-    pub fn read(self, place: &Place<'_>, directory: &Path) -> Result<RelayConfig, ConfigError> {
+    pub fn read(self, place: &ConfigSource<'_>, directory: &Path) -> Result<RelayConfig, ConfigError> {
         let size = |told: Option<Spanned<String>>| {
             let parse = |told: Spanned<String>| {
                 parse_size(told.as_ref()).map_err(|error| place.at(told.span(), &error.to_string()))
@@ -108,7 +109,7 @@ impl RelayText {
             per_day: size(self.per_day)?,
             per_month: size(self.per_month)?,
             key: self.key.map(|key| directory.join(key)),
-            registry: registry(place, directory, self.registry.as_ref(), Kind::Join)?,
+            registry: registry(place, directory, self.registry.as_ref(), WordKind::Join)?,
             operator: self.operator,
             region: self.region,
         })
@@ -117,10 +118,10 @@ impl RelayText {
 
 /// A registry's word of this kind.
 pub(super) fn registry(
-    place: &Place<'_>,
+    place: &ConfigSource<'_>,
     directory: &Path,
     told: Option<&Spanned<String>>,
-    kind: Kind,
+    kind: WordKind,
 ) -> Result<Option<Word>, ConfigError> {
     let Some(told) = told else { return Ok(None) };
     let word: Word = place.word(directory, told)?;
@@ -128,8 +129,8 @@ pub(super) fn registry(
         return Ok(Some(word));
     }
     let what = match kind {
-        Kind::Use => "this word enrols relays: `registry` in [gateway] takes one that asks for relays",
-        Kind::Join => "this word asks for relays: `registry` in [relay] takes one that enrols relays",
+        WordKind::Use => "this word enrols relays: `registry` in [gateway] takes one that asks for relays",
+        WordKind::Join => "this word asks for relays: `registry` in [relay] takes one that enrols relays",
     };
     Err(place.at(told.span(), what))
 }

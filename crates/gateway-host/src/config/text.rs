@@ -1,7 +1,7 @@
 //! The file as it is written: its tables and keys, and where in it something stands.
 
 use super::relay::RelayText;
-use byway_gateway::options::{GatewayOption, Kind, OPTIONS, Value as OptionValue};
+use byway_gateway::options::{GatewayOption, OPTIONS, Value as OptionValue, ValueKind};
 use byway_gateway::rules::Rule;
 use byway_gateway::serves::Served;
 use byway_gateway::{Ports, Prefix};
@@ -102,24 +102,24 @@ pub(super) fn value<'a>(option: &GatewayOption, written: &'a Value) -> Result<Op
     let wrong =
         |expected: &str| format!("`{}`: expected {expected}, found {}", option.name, written.type_str());
     match (option.kind, written) {
-        (Kind::Name, Value::String(name)) => Ok(OptionValue::Name(name)),
-        (Kind::Flag, Value::Boolean(flag)) => Ok(OptionValue::Flag(*flag)),
-        (Kind::Count, Value::Integer(count)) => {
+        (ValueKind::Name, Value::String(name)) => Ok(OptionValue::Name(name)),
+        (ValueKind::Flag, Value::Boolean(flag)) => Ok(OptionValue::Flag(*flag)),
+        (ValueKind::Count, Value::Integer(count)) => {
             u64::try_from(*count).map(OptionValue::Count).map_err(|_| "expected at least 1".to_owned())
         }
-        (Kind::Bytes, Value::String(text)) => {
+        (ValueKind::Bytes, Value::String(text)) => {
             parse_size(text).map(OptionValue::Bytes).map_err(|error| error.to_string())
         }
-        (Kind::Time, Value::String(text)) => {
+        (ValueKind::Time, Value::String(text)) => {
             let time = parse_duration(text).map_err(|error| error.to_string())?;
             let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
             Ok(OptionValue::Time(byway_wire::Duration::from_nanos(nanos)))
         }
-        (Kind::Name, _) => Err(wrong("a name")),
-        (Kind::Flag, _) => Err(wrong("true or false")),
-        (Kind::Count, _) => Err(wrong("a whole number")),
-        (Kind::Bytes, _) => Err(wrong("bytes, such as \"64M\"")),
-        (Kind::Time, _) => Err(wrong("a duration, such as \"3s\"")),
+        (ValueKind::Name, _) => Err(wrong("a name")),
+        (ValueKind::Flag, _) => Err(wrong("true or false")),
+        (ValueKind::Count, _) => Err(wrong("a whole number")),
+        (ValueKind::Bytes, _) => Err(wrong("bytes, such as \"64M\"")),
+        (ValueKind::Time, _) => Err(wrong("a duration, such as \"3s\"")),
     }
 }
 
@@ -186,12 +186,12 @@ impl<'de> Visitor<'de> for ServedVisitor {
 }
 
 /// A file and its text, to say where something stands.
-pub(super) struct Place<'a> {
+pub(super) struct ConfigSource<'a> {
     pub file: &'a Path,
     pub text: &'a str,
 }
 
-impl Place<'_> {
+impl ConfigSource<'_> {
     /// The file, and what it says of options.
     pub fn read(&self) -> Result<(File, OptionsText), ConfigError> {
         let wrong = |error: toml::de::Error| {

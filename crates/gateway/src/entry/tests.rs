@@ -4,7 +4,7 @@ use alloc::vec;
 use proptest::prelude::*;
 
 fn queue(bytes: usize, flow_bytes: usize) -> EntryQueue<u32> {
-    EntryQueue::new(Limits { bytes, flow_bytes, packets: 1_000, quantum: 1_500 })
+    EntryQueue::new(EntryLimits { bytes, flow_bytes, packets: 1_000, quantum: 1_500 })
 }
 
 fn push(queue: &mut EntryQueue<u32>, flow: u32, bytes: usize, packet: u32) -> Vec<(u32, u32)> {
@@ -90,7 +90,7 @@ proptest! {
     fn nothing_is_lost_without_being_told_and_nothing_overtakes_its_flow(
         steps in prop::collection::vec((0u32..5, 0usize..3_000, 0u8..8), 1..400)
     ) {
-        let limits = Limits { bytes: 20_000, flow_bytes: 9_000, packets: 12, quantum: 500 };
+        let limits = EntryLimits { bytes: 20_000, flow_bytes: 9_000, packets: 12, quantum: 500 };
         let mut queue = EntryQueue::new(limits);
         // Packets of each flow, oldest first, with their bytes.
         let mut model: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();

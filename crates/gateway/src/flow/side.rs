@@ -5,14 +5,14 @@ use crate::tcp::{Flags, before, later};
 
 /// An end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum End {
+pub enum FlowEnd {
     /// The one that sent the first SYN.
     Opener,
     /// The one to which it was sent.
     Acceptor,
 }
 
-impl End {
+impl FlowEnd {
     /// The other one.
     #[must_use]
     pub const fn other(self) -> Self {
@@ -25,14 +25,15 @@ impl End {
 
 /// What is known of an end of a flow from what it sent. Sequence numbers as they stand in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Side {
+pub struct EndState {
     /// The initial sequence number of the side, once its SYN was seen.
     pub isn: Option<u32>,
     /// The window scale that its SYN offered.
     pub scale: Option<u8>,
     /// One past the last sequence number that it used.
     pub end: u32,
-    /// The last byte that it expects next, by its acknowledgments; only those count that acknowledge what was sent.
+    /// The last byte that it expects next, by its acknowledgments; only those count that
+    /// acknowledge what was sent.
     pub acked: Option<u32>,
     /// Bytes that it last was ready to receive beyond what it acknowledged, as advertised.
     pub window: u32,
@@ -40,14 +41,16 @@ pub struct Side {
     pub fin: Option<u32>,
 }
 
-impl Side {
-    /// Takes in a segment that this side sent to `other`; its window is to be shifted by `scale`. Whether it ends the flow at once.
+impl EndState {
+    /// Takes in a segment that this side sent to `other`; its window is to be shifted by `scale`.
+    /// Whether it ends the flow at once.
     pub(super) fn on_segment(&mut self, other: &Self, segment: &Segment, scale: u8) -> bool {
         let (tcp, end) = (&segment.tcp, segment.sequence_end());
         if tcp.flags.any(Flags::RST) {
             return self.may_reset(other, segment);
         }
-        // An acknowledgment of what the other side never sent says nothing, and is not its answer to anything.
+        // An acknowledgment of what the other side never sent says nothing, and is not its answer
+        // to anything.
         let acknowledges = tcp.flags.any(Flags::ACK)
             && other
                 .isn

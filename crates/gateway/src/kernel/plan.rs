@@ -1,8 +1,8 @@
 //! What a configuration puts into the kernel.
 
+use super::kernel_inputs::KernelInputs;
 use super::marks::{Family, PROTOCOL, selector, table};
 use super::ruleset::ruleset;
-use super::site::Site;
 use alloc::borrow::ToOwned as _;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ const ADDRESS: &str = "169.254.98.119/32";
 
 /// What is to be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct KernelPlan {
     /// The TUN device.
     pub tun: String,
     /// The name of the table of nftables, in the family `inet`.
@@ -27,15 +27,16 @@ pub struct Plan {
     pub ruleset: String,
     /// The mark, the number of the routing table, and the priority of the rule that leads there.
     pub mark: u16,
-    /// What `ip -4 -batch -` and `ip -6 -batch -` are given, for the versions of IP that are served.
+    /// What `ip -4 -batch -` and `ip -6 -batch -` are given, for the versions of IP that are
+    /// served.
     pub routing: Vec<(Family, String)>,
 }
 
-impl Plan {
+impl KernelPlan {
     /// What `site` asks for.
     #[must_use]
-    pub fn new(site: Site<'_>) -> Self {
-        let Site { tun, mark, here, there, fail_closed, .. } = site;
+    pub fn new(site: KernelInputs<'_>) -> Self {
+        let KernelInputs { tun, mark, here, there, fail_closed, .. } = site;
         let families = [Family::V4, Family::V6].into_iter();
         let used =
             families.filter(|family| [here, there].iter().all(|side| side.iter().any(|p| family.has(p))));
@@ -49,7 +50,8 @@ impl Plan {
     }
 }
 
-/// The commands of `ip` for one version of IP. The rule comes last, as it is what makes the routes count.
+/// The commands of `ip` for one version of IP. The rule comes last, as it is what makes the routes
+/// count.
 fn routing(family: Family, tun: &str, mark: u16, fail_closed: bool) -> String {
     let mut text = String::new();
     if family == Family::V4 {

@@ -7,8 +7,8 @@
 //! packet does not tell which end opened the flow. Whatever is taken and not carried comes back out
 //! of the TUN device as it went in.
 
+use super::kernel_inputs::KernelInputs;
 use super::marks::{Family, MARK_MASK, table};
-use super::site::Site;
 use crate::rules::{Action, Direction, Rule, explain};
 use crate::{Ports, Prefix};
 use alloc::borrow::ToOwned as _;
@@ -19,8 +19,8 @@ use core::fmt::{Display, Write as _};
 
 /// What `nft -f -` is given. In one transaction the table is made (if there is none), deleted and
 /// made anew. No packet sees anything between, and it does not matter whether there was one.
-pub(super) fn ruleset(site: &Site<'_>) -> String {
-    let Site { tun, mark, here, there, rules, .. } = site;
+pub(super) fn ruleset(site: &KernelInputs<'_>) -> String {
+    let KernelInputs { tun, mark, here, there, rules, .. } = site;
     let table = table(tun);
     let mut text = format!("table inet {table}\ndelete table inet {table}\ntable inet {table} {{\n");
     let mut jumps = String::new();
@@ -90,7 +90,8 @@ fn clauses((place, rule): (usize, &Rule), family: Family) -> Vec<String> {
     clauses.into_iter().map(|line| format!("{line}goto take{comment}")).collect()
 }
 
-/// The rule's sentence where a person who reads `nft list ruleset` finds it. A comment is 128 bytes at most.
+/// The rule's sentence where a person who reads `nft list ruleset` finds it. A comment is 128 bytes
+/// at most.
 fn comment(place: usize, rule: &Rule) -> String {
     let sentence: String = explain(place, rule)
         .chars()

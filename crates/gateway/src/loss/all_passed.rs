@@ -1,28 +1,29 @@
 //! Harp's rule: every path has passed what is missing.
 
-use super::rule::{LossRule, Packet};
+use super::rule::{LossRule, SentPacket};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use byway_wire::PathId;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Passed {
+struct PassedPath {
     /// One past the highest byte that arrived: `last_byte_rcvd`.
     last: u64,
     outstanding: usize,
 }
 
-/// Harp's rule: "when the last_byte_rcvd_i on each path exceeds rcvnext, the exit gateway detects a possible packet loss".
+/// Harp's rule: "when the last_byte_rcvd_i on each path exceeds rcvnext, the exit gateway detects a
+/// possible packet loss".
 #[derive(Debug, Default)]
 pub struct AllPassed {
-    outstanding: BTreeMap<u64, Packet>,
-    paths: BTreeMap<PathId, Passed>,
+    outstanding: BTreeMap<u64, SentPacket>,
+    paths: BTreeMap<PathId, PassedPath>,
     /// Arrivals beyond the first that is missing: what waits in the reorder queue.
     beyond: BTreeMap<u64, u64>,
 }
 
 impl AllPassed {
-    fn settle(&mut self, packet: &Packet) -> bool {
+    fn settle(&mut self, packet: &SentPacket) -> bool {
         let known = self.outstanding.remove(&packet.start).is_some();
         if let Some(path) = self.paths.get_mut(&packet.path).filter(|_| known) {
             path.outstanding -= 1;
@@ -30,7 +31,7 @@ impl AllPassed {
         known
     }
 
-    fn find(&mut self, lost: &mut Vec<Packet>) {
+    fn find(&mut self, lost: &mut Vec<SentPacket>) {
         while let Some((&missing, _)) = self.outstanding.first_key_value() {
             // What arrived before the first that is missing waits no more.
             while self.beyond.first_key_value().is_some_and(|(start, _)| *start < missing) {
@@ -40,8 +41,9 @@ impl AllPassed {
             if self.paths.values().any(|path| path.outstanding > 0 && path.last <= missing) {
                 return;
             }
-            // "The range of missing bytes [...] determined by rcvnext and the sequence number of the packet at the head".
-            let range: Vec<Packet> =
+            // "The range of missing bytes [...] determined by rcvnext and the sequence number of
+            // the packet at the head".
+            let range: Vec<SentPacket> =
                 self.outstanding.range(missing..head).map(|(_, packet)| *packet).collect();
             for packet in range {
                 self.settle(&packet);
@@ -53,12 +55,12 @@ impl AllPassed {
 }
 
 impl LossRule for AllPassed {
-    fn on_sent(&mut self, packet: Packet) {
+    fn on_sent(&mut self, packet: SentPacket) {
         self.paths.entry(packet.path).or_default().outstanding += 1;
         self.outstanding.insert(packet.start, packet);
     }
 
-    fn on_arrived(&mut self, packet: Packet, lost: &mut Vec<Packet>) {
+    fn on_arrived(&mut self, packet: SentPacket, lost: &mut Vec<SentPacket>) {
         let known = self.settle(&packet);
         if let Some(path) = self.paths.get_mut(&packet.path) {
             path.last = path.last.max(packet.end);
@@ -69,12 +71,12 @@ impl LossRule for AllPassed {
         self.find(lost);
     }
 
-    fn withdraw(&mut self, packet: Packet) {
+    fn withdraw(&mut self, packet: SentPacket) {
         self.settle(&packet);
     }
 
-    fn close(&mut self, path: PathId) -> Vec<Packet> {
-        let gone: Vec<Packet> =
+    fn close(&mut self, path: PathId) -> Vec<SentPacket> {
+        let gone: Vec<SentPacket> =
             self.outstanding.values().filter(|packet| packet.path == path).copied().collect();
         for packet in &gone {
             self.settle(packet);

@@ -6,14 +6,15 @@
 //! and has not built it. Here it is 32 bits: bit `n` stands for the packet `n + 1` places before.
 //! It sees as far back as that, whatever share of the packets its path gets.
 
-use super::rule::{LossRule, Packet};
+use super::rule::{LossRule, SentPacket};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use byway_wire::PathId;
 
 /// Packets that a map speaks of.
 const REACH: u64 = 32;
-/// Packets remembered as arrived: those of a map are among the latest, and paths differ in how late they are.
+/// Packets remembered as arrived: those of a map are among the latest, and paths differ in how late
+/// they are.
 const REMEMBERED: usize = 8_192;
 
 /// The entry's side, for one flow: makes the maps.
@@ -77,7 +78,8 @@ impl BatchHoles {
         self.len() == 0
     }
 
-    /// Packet `sequence` has arrived with its map. The sequences that are lost by that, all on its path, are given to `lost`.
+    /// Packet `sequence` has arrived with its map. The sequences that are lost by that, all on its
+    /// path, are given to `lost`.
     pub fn on_arrived(&mut self, sequence: u64, map: u32, mut lost: impl FnMut(u64)) {
         self.arrived.insert(sequence);
         self.missing.remove(&sequence);
@@ -108,7 +110,7 @@ pub struct Batched {
     maps: BatchMap,
     holes: BatchHoles,
     /// What is under way, with the map in its header.
-    outstanding: BTreeMap<u64, (Packet, u32)>,
+    outstanding: BTreeMap<u64, (SentPacket, u32)>,
 }
 
 impl Batched {
@@ -120,12 +122,12 @@ impl Batched {
 }
 
 impl LossRule for Batched {
-    fn on_sent(&mut self, packet: Packet) {
+    fn on_sent(&mut self, packet: SentPacket) {
         let map = self.maps.next(packet.path, packet.start);
         self.outstanding.insert(packet.start, (packet, map));
     }
 
-    fn on_arrived(&mut self, packet: Packet, lost: &mut Vec<Packet>) {
+    fn on_arrived(&mut self, packet: SentPacket, lost: &mut Vec<SentPacket>) {
         let Some((_, map)) = self.outstanding.remove(&packet.start) else { return };
         let outstanding = &mut self.outstanding;
         self.holes.on_arrived(packet.start, map, |sequence| {
@@ -133,14 +135,14 @@ impl LossRule for Batched {
         });
     }
 
-    fn withdraw(&mut self, packet: Packet) {
+    fn withdraw(&mut self, packet: SentPacket) {
         self.outstanding.remove(&packet.start);
     }
 
-    fn close(&mut self, path: PathId) -> Vec<Packet> {
+    fn close(&mut self, path: PathId) -> Vec<SentPacket> {
         self.maps.close(path);
         let those = self.outstanding.values().filter(|(packet, _)| packet.path == path);
-        let gone: Vec<Packet> = those.map(|(packet, _)| *packet).collect();
+        let gone: Vec<SentPacket> = those.map(|(packet, _)| *packet).collect();
         for packet in &gone {
             self.outstanding.remove(&packet.start);
         }

@@ -1,6 +1,6 @@
 //! The rule by numbers of a path: enough later packets have arrived.
 
-use super::rule::{LossRule, Packet};
+use super::rule::{LossRule, SentPacket};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use byway_wire::PathId;
@@ -9,7 +9,7 @@ use byway_wire::PathId;
 #[derive(Debug)]
 pub struct PathNumbers {
     later: u64,
-    outstanding: BTreeMap<(PathId, u64), Packet>,
+    outstanding: BTreeMap<(PathId, u64), SentPacket>,
 }
 
 impl PathNumbers {
@@ -21,11 +21,11 @@ impl PathNumbers {
 }
 
 impl LossRule for PathNumbers {
-    fn on_sent(&mut self, packet: Packet) {
+    fn on_sent(&mut self, packet: SentPacket) {
         self.outstanding.insert((packet.path, packet.number), packet);
     }
 
-    fn on_arrived(&mut self, packet: Packet, lost: &mut Vec<Packet>) {
+    fn on_arrived(&mut self, packet: SentPacket, lost: &mut Vec<SentPacket>) {
         self.outstanding.remove(&(packet.path, packet.number));
         let Some(passed) = packet.number.checked_sub(self.later) else { return };
         let range = (packet.path, 0)..=(packet.path, passed);
@@ -34,11 +34,11 @@ impl LossRule for PathNumbers {
         }
     }
 
-    fn withdraw(&mut self, packet: Packet) {
+    fn withdraw(&mut self, packet: SentPacket) {
         self.outstanding.remove(&(packet.path, packet.number));
     }
 
-    fn close(&mut self, path: PathId) -> Vec<Packet> {
+    fn close(&mut self, path: PathId) -> Vec<SentPacket> {
         let mut gone = Vec::new();
         while let Some((&key, _)) = self.outstanding.range((path, 0)..=(path, u64::MAX)).next() {
             gone.extend(self.outstanding.remove(&key));

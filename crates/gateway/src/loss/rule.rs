@@ -6,7 +6,7 @@ use core::fmt;
 
 /// A packet as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct SentPacket {
     /// The path it took.
     pub path: PathId,
     /// The number of the packet on that path.
@@ -20,16 +20,16 @@ pub struct Packet {
 /// What a rule knows of packets, and what it makes of it.
 pub trait LossRule: fmt::Debug + Send {
     /// A packet is sent. Starts only ever grow, and so do the numbers of a path.
-    fn on_sent(&mut self, packet: Packet);
+    fn on_sent(&mut self, packet: SentPacket);
 
-    /// A packet has arrived. What is lost by that is added to `lost`, each packet once. A packet that was held for lost and arrives is
-    /// taken in silence.
-    fn on_arrived(&mut self, packet: Packet, lost: &mut Vec<Packet>);
+    /// A packet has arrived. What is lost by that is added to `lost`, each packet once. A packet
+    /// that was held for lost and arrives is taken in silence.
+    fn on_arrived(&mut self, packet: SentPacket, lost: &mut Vec<SentPacket>);
 
     /// A packet was not sent after all: its path gave it back.
-    fn withdraw(&mut self, packet: Packet);
+    fn withdraw(&mut self, packet: SentPacket);
 
-    /// All that is under way on a path is taken for lost and returned: the path is no more, or its timeout has come. It may be used
-    /// again.
-    fn close(&mut self, path: PathId) -> Vec<Packet>;
+    /// All that is under way on a path is taken for lost and returned: the path is no more, or its
+    /// timeout has come. It may be used again.
+    fn close(&mut self, path: PathId) -> Vec<SentPacket>;
 }

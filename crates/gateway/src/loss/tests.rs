@@ -5,17 +5,17 @@ use alloc::vec::Vec;
 use byway_wire::PathId;
 use proptest::prelude::*;
 
-const RULES: [Rule; 3] = [Rule::AllPassed, Rule::Batched, Rule::PathNumbers];
+const RULES: [LossRuleKind; 3] = [LossRuleKind::AllPassed, LossRuleKind::Batched, LossRuleKind::PathNumbers];
 
 /// Sends packets one after the other, and tells a rule what arrives.
 struct Bench {
     rule: Box<dyn LossRule>,
-    sent: Vec<Packet>,
+    sent: Vec<SentPacket>,
     numbers: BTreeMap<PathId, u64>,
 }
 
 impl Bench {
-    fn new(rule: Rule, later: u32, paths: &[u32]) -> Self {
+    fn new(rule: LossRuleKind, later: u32, paths: &[u32]) -> Self {
         let mut bench = Self { rule: rule.make(later), sent: vec![], numbers: BTreeMap::new() };
         paths.iter().for_each(|path| bench.send(*path));
         bench
@@ -24,7 +24,7 @@ impl Bench {
     fn send(&mut self, path: u32) {
         let (path, start) = (PathId(path), self.sent.len() as u64);
         let number = self.numbers.entry(path).or_default();
-        let packet = Packet { path, number: *number, start, end: start + 1 };
+        let packet = SentPacket { path, number: *number, start, end: start + 1 };
         *number += 1;
         self.sent.push(packet);
         self.rule.on_sent(packet);
@@ -42,7 +42,7 @@ impl Bench {
 fn harps_rule_waits_for_every_path_with_data_under_way_and_for_no_other() {
     // Packets 0, 2 and 4 are on path 0, and 1 and 3 on path 1. Path 2 is idle since it delivered
     // nothing.
-    let mut bench = Bench::new(Rule::AllPassed, 1, &[0, 1, 0, 1, 0]);
+    let mut bench = Bench::new(LossRuleKind::AllPassed, 1, &[0, 1, 0, 1, 0]);
     assert_eq!(bench.arrive(2), [0; 0], "path 1 has not passed 0");
     assert_eq!(bench.arrive(3), [0, 1], "now both have, and the range up to the head of the queue is lost");
     assert_eq!(bench.arrive(0), [0; 0], "after all");
@@ -55,7 +55,7 @@ fn harps_rule_waits_for_every_path_with_data_under_way_and_for_no_other() {
 
 #[test]
 fn path_numbers_and_maps_need_later_packets_of_the_same_path_only() {
-    for rule in [Rule::Batched, Rule::PathNumbers] {
+    for rule in [LossRuleKind::Batched, LossRuleKind::PathNumbers] {
         let mut bench = Bench::new(rule, 1, &[0, 1, 0, 1, 0]);
         assert_eq!(bench.arrive(2), [0], "{rule:?}");
         assert_eq!(bench.arrive(4), [0; 0], "told once");
@@ -87,8 +87,14 @@ fn maps_in_bits() {
     assert_eq!(maps, [0, 0, 0b10, 0b101, 0b100, 1 << 31, 0]);
 }
 
-/// Packets one per ms over paths with these delays, some dropped: when each is found by a rule, by its place.
-fn found(rule: Rule, delays: &[u64], paths: &[usize], dropped: &BTreeSet<usize>) -> BTreeMap<u64, u64> {
+/// Packets one per ms over paths with these delays, some dropped: when each is found by a rule, by
+/// its place.
+fn found(
+    rule: LossRuleKind,
+    delays: &[u64],
+    paths: &[usize],
+    dropped: &BTreeSet<usize>,
+) -> BTreeMap<u64, u64> {
     // Each event is (time, arrival or sending, place). An ACK of what arrives is taken for instant,
     // which is the same for all rules.
     let mut events: Vec<(u64, bool, usize)> = vec![];

@@ -3,16 +3,16 @@
 use crate::cache;
 use crate::entry;
 use crate::flow;
-use crate::pick::Policy;
+use crate::path_selection::Policy;
 use crate::ports::Ports;
 use crate::reorder::{ExitLimits, Timer};
 use crate::rules::Rules;
 use crate::serves::Served;
-use crate::window::Rule;
+use crate::window::WindowRule;
 use alloc::string::String;
 use alloc::vec::Vec;
-use byway_control::Choice;
-use byway_engine::endpoint::Reach;
+use byway_control::ControllerChoice;
+use byway_engine::endpoint::RelayRoute;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_wire::relay::Word;
@@ -21,35 +21,35 @@ use core::net::SocketAddr;
 
 /// What a gateway is made with.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct MachineConfig {
     /// The key of this gateway.
     pub identity: Identity,
     /// Ciphers, as offered and as taken.
     pub suites: Suites,
     /// Fresh entropy, or a simulation's seed.
     pub seed: [u8; 32],
-    /// What sessions are made with. Datagrams are taken whatever it says, and a silent peer is given up after
-    /// [`Settings::dead_after`].
+    /// What sessions are made with. Datagrams are taken whatever it says, and a silent peer is
+    /// given up after [`Settings::dead_after`].
     pub connection: byway_engine::Config,
     /// The controller of each session.
-    pub congestion: Choice,
+    pub congestion: ControllerChoice,
     /// The other gateways.
-    pub peers: Vec<Peer>,
+    pub peers: Vec<PeerConfig>,
     /// The rules that say which flows are background.
     pub rules: Rules,
     /// Hosts behind this gateway.
     pub serves: Vec<Served>,
-    /// The serial number of what is [served](crate::serves::Part::serial).
+    /// The serial number of what is [served](crate::serves::AnnouncementPart::serial).
     pub serial: u32,
     /// Hosts that may ask to be served.
-    pub guests: Vec<Guest>,
+    pub guests: Vec<GuestConfig>,
     /// How it behaves.
     pub settings: Settings,
 }
 
 /// A host that may ask to be served, at the address from which it comes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Guest {
+pub struct GuestConfig {
     /// What people call it.
     pub name: String,
     /// The public key of the guest.
@@ -62,7 +62,7 @@ pub struct Guest {
 
 /// Another gateway, as the file names it.
 #[derive(Clone, Debug)]
-pub struct Peer {
+pub struct PeerConfig {
     /// What people call it.
     pub name: String,
     /// The public key of the peer.
@@ -72,7 +72,7 @@ pub struct Peer {
     /// Hosts for which it may speak: whom it may announce, and whose packets it may send.
     pub allowed: Vec<Prefix>,
     /// Relays to reach it through, each perhaps with what is known about how to.
-    pub relays: Vec<(Word, Option<Reach>)>,
+    pub relays: Vec<(Word, Option<RelayRoute>)>,
 }
 
 /// What a bundle of paths is for. Who takes a flow in decides; both kinds are taken from any peer.
@@ -104,14 +104,15 @@ impl Bundle {
 pub struct Settings {
     /// Changes nothing, and counts what would be carried.
     pub observe: bool,
-    /// Packets of carried flows wait for the session rather than go by the plain route while it is down.
+    /// Packets of carried flows wait for the session rather than go by the plain route while it is
+    /// down.
     pub fail_closed: bool,
     /// A peer of which nothing is heard for this long is dead.
     pub dead_after: Duration,
     /// The flow table.
-    pub flows: flow::Limits,
+    pub flows: flow::FlowTableLimits,
     /// What waits for the paths to one peer.
-    pub entry: entry::Limits,
+    pub entry: entry::EntryLimits,
     /// What waits to be put in order.
     pub exit: ExitLimits,
     /// How long that waits.
@@ -123,7 +124,7 @@ pub struct Settings {
     /// Whether peers are told of each other.
     pub introduce: bool,
     /// How receive windows are rewritten; `None`: not at all.
-    pub window: Option<Rule>,
+    pub window: Option<WindowRule>,
     /// What flows may have in flight beyond what the windows of the paths ask for, in percent of
     /// it. It is no more than half of what a flow may have waiting at the entry, where it waits.
     /// Without it the windows could never be found too small, and would not grow. Half of it was
@@ -132,13 +133,14 @@ pub struct Settings {
     pub headroom_percent: u32,
     /// The rule that finds what paths lose, and so tells the controller. With packet numbers of the
     /// paths, the session does it.
-    pub loss: crate::loss::Rule,
-    /// Packets are kept until they are acknowledged, and lost ones sent again from here; `None`: that is left to the hosts.
-    pub cache: Option<cache::Limits>,
+    pub loss: crate::loss::LossRuleKind,
+    /// Packets are kept until they are acknowledged, and lost ones sent again from here; `None`:
+    /// that is left to the hosts.
+    pub cache: Option<cache::CacheLimits>,
     /// What a bundle of paths, with its controller, is for.
     pub bundle: Bundle,
-    /// Flows with a bundle of their own at once, for each peer, of those that are taken in here; the others go by the site's. Twice as
-    /// many are taken from a peer.
+    /// Flows with a bundle of their own at once, for each peer, of those that are taken in here;
+    /// the others go by the site's. Twice as many are taken from a peer.
     pub bundles: usize,
     /// Packets that wait for the hosts' side at most.
     pub outbox: usize,
@@ -150,16 +152,16 @@ impl Default for Settings {
             observe: false,
             fail_closed: false,
             dead_after: Duration::from_millis(2_500),
-            flows: flow::Limits::default(),
-            entry: entry::Limits::default(),
+            flows: flow::FlowTableLimits::default(),
+            entry: entry::EntryLimits::default(),
             exit: ExitLimits::default(),
             timer: Timer::default(),
             policy: Policy::default(),
             detours: true,
             introduce: true,
-            window: Some(Rule::Delivered),
+            window: Some(WindowRule::Delivered),
             headroom_percent: 100,
-            loss: crate::loss::Rule::PathNumbers,
+            loss: crate::loss::LossRuleKind::PathNumbers,
             cache: None,
             bundle: Bundle::Site,
             bundles: 256,

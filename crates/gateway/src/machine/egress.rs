@@ -4,15 +4,15 @@
 use super::config::Settings;
 use super::flows::Flows;
 use super::hosts::Hosts;
-use super::links::Links;
-use super::parcel::Parcel;
+use super::index_vec::{PeerIdx, TunnelIdx};
+use super::packet_buffer::PacketBuffer;
 use super::peer::Peer;
-use super::places::{PeerIdx, TunnelIdx};
+use super::peer_sessions::PeerSessions;
 use super::status::Counters;
 use crate::clamp::{clamp, mss_for};
 use crate::encap::Label;
-use crate::flow::{End, FlowId};
-use crate::reorder::{Arrived, Exit, Timer, WaitStats};
+use crate::flow::{FlowEnd, FlowId};
+use crate::reorder::{ArrivedPacket, ReorderQueues, Timer, WaitStats};
 use crate::segment::Segment;
 use crate::serves::Served;
 use crate::tcp::Flags;
@@ -21,12 +21,13 @@ use alloc::vec::Vec;
 use byway_wire::{Duration, Instant};
 use core::net::IpAddr;
 
-/// After a flow changed over to another tunnel what it sent by the one before is waited for so long.
+/// After a flow changed over to another tunnel what it sent by the one before is waited for so
+/// long.
 const CHANGING: Duration = Duration::from_secs(1);
 
 /// How a packet came, and which place it has in the order of its flow, if it has one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Came {
+pub(super) struct ArrivalInfo {
     pub peer: PeerIdx,
     pub tunnel: TunnelIdx,
     pub place: Option<(Label, u32)>,
@@ -36,7 +37,7 @@ pub(super) struct Came {
 #[derive(Debug)]
 pub(super) struct Egress {
     /// What waits to be put in order, by the peer that sent it and its label.
-    queues: Exit<(PeerIdx, Label), Parcel>,
+    queues: ReorderQueues<(PeerIdx, Label), PacketBuffer>,
     serves: Vec<Served>,
     /// Hosts that asked to be served.
     guests: BTreeSet<IpAddr>,
@@ -50,7 +51,7 @@ impl Egress {
     /// Nothing came yet; the hosts of `serves` are here.
     pub fn new(settings: &Settings, serves: Vec<Served>) -> Self {
         Self {
-            queues: Exit::new(settings.exit),
+            queues: ReorderQueues::new(settings.exit),
             serves,
             guests: BTreeSet::new(),
             timer: settings.timer,
@@ -84,7 +85,8 @@ impl Egress {
         self.guests = guests;
     }
 
-    /// Whether a peer may send this to a host of this site: from hosts that it speaks for, to hosts that are served here.
+    /// Whether a peer may send this to a host of this site: from hosts that it speaks for, to hosts
+    /// that are served here.
     pub fn may_deliver(&mut self, peer: &Peer, segment: &Segment) -> bool {
         let (source, destination) = (segment.ip.source, segment.ip.destination);
         let here = self.serves.iter().any(|served| served.hosts.contains(destination))
@@ -94,14 +96,15 @@ impl Egress {
         may
     }
 
-    /// Changes a packet of a flow that is carried, and notes what it says. Whether the flow changed over to another tunnel of late.
+    /// Changes a packet of a flow that is carried, and notes what it says. Whether the flow changed
+    /// over to another tunnel of late.
     pub fn rewrite(
         &mut self,
         now: Instant,
-        came: Came,
-        (id, from): (FlowId, End),
-        (parcel, segment): (&mut Parcel, &Segment),
-        links: &Links,
+        came: ArrivalInfo,
+        (id, from): (FlowId, FlowEnd),
+        (parcel, segment): (&mut PacketBuffer, &Segment),
+        links: &PeerSessions,
         flows: &mut Flows,
     ) -> bool {
         let Some(flow) = flows.table.get_mut(id) else {
@@ -129,21 +132,22 @@ impl Egress {
         data.changed_at.is_some_and(|at| now.since(at) < CHANGING)
     }
 
-    /// Puts a packet out on the hosts' side, once it is its turn. `changing`: those before it may come by another tunnel.
+    /// Puts a packet out on the hosts' side, once it is its turn. `changing`: those before it may
+    /// come by another tunnel.
     pub fn deliver(
         &mut self,
         now: Instant,
-        came: Came,
-        parcel: Parcel,
+        came: ArrivalInfo,
+        parcel: PacketBuffer,
         changing: bool,
-        links: &mut Links,
+        links: &mut PeerSessions,
         hosts: &mut Hosts,
     ) {
         self.counters.delivered += 1;
         self.counters.delivered_bytes += parcel.len() as u64;
         let Some((label, sequence)) = came.place else { return hosts.put_out(parcel) };
         let wait = self.wait(came, changing, links);
-        let arrived = Arrived { sequence, bytes: parcel.len(), wait, packet: parcel };
+        let arrived = ArrivedPacket { sequence, bytes: parcel.len(), wait, packet: parcel };
         let key = (came.peer, label);
         let late = self.queues.on_packet(now, key, arrived, &mut |_, parcel| hosts.put_out(parcel));
         let tunnel = &mut links.tunnels[came.tunnel];
@@ -151,7 +155,7 @@ impl Egress {
     }
 
     /// How long a packet may wait for those before it.
-    fn wait(&self, came: Came, changing: bool, links: &Links) -> Duration {
+    fn wait(&self, came: ArrivalInfo, changing: bool, links: &PeerSessions) -> Duration {
         let tunnel = &links.tunnels[came.tunnel];
         let wait = self.timer.at_arrival(tunnel.way.reorder_wait, &tunnel.lateness);
         if !changing {
@@ -192,8 +196,8 @@ mod tests {
         links.tunnels[site].way.reorder_wait = Duration::from_millis(30);
         let mut egress = Egress::new(&settings, Vec::new());
         let mut give = |at, place: Option<u32>, egress: &mut Egress| {
-            let came = Came { peer, tunnel: site, place: place.map(|place| (Label::new(1), place)) };
-            let parcel = Parcel::copy(Vec::new(), &[place.unwrap_or(99) as u8]);
+            let came = ArrivalInfo { peer, tunnel: site, place: place.map(|place| (Label::new(1), place)) };
+            let parcel = PacketBuffer::copy(Vec::new(), &[place.unwrap_or(99) as u8]);
             egress.deliver(AT(at), came, parcel, false, &mut links, &mut hosts);
             core::iter::from_fn(|| hosts.next_packet()).map(|out| out.packet()[0]).collect::<Vec<_>>()
         };

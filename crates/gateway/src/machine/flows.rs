@@ -1,16 +1,17 @@
-//! The flows of this site: which of them are carried, by the rules, and what is counted of each rule.
+//! The flows of this site: which of them are carried, by the rules, and what is counted of each
+//! rule.
 
-use super::carriage::{Carriage, Table};
+use super::carried_flow::{CarriedFlow, CarriedFlows};
 use super::config::Settings;
-use super::links::Links;
+use super::index_vec::{PeerIdx, TypedIndex as _};
+use super::observed_flows::ObservedFlows;
 use super::peer::{behind, speaker};
-use super::places::{PeerIdx, Place as _};
+use super::peer_sessions::PeerSessions;
+use super::rule_counters::{FlowStatus, RuleCount, RuleCounts};
 use super::status::{Counters, RuleStatus};
-use super::tally::{FlowStatus, Tallies, Tally};
-use super::watch::Watch;
-use crate::flow::{FlowTable, Limits, Seen};
+use crate::flow::{FlowTable, FlowTableLimits, FlowVerdict};
 use crate::key::FlowKey;
-use crate::rules::{Action, Origin, Rule, Rules, classify};
+use crate::rules::{Action, FlowOrigin, Rule, Rules, classify};
 use crate::segment::Segment;
 use alloc::vec::Vec;
 use byway_wire::Instant;
@@ -20,9 +21,9 @@ const NAMED: usize = 20;
 
 /// What becomes of a segment of a host here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entered {
+pub(super) enum HostSegment {
     /// The flow of the packet is carried, or takes the plain route.
-    Seen(Seen),
+    Seen(FlowVerdict),
     /// The flow of the packet would be carried, and waits for the session.
     Held,
 }
@@ -30,22 +31,22 @@ pub(super) enum Entered {
 /// The flows of a gateway.
 #[derive(Debug)]
 pub(super) struct Flows {
-    pub table: Table,
-    pub tallies: Tallies,
+    pub table: CarriedFlows,
+    pub tallies: RuleCounts,
     rules: Rules,
     /// Flows that would be carried, where the gateway only observes.
-    watch: Watch,
+    watch: ObservedFlows,
     counters: Counters,
 }
 
 impl Flows {
     /// A table without flows yet.
-    pub fn new(rules: Rules, limits: Limits) -> Self {
+    pub fn new(rules: Rules, limits: FlowTableLimits) -> Self {
         Self {
             table: FlowTable::new(limits),
-            tallies: Tallies::new(&rules),
+            tallies: RuleCounts::new(&rules),
             rules,
-            watch: Watch::new(limits.flows),
+            watch: ObservedFlows::new(limits.flows),
             counters: Counters::default(),
         }
     }
@@ -71,13 +72,13 @@ impl Flows {
         &mut self,
         now: Instant,
         segment: &Segment,
-        links: &mut Links,
+        links: &mut PeerSessions,
         settings: &Settings,
-    ) -> Entered {
+    ) -> HostSegment {
         let Self { table, tallies, rules, counters, .. } = self;
         let mut held = false;
         let seen = table.on_segment(now, segment, |key| {
-            let verdict = classify(rules, key, Origin::Here, segment.ip.dscp);
+            let verdict = classify(rules, key, FlowOrigin::Here, segment.ip.dscp);
             if verdict.action == Action::Pass {
                 if verdict.rule.is_some() {
                     tallies.on_flow(verdict.rule);
@@ -89,7 +90,8 @@ impl Flows {
             let index = announced.or_else(|| behind(&links.directory, &links.peers, far))?;
             let peer = &mut links.peers[index];
             let reached = announced.is_some() && links.tunnels[peer.site].session().is_some();
-            // Behind whom it would be if the peer said so is good enough to keep it off the plain route, but not to carry it.
+            // Behind whom it would be if the peer said so is good enough to keep it off the plain
+            // route, but not to carry it.
             held = settings.fail_closed && !settings.observe && !reached;
             if held {
                 return None;
@@ -101,30 +103,36 @@ impl Flows {
             }
             tallies.on_flow(verdict.rule);
             peer.label = peer.label.next();
-            Some(Carriage::new(index, peer.site, verdict.rule, peer.label))
+            Some(CarriedFlow::new(index, peer.site, verdict.rule, peer.label))
         });
         match seen {
-            Seen::PassThrough(_) if held => Entered::Held,
-            seen => Entered::Seen(seen),
+            FlowVerdict::PassThrough(_) if held => HostSegment::Held,
+            seen => HostSegment::Seen(seen),
         }
     }
 
-    /// Enters a segment that came from a peer. The peer has decided that its flow is carried; what this side would have said only
-    /// names the flow.
-    pub fn on_received(&mut self, now: Instant, segment: &Segment, from: PeerIdx, links: &mut Links) -> Seen {
+    /// Enters a segment that came from a peer. The peer has decided that its flow is carried; what
+    /// this side would have said only names the flow.
+    pub fn on_received(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        from: PeerIdx,
+        links: &mut PeerSessions,
+    ) -> FlowVerdict {
         let Self { table, tallies, rules, .. } = self;
         table.on_segment(now, segment, |key| {
             let peer = &mut links.peers[from];
             peer.label = peer.label.next();
-            let verdict = classify(rules, key, Origin::There, segment.ip.dscp);
+            let verdict = classify(rules, key, FlowOrigin::There, segment.ip.dscp);
             let rule = verdict.rule.filter(|_| verdict.action == Action::Background);
             tallies.on_flow(rule);
-            Some(Carriage::new(from, peer.site, rule, peer.label))
+            Some(CarriedFlow::new(from, peer.site, rule, peer.label))
         })
     }
 
     /// Counts what a flow would be that is not carried, since the gateway only observes.
-    pub fn observe(&mut self, segment: &Segment, links: &Links) {
+    pub fn observe(&mut self, segment: &Segment, links: &PeerSessions) {
         let Self { watch, rules, tallies, .. } = self;
         let want = |key: &FlowKey, origin| {
             let verdict = classify(rules, key, origin, segment.ip.dscp);
@@ -132,11 +140,11 @@ impl Flows {
                 return None;
             }
             let peer = match origin {
-                Origin::Here => {
+                FlowOrigin::Here => {
                     behind(&links.directory, &links.peers, (key.destination, key.destination_port))?
                 }
                 // Whoever opened it has any port, and not one that is served.
-                Origin::There => speaker(&links.peers, key.source, |_| true)?,
+                FlowOrigin::There => speaker(&links.peers, key.source, |_| true)?,
             };
             Some((verdict.rule, peer.index()))
         };
@@ -161,10 +169,11 @@ impl Flows {
         all
     }
 
-    /// What the rules decided, in their order, and what peers carry that no rule here calls background.
-    pub fn decided(&self) -> (Vec<RuleStatus>, Tally) {
+    /// What the rules decided, in their order, and what peers carry that no rule here calls
+    /// background.
+    pub fn decided(&self) -> (Vec<RuleStatus>, RuleCount) {
         let (tallies, others) = self.tallies.all();
-        let rule = |(rule, tally): (&Rule, Tally)| RuleStatus {
+        let rule = |(rule, tally): (&Rule, RuleCount)| RuleStatus {
             name: rule.name.clone(),
             action: rule.action,
             tally,
@@ -177,23 +186,27 @@ impl Flows {
 mod tests {
     use super::super::testing::{Parts, parts, segment};
     use super::*;
-    use crate::flow::Why;
+    use crate::flow::EndCause;
 
     const NOW: Instant = Instant::from_millis(5);
 
     #[test]
     fn a_flow_that_no_peer_can_carry_takes_the_plain_route_or_waits() {
         let (_, syn) = segment("S", 1, b"");
-        let plain = Entered::Seen(Seen::PassThrough(Why::Unwanted));
+        let plain = HostSegment::Seen(FlowVerdict::PassThrough(EndCause::Unwanted));
         for (fail_closed, observe, expected, counted) in
-            [(false, false, plain, 1), (true, false, Entered::Held, 0), (true, true, plain, 1)]
+            [(false, false, plain, 1), (true, false, HostSegment::Held, 0), (true, true, plain, 1)]
         {
             let settings = Settings { fail_closed, observe, ..Settings::default() };
             let Parts { mut flows, mut links, .. } = parts(settings);
             assert_eq!(flows.on_sent(NOW, &syn, &mut links, &settings), expected);
             let counters = flows.counters();
             assert_eq!((counters.flows, counters.flows_left), (counted, counted));
-            assert_eq!(flows.decided().0[0].tally, Tally::default(), "what is left alone is not the rule's");
+            assert_eq!(
+                flows.decided().0[0].tally,
+                RuleCount::default(),
+                "what is left alone is not the rule's"
+            );
         }
     }
 
@@ -202,7 +215,8 @@ mod tests {
         let Parts { mut flows, mut links, peer, site, .. } = parts(Settings::default());
         flows.set_rules(Rules::default());
         let (_, syn) = segment("S", 1, b"");
-        let Seen::Carried { flow, new: true, .. } = flows.on_received(NOW, &syn, peer, &mut links) else {
+        let FlowVerdict::Carried { flow, new: true, .. } = flows.on_received(NOW, &syn, peer, &mut links)
+        else {
             panic!("not taken")
         };
         let data = &flows.table.get(flow).unwrap().data;
@@ -215,7 +229,7 @@ mod tests {
         let Parts { mut flows, links, .. } = parts(Settings::default());
         flows.observe(&segment("S", 1, b"").1, &links);
         flows.observe(&segment("A", 2, b"data").1, &links);
-        assert_eq!(flows.decided().0[0].tally, Tally { flows: 1, bytes: 4 });
+        assert_eq!(flows.decided().0[0].tally, RuleCount { flows: 1, bytes: 4 });
         assert_eq!(flows.largest()[0].sent, 4);
     }
 }

@@ -8,11 +8,12 @@ use alloc::collections::BTreeMap;
 /// Later packets that name a missing one before it is lost, because paths reorder. It is
 /// `kPacketThreshold` (RFC 9002, section 6.1.1).
 const LATER: u32 = 3;
-/// Packets remembered of all flows of a peer; beyond it, all is forgotten, which delays a finding and makes none that is wrong.
+/// Packets remembered of all flows of a peer; beyond it, all is forgotten, which delays a finding
+/// and makes none that is wrong.
 const REMEMBERED: usize = 1 << 18;
 
 #[derive(Debug)]
-struct OfFlow {
+struct FlowHoles {
     holes: BatchHoles,
     /// The packet that came first: nothing is known of those before it.
     since: u32,
@@ -22,17 +23,18 @@ struct OfFlow {
 /// The flows of a peer.
 #[derive(Debug, Default)]
 pub(super) struct Holes {
-    flows: BTreeMap<Label, OfFlow>,
+    flows: BTreeMap<Label, FlowHoles>,
     remembered: usize,
 }
 
 impl Holes {
-    /// A packet came. Ranges of sequences that are lost by that are given to `lost`: first, one past the last.
+    /// A packet came. Ranges of sequences that are lost by that are given to `lost`: first, one
+    /// past the last.
     pub fn on_arrived(&mut self, label: Label, sequence: u32, map: u32, mut lost: impl FnMut(u32, u32)) {
         if self.remembered > REMEMBERED {
             *self = Self::default();
         }
-        let new = || OfFlow { holes: BatchHoles::new(LATER), since: sequence, latest: sequence };
+        let new = || FlowHoles { holes: BatchHoles::new(LATER), since: sequence, latest: sequence };
         let flow = self.flows.entry(label).or_insert_with(new);
         if sequence.abs_diff(flow.latest) > 1 << 31 {
             *flow = new(); // the numbers have gone round

@@ -1,6 +1,6 @@
 //! The hosts' side: packets that wait to be put out there, and buffers for those to come.
 
-use super::parcel::{HEADROOM, Parcel};
+use super::packet_buffer::{HEADROOM, PacketBuffer};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ const SPARE: usize = 256;
 /// What waits for the hosts' side.
 #[derive(Debug)]
 pub(super) struct Hosts {
-    out: VecDeque<Parcel>,
+    out: VecDeque<PacketBuffer>,
     /// Packets that wait at most.
     most: usize,
     spare: Vec<Vec<u8>>,
@@ -24,12 +24,13 @@ impl Hosts {
     }
 
     /// The next packet for the hosts' side.
-    pub fn next_packet(&mut self) -> Option<Parcel> {
+    pub fn next_packet(&mut self) -> Option<PacketBuffer> {
         self.out.pop_front()
     }
 
-    /// Puts a packet out. If the hosts' side does not take what there is, the oldest goes, as on any link.
-    pub fn put_out(&mut self, parcel: Parcel) {
+    /// Puts a packet out. If the hosts' side does not take what there is, the oldest goes, as on
+    /// any link.
+    pub fn put_out(&mut self, parcel: PacketBuffer) {
         self.out.push_back(parcel);
         while self.out.len() > self.most
             && let Some(oldest) = self.out.pop_front()
@@ -56,13 +57,15 @@ impl Hosts {
         }
     }
 
-    /// The packet that stands `header` bytes into a datagram. Only one with another header than the usual is moved.
-    pub fn unpack(&mut self, header: usize, mut datagram: Vec<u8>) -> Parcel {
+    /// The packet that stands `header` bytes into a datagram. Only one with another header than the
+    /// usual is moved.
+    pub fn unpack(&mut self, header: usize, mut datagram: Vec<u8>) -> PacketBuffer {
         if header != HEADROOM {
-            let copy = Parcel::copy(self.buffer(), datagram.get(header..).unwrap_or_default()).into_buffer();
+            let copy =
+                PacketBuffer::copy(self.buffer(), datagram.get(header..).unwrap_or_default()).into_buffer();
             self.recycle(core::mem::replace(&mut datagram, copy));
         }
-        Parcel::new(datagram)
+        PacketBuffer::new(datagram)
     }
 }
 
@@ -70,8 +73,8 @@ impl Hosts {
 mod tests {
     use super::*;
 
-    fn packet(byte: u8) -> Parcel {
-        Parcel::copy(Vec::new(), &[byte])
+    fn packet(byte: u8) -> PacketBuffer {
+        PacketBuffer::copy(Vec::new(), &[byte])
     }
 
     #[test]

@@ -1,23 +1,24 @@
-//! From the hosts to the sessions: packets wait for their paths, and each goes by the path that suits it.
+//! From the hosts to the sessions: packets wait for their paths, and each goes by the path that
+//! suits it.
 
-use super::carriage::Table;
+use super::carried_flow::CarriedFlows;
 use super::config::Settings;
 use super::flows::Flows;
 use super::hosts::Hosts;
-use super::links::Links;
-use super::losses::Losses;
-use super::parcel::Parcel;
-use super::places::TunnelIdx;
+use super::index_vec::TunnelIdx;
+use super::loss_repair::LossRepair;
+use super::packet_buffer::PacketBuffer;
+use super::peer_sessions::PeerSessions;
 use super::status::Counters;
-use super::tunnel::Waiting;
+use super::tunnel::QueuedPacket;
 use crate::clamp::{clamp, mss_for};
 use crate::encap::{Label, header_len};
 use crate::entry::EntryQueue;
-use crate::flow::{FlowId, Why};
+use crate::flow::{EndCause, FlowId};
 use crate::icmp::too_big;
 use crate::ip::Ip;
-use crate::loss::Rule;
-use crate::pick::{self, Want, pick};
+use crate::loss::LossRuleKind;
+use crate::path_selection::{self, PathNeed, pick};
 use crate::segment::Segment;
 use crate::tcp::Flags;
 use alloc::vec::Vec;
@@ -26,7 +27,7 @@ use byway_wire::Instant;
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum IngressResult {
     /// The session carries it.
     Carried,
     /// The packet goes by the plain route.
@@ -42,7 +43,7 @@ pub(super) struct Ingress {
     settings: Settings,
     counters: Counters,
     /// Scratch space, kept so that no packet allocates.
-    views: Vec<pick::PathView>,
+    views: Vec<path_selection::PathInfo>,
 }
 
 impl Ingress {
@@ -57,19 +58,19 @@ impl Ingress {
     }
 
     /// Drops a packet whose flow waits for the session. Its host will try again.
-    pub fn hold(&mut self, parcel: Parcel, hosts: &mut Hosts) -> Taken {
+    pub fn hold(&mut self, parcel: PacketBuffer, hosts: &mut Hosts) -> IngressResult {
         self.counters.held += 1;
         hosts.recycle(parcel.into_buffer());
-        Taken::Dropped
+        IngressResult::Dropped
     }
 
     /// Leaves a packet to the plain route, for this reason.
-    pub fn pass(&mut self, parcel: Parcel, why: Why, hosts: &mut Hosts) -> Taken {
+    pub fn pass(&mut self, parcel: PacketBuffer, why: EndCause, hosts: &mut Hosts) -> IngressResult {
         self.counters.passed += 1;
-        self.counters.mid_life += u64::from(why == Why::MidLife);
-        self.counters.full += u64::from(why == Why::Full);
+        self.counters.mid_life += u64::from(why == EndCause::MidLife);
+        self.counters.full += u64::from(why == EndCause::Full);
         hosts.put_out(parcel);
-        Taken::Plain
+        IngressResult::Plain
     }
 
     /// Takes a packet of a flow that is carried, by the tunnel that it is to take.
@@ -77,14 +78,14 @@ impl Ingress {
         &mut self,
         now: Instant,
         (id, place): (FlowId, TunnelIdx),
-        (mut parcel, mut segment): (Parcel, Segment),
-        links: &mut Links,
+        (mut parcel, mut segment): (PacketBuffer, Segment),
+        links: &mut PeerSessions,
         flows: &mut Flows,
         hosts: &mut Hosts,
-    ) -> Taken {
+    ) -> IngressResult {
         let Some(flow) = flows.table.get_mut(id) else {
             debug_assert!(false, "a packet of a flow that left while it was looked at");
-            return self.pass(parcel, Why::MidLife, hosts);
+            return self.pass(parcel, EndCause::MidLife, hosts);
         };
         let data = &mut flow.data;
         data.on_opening(now, segment.tcp.flags);
@@ -98,7 +99,7 @@ impl Ingress {
             }
             self.counters.failed_open += 1;
             hosts.put_out(parcel);
-            return Taken::Plain;
+            return IngressResult::Plain;
         }
         let (most, best) = (tunnel.way.largest, tunnel.way.best);
         if segment.tcp.flags.any(Flags::SYN) {
@@ -113,38 +114,38 @@ impl Ingress {
         links.peers[data.peer].on_carried(parcel.len());
         data.sent += parcel.len() as u64;
         flows.tallies.on_bytes(data.rule, parcel.len());
-        let want = if segment.only_acknowledges() { Want::Soon } else { Want::Room };
+        let want = if segment.only_acknowledges() { PathNeed::Soon } else { PathNeed::Room };
         let range = (segment.tcp.sequence, segment.sequence_end());
-        tunnel.push(Waiting { flow: id, parcel, want, range }, |buffer| hosts.recycle(buffer));
+        tunnel.push(QueuedPacket { flow: id, parcel, want, range }, |buffer| hosts.recycle(buffer));
         links.note_waiting(place);
-        Taken::Carried
+        IngressResult::Carried
     }
 
     /// Leaves a packet that no path carries: none takes more than `most` bytes. The plain route
     /// does, unless it is not to be taken. Then its host is told to send smaller ones, or else it
     /// would send the same again and again.
-    fn leave_large(&mut self, parcel: Parcel, most: usize, hosts: &mut Hosts) -> Taken {
+    fn leave_large(&mut self, parcel: PacketBuffer, most: usize, hosts: &mut Hosts) -> IngressResult {
         self.counters.too_large += 1;
         if !self.settings.fail_closed {
             hosts.put_out(parcel);
-            return Taken::Plain;
+            return IngressResult::Plain;
         }
         let told = Ip::read(parcel.packet()).ok().and_then(|ip| too_big(parcel.packet(), &ip, most));
         hosts.recycle(parcel.into_buffer());
         if let Some(told) = told {
             let buffer = hosts.buffer();
-            hosts.put_out(Parcel::copy(buffer, &told));
+            hosts.put_out(PacketBuffer::copy(buffer, &told));
         }
-        Taken::Dropped
+        IngressResult::Dropped
     }
 
     /// Hands paths what they take now.
     pub fn pump(
         &mut self,
         now: Instant,
-        links: &mut Links,
-        flows: &mut Table,
-        losses: &mut Losses,
+        links: &mut PeerSessions,
+        flows: &mut CarriedFlows,
+        losses: &mut LossRepair,
         hosts: &mut Hosts,
     ) {
         let (views, policy, rule) = (&mut self.views, self.settings.policy, self.settings.loss);
@@ -162,7 +163,7 @@ impl Ingress {
             views.extend(connection.path_views().map(|view| for_choice(&view)));
             while let Some((want, bytes)) = tunnel.next_want(header) {
                 let path = pick(views, policy, want, bytes);
-                if path.is_none() && pick::carries(views, bytes) {
+                if path.is_none() && path_selection::carries(views, bytes) {
                     break;
                 }
                 let next = tunnel.returned.pop_front().or_else(|| {
@@ -171,7 +172,7 @@ impl Ingress {
                         judge.begin(next.label, next.waiting.flow);
                     }
                     if let Some(number) = next.sequence {
-                        let Waiting { flow, range, ref parcel, .. } = next.waiting;
+                        let QueuedPacket { flow, range, ref parcel, .. } = next.waiting;
                         losses.keep(flow, number, range, parcel.packet());
                     }
                     Some(next.into_datagram(rule))
@@ -197,7 +198,7 @@ impl Ingress {
                     (Ok(()), None) => {}
                     (Err((Refused::TooLarge(_), datagram)), _) => {
                         let most = views.iter().map(|view| view.largest.saturating_sub(header)).max();
-                        large.extend(Parcel::of_datagram(&datagram).zip(most));
+                        large.extend(PacketBuffer::of_datagram(&datagram).zip(most));
                     }
                     (Err((Refused::NoRoom | Refused::NotActive, datagram)), view) => {
                         tunnel.returned.push_front(datagram);
@@ -216,28 +217,28 @@ impl Ingress {
 }
 
 /// A packet whose turn it is, and its place in the order; what only acknowledges has none.
-struct Next {
-    waiting: Waiting,
+struct ScheduledPacket {
+    waiting: QueuedPacket,
     label: Label,
     sequence: Option<u32>,
 }
 
 /// The next packet whose turn it is.
-fn next_packet(entry: &mut EntryQueue<Waiting>, flows: &mut Table) -> Option<Next> {
+fn next_packet(entry: &mut EntryQueue<QueuedPacket>, flows: &mut CarriedFlows) -> Option<ScheduledPacket> {
     loop {
         let (_, waiting) = entry.pop()?;
         if let Some(flow) = flows.get_mut(waiting.flow) {
-            let ordered = waiting.want == Want::Room;
+            let ordered = waiting.want == PathNeed::Room;
             let sequence = ordered.then_some(flow.data.sequence);
             flow.data.sequence = flow.data.sequence.wrapping_add(u32::from(ordered));
-            return Some(Next { waiting, label: flow.data.label, sequence });
+            return Some(ScheduledPacket { waiting, label: flow.data.label, sequence });
         }
     }
 }
 
-impl Next {
+impl ScheduledPacket {
     /// The datagram of the packet.
-    fn into_datagram(self, rule: Rule) -> Vec<u8> {
+    fn into_datagram(self, rule: LossRuleKind) -> Vec<u8> {
         match self.sequence {
             Some(sequence) => self.waiting.parcel.in_place(rule, self.label, sequence),
             None => self.waiting.parcel.unordered(),
@@ -245,9 +246,10 @@ impl Next {
     }
 }
 
-/// A path as the choice sees it: what it takes beyond its window, so that acknowledgments find something to send, counts as window.
-fn for_choice(view: &PathView) -> pick::PathView {
-    pick::PathView {
+/// A path as the choice sees it: what it takes beyond its window, so that acknowledgments find
+/// something to send, counts as window.
+fn for_choice(view: &PathView) -> path_selection::PathInfo {
+    path_selection::PathInfo {
         id: view.id,
         in_flight: view.in_flight,
         window: view.in_flight + view.room,
@@ -264,7 +266,7 @@ fn for_choice(view: &PathView) -> pick::PathView {
 mod tests {
     use super::super::testing::{Parts, parts, segment};
     use super::*;
-    use crate::flow::Seen;
+    use crate::flow::FlowVerdict;
 
     const NOW: Instant = Instant::from_millis(5);
 
@@ -275,18 +277,18 @@ mod tests {
             let Parts { mut links, mut flows, mut hosts, peer, site, .. } = parts(settings);
             let mut ingress = Ingress::new(settings);
             let (parcel, syn) = segment("S", 1, b"");
-            let Seen::Carried { flow, .. } = flows.on_received(NOW, &syn, peer, &mut links) else {
+            let FlowVerdict::Carried { flow, .. } = flows.on_received(NOW, &syn, peer, &mut links) else {
                 panic!("not taken")
             };
             let given = (parcel.clone(), syn);
             let taken = ingress.carry(NOW, (flow, site), given, &mut links, &mut flows, &mut hosts);
             let counters = ingress.counters();
             if fail_closed {
-                assert_eq!((taken, counters.held, hosts.next_packet()), (Taken::Dropped, 1, None));
+                assert_eq!((taken, counters.held, hosts.next_packet()), (IngressResult::Dropped, 1, None));
                 assert!(hosts.buffer().capacity() > 0, "its buffer is there again");
             } else {
                 let out = hosts.next_packet();
-                assert_eq!((taken, counters.failed_open, out), (Taken::Plain, 1, Some(parcel)));
+                assert_eq!((taken, counters.failed_open, out), (IngressResult::Plain, 1, Some(parcel)));
             }
         }
     }
@@ -296,10 +298,10 @@ mod tests {
         let mut hosts = parts(Settings::default()).hosts;
         let (parcel, _) = segment("A", 1, &[7; 1_200]);
         let mut ingress = Ingress::new(Settings::default());
-        assert_eq!(ingress.leave_large(parcel.clone(), 1_000, &mut hosts), Taken::Plain);
+        assert_eq!(ingress.leave_large(parcel.clone(), 1_000, &mut hosts), IngressResult::Plain);
         assert_eq!(hosts.next_packet(), Some(parcel.clone()));
         let mut ingress = Ingress::new(Settings { fail_closed: true, ..Settings::default() });
-        assert_eq!(ingress.leave_large(parcel, 1_000, &mut hosts), Taken::Dropped);
+        assert_eq!(ingress.leave_large(parcel, 1_000, &mut hosts), IngressResult::Dropped);
         let told = hosts.next_packet().unwrap();
         assert_eq!(Ip::read(told.packet()).unwrap().protocol, 1, "ICMP");
         assert_eq!(ingress.counters().too_large, 1);

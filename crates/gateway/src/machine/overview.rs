@@ -1,16 +1,16 @@
 //! What of its peers a gateway shows.
 
-use super::carriage::Table;
-use super::links::Links;
+use super::carried_flow::CarriedFlows;
+use super::index_vec::PeerIdx;
 use super::peer::Peer;
-use super::places::PeerIdx;
+use super::peer_sessions::PeerSessions;
 use super::status::{BundleStatus, PathStatus, PeerStatus};
 use super::tunnel::Tunnel;
 use alloc::vec::Vec;
 use byway_engine::Connection;
 
 /// What peers are doing.
-pub(super) fn peers(links: &Links, flows: &Table) -> Vec<PeerStatus> {
+pub(super) fn peers(links: &PeerSessions, flows: &CarriedFlows) -> Vec<PeerStatus> {
     let peer = |(index, peer): (PeerIdx, &Peer)| {
         let site = &links.tunnels[peer.site];
         let tunnels =
@@ -36,16 +36,16 @@ pub(super) fn peers(links: &Links, flows: &Table) -> Vec<PeerStatus> {
     links.peers.iter().map(peer).collect()
 }
 
-fn connection<'a>(links: &'a Links, tunnel: &Tunnel) -> Option<&'a Connection> {
+fn connection<'a>(links: &'a PeerSessions, tunnel: &Tunnel) -> Option<&'a Connection> {
     tunnel.session().and_then(|session| links.endpoint.connection(session))
 }
 
-fn paths(links: &Links, tunnel: &Tunnel) -> Vec<PathStatus> {
+fn paths(links: &PeerSessions, tunnel: &Tunnel) -> Vec<PathStatus> {
     connection(links, tunnel).map(|connection| connection.status().paths).unwrap_or_default()
 }
 
 /// The bundle of a single flow that is known.
-fn own_bundle(links: &Links, tunnel: &Tunnel, flows: &Table) -> Option<BundleStatus> {
+fn own_bundle(links: &PeerSessions, tunnel: &Tunnel, flows: &CarriedFlows) -> Option<BundleStatus> {
     let key = flows.get(tunnel.dedicated?.flow?)?.key;
     Some(BundleStatus { key, paths: paths(links, tunnel) })
 }

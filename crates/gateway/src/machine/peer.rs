@@ -1,15 +1,15 @@
 //! Other gateways: dialled, told whom we serve, lost and dialled again.
 
 use super::config;
-use super::gate::Gate;
-use super::places::{PeerIdx, Places, TunnelIdx};
+use super::dedicated_limit::DedicatedLimit;
+use super::index_vec::{IndexVec, PeerIdx, TunnelIdx};
 use crate::encap::Label;
 use crate::joining::is_request;
 use crate::serves::Directory;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use byway_control::{Choice, Sender, controller};
+use byway_control::{ControllerChoice, SenderKind, controller};
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Admission, Admit, Connect, Endpoint, Handle};
 use byway_wire::{Duration, Instant};
@@ -23,9 +23,11 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// What a gateway says in the handshake to have a session for all flows.
 pub(super) const FOR_SITE: &[u8] = b"byway gateway 1";
-/// What it says to have one for a single flow. Older ones know only the other, and close a session that begins like this.
+/// What it says to have one for a single flow. Older ones know only the other, and close a session
+/// that begins like this.
 pub(super) const FOR_FLOW: &[u8] = b"byway gateway 1, a flow";
-/// Announcements after a session began come this often, [`EAGER`] times, since one may be lost; then rarely.
+/// Announcements after a session began come this often, [`EAGER`] times, since one may be lost;
+/// then rarely.
 const SOON: Duration = Duration::from_secs(1);
 const EAGER: u32 = 5;
 const RARELY: Duration = Duration::from_secs(60);
@@ -40,7 +42,7 @@ pub(super) struct Announcing {
 /// Another gateway, and the way to it.
 #[derive(Debug)]
 pub(super) struct Peer {
-    pub config: config::Peer,
+    pub config: config::PeerConfig,
     /// The tunnel to it that is for all flows.
     pub site: TunnelIdx,
     /// Where it is, as others say.
@@ -57,11 +59,11 @@ pub(super) struct Peer {
     /// Prefixes of what it announced last that it may not speak for.
     pub refused: usize,
     /// The gate that says which of its flows get tunnels of their own.
-    pub gate: Gate,
+    pub gate: DedicatedLimit,
 }
 
 impl Peer {
-    pub fn new(config: config::Peer, first: Label, site: TunnelIdx) -> Self {
+    pub fn new(config: config::PeerConfig, first: Label, site: TunnelIdx) -> Self {
         Self {
             retry_at: (!config.addresses.is_empty()).then_some(Instant::ZERO),
             config,
@@ -74,7 +76,7 @@ impl Peer {
             carried: 0,
             carried_bytes: 0,
             refused: 0,
-            gate: Gate::default(),
+            gate: DedicatedLimit::default(),
         }
     }
 
@@ -89,7 +91,7 @@ impl Peer {
         now: Instant,
         busy: bool,
         endpoint: &mut Endpoint,
-        (congestion, seed): (&Choice, u64),
+        (congestion, seed): (&ControllerChoice, u64),
     ) -> Option<Handle> {
         if self.retry_at.is_none_or(|at| at > now) || busy {
             return None;
@@ -130,9 +132,9 @@ impl Peer {
         &self,
         addresses: Vec<SocketAddr>,
         said: &[u8],
-        (congestion, seed): (&Choice, u64),
+        (congestion, seed): (&ControllerChoice, u64),
     ) -> Option<Connect> {
-        let controller = controller(congestion, Sender::Session, seed).ok()?;
+        let controller = controller(congestion, SenderKind::Session, seed).ok()?;
         Some(Connect { peer: self.config.key, addresses, application: said.to_vec(), controller })
     }
 
@@ -180,7 +182,8 @@ impl Peer {
         if let Some(announcing) = &mut self.announcing {
             announcing.told = announcing.told.saturating_add(1);
             announcing.at = now + if announcing.told < EAGER { SOON } else { RARELY };
-            // A peer that does not want us ends the session sooner, and is not asked again and again at once.
+            // A peer that does not want us ends the session sooner, and is not asked again and
+            // again at once.
             if announcing.told > 1 {
                 (self.pause, self.trouble) = (SHORTEST_PAUSE, None);
             }
@@ -193,7 +196,7 @@ impl Peer {
 /// knows what they serve.
 pub(super) fn behind(
     directory: &Directory<PeerIdx>,
-    peers: &Places<PeerIdx, Peer>,
+    peers: &IndexVec<PeerIdx, Peer>,
     (host, port): (IpAddr, u16),
 ) -> Option<PeerIdx> {
     let silent = |index: PeerIdx| directory.served_by(index).next().is_none();
@@ -203,7 +206,7 @@ pub(super) fn behind(
 /// The one of some peers that may speak for a host. It is the one with the longest prefix, and of
 /// several the first.
 pub(super) fn speaker(
-    peers: &Places<PeerIdx, Peer>,
+    peers: &IndexVec<PeerIdx, Peer>,
     host: IpAddr,
     some: impl Fn(PeerIdx) -> bool,
 ) -> Option<PeerIdx> {
@@ -215,15 +218,15 @@ pub(super) fn speaker(
 }
 
 /// Takes the gateways that are known, and hosts that may ask to be served.
-pub(super) struct Known {
+pub(super) struct KnownPeers {
     pub keys: Vec<PublicKey>,
     /// Hosts that may ask to be served, and a count of those that may not.
     pub guests: Vec<PublicKey>,
     pub strangers: Arc<AtomicU64>,
-    pub congestion: Choice,
+    pub congestion: ControllerChoice,
 }
 
-impl Admission for Known {
+impl Admission for KnownPeers {
     fn admit(&mut self, peer: PublicKey, said: &[u8]) -> Admit {
         let reject = |code, reason: &str| Admit::Reject { code, reason: reason.into() };
         if is_request(said) {
@@ -231,7 +234,7 @@ impl Admission for Known {
                 self.strangers.fetch_add(1, Ordering::Relaxed);
                 return reject(6, "this gateway does not know your key: it must be among its guests");
             }
-            let controller = controller(&self.congestion, Sender::Session, 0);
+            let controller = controller(&self.congestion, SenderKind::Session, 0);
             return controller.map_or_else(|_| reject(1, "no controller"), Admit::Accept);
         }
         if said != FOR_SITE && said != FOR_FLOW {
@@ -240,7 +243,7 @@ impl Admission for Known {
         let Some(index) = self.keys.iter().position(|key| *key == peer) else {
             return reject(6, "this gateway does not know your key: it must be among its peers");
         };
-        let controller = controller(&self.congestion, Sender::Session, index as u64);
+        let controller = controller(&self.congestion, SenderKind::Session, index as u64);
         controller.map_or_else(|_| reject(1, "no controller"), Admit::Accept)
     }
 }

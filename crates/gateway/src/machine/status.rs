@@ -1,14 +1,14 @@
 //! What a gateway is doing, for people and their programs.
 
 use super::config::Settings;
-use super::tally::{FlowStatus, Tally};
+use super::rule_counters::{FlowStatus, RuleCount};
+use crate::bypass::BypassCounters;
 use crate::cache;
 use crate::counters::counters;
 use crate::entry;
 use crate::flow;
 use crate::key::FlowKey;
-use crate::loss::Found;
-use crate::pass::Passed;
+use crate::loss::DetectionDelays;
 use crate::reorder::WaitStats;
 use crate::rules::Action;
 use crate::serves::Served;
@@ -33,7 +33,8 @@ counters! {
     failed_open,
     /// Packets of flows that are carried, or would be, dropped since there was no session.
     held,
-    /// Packets that no path could take: they went by the plain route, or their hosts were told to send smaller ones.
+    /// Packets that no path could take: they went by the plain route, or their hosts were told to
+    /// send smaller ones.
     too_large,
     /// SYNs whose maximum segment size was lowered.
     clamped,
@@ -69,7 +70,8 @@ counters! {
     refused_guests,
     /// Hosts refused because they asked for an address that is not their own.
     foreign_guests,
-    /// Hosts that are not served any more, since nothing was heard of them, or they came from another address.
+    /// Hosts that are not served any more, since nothing was heard of them, or they came from
+    /// another address.
     expired_guests,
     /// Parts of what peers announced, passed on to others.
     passed_on,
@@ -95,7 +97,8 @@ pub struct PeerStatus {
     pub bundles: Vec<BundleStatus>,
     /// Flows that are carried to or from it.
     pub flows: usize,
-    /// What each flow may have in flight that goes by the session for all, bytes; `u64::MAX`: there is no limit.
+    /// What each flow may have in flight that goes by the session for all, bytes; `u64::MAX`: there
+    /// is no limit.
     pub flow_limit: u64,
     /// Bytes that wait for its paths, of all bundles.
     pub waiting: usize,
@@ -143,7 +146,7 @@ pub struct RuleStatus {
     /// What becomes of flows that match.
     pub action: Action,
     /// What it has decided.
-    pub tally: Tally,
+    pub tally: RuleCount,
 }
 
 /// What a gateway is doing.
@@ -158,25 +161,26 @@ pub struct Status {
     /// Flows in the table.
     pub flows: usize,
     /// What became of flows.
-    pub table: flow::Counters,
+    pub table: flow::FlowCounters,
     /// What happened so far.
     pub counters: Counters,
     /// What the rules decided, in their order.
     pub rules: Vec<RuleStatus>,
     /// What peers carry that no rule here calls background.
-    pub others: Tally,
+    pub others: RuleCount,
     /// The largest flows that are carried, or would be.
     pub largest: Vec<FlowStatus>,
     /// Why packets were left to the plain route.
-    pub passed: Passed,
+    pub passed: BypassCounters,
     /// How long packets waited to be put in order.
     pub waits: WaitStats,
     /// Bytes that wait to be put in order.
     pub reordering: usize,
-    /// How long after they were sent packets were held for lost, if that is judged by the gateway and not left to its sessions.
-    pub found: Found,
+    /// How long after they were sent packets were held for lost, if that is judged by the gateway
+    /// and not left to its sessions.
+    pub found: DetectionDelays,
     /// What the cache did, and the bytes that it holds, if there is one.
-    pub cache: Option<(cache::Counters, usize)>,
+    pub cache: Option<(cache::CacheCounters, usize)>,
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use super::config::{self, Settings};
 use super::flows::Flows;
 use super::hosts::Hosts;
-use super::links::Links;
-use super::losses::Losses;
-use super::parcel::Parcel;
-use super::places::{PeerIdx, TunnelIdx};
+use super::index_vec::{PeerIdx, TunnelIdx};
+use super::loss_repair::LossRepair;
+use super::packet_buffer::PacketBuffer;
+use super::peer_sessions::PeerSessions;
 use crate::Prefix;
-use crate::checksum::State;
+use crate::checksum::ChecksumState;
 use crate::encap::Label;
 use crate::rules::{Rule, Rules};
 use crate::segment::Segment;
@@ -21,9 +21,9 @@ use etherparse::TcpHeader;
 
 /// The parts that others work on.
 pub(super) struct Parts {
-    pub links: Links,
+    pub links: PeerSessions,
     pub flows: Flows,
-    pub losses: Losses,
+    pub losses: LossRepair,
     pub hosts: Hosts,
     pub peer: PeerIdx,
     pub site: TunnelIdx,
@@ -39,7 +39,7 @@ pub(super) fn parts(settings: Settings) -> Parts {
         admission: None,
         greeting: Vec::new(),
     });
-    let peer = config::Peer {
+    let peer = config::PeerConfig {
         name: "the other".into(),
         key: Identity::from_secret([3; 32]).public(),
         addresses: Vec::new(),
@@ -47,12 +47,12 @@ pub(super) fn parts(settings: Settings) -> Parts {
         relays: Vec::new(),
     };
     let told = (Vec::new(), Label::new(7));
-    let links = Links::new(endpoint, "background".parse().unwrap(), told, alloc::vec![peer], settings);
+    let links = PeerSessions::new(endpoint, "background".parse().unwrap(), told, alloc::vec![peer], settings);
     let (peer, site) = links.peers.iter().map(|(index, peer)| (index, peer.site)).next().unwrap();
     Parts {
         links,
         flows: Flows::new(Rules { rules: alloc::vec![Rule::default()] }, settings.flows),
-        losses: Losses::new(&settings),
+        losses: LossRepair::new(&settings),
         hosts: Hosts::new(100),
         peer,
         site,
@@ -60,10 +60,10 @@ pub(super) fn parts(settings: Settings) -> Parts {
 }
 
 /// A packet of [`build`]'s hosts with these flags, and its view.
-pub(super) fn segment(flags: &str, sequence: u32, payload: &[u8]) -> (Parcel, Segment) {
+pub(super) fn segment(flags: &str, sequence: u32, payload: &[u8]) -> (PacketBuffer, Segment) {
     let mut header = TcpHeader::new(40_000, 873, sequence, 500);
     (header.syn, header.ack) = (flags.contains('S'), flags.contains('A'));
     let packet = build(&header, payload);
-    let segment = Segment::read(&packet, State::Full).unwrap();
-    (Parcel::copy(Vec::new(), &packet), segment)
+    let segment = Segment::read(&packet, ChecksumState::Full).unwrap();
+    (PacketBuffer::copy(Vec::new(), &packet), segment)
 }

@@ -4,16 +4,16 @@
 //! each other do no harm. Of more than two the oldest is closed.
 
 use super::holes::Holes;
-use super::judge::Judge;
-use super::parcel::Parcel;
-use super::places::PeerIdx;
-use super::way::Way;
+use super::index_vec::PeerIdx;
+use super::loss_detection::LossDetector;
+use super::packet_buffer::PacketBuffer;
+use super::tunnel_estimate::TunnelEstimate;
 use crate::encap::{Label, Message};
-use crate::entry::{EntryQueue, Limits};
+use crate::entry::{EntryLimits, EntryQueue};
 use crate::epoch::Epochs;
 use crate::flow::FlowId;
-use crate::pick::Want;
-use crate::reorder::{Lateness, PathDelay, PathDelays};
+use crate::path_selection::PathNeed;
+use crate::reorder::{PacketLateness, PathDelay, PathDelays};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use byway_engine::{Endpoint, Handle};
@@ -28,11 +28,11 @@ const MOST_SESSIONS: usize = 2;
 
 /// A packet that waits at the entry.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct QueuedPacket {
     pub flow: FlowId,
-    pub parcel: Parcel,
+    pub parcel: PacketBuffer,
     /// What it asks of its path.
-    pub want: Want,
+    pub want: PathNeed,
     /// The sequence numbers of TCP that it fills: the first, and one past the last.
     pub range: (u32, u32),
 }
@@ -61,21 +61,21 @@ pub(super) struct Tunnel {
     pub sessions: Vec<Handle>,
     pub dialling: Option<Handle>,
     /// What waits for its paths.
-    pub entry: EntryQueue<Waiting>,
+    pub entry: EntryQueue<QueuedPacket>,
     /// Datagrams that a path gave back: they go first, as they are.
     pub returned: VecDeque<Vec<u8>>,
     /// What is known of the delays on its paths to us.
     delays: BTreeMap<(Handle, PathId), (Instant, PathDelays)>,
     /// By how much its packets are late.
-    pub lateness: Lateness,
+    pub lateness: PacketLateness,
     /// What is known of the way, worked out anew now and then.
-    pub way: Way,
+    pub way: TunnelEstimate,
     /// Flows of which data was carried by it of late, and perhaps some that are gone.
     pub sending: Vec<FlowId>,
     /// Whether it is among those for whose paths something waits.
     pub waits: bool,
     /// Watches what is sent, if that is wanted.
-    pub judge: Option<Judge>,
+    pub judge: Option<LossDetector>,
     /// When its paths were last penalised by what is found here.
     pub epochs: Epochs,
     /// What is missing of what came by it, by the peer's maps.
@@ -83,7 +83,7 @@ pub(super) struct Tunnel {
 }
 
 impl Tunnel {
-    pub fn new(peer: PeerIdx, limits: Limits, judge: Option<Judge>) -> Self {
+    pub fn new(peer: PeerIdx, limits: EntryLimits, judge: Option<LossDetector>) -> Self {
         Self {
             peer,
             dedicated: None,
@@ -92,8 +92,8 @@ impl Tunnel {
             entry: EntryQueue::new(limits),
             returned: VecDeque::new(),
             delays: BTreeMap::new(),
-            lateness: Lateness::default(),
-            way: Way::default(),
+            lateness: PacketLateness::default(),
+            way: TunnelEstimate::default(),
             sending: Vec::new(),
             waits: false,
             judge,
@@ -124,10 +124,10 @@ impl Tunnel {
 
     /// What the next datagram for its paths asks of them, and its bytes, if `header` stands before
     /// a packet. `None` means that nothing waits.
-    pub fn next_want(&mut self, header: usize) -> Option<(Want, usize)> {
+    pub fn next_want(&mut self, header: usize) -> Option<(PathNeed, usize)> {
         match self.returned.front() {
-            Some(datagram) if Message::is_urgent(datagram) => Some((Want::Soon, datagram.len())),
-            Some(datagram) => Some((Want::Room, datagram.len())),
+            Some(datagram) if Message::is_urgent(datagram) => Some((PathNeed::Soon, datagram.len())),
+            Some(datagram) => Some((PathNeed::Room, datagram.len())),
             None => {
                 let (_, waiting) = self.entry.peek()?;
                 Some((waiting.want, waiting.parcel.len() + header))
@@ -161,14 +161,16 @@ impl Tunnel {
         lost && self.sessions.is_empty()
     }
 
-    /// A packet of a flow waits for its paths from now on. Buffers of those that must go for it are given to `spare`.
-    pub fn push(&mut self, waiting: Waiting, mut spare: impl FnMut(Vec<u8>)) {
+    /// A packet of a flow waits for its paths from now on. Buffers of those that must go for it are
+    /// given to `spare`.
+    pub fn push(&mut self, waiting: QueuedPacket, mut spare: impl FnMut(Vec<u8>)) {
         let slot = self.slot(waiting.flow);
         self.entry
             .push(slot, waiting.parcel.len(), waiting, |_, dropped| spare(dropped.parcel.into_buffer()));
     }
 
-    /// A packet of the peer's came with its map: what is missing by it is to be reported. Whether something is.
+    /// A packet of the peer's came with its map: what is missing by it is to be reported. Whether
+    /// something is.
     pub fn on_map(&mut self, label: Label, sequence: u32, map: u32) -> bool {
         let returned = &mut self.returned;
         let before = returned.len();
@@ -183,10 +185,10 @@ impl Tunnel {
     }
 
     /// All packets that wait leave it.
-    pub fn release(&mut self) -> Vec<Parcel> {
+    pub fn release(&mut self) -> Vec<PacketBuffer> {
         let returned = core::mem::take(&mut self.returned);
-        let mut released: Vec<Parcel> =
-            returned.iter().filter_map(|datagram| Parcel::of_datagram(datagram)).collect();
+        let mut released: Vec<PacketBuffer> =
+            returned.iter().filter_map(|datagram| PacketBuffer::of_datagram(datagram)).collect();
         while let Some((_, waiting)) = self.entry.pop() {
             released.push(waiting.parcel);
         }
@@ -195,7 +197,7 @@ impl Tunnel {
 
     /// Marks the tunnel as over, so that its place is for another.
     pub fn vacate(&mut self) {
-        let (limits, judge) = (Limits::default(), None);
+        let (limits, judge) = (EntryLimits::default(), None);
         let fresh = Self { waits: self.waits, ..Self::new(self.peer, limits, judge) };
         // What was counted of what waited stays.
         self.entry.clear(0);

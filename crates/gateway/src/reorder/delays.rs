@@ -1,6 +1,6 @@
 //! The one-way delays of a path, as packets arrive by it.
 
-use byway_control::detector::{Average, Base, Extremes, Smoothed};
+use byway_control::detector::{Average, BaseDelay, Extremes, Smoothed};
 use byway_wire::{Duration, Instant};
 
 /// The number of packets whose delays are averaged. The paper: "take average delay observed over
@@ -11,7 +11,8 @@ const PEAK_LASTS: i64 = 256;
 /// Delays this near the smallest are as good as it.
 const TOLERANCE: Duration = Duration::from_millis(1);
 
-/// What is known of the delays of a path, by clocks that may differ by anything, the same on all paths. ns.
+/// What is known of the delays of a path, by clocks that may differ by anything, the same on all
+/// paths. ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathDelay {
     /// The smallest ever: `dmin_i` of Harp.
@@ -30,7 +31,7 @@ pub struct PathDelay {
 #[derive(Clone, Debug)]
 pub struct PathDelays {
     extremes: Option<Extremes>,
-    base: Base,
+    base: BaseDelay,
     average: Average,
     seen: usize,
     jitter: Smoothed,
@@ -42,7 +43,7 @@ impl Default for PathDelays {
     fn default() -> Self {
         Self {
             extremes: None,
-            base: Base::new(TOLERANCE),
+            base: BaseDelay::new(TOLERANCE),
             average: Average::new(RECENT),
             seen: 0,
             jitter: Smoothed::default(),
@@ -59,7 +60,8 @@ impl PathDelays {
         Self::default()
     }
 
-    /// Takes in the one-way delay of a packet, ns; `rtt` is the path's round trip, as far as it is known.
+    /// Takes in the one-way delay of a packet, ns; `rtt` is the path's round trip, as far as it is
+    /// known.
     pub fn on_packet(&mut self, now: Instant, delay: i64, rtt: Duration) {
         if self.extremes.is_some() {
             let leap = delay.saturating_sub(self.latest);

@@ -1,6 +1,6 @@
 //! The reorder queues of all flows of an exit gateway: found by name, bounded together.
 
-use super::queue::{Arrived, FlowLimits, Reorder};
+use super::queue::{ArrivedPacket, FlowLimits, Reorder};
 use super::stats::WaitStats;
 use crate::lists::Lists;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ impl Default for ExitLimits {
 }
 
 #[derive(Debug)]
-struct Slot<K, T> {
+struct FlowQueue<K, T> {
     key: K,
     queue: Reorder<T>,
     /// When the queue's timer expires, as it stands among all.
@@ -43,10 +43,10 @@ struct Slot<K, T> {
 /// The reorder queues of an exit gateway. `K` names a direction of a flow: the peer that sends it,
 /// and its [`Label`](crate::encap::Label).
 #[derive(Debug)]
-pub struct Exit<K, T> {
+pub struct ReorderQueues<K, T> {
     limits: ExitLimits,
     by_key: BTreeMap<K, u32>,
-    slots: Vec<Option<Slot<K, T>>>,
+    slots: Vec<Option<FlowQueue<K, T>>>,
     free: Vec<u32>,
     due: BTreeSet<(Instant, u32)>,
     ages: Lists<1>,
@@ -54,7 +54,7 @@ pub struct Exit<K, T> {
     stats: WaitStats,
 }
 
-impl<K: Ord + Copy, T> Exit<K, T> {
+impl<K: Ord + Copy, T> ReorderQueues<K, T> {
     /// No flows yet.
     #[must_use]
     pub fn new(limits: ExitLimits) -> Self {
@@ -88,12 +88,13 @@ impl<K: Ord + Copy, T> Exit<K, T> {
         &self.stats
     }
 
-    /// Takes in a packet. What is to go on now is given to `out`, in the order of its flow. See [`Reorder::on_packet`].
+    /// Takes in a packet. What is to go on now is given to `out`, in the order of its flow. See
+    /// [`Reorder::on_packet`].
     pub fn on_packet(
         &mut self,
         now: Instant,
         key: K,
-        arrival: Arrived<T>,
+        arrival: ArrivedPacket<T>,
         out: &mut impl FnMut(&K, T),
     ) -> Option<Duration> {
         let index = match self.by_key.get(&key) {
@@ -140,7 +141,8 @@ impl<K: Ord + Copy, T> Exit<K, T> {
         timer.into_iter().chain(idle).min()
     }
 
-    /// Forgets the flows whose name fulfils `gone`, once what waits of them has been let go: their peer's session ended.
+    /// Forgets the flows whose name fulfils `gone`, once what waits of them has been let go: their
+    /// peer's session ended.
     pub fn forget(&mut self, now: Instant, gone: impl Fn(&K) -> bool, out: &mut impl FnMut(&K, T)) {
         let those: Vec<u32> =
             self.by_key.iter().filter(|(key, _)| gone(key)).map(|(_, index)| *index).collect();
@@ -152,7 +154,7 @@ impl<K: Ord + Copy, T> Exit<K, T> {
             let Some(eldest) = self.ages.front(0) else { break };
             self.remove(now, eldest, out);
         }
-        let slot = Some(Slot { key, queue: Reorder::new(self.limits.flow), due: None, last: now });
+        let slot = Some(FlowQueue { key, queue: Reorder::new(self.limits.flow), due: None, last: now });
         let index = match self.free.pop() {
             Some(index) => {
                 if let Some(place) = self.slots.get_mut(index as usize) {
@@ -186,7 +188,7 @@ impl<K: Ord + Copy, T> Exit<K, T> {
     }
 
     /// Does something to a queue and keeps bytes and timers of all in step with it.
-    fn with(&mut self, index: u32, act: impl FnOnce(&mut Slot<K, T>, &mut WaitStats)) {
+    fn with(&mut self, index: u32, act: impl FnOnce(&mut FlowQueue<K, T>, &mut WaitStats)) {
         let Some(slot) = self.slots.get_mut(index as usize).and_then(Option::as_mut) else { return };
         let before = slot.queue.bytes();
         act(slot, &mut self.stats);

@@ -7,7 +7,7 @@ use byway_wire::{Duration, Instant};
 /// may wait there until the pacer or an acknowledgment lets it go. No delay on the way shows that.
 /// It is most when windows are small, as in the beginning.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Lateness {
+pub struct PacketLateness {
     peak: Duration,
     last: Option<Instant>,
 }
@@ -19,9 +19,9 @@ const LATENESS_LASTS: Duration = Duration::from_secs(4);
 /// After such a pause nothing is known of what is late.
 const PAUSE: Duration = Duration::from_secs(1);
 
-impl Lateness {
-    /// A packet came, so much `late` if others had to wait for it. Until that is known of some, they may be late by a round trip of the
-    /// longest path.
+impl PacketLateness {
+    /// A packet came, so much `late` if others had to wait for it. Until that is known of some,
+    /// they may be late by a round trip of the longest path.
     pub fn on_packet(&mut self, now: Instant, late: Option<Duration>, longest: Duration) {
         let since = self.last.map(|last| now.since(last)).filter(|since| *since <= PAUSE);
         if since.is_none() {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn until_some_is_known_it_is_a_round_trip_and_then_it_falls_with_time() {
-        let mut lateness = Lateness::default();
+        let mut lateness = PacketLateness::default();
         lateness.on_packet(AT(0), None, MS(40));
         assert_eq!((lateness.peak(), lateness.wait()), (MS(40), MS(60)));
         for ms in 1..=4_000 {

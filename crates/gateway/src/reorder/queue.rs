@@ -23,7 +23,7 @@ impl Default for FlowLimits {
 const ANEW: u64 = 1 << 20;
 
 #[derive(Debug)]
-struct Held<T> {
+struct HeldPacket<T> {
     packet: T,
     bytes: usize,
     arrived: Instant,
@@ -36,10 +36,11 @@ pub struct Reorder<T> {
     limits: FlowLimits,
     /// The sequence expected next, carried on beyond 32 bits; `None` before the first packet.
     next: Option<u64>,
-    held: BTreeMap<u64, Held<T>>,
+    held: BTreeMap<u64, HeldPacket<T>>,
     due: BTreeSet<(Instant, u64)>,
     bytes: usize,
-    /// What was last not waited for any more: the first sequence, one past the last, and since when it had been.
+    /// What was last not waited for any more: the first sequence, one past the last, and since when
+    /// it had been.
     given_up: Option<(u64, u64, Instant)>,
 }
 
@@ -74,16 +75,17 @@ impl<T> Reorder<T> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Takes in a packet that may wait for `wait`. What is to go on now is given to `out`, in order. If others had to wait for this one,
-    /// or would have had to, returns how long: the longest wait that would have been enough.
+    /// Takes in a packet that may wait for `wait`. What is to go on now is given to `out`, in
+    /// order. If others had to wait for this one, or would have had to, returns how long: the
+    /// longest wait that would have been enough.
     pub fn on_packet(
         &mut self,
         now: Instant,
-        arrival: Arrived<T>,
+        arrival: ArrivedPacket<T>,
         stats: &mut WaitStats,
         out: &mut impl FnMut(T),
     ) -> Option<Duration> {
-        let Arrived { sequence, bytes, wait, packet } = arrival;
+        let ArrivedPacket { sequence, bytes, wait, packet } = arrival;
         let next = self.next.unwrap_or((1 << 32) + u64::from(sequence));
         let mut at = next.saturating_add_signed(i64::from(sequence.wrapping_sub(next as u32) as i32));
         if at.abs_diff(next) > ANEW {
@@ -95,7 +97,8 @@ impl<T> Reorder<T> {
         let next = *self.next.get_or_insert(next);
         let late = self.lateness(now, at, next);
         if at < next {
-            // HIR, 4.4: "it represent that packet is retransmitted packet and hence it is forwarded without any other action".
+            // HIR, 4.4: "it represent that packet is retransmitted packet and hence it is forwarded
+            // without any other action".
             stats.count(Duration::ZERO, Release::Late);
             out(packet);
         } else if at == next {
@@ -108,7 +111,7 @@ impl<T> Reorder<T> {
         } else {
             let due = now + wait;
             self.due.insert((due, at));
-            self.held.insert(at, Held { packet, bytes, arrived: now, due });
+            self.held.insert(at, HeldPacket { packet, bytes, arrived: now, due });
             self.bytes += bytes;
             while self.bytes > self.limits.bytes || self.held.len() > self.limits.packets {
                 let Some((first, _)) = self.held.first_key_value() else { break };
@@ -180,7 +183,7 @@ impl<T> Reorder<T> {
 
 /// A packet that arrived at the exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrived<T> {
+pub struct ArrivedPacket<T> {
     /// The place of the packet among those of its flow and direction.
     pub sequence: u32,
     /// The size of the packet in bytes.

@@ -66,8 +66,8 @@ impl WaitStats {
         self.waits.iter().sum()
     }
 
-    /// The share of packets that waited for at most `millis`, one of [`BOUNDS_MS`] (else the next smaller one counts). 1 if there were
-    /// none.
+    /// The share of packets that waited for at most `millis`, one of [`BOUNDS_MS`] (else the next
+    /// smaller one counts). 1 if there were none.
     #[must_use]
     pub fn share_within(&self, millis: u64) -> f64 {
         let within = BOUNDS_MS.iter().zip(&self.waits).filter(|(bound, _)| **bound <= millis);

@@ -10,8 +10,8 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-fn arrived(sequence: u32, wait: Duration) -> Arrived<u32> {
-    Arrived { sequence, bytes: 1_000, wait, packet: sequence }
+fn arrived(sequence: u32, wait: Duration) -> ArrivedPacket<u32> {
+    ArrivedPacket { sequence, bytes: 1_000, wait, packet: sequence }
 }
 
 struct Bench {
@@ -110,9 +110,9 @@ fn an_entry_that_counts_anew_is_followed() {
     assert_eq!((bench.on(2, 1), bench.stats.begun_anew), (vec![1], 1));
 }
 
-fn exit(bytes: usize, flows: usize) -> Exit<u8, u32> {
+fn exit(bytes: usize, flows: usize) -> ReorderQueues<u8, u32> {
     let limits = ExitLimits { bytes, flows, ..ExitLimits::default() };
-    Exit::new(limits)
+    ReorderQueues::new(limits)
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn how_late_a_packet_is_counts_from_the_first_that_waited_for_it() {
 
 #[test]
 fn what_is_late_is_remembered_for_some_packets_and_taken_for_long_where_nothing_is_known() {
-    let (longest, mut late) = (Duration::from_millis(40), Lateness::default());
+    let (longest, mut late) = (Duration::from_millis(40), PacketLateness::default());
     late.on_packet(at(1_000), None, longest);
     assert!(late.peak() > longest * 9 / 10);
     // However many packets there are in that time.

@@ -1,23 +1,27 @@
-//! How long a packet may wait at the exit for those before it: the papers' rules, and the one that is used.
+//! How long a packet may wait at the exit for those before it: the papers' rules, and the one that
+//! is used.
 
 use super::delays::PathDelay;
-use super::lateness::Lateness;
+use super::lateness::PacketLateness;
 use byway_wire::Duration;
 
 /// The rule for the time that a packet may wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Timer {
-    /// Harp: "a factor rho of the minimum delay over the longest path". Clocks must agree: delays count as they are.
+    /// Harp: "a factor rho of the minimum delay over the longest path". Clocks must agree: delays
+    /// count as they are.
     Harp {
         /// The factor; 1.5 in the paper.
         rho: f64,
     },
-    /// Harp's with differences, which need no clocks that agree: `rho * (max dmin - min dmin) + 2 * jitter`.
+    /// Harp's with differences, which need no clocks that agree: `rho * (max dmin - min dmin) + 2 *
+    /// jitter`.
     HarpRelative {
         /// The factor, Harp's rho.
         rho: f64,
     },
-    /// HIR: "maximum average delay of all paths [...] a maximum threshold value can be set". Clocks must agree.
+    /// HIR: "maximum average delay of all paths [...] a maximum threshold value can be set". Clocks
+    /// must agree.
     Hir {
         /// The threshold, of which the paper says no value.
         cap: Duration,
@@ -30,7 +34,8 @@ pub enum Timer {
         cap: Duration,
     },
     /// The largest delay of late on any path, beyond the least of all: `max peak - min dmin`, at
-    /// most the threshold. It is no less than packets were [late](Lateness) of late. The default.
+    /// most the threshold. It is no less than packets were [late](PacketLateness) of late. The
+    /// default.
     Peak {
         /// The longest wait.
         cap: Duration,
@@ -93,16 +98,18 @@ impl Timer {
         }
     }
 
-    /// How long a packet that arrives may wait, if the [way](Self::by_way) says so, and packets were so late.
+    /// How long a packet that arrives may wait, if the [way](Self::by_way) says so, and packets
+    /// were so late.
     #[must_use]
-    pub fn at_arrival(&self, by_way: Duration, lateness: &Lateness) -> Duration {
+    pub fn at_arrival(&self, by_way: Duration, lateness: &PacketLateness) -> Duration {
         match *self {
             Self::Peak { cap } => by_way.max(lateness.wait()).min(cap),
             _ => by_way,
         }
     }
 
-    /// How long a packet that arrives now may wait by delays alone. Zero if nothing is known, and never negative.
+    /// How long a packet that arrives now may wait by delays alone. Zero if nothing is known, and
+    /// never negative.
     #[must_use]
     pub fn wait(&self, paths: impl IntoIterator<Item = PathDelay> + Clone) -> Duration {
         let all = || paths.clone().into_iter();
@@ -167,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_latest_packets_and_our_own_paths_make_the_default_wait_longer() {
-        let mut lateness = Lateness::default();
+        let mut lateness = PacketLateness::default();
         lateness.on_packet(Instant::from_millis(0), Some(ms(40)), Duration::ZERO);
         let peak = Timer::default();
         assert_eq!((peak.by_way([], ms(9)), peak.by_way([], ms(900))), (ms(9), CAP));

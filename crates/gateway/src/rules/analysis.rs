@@ -11,12 +11,13 @@ use alloc::vec::Vec;
 use byway_wire::Prefix;
 use core::fmt;
 
-/// Intervals of the pieces into which a rule may be cut before the question whether anything is left of it is given up.
+/// Intervals of the pieces into which a rule may be cut before the question whether anything is
+/// left of it is given up.
 const MOST_INTERVALS: usize = 200_000;
 
 /// Something to tell about a rule. Rules are named by their place, from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum RuleFinding {
     /// No flow can match the rule.
     Impossible {
         /// The place of the rule.
@@ -39,7 +40,7 @@ pub enum Finding {
     },
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for RuleFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Impossible { rule } => {
@@ -71,12 +72,12 @@ impl fmt::Display for Finding {
 
 /// What is to be told about a table, in the order of its rules.
 #[must_use]
-pub fn analyse(rules: &Rules) -> Vec<Finding> {
+pub fn analyse(rules: &Rules) -> Vec<RuleFinding> {
     let boxes: Vec<Vec<Cuboid>> = rules.rules.iter().map(cuboids).collect();
     let mut findings = Vec::new();
     for (rule, own) in boxes.iter().enumerate() {
         if own.is_empty() {
-            findings.push(Finding::Impossible { rule });
+            findings.push(RuleFinding::Impossible { rule });
             continue;
         }
         let before = boxes.iter().enumerate().take(rule);
@@ -84,7 +85,7 @@ pub fn analyse(rules: &Rules) -> Vec<Finding> {
             before.filter(|(_, other)| overlap(own, other)).map(|(place, _)| place).collect();
         let earlier = by.iter().filter_map(|place| boxes.get(*place)).flatten();
         if left_of(own, earlier).is_some_and(|left| left.is_empty()) {
-            findings.push(Finding::Unreachable { rule, by });
+            findings.push(RuleFinding::Unreachable { rule, by });
             continue;
         }
         for earlier in by {
@@ -96,7 +97,7 @@ pub fn analyse(rules: &Rules) -> Vec<Finding> {
                 .get(earlier)
                 .is_some_and(|inner| left_of(inner, own).is_some_and(|left| left.is_empty()));
             if first.action != second.action && !exception {
-                findings.push(Finding::Overlap { rule, earlier });
+                findings.push(RuleFinding::Overlap { rule, earlier });
             }
         }
     }
@@ -107,18 +108,18 @@ pub fn analyse(rules: &Rules) -> Vec<Finding> {
 type Interval = (u128, u128);
 
 /// Values in order: no two intervals meet or touch.
-type Set = Vec<Interval>;
+type IntervalSet = Vec<Interval>;
 
 const SIDES: usize = 7;
 
 /// In order: `version, source, destination, source port, destination port, code point, direction`.
 /// A rule's lists stay lists here. Multiplied out, a hundred hosts and as many ports on each side
 /// would be a hundred million boxes.
-type Cuboid = [Set; SIDES];
+type Cuboid = [IntervalSet; SIDES];
 
 /// The flows that a rule matches: a box of each version of IP that it may be of.
 fn cuboids(rule: &Rule) -> Vec<Cuboid> {
-    let ports = |list: &[Ports]| -> Set {
+    let ports = |list: &[Ports]| -> IntervalSet {
         let all = [Ports::ALL];
         let list = if list.is_empty() { &all[..] } else { list };
         set(list.iter().map(|ports| (ports.first().into(), ports.last().into())))
@@ -148,7 +149,7 @@ fn cuboids(rule: &Rule) -> Vec<Cuboid> {
     cuboids
 }
 
-fn addresses(list: &[Prefix], v6: bool) -> Set {
+fn addresses(list: &[Prefix], v6: bool) -> IntervalSet {
     if list.is_empty() {
         return vec![(0, if v6 { u128::MAX } else { u32::MAX.into() })];
     }
@@ -156,10 +157,10 @@ fn addresses(list: &[Prefix], v6: bool) -> Set {
 }
 
 /// Intervals in order, what overlaps or touches put together.
-fn set(intervals: impl Iterator<Item = Interval>) -> Set {
+fn set(intervals: impl Iterator<Item = Interval>) -> IntervalSet {
     let mut list: Vec<Interval> = intervals.collect();
     list.sort_unstable();
-    let mut merged: Set = Vec::new();
+    let mut merged: IntervalSet = Vec::new();
     for (first, last) in list {
         match merged.last_mut() {
             Some(before) if first <= before.1.saturating_add(1) => before.1 = before.1.max(last),
@@ -170,7 +171,7 @@ fn set(intervals: impl Iterator<Item = Interval>) -> Set {
 }
 
 /// What two sets have in common.
-fn both(a: &Set, b: &Set) -> Set {
+fn both(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
     let mut common = Vec::new();
     let (mut i, mut j) = (0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
@@ -183,7 +184,7 @@ fn both(a: &Set, b: &Set) -> Set {
 }
 
 /// What of `own` is not in `hole`, which lies within it.
-fn without(own: &Set, hole: &Set) -> Set {
+fn without(own: &IntervalSet, hole: &IntervalSet) -> IntervalSet {
     let mut left = Vec::new();
     let mut holes = hole.iter().peekable();
     for &(mut first, last) in own {

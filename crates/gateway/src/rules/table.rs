@@ -82,7 +82,7 @@ pub enum Protocol {
 
 /// On which side of the gateway a flow was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum FlowOrigin {
     /// By a host behind this gateway.
     Here,
     /// By a host elsewhere.
@@ -91,31 +91,32 @@ pub enum Origin {
 
 /// What the table says of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Classification {
     /// What becomes of it.
     pub action: Action,
     /// The rule that said so, by its place; `None` if no rule matched.
     pub rule: Option<usize>,
 }
 
-/// What becomes of a flow that was opened on the side of `origin`, in the direction of `flow`, with a SYN marked `dscp`.
+/// What becomes of a flow that was opened on the side of `origin`, in the direction of `flow`, with
+/// a SYN marked `dscp`.
 #[must_use]
-pub fn classify(rules: &Rules, flow: &FlowKey, origin: Origin, dscp: u8) -> Verdict {
+pub fn classify(rules: &Rules, flow: &FlowKey, origin: FlowOrigin, dscp: u8) -> Classification {
     let matching = |(_, rule): &(usize, &Rule)| rule.matches(flow, origin, dscp);
     match rules.rules.iter().enumerate().find(matching) {
-        Some((place, rule)) => Verdict { action: rule.action, rule: Some(place) },
-        None => Verdict { action: Action::Pass, rule: None },
+        Some((place, rule)) => Classification { action: rule.action, rule: Some(place) },
+        None => Classification { action: Action::Pass, rule: None },
     }
 }
 
 impl Rule {
     /// Whether the rule speaks of this flow. The flow is known to be TCP.
     #[must_use]
-    pub fn matches(&self, flow: &FlowKey, origin: Origin, dscp: u8) -> bool {
+    pub fn matches(&self, flow: &FlowKey, origin: FlowOrigin, dscp: u8) -> bool {
         let opened = match self.direction {
             Direction::Both => true,
-            Direction::Outbound => origin == Origin::Here,
-            Direction::Inbound => origin == Origin::There,
+            Direction::Outbound => origin == FlowOrigin::Here,
+            Direction::Inbound => origin == FlowOrigin::There,
         };
         opened
             && one_of(&self.from, |prefix| prefix.contains(flow.source))

@@ -42,19 +42,19 @@ fn flow(source: &str, port: u16) -> FlowKey {
 fn the_first_rule_that_matches_decides() {
     let rules = read(TABLE);
     let ask = |source, port, origin, dscp| classify(&rules, &flow(source, port), origin, dscp);
-    let verdict = |action, rule| Verdict { action, rule };
-    assert_eq!(ask("10.0.9.1", 873, Origin::Here, 8), verdict(Action::Pass, Some(0)));
-    assert_eq!(ask("10.0.8.1", 8_005, Origin::Here, 0), verdict(Action::Background, Some(1)));
-    assert_eq!(ask("2001:db8:1::9", 873, Origin::Here, 0), verdict(Action::Background, Some(1)));
-    assert_eq!(ask("10.0.8.1", 8_011, Origin::Here, 0), verdict(Action::Pass, None));
-    assert_eq!(ask("10.0.8.1", 873, Origin::There, 0), verdict(Action::Pass, None));
-    assert_eq!(ask("10.0.8.1", 22, Origin::There, 1), verdict(Action::Background, Some(2)));
+    let verdict = |action, rule| Classification { action, rule };
+    assert_eq!(ask("10.0.9.1", 873, FlowOrigin::Here, 8), verdict(Action::Pass, Some(0)));
+    assert_eq!(ask("10.0.8.1", 8_005, FlowOrigin::Here, 0), verdict(Action::Background, Some(1)));
+    assert_eq!(ask("2001:db8:1::9", 873, FlowOrigin::Here, 0), verdict(Action::Background, Some(1)));
+    assert_eq!(ask("10.0.8.1", 8_011, FlowOrigin::Here, 0), verdict(Action::Pass, None));
+    assert_eq!(ask("10.0.8.1", 873, FlowOrigin::There, 0), verdict(Action::Pass, None));
+    assert_eq!(ask("10.0.8.1", 22, FlowOrigin::There, 1), verdict(Action::Background, Some(2)));
 }
 
 #[test]
 fn a_table_without_rules_touches_nothing() {
-    let verdict = classify(&read(""), &flow("10.0.0.1", 873), Origin::Here, 8);
-    assert_eq!(verdict, Verdict { action: Action::Pass, rule: None });
+    let verdict = classify(&read(""), &flow("10.0.0.1", 873), FlowOrigin::Here, 8);
+    assert_eq!(verdict, Classification { action: Action::Pass, rule: None });
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn long_lists_are_no_work() {
         || Rule { from: hosts(1), to: hosts(2), from_ports: ports(), to_ports: ports(), ..Rule::default() };
     let beyond = Rule { to_ports: vec![Ports::new(0, 500).unwrap()], ..long() };
     let rules = Rules { rules: vec![long(), long(), beyond] };
-    assert_eq!(analyse(&rules), [Finding::Unreachable { rule: 1, by: vec![0] }]);
+    assert_eq!(analyse(&rules), [RuleFinding::Unreachable { rule: 1, by: vec![0] }]);
 }
 
 #[test]
@@ -166,8 +166,9 @@ fn any_rule() -> impl Strategy<Value = Rule> {
     )
 }
 
-/// Every flow over the addresses, ports, marks and origins that the rules above can tell apart, and one beyond each.
-fn all_flows() -> Vec<(FlowKey, Origin, u8)> {
+/// Every flow over the addresses, ports, marks and origins that the rules above can tell apart, and
+/// one beyond each.
+fn all_flows() -> Vec<(FlowKey, FlowOrigin, u8)> {
     let mut flows = vec![];
     for v6 in [false, true] {
         let host = |host: u8| -> IpAddr {
@@ -181,7 +182,7 @@ fn all_flows() -> Vec<(FlowKey, Origin, u8)> {
                     source_port: 9,
                     destination_port,
                 };
-                flows.extend([(flow, Origin::Here, dscp), (flow, Origin::There, dscp)]);
+                flows.extend([(flow, FlowOrigin::Here, dscp), (flow, FlowOrigin::There, dscp)]);
             }
         }
     }
@@ -202,7 +203,7 @@ proptest! {
         let findings = analyse(&rules);
         for (place, reached) in reached.into_iter().enumerate() {
             let told = findings.iter().any(|finding| matches!(finding,
-                Finding::Unreachable { rule, .. } | Finding::Impossible { rule } if *rule == place));
+                RuleFinding::Unreachable { rule, .. } | RuleFinding::Impossible { rule } if *rule == place));
             prop_assert_eq!(told, !reached, "rule {}", place);
         }
     }

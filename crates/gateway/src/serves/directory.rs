@@ -1,6 +1,6 @@
 //! What other gateways have announced, and the search for the one that serves a host.
 
-use super::part::{Part, Served};
+use super::part::{AnnouncementPart, Served};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use byway_wire::Prefix;
@@ -8,7 +8,7 @@ use core::net::IpAddr;
 
 /// What became of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Given {
+pub enum PartResult {
     /// More parts are to come.
     Waiting,
     /// The part was known.
@@ -21,7 +21,7 @@ pub enum Given {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Pending {
+struct PartialAnnouncement {
     serial: u32,
     parts: BTreeMap<u8, Vec<Served>>,
 }
@@ -33,7 +33,7 @@ pub struct Directory<P> {
     by_prefix: BTreeMap<Prefix, BTreeMap<P, Vec<Served>>>,
     lengths: BTreeMap<u8, usize>,
     serials: BTreeMap<P, u32>,
-    pending: BTreeMap<P, Pending>,
+    pending: BTreeMap<P, PartialAnnouncement>,
 }
 
 impl<P> Default for Directory<P> {
@@ -54,21 +54,22 @@ impl<P: Ord + Copy> Directory<P> {
         Self::default()
     }
 
-    /// Takes in a part of an announcement of `peer`, which may speak for the hosts in `allowed` only.
-    pub fn on_part(&mut self, peer: P, part: Part, allowed: &[Prefix]) -> Given {
+    /// Takes in a part of an announcement of `peer`, which may speak for the hosts in `allowed`
+    /// only.
+    pub fn on_part(&mut self, peer: P, part: AnnouncementPart, allowed: &[Prefix]) -> PartResult {
         if self.serials.get(&peer).is_some_and(|serial| !newer(part.serial, *serial)) {
-            return Given::Known;
+            return PartResult::Known;
         }
         let pending = self.pending.entry(peer).or_default();
         if pending.parts.is_empty() || newer(part.serial, pending.serial) {
-            *pending = Pending { serial: part.serial, parts: BTreeMap::new() };
+            *pending = PartialAnnouncement { serial: part.serial, parts: BTreeMap::new() };
         }
         if part.serial != pending.serial {
-            return Given::Known;
+            return PartResult::Known;
         }
         let known = pending.parts.insert(part.part, part.entries).is_some();
         if pending.parts.len() < usize::from(part.parts) {
-            return if known { Given::Known } else { Given::Waiting };
+            return if known { PartResult::Known } else { PartResult::Waiting };
         }
         let entries: Vec<Served> = core::mem::take(&mut pending.parts).into_values().flatten().collect();
         self.pending.remove(&peer);
@@ -78,7 +79,7 @@ impl<P: Ord + Copy> Directory<P> {
         let refused = told - entries.len();
         self.set(peer, entries);
         self.serials.insert(peer, part.serial);
-        Given::Complete { refused }
+        PartResult::Complete { refused }
     }
 
     /// Replaces what `peer` serves, as a configuration would.
@@ -93,15 +94,16 @@ impl<P: Ord + Copy> Directory<P> {
         }
     }
 
-    /// Forgets all about `peer`: its session ended. Its next announcement counts whatever its serial.
+    /// Forgets all about `peer`: its session ended. Its next announcement counts whatever its
+    /// serial.
     pub fn forget(&mut self, peer: P) {
         self.forget_entries(peer);
         self.serials.remove(&peer);
         self.pending.remove(&peer);
     }
 
-    /// The gateway that serves `port` of `host`: the one with the longest prefix; among equals one that names ports before one that
-    /// serves all.
+    /// The gateway that serves `port` of `host`: the one with the longest prefix; among equals one
+    /// that names ports before one that serves all.
     #[must_use]
     pub fn find(&self, host: IpAddr, port: u16) -> Option<P> {
         for length in self.lengths.keys().rev() {

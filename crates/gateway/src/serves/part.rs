@@ -68,7 +68,7 @@ impl Served {
 
 /// A part of an announcement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct AnnouncementPart {
     /// Grows with every change, also over restarts: the seconds of Unix time when it was made do.
     pub serial: u32,
     /// The number of this part, from 0.
@@ -79,7 +79,7 @@ pub struct Part {
     pub entries: Vec<Served>,
 }
 
-impl Part {
+impl AnnouncementPart {
     /// Reads a part.
     ///
     /// # Errors
@@ -102,7 +102,8 @@ impl Part {
     }
 }
 
-/// The datagrams of an announcement of `entries`. At least one, so that nothing served can be told, too. `None` if they are too many.
+/// The datagrams of an announcement of `entries`. At least one, so that nothing served can be told,
+/// too. `None` if they are too many.
 #[must_use]
 pub fn announce(serial: u32, entries: &[Served]) -> Option<Vec<Vec<u8>>> {
     let mut parts: Vec<Vec<u8>> = alloc::vec![header(serial, 0)];

@@ -33,13 +33,13 @@ fn in_hex() {
     ]
     .concat();
     assert_eq!(parts, [bytes]);
-    assert_eq!(Part::read(&parts[0]).unwrap().entries, entries);
+    assert_eq!(AnnouncementPart::read(&parts[0]).unwrap().entries, entries);
     assert_eq!(announce(7, &[]).unwrap(), [[1, 0, 0, 0, 7, 0, 1]]);
 }
 
 #[test]
 fn what_is_not_an_announcement_is_refused() {
-    let read = |bytes: &[u8]| Part::read(bytes).unwrap_err();
+    let read = |bytes: &[u8]| AnnouncementPart::read(bytes).unwrap_err();
     assert_eq!(read(&[]), DecodeError::Truncated);
     assert_eq!(read(&[2, 0, 0, 0, 0, 0, 1]), DecodeError::Range("version of an announcement"));
     assert_eq!(read(&[1, 0, 0, 0, 0, 1, 1]), DecodeError::Range("parts of an announcement"));
@@ -73,28 +73,28 @@ fn the_longest_prefix_serves_and_named_ports_before_all() {
 fn an_announcement_counts_when_it_is_whole_and_only_for_whom_its_sender_may_speak() {
     let entries: Vec<Served> =
         (0..200u8).map(|host| served(&alloc::format!("10.1.{host}.0/24"), &["1-9"])).collect();
-    let read = |serial: u32, entries: &[Served]| -> Vec<Part> {
-        announce(serial, entries).unwrap().iter().map(|part| Part::read(part).unwrap()).collect()
+    let read = |serial: u32, entries: &[Served]| -> Vec<AnnouncementPart> {
+        announce(serial, entries).unwrap().iter().map(|part| AnnouncementPart::read(part).unwrap()).collect()
     };
     let allowed = [Prefix::of(address("10.1.0.0"), 17)];
     let mut directory = Directory::new();
     let parts = read(5, &entries);
     assert_eq!(parts.len(), 2);
-    assert_eq!(directory.on_part(1, parts[1].clone(), &allowed), Given::Waiting);
-    assert_eq!(directory.on_part(1, parts[1].clone(), &allowed), Given::Known);
+    assert_eq!(directory.on_part(1, parts[1].clone(), &allowed), PartResult::Waiting);
+    assert_eq!(directory.on_part(1, parts[1].clone(), &allowed), PartResult::Known);
     assert_eq!(directory.find(address("10.1.120.1"), 5), None);
-    assert_eq!(directory.on_part(1, parts[0].clone(), &allowed), Given::Complete { refused: 72 });
+    assert_eq!(directory.on_part(1, parts[0].clone(), &allowed), PartResult::Complete { refused: 72 });
     assert_eq!(directory.find(address("10.1.120.1"), 5), Some(1));
     assert_eq!(directory.find(address("10.1.130.1"), 5), None, "it may not speak for those");
-    assert_eq!(directory.on_part(1, parts[0].clone(), &allowed), Given::Known);
+    assert_eq!(directory.on_part(1, parts[0].clone(), &allowed), PartResult::Known);
     // Parts of an older announcement do not mix with those of a newer one.
     let newer = read(6, &entries[..150]);
-    assert_eq!(directory.on_part(1, newer[0].clone(), &allowed), Given::Waiting);
-    assert_eq!(directory.on_part(1, parts[1].clone(), &allowed), Given::Known);
-    assert_eq!(directory.on_part(1, read(7, &[])[0].clone(), &allowed), Given::Complete { refused: 0 });
+    assert_eq!(directory.on_part(1, newer[0].clone(), &allowed), PartResult::Waiting);
+    assert_eq!(directory.on_part(1, parts[1].clone(), &allowed), PartResult::Known);
+    assert_eq!(directory.on_part(1, read(7, &[])[0].clone(), &allowed), PartResult::Complete { refused: 0 });
     assert_eq!((directory.find(address("10.1.120.1"), 5), directory.served_by(1).count()), (None, 0));
     directory.forget(1);
-    assert_eq!(directory.on_part(1, parts[0].clone(), &allowed), Given::Waiting, "it began anew");
+    assert_eq!(directory.on_part(1, parts[0].clone(), &allowed), PartResult::Waiting, "it began anew");
 }
 
 #[test]
@@ -118,7 +118,7 @@ proptest! {
             ports: ports.into_iter().filter_map(|(a, b)| Ports::new(a.min(b), a.max(b))).collect(),
         }).collect();
         let parts = announce(serial, &entries).unwrap();
-        let read: Vec<Part> = parts.iter().map(|part| Part::read(part).unwrap()).collect();
+        let read: Vec<AnnouncementPart> = parts.iter().map(|part| AnnouncementPart::read(part).unwrap()).collect();
         prop_assert!(read.iter().all(|part| part.serial == serial && usize::from(part.parts) == parts.len()));
         prop_assert_eq!(read.into_iter().flat_map(|part| part.entries).collect::<Vec<_>>(), entries);
     }
@@ -128,7 +128,7 @@ proptest! {
         if let Some(first) = bytes.first_mut() {
             *first = VERSION;
         }
-        let _ = Part::read(&bytes);
+        let _ = AnnouncementPart::read(&bytes);
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! What a gateway does with what no host should send, with more than it can hold, and when paths carry less than they did.
+//! What a gateway does with what no host should send, with more than it can hold, and when paths
+//! carry less than they did.
 
 use crate::common::{Plan, Sites};
 #[allow(dead_code, reason = "each test program uses its part")]
 use byway_engine::handshake::Identity;
-use byway_gateway::machine::{Gateway, Parcel, Taken};
-use byway_gateway::{Pass, State};
-use byway_sim::{PipeConfig, Verdict};
+use byway_gateway::machine::{Gateway, IngressResult, PacketBuffer};
+use byway_gateway::{BypassReason, ChecksumState};
+use byway_sim::{PipeConfig, TapVerdict};
 use byway_wire::{Duration, Input, Instant, LinkChange, Local};
 use etherparse::{PacketBuilder, TcpHeader};
 use proptest::prelude::*;
@@ -68,9 +69,9 @@ fn segment(
 }
 
 /// Gives a packet of a host to its gateway; what became of it, and what came out.
-fn give(gateway: &mut Gateway, now: Instant, packet: &[u8]) -> (Taken, Vec<Vec<u8>>) {
+fn give(gateway: &mut Gateway, now: Instant, packet: &[u8]) -> (IngressResult, Vec<Vec<u8>>) {
     let buffer = gateway.buffer();
-    let taken = gateway.packet(now, Parcel::copy(buffer, packet), State::Full);
+    let taken = gateway.packet(now, PacketBuffer::copy(buffer, packet), ChecksumState::Full);
     let out = std::iter::from_fn(|| gateway.next_packet()).map(|parcel| parcel.packet().to_vec()).collect();
     (taken, out)
 }
@@ -86,7 +87,7 @@ fn mend(packet: &mut [u8]) {
 }
 
 /// A SYN with something wrong, and why it is left alone then.
-fn spoilt() -> Vec<(Vec<u8>, Pass)> {
+fn spoilt() -> Vec<(Vec<u8>, BypassReason)> {
     let whole = || segment((HOST, 4_000), (OTHER, 80), [1, 0], "S", b"data");
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut packet = whole();
@@ -97,19 +98,19 @@ fn spoilt() -> Vec<(Vec<u8>, Pass)> {
     let mut unchecked = whole();
     unchecked[8] ^= 1;
     vec![
-        (Vec::new(), Pass::NotIp),
-        (vec![0x10; 40], Pass::NotIp),
-        (whole()[..30].to_vec(), Pass::Truncated),
-        (unchecked, Pass::IpChecksum),
-        (with(&|packet| packet[6] = 0x20), Pass::Fragment),
-        (with(&|packet| packet[7] = 185), Pass::Fragment),
-        (with(&|packet| packet[9] = 17), Pass::NotTcp),
-        (with(&|packet| packet[IP + 12] = 0x40), Pass::TcpLength),
-        (with(&|packet| packet[IP + 12] = 0xf0), Pass::TcpTruncated),
-        (with(&|packet| packet[IP + 16] ^= 1), Pass::TcpChecksum),
-        (with(&|packet| packet[IP + 20] ^= 1), Pass::TcpChecksum),
-        (with(&|packet| packet[IP + 13] |= 1), Pass::TcpFlags),
-        (with(&|packet| packet[IP + 13] = 0), Pass::TcpFlags),
+        (Vec::new(), BypassReason::NotIp),
+        (vec![0x10; 40], BypassReason::NotIp),
+        (whole()[..30].to_vec(), BypassReason::Truncated),
+        (unchecked, BypassReason::IpChecksum),
+        (with(&|packet| packet[6] = 0x20), BypassReason::Fragment),
+        (with(&|packet| packet[7] = 185), BypassReason::Fragment),
+        (with(&|packet| packet[9] = 17), BypassReason::NotTcp),
+        (with(&|packet| packet[IP + 12] = 0x40), BypassReason::TcpLength),
+        (with(&|packet| packet[IP + 12] = 0xf0), BypassReason::TcpTruncated),
+        (with(&|packet| packet[IP + 16] ^= 1), BypassReason::TcpChecksum),
+        (with(&|packet| packet[IP + 20] ^= 1), BypassReason::TcpChecksum),
+        (with(&|packet| packet[IP + 13] |= 1), BypassReason::TcpFlags),
+        (with(&|packet| packet[IP + 13] = 0), BypassReason::TcpFlags),
     ]
 }
 
@@ -122,7 +123,7 @@ fn what_is_not_understood_goes_on_as_it_came_and_is_counted() {
             let given = give(&mut site.gateway, now, &packet);
             (given, site.gateway.status().passed.of(why) - before)
         });
-        assert_eq!(given, (Taken::Plain, vec![packet]), "{why}");
+        assert_eq!(given, (IngressResult::Plain, vec![packet]), "{why}");
         assert_eq!(counted, 1, "{why}");
     }
     let status = sites.world[sites.alice].gateway.status();
@@ -152,10 +153,10 @@ proptest! {
         let short = data[..cut.index(data.len())].to_vec();
         for packet in [damaged, short] {
             let given = sites.world.act(sites.alice, |site, now| give(&mut site.gateway, now, &packet));
-            prop_assert_eq!(given, (Taken::Plain, vec![packet]));
+            prop_assert_eq!(given, (IngressResult::Plain, vec![packet]));
         }
         let (taken, _) = sites.world.act(sites.alice, |site, now| give(&mut site.gateway, now, &data));
-        prop_assert_eq!(taken, Taken::Carried);
+        prop_assert_eq!(taken, IngressResult::Carried);
         let before = sites.world[sites.bob].gateway.counters().delivered;
         sites.run(1_300);
         prop_assert_eq!(sites.world[sites.bob].gateway.counters().delivered, before + 1);
@@ -180,7 +181,7 @@ fn ten_thousand_flows_at_once() {
         let site = if from_alice { sites.alice } else { sites.bob };
         for flow in flows {
             let (taken, _) = sites.world.act(site, |site, now| give(&mut site.gateway, now, &packet(flow)));
-            assert_eq!(taken, Taken::Carried, "{flow}");
+            assert_eq!(taken, IngressResult::Carried, "{flow}");
         }
         clock += 400;
         sites.run(clock);
@@ -217,7 +218,7 @@ fn a_flood_of_syns_takes_no_more_than_its_part_and_stops_no_flow() {
             for flow in step * 20..(step + 1) * 20 {
                 let host = [192, 168, 1, 10 + (flow % 200) as u8];
                 let syn = segment((host, (1_000 + flow / 200) as u16), (OTHER, 81), [flow, 0], "S", b"");
-                assert_eq!(give(&mut site.gateway, now, &syn).0, Taken::Carried);
+                assert_eq!(give(&mut site.gateway, now, &syn).0, IngressResult::Carried);
             }
         });
         let status = sites.world[sites.alice].gateway.status();
@@ -242,7 +243,7 @@ fn paths_that_carry_less_than_they_did_leave_large_packets_to_the_plain_route() 
     assert!(sites.world[sites.alice].host.received() > MB);
     // Between gateways, not by the plain route (port 9).
     sites.world.tap(|seen| {
-        if seen.to.port() != 9 && seen.payload.len() > 1_300 { Verdict::Drop } else { Verdict::Pass }
+        if seen.to.port() != 9 && seen.payload.len() > 1_300 { TapVerdict::Drop } else { TapVerdict::Pass }
     });
     let alice = sites.alice;
     let done =

@@ -1,4 +1,5 @@
-//! One bundle of paths for each flow: sessions that come and go with flows, and what becomes of flows that get none or lose theirs.
+//! One bundle of paths for each flow: sessions that come and go with flows, and what becomes of
+//! flows that get none or lose theirs.
 
 use crate::common::{Plan, Site, Sites};
 #[allow(dead_code, reason = "each test program uses its part")]
@@ -6,13 +7,13 @@ use byway_control::by_name;
 use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Connect, Endpoint, EndpointConfig, EndpointEvent, handshake};
 use byway_gateway::cache;
-use byway_gateway::loss::Rule;
-use byway_gateway::machine::{Bundle, Gateway, Parcel, Settings, Status};
+use byway_gateway::loss::LossRuleKind;
+use byway_gateway::machine::{Bundle, Gateway, PacketBuffer, Settings, Status};
 use byway_gateway::serves::{Served, announce};
-use byway_gateway::{Message, Prefix, State};
-use byway_sim::{Handle, PipeConfig, Verdict, World};
+use byway_gateway::{ChecksumState, Message, Prefix};
+use byway_sim::{Handle, PipeConfig, TapVerdict, World};
 use byway_wire::packet::Handshake;
-use byway_wire::{Duration, Input, Instant, LinkChange, Local, Machine, Out, Transmit, Writer};
+use byway_wire::{Duration, Input, Instant, LinkChange, Local, Machine, Transmit, TransmitBuffer, Writer};
 use etherparse::{PacketBuilder, TcpHeader};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -188,7 +189,8 @@ fn a_flow_that_was_idle_goes_on() {
     sites.run(3_000);
     let before = sites.world[alice].host.received();
     assert!(before > MB);
-    // Nothing comes of the host for a while, since nothing reaches it but by the sessions, which go on.
+    // Nothing comes of the host for a while, since nothing reaches it but by the sessions, which go
+    // on.
     sites.world.act(sites.bob, |site, _| site.mute = true);
     sites.world.act(alice, |site, _| site.mute = true);
     sites.run(15_000);
@@ -240,13 +242,14 @@ fn fail_closed_flows_wait_for_the_session() {
     assert!(status(&sites)[0].counters.bundles >= 2);
 }
 
-/// Whichever rule finds losses, and whoever mends them: what was sent by one session may be sent again by the other.
+/// Whichever rule finds losses, and whoever mends them: what was sent by one session may be sent
+/// again by the other.
 #[test]
 fn losses_are_found_and_mended_in_each_bundle() {
     let lossy = PipeConfig { loss: 0.01, ..line(10, 10) };
-    for loss in Rule::ALL {
+    for loss in LossRuleKind::ALL {
         let name = loss.name();
-        let settings = Settings { loss, cache: Some(cache::Limits::default()), ..per_flow() };
+        let settings = Settings { loss, cache: Some(cache::CacheLimits::default()), ..per_flow() };
         let plan = Plan { settings, congestion: "mpath", ..Plan::default() };
         let mut sites = Sites::new(plan, &[lossy.clone(), lossy.clone()], &plain());
         sites.run(1_000);
@@ -260,7 +263,7 @@ fn losses_are_found_and_mended_in_each_bundle() {
         let (counters, kept) = b.cache.unwrap();
         assert!(b.counters.lost > 20 && counters.resent > 20, "{name}: {:?} {counters:?}", b.counters);
         assert!(
-            b.counters.spurious < b.counters.lost / 4 || loss == Rule::AllPassed,
+            b.counters.spurious < b.counters.lost / 4 || loss == LossRuleKind::AllPassed,
             "{name}: {:?}",
             b.counters
         );
@@ -297,7 +300,8 @@ fn a_peer_that_begins_anew_knows_no_bundle_and_flows_go_on() {
     assert_eq!(bundles(&status(&sites)[1]), [81]);
 }
 
-/// A new session for all is a sign of it, so that what stood beside the one before is not waited for.
+/// A new session for all is a sign of it, so that what stood beside the one before is not waited
+/// for.
 #[test]
 fn a_peer_that_comes_back_by_itself_is_not_taken_for_dead_first() {
     let mut sites = sites(per_flow(), None, &[line(10, 10)]);
@@ -345,11 +349,11 @@ fn a_flow_changes_over_in_order() {
             let number = packet.payload[24..28].try_into().unwrap();
             tapped.lock().unwrap().push(u32::from_be_bytes(number));
         }
-        Verdict::Pass
+        TapVerdict::Pass
     });
     let give = |sites: &mut Sites, packet: Vec<u8>| {
-        let parcel = Parcel::copy(Vec::new(), &packet);
-        sites.world.act(alice, |site, now| site.gateway.packet(now, parcel, State::Full));
+        let parcel = PacketBuffer::copy(Vec::new(), &packet);
+        sites.world.act(alice, |site, now| site.gateway.packet(now, parcel, ChecksumState::Full));
     };
     give(&mut sites, segment(0, 0, true, &[]));
     for number in 0..300 {
@@ -366,18 +370,20 @@ fn a_flow_changes_over_in_order() {
     assert!(seen.is_sorted(), "{seen:?}");
 }
 
-/// While a path of the site's session is new, it carries smaller packets than hosts were told to send.
+/// While a path of the site's session is new, it carries smaller packets than hosts were told to
+/// send.
 #[test]
 fn a_flow_changes_over_once_its_bundle_carries_what_its_host_was_told() {
-    // The first size that a search tries does not pass the wide line, so that a new bundle carries small packets for a while.
+    // The first size that a search tries does not pass the wide line, so that a new bundle carries
+    // small packets for a while.
     let (wide, narrow) = (line(10, 10).mtu(1_480), line(10, 10).mtu(1_300));
     let mut sites = Sites::new(Plan { settings: per_flow(), ..Plan::default() }, &[wide, narrow], &plain());
     let (alice, bob, second) = (sites.alice, sites.bob, Local(2));
     sites.world.set_up(alice, second, false);
     sites.run(5_000);
     let give = |sites: &mut Sites, who: Handle<Site>, packet: Vec<u8>| {
-        let parcel = Parcel::copy(Vec::new(), &packet);
-        sites.world.act(who, |site, now| site.gateway.packet(now, parcel, State::Full));
+        let parcel = PacketBuffer::copy(Vec::new(), &packet);
+        sites.world.act(who, |site, now| site.gateway.packet(now, parcel, ChecksumState::Full));
     };
     give(&mut sites, alice, segment(0, 0, true, &[]));
     sites.run(5_012);
@@ -443,18 +449,19 @@ fn a_flood_of_syns_opens_few_bundles_and_stops_no_flow() {
     sites.world.tap(move |packet| {
         *tapped.lock().unwrap() +=
             u64::from(matches!(Handshake::read(packet.payload), Ok(Handshake::Hello { .. })));
-        Verdict::Pass
+        TapVerdict::Pass
     });
     for step in 0..1_000u32 {
         sites.run(begin + u64::from(step));
         sites.world.act(alice, |site, now| {
             for number in step * 20..(step + 1) * 20 {
-                let parcel = Parcel::copy(Vec::new(), &syn(number));
-                site.gateway.packet(now, parcel, State::Full);
+                let parcel = PacketBuffer::copy(Vec::new(), &syn(number));
+                site.gateway.packet(now, parcel, ChecksumState::Full);
             }
         });
     }
-    // A burst, and a hundred a second; most are asked to show that they receive at their address, and so come twice.
+    // A burst, and a hundred a second; most are asked to show that they receive at their address,
+    // and so come twice.
     let hellos = *hellos.lock().unwrap();
     assert!((32..2 * 140).contains(&hellos), "{hellos}");
     assert_eq!(status(&sites)[0].counters.bundles, 1, "none of those went by its own");
@@ -521,7 +528,7 @@ impl Machine for Other {
         self.attend();
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         self.endpoint.transmit(now, out)
     }
 
@@ -559,16 +566,18 @@ fn a_peer_of_an_older_version_gets_no_sessions_of_flows() {
     for step in 0..10_000u64 {
         world.run_until(begin + Duration::from_millis(step));
         if step % 10 == 0 {
-            // Two flows, so that one has a packet while it is not yet known that the session is refused.
+            // Two flows, so that one has a packet while it is not yet known that the session is
+            // refused.
             let packet = syn((step / 10 % 2) as u32);
-            let parcel = Parcel::copy(Vec::new(), &packet);
-            world.act(gateway, |gateway, now| gateway.packet(now, parcel, State::Full));
+            let parcel = PacketBuffer::copy(Vec::new(), &packet);
+            world.act(gateway, |gateway, now| gateway.packet(now, parcel, ChecksumState::Full));
         }
     }
     let status = world[gateway].status();
     assert!(status.peers[0].up, "{status:?}");
     assert_eq!((status.counters.bundles, status.counters.failed_open, status.counters.passed), (0, 0, 0));
-    // Flows go by the session for all, and attempts become rare: after one second, two more, four more.
+    // Flows go by the session for all, and attempts become rare: after one second, two more, four
+    // more.
     assert_eq!(status.peers[0].carried, 1_000);
     assert!((4..=10).contains(&status.counters.lost_bundles), "{status:?}");
     world.run_until(Instant::from_millis(40_000));

@@ -1,5 +1,5 @@
-//! Three gateways, each a peer of the others, and a relay beside the third: the flows between the first two go through it, and no file has
-//! a word.
+//! Three gateways, each a peer of the others, and a relay beside the third: the flows between the
+//! first two go through it, and no file has a word.
 
 use crate::common::{Plan, Sites, carried_all, identity, word_until};
 use byway_gateway::machine::{PathStatus, Settings};
@@ -12,7 +12,8 @@ fn line(mbit: u64, delay_ms: u64) -> PipeConfig {
     PipeConfig::new(mbit * 1_000_000, Duration::from_millis(delay_ms)).queue(50)
 }
 
-/// The third gateway tells both peers of its relay, each by a word of its own, which ends after so many seconds.
+/// The third gateway tells both peers of its relay, each by a word of its own, which ends after so
+/// many seconds.
 fn lend(sites: &mut Sites, third: byway_sim::Handle<byway_gateway::machine::Gateway>, seconds: u64) {
     for site in [0, 1] {
         let word = word_until(0, u32::from(site), seconds);

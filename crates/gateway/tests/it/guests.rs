@@ -3,8 +3,8 @@
 use crate::common::{Plan, Sites, identity};
 use byway_engine::seal::Suites;
 use byway_gateway::Prefix;
-use byway_gateway::joining::{Joining, JoiningConfig, Standing};
-use byway_gateway::machine::Guest;
+use byway_gateway::joining::{JoinState, Joining, JoiningConfig};
+use byway_gateway::machine::GuestConfig;
 use byway_gateway::serves::Served;
 use byway_sim::{Handle, PipeConfig};
 use byway_wire::{Duration, Instant};
@@ -25,9 +25,9 @@ fn address(number: u8) -> IpAddr {
     IpAddr::from([192, 168, 1, number])
 }
 
-fn guest(number: u8) -> Guest {
+fn guest(number: u8) -> GuestConfig {
     let ports = vec!["80".parse().unwrap(), "443".parse().unwrap()];
-    Guest {
+    GuestConfig {
         name: format!("host {number}"),
         key: identity(number).public(),
         hosts: Vec::new(),
@@ -90,7 +90,7 @@ fn later(sites: &mut Sites, millis: u64) {
 
 fn refusal(sites: &Sites, host: Handle<Joining>) -> String {
     match sites.world[host].standing() {
-        Standing::Refused(why) => why.clone(),
+        JoinState::Refused(why) => why.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -104,7 +104,7 @@ fn a_host_joins_is_announced_and_leaves() {
         later(&mut sites, 3_000);
         assert_eq!(
             [one, two].map(|host| sites.world[host].standing().clone()),
-            [Standing::Joined, Standing::Joined]
+            [JoinState::Joined, JoinState::Joined]
         );
         assert_eq!(known_to_bob(&sites), ["192.168.1.101", "192.168.1.102 80,443"]);
         sites.world.act(one, |host, now| host.leave(now));
@@ -136,7 +136,7 @@ fn ports_and_places_that_the_file_does_not_allow_are_refused() {
     let mut sites = sites(1, |line| line);
     let few = join(&mut sites, 103, 103, 103, &["443"], line(100, 1));
     later(&mut sites, 2_000);
-    assert_eq!(sites.world[few].standing(), &Standing::Joined);
+    assert_eq!(sites.world[few].standing(), &JoinState::Joined);
     let many = join(&mut sites, 103, 106, 106, &["22"], line(100, 1));
     later(&mut sites, 3_000);
     assert_eq!(refusal(&sites, many), "this gateway does not serve you at these ports");
@@ -173,7 +173,8 @@ fn a_lease_outlives_a_short_silence_and_ends_after_a_long_one() {
     }
 }
 
-/// A host with two addresses asks for one, and goes on by the other alone: it is not where it is served any more.
+/// A host with two addresses asks for one, and goes on by the other alone: it is not where it is
+/// served any more.
 #[test]
 fn who_comes_from_elsewhere_now_is_served_no_more() {
     let mut sites = sites(1, |line| line);
@@ -192,7 +193,7 @@ fn who_comes_from_elsewhere_now_is_served_no_more() {
     assert_eq!(known_to_bob(&sites).len(), 2);
     sites.run(120_000);
     assert!(known_to_bob(&sites).is_empty(), "{:?}", sites.world[sites.alice].gateway.status().guests);
-    assert!(!matches!(sites.world[two].standing(), Standing::Joined));
+    assert!(!matches!(sites.world[two].standing(), JoinState::Joined));
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use crate::common::{Plan, Sites};
 #[allow(dead_code, reason = "each test program uses its part")]
 use byway_gateway::cache;
-use byway_gateway::loss::Rule;
+use byway_gateway::loss::LossRuleKind;
 use byway_gateway::machine::{Counters, Settings};
 use byway_sim::PipeConfig;
 use byway_wire::{Duration, Instant};
 
 const MB: u64 = 1_000_000;
-const RULES: [Rule; 3] = [Rule::AllPassed, Rule::Batched, Rule::PathNumbers];
+const RULES: [LossRuleKind; 3] = [LossRuleKind::AllPassed, LossRuleKind::Batched, LossRuleKind::PathNumbers];
 
 fn line(mbit: u64, delay_ms: u64) -> PipeConfig {
     PipeConfig::new(mbit * 1_000_000, Duration::from_millis(delay_ms)).queue(50)
@@ -20,7 +20,8 @@ fn sites(settings: Settings, paths: &[PipeConfig]) -> Sites {
     Sites::new(Plan { settings, congestion: "mpath", ..Plan::default() }, paths, &line(1, 50))
 }
 
-/// Alice fetches what Bob serves, and has all of it, byte for byte, within `limit` seconds. How long it took.
+/// Alice fetches what Bob serves, and has all of it, byte for byte, within `limit` seconds. How
+/// long it took.
 fn fetch(sites: &mut Sites, bytes: u64, limit: u64) -> Duration {
     sites.run(2_000);
     let from = sites.plan.host(1);
@@ -48,9 +49,10 @@ fn entry(sites: &Sites) -> Counters {
 fn a_flow_over_a_path_that_loses_one_in_a_hundred_is_whole_and_faster_with_the_cache() {
     let lossy = PipeConfig { loss: 0.01, ..line(10, 10) };
     for rule in RULES {
-        // One flow meets some fifty losses; how many of them fall together is chance, so eight flows are judged. So is how many
-        // duplicates they make: by path numbers, of 30 flows one met none.
-        let took = [None, Some(cache::Limits::default())].map(|cache| {
+        // One flow meets some fifty losses; how many of them fall together is chance, so eight
+        // flows are judged. So is how many duplicates they make: by path numbers, of 30 flows one
+        // met none.
+        let took = [None, Some(cache::CacheLimits::default())].map(|cache| {
             let mut suppressed = 0;
             let of = |seed| {
                 let settings = Settings { loss: rule, cache, ..Settings::default() };
@@ -60,7 +62,8 @@ fn a_flow_over_a_path_that_loses_one_in_a_hundred_is_whole_and_faster_with_the_c
                 let status = sites.world[sites.bob].gateway.status();
                 println!("{rule:?} {took:?} {:?} {:?}", status.counters, status.cache);
                 assert_eq!(status.cache.is_some(), cache.is_some());
-                // What is lost shows by what comes later, and that is acknowledged after a round trip.
+                // What is lost shows by what comes later, and that is acknowledged after a round
+                // trip.
                 assert!(status.found.after().all(|after| after >= Duration::from_millis(20)));
                 assert_eq!(status.found.after().count() as u64, status.counters.lost);
                 if let Some((counters, bytes)) = status.cache {
@@ -84,9 +87,10 @@ fn everything_bad_at_once_harms_no_flow_by_whichever_rule() {
         .duplication(0.02)
         .reordering(0.03, Duration::from_millis(4));
     for rule in RULES {
-        for cache in
-            [None, Some(cache::Limits { bytes: 40_000, flow_bytes: 20_000, ..cache::Limits::default() })]
-        {
+        for cache in [
+            None,
+            Some(cache::CacheLimits { bytes: 40_000, flow_bytes: 20_000, ..cache::CacheLimits::default() }),
+        ] {
             let settings = Settings { loss: rule, cache, ..Settings::default() };
             let mut sites = sites(settings, &[bad.clone(), bad.clone()]);
             let took = fetch(&mut sites, 3 * MB, 200);
@@ -101,12 +105,13 @@ fn everything_bad_at_once_harms_no_flow_by_whichever_rule() {
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn each_rule_tells_the_controller_of_losses_and_none_of_mere_reordering_of_a_few_packets() {
-    // A packet is overtaken by at most two with data: 2.4 ms at 10 Mbit/s. The queue is long enough for all that may be under way.
+    // A packet is overtaken by at most two with data: 2.4 ms at 10 Mbit/s. The queue is long enough
+    // for all that may be under way.
     let reorders = line(10, 10).reordering(0.05, Duration::from_millis(2)).queue(2_000);
     for rule in RULES {
         for seed in 1..=8 {
             let settings =
-                Settings { loss: rule, cache: Some(cache::Limits::default()), ..Settings::default() };
+                Settings { loss: rule, cache: Some(cache::CacheLimits::default()), ..Settings::default() };
             let plan = Plan { seed, settings, congestion: "mpath", ..Plan::default() };
             let mut sites = Sites::new(plan, std::slice::from_ref(&reorders), &line(1, 50));
             fetch(&mut sites, 5 * MB, 60);
@@ -114,14 +119,17 @@ fn each_rule_tells_the_controller_of_losses_and_none_of_mere_reordering_of_a_few
             println!("{rule:?} {counters:?}");
             let Counters { lost, spurious, penalties, .. } = counters;
             match rule {
-                Rule::AllPassed => {}
-                Rule::Batched => assert_eq!((lost, penalties), (0, 0)),
-                // The session numbers its own small packets too, so that once three overtake; then it has more patience.
-                Rule::PathNumbers => assert!(lost <= 1 && spurious == lost && penalties == 0, "{counters:?}"),
+                LossRuleKind::AllPassed => {}
+                LossRuleKind::Batched => assert_eq!((lost, penalties), (0, 0)),
+                // The session numbers its own small packets too, so that once three overtake; then
+                // it has more patience.
+                LossRuleKind::PathNumbers => {
+                    assert!(lost <= 1 && spurious == lost && penalties == 0, "{counters:?}")
+                }
             }
         }
     }
-    for rule in [Rule::AllPassed, Rule::Batched] {
+    for rule in [LossRuleKind::AllPassed, LossRuleKind::Batched] {
         let lossy = PipeConfig { loss: 0.01, ..line(10, 10) };
         let mut sites = sites(Settings { loss: rule, ..Settings::default() }, &[lossy]);
         fetch(&mut sites, 3 * MB, 200);
@@ -134,7 +142,7 @@ fn each_rule_tells_the_controller_of_losses_and_none_of_mere_reordering_of_a_few
 #[test]
 fn a_path_that_is_killed_is_noticed_by_whichever_rule() {
     for rule in RULES {
-        for cache in [None, Some(cache::Limits::default())] {
+        for cache in [None, Some(cache::CacheLimits::default())] {
             let settings = Settings { loss: rule, cache, ..Settings::default() };
             let mut sites = sites(settings, &[line(10, 10), line(10, 15)]);
             sites.run(1_000);
@@ -152,7 +160,7 @@ fn a_path_that_is_killed_is_noticed_by_whichever_rule() {
             let silent = status.peers[0].paths.iter().filter(|path| path.silent > 0).count();
             let left = status.peers[0].paths.len();
             assert!(silent == 1 || left == 1, "{rule:?}: {:?}", status.peers[0].paths);
-            if rule != Rule::PathNumbers || cache.is_some() {
+            if rule != LossRuleKind::PathNumbers || cache.is_some() {
                 assert!(status.counters.lost > 0, "{rule:?}");
             }
         }

@@ -1,7 +1,9 @@
-//! Two gateways carry the flows of hosts that know nothing of them (their TCP is smoltcp's), over simulated paths.
+//! Two gateways carry the flows of hosts that know nothing of them (their TCP is smoltcp's), over
+//! simulated paths.
 //!
-//! smoltcp times out after as little as 10 ms beyond the smoothed round trip, and sends again what is only late. So what is
-//! measured here is what the gateways carry; goodput is the business of tests with the kernel's TCP.
+//! smoltcp times out after as little as 10 ms beyond the smoothed round trip, and sends again what
+//! is only late. So what is measured here is what the gateways carry; goodput is the business of
+//! tests with the kernel's TCP.
 
 use crate::common::{Plan, Sites, carried_all};
 use byway_gateway::machine::Settings;
@@ -20,7 +22,8 @@ fn plain() -> PipeConfig {
     line(10, 10).queue(4_000)
 }
 
-/// Alice fetches what Bob serves, once the session is there. Returns Mbit/s of IP packets that were delivered to her.
+/// Alice fetches what Bob serves, once the session is there. Returns Mbit/s of IP packets that were
+/// delivered to her.
 fn fetch(sites: &mut Sites, bytes: u64, limit_ms: u64) -> f64 {
     sites.run(1_000);
     let from = sites.plan.host(1);
@@ -67,8 +70,9 @@ fn three_paths_carry_one_flow() {
     assert!(waits.share_within(20) > 0.9 && waits.share_timed_out() < 0.01, "{waits:?}");
 }
 
-/// The direct path has a round trip of 20 ms, the detours have 25 and 33, since acknowledgments of the session come back by the direct
-/// one; each 10 Mbit/s. By the factor alone the last would stand idle.
+/// The direct path has a round trip of 20 ms, the detours have 25 and 33, since acknowledgments of
+/// the session come back by the direct one; each 10 Mbit/s. By the factor alone the last would
+/// stand idle.
 #[test]
 fn relays_a_little_beyond_the_factor_carry_their_share() {
     let fast = PipeConfig::new(100_000_000, Duration::from_millis(5)).queue(1_000);
@@ -238,8 +242,9 @@ fn observing_changes_nothing() {
     assert!(report.observing && report.options.iter().all(|option| !option.help.is_empty()));
 }
 
-/// In the beginning windows are small, and what a path took on waits there for acknowledgments, which no delay on the way shows: an exit
-/// that went by delays alone gave up what was only late, and hosts took that for loss.
+/// In the beginning windows are small, and what a path took on waits there for acknowledgments,
+/// which no delay on the way shows: an exit that went by delays alone gave up what was only late,
+/// and hosts took that for loss.
 #[test]
 fn an_exit_waits_long_enough_from_the_very_beginning() {
     let mut sites = Sites::new(Plan::default(), &[line(20, 10), line(20, 13), line(20, 15)], &line(1, 50));

@@ -1,8 +1,9 @@
-//! What gateways announce reaches those that are not their peers' neighbours: with its origin, and as far as files allow.
+//! What gateways announce reaches those that are not their peers' neighbours: with its origin, and
+//! as far as files allow.
 
 use crate::common::{Plan, identity};
 use byway_gateway::Prefix;
-use byway_gateway::machine::{Config, Gateway, Peer, Settings};
+use byway_gateway::machine::{Gateway, MachineConfig, PeerConfig, Settings};
 use byway_gateway::serves::Served;
 use byway_sim::{Handle, LinkId, PipeConfig, World};
 use byway_wire::{Duration, Instant};
@@ -33,15 +34,15 @@ struct Net {
 }
 
 /// A gateway's file: it knows the keys of `known`, and the addresses of `found` alone.
-fn config(number: u8, known: &[u8], found: &[u8], serves: Vec<Served>) -> Config {
-    let peer = |other: &u8| Peer {
+fn config(number: u8, known: &[u8], found: &[u8], serves: Vec<Served>) -> MachineConfig {
+    let peer = |other: &u8| PeerConfig {
         name: other.to_string(),
         key: identity(other + 1).public(),
         addresses: Some(at(*other)).filter(|_| found.contains(other)).into_iter().collect(),
         allowed: vec![hosts(*other)],
         relays: Vec::new(),
     };
-    Config {
+    MachineConfig {
         identity: identity(number + 1),
         seed: [number + 1; 32],
         peers: known.iter().map(peer).collect(),
@@ -56,7 +57,7 @@ fn usual(number: u8) -> Vec<Served> {
 
 impl Net {
     /// All lines are there; who finds whom is the files' business.
-    fn new(seed: u64, configs: Vec<Config>, line: impl Fn() -> PipeConfig) -> Self {
+    fn new(seed: u64, configs: Vec<MachineConfig>, line: impl Fn() -> PipeConfig) -> Self {
         let mut world = World::new(seed);
         let numbers = 0..configs.len() as u8;
         let gateways = configs.into_iter().zip(0u8..).map(|(config, number)| {
@@ -85,7 +86,8 @@ impl Net {
         }
     }
 
-    /// What a gateway knows of another: whether there is a session, and how many prefixes it serves.
+    /// What a gateway knows of another: whether there is a session, and how many prefixes it
+    /// serves.
     fn knows(&self, gateway: u8, of: u8) -> (bool, usize) {
         let status = self.world[self.gateways[usize::from(gateway)]].status();
         let name = of.to_string();
@@ -99,7 +101,8 @@ impl Net {
     }
 }
 
-/// The ends of a row know each other's key and no address. Gateways between them tell where they are.
+/// The ends of a row know each other's key and no address. Gateways between them tell where they
+/// are.
 #[test]
 fn gateways_meet_that_others_told_of_each_other() {
     for seed in 0..4 {
@@ -121,7 +124,7 @@ fn who_is_told_not_to_introduce_tells_nothing() {
     let quiet = Settings { introduce: false, ..Settings::default() };
     let configs = vec![
         config(0, &[1, 2], &[1], usual(0)),
-        Config { settings: quiet, ..config(1, &[0, 2], &[], usual(1)) },
+        MachineConfig { settings: quiet, ..config(1, &[0, 2], &[], usual(1)) },
         config(2, &[1, 0], &[1], usual(2)),
     ];
     let mut net = Net::new(1, configs, line);
@@ -146,7 +149,8 @@ fn files_say_for_whom_an_origin_may_speak() {
     assert!(net.counter(2, "unknown_origins") > 0);
 }
 
-/// Everybody is everybody's peer, and in a ring. What is told goes round no more than once, and ends with its origin.
+/// Everybody is everybody's peer, and in a ring. What is told goes round no more than once, and
+/// ends with its origin.
 #[test]
 fn loops_end() {
     let all = [0, 1, 2, 3, 4];
@@ -162,7 +166,8 @@ fn loops_end() {
             assert_eq!(net.knows(number, other), (true, 1), "{number} of {other}");
         }
     }
-    // In ten minutes each announces some fifteen times, and each of four peers passes that to three others.
+    // In ten minutes each announces some fifteen times, and each of four peers passes that to three
+    // others.
     let before: u64 = all.iter().map(|number| net.counter(*number, "passed_on")).sum();
     net.run(660_000);
     let after: u64 = all.iter().map(|number| net.counter(*number, "passed_on")).sum();
@@ -201,7 +206,7 @@ fn ten_thousand_entries_are_told() {
             ports: Vec::new(),
         })
         .collect();
-    let wide = |mut config: Config| {
+    let wide = |mut config: MachineConfig| {
         for peer in &mut config.peers {
             peer.allowed = vec![Prefix::of(IpAddr::from([172, 16, 0, 0]), 12)];
         }
@@ -214,7 +219,8 @@ fn ten_thousand_entries_are_told() {
     ];
     let mut net = Net::new(1, configs, line);
     net.run(30_000);
-    // The third does not know the first, so there is no session, and what the second tells is all that is known.
+    // The third does not know the first, so there is no session, and what the second tells is all
+    // that is known.
     assert_eq!(net.knows(0, 2), (false, 10_000));
     assert_eq!(net.knows(1, 2), (true, 10_000));
 }

@@ -9,9 +9,9 @@ use crate::setup::Setup;
 use std::collections::BTreeSet;
 
 impl Expectation {
-    /// Everything that is asked and that no run of `plans` could answer; each plan with the mode that it is for. All modes
-    /// that exist should be given: what one leaves out another may run. What only a run can know (which paths and links there
-    /// are) is not checked.
+    /// Everything that is asked and that no run of `plans` could answer; each plan with the mode
+    /// that it is for. All modes that exist should be given: what one leaves out another may run.
+    /// What only a run can know (which paths and links there are) is not checked.
     #[must_use]
     pub fn check(&self, plans: &[(Mode, &Plan)]) -> Vec<ExpectError> {
         if self.not_run.is_some() {
@@ -70,7 +70,8 @@ fn shadow(setup: &Setup) -> Record {
     }
 }
 
-/// Why no run can answer, if so. A claim must make sense `everywhere` that it is held; a column somewhere.
+/// Why no run can answer, if so. A claim must make sense `everywhere` that it is held; a column
+/// somewhere.
 fn unanswerable<'r>(
     measure: &Measure,
     shadows: impl Iterator<Item = &'r (Mode, Vec<Record>)>,

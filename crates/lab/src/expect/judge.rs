@@ -1,6 +1,6 @@
 //! Holds claims against records.
 
-use super::{Claim, ClaimResult, Expectation, Judged, Measured, Missing, Shown, Verdict};
+use super::{Claim, ClaimResult, ColumnResult, Expectation, Judged, Measured, Missing, Verdict};
 use crate::measure::{Measure, Records, Selection, Why};
 use crate::plan::Mode;
 use crate::stats;
@@ -8,8 +8,9 @@ use crate::stats;
 /// A combination of which no seed was run, and why.
 struct NotRun(String);
 
-/// What was measured, and whether the question fitted: one that does not is a mistake of whoever asks, and no miss.
-struct Asked {
+/// What was measured, and whether the question fitted: one that does not is a mistake of whoever
+/// asks, and no miss.
+struct Evaluated {
     measured: Measured,
     fits: bool,
 }
@@ -23,7 +24,7 @@ impl Expectation {
             Some(why) => ClaimResult { note: Some(why.clone()), ..claim.unjudged() },
         };
         let claims: Vec<ClaimResult> = self.claims.iter().map(judged).collect();
-        let shown = |show: &super::Show| Shown {
+        let shown = |show: &super::Show| ColumnResult {
             name: show.name.clone(),
             unit: show.unit.clone(),
             at: records
@@ -119,8 +120,8 @@ impl Claim {
         result
     }
 
-    /// How far the worst end of the interval lies within the bounds; negative: beyond them. A seed without a value is beyond
-    /// every bound.
+    /// How far the worst end of the interval lies within the bounds; negative: beyond them. A seed
+    /// without a value is beyond every bound.
     fn margin(&self, measured: &Measured) -> f64 {
         let Some(interval) = measured.interval.filter(|_| measured.missing.is_empty()) else {
             return f64::NEG_INFINITY;
@@ -132,7 +133,7 @@ impl Claim {
 }
 
 /// The values of all seeds that were run; `Err`: none was.
-fn measured(measure: &Measure, records: &Records<'_>, at: &Selection) -> Result<Asked, NotRun> {
+fn measured(measure: &Measure, records: &Records<'_>, at: &Selection) -> Result<Evaluated, NotRun> {
     let mut fits = true;
     let mut measured = Measured { variant: labels(records, at), ..Measured::default() };
     let mut not_run = None;
@@ -154,7 +155,7 @@ fn measured(measure: &Measure, records: &Records<'_>, at: &Selection) -> Result<
     }
     measured.median = stats::median(&measured.values);
     measured.interval = stats::median_interval(&measured.values);
-    Ok(Asked { measured, fits })
+    Ok(Evaluated { measured, fits })
 }
 
 /// The labels that `at` names, in the order of the axes.

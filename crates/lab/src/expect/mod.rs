@@ -8,7 +8,7 @@ mod read;
 pub mod table;
 pub mod write;
 
-pub use outcome::{ClaimResult, Judged, Measured, Missing, Outcome, Shown, Verdict, trace_of};
+pub use outcome::{ClaimResult, ColumnResult, Judged, Measured, Missing, Outcome, Verdict, trace_of};
 
 use crate::figure::FigureSpec;
 use crate::measure::{Measure, Records, Selection, Undefined};

@@ -111,7 +111,7 @@ impl ClaimResult {
 
 /// A column of the table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct ColumnResult {
     /// The text above the column.
     pub name: String,
     /// The unit of the measure.
@@ -128,7 +128,7 @@ pub struct Judged {
     /// Every claim.
     pub claims: Vec<ClaimResult>,
     /// Every column.
-    pub shows: Vec<Shown>,
+    pub shows: Vec<ColumnResult>,
 }
 
 /// What came out, when, and of what: kept as `result.json` beside the plan.
@@ -151,7 +151,7 @@ pub struct Outcome {
     /// Every claim.
     pub claims: Vec<ClaimResult>,
     /// Every column of the table.
-    pub shows: Vec<Shown>,
+    pub shows: Vec<ColumnResult>,
 }
 
 impl Outcome {
@@ -191,8 +191,8 @@ impl Outcome {
     }
 }
 
-/// One hash over the traces of all runs, in whatever order they come: FNV-1a over variant, seed and trace. It tells whether two
-/// machines saw the same, and protects against no forger.
+/// One hash over the traces of all runs, in whatever order they come: FNV-1a over variant, seed and
+/// trace. It tells whether two machines saw the same, and protects against no forger.
 #[must_use]
 pub fn trace_of(records: &[Record]) -> String {
     let mut runs: Vec<_> = records.iter().map(|record| (&record.axes, record.seed, record.trace)).collect();

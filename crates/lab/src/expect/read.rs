@@ -87,7 +87,8 @@ impl Expectation {
     /// Reads the expectation in `source`; `file` is its name for messages.
     ///
     /// # Errors
-    /// Unknown keys, claims without a bound that are no report, measures that are none: with line and column.
+    /// Unknown keys, claims without a bound that are no report, measures that are none: with line
+    /// and column.
     pub fn read(file: &str, source: &str) -> Result<Self, ExpectError> {
         expectation(file, source).map_err(|(byte, what)| ExpectError::at(file, source, byte, what))
     }

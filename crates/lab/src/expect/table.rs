@@ -1,6 +1,6 @@
 //! Results for the terminal and for pages: cells in rows.
 
-use super::{ClaimResult, Measured, Shown, Verdict};
+use super::{ClaimResult, ColumnResult, Measured, Verdict};
 use crate::stats::Interval;
 
 /// Cells under headings. Whoever prints it decides on widths.
@@ -11,21 +11,22 @@ pub struct Grid {
     /// The number of columns at the left that tell which row this is.
     pub keys: usize,
     /// The rows, from above.
-    pub rows: Vec<Row>,
+    pub rows: Vec<GridRow>,
 }
 
 /// A row of a [`Grid`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct GridRow {
     /// Cells from the left; those that are missing at the end are empty.
     pub cells: Vec<String>,
     /// Sentences that belong below the row.
     pub notes: Vec<String>,
 }
 
-/// Every variant with every column: the median, and where it lies. Axes with one value only are left out.
+/// Every variant with every column: the median, and where it lies. Axes with one value only are
+/// left out.
 #[must_use]
-pub fn variants(shows: &[Shown]) -> Grid {
+pub fn variants(shows: &[ColumnResult]) -> Grid {
     let Some(first) = shows.first() else { return Grid::default() };
     let varies = |axis: usize| {
         let mut labels = first.at.iter().map(|measured| measured.variant.get(axis));
@@ -43,7 +44,7 @@ pub fn variants(shows: &[Shown]) -> Grid {
     let rows = first.at.iter().enumerate().map(|(place, measured)| {
         let labels = axes.iter().map(|&axis| label(measured, axis, false));
         let cells = shows.iter().map(|shown| shown.at.get(place).map_or_else(String::new, cell));
-        Row { cells: labels.chain(cells).collect(), notes: Vec::new() }
+        GridRow { cells: labels.chain(cells).collect(), notes: Vec::new() }
     });
     Grid { headings: heads.chain(named).collect(), keys: axes.len(), rows: rows.collect() }
 }
@@ -57,7 +58,7 @@ pub fn claims(claims: &[ClaimResult]) -> Grid {
 }
 
 /// A claim's rows: a report has one for each variant.
-fn claim_rows(claim: &ClaimResult) -> Vec<Row> {
+fn claim_rows(claim: &ClaimResult) -> Vec<GridRow> {
     let shown: Vec<&Measured> = match claim.verdict {
         Verdict::Report => claim.at.iter().collect(),
         _ => claim.deciding().into_iter().collect(),
@@ -80,7 +81,7 @@ fn claim_rows(claim: &ClaimResult) -> Vec<Row> {
             0 => vec![claim.verdict.to_string(), id, measured, bound(claim), paper],
             _ => vec![String::new(), String::new(), measured],
         };
-        rows.push(Row { cells, notes: Vec::new() });
+        rows.push(GridRow { cells, notes: Vec::new() });
     }
     let known = claim.known.as_ref().filter(|_| claim.verdict == Verdict::KnownMiss);
     if let Some(last) = rows.last_mut() {

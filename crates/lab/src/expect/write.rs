@@ -1,6 +1,6 @@
 //! Results for other programs: a row for each variant, seed and `[[show]]`.
 
-use super::{Measured, Shown};
+use super::{ColumnResult, Measured};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 ///
 /// # Errors
 /// Those of `out`.
-pub fn csv(shows: &[Shown], out: &mut impl Write) -> io::Result<()> {
+pub fn csv(shows: &[ColumnResult], out: &mut impl Write) -> io::Result<()> {
     let first = shows.iter().find_map(|shown| shown.at.first());
     let axes = first.map(|measured| measured.variant.iter().map(|(axis, _)| axis.as_str()));
     let names = axes.into_iter().flatten().chain(["seed", "measure", "unit", "value"]);

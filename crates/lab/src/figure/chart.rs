@@ -1,4 +1,5 @@
-//! Draws lines and bars as SVG: axes with units, one colour a series, a legend that does not cover the data.
+//! Draws lines and bars as SVG: axes with units, one colour a series, a legend that does not cover
+//! the data.
 
 use plotters::prelude::*;
 use plotters::series::LineSeries;

@@ -1,14 +1,15 @@
-//! Figures of a measure over an axis: the axis from left to right, the other axes as lines or bars. And the distribution of a measure.
+//! Figures of a measure over an axis: the axis from left to right, the other axes as lines or bars.
+//! And the distribution of a measure.
 
 use super::chart::{self, Bars, DrawError, Line};
-use super::{FigureSpec, Kind};
+use super::{FigureKind, FigureSpec};
 use crate::measure::{Measure, Records, Selection};
 use crate::plan::units::leading_number;
 use crate::stats;
 use std::collections::BTreeMap;
 
 /// What is shown at one place: median and interval.
-type Point = (f64, f64, f64);
+type MedianInterval = (f64, f64, f64);
 
 /// Draws `spec`, whose measure and axis must be given.
 ///
@@ -22,7 +23,7 @@ pub fn draw(spec: &FigureSpec, records: &Records<'_>) -> Result<String, DrawErro
     let measure = Measure::parse(text).map_err(|error| wrong(error.to_string()))?;
     let known = records.axes().iter().find(|known| known.name == axis);
     let labels = &known.ok_or_else(|| wrong(format!("`{axis}` is no axis")))?.labels;
-    let mut series: BTreeMap<(usize, String), Vec<Option<Point>>> = BTreeMap::new();
+    let mut series: BTreeMap<(usize, String), Vec<Option<MedianInterval>>> = BTreeMap::new();
     for variant in records.variants() {
         if spec.at.iter().any(|(axis, label)| variant.get(axis) != Some(label)) {
             continue;
@@ -40,7 +41,7 @@ pub fn draw(spec: &FigureSpec, records: &Records<'_>) -> Result<String, DrawErro
     }
     let numbers: Option<Vec<f64>> = labels.iter().map(|label| leading_number(label)).collect();
     match numbers {
-        Some(numbers) if spec.kind == Kind::Measure => {
+        Some(numbers) if spec.kind == FigureKind::Measure => {
             let lines: Vec<Line> = series
                 .into_iter()
                 .map(|((_, name), points)| {
@@ -63,7 +64,8 @@ pub fn draw(spec: &FigureSpec, records: &Records<'_>) -> Result<String, DrawErro
 /// Percentiles from one point of a distribution to the next.
 const STEP: usize = 2;
 
-/// Draws the distribution of a measure over an axis or the members of a group; over several seeds the median of each percentile.
+/// Draws the distribution of a measure over an axis or the members of a group; over several seeds
+/// the median of each percentile.
 ///
 /// # Errors
 /// If the measure or what it runs over is missing or wrong, or nothing was measured.
@@ -106,7 +108,7 @@ fn name_of(spec: &FigureSpec, x: &str, variant: &Selection, records: &Records<'_
     if labels.is_empty() { spec.measure.clone().unwrap_or_default() } else { labels.join(" ") }
 }
 
-fn point(measure: &Measure, records: &Records<'_>, variant: &Selection) -> Option<Point> {
+fn point(measure: &Measure, records: &Records<'_>, variant: &Selection) -> Option<MedianInterval> {
     let values: Vec<f64> = measure.evaluate(records, variant).into_values().filter_map(Result::ok).collect();
     let median = stats::median(&values)?;
     let interval = stats::median_interval(&values);
@@ -136,7 +138,7 @@ mod tests {
             ["a", "b"].into_iter().flat_map(|who| [1, 2, 3].map(|pair| record(who, pair))).collect();
         let mut spec = FigureSpec {
             title: "T".into(),
-            kind: Kind::Distribution,
+            kind: FigureKind::Distribution,
             of: vec![],
             at: BTreeMap::new(),
             measure: Some("goodput(t)".into()),

@@ -1,4 +1,5 @@
-//! Figures of an experiment: what `[[figure]]` in its expectation asks for, drawn from records as SVG.
+//! Figures of an experiment: what `[[figure]]` in its expectation asks for, drawn from records as
+//! SVG.
 
 pub mod chart;
 pub mod measured;
@@ -8,15 +9,15 @@ use chart::{DrawError, Line, Panel};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A figure over time, or a distribution, of one variant and its first seed. (Figures of measures over an axis are made
-/// of what claims evaluate.)
+/// A figure over time, or a distribution, of one variant and its first seed. (Figures of measures
+/// over an axis are made of what claims evaluate.)
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureSpec {
     /// Above the figure.
     pub title: String,
     /// What is shown.
-    pub kind: Kind,
+    pub kind: FigureKind,
     /// Transfers, groups, requests, or links as "A>B". All if empty.
     #[serde(default)]
     pub of: Vec<String>,
@@ -38,7 +39,7 @@ pub struct FigureSpec {
 /// What a figure shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum FigureKind {
     /// Goodput over time.
     Goodput,
     /// Rate of each path over time.
@@ -49,7 +50,8 @@ pub enum Kind {
     Rtt,
     /// Queue of links over time.
     Queue,
-    /// Rates of transfers and requests over time, and beneath them the queues of links in milliseconds.
+    /// Rates of transfers and requests over time, and beneath them the queues of links in
+    /// milliseconds.
     Trace,
     /// Share of each path over time.
     Share,
@@ -59,7 +61,8 @@ pub enum Kind {
     Measure,
     /// The columns as bars.
     Bars,
-    /// Distribution of a measure over the values of an axis or the members of a group; the other axes make the series.
+    /// Distribution of a measure over the values of an axis or the members of a group; the other
+    /// axes make the series.
     Distribution,
     /// Paths that were found usable so far, and those in use, over time.
     Sets,
@@ -76,7 +79,8 @@ const TRACE_BIN: f64 = 0.1;
 /// Bytes on the wire of the packets that a queue in milliseconds is taken to hold.
 const FULL_PACKET: f64 = 1500.0;
 
-/// Draws a figure over time or a distribution from `records`, which are in order of variant and seed.
+/// Draws a figure over time or a distribution from `records`, which are in order of variant and
+/// seed.
 ///
 /// # Errors
 /// If nothing of what the figure asks for is there.
@@ -94,27 +98,27 @@ pub fn draw(spec: &FigureSpec, records: &[Record]) -> Result<String, DrawError> 
         let suffix = if several { format!(" {}", free_labels(record, spec)) } else { String::new() };
         let named = |line: Line| Line { name: line.name + &suffix, ..line };
         lines.extend(lines_of(spec, record).into_iter().map(named));
-        if spec.kind == Kind::Trace {
+        if spec.kind == FigureKind::Trace {
             beneath.extend(queues(spec, record, packet_time).into_iter().map(named));
         }
     }
     lines.truncate(MOST_SERIES);
-    if spec.kind == Kind::Trace {
+    if spec.kind == FigureKind::Trace {
         beneath.truncate(MOST_SERIES);
         let panels =
             [Panel { y: "rate (Mbit/s)", lines: &lines }, Panel { y: "queue (ms)", lines: &beneath }];
         return chart::panels(&spec.title, "time (s)", &panels);
     }
     let (x, y) = match spec.kind {
-        Kind::Goodput => ("time (s)", "goodput (Mbit/s)"),
-        Kind::Paths => ("time (s)", "rate of the path (Mbit/s)"),
-        Kind::Window => ("time (s)", "congestion window (packets)"),
-        Kind::Rtt => ("time (s)", "smoothed RTT (ms)"),
-        Kind::Queue => ("time (s)", "queue (packets)"),
-        Kind::Share => ("time (s)", "share of the transfer's bytes"),
-        Kind::Cdf => ("completion time (s)", "share of requests"),
-        Kind::Sets => ("time (s)", "paths"),
-        Kind::Trace | Kind::Measure | Kind::Bars | Kind::Distribution => {
+        FigureKind::Goodput => ("time (s)", "goodput (Mbit/s)"),
+        FigureKind::Paths => ("time (s)", "rate of the path (Mbit/s)"),
+        FigureKind::Window => ("time (s)", "congestion window (packets)"),
+        FigureKind::Rtt => ("time (s)", "smoothed RTT (ms)"),
+        FigureKind::Queue => ("time (s)", "queue (packets)"),
+        FigureKind::Share => ("time (s)", "share of the transfer's bytes"),
+        FigureKind::Cdf => ("completion time (s)", "share of requests"),
+        FigureKind::Sets => ("time (s)", "paths"),
+        FigureKind::Trace | FigureKind::Measure | FigureKind::Bars | FigureKind::Distribution => {
             (spec.x.as_deref().unwrap_or(""), spec.unit.as_str())
         }
     };
@@ -155,8 +159,8 @@ fn lines_of(spec: &FigureSpec, record: &Record) -> Vec<Line> {
         transfers().map(line)
     };
     match spec.kind {
-        Kind::Goodput => goodput(BIN).collect(),
-        Kind::Trace => {
+        FigureKind::Goodput => goodput(BIN).collect(),
+        FigureKind::Trace => {
             let requests = record.requests.iter().filter(|requests| wanted(&requests.name, &requests.name));
             let requests = requests.map(|requests| Line {
                 name: requests.name.clone(),
@@ -164,17 +168,19 @@ fn lines_of(spec: &FigureSpec, record: &Record) -> Vec<Line> {
             });
             goodput(TRACE_BIN).chain(requests).collect()
         }
-        Kind::Paths => paths(&|path| rates(&path.acked, record.sample, BIN)),
-        Kind::Window => {
+        FigureKind::Paths => paths(&|path| rates(&path.acked, record.sample, BIN)),
+        FigureKind::Window => {
             paths(&|path| samples(path.window.iter().map(|&value| f64::from(value)), record.sample))
         }
-        Kind::Rtt => paths(&|path| {
+        FigureKind::Rtt => paths(&|path| {
             let known = samples(path.rtt.iter().map(|&value| f64::from(value)), record.sample);
             known.into_iter().filter(|(_, rtt)| *rtt > 0.0).collect()
         }),
-        Kind::Share => transfers().flat_map(|transfer| shares(&transfer.paths, record.sample)).collect(),
-        Kind::Queue => queues(spec, record, |_| 1.0),
-        Kind::Cdf => record
+        FigureKind::Share => {
+            transfers().flat_map(|transfer| shares(&transfer.paths, record.sample)).collect()
+        }
+        FigureKind::Queue => queues(spec, record, |_| 1.0),
+        FigureKind::Cdf => record
             .requests
             .iter()
             .filter(|requests| wanted(&requests.name, &requests.name))
@@ -183,8 +189,8 @@ fn lines_of(spec: &FigureSpec, record: &Record) -> Vec<Line> {
                 Line { name: requests.name.clone(), points: distribution(took) }
             })
             .collect(),
-        Kind::Sets => transfers().flat_map(|transfer| sets(transfer, record.sample)).collect(),
-        Kind::Measure | Kind::Bars | Kind::Distribution => Vec::new(),
+        FigureKind::Sets => transfers().flat_map(|transfer| sets(transfer, record.sample)).collect(),
+        FigureKind::Measure | FigureKind::Bars | FigureKind::Distribution => Vec::new(),
     }
 }
 
@@ -206,7 +212,8 @@ fn packet_time(link: &LinkRecord) -> f64 {
     if link.rate == 0 { 0.0 } else { FULL_PACKET * 8e3 / link.rate as f64 }
 }
 
-/// Mbit/s of requests over bins of so many seconds: a request's bytes come evenly from its beginning to its end.
+/// Mbit/s of requests over bins of so many seconds: a request's bytes come evenly from its
+/// beginning to its end.
 fn rate_of(requests: &[RequestRecord], duration: f64, bin: f64) -> Vec<(f64, f64)> {
     let mut bits = vec![0.0; libm::ceil(duration / bin).max(0.0) as usize];
     for request in requests {
@@ -322,7 +329,7 @@ mod tests {
         }
     }
 
-    fn spec(kind: Kind) -> FigureSpec {
+    fn spec(kind: FigureKind) -> FigureSpec {
         FigureSpec {
             title: "T".into(),
             kind,
@@ -339,12 +346,12 @@ mod tests {
     fn rates_and_shares_and_distributions() {
         let record = record();
         // 125 000 bytes in 0.1 s.
-        let [goodput] = lines_of(&spec(Kind::Goodput), &record).try_into().expect("one");
+        let [goodput] = lines_of(&spec(FigureKind::Goodput), &record).try_into().expect("one");
         assert!(goodput.points.iter().all(|point| (point.1 - 10.0).abs() < 1e-9), "{goodput:?}");
-        let [direct, relay] = lines_of(&spec(Kind::Share), &record).try_into().expect("two");
+        let [direct, relay] = lines_of(&spec(FigureKind::Share), &record).try_into().expect("two");
         assert!(direct.points.iter().all(|point| (point.1 - 0.8).abs() < 1e-9));
         assert!(relay.points.iter().all(|point| (point.1 - 0.2).abs() < 1e-9));
-        let [requests] = lines_of(&spec(Kind::Cdf), &record).try_into().expect("one");
+        let [requests] = lines_of(&spec(FigureKind::Cdf), &record).try_into().expect("one");
         assert_eq!(requests.points, [(1.0, 0.5), (2.0, 1.0)]);
     }
 
@@ -360,11 +367,11 @@ mod tests {
             queue,
             ..LinkRecord::default()
         }];
-        let [queue] = queues(&spec(Kind::Trace), &record, packet_time).try_into().expect("one");
+        let [queue] = queues(&spec(FigureKind::Trace), &record, packet_time).try_into().expect("one");
         assert!(queue.points.iter().all(|point| (point.1 - 5.0).abs() < 1e-9), "{queue:?}");
-        let lines = lines_of(&spec(Kind::Trace), &record);
+        let lines = lines_of(&spec(FigureKind::Trace), &record);
         assert_eq!(lines.iter().map(|line| line.name.as_str()).collect::<Vec<_>>(), ["t", "web"]);
-        let svg = draw(&spec(Kind::Trace), &[record]).expect("a figure");
+        let svg = draw(&spec(FigureKind::Trace), &[record]).expect("a figure");
         for text in ["rate (Mbit/s)", "queue (ms)", "S&gt;D"] {
             assert!(svg.contains(text), "{text}");
         }
@@ -384,10 +391,12 @@ mod tests {
 
     #[test]
     fn every_kind_over_time_is_drawn() {
-        for kind in [Kind::Goodput, Kind::Paths, Kind::Window, Kind::Share, Kind::Cdf] {
+        for kind in
+            [FigureKind::Goodput, FigureKind::Paths, FigureKind::Window, FigureKind::Share, FigureKind::Cdf]
+        {
             assert!(draw(&spec(kind), &[record()]).expect("a figure").contains("</svg>"));
         }
-        let mut none = spec(Kind::Goodput);
+        let mut none = spec(FigureKind::Goodput);
         none.of = vec!["nobody".into()];
         assert!(draw(&none, &[record()]).is_err());
     }

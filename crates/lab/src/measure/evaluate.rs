@@ -1,7 +1,7 @@
 //! Walks a measure for one seed.
 
 use super::functions::Function;
-use super::records::{Chosen, Records, Selection};
+use super::records::{ChosenLabels, Records, Selection};
 use super::series::{self, Window};
 use super::transfers::Transfers;
 use super::tree::{Argument, Call, Expr, Op, Over};
@@ -16,7 +16,7 @@ struct Scope<'a> {
     records: &'a Records<'a>,
     text: &'a str,
     seed: u64,
-    chosen: Chosen,
+    chosen: ChosenLabels,
     /// What `it` stands for.
     it: Option<&'a str>,
 }

@@ -1,4 +1,5 @@
-//! Takes a measure apart. What a word may hold depends on where it stands, so the parser asks for what it expects.
+//! Takes a measure apart. What a word may hold depends on where it stands, so the parser asks for
+//! what it expects.
 
 use super::MeasureError;
 

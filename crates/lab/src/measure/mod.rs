@@ -1,8 +1,8 @@
 //! The little language of measures: arithmetic over functions of runs, such as
 //! `goodput(S1R1)[coupling=joint] / goodput(S1R1)[coupling=independent]`.
 //!
-//! A [`Measure`] is parsed once, with the place of every mistake, and evaluated over [`Records`] seed by seed. The functions
-//! stand in `docs/lab.md`; what each takes is in `functions`.
+//! A [`Measure`] is parsed once, with the place of every mistake, and evaluated over [`Records`]
+//! seed by seed. The functions stand in `docs/lab.md`; what each takes is in `functions`.
 
 mod evaluate;
 mod functions;
@@ -44,7 +44,8 @@ pub struct MeasureError {
     pub what: String,
 }
 
-/// Why a measure has no value for a seed. Where several parts have none, the gravest reason is told.
+/// Why a measure has no value for a seed. Where several parts have none, the gravest reason is
+/// told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
     /// What is asked for did not happen: the transfer did not finish, nothing was carried.
@@ -104,8 +105,8 @@ impl Measure {
         &self.text
     }
 
-    /// Evaluates it for each seed of `records` by itself. Axes that the measure does not name are those of `at`, or must
-    /// leave one variant only.
+    /// Evaluates it for each seed of `records` by itself. Axes that the measure does not name are
+    /// those of `at`, or must leave one variant only.
     #[must_use]
     pub fn evaluate(&self, records: &Records<'_>, at: &Selection) -> PerSeed {
         let value = |seed| evaluate::evaluate(&self.root, &self.text, records, seed, at);

@@ -3,7 +3,7 @@
 
 use super::functions::{self, Function, Parameter, SIGNATURES, Signature};
 use super::lexer::{Lexer, Token};
-use super::tree::{Argument, Call, Choice, Expr, Op, Over};
+use super::tree::{Argument, AxisChoice, Call, Expr, Op, Over};
 use super::{IT, MOST_TEXT, MeasureError};
 use crate::spelling;
 
@@ -14,7 +14,7 @@ const MOST_DEPTH: usize = 64;
 const PREFIX: u8 = 5;
 
 /// A tree and how deep it is.
-type Grown = (Expr, usize);
+type ParsedExpr = (Expr, usize);
 
 /// Reads all of `text`.
 pub(super) fn parse(text: &str) -> Result<Expr, MeasureError> {
@@ -42,7 +42,7 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     /// An expression whose operators bind at least as tightly as `power`.
-    fn expression(&mut self, power: u8) -> Result<Grown, MeasureError> {
+    fn expression(&mut self, power: u8) -> Result<ParsedExpr, MeasureError> {
         self.depth += 1;
         if self.depth > MOST_DEPTH {
             return self.too_deep();
@@ -76,7 +76,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn grown(&mut self, expr: Expr, inner: usize) -> Result<Grown, MeasureError> {
+    fn grown(&mut self, expr: Expr, inner: usize) -> Result<ParsedExpr, MeasureError> {
         if inner + 1 > MOST_DEPTH { self.too_deep() } else { Ok((expr, inner + 1)) }
     }
 
@@ -84,7 +84,7 @@ impl Parser<'_> {
         self.lexer.wrong(format!("deeper than {MOST_DEPTH}: expected fewer brackets or operators"))
     }
 
-    fn operand(&mut self) -> Result<Grown, MeasureError> {
+    fn operand(&mut self) -> Result<ParsedExpr, MeasureError> {
         let start = self.lexer.place();
         let mut behind = self.lexer.clone();
         match behind.next()? {
@@ -129,7 +129,7 @@ impl Parser<'_> {
         self.lexer.wrong(format!("expected `{sign}` at the end of {of}, found {found}"))
     }
 
-    fn call(&mut self, signature: &Signature, start: usize) -> Result<Grown, MeasureError> {
+    fn call(&mut self, signature: &Signature, start: usize) -> Result<ParsedExpr, MeasureError> {
         if !self.lexer.skip('(')? {
             let found = self.lexer.peek()?;
             return self.lexer.wrong(format!("expected `(`: {}, found {found}", signature.usage()));
@@ -190,7 +190,8 @@ impl Parser<'_> {
         })
     }
 
-    /// An axis, or `members(group)`. What runs already cannot run again inside: it would have one value there.
+    /// An axis, or `members(group)`. What runs already cannot run again inside: it would have one
+    /// value there.
     fn over(&mut self) -> Result<Over, MeasureError> {
         let start = self.lexer.place();
         let mut behind = self.lexer.clone();
@@ -219,12 +220,12 @@ impl Parser<'_> {
     }
 
     /// `[axis=label, …]`.
-    fn variant(&mut self) -> Result<Vec<Choice>, MeasureError> {
+    fn variant(&mut self) -> Result<Vec<AxisChoice>, MeasureError> {
         if !self.lexer.skip('[')? {
             let found = self.lexer.peek()?;
             return self.lexer.wrong(format!("expected the variant as [axis=value], found {found}"));
         }
-        let mut choices: Vec<Choice> = Vec::new();
+        let mut choices: Vec<AxisChoice> = Vec::new();
         loop {
             let start = self.lexer.place();
             let axis = self.lexer.name("an axis", &['=', ',', ']'])?;
@@ -237,7 +238,7 @@ impl Parser<'_> {
                 return self.lexer.wrong(format!("expected `=` and a value of `{axis}`, found {found}"));
             }
             let label = self.lexer.name(&format!("a value of `{axis}`"), &[',', ']'])?;
-            choices.push(Choice { axis, label });
+            choices.push(AxisChoice { axis, label });
             if !self.lexer.skip(',')? {
                 break;
             }

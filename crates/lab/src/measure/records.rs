@@ -1,7 +1,7 @@
 //! All runs of an experiment, found by variant and seed.
 
 use super::Undefined;
-use super::tree::Choice;
+use super::tree::AxisChoice;
 use crate::plan::units;
 use crate::record::Record;
 use crate::spelling;
@@ -46,7 +46,7 @@ pub enum RecordsError {
 }
 
 /// The label that each axis has; `None` if it is not said.
-pub(super) type Chosen = Vec<Option<usize>>;
+pub(super) type ChosenLabels = Vec<Option<usize>>;
 
 impl<'a> Records<'a> {
     /// Finds its way in `records`.
@@ -145,7 +145,7 @@ impl<'a> Records<'a> {
     }
 
     /// What `selection` says of each axis.
-    pub(super) fn chosen(&self, selection: &Selection) -> Result<Chosen, Undefined> {
+    pub(super) fn chosen(&self, selection: &Selection) -> Result<ChosenLabels, Undefined> {
         let mut chosen = vec![None; self.axes.len()];
         for (axis, label) in selection {
             let axis = self.axis(axis)?;
@@ -155,9 +155,13 @@ impl<'a> Records<'a> {
     }
 
     /// `chosen` with other labels for the axes that `choices` name.
-    pub(super) fn changed(&self, chosen: &Chosen, choices: &[Choice]) -> Result<Chosen, Undefined> {
+    pub(super) fn changed(
+        &self,
+        chosen: &ChosenLabels,
+        choices: &[AxisChoice],
+    ) -> Result<ChosenLabels, Undefined> {
         let mut chosen = chosen.clone();
-        for Choice { axis, label } in choices {
+        for AxisChoice { axis, label } in choices {
             let axis = self.axis(axis)?;
             chosen[axis] = Some(self.label(axis, label)?);
         }
@@ -165,7 +169,7 @@ impl<'a> Records<'a> {
     }
 
     /// The one run of `seed` that `chosen` means.
-    pub(super) fn find(&self, chosen: &Chosen, seed: u64) -> Result<&'a Record, Undefined> {
+    pub(super) fn find(&self, chosen: &ChosenLabels, seed: u64) -> Result<&'a Record, Undefined> {
         let (labels, runs) = match chosen.iter().copied().collect::<Option<Vec<usize>>>() {
             Some(labels) => match self.places.get(&labels) {
                 Some(&place) => &self.variants[place],
@@ -174,13 +178,13 @@ impl<'a> Records<'a> {
             None => self.only(chosen)?,
         };
         runs.get(&seed).copied().ok_or_else(|| {
-            let chosen: Chosen = labels.iter().copied().map(Some).collect();
+            let chosen: ChosenLabels = labels.iter().copied().map(Some).collect();
             Undefined::not_run(format!("seed {seed} of {} was not run", self.describe(&chosen)))
         })
     }
 
     /// The only variant that `chosen` leaves.
-    fn only(&self, chosen: &Chosen) -> Result<&(Vec<usize>, BTreeMap<u64, &'a Record>), Undefined> {
+    fn only(&self, chosen: &ChosenLabels) -> Result<&(Vec<usize>, BTreeMap<u64, &'a Record>), Undefined> {
         let fits = |labels: &[usize]| {
             labels.iter().zip(chosen).all(|(label, chosen)| chosen.is_none_or(|chosen| chosen == *label))
         };
@@ -198,7 +202,7 @@ impl<'a> Records<'a> {
     }
 
     /// The labels of an axis that some variant has together with the rest of what is chosen.
-    pub(super) fn labels_beside(&self, chosen: &Chosen, axis: usize) -> BTreeSet<usize> {
+    pub(super) fn labels_beside(&self, chosen: &ChosenLabels, axis: usize) -> BTreeSet<usize> {
         let fits = |labels: &[usize]| {
             let mut pairs = labels.iter().zip(chosen).enumerate();
             pairs
@@ -217,7 +221,7 @@ impl<'a> Records<'a> {
     }
 
     /// `[axis=label, …]` for messages.
-    pub(super) fn describe(&self, chosen: &Chosen) -> String {
+    pub(super) fn describe(&self, chosen: &ChosenLabels) -> String {
         let said =
             self.axes.iter().zip(chosen).filter_map(|(axis, label)| {
                 label.map(|label| (axis.name.as_str(), axis.labels[label].as_str()))

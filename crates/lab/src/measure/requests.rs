@@ -3,7 +3,7 @@
 use super::Undefined;
 use super::series::Window;
 use crate::record::{Record, RequestRecord, RequestsRecord};
-use crate::{spelling, waiting};
+use crate::{request_times, spelling};
 
 /// The requests called `name`.
 pub(super) fn named<'r>(record: &'r Record, name: &str) -> Result<&'r RequestsRecord, Undefined> {
@@ -21,7 +21,7 @@ fn none_began(window: Window) -> Undefined {
     Undefined::no_data(format!("no request began between the seconds {} and {}", window.from, window.to))
 }
 
-/// [`waiting::percentile`], which has a value only if it falls on a request that ended.
+/// [`request_times::percentile`], which has a value only if it falls on a request that ended.
 fn percentile(
     times: impl IntoIterator<Item = Option<f64>>,
     percent: f64,
@@ -30,7 +30,7 @@ fn percentile(
     if !(0.0..=100.0).contains(&percent) {
         return Err(Undefined::wrong(format!("percentile {percent}: expected 0 to 100")));
     }
-    match waiting::percentile(times, percent) {
+    match request_times::percentile(times, percent) {
         Some(time) if time.is_finite() => Ok(time),
         Some(_) => {
             Err(Undefined::no_data(format!("percentile {percent} falls on a request that did not finish")))
@@ -58,7 +58,7 @@ pub(super) fn stretch(
     }
     let (here, there): (Vec<_>, Vec<_>) = pairs().filter(|(here, _)| began_within(here, window)).unzip();
     let none = Undefined::no_data("no request finished in the other variant");
-    percentile(waiting::ratios(here, there), percent, none)
+    percentile(request_times::ratios(here, there), percent, none)
 }
 
 /// The part of the requests that finished.

@@ -48,24 +48,25 @@ pub(super) fn end(record: &Record) -> f64 {
 }
 
 /// A number of a cumulative series.
-pub(super) trait Count: Copy {
+pub(super) trait Cumulative: Copy {
     fn count(self) -> f64;
 }
 
-impl Count for u64 {
+impl Cumulative for u64 {
     fn count(self) -> f64 {
         self as f64
     }
 }
 
-impl Count for u32 {
+impl Cumulative for u32 {
     fn count(self) -> f64 {
         f64::from(self)
     }
 }
 
-/// What a cumulative series had at a second: between two samples in proportion, after the last as at the last.
-pub(super) fn by<T: Count>(series: &[T], sample: f64, second: f64) -> Result<f64, Undefined> {
+/// What a cumulative series had at a second: between two samples in proportion, after the last as
+/// at the last.
+pub(super) fn by<T: Cumulative>(series: &[T], sample: f64, second: f64) -> Result<f64, Undefined> {
     let Some(last) = series.last() else {
         return Err(Undefined::no_data("nothing was noted in this run"));
     };
@@ -80,7 +81,7 @@ pub(super) fn by<T: Count>(series: &[T], sample: f64, second: f64) -> Result<f64
 }
 
 /// How much a cumulative series grew in a window.
-pub(super) fn grown<T: Count>(series: &[T], sample: f64, window: Window) -> Result<f64, Undefined> {
+pub(super) fn grown<T: Cumulative>(series: &[T], sample: f64, window: Window) -> Result<f64, Undefined> {
     Ok((by(series, sample, window.to)? - by(series, sample, window.from)?).max(0.0))
 }
 

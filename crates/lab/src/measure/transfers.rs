@@ -6,7 +6,8 @@ use crate::record::{PathRecord, Record, TransferRecord};
 use crate::spelling;
 use crate::stats;
 
-/// The window over which a share or a rate is looked at by the functions that find a moment, in seconds.
+/// The window over which a share or a rate is looked at by the functions that find a moment, in
+/// seconds.
 const TEN: f64 = 10.0;
 /// A path that carries less than this part of the bytes is no longer used.
 const USED: f64 = 0.01;

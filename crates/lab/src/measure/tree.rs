@@ -11,7 +11,7 @@ pub(super) enum Expr {
     /// With the place of the right side, for whoever divides by nothing.
     Binary(Op, Box<Expr>, Box<Expr>, Range<usize>),
     /// The inner expression in another variant.
-    At(Box<Expr>, Vec<Choice>),
+    At(Box<Expr>, Vec<AxisChoice>),
     Call(Call),
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Argument {
     Name(String),
     Value(Expr),
     Over(Over),
-    Variant(Vec<Choice>),
+    Variant(Vec<AxisChoice>),
 }
 
 /// What a measure is evaluated over, one after the other.
@@ -51,7 +51,7 @@ pub(super) enum Over {
 
 /// The label of an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Choice {
+pub(super) struct AxisChoice {
     pub(super) axis: String,
     pub(super) label: String,
 }

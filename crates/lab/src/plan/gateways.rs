@@ -1,22 +1,22 @@
 //! `[[gateways]]`: who carries the flows of hosts, and how.
 
-use super::reader::{Reader, Wrong};
+use super::reader::{Reader, SpannedError};
 use super::sections::{congestion, name, pair, ways, when};
-use crate::setup::{Gateways, Way};
-use byway_control::Sender;
+use crate::setup::{Gateways, PathChoice};
+use byway_control::SenderKind;
 use byway_gateway::cache;
 use byway_gateway::machine::Settings;
-use byway_gateway::options::{Kind, OPTIONS, Value};
-use byway_gateway::pick::Policy;
+use byway_gateway::options::{OPTIONS, Value, ValueKind};
+use byway_gateway::path_selection::Policy;
 use byway_gateway::reorder::Timer;
 
-pub(super) fn all(reader: &Reader<'_>) -> Result<Vec<Gateways>, Wrong> {
+pub(super) fn all(reader: &Reader<'_>) -> Result<Vec<Gateways>, SpannedError> {
     let all = reader.each("gateways", |reader| Ok(when(reader)?.then_some(gateways(reader)?)))?;
     Ok(all.into_iter().flatten().collect())
 }
 
 /// The gateways that carry a transfer: those named, or the only ones there are.
-pub(super) fn of(reader: &Reader<'_>, known: &[Gateways]) -> Result<String, Wrong> {
+pub(super) fn of(reader: &Reader<'_>, known: &[Gateways]) -> Result<String, SpannedError> {
     let named = reader.text("gateways")?;
     match (&named, known) {
         (Some(named), _) if known.iter().any(|gateways| gateways.name == *named) => Ok(named.clone()),
@@ -25,21 +25,21 @@ pub(super) fn of(reader: &Reader<'_>, known: &[Gateways]) -> Result<String, Wron
     }
 }
 
-fn gateways(reader: &Reader<'_>) -> Result<Gateways, Wrong> {
+fn gateways(reader: &Reader<'_>) -> Result<Gateways, SpannedError> {
     let between = reader.needed("between", "two nodes such as [\"A\", \"B\"]", pair(reader, "between")?)?;
     let paths = ways(reader)?;
-    let only_known = paths.iter().all(|way| matches!(way, Way::Direct | Way::Through(_)));
-    if !only_known || !paths.contains(&Way::Direct) {
+    let only_known = paths.iter().all(|way| matches!(way, PathChoice::Direct | PathChoice::Through(_)));
+    if !only_known || !paths.contains(&PathChoice::Direct) {
         return reader.wrong("paths", "gateways need \"direct\" among their ways, and the others by name");
     }
     let congestion = congestion(reader, "background")?;
-    if let Err(error) = byway_control::controller(&congestion, Sender::Session, 0) {
+    if let Err(error) = byway_control::controller(&congestion, SenderKind::Session, 0) {
         return reader.wrong("congestion", error.to_string());
     }
     Ok(Gateways { name: name(reader)?, between, paths, congestion, settings: settings(reader)? })
 }
 
-fn settings(reader: &Reader<'_>) -> Result<Settings, Wrong> {
+fn settings(reader: &Reader<'_>) -> Result<Settings, SpannedError> {
     let mut settings = Settings::default();
     if let Some(headroom) = reader.share("headroom")? {
         settings.headroom_percent = libm::round(headroom * 100.0) as u32;
@@ -52,7 +52,7 @@ fn settings(reader: &Reader<'_>) -> Result<Settings, Wrong> {
         }
     }
     // Of a timer a plan says more than its name.
-    for option in OPTIONS.iter().filter(|option| option.kind == Kind::Name && option.name != "timer") {
+    for option in OPTIONS.iter().filter(|option| option.kind == ValueKind::Name && option.name != "timer") {
         if let Some(told) = reader.text(option.name)?
             && option.set(&mut settings, Value::Name(&told)).is_err()
         {
@@ -65,7 +65,7 @@ fn settings(reader: &Reader<'_>) -> Result<Settings, Wrong> {
     if let Some(timer) = reader.table("timer", timer)? {
         settings.timer = timer;
     }
-    settings.cache = reader.truth("cache")?.unwrap_or(false).then(cache::Limits::default);
+    settings.cache = reader.truth("cache")?.unwrap_or(false).then(cache::CacheLimits::default);
     if let Some(bytes) = reader.size("entry")? {
         settings.entry.flow_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         settings.entry.bytes = settings.entry.bytes.max(settings.entry.flow_bytes);
@@ -73,7 +73,7 @@ fn settings(reader: &Reader<'_>) -> Result<Settings, Wrong> {
     Ok(settings)
 }
 
-fn timer(reader: &Reader<'_>) -> Result<Timer, Wrong> {
+fn timer(reader: &Reader<'_>) -> Result<Timer, SpannedError> {
     let (factor, threshold) = (reader.number("rho")?, reader.time("cap")?);
     let known = "harp, harp-relative, hir, hir-relative or peak";
     let rule = reader.needed("rule", known, reader.text("rule")?)?;

@@ -1,6 +1,8 @@
-//! Reads a plan: TOML with units becomes variants, each a [`Setup`] with nothing left to choose but the seed.
+//! Reads a plan: TOML with units becomes variants, each a [`Setup`] with nothing left to choose but
+//! the seed.
 //!
-//! `docs/lab.md` says what a plan may say. Everything wrong in it is an error with file, line and what was expected.
+//! `docs/lab.md` says what a plan may say. Everything wrong in it is an error with file, line and
+//! what was expected.
 
 mod gateways;
 mod node;
@@ -11,7 +13,7 @@ pub mod units;
 
 use crate::Setup;
 use node::{Node, Table, Value};
-use reader::{Axes, Reader, Wrong};
+use reader::{Axes, Reader, SpannedError};
 use sweep::Sweep;
 use thiserror::Error;
 
@@ -29,7 +31,8 @@ pub enum Mode {
     /// By real programs, in real time. `[mode.emulate]` says what differs; if it says nothing, the
     /// plan runs as it stands.
     Emulate,
-    /// By real programs in a minute or so: what `[mode.emulate-quick]` says, else `[mode.emulate]`, else `[mode.quick]`.
+    /// By real programs in a minute or so: what `[mode.emulate-quick]` says, else `[mode.emulate]`,
+    /// else `[mode.quick]`.
     EmulateQuick,
 }
 
@@ -49,7 +52,8 @@ impl Mode {
     /// All of them.
     pub const EVERY: [Self; 5] = [Self::Quick, Self::All, Self::Full, Self::Emulate, Self::EmulateQuick];
 
-    /// The modes whose changes of a plan count, the first that the plan names; and whether it must name one.
+    /// The modes whose changes of a plan count, the first that the plan names; and whether it must
+    /// name one.
     const fn wants(self) -> (&'static [Self], bool) {
         match self {
             Self::Quick => (&[Self::Quick], true),
@@ -110,7 +114,8 @@ pub struct PlanError {
 const MOST_VARIANTS: usize = 10_000;
 
 impl Plan {
-    /// Reads the plan in `source`. `None`: it has no form for this mode (only the quick ones can miss).
+    /// Reads the plan in `source`. `None`: it has no form for this mode (only the quick ones can
+    /// miss).
     pub fn read(
         file: &str,
         source: &str,
@@ -127,7 +132,8 @@ impl Plan {
         read().map_err(|wrong| placed(file, source, wrong))
     }
 
-    /// Reads the plan in `source` for the sake of its network: what is only needed for a run may be missing.
+    /// Reads the plan in `source` for the sake of its network: what is only needed for a run may be
+    /// missing.
     ///
     /// # Errors
     /// What is wrong with it, and where.
@@ -146,13 +152,14 @@ impl Plan {
     }
 }
 
-fn placed(file: &str, source: &str, (span, what): Wrong) -> PlanError {
+fn placed(file: &str, source: &str, (span, what): SpannedError) -> PlanError {
     let line = 1 + source.bytes().take(span.start).filter(|&byte| byte == b'\n').count();
     PlanError { file: file.to_owned(), line, what }
 }
 
-/// Puts what `[mode.NAME]` says in the place of what the plan says; false if there is no such mode and one is needed.
-fn apply_mode(table: &mut Table, mode: Mode) -> Result<bool, Wrong> {
+/// Puts what `[mode.NAME]` says in the place of what the plan says; false if there is no such mode
+/// and one is needed.
+fn apply_mode(table: &mut Table, mode: Mode) -> Result<bool, SpannedError> {
     let (wants, needed) = mode.wants();
     let Some(place) = table.0.iter().position(|(key, ..)| key == "mode") else { return Ok(!needed) };
     let (_, span, modes) = table.0.remove(place);
@@ -182,7 +189,7 @@ fn apply_mode(table: &mut Table, mode: Mode) -> Result<bool, Wrong> {
     Ok(true)
 }
 
-fn merge_sweep(table: &mut Table, with: &Node) -> Result<(), Wrong> {
+fn merge_sweep(table: &mut Table, with: &Node) -> Result<(), SpannedError> {
     let Value::Table(with) = &with.value else {
         return Err((with.span.clone(), "`sweep`: expected axes with their values".into()));
     };
@@ -200,7 +207,7 @@ fn merge_sweep(table: &mut Table, with: &Node) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn expand(table: &Table, overrides: &Overrides) -> Result<Plan, Wrong> {
+fn expand(table: &Table, overrides: &Overrides) -> Result<Plan, SpannedError> {
     let sweep = Sweep::read(table.get("sweep"), table.get("skip"), overrides)?;
     let mut plan = Plan {
         title: String::new(),

@@ -1,4 +1,5 @@
-//! TOML with its places: every value knows where in the file it stands, so that every error can say so.
+//! TOML with its places: every value knows where in the file it stands, so that every error can say
+//! so.
 
 use core::ops::Range;
 use toml::Spanned;

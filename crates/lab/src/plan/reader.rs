@@ -1,14 +1,15 @@
-//! Takes keys out of a table, one by one, each as what it must be; what is left over at the end was no key.
+//! Takes keys out of a table, one by one, each as what it must be; what is left over at the end was
+//! no key.
 
 use super::node::{Node, Table, Value};
-use super::units::{self, Kind};
+use super::units::{self, QuantityKind};
 use byway_wire::Duration;
 use core::cell::RefCell;
 use core::ops::Range;
 use std::collections::BTreeMap;
 
 /// A place in the file and what is wrong there.
-pub(super) type Wrong = (Range<usize>, String);
+pub(super) type SpannedError = (Range<usize>, String);
 
 /// The value of each axis in the variant that is read.
 pub(super) type Axes<'a> = BTreeMap<&'a str, &'a Node>;
@@ -32,7 +33,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The value of `key` with the variant's values in it.
-    pub(super) fn node(&self, key: &str) -> Result<Option<Node>, Wrong> {
+    pub(super) fn node(&self, key: &str) -> Result<Option<Node>, SpannedError> {
         self.used.borrow_mut().push(key.to_owned());
         self.table.get(key).map(|node| resolve(node, self.axes)).transpose()
     }
@@ -43,16 +44,16 @@ impl<'a> Reader<'a> {
     }
 
     /// An error about `key`.
-    pub(super) fn wrong<T>(&self, key: &str, what: impl Into<String>) -> Result<T, Wrong> {
+    pub(super) fn wrong<T>(&self, key: &str, what: impl Into<String>) -> Result<T, SpannedError> {
         Err((self.place(key), format!("`{key}`: {}", what.into())))
     }
 
     /// `value` must be there.
-    pub(super) fn needed<T>(&self, key: &str, expected: &str, value: Option<T>) -> Result<T, Wrong> {
+    pub(super) fn needed<T>(&self, key: &str, expected: &str, value: Option<T>) -> Result<T, SpannedError> {
         value.ok_or_else(|| (self.span.clone(), format!("`{key}` is missing: expected {expected}")))
     }
 
-    pub(super) fn text(&self, key: &str) -> Result<Option<String>, Wrong> {
+    pub(super) fn text(&self, key: &str) -> Result<Option<String>, SpannedError> {
         match self.node(key)? {
             None => Ok(None),
             Some(node) => match node.value {
@@ -62,7 +63,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn truth(&self, key: &str) -> Result<Option<bool>, Wrong> {
+    pub(super) fn truth(&self, key: &str) -> Result<Option<bool>, SpannedError> {
         match self.node(key)? {
             None => Ok(None),
             Some(node) => match node.value {
@@ -73,12 +74,16 @@ impl<'a> Reader<'a> {
     }
 
     /// A quantity of one of `kinds`, in base units.
-    pub(super) fn quantity(&self, key: &str, kinds: &[Kind]) -> Result<Option<(Kind, f64)>, Wrong> {
+    pub(super) fn quantity(
+        &self,
+        key: &str,
+        kinds: &[QuantityKind],
+    ) -> Result<Option<(QuantityKind, f64)>, SpannedError> {
         self.node(key)?.map(|node| quantity(&node, key, kinds)).transpose()
     }
 
-    pub(super) fn time(&self, key: &str) -> Result<Option<Duration>, Wrong> {
-        match self.quantity(key, &[Kind::Time])? {
+    pub(super) fn time(&self, key: &str) -> Result<Option<Duration>, SpannedError> {
+        match self.quantity(key, &[QuantityKind::Time])? {
             None => Ok(None),
             Some((_, seconds)) => match units::duration(seconds) {
                 Some(time) => Ok(Some(time)),
@@ -87,36 +92,36 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn rate(&self, key: &str) -> Result<Option<u64>, Wrong> {
-        match self.quantity(key, &[Kind::Rate])? {
+    pub(super) fn rate(&self, key: &str) -> Result<Option<u64>, SpannedError> {
+        match self.quantity(key, &[QuantityKind::Rate])? {
             None => Ok(None),
             Some((_, rate)) if (1.0..=1e13).contains(&rate) => Ok(Some(libm::round(rate) as u64)),
             Some(_) => self.wrong(key, "a line of no rate carries nothing: expected 1 bit/s to 10 Tbit/s"),
         }
     }
 
-    pub(super) fn size(&self, key: &str) -> Result<Option<u64>, Wrong> {
-        match self.quantity(key, &[Kind::Size])? {
+    pub(super) fn size(&self, key: &str) -> Result<Option<u64>, SpannedError> {
+        match self.quantity(key, &[QuantityKind::Size])? {
             None => Ok(None),
             Some((_, bytes)) if (1.0..=1e15).contains(&bytes) => Ok(Some(libm::round(bytes) as u64)),
             Some(_) => self.wrong(key, "expected 1 B to 1 PB"),
         }
     }
 
-    pub(super) fn share(&self, key: &str) -> Result<Option<f64>, Wrong> {
-        match self.quantity(key, &[Kind::Share, Kind::Number])? {
+    pub(super) fn share(&self, key: &str) -> Result<Option<f64>, SpannedError> {
+        match self.quantity(key, &[QuantityKind::Share, QuantityKind::Number])? {
             None => Ok(None),
             Some((_, share)) if (0.0..=1.0).contains(&share) => Ok(Some(share)),
             Some(_) => self.wrong(key, "expected a share from 0 to 1, or 0 % to 100 %"),
         }
     }
 
-    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, Wrong> {
-        Ok(self.quantity(key, &[Kind::Number])?.map(|(_, number)| number))
+    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, SpannedError> {
+        Ok(self.quantity(key, &[QuantityKind::Number])?.map(|(_, number)| number))
     }
 
     /// A whole number from 0 to `most`.
-    pub(super) fn count(&self, key: &str, most: u32) -> Result<Option<u32>, Wrong> {
+    pub(super) fn count(&self, key: &str, most: u32) -> Result<Option<u32>, SpannedError> {
         match self.number(key)? {
             None => Ok(None),
             Some(number) if libm::trunc(number) == number && (0.0..=f64::from(most)).contains(&number) => {
@@ -128,7 +133,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn list(&self, key: &str) -> Result<Option<Vec<Node>>, Wrong> {
+    pub(super) fn list(&self, key: &str) -> Result<Option<Vec<Node>>, SpannedError> {
         match self.node(key)? {
             None => Ok(None),
             Some(node) => match node.value {
@@ -138,7 +143,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn texts(&self, key: &str) -> Result<Option<Vec<String>>, Wrong> {
+    pub(super) fn texts(&self, key: &str) -> Result<Option<Vec<String>>, SpannedError> {
         let Some(list) = self.list(key)? else { return Ok(None) };
         list.into_iter()
             .map(|node| match node.value {
@@ -153,8 +158,8 @@ impl<'a> Reader<'a> {
     pub(super) fn table<T>(
         &self,
         key: &str,
-        read: impl FnOnce(&Reader<'_>) -> Result<T, Wrong>,
-    ) -> Result<Option<T>, Wrong> {
+        read: impl FnOnce(&Reader<'_>) -> Result<T, SpannedError>,
+    ) -> Result<Option<T>, SpannedError> {
         match self.node(key)? {
             None => Ok(None),
             Some(Node { value: Value::Table(table), span }) => {
@@ -171,8 +176,8 @@ impl<'a> Reader<'a> {
     pub(super) fn each<T>(
         &self,
         key: &str,
-        mut read: impl FnMut(&Reader<'_>) -> Result<T, Wrong>,
-    ) -> Result<Vec<T>, Wrong> {
+        mut read: impl FnMut(&Reader<'_>) -> Result<T, SpannedError>,
+    ) -> Result<Vec<T>, SpannedError> {
         let Some(list) = self.list(key)? else { return Ok(Vec::new()) };
         list.into_iter()
             .map(|node| match node.value {
@@ -188,7 +193,7 @@ impl<'a> Reader<'a> {
     }
 
     /// All keys with numbers.
-    pub(super) fn numbers(&self) -> Result<BTreeMap<String, f64>, Wrong> {
+    pub(super) fn numbers(&self) -> Result<BTreeMap<String, f64>, SpannedError> {
         let mut found = BTreeMap::new();
         for (key, ..) in &self.table.0 {
             if self.used.borrow().contains(key) {
@@ -199,8 +204,18 @@ impl<'a> Reader<'a> {
             let value = match &node.value {
                 Value::Truth(truth) => f64::from(u8::from(*truth)),
                 _ => {
-                    quantity(&node, key, &[Kind::Number, Kind::Share, Kind::Rate, Kind::Time, Kind::Packets])?
-                        .1
+                    quantity(
+                        &node,
+                        key,
+                        &[
+                            QuantityKind::Number,
+                            QuantityKind::Share,
+                            QuantityKind::Rate,
+                            QuantityKind::Time,
+                            QuantityKind::Packets,
+                        ],
+                    )?
+                    .1
                 }
             };
             found.insert(key.clone(), value);
@@ -209,7 +224,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What was not asked for is an error that names what could have been.
-    pub(super) fn finish(&self) -> Result<(), Wrong> {
+    pub(super) fn finish(&self) -> Result<(), SpannedError> {
         let used = self.used.borrow();
         match self.table.0.iter().find(|(key, ..)| !used.contains(key)) {
             None => Ok(()),
@@ -223,16 +238,16 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn quantity(node: &Node, key: &str, kinds: &[Kind]) -> Result<(Kind, f64), Wrong> {
+fn quantity(node: &Node, key: &str, kinds: &[QuantityKind]) -> Result<(QuantityKind, f64), SpannedError> {
     let expected = || kinds.iter().map(|kind| kind.expected()).collect::<Vec<_>>().join(", or ");
     let found = match &node.value {
-        Value::Number(number) => Some((Kind::Number, *number)),
+        Value::Number(number) => Some((QuantityKind::Number, *number)),
         Value::Text(text) => units::parse(text),
         _ => None,
     };
     match found {
         Some((kind, value)) if kinds.contains(&kind) => Ok((kind, value)),
-        Some((Kind::Number, value)) => {
+        Some((QuantityKind::Number, value)) => {
             Err((node.span.clone(), format!("`{key}`: {value} has no unit: expected {}", expected())))
         }
         _ => Err((
@@ -243,7 +258,7 @@ fn quantity(node: &Node, key: &str, kinds: &[Kind]) -> Result<(Kind, f64), Wrong
 }
 
 /// Puts the values of the variant in the place of `$axis` and `$axis.field`.
-fn resolve(node: &Node, axes: &Axes<'_>) -> Result<Node, Wrong> {
+fn resolve(node: &Node, axes: &Axes<'_>) -> Result<Node, SpannedError> {
     let wrong = |what: String| (node.span.clone(), what);
     let value = match &node.value {
         Value::Text(text) if text.contains('$') => match text.strip_prefix('$') {

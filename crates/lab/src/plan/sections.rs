@@ -2,14 +2,15 @@
 
 use super::gateways;
 use super::node::{Node, Value};
-use super::reader::{Reader, Wrong};
-use super::units::{self, Kind};
+use super::reader::{Reader, SpannedError};
+use super::units::{self, QuantityKind};
 use crate::setup::{
-    Arrivals, Carrier, Change, Changed, Cross, Demand, Discipline, End, Gateways, Lent, Line, LineSpec,
-    Network, Queue, Registry, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
+    Arrivals, Carrier, Change, Changed, Cross, Demand, Discipline, Gateways, LendLimit, LinkSetup, LinkSpec,
+    Network, NodeChoice, PathChoice, QueueLimit, RegistrySetup, Requests, SessionOptions, Setup, Sizes,
+    TcpOptions, Transfer,
 };
-use byway_control::{Choice, ChoiceError};
-use byway_sim::queue::FqCodelConfig;
+use byway_control::{ChoiceError, ControllerChoice};
+use byway_sim::aqm::FqCodelConfig;
 use byway_wire::Duration;
 use byway_wire::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
 
@@ -27,7 +28,7 @@ pub(super) struct Top {
     pub(super) setup: Setup,
 }
 
-pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<Top, Wrong> {
+pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<Top, SpannedError> {
     // Read before, since they make the variants.
     reader.knows(&["sweep", "skip"]);
     let title = reader.needed("title", "a line that says what is asked", reader.text("title")?)?;
@@ -36,7 +37,7 @@ pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<To
     if seeds == 0 {
         return reader.wrong("seeds", "expected at least 1");
     }
-    let duration = reader.needed("duration", Kind::Time.expected(), reader.time("duration")?)?;
+    let duration = reader.needed("duration", QuantityKind::Time.expected(), reader.time("duration")?)?;
     let cut = reader.time("cut")?.unwrap_or_default();
     let sample = reader.time("sample")?.unwrap_or(Duration::from_millis(100));
     if duration.is_zero() {
@@ -76,7 +77,7 @@ pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<To
         gateways,
     };
     reader.finish()?;
-    let asks = |transfer: &Transfer| transfer.paths.contains(&Way::Registry);
+    let asks = |transfer: &Transfer| transfer.paths.contains(&PathChoice::Registry);
     if setup.registry.is_none() && setup.transfers.iter().any(asks) {
         return Err((0..0, "a transfer finds relays by \"registry\", and there is no [registry]".into()));
     }
@@ -99,11 +100,11 @@ fn flat<T, L: IntoIterator<Item = T>>(lists: Vec<L>) -> Vec<T> {
     lists.into_iter().flatten().collect()
 }
 
-pub(super) fn when(reader: &Reader<'_>) -> Result<bool, Wrong> {
+pub(super) fn when(reader: &Reader<'_>) -> Result<bool, SpannedError> {
     Ok(reader.truth("when")?.unwrap_or(true))
 }
 
-pub(super) fn pair(reader: &Reader<'_>, key: &str) -> Result<Option<(String, String)>, Wrong> {
+pub(super) fn pair(reader: &Reader<'_>, key: &str) -> Result<Option<(String, String)>, SpannedError> {
     match reader.texts(key)? {
         None => Ok(None),
         Some(names) => match <[String; 2]>::try_from(names) {
@@ -113,7 +114,7 @@ pub(super) fn pair(reader: &Reader<'_>, key: &str) -> Result<Option<(String, Str
     }
 }
 
-pub(super) fn name(reader: &Reader<'_>) -> Result<String, Wrong> {
+pub(super) fn name(reader: &Reader<'_>) -> Result<String, SpannedError> {
     let name = reader.needed("name", "a name", reader.text("name")?)?;
     let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || !name.chars().all(plain) || name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -122,15 +123,15 @@ pub(super) fn name(reader: &Reader<'_>) -> Result<String, Wrong> {
     Ok(name)
 }
 
-fn link(reader: &Reader<'_>) -> Result<Vec<Line>, Wrong> {
+fn link(reader: &Reader<'_>) -> Result<Vec<LinkSetup>, SpannedError> {
     let present = when(reader)?;
     let (from, to) =
         reader.needed("between", "two nodes such as [\"A\", \"B\"]", pair(reader, "between")?)?;
     let one_way = reader.truth("one_way")?.unwrap_or(false);
     let spec = line(reader)?;
-    let mut lines = vec![Line { from: from.clone(), to: to.clone(), spec: spec.clone() }];
+    let mut lines = vec![LinkSetup { from: from.clone(), to: to.clone(), spec: spec.clone() }];
     if !one_way {
-        lines.push(Line { from: to, to: from, spec });
+        lines.push(LinkSetup { from: to, to: from, spec });
     }
     if !present {
         lines.clear();
@@ -138,18 +139,19 @@ fn link(reader: &Reader<'_>) -> Result<Vec<Line>, Wrong> {
     Ok(lines)
 }
 
-fn line(reader: &Reader<'_>) -> Result<LineSpec, Wrong> {
-    let queue = match reader.quantity("queue", &[Kind::Packets, Kind::Size, Kind::Time])? {
-        None => None,
-        Some((kind, value)) if (0.0..=1e12).contains(&value) => Some(match kind {
-            Kind::Packets => Queue::Packets(value as usize),
-            Kind::Size => Queue::Bytes(value as u64),
-            _ => Queue::Time(units::duration(value).unwrap_or_default()),
-        }),
-        Some(_) => return reader.wrong("queue", "expected a queue that exists"),
-    };
+fn line(reader: &Reader<'_>) -> Result<LinkSpec, SpannedError> {
+    let queue =
+        match reader.quantity("queue", &[QuantityKind::Packets, QuantityKind::Size, QuantityKind::Time])? {
+            None => None,
+            Some((kind, value)) if (0.0..=1e12).contains(&value) => Some(match kind {
+                QuantityKind::Packets => QueueLimit::Packets(value as usize),
+                QuantityKind::Size => QueueLimit::Bytes(value as u64),
+                _ => QueueLimit::Time(units::duration(value).unwrap_or_default()),
+            }),
+            Some(_) => return reader.wrong("queue", "expected a queue that exists"),
+        };
     let partitions = reader.list("partition")?.unwrap_or_default();
-    Ok(LineSpec {
+    Ok(LinkSpec {
         rate: reader.rate("rate")?,
         delay: reader.time("delay")?,
         queue,
@@ -158,13 +160,13 @@ fn line(reader: &Reader<'_>) -> Result<LineSpec, Wrong> {
         corruption: reader.share("corruption")?,
         duplication: reader.share("duplication")?,
         reordering: reader.table("reordering", |held| {
-            let share = held.needed("share", Kind::Share.expected(), held.share("share")?)?;
-            let delay = held.needed("delay", Kind::Time.expected(), held.time("delay")?)?;
+            let share = held.needed("share", QuantityKind::Share.expected(), held.share("share")?)?;
+            let delay = held.needed("delay", QuantityKind::Time.expected(), held.time("delay")?)?;
             Ok((share, delay))
         })?,
         discipline: reader.table("discipline", discipline)?,
         burst_loss: reader.table("burst_loss", |burst| {
-            let rate = burst.needed("rate", Kind::Share.expected(), burst.share("rate")?)?;
+            let rate = burst.needed("rate", QuantityKind::Share.expected(), burst.share("rate")?)?;
             let mean = burst.needed("mean", "the mean packets of a burst", burst.number("mean")?)?;
             if rate >= 1.0 || mean < 1.0 {
                 return burst.wrong("mean", "expected a rate below 1 and bursts of at least one packet");
@@ -175,7 +177,7 @@ fn line(reader: &Reader<'_>) -> Result<LineSpec, Wrong> {
     })
 }
 
-fn discipline(reader: &Reader<'_>) -> Result<Discipline, Wrong> {
+fn discipline(reader: &Reader<'_>) -> Result<Discipline, SpannedError> {
     let expected = "\"red\", \"codel\" or \"fq-codel\"";
     let kind = reader.needed("kind", expected, reader.text("kind")?)?;
     let target = || Ok(reader.time("target")?.unwrap_or(Duration::from_millis(5)));
@@ -211,12 +213,12 @@ fn discipline(reader: &Reader<'_>) -> Result<Discipline, Wrong> {
 }
 
 /// `["20 s", "22 s"]`.
-fn span_of_time(node: &Node) -> Result<(Duration, Duration), Wrong> {
+fn span_of_time(node: &Node) -> Result<(Duration, Duration), SpannedError> {
     let wrong = || (node.span.clone(), "expected two times such as [\"20 s\", \"22 s\"]".to_owned());
     let Value::List(list) = &node.value else { return Err(wrong()) };
     let mut times = list.iter().map(|node| match &node.value {
         Value::Text(text) => match units::parse(text) {
-            Some((Kind::Time, seconds)) => units::duration(seconds),
+            Some((QuantityKind::Time, seconds)) => units::duration(seconds),
             _ => None,
         },
         _ => None,
@@ -227,9 +229,9 @@ fn span_of_time(node: &Node) -> Result<(Duration, Duration), Wrong> {
     }
 }
 
-fn change(reader: &Reader<'_>) -> Result<Vec<Change>, Wrong> {
+fn change(reader: &Reader<'_>) -> Result<Vec<Change>, SpannedError> {
     let present = when(reader)?;
-    let at = reader.needed("at", Kind::Time.expected(), reader.time("at")?)?;
+    let at = reader.needed("at", QuantityKind::Time.expected(), reader.time("at")?)?;
     let link = pair(reader, "link")?;
     let node = reader.text("node")?;
     let one_way = reader.truth("one_way")?.unwrap_or(false);
@@ -257,52 +259,52 @@ fn change(reader: &Reader<'_>) -> Result<Vec<Change>, Wrong> {
     }
 }
 
-fn end(reader: &Reader<'_>, key: &str) -> Result<End, Wrong> {
+fn end(reader: &Reader<'_>, key: &str) -> Result<NodeChoice, SpannedError> {
     let any = format!("{key}_any");
     match (reader.text(key)?, reader.text(&any)?) {
-        (Some(node), None) => Ok(End::Node(node)),
-        (None, Some(prefix)) => Ok(End::Any(prefix)),
+        (Some(node), None) => Ok(NodeChoice::Node(node)),
+        (None, Some(prefix)) => Ok(NodeChoice::Any(prefix)),
         _ => reader.wrong(key, format!("expected a node, or `{any}` with how the names of nodes begin")),
     }
 }
 
-fn registry(reader: &Reader<'_>) -> Result<Option<Registry>, Wrong> {
+fn registry(reader: &Reader<'_>) -> Result<Option<RegistrySetup>, SpannedError> {
     let present = when(reader)?;
     let at = reader.needed("at", "the node of the registry", reader.text("at")?)?;
     let relays = listed(reader, "relays")?;
-    if relays.iter().any(|way| matches!(way, Way::Direct | Way::Registry)) {
+    if relays.iter().any(|way| matches!(way, PathChoice::Direct | PathChoice::Registry)) {
         return reader.wrong("relays", "expected nodes, for example [\"R*8\"]");
     }
     let lend = reader.text("lend")?.map(|text| match units::parse(&text) {
-        _ if text == "climb" => Ok(Lent::Climb),
-        Some((Kind::Rate, rate)) if (1.0..=1e13).contains(&rate) => Ok(Lent::Rate(rate as u64)),
+        _ if text == "climb" => Ok(LendLimit::Climb),
+        Some((QuantityKind::Rate, rate)) if (1.0..=1e13).contains(&rate) => Ok(LendLimit::Rate(rate as u64)),
         _ => reader.wrong("lend", "expected \"climb\", or a rate such as \"5 Mbit/s\""),
     });
     let lend = lend.transpose()?;
-    Ok(present.then_some(Registry { at, relays, lend }))
+    Ok(present.then_some(RegistrySetup { at, relays, lend }))
 }
 
-pub(super) fn ways(reader: &Reader<'_>) -> Result<Vec<Way>, Wrong> {
+pub(super) fn ways(reader: &Reader<'_>) -> Result<Vec<PathChoice>, SpannedError> {
     let ways = listed(reader, "paths")?;
-    if ways.contains(&Way::Registry) && !ways.contains(&Way::Direct) {
+    if ways.contains(&PathChoice::Registry) && !ways.contains(&PathChoice::Direct) {
         return reader.wrong("paths", "relays of the registry are offered to the receiver over \"direct\"");
     }
     Ok(ways)
 }
 
 /// The ways under `key`; without it the direct one.
-fn listed(reader: &Reader<'_>, key: &str) -> Result<Vec<Way>, Wrong> {
+fn listed(reader: &Reader<'_>, key: &str) -> Result<Vec<PathChoice>, SpannedError> {
     let mut ways = Vec::new();
     for text in reader.texts(key)?.unwrap_or_else(|| vec!["direct".into()]) {
         let way = match text.split_once('*') {
-            _ if text == "direct" => Way::Direct,
-            _ if text == "registry" => Way::Registry,
+            _ if text == "direct" => PathChoice::Direct,
+            _ if text == "registry" => PathChoice::Registry,
             // "R*8": eight of the nodes that begin with R.
             Some((prefix, count)) => match count.parse() {
-                Ok(count) if count > 0 => Way::Any(prefix.to_owned(), count),
+                Ok(count) if count > 0 => PathChoice::Any(prefix.to_owned(), count),
                 _ => return reader.wrong(key, format!("{text:?}: expected for example \"R*8\"")),
             },
-            None => Way::Through(text),
+            None => PathChoice::Through(text),
         };
         if ways.contains(&way) {
             return reader.wrong(key, "a way stands there twice");
@@ -315,15 +317,15 @@ fn listed(reader: &Reader<'_>, key: &str) -> Result<Vec<Way>, Wrong> {
     Ok(ways)
 }
 
-pub(super) fn congestion(reader: &Reader<'_>, otherwise: &str) -> Result<Choice, Wrong> {
+pub(super) fn congestion(reader: &Reader<'_>, otherwise: &str) -> Result<ControllerChoice, SpannedError> {
     let text = reader.text("congestion")?.unwrap_or_else(|| otherwise.to_owned());
-    let mut choice: Choice =
+    let mut choice: ControllerChoice =
         text.parse().or_else(|error: ChoiceError| reader.wrong("congestion", error.to_string()))?;
     choice.options.extend(reader.table("options", |options| options.numbers())?.unwrap_or_default());
     Ok(choice)
 }
 
-fn tcp(reader: &Reader<'_>) -> Result<TcpOptions, Wrong> {
+fn tcp(reader: &Reader<'_>) -> Result<TcpOptions, SpannedError> {
     let read = reader.table("tcp", |tcp| {
         let usual = match tcp.text("host")?.as_deref() {
             None | Some("papers") => TcpOptions::default(),
@@ -346,7 +348,7 @@ fn tcp(reader: &Reader<'_>) -> Result<TcpOptions, Wrong> {
     Ok(read.unwrap_or_default())
 }
 
-fn session(reader: &Reader<'_>) -> Result<SessionOptions, Wrong> {
+fn session(reader: &Reader<'_>) -> Result<SessionOptions, SpannedError> {
     let read = reader.table("session", |session| {
         let word = |key: &str, is: &str, usual: &str| match session.text(key)?.as_deref() {
             None => Ok(false),
@@ -365,7 +367,7 @@ fn session(reader: &Reader<'_>) -> Result<SessionOptions, Wrong> {
     Ok(read.unwrap_or_default())
 }
 
-fn datagram(session: &Reader<'_>) -> Result<Option<usize>, Wrong> {
+fn datagram(session: &Reader<'_>) -> Result<Option<usize>, SpannedError> {
     match session.count("datagram", MAX_DATAGRAM as u32)? {
         Some(bytes) if (bytes as usize) < BASE_DATAGRAM => {
             session.wrong("datagram", format!("expected at least {BASE_DATAGRAM} bytes, found {bytes}"))
@@ -374,7 +376,7 @@ fn datagram(session: &Reader<'_>) -> Result<Option<usize>, Wrong> {
     }
 }
 
-fn demand(reader: &Reader<'_>) -> Result<Demand, Wrong> {
+fn demand(reader: &Reader<'_>) -> Result<Demand, SpannedError> {
     let steps = reader.list("steps")?;
     match (reader.size("size")?, reader.rate("rate")?, steps) {
         (None, None, None) => Ok(Demand::Unlimited),
@@ -386,7 +388,7 @@ fn demand(reader: &Reader<'_>) -> Result<Demand, Wrong> {
 }
 
 /// `["30 s", "8 Mbit/s"]`.
-fn step(node: &Node) -> Result<(Duration, u64), Wrong> {
+fn step(node: &Node) -> Result<(Duration, u64), SpannedError> {
     let wrong =
         || (node.span.clone(), "expected a time and a rate such as [\"30 s\", \"8 Mbit/s\"]".to_owned());
     let Value::List(list) = &node.value else { return Err(wrong()) };
@@ -395,14 +397,14 @@ fn step(node: &Node) -> Result<(Duration, u64), Wrong> {
         _ => None,
     });
     match (parts.next().flatten(), parts.next().flatten(), parts.next()) {
-        (Some((Kind::Time, at)), Some((Kind::Rate, rate)), None) if rate >= 0.0 => {
+        (Some((QuantityKind::Time, at)), Some((QuantityKind::Rate, rate)), None) if rate >= 0.0 => {
             Ok((units::duration(at).ok_or_else(wrong)?, rate as u64))
         }
         _ => Err(wrong()),
     }
 }
 
-fn transfer(reader: &Reader<'_>, known: &[Gateways]) -> Result<Vec<Transfer>, Wrong> {
+fn transfer(reader: &Reader<'_>, known: &[Gateways]) -> Result<Vec<Transfer>, SpannedError> {
     let present = when(reader)?;
     // Whatever carries it, so that a sweep may choose.
     reader.knows(&["gateways"]);
@@ -425,7 +427,7 @@ fn transfer(reader: &Reader<'_>, known: &[Gateways]) -> Result<Vec<Transfer>, Wr
         let by = known.iter().find(|gateways| gateways.name == *by);
         paths = by.map(|gateways| gateways.paths.clone()).unwrap_or_default();
     }
-    if paths.contains(&Way::Registry) && !matches!(carrier, Carrier::Session(_)) {
+    if paths.contains(&PathChoice::Registry) && !matches!(carrier, Carrier::Session(_)) {
         return reader.wrong("paths", "only sessions ask a registry");
     }
     let one = Transfer {
@@ -441,7 +443,7 @@ fn transfer(reader: &Reader<'_>, known: &[Gateways]) -> Result<Vec<Transfer>, Wr
         start_jitter: reader.time("start_jitter")?.unwrap_or_default(),
         stop: reader.time("stop")?,
     };
-    if matches!((&one.from, &one.to), (End::Node(a), End::Node(b)) if a == b) {
+    if matches!((&one.from, &one.to), (NodeChoice::Node(a), NodeChoice::Node(b)) if a == b) {
         return reader.wrong("to", "expected another node than `from`");
     }
     if one.stop.is_some_and(|stop| stop <= one.start) {
@@ -470,12 +472,12 @@ fn numbered(one: &Transfer, number: u32) -> Transfer {
             }
         })
     };
-    let at = |end: &End| match end {
-        End::Node(node) => End::Node(own(node)),
-        any @ End::Any(_) => any.clone(),
+    let at = |end: &NodeChoice| match end {
+        NodeChoice::Node(node) => NodeChoice::Node(own(node)),
+        any @ NodeChoice::Any(_) => any.clone(),
     };
     let paths = one.paths.iter().map(|way| match way {
-        Way::Through(node) => Way::Through(own(node)),
+        PathChoice::Through(node) => PathChoice::Through(own(node)),
         way => way.clone(),
     });
     Transfer {
@@ -487,7 +489,7 @@ fn numbered(one: &Transfer, number: u32) -> Transfer {
     }
 }
 
-fn requests(reader: &Reader<'_>) -> Result<Requests, Wrong> {
+fn requests(reader: &Reader<'_>) -> Result<Requests, SpannedError> {
     let clients = reader.count("clients", MOST_COPIES)?;
     let (think, rounds) = (reader.time("think")?, reader.count("rounds", 1_000_000)?);
     let (count, every) = (reader.count("count", 1_000_000)?, reader.time("every")?);
@@ -522,7 +524,7 @@ fn requests(reader: &Reader<'_>) -> Result<Requests, Wrong> {
     })
 }
 
-fn cross(reader: &Reader<'_>) -> Result<Cross, Wrong> {
+fn cross(reader: &Reader<'_>) -> Result<Cross, SpannedError> {
     let packet = reader.count("packet", 9_000)?.unwrap_or(1_500);
     if packet < 100 {
         return reader.wrong("packet", "expected at least 100 bytes");
@@ -531,7 +533,7 @@ fn cross(reader: &Reader<'_>) -> Result<Cross, Wrong> {
         name: name(reader)?,
         from: reader.needed("from", "a node", reader.text("from")?)?,
         to: reader.needed("to", "a node", reader.text("to")?)?,
-        rate: reader.needed("rate", Kind::Rate.expected(), reader.rate("rate")?)?,
+        rate: reader.needed("rate", QuantityKind::Rate.expected(), reader.rate("rate")?)?,
         packet,
         poisson: reader.truth("poisson")?.unwrap_or(false),
         delays: reader.truth("delays")?.unwrap_or(false),

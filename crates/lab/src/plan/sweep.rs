@@ -1,11 +1,11 @@
 //! Axes and their combinations.
 
 use super::node::{Node, Value};
-use super::reader::Wrong;
+use super::reader::SpannedError;
 use super::{Axis, Overrides};
 
 /// The value of one axis in a variant: name, label, value.
-pub(super) type Chosen = (String, String, Node);
+pub(super) type AxisValue = (String, String, Node);
 
 /// What `[sweep]` and `[[skip]]` say.
 #[derive(Debug, Default)]
@@ -15,7 +15,8 @@ pub(super) struct Sweep {
     skips: Vec<Vec<(String, Vec<String>)>>,
 }
 
-/// `old` with the values that `new` names: by label where the old axis has such a label, else the new value itself.
+/// `old` with the values that `new` names: by label where the old axis has such a label, else the
+/// new value itself.
 pub(super) fn narrowed(old: &Node, new: &Node) -> Node {
     let Value::List(wanted) = &new.value else { return new.clone() };
     let known = values(old);
@@ -42,7 +43,7 @@ impl Sweep {
         sweep: Option<&Node>,
         skip: Option<&Node>,
         overrides: &Overrides,
-    ) -> Result<Self, Wrong> {
+    ) -> Result<Self, SpannedError> {
         let mut axes = Vec::new();
         match sweep.map(|node| &node.value) {
             None => {}
@@ -94,8 +95,8 @@ impl Sweep {
     }
 
     /// Every combination that is not skipped; the last axis changes fastest.
-    pub(super) fn variants(&self, most: usize) -> Result<Vec<Vec<Chosen>>, Wrong> {
-        let mut variants: Vec<Vec<Chosen>> = vec![Vec::new()];
+    pub(super) fn variants(&self, most: usize) -> Result<Vec<Vec<AxisValue>>, SpannedError> {
+        let mut variants: Vec<Vec<AxisValue>> = vec![Vec::new()];
         for (name, values) in &self.axes {
             if variants.len().saturating_mul(values.len()) > most {
                 return Err((0..0, format!("more than {most} variants: expected a smaller [sweep]")));
@@ -135,7 +136,10 @@ fn from_command_line(text: &str) -> Node {
     Node { value, span: 0..0 }
 }
 
-fn skipped(node: &Node, axes: &[(String, Vec<(String, Node)>)]) -> Result<Vec<(String, Vec<String>)>, Wrong> {
+fn skipped(
+    node: &Node,
+    axes: &[(String, Vec<(String, Node)>)],
+) -> Result<Vec<(String, Vec<String>)>, SpannedError> {
     let Value::Table(table) = &node.value else {
         return Err((node.span.clone(), "expected [[skip]]".into()));
     };

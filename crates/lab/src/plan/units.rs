@@ -1,10 +1,11 @@
-//! Quantities as a plan writes them: a number with a unit, perhaps times or divided by plain numbers.
+//! Quantities as a plan writes them: a number with a unit, perhaps times or divided by plain
+//! numbers.
 
 use byway_wire::{Duration, units};
 
 /// What kind of quantity is wanted, with an example for whoever wrote another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum QuantityKind {
     /// Bits per second.
     Rate,
     /// A time in seconds.
@@ -19,7 +20,7 @@ pub enum Kind {
     Number,
 }
 
-impl Kind {
+impl QuantityKind {
     /// What a reader expects to see, for error messages.
     #[must_use]
     pub const fn expected(self) -> &'static str {
@@ -34,29 +35,30 @@ impl Kind {
     }
 }
 
-/// Units by kind: the name and how many base units it is. Those of bytes are in [`byway_wire::units`].
-const UNITS: &[(Kind, &str, f64)] = &[
-    (Kind::Rate, "bit/s", 1.0),
-    (Kind::Rate, "kbit/s", 1e3),
-    (Kind::Rate, "Mbit/s", 1e6),
-    (Kind::Rate, "Gbit/s", 1e9),
-    (Kind::Rate, "B/s", 8.0),
-    (Kind::Rate, "KB/s", 8e3),
-    (Kind::Rate, "MB/s", 8e6),
-    (Kind::Time, "ns", 1e-9),
-    (Kind::Time, "us", 1e-6),
-    (Kind::Time, "ms", 1e-3),
-    (Kind::Time, "s", 1.0),
-    (Kind::Time, "min", 60.0),
-    (Kind::Time, "h", 3600.0),
-    (Kind::Packets, "packets", 1.0),
-    (Kind::Packets, "packet", 1.0),
-    (Kind::Share, "%", 0.01),
+/// Units by kind: the name and how many base units it is. Those of bytes are in
+/// [`byway_wire::units`].
+const UNITS: &[(QuantityKind, &str, f64)] = &[
+    (QuantityKind::Rate, "bit/s", 1.0),
+    (QuantityKind::Rate, "kbit/s", 1e3),
+    (QuantityKind::Rate, "Mbit/s", 1e6),
+    (QuantityKind::Rate, "Gbit/s", 1e9),
+    (QuantityKind::Rate, "B/s", 8.0),
+    (QuantityKind::Rate, "KB/s", 8e3),
+    (QuantityKind::Rate, "MB/s", 8e6),
+    (QuantityKind::Time, "ns", 1e-9),
+    (QuantityKind::Time, "us", 1e-6),
+    (QuantityKind::Time, "ms", 1e-3),
+    (QuantityKind::Time, "s", 1.0),
+    (QuantityKind::Time, "min", 60.0),
+    (QuantityKind::Time, "h", 3600.0),
+    (QuantityKind::Packets, "packets", 1.0),
+    (QuantityKind::Packets, "packet", 1.0),
+    (QuantityKind::Share, "%", 0.01),
 ];
 
 /// The value of `text` in base units, and its kind. The base units are
 /// `bit/s, s, bytes, packets, 1`.
-pub fn parse(text: &str) -> Option<(Kind, f64)> {
+pub fn parse(text: &str) -> Option<(QuantityKind, f64)> {
     let mut product = 1.0;
     let mut kind = None;
     let mut divide = false;
@@ -70,7 +72,7 @@ pub fn parse(text: &str) -> Option<(Kind, f64)> {
             "" => {}
             name => {
                 let known = UNITS.iter().find(|(_, known, _)| *known == name);
-                let bytes = || units::bytes(name).map(|bytes| (Kind::Size, bytes as f64));
+                let bytes = || units::bytes(name).map(|bytes| (QuantityKind::Size, bytes as f64));
                 let (found, scale) = known.map(|(kind, _, scale)| (*kind, *scale)).or_else(bytes)?;
                 // A second unit, or a unit below the line, is no quantity.
                 if divide || kind.replace(found).is_some() {
@@ -84,7 +86,7 @@ pub fn parse(text: &str) -> Option<(Kind, f64)> {
         divide = sign == '/';
         rest = onward.get(1..)?.trim_start();
     }
-    product.is_finite().then(|| (kind.unwrap_or(Kind::Number), product))
+    product.is_finite().then(|| (kind.unwrap_or(QuantityKind::Number), product))
 }
 
 /// A number at the beginning of `text`, and what follows it.
@@ -116,18 +118,18 @@ mod tests {
     #[test]
     fn quantities() {
         for (text, kind, value) in [
-            ("10 Mbit/s", Kind::Rate, 1e7),
-            ("200 KB/s", Kind::Rate, 1.6e6),
-            ("10Mbit/s", Kind::Rate, 1e7),
-            ("20 ms", Kind::Time, 0.02),
-            ("5 ms * 3", Kind::Time, 0.015),
-            ("60 s / 4", Kind::Time, 15.0),
-            ("10 * 5 ms", Kind::Time, 0.05),
-            ("50 packets", Kind::Packets, 50.0),
-            ("0.1 %", Kind::Share, 0.001),
-            ("1.5", Kind::Number, 1.5),
-            ("64 KB", Kind::Size, 64_000.0),
-            ("1 MiB", Kind::Size, 1_048_576.0),
+            ("10 Mbit/s", QuantityKind::Rate, 1e7),
+            ("200 KB/s", QuantityKind::Rate, 1.6e6),
+            ("10Mbit/s", QuantityKind::Rate, 1e7),
+            ("20 ms", QuantityKind::Time, 0.02),
+            ("5 ms * 3", QuantityKind::Time, 0.015),
+            ("60 s / 4", QuantityKind::Time, 15.0),
+            ("10 * 5 ms", QuantityKind::Time, 0.05),
+            ("50 packets", QuantityKind::Packets, 50.0),
+            ("0.1 %", QuantityKind::Share, 0.001),
+            ("1.5", QuantityKind::Number, 1.5),
+            ("64 KB", QuantityKind::Size, 64_000.0),
+            ("1 MiB", QuantityKind::Size, 1_048_576.0),
         ] {
             let (found, got) = parse(text).unwrap_or_else(|| panic!("{text}"));
             assert_eq!(found, kind, "{text}");

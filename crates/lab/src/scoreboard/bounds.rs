@@ -1,6 +1,6 @@
 //! What is promised of the product's class for the background: a table.
 
-use super::cases::Among;
+use super::cases::TransferMix;
 use super::grid::{Foreground, Paths, Scene};
 use super::judge::{Bound, Figure, Limit};
 use Figure::{Fill, Jain, JainFirst, Keeps, Least, Median, OfOne, P90, Regain, Share};
@@ -11,7 +11,8 @@ pub const ALIKE: f64 = 0.02;
 /// The part of the scenes in which no rival may be better in both.
 pub const UNDOMINATED: f64 = 0.9;
 
-/// People ask, read or talk on a line that nothing else is the matter with, beside so many transfers.
+/// People ask, read or talk on a line that nothing else is the matter with, beside so many
+/// transfers.
 fn waits(scene: &Scene, transfers: u32) -> bool {
     matches!(scene.foreground, Foreground::Requests | Foreground::Page | Foreground::Call)
         && scene.transfers == transfers
@@ -27,7 +28,7 @@ fn shared(scene: &Scene) -> bool {
     scene.foreground == Foreground::Nobody
         && scene.transfers > 1
         && scene.line.paths == Paths::One
-        && scene.among == Among::Alike
+        && scene.among == TransferMix::Alike
 }
 
 /// A transfer over such paths, with nobody else.
@@ -113,19 +114,19 @@ pub const BOUNDS: &[Bound] = &[
     Bound {
         id: "late",
         says: "a transfer that begins 20 s later shares the line",
-        of: |scene| scene.among == Among::Late,
+        of: |scene| scene.among == TransferMix::Late,
         limits: &[(JainFirst, AtLeast(0.95)), (Jain, AtLeast(0.95)), (Least, AtLeast(0.25))],
     },
     Bound {
         id: "rtt",
         says: "transfers share a line, round-trip times 1 to 4 apart",
-        of: |scene| matches!(scene.among, Among::Rtt(_)),
+        of: |scene| matches!(scene.among, TransferMix::Rtt(_)),
         limits: &[(JainFirst, AtLeast(0.95)), (Jain, AtLeast(0.95)), (Least, AtLeast(0.25))],
     },
     Bound {
         id: "coupled",
         says: "three paths over one line take what one path does",
-        of: |scene| scene.among == Among::Single,
+        of: |scene| scene.among == TransferMix::Single,
         limits: &[(OfOne, AtMost(1.2))],
     },
     Bound {

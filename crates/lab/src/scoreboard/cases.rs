@@ -1,11 +1,12 @@
-//! Scenes beside the grid: more transfers, transfers that differ among themselves, more paths. A scene is one row of a table.
+//! Scenes beside the grid: more transfers, transfers that differ among themselves, more paths. A
+//! scene is one row of a table.
 
-use super::grid::{Foreground, Line, Paths, Scene, judge, tune};
+use super::grid::{Bottleneck, Foreground, Paths, Scene, judge, tune};
 use core::fmt;
 
 /// How the transfers of a scene differ among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Among {
+pub enum TransferMix {
     /// Transfers do not differ, but that they begin within a second.
     Alike,
     /// The last begins `LATE` after the others.
@@ -20,7 +21,7 @@ pub enum Among {
 pub(super) const LATE: u32 = 20_000;
 
 /// The name of the case: `alike`, `late`, `rtt4` or `single`.
-impl fmt::Display for Among {
+impl fmt::Display for TransferMix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Alike => write!(f, "alike"),
@@ -32,51 +33,53 @@ impl fmt::Display for Among {
 }
 
 /// Nobody else is there.
-const fn case(line: Line, transfers: u32, among: Among) -> Scene {
+const fn case(line: Bottleneck, transfers: u32, among: TransferMix) -> Scene {
     Scene { line, foreground: Foreground::Nobody, transfers, among }
 }
 
-const TEN: Line = tune(10, 20, 50);
-const FIFTY: Line = tune(50, 40, 167);
-const SEVEN: Line = judge(7, 30, 35);
+const TEN: Bottleneck = tune(10, 20, 50);
+const FIFTY: Bottleneck = tune(50, 40, 167);
+const SEVEN: Bottleneck = judge(7, 30, 35);
 
-/// Every scene beside the grid, in the order of tables and pictures. All are in the quick form: together they take a few seconds.
+/// Every scene beside the grid, in the order of tables and pictures. All are in the quick form:
+/// together they take a few seconds.
 pub(super) const CASES: &[Scene] = &[
     // Four and ten.
-    case(TEN, 4, Among::Alike),
-    case(TEN, 10, Among::Alike),
-    case(FIFTY, 4, Among::Alike),
-    case(FIFTY, 10, Among::Alike),
-    case(TEN.jitter(1), 4, Among::Alike),
-    case(TEN.jitter(1), 10, Among::Alike),
-    case(judge(10, 20, 50).jitter(3), 4, Among::Alike),
-    case(judge(10, 20, 50).jitter(3), 10, Among::Alike),
-    case(TEN.jitter(8), 4, Among::Alike),
-    case(TEN.jitter(8), 10, Among::Alike),
+    case(TEN, 4, TransferMix::Alike),
+    case(TEN, 10, TransferMix::Alike),
+    case(FIFTY, 4, TransferMix::Alike),
+    case(FIFTY, 10, TransferMix::Alike),
+    case(TEN.jitter(1), 4, TransferMix::Alike),
+    case(TEN.jitter(1), 10, TransferMix::Alike),
+    case(judge(10, 20, 50).jitter(3), 4, TransferMix::Alike),
+    case(judge(10, 20, 50).jitter(3), 10, TransferMix::Alike),
+    case(TEN.jitter(8), 4, TransferMix::Alike),
+    case(TEN.jitter(8), 10, TransferMix::Alike),
     // One comes late.
-    case(TEN, 2, Among::Late),
-    case(SEVEN, 2, Among::Late),
-    case(FIFTY, 2, Among::Late),
+    case(TEN, 2, TransferMix::Late),
+    case(SEVEN, 2, TransferMix::Late),
+    case(FIFTY, 2, TransferMix::Late),
     // One is further away.
-    case(TEN, 2, Among::Rtt(2)),
-    case(TEN, 2, Among::Rtt(4)),
-    case(SEVEN, 2, Among::Rtt(2)),
-    case(SEVEN, 2, Among::Rtt(4)),
+    case(TEN, 2, TransferMix::Rtt(2)),
+    case(TEN, 2, TransferMix::Rtt(4)),
+    case(SEVEN, 2, TransferMix::Rtt(2)),
+    case(SEVEN, 2, TransferMix::Rtt(4)),
     // Paths over one line: beside one path, and instead of one.
-    case(TEN.paths(Paths::ThreeOverOne), 2, Among::Single),
-    case(judge(30, 30, 75).paths(Paths::ThreeOverOne), 2, Among::Single),
-    case(judge(5, 20, 25).paths(Paths::TwoOverOne), 1, Among::Alike),
+    case(TEN.paths(Paths::ThreeOverOne), 2, TransferMix::Single),
+    case(judge(30, 30, 75).paths(Paths::ThreeOverOne), 2, TransferMix::Single),
+    case(judge(5, 20, 25).paths(Paths::TwoOverOne), 1, TransferMix::Alike),
     // Paths over lines of their own.
-    case(judge(10, 20, 50).paths(Paths::ThreeOverThree), 1, Among::Alike),
-    // The networks of mPath's figure 7: with queues as its authors must have had them, and with larger ones.
-    case(judge(20, 100, 2).paths(Paths::Mpath7), 1, Among::Alike),
-    case(tune(20, 100, 50).paths(Paths::Mpath7), 1, Among::Alike),
+    case(judge(10, 20, 50).paths(Paths::ThreeOverThree), 1, TransferMix::Alike),
+    // The networks of mPath's figure 7: with queues as its authors must have had them, and with
+    // larger ones.
+    case(judge(20, 100, 2).paths(Paths::Mpath7), 1, TransferMix::Alike),
+    case(tune(20, 100, 50).paths(Paths::Mpath7), 1, TransferMix::Alike),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::super::bounds::BOUNDS;
-    use super::super::grid::{Form, Half, scenes};
+    use super::super::grid::{Form, LineHalf, scenes};
     use super::*;
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,7 +88,7 @@ mod tests {
         let all = scenes(Form::Full);
         let names: BTreeSet<String> = all.iter().map(Scene::to_string).collect();
         assert_eq!(names.len(), all.len());
-        let mut halves: BTreeMap<String, Half> = BTreeMap::new();
+        let mut halves: BTreeMap<String, LineHalf> = BTreeMap::new();
         for scene in all {
             let half = *halves.entry(scene.line.to_string()).or_insert(scene.line.half);
             assert_eq!(half, scene.line.half, "{scene}");
@@ -98,6 +101,6 @@ mod tests {
             assert!(BOUNDS.iter().any(|bound| (bound.of)(scene)), "{scene}");
         }
         assert_eq!(CASES[1].to_string(), "10m-20ms-50p/nobody/10");
-        assert_eq!(case(TEN, 2, Among::Rtt(4)).to_string(), "10m-20ms-50p/nobody/2-rtt4");
+        assert_eq!(case(TEN, 2, TransferMix::Rtt(4)).to_string(), "10m-20ms-50p/nobody/2-rtt4");
     }
 }

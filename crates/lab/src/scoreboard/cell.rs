@@ -1,6 +1,6 @@
 //! A cell: a scene, a law and a seed. It becomes a row.
 
-use super::grid::{Half, Law, Scene};
+use super::grid::{Law, LineHalf, Scene};
 use super::measure::{Figures, figures};
 use super::world::{compared, plan, setup};
 use crate::record::Record;
@@ -43,7 +43,7 @@ pub enum CellError {
 
 /// What came of a cell. The same cell and program give the same row, but for `cpu_seconds`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct CellRow {
     /// The commit of the program, for people.
     pub commit: String,
     /// What tells one program from another.
@@ -53,7 +53,7 @@ pub struct Row {
     /// The line's name.
     pub line: String,
     /// The half of the grid that the scene is in.
-    pub half: Half,
+    pub half: LineHalf,
     /// The foreground traffic.
     pub foreground: String,
     /// How many transfers.
@@ -80,7 +80,7 @@ pub struct Row {
 /// Which row of which program it is.
 pub type Key = (String, u64);
 
-impl Row {
+impl CellRow {
     /// See [`Cell::key`].
     #[must_use]
     pub fn key(&self) -> Key {
@@ -121,22 +121,23 @@ fn hash(text: &str) -> String {
 /// Who runs cells, and how.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// See [`Row::commit`].
+    /// See [`CellRow::commit`].
     pub commit: String,
-    /// See [`Row::program`].
+    /// See [`CellRow::program`].
     pub program: String,
     /// Seconds of a processor that this thread has taken so far.
     pub cpu: fn() -> f64,
 }
 
 /// What a cell is compared with; whoever needs it first runs it, and others wait for that.
-type Once = Arc<Mutex<Option<Arc<Record>>>>;
+type SharedRun = Arc<Mutex<Option<Arc<Record>>>>;
 
-/// Foregrounds alone, each run once however many transfers and laws are beside it; and transfers over one path.
+/// Foregrounds alone, each run once however many transfers and laws are beside it; and transfers
+/// over one path.
 #[derive(Debug, Default)]
-struct Alone(Mutex<BTreeMap<Key, Once>>);
+struct BaselineRuns(Mutex<BTreeMap<Key, SharedRun>>);
 
-impl Alone {
+impl BaselineRuns {
     fn of(&self, plan: &Value, cell: &Cell, cancel: &AtomicBool) -> Result<Arc<Record>, CellError> {
         // Whoever panicked in between has left nothing half done: a record is put there whole.
         let place = Arc::clone(
@@ -161,7 +162,12 @@ fn run_plan(plan: &Value, cell: &Cell, cancel: &AtomicBool) -> Result<Record, Ce
     world::run(&setup, cell.seed, cancel).map_err(cell.error())
 }
 
-fn row(cell: &Cell, alone: &Alone, program: &Program, cancel: &AtomicBool) -> Result<Row, CellError> {
+fn row(
+    cell: &Cell,
+    alone: &BaselineRuns,
+    program: &Program,
+    cancel: &AtomicBool,
+) -> Result<CellRow, CellError> {
     let before = (program.cpu)();
     let alone = match compared(&cell.scene, &cell.law) {
         Some(plan) => Some(alone.of(&plan, cell, cancel)?),
@@ -169,7 +175,7 @@ fn row(cell: &Cell, alone: &Alone, program: &Program, cancel: &AtomicBool) -> Re
     };
     let plan = plan(&cell.scene, Some(&cell.law));
     let beside = run_plan(&plan, cell, cancel)?;
-    Ok(Row {
+    Ok(CellRow {
         commit: program.commit.clone(),
         program: program.program.clone(),
         cell: hash(&plan.to_string()),
@@ -188,8 +194,8 @@ fn row(cell: &Cell, alone: &Alone, program: &Program, cancel: &AtomicBool) -> Re
     })
 }
 
-/// Runs cells on all cores, the most costly first; `done` gets each row as soon as it is there. Once `cancel` is set no further
-/// cell begins, and those under way stop.
+/// Runs cells on all cores, the most costly first; `done` gets each row as soon as it is there.
+/// Once `cancel` is set no further cell begins, and those under way stop.
 ///
 /// # Errors
 /// The first cell that could not be run.
@@ -197,11 +203,11 @@ pub fn run(
     cells: &[Cell],
     program: &Program,
     cancel: &AtomicBool,
-    done: &(dyn Fn(Row) + Sync),
+    done: &(dyn Fn(CellRow) + Sync),
 ) -> Result<(), CellError> {
     let mut order: Vec<&Cell> = cells.iter().collect();
     order.sort_by_key(|cell| core::cmp::Reverse(cell.scene.cost()));
-    let alone = Alone::default();
+    let alone = BaselineRuns::default();
     order.into_par_iter().with_max_len(1).try_for_each(|cell| {
         if cancel.load(Ordering::Relaxed) {
             return Ok(());
@@ -215,15 +221,16 @@ pub fn run(
     })
 }
 
-/// The rows in a file of them, as JSON lines. A line that is none, as the last one of a program that was killed, is left out.
+/// The rows in a file of them, as JSON lines. A line that is none, as the last one of a program
+/// that was killed, is left out.
 #[must_use]
-pub fn rows(text: &str) -> Vec<Row> {
+pub fn rows(text: &str) -> Vec<CellRow> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::cases::Among;
+    use super::super::cases::TransferMix;
     use super::super::grid::{Foreground, LINES};
     use super::*;
 
@@ -236,17 +243,17 @@ mod tests {
         let law = Law::named("cubic").expect("a law");
         foregrounds
             .iter()
-            .map(|&foreground| Scene { line: LINES[0], foreground, transfers: 1, among: Among::Alike })
+            .map(|&foreground| Scene { line: LINES[0], foreground, transfers: 1, among: TransferMix::Alike })
             .map(|scene| Cell { scene, law: law.clone(), seed: 3 })
             .collect()
     }
 
-    fn rows_of(cells: &[Cell]) -> Vec<Row> {
+    fn rows_of(cells: &[Cell]) -> Vec<CellRow> {
         let rows = Mutex::new(Vec::new());
         run(cells, &program(), &AtomicBool::new(false), &|row| rows.lock().expect("rows").push(row))
             .expect("rows");
         let mut rows = rows.into_inner().expect("rows");
-        rows.sort_by_key(Row::key);
+        rows.sort_by_key(CellRow::key);
         rows
     }
 
@@ -258,7 +265,7 @@ mod tests {
         assert_eq!(first, rows_of(&cells));
         let mut keys: Vec<Key> = cells.iter().map(Cell::key).collect();
         keys.sort();
-        assert_eq!(first.iter().map(Row::key).collect::<Vec<_>>(), keys);
+        assert_eq!(first.iter().map(CellRow::key).collect::<Vec<_>>(), keys);
         let text: String =
             first.iter().map(|row| serde_json::to_string(row).expect("a line") + "\n").collect();
         assert_eq!(rows(&text), first);

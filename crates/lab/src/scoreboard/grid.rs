@@ -1,7 +1,7 @@
 //! The grid of lines, foregrounds, numbers of transfers, and the laws that meet there. A line or a
 //! law is one row of a table.
 
-use super::cases::{Among, CASES};
+use super::cases::{CASES, TransferMix};
 use core::fmt;
 
 /// How the queue before a line decides what to drop.
@@ -19,10 +19,11 @@ pub enum Queueing {
 
 /// How the rate of a line changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
+pub enum RateProfile {
     /// The rate stays as it is.
     Steady,
-    /// Every 100 ms another, evenly between half of the rate and all of it: stations come and go, and so do modulations.
+    /// Every 100 ms another, evenly between half of the rate and all of it: stations come and go,
+    /// and so do modulations.
     Wifi,
     /// Every 500 ms up or down by as much as a third, between a fifth of the rate and all of it. It
     /// is like a radio cell with fading.
@@ -70,7 +71,7 @@ impl Paths {
 /// Constants of a law are chosen on one half of the lines and judged on the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Half {
+pub enum LineHalf {
     /// Constants may be chosen here.
     Tune,
     /// Constants are only judged here.
@@ -79,7 +80,7 @@ pub enum Half {
 
 /// A line, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub struct Bottleneck {
     /// Rate in Mbit/s, with headers; where it changes, the most it ever is.
     pub mbit: u32,
     /// Round-trip time of an empty line in milliseconds.
@@ -93,39 +94,39 @@ pub struct Line {
     /// Each packet is late by up to so many milliseconds, each way; none overtakes another.
     pub jitter_ms: u32,
     /// How the rate changes.
-    pub course: Course,
+    pub course: RateProfile,
     /// Paths of background transfers.
     pub paths: Paths,
     /// What it is for.
-    pub half: Half,
+    pub half: LineHalf,
     /// Whether the grid has it in the quick form.
     pub quick: bool,
 }
 
-const fn line(mbit: u32, rtt_ms: u32, queue: u32, half: Half) -> Line {
-    Line {
+const fn line(mbit: u32, rtt_ms: u32, queue: u32, half: LineHalf) -> Bottleneck {
+    Bottleneck {
         mbit,
         rtt_ms,
         queue,
         queueing: Queueing::DropTail,
         loss: 0,
         jitter_ms: 0,
-        course: Course::Steady,
+        course: RateProfile::Steady,
         paths: Paths::One,
         half,
         quick: false,
     }
 }
 
-pub(super) const fn tune(mbit: u32, rtt_ms: u32, queue: u32) -> Line {
-    line(mbit, rtt_ms, queue, Half::Tune)
+pub(super) const fn tune(mbit: u32, rtt_ms: u32, queue: u32) -> Bottleneck {
+    line(mbit, rtt_ms, queue, LineHalf::Tune)
 }
 
-pub(super) const fn judge(mbit: u32, rtt_ms: u32, queue: u32) -> Line {
-    line(mbit, rtt_ms, queue, Half::Judge)
+pub(super) const fn judge(mbit: u32, rtt_ms: u32, queue: u32) -> Bottleneck {
+    line(mbit, rtt_ms, queue, LineHalf::Judge)
 }
 
-impl Line {
+impl Bottleneck {
     const fn queueing(self, queueing: Queueing) -> Self {
         Self { queueing, ..self }
     }
@@ -138,7 +139,7 @@ impl Line {
         Self { jitter_ms, ..self }
     }
 
-    const fn course(self, course: Course) -> Self {
+    const fn course(self, course: RateProfile) -> Self {
         Self { course, ..self }
     }
 
@@ -157,13 +158,13 @@ impl Line {
         self.queueing == Queueing::DropTail
             && self.loss == 0
             && self.jitter_ms == 0
-            && self.course == Course::Steady
+            && self.course == RateProfile::Steady
             && self.paths == Paths::One
     }
 }
 
 /// Its name: `10m-20ms-50p`, and what else there is to it.
-impl fmt::Display for Line {
+impl fmt::Display for Bottleneck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}m-{}ms-{}p", self.mbit, self.rtt_ms, self.queue)?;
         match self.queueing {
@@ -179,9 +180,9 @@ impl fmt::Display for Line {
             write!(f, "-jitter{}", self.jitter_ms)?;
         }
         match self.course {
-            Course::Steady => {}
-            Course::Wifi => write!(f, "-wifi")?,
-            Course::Lte => write!(f, "-lte")?,
+            RateProfile::Steady => {}
+            RateProfile::Wifi => write!(f, "-wifi")?,
+            RateProfile::Lte => write!(f, "-lte")?,
         }
         match self.paths {
             Paths::One => Ok(()),
@@ -194,8 +195,9 @@ impl fmt::Display for Line {
     }
 }
 
-/// Every line, in the order of tables and pictures. Neighbours are of different halves where they can be.
-pub const LINES: &[Line] = &[
+/// Every line, in the order of tables and pictures. Neighbours are of different halves where they
+/// can be.
+pub const LINES: &[Bottleneck] = &[
     // Thin.
     tune(1, 60, 10),
     judge(1, 60, 50).quick(),
@@ -246,10 +248,10 @@ pub const LINES: &[Line] = &[
     tune(10, 20, 50).jitter(8),
     judge(50, 40, 167).jitter(3),
     // Rates that change.
-    judge(30, 10, 100).course(Course::Wifi).quick(),
-    tune(100, 20, 333).course(Course::Wifi),
-    tune(12, 50, 200).course(Course::Lte),
-    judge(40, 40, 400).course(Course::Lte),
+    judge(30, 10, 100).course(RateProfile::Wifi).quick(),
+    tune(100, 20, 333).course(RateProfile::Wifi),
+    tune(12, 50, 200).course(RateProfile::Lte),
+    judge(40, 40, 400).course(RateProfile::Lte),
     // Two paths.
     tune(5, 40, 33).paths(Paths::TwoOverOne),
     judge(20, 30, 50).paths(Paths::TwoOverOne),
@@ -295,7 +297,8 @@ impl Foreground {
         }
     }
 
-    /// Whether somebody waits for things, one after the other: then there are a median and a 90th percentile.
+    /// Whether somebody waits for things, one after the other: then there are a median and a 90th
+    /// percentile.
     #[must_use]
     pub const fn waits(self) -> bool {
         matches!(self, Self::Requests | Self::Page | Self::Call | Self::Video)
@@ -323,7 +326,7 @@ pub const TRANSFERS: [u32; 3] = [1, 2, 8];
 
 /// What a law governs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier {
+pub enum LawCarrier {
     /// Sessions of byway's.
     Session,
     /// TCP hosts that do as Linux does.
@@ -338,7 +341,7 @@ pub struct Law {
     /// The name of the law on the board.
     pub name: String,
     /// What it governs.
-    pub carrier: Carrier,
+    pub carrier: LawCarrier,
     /// The controller, as plans name it.
     pub congestion: String,
 }
@@ -347,22 +350,22 @@ pub struct Law {
 pub const PRODUCT: &str = "background";
 
 /// Every law: name, carrier, controller.
-const LAWS: &[(&str, Carrier, &str)] = &[
-    (PRODUCT, Carrier::Session, "background"),
-    ("ledbat", Carrier::Tcp, "ledbat"),
-    ("ledbat++", Carrier::Tcp, "ledbat++"),
-    ("tcp-lp", Carrier::Tcp, "tcp-lp"),
-    ("nice", Carrier::Literal, "nice"),
-    ("harp-adaptive", Carrier::Literal, "harp-adaptive"),
-    ("hir", Carrier::Literal, "hir"),
-    ("cubic", Carrier::Tcp, "cubic"),
+const LAWS: &[(&str, LawCarrier, &str)] = &[
+    (PRODUCT, LawCarrier::Session, "background"),
+    ("ledbat", LawCarrier::Tcp, "ledbat"),
+    ("ledbat++", LawCarrier::Tcp, "ledbat++"),
+    ("tcp-lp", LawCarrier::Tcp, "tcp-lp"),
+    ("nice", LawCarrier::Literal, "nice"),
+    ("harp-adaptive", LawCarrier::Literal, "harp-adaptive"),
+    ("hir", LawCarrier::Literal, "hir"),
+    ("cubic", LawCarrier::Tcp, "cubic"),
 ];
 
 impl Law {
     /// Every law of the board.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        let of = |&(name, carrier, congestion): &(&str, Carrier, &str)| Self {
+        let of = |&(name, carrier, congestion): &(&str, LawCarrier, &str)| Self {
             name: name.to_owned(),
             carrier,
             congestion: congestion.to_owned(),
@@ -379,18 +382,18 @@ impl Law {
             return Ok(law);
         }
         let (carrier, congestion) = match name.split_once(':') {
-            Some(("session", congestion)) => (Carrier::Session, congestion),
-            Some(("tcp", congestion)) => (Carrier::Tcp, congestion),
+            Some(("session", congestion)) => (LawCarrier::Session, congestion),
+            Some(("tcp", congestion)) => (LawCarrier::Tcp, congestion),
             _ => {
                 let all: Vec<&str> =
                     LAWS.iter().map(|law| law.0).chain(["session:NAME", "tcp:NAME"]).collect();
                 return Err(crate::spelling::unknown("law", name, all));
             }
         };
-        let choice: byway_control::Choice = congestion.parse().map_err(said)?;
+        let choice: byway_control::ControllerChoice = congestion.parse().map_err(said)?;
         let sender = match carrier {
-            Carrier::Session => byway_control::Sender::Session,
-            Carrier::Tcp | Carrier::Literal => byway_control::Sender::Tcp { initial_window: 10 },
+            LawCarrier::Session => byway_control::SenderKind::Session,
+            LawCarrier::Tcp | LawCarrier::Literal => byway_control::SenderKind::Tcp { initial_window: 10 },
         };
         byway_control::controller(&choice, sender, 1).map_err(said)?;
         Ok(Self { name: name.to_owned(), carrier, congestion: congestion.to_owned() })
@@ -405,13 +408,13 @@ fn said(error: byway_control::ChoiceError) -> String {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scene {
     /// The line of the scene.
-    pub line: Line,
+    pub line: Bottleneck,
     /// The foreground traffic of the scene.
     pub foreground: Foreground,
     /// The number of background transfers.
     pub transfers: u32,
     /// How they differ among themselves.
-    pub among: Among,
+    pub among: TransferMix,
 }
 
 impl Scene {
@@ -419,7 +422,7 @@ impl Scene {
     #[must_use]
     pub fn who(&self) -> String {
         match self.among {
-            Among::Alike => self.transfers.to_string(),
+            TransferMix::Alike => self.transfers.to_string(),
             among => format!("{}-{among}", self.transfers),
         }
     }
@@ -465,7 +468,7 @@ const QUICK: [(Foreground, u32); 9] = [
 pub fn scenes(form: Form) -> Vec<Scene> {
     let all = LINES.iter().flat_map(|&line| {
         Foreground::ALL.into_iter().flat_map(move |foreground| {
-            let among = Among::Alike;
+            let among = TransferMix::Alike;
             TRANSFERS.into_iter().map(move |transfers| Scene { line, foreground, transfers, among })
         })
     });
@@ -483,7 +486,7 @@ mod tests {
 
     #[test]
     fn lines_have_names_of_their_own_and_are_what_the_board_promises() {
-        let names: BTreeSet<String> = LINES.iter().map(Line::to_string).collect();
+        let names: BTreeSet<String> = LINES.iter().map(Bottleneck::to_string).collect();
         assert_eq!(names.len(), LINES.len());
         for line in LINES {
             assert!((1..=1000).contains(&line.mbit) && (5..=300).contains(&line.rtt_ms), "{line}");
@@ -493,17 +496,17 @@ mod tests {
 
     #[test]
     fn the_halves_are_alike() {
-        let of = |half, within: fn(&Line) -> bool| {
+        let of = |half, within: fn(&Bottleneck) -> bool| {
             LINES.iter().filter(|line| line.half == half && within(line)).count()
         };
         for within in [
-            (|line| line.mbit < 7) as fn(&Line) -> bool,
+            (|line| line.mbit < 7) as fn(&Bottleneck) -> bool,
             |line| (7..30).contains(&line.mbit),
             |line| (30..=100).contains(&line.mbit),
             |line| line.mbit > 100,
             |line| !line.is_plain(),
         ] {
-            let (tune, judge) = (of(Half::Tune, within), of(Half::Judge, within));
+            let (tune, judge) = (of(LineHalf::Tune, within), of(LineHalf::Judge, within));
             assert!(tune >= 2 && judge >= 2 && tune.abs_diff(judge) <= 3, "{tune} and {judge}");
         }
     }
@@ -521,9 +524,9 @@ mod tests {
         for law in Law::all() {
             assert_eq!(Law::named(&law.name), Ok(law.clone()), "{}", law.name);
         }
-        assert_eq!(Law::named(PRODUCT).map(|law| law.carrier), Ok(Carrier::Session));
+        assert_eq!(Law::named(PRODUCT).map(|law| law.carrier), Ok(LawCarrier::Session));
         let own = Law::named("session:hir:packets=20").expect("a controller with an option");
-        assert_eq!((own.carrier, own.congestion.as_str()), (Carrier::Session, "hir:packets=20"));
+        assert_eq!((own.carrier, own.congestion.as_str()), (LawCarrier::Session, "hir:packets=20"));
         for (name, says) in
             [("ledbatt", "did you mean"), ("tcp:lion", "lion"), ("session:hir:lion=1", "lion")]
         {

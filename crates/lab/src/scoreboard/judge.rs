@@ -1,7 +1,7 @@
 //! What is promised of the product's class for the background. It is checked with rows of its law,
 //! or of another.
 
-use super::cell::Row;
+use super::cell::CellRow;
 use super::grid::{Foreground, Scene};
 use super::known::KNOWN;
 use super::known_full::KNOWN_IN_FULL;
@@ -128,7 +128,7 @@ pub struct Bound {
 
 /// A promise that is broken, and for what reason.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct KnownFailure {
     /// The bound.
     pub bound: &'static str,
     /// How the names of the scenes begin.
@@ -139,7 +139,7 @@ pub struct Known {
 
 /// A figure that is not where it has to be.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Miss {
+pub struct BoundMiss {
     /// The scene's name.
     pub scene: String,
     /// What is missed.
@@ -154,7 +154,7 @@ pub struct Miss {
 
 /// What became of a promise.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct BoundResult {
     /// The bound.
     pub id: &'static str,
     /// The bound in words.
@@ -162,10 +162,10 @@ pub struct Judged {
     /// The number of figures that were compared with the bound.
     pub figures: usize,
     /// The scenes that missed the bound.
-    pub missed: Vec<Miss>,
+    pub missed: Vec<BoundMiss>,
 }
 
-impl Judged {
+impl BoundResult {
     /// Whether nothing missed it but what is known to.
     #[must_use]
     pub fn holds(&self) -> bool {
@@ -183,7 +183,7 @@ pub struct Board {
 impl Board {
     /// The board of rows about these scenes.
     #[must_use]
-    pub fn new(scenes: &[Scene], rows: &[Row]) -> Self {
+    pub fn new(scenes: &[Scene], rows: &[CellRow]) -> Self {
         let places: BTreeMap<_, _> = scenes
             .iter()
             .enumerate()
@@ -230,7 +230,7 @@ impl Board {
 fn middle(seeds: &[Figures], foreground: Foreground) -> Figures {
     let of = |figure: Figure| {
         let values = seeds.iter().filter_map(|figures| figure.of(figures, foreground)).map(Some);
-        crate::waiting::percentile(values, 50.0).filter(|value| value.is_finite())
+        crate::request_times::percentile(values, 50.0).filter(|value| value.is_finite())
     };
     Figures {
         median: of(Figure::Median),
@@ -255,10 +255,11 @@ fn known(bound: &str, scene: &str) -> Option<&'static str> {
         .map(|known| known.reason)
 }
 
-/// Holds every bound against the figures of a law. What is known to be missed is so of the product's alone.
+/// Holds every bound against the figures of a law. What is known to be missed is so of the
+/// product's alone.
 #[must_use]
-pub fn judge(board: &Board, law: &str) -> Vec<Judged> {
-    let mut judged: Vec<Judged> = bounds::BOUNDS.iter().map(|bound| one(board, law, bound)).collect();
+pub fn judge(board: &Board, law: &str) -> Vec<BoundResult> {
+    let mut judged: Vec<BoundResult> = bounds::BOUNDS.iter().map(|bound| one(board, law, bound)).collect();
     judged.push(less_than_cubic(board, law));
     judged.push(undominated(board, law));
     if law != PRODUCT {
@@ -268,8 +269,8 @@ pub fn judge(board: &Board, law: &str) -> Vec<Judged> {
     judged
 }
 
-fn one(board: &Board, law: &str, bound: &Bound) -> Judged {
-    let mut judged = Judged { id: bound.id, says: bound.says, figures: 0, missed: Vec::new() };
+fn one(board: &Board, law: &str, bound: &Bound) -> BoundResult {
+    let mut judged = BoundResult { id: bound.id, says: bound.says, figures: 0, missed: Vec::new() };
     for (scene, figures) in board.of(law).filter(|(scene, _)| (bound.of)(scene)) {
         for &(figure, limit) in bound.limits {
             let Some(value) = figure.of(figures, scene.foreground) else { continue };
@@ -278,7 +279,7 @@ fn one(board: &Board, law: &str, bound: &Bound) -> Judged {
                 let name = scene.to_string();
                 let (Limit::AtMost(bound_at) | Limit::AtLeast(bound_at)) = limit;
                 let known = known(bound.id, &name);
-                judged.missed.push(Miss {
+                judged.missed.push(BoundMiss {
                     scene: name,
                     figure: figure.name(),
                     value,
@@ -292,8 +293,8 @@ fn one(board: &Board, law: &str, bound: &Bound) -> Judged {
 }
 
 /// The law harms no more than CUBIC in the same scene.
-fn less_than_cubic(board: &Board, law: &str) -> Judged {
-    let mut judged = Judged {
+fn less_than_cubic(board: &Board, law: &str) -> BoundResult {
+    let mut judged = BoundResult {
         id: "cubic",
         says: "never more harm than CUBIC in the same scene",
         figures: 0,
@@ -308,7 +309,7 @@ fn less_than_cubic(board: &Board, law: &str) -> Judged {
             if !(value.is_infinite() && limit.is_infinite()) && value > limit + bounds::ALIKE {
                 let name = scene.to_string();
                 let known = known("cubic", &name);
-                judged.missed.push(Miss { scene: name, figure: figure.name(), value, limit, known });
+                judged.missed.push(BoundMiss { scene: name, figure: figure.name(), value, limit, known });
             }
         }
     }
@@ -316,7 +317,7 @@ fn less_than_cubic(board: &Board, law: &str) -> Judged {
 }
 
 /// In most scenes no rival both harms less and uses more.
-fn undominated(board: &Board, law: &str) -> Judged {
+fn undominated(board: &Board, law: &str) -> BoundResult {
     let mut better: Vec<String> = Vec::new();
     let mut scenes = 0;
     for (place, scene) in board.scenes().iter().enumerate() {
@@ -334,14 +335,14 @@ fn undominated(board: &Board, law: &str) -> Judged {
         }
     }
     let part = 1.0 - better.len() as f64 / f64::from(scenes).max(1.0);
-    let missed = (part < bounds::UNDOMINATED).then(|| Miss {
+    let missed = (part < bounds::UNDOMINATED).then(|| BoundMiss {
         scene: better.join(", "),
         figure: "part",
         value: part,
         limit: bounds::UNDOMINATED,
         known: known("undominated", ""),
     });
-    Judged {
+    BoundResult {
         id: "undominated",
         says: "in 90 % of the scenes no rival both harms less and uses more",
         figures: scenes as usize,
@@ -357,16 +358,16 @@ pub fn harm(figures: &Figures, foreground: Foreground) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid::{Form, Half, scenes};
+    use super::super::grid::{Form, LineHalf, scenes};
     use super::*;
 
-    fn row(scene: &Scene, law: &str, seed: u64, figures: Figures) -> Row {
-        Row {
+    fn row(scene: &Scene, law: &str, seed: u64, figures: Figures) -> CellRow {
+        CellRow {
             commit: String::new(),
             program: String::new(),
             cell: String::new(),
             line: scene.line.to_string(),
-            half: Half::Tune,
+            half: LineHalf::Tune,
             foreground: scene.foreground.name().to_owned(),
             transfers: scene.transfers,
             among: scene.among.to_string(),
@@ -384,7 +385,7 @@ mod tests {
         Figures { median: Some(median), p90, share: Some(share), ..Figures::default() }
     }
 
-    fn found<'a>(judged: &'a [Judged], id: &str) -> &'a Judged {
+    fn found<'a>(judged: &'a [BoundResult], id: &str) -> &'a BoundResult {
         judged.iter().find(|judged| judged.id == id).expect("a bound")
     }
 
@@ -394,7 +395,7 @@ mod tests {
         let scene =
             scenes.iter().find(|scene| scene.to_string() == "10m-20ms-50p/requests/1").expect("a scene");
         let judged = |p90: [Option<f64>; 3]| {
-            let rows: Vec<Row> = (1..)
+            let rows: Vec<CellRow> = (1..)
                 .zip(p90)
                 .map(|(seed, p90)| row(scene, PRODUCT, seed, harmed(1.254, p90, 0.85)))
                 .collect();
@@ -458,8 +459,8 @@ mod tests {
 
     #[test]
     fn a_miss_for_a_known_reason_does_not_fail() {
-        let miss = |known| Miss { scene: String::new(), figure: "p90", value: 2.0, limit: 1.0, known };
-        let judged = |missed| Judged { id: "", says: "", figures: 2, missed };
+        let miss = |known| BoundMiss { scene: String::new(), figure: "p90", value: 2.0, limit: 1.0, known };
+        let judged = |missed| BoundResult { id: "", says: "", figures: 2, missed };
         assert!(judged(vec![]).holds() && judged(vec![miss(Some("why"))]).holds());
         assert!(!judged(vec![miss(Some("why")), miss(None)]).holds());
     }

@@ -1,8 +1,9 @@
-//! Bounds that are known to be missed, and why. A miss that stands here does not fail the board. They are those of [`PRODUCT`].
+//! Bounds that are known to be missed, and why. A miss that stands here does not fail the board.
+//! They are those of [`PRODUCT`].
 //!
 //! [`PRODUCT`]: super::grid::PRODUCT
 
-use super::judge::Known;
+use super::judge::KnownFailure;
 
 /// A packet takes 6 to 12 ms there, and requests alone load the line by .4 to .8.
 const THIN: &str = "a queue is four packets in a row that wait: 50 to 100 ms at 1 and 2 Mbit/s";
@@ -64,7 +65,7 @@ const RIVALS: &str = "eight of harp-adaptive and hir delay a call less, as they 
                       and .31 at 10 Mbit/s. One of them delays it as much as one of the class";
 
 /// Every known miss.
-pub const KNOWN: &[Known] = &[
+pub const KNOWN: &[KnownFailure] = &[
     known("one-1", "1m-60ms-50p/", THIN),
     known("one-2", "2m-100ms-17p/", THIN),
     known("one-7", "7m-30ms-35p/", NEAR),
@@ -115,6 +116,6 @@ pub const KNOWN: &[Known] = &[
     known("undominated", "", RIVALS),
 ];
 
-const fn known(bound: &'static str, scene: &'static str, reason: &'static str) -> Known {
-    Known { bound, scene, reason }
+const fn known(bound: &'static str, scene: &'static str, reason: &'static str) -> KnownFailure {
+    KnownFailure { bound, scene, reason }
 }

@@ -1,10 +1,10 @@
-//! Bounds that are known to be missed in the full form alone. Nobody has traced them yet: how far they are missed stands in
-//! `docs/scoreboard.md`.
+//! Bounds that are known to be missed in the full form alone. Nobody has traced them yet: how far
+//! they are missed stands in `docs/scoreboard.md`.
 
-use super::judge::Known;
+use super::judge::KnownFailure;
 
 /// Every known miss of scenes that the quick form does not have.
-pub const KNOWN_IN_FULL: &[Known] = &[
+pub const KNOWN_IN_FULL: &[KnownFailure] = &[
     known("one-1", "1m-60ms-10p/"),
     known("one-1", "1m-300ms-25p/"),
     known("one-2", "2m-40ms-27p/"),
@@ -94,6 +94,6 @@ pub const KNOWN_IN_FULL: &[Known] = &[
     known("cubic", "20m-40ms-20p/page/"),
 ];
 
-const fn known(bound: &'static str, scene: &'static str) -> Known {
-    Known { bound, scene, reason: "of the full form alone; not traced yet" }
+const fn known(bound: &'static str, scene: &'static str) -> KnownFailure {
+    KnownFailure { bound, scene, reason: "of the full form alone; not traced yet" }
 }

@@ -1,12 +1,12 @@
 //! What a scene says: pure functions of its record, and of that of the foreground alone.
 
-use super::cases::Among;
+use super::cases::TransferMix;
 use super::grid::{Foreground, Scene};
-use super::times::Times;
+use super::times::SceneTimes;
 use super::world::{BACKGROUND, CALL_BYTES, DIRECT, FOREGROUND, LAST, rates};
-use crate::filling::{between, filled_after};
 use crate::record::{Record, RequestsRecord, TransferRecord};
-use crate::{stats, waiting};
+use crate::utilization::{between, filled_after};
+use crate::{request_times, stats};
 use serde::{Deserialize, Serialize};
 
 /// Seconds by which a call's packet may be late: two packets, as much as phones hold back.
@@ -18,34 +18,40 @@ const BEGINS: f64 = 5.0;
 /// The figures of a scene. What makes no sense there is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// What is waited for: each time over the same time alone, median. A foreground that waits and has `None`: infinite.
+    /// What is waited for: each time over the same time alone, median. A foreground that waits and
+    /// has `None`: infinite.
     pub median: Option<f64>,
     /// What is waited for: each time over the same time alone, 90th percentile.
     pub p90: Option<f64>,
     /// The part of a call's packets that are lost, or later than alone by more than 40 ms.
     #[serde(default)]
     pub late: Option<f64>,
-    /// Bytes that the transfers delivered until the last answer came, of what the line carries less what the foreground needs
-    /// alone. Headers are none, so .96 is all of it.
+    /// Bytes that the transfers delivered until the last answer came, of what the line carries less
+    /// what the foreground needs alone. Headers are none, so .96 is all of it.
     pub share: Option<f64>,
-    /// Seconds until the transfers had filled an empty line for a second; with nobody else there, `None` is never.
+    /// Seconds until the transfers had filled an empty line for a second; with nobody else there,
+    /// `None` is never.
     pub fill: Option<f64>,
     /// Jain's index of the transfers in the first half, from when all are there.
     pub jain_first: Option<f64>,
     /// Jain's index of the transfers in the second half.
     pub jain: Option<f64>,
-    /// The least that a transfer had in ten seconds, of its fair share. Those before the first five seconds do not count.
+    /// The least that a transfer had in ten seconds, of its fair share. Those before the first five
+    /// seconds do not count.
     pub least: Option<f64>,
-    /// What a transfer over several paths has, of what one over the direct path has: the last, or the same alone.
+    /// What a transfer over several paths has, of what one over the direct path has: the last, or
+    /// the same alone.
     #[serde(default)]
     pub of_one: Option<f64>,
     /// What a bulk flow has, of what it has alone.
     pub keeps: Option<f64>,
-    /// Seconds from the end of a bulk flow until the line was full again for a second; beside one, `None` is never.
+    /// Seconds from the end of a bulk flow until the line was full again for a second; beside one,
+    /// `None` is never.
     pub regain: Option<f64>,
 }
 
-/// The figures of `beside`. `alone` is what it is compared with: the same foreground and no transfers, or one path.
+/// The figures of `beside`. `alone` is what it is compared with: the same foreground and no
+/// transfers, or one path.
 #[must_use]
 pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figures {
     let times = scene.times();
@@ -56,8 +62,9 @@ pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figure
     let mut figures = Figures::default();
     if scene.foreground.waits() {
         let ratios = alone.map(|alone| ratios(scene.foreground, alone, beside)).unwrap_or_default();
-        let percentile =
-            |percent| waiting::percentile(ratios.iter().copied(), percent).filter(|ratio| ratio.is_finite());
+        let percentile = |percent| {
+            request_times::percentile(ratios.iter().copied(), percent).filter(|ratio| ratio.is_finite())
+        };
         (figures.median, figures.p90) = (percentile(50.0), percentile(90.0));
     }
     if scene.foreground == Foreground::Call {
@@ -72,7 +79,8 @@ pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figure
         });
         figures.regain = filled_after(&sent, beside.sample, end, |from, to| line.bytes(from, to));
     } else {
-        // Until the last has what it asked for: transfers that hold them up have to let them have it later.
+        // Until the last has what it asked for: transfers that hold them up have to let them have
+        // it later.
         let end = last(beside).unwrap_or(end);
         let needed = match scene.foreground {
             Foreground::Nobody => 0.0,
@@ -89,7 +97,7 @@ pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figure
         transfers.map(|transfer| between(&transfer.received, beside.sample, begin, end) as f64).sum()
     };
     let one = match scene.among {
-        Among::Single => Some(came(&mut group(beside, LAST))),
+        TransferMix::Single => Some(came(&mut group(beside, LAST))),
         _ if scene.instead_of_one_path() => alone.map(|alone| came(&mut background(alone))),
         _ => None,
     };
@@ -158,7 +166,7 @@ fn ratios(foreground: Foreground, alone: &Record, beside: &Record) -> Vec<Option
         }
         _ => {
             let lists = beside.requests.iter().zip(&alone.requests);
-            lists.flat_map(|(here, there)| waiting::ratios(&here.list, &there.list)).collect()
+            lists.flat_map(|(here, there)| request_times::ratios(&here.list, &there.list)).collect()
         }
     }
 }
@@ -206,7 +214,7 @@ struct Capacity {
 }
 
 impl Capacity {
-    fn of(scene: &Scene, times: &Times) -> Self {
+    fn of(scene: &Scene, times: &SceneTimes) -> Self {
         let lines = f64::from(scene.line.paths.lines());
         let rates = rates(&scene.line, times.stop);
         Self { rates: rates.into_iter().map(|(at, rate)| (seconds(at), rate as f64 / 8.0 * lines)).collect() }
@@ -221,18 +229,19 @@ impl Capacity {
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid::{Course, Foreground, LINES, Line, Paths};
+    use super::super::grid::{Bottleneck, Foreground, LINES, Paths, RateProfile};
     use super::*;
     use crate::record::{CrossRecord, LinkRecord, RequestRecord};
 
     /// 8 Mbit/s: a million bytes a second.
     fn scene(foreground: Foreground, transfers: u32) -> Scene {
-        let plain = LINES.iter().copied().find(Line::is_plain).expect("a plain line");
-        let line = Line { mbit: 8, rtt_ms: 20, queue: 20, ..plain };
-        Scene { line, foreground, transfers, among: Among::Alike }
+        let plain = LINES.iter().copied().find(Bottleneck::is_plain).expect("a plain line");
+        let line = Bottleneck { mbit: 8, rtt_ms: 20, queue: 20, ..plain };
+        Scene { line, foreground, transfers, among: TransferMix::Alike }
     }
 
-    /// A record of so many seconds in which each transfer gets so many bytes in each tenth of a second, and the line carries `line`.
+    /// A record of so many seconds in which each transfer gets so many bytes in each tenth of a
+    /// second, and the line carries `line`.
     fn record(seconds: u64, transfers: &[(&str, &dyn Fn(u64) -> u64)], line: &dyn Fn(u64) -> u64) -> Record {
         let sum = |rate: &dyn Fn(u64) -> u64| -> Vec<u64> {
             let mut all = 0;
@@ -280,7 +289,8 @@ mod tests {
         let scene = scene(Foreground::Nobody, 2);
         let seconds = u64::from(scene.times().stop) / 1000;
         assert_eq!(seconds, 120);
-        // The line is empty for two seconds, then one has three times what the other has; in the second half they are even.
+        // The line is empty for two seconds, then one has three times what the other has; in the
+        // second half they are even.
         let one = |tenth| match tenth {
             0..20 => 0,
             20..600 => 60_000,
@@ -305,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_latecomer_counts_from_its_beginning() {
-        let scene = Scene { among: Among::Late, ..scene(Foreground::Nobody, 2) };
+        let scene = Scene { among: TransferMix::Late, ..scene(Foreground::Nobody, 2) };
         let (begin, seconds) = (u64::from(scene.times().begin) / 100, u64::from(scene.times().stop) / 1000);
         assert_eq!((begin, seconds), (200, 140));
         let first = |tenth| if tenth < begin { 90_000 } else { 60_000 };
@@ -322,8 +332,8 @@ mod tests {
     #[test]
     fn several_paths_are_told_by_what_one_has() {
         let nobody = scene(Foreground::Nobody, 2);
-        let line = Line { paths: Paths::ThreeOverOne, ..nobody.line };
-        let beside = Scene { line, among: Among::Single, ..nobody };
+        let line = Bottleneck { paths: Paths::ThreeOverOne, ..nobody.line };
+        let beside = Scene { line, among: TransferMix::Single, ..nobody };
         let seconds = u64::from(beside.times().stop) / 1000;
         let of = |bytes: u64| move |_| bytes;
         let both = record(seconds, &[(BACKGROUND, &of(60_000)), (LAST, &of(40_000))], &|_| 100_000);
@@ -421,11 +431,11 @@ mod tests {
     #[test]
     fn what_a_line_can_carry_follows_its_rate() {
         let steady = scene(Foreground::Nobody, 1);
-        let two = Scene { line: Line { paths: Paths::TwoOverTwo, ..steady.line }, ..steady };
+        let two = Scene { line: Bottleneck { paths: Paths::TwoOverTwo, ..steady.line }, ..steady };
         let capacity = |scene: &Scene| Capacity::of(scene, &scene.times());
         assert_eq!((capacity(&steady).bytes(2.0, 4.5), capacity(&two).bytes(2.0, 4.5)), (2.5e6, 5e6));
-        for course in [Course::Wifi, Course::Lte] {
-            let scene = Scene { line: Line { course, ..steady.line }, ..steady };
+        for course in [RateProfile::Wifi, RateProfile::Lte] {
+            let scene = Scene { line: Bottleneck { course, ..steady.line }, ..steady };
             let of = capacity(&scene);
             let part = of.bytes(0.0, 20.0) / 20e6;
             assert!((0.3..0.9).contains(&part), "{part}");

@@ -4,16 +4,17 @@
 //! * `grid`: lines, foregrounds, numbers of transfers and laws. A line or a law is one row of a
 //!   table.
 //! * `cases`: scenes that are no cells of the grid, one a row.
-//! * `times` and `world`: a scene of them as a plan. `cell`: runs it, and makes a row of it. `measure`: what it says.
+//! * `times` and `world`: a scene of them as a plan. `cell`: runs it, and makes a row of it.
+//!   `measure`: what it says.
 //! * `bounds`: what is promised of the product. `known` and `known_full` have what is known to be
 //!   missed. `judge` compares the one with the other.
-//! * `selection`: which cells are wanted. `heat`: a picture of harm and use.
+//! * `selection`: which cells are wanted. `heatmap`: a picture of harm and use.
 
 pub mod bounds;
 mod cases;
 pub mod cell;
 pub mod grid;
-pub mod heat;
+pub mod heatmap;
 pub mod judge;
 pub mod known;
 pub mod known_full;
@@ -22,9 +23,9 @@ pub mod selection;
 mod times;
 pub mod world;
 
-pub use cases::Among;
-pub use cell::{Cell, CellError, Key, Program, Row, rows, run};
-pub use grid::{Foreground, Form, Half, LINES, Law, Line, PRODUCT, Scene, TRANSFERS, scenes};
-pub use judge::{Board, Figure, Judged, Miss, judge};
+pub use cases::TransferMix;
+pub use cell::{Cell, CellError, CellRow, Key, Program, rows, run};
+pub use grid::{Bottleneck, Foreground, Form, LINES, Law, LineHalf, PRODUCT, Scene, TRANSFERS, scenes};
+pub use judge::{Board, BoundMiss, BoundResult, Figure, judge};
 pub use measure::Figures;
-pub use selection::{Only, Selection};
+pub use selection::{CellFilter, CellSelection};

@@ -2,18 +2,19 @@
 //! at alone.
 
 use super::cell::Cell;
-use super::grid::{Form, Half, Law, Scene, scenes};
+use super::grid::{Form, Law, LineHalf, Scene, scenes};
 use core::str::FromStr;
 
-/// What a cell has to be: `line=10m-20ms`, `beside=requests`, `transfers=8`, `among=late` or `law=cubic`. Commas separate values.
+/// What a cell has to be: `line=10m-20ms`, `beside=requests`, `transfers=8`, `among=late` or
+/// `law=cubic`. Commas separate values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Only {
-    key: Key,
+pub struct CellFilter {
+    key: FilterKey,
     values: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
+enum FilterKey {
     /// How the names of lines begin.
     Line,
     Beside,
@@ -22,7 +23,7 @@ enum Key {
     Law,
 }
 
-impl FromStr for Only {
+impl FromStr for CellFilter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -32,11 +33,11 @@ impl FromStr for Only {
         let (key, values) = text.split_once('=').ok_or_else(expected)?;
         let values: Vec<String> = values.split(',').map(str::to_owned).collect();
         let key = match key {
-            "line" => Key::Line,
-            "beside" => Key::Beside,
-            "transfers" => Key::Transfers,
-            "among" => Key::Among,
-            "law" => Key::Law,
+            "line" => FilterKey::Line,
+            "beside" => FilterKey::Beside,
+            "transfers" => FilterKey::Transfers,
+            "among" => FilterKey::Among,
+            "law" => FilterKey::Law,
             _ => return Err(expected()),
         };
         let all = scenes(Form::Full);
@@ -51,7 +52,7 @@ impl FromStr for Only {
     }
 }
 
-impl Key {
+impl FilterKey {
     fn admits(self, scene: &Scene, value: &str) -> bool {
         match self {
             Self::Line => scene.line.to_string().starts_with(value),
@@ -63,19 +64,19 @@ impl Key {
     }
 }
 
-impl Only {
+impl CellFilter {
     fn admits(&self, scene: &Scene) -> bool {
         self.values.iter().any(|value| self.key.admits(scene, value))
     }
 
     fn admits_law(&self, law: &Law) -> bool {
-        self.key != Key::Law || self.values.contains(&law.name)
+        self.key != FilterKey::Law || self.values.contains(&law.name)
     }
 }
 
 /// The cells that are wanted.
 #[derive(Clone, Debug)]
-pub struct Selection {
+pub struct CellSelection {
     /// How much of the grid.
     pub form: Form,
     /// The laws to run.
@@ -83,12 +84,12 @@ pub struct Selection {
     /// Seeds from 1 to this.
     pub seeds: u64,
     /// One half of the lines alone.
-    pub half: Option<Half>,
+    pub half: Option<LineHalf>,
     /// All of these hold.
-    pub only: Vec<Only>,
+    pub only: Vec<CellFilter>,
 }
 
-impl Selection {
+impl CellSelection {
     /// Their scenes, in the order of tables and pictures.
     #[must_use]
     pub fn scenes(&self) -> Vec<Scene> {
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_row_can_be_looked_at_alone() {
-        let only = |texts: &[&str]| Selection {
+        let only = |texts: &[&str]| CellSelection {
             form: Form::Full,
             laws: Law::all(),
             seeds: 2,
@@ -144,7 +145,7 @@ mod tests {
         for wrong in
             ["line", "line=11m", "beside=nobody,someone", "transfers=3", "among=early", "queue=5", "law="]
         {
-            wrong.parse::<Only>().expect_err(wrong);
+            wrong.parse::<CellFilter>().expect_err(wrong);
         }
     }
 
@@ -152,10 +153,10 @@ mod tests {
     fn the_halves_are_the_whole() {
         let of = |half| {
             let selection =
-                Selection { form: Form::Full, laws: Law::all(), seeds: 1, half, only: Vec::new() };
+                CellSelection { form: Form::Full, laws: Law::all(), seeds: 1, half, only: Vec::new() };
             selection.scenes()
         };
-        let (tune, judge) = (of(Some(Half::Tune)), of(Some(Half::Judge)));
+        let (tune, judge) = (of(Some(LineHalf::Tune)), of(Some(LineHalf::Judge)));
         assert_eq!(tune.len() + judge.len(), of(None).len());
         assert!(tune.iter().all(|scene| !judge.iter().any(|other| other.line == scene.line)));
     }

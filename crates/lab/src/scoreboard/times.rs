@@ -1,13 +1,14 @@
 //! How long a scene takes. It is as short as its figures allow, since a fast line costs a processor
 //! a hundred times what a slow one does.
 
-use super::cases::{Among, LATE};
+use super::cases::{LATE, TransferMix};
 use super::grid::{Foreground, Paths, Scene};
 
 /// A scene from beginning to end, in milliseconds. The transfers begin at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Times {
-    /// When the foreground begins; with nobody else there, from when on counts what the transfers have.
+pub struct SceneTimes {
+    /// When the foreground begins; with nobody else there, from when on counts what the transfers
+    /// have.
     pub begin: u32,
     /// When it ends, or asks for the last time.
     pub end: u32,
@@ -33,7 +34,7 @@ const CHUNKS: u32 = 30;
 impl Scene {
     /// The times of the scene.
     #[must_use]
-    pub fn times(&self) -> Times {
+    pub fn times(&self) -> SceneTimes {
         let rtt = self.line.rtt_ms;
         // What a law needs to settle: seconds, and round trips of which it grows by a packet.
         let settled = if self.line.mbit < 300 { 10_000 + 50 * rtt } else { 5_000 + 20 * rtt };
@@ -68,12 +69,13 @@ impl Scene {
             // What several paths have is compared once all are there.
             let several = self.line.paths != Paths::One && self.transfers == 1;
             let begin = match self.among {
-                Among::Late => LATE,
-                Among::Single => settled,
+                TransferMix::Late => LATE,
+                TransferMix::Single => settled,
                 _ if several => settled,
                 _ => 0,
             };
-            // Whether transfers share is seen in the second minute; what fast lines cost allows less.
+            // Whether transfers share is seen in the second minute; what fast lines cost allows
+            // less.
             let length = match (self.transfers, self.line.mbit) {
                 _ if several => PATHS,
                 (1, 0..300) => 20_000,
@@ -83,10 +85,10 @@ impl Scene {
                 _ => 20_000,
             };
             let stop = begin + length;
-            return Times { begin, end: stop, stop, every, count };
+            return SceneTimes { begin, end: stop, stop, every, count };
         }
         let begin = settled;
-        Times { begin, end: begin + company, stop: begin + company + after, every, count }
+        SceneTimes { begin, end: begin + company, stop: begin + company + after, every, count }
     }
 
     /// Megabits that the line could carry in the scene: what it costs.

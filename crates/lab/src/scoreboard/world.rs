@@ -1,14 +1,15 @@
 //! A scene as a plan: what `byway lab run` would run.
 
-use super::cases::{Among, LATE};
-use super::grid::{Carrier, Course, Foreground, Law, Line, Paths, Queueing, Scene};
-use super::times::Times;
+use super::cases::{LATE, TransferMix};
+use super::grid::{Bottleneck, Foreground, Law, LawCarrier, Paths, Queueing, RateProfile, Scene};
+use super::times::SceneTimes;
 use crate::Setup;
 use crate::plan::{Mode, Overrides, Plan, PlanError};
 use byway_sim::Random;
 use serde_json::{Value, json};
 
-/// What the plan calls the background transfers, the one that differs from them, and who else is there.
+/// What the plan calls the background transfers, the one that differs from them, and who else is
+/// there.
 pub const BACKGROUND: &str = "background";
 /// See [`BACKGROUND`].
 pub const LAST: &str = "last";
@@ -42,7 +43,8 @@ const MPATH_7: [(&str, &str, u32, u32, bool); 7] = [
     ("access", "relay3", 5, 39_000, true),
     ("relay3", "core", 100, 39_000, false),
 ];
-/// Its line: one-way delay in microseconds, packets that may wait. Elsewhere in it so many may wait.
+/// Its line: one-way delay in microseconds, packets that may wait. Elsewhere in it so many may
+/// wait.
 const MPATH_7_LINE: (u32, u32) = (1_000, 50);
 const MPATH_7_FREE: u32 = 1_000;
 
@@ -60,7 +62,7 @@ pub fn written(plan: &Value) -> Result<String, toml::ser::Error> {
     toml::to_string(plan)
 }
 
-fn plan_of(scene: &Scene, times: Times, law: Option<&Law>) -> Value {
+fn plan_of(scene: &Scene, times: SceneTimes, law: Option<&Law>) -> Value {
     let (mut requests, mut cross, mut transfers) = (Vec::new(), Vec::new(), Vec::new());
     match scene.foreground {
         Foreground::Requests => {
@@ -111,7 +113,7 @@ fn plan_of(scene: &Scene, times: Times, law: Option<&Law>) -> Value {
     let mut links = links(&scene.line);
     if let Some(law) = law {
         transfers.extend(background(scene, law));
-        if let Among::Rtt(times) = scene.among {
+        if let TransferMix::Rtt(times) = scene.among {
             let more = scene.line.rtt_ms * 500 * (times - 1);
             links.push(json!({ "between": ["distant", "near"], "delay": us(more) }));
         }
@@ -161,7 +163,7 @@ fn asked(name: &str, start: u32) -> Value {
 #[must_use]
 pub fn compared(scene: &Scene, law: &Law) -> Option<Value> {
     if scene.instead_of_one_path() {
-        let line = Line { paths: Paths::One, ..scene.line };
+        let line = Bottleneck { paths: Paths::One, ..scene.line };
         // The times are those of the scene: both are measured over the same seconds.
         return Some(plan_of(&Scene { line, ..*scene }, scene.times(), Some(law)));
     }
@@ -172,9 +174,9 @@ pub fn compared(scene: &Scene, law: &Law) -> Option<Value> {
 fn background(scene: &Scene, law: &Law) -> Vec<Value> {
     let carrier = match law.carrier {
         // Datagrams are as large as the line takes them.
-        Carrier::Session => json!({ "carrier": "session", "session": { "datagram": 1472 } }),
-        Carrier::Tcp => json!({ "carrier": "tcp", "tcp": { "host": "linux" } }),
-        Carrier::Literal => json!({ "carrier": "tcp", "tcp": { "host": "linux", "delayed_ack": false } }),
+        LawCarrier::Session => json!({ "carrier": "session", "session": { "datagram": 1472 } }),
+        LawCarrier::Tcp => json!({ "carrier": "tcp", "tcp": { "host": "linux" } }),
+        LawCarrier::Literal => json!({ "carrier": "tcp", "tcp": { "host": "linux", "delayed_ack": false } }),
     };
     let paths = match scene.line.paths {
         Paths::One => json!({}),
@@ -194,10 +196,10 @@ fn background(scene: &Scene, law: &Law) -> Vec<Value> {
         some
     };
     let (from, last) = match scene.among {
-        Among::Alike => return vec![some(BACKGROUND, "near", scene.transfers, [paths, json!({})])],
-        Among::Late => ("near", [paths.clone(), json!({ "start": ms(LATE) })]),
-        Among::Rtt(_) => ("distant", [paths.clone(), json!({})]),
-        Among::Single => ("near", [json!({}), json!({})]),
+        TransferMix::Alike => return vec![some(BACKGROUND, "near", scene.transfers, [paths, json!({})])],
+        TransferMix::Late => ("near", [paths.clone(), json!({ "start": ms(LATE) })]),
+        TransferMix::Rtt(_) => ("distant", [paths.clone(), json!({})]),
+        TransferMix::Single => ("near", [json!({}), json!({})]),
     };
     vec![some(BACKGROUND, "near", scene.transfers - 1, [paths, json!({})]), some(LAST, from, 1, last)]
 }
@@ -215,7 +217,7 @@ pub fn setup(plan: &Value) -> Result<Setup, PlanError> {
 }
 
 /// The links of a line.
-fn links(line: &Line) -> Vec<Value> {
+fn links(line: &Bottleneck) -> Vec<Value> {
     let mut spec = json!({
         "rate": format!("{} Mbit/s", line.mbit),
         "delay": us(line.rtt_ms * 500),
@@ -268,29 +270,30 @@ fn links(line: &Line) -> Vec<Value> {
 }
 
 /// What changes about the line.
-fn changes(line: &Line, stop: u32) -> Vec<Value> {
+fn changes(line: &Bottleneck, stop: u32) -> Vec<Value> {
     let change = |(at, rate): (u32, u64)| json!({ "at": ms(at), "link": ["near", "far"], "rate": format!("{rate} bit/s"), "one_way": true });
     rates(line, stop).into_iter().skip(1).map(change).collect()
 }
 
-/// The rates of a line from some millisecond on, in bits per second, from 0 to `stop`. The same for all seeds.
+/// The rates of a line from some millisecond on, in bits per second, from 0 to `stop`. The same for
+/// all seeds.
 #[must_use]
-pub fn rates(line: &Line, stop: u32) -> Vec<(u32, u64)> {
+pub fn rates(line: &Bottleneck, stop: u32) -> Vec<(u32, u64)> {
     let most = f64::from(line.mbit) * 1e6;
     let mut random = Random::component(1, &format!("rates of {line}"));
     let mut part = 1.0;
     let step = match line.course {
-        Course::Steady => return vec![(0, most as u64)],
-        Course::Wifi => 100,
-        Course::Lte => 500,
+        RateProfile::Steady => return vec![(0, most as u64)],
+        RateProfile::Wifi => 100,
+        RateProfile::Lte => 500,
     };
     (0..stop)
         .step_by(step)
         .map(|at| {
             part = match line.course {
-                Course::Steady => 1.0,
-                Course::Wifi => 0.5 + 0.5 * random.unit(),
-                Course::Lte => (part * (2.0 / 3.0 + random.unit() * 2.0 / 3.0)).clamp(0.2, 1.0),
+                RateProfile::Steady => 1.0,
+                RateProfile::Wifi => 0.5 + 0.5 * random.unit(),
+                RateProfile::Lte => (part * (2.0 / 3.0 + random.unit() * 2.0 / 3.0)).clamp(0.2, 1.0),
             };
             (at, if at == 0 { most as u64 } else { (most * part) as u64 })
         })

@@ -1,7 +1,7 @@
 //! Two gateways that carry the flows of the hosts behind them.
 
-use super::Way;
-use byway_control::Choice;
+use super::PathChoice;
+use byway_control::ControllerChoice;
 use byway_gateway::machine::Settings;
 
 /// A gateway at each of two nodes, and sessions between them.
@@ -12,9 +12,9 @@ pub struct Gateways {
     /// Where the one of the senders stands, and where that of the receivers.
     pub between: (String, String),
     /// The ways between them; the direct one is among them.
-    pub paths: Vec<Way>,
+    pub paths: Vec<PathChoice>,
     /// The controller of the session, as `--congestion` takes it.
-    pub congestion: Choice,
+    pub congestion: ControllerChoice,
     /// How they behave.
     pub settings: Settings,
 }

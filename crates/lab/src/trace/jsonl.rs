@@ -1,4 +1,5 @@
-//! A record as JSON lines: one for each path, link and sample, one for each request. Times are seconds.
+//! A record as JSON lines: one for each path, link and sample, one for each request. Times are
+//! seconds.
 
 use crate::record::Record;
 use serde::Serialize;
@@ -6,7 +7,7 @@ use std::io::{self, Write};
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Line<'a> {
+enum JsonLine<'a> {
     /// Which run the lines below belong to.
     Run {
         axes: &'a [(String, String)],
@@ -51,19 +52,19 @@ enum Line<'a> {
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let mut put = |line: &Line<'_>| -> io::Result<()> {
+    let mut put = |line: &JsonLine<'_>| -> io::Result<()> {
         serde_json::to_writer(&mut *out, line)?;
         out.write_all(b"\n")
     };
-    put(&Line::Run { axes: &record.axes, seed: record.seed, trace: format!("{:016x}", record.trace) })?;
+    put(&JsonLine::Run { axes: &record.axes, seed: record.seed, trace: format!("{:016x}", record.trace) })?;
     let at = |sample: usize| sample as f64 * record.sample;
     for transfer in &record.transfers {
         for (sample, bytes) in transfer.received.iter().enumerate() {
-            put(&Line::Received { at: at(sample), transfer: &transfer.name, bytes: *bytes })?;
+            put(&JsonLine::Received { at: at(sample), transfer: &transfer.name, bytes: *bytes })?;
         }
         for path in &transfer.paths {
             for (sample, acked) in path.acked.iter().enumerate() {
-                put(&Line::Path {
+                put(&JsonLine::Path {
                     at: at(sample),
                     transfer: &transfer.name,
                     path: &path.name,
@@ -78,7 +79,7 @@ pub fn write(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     }
     for link in &record.links {
         for (sample, sent) in link.sent.iter().enumerate() {
-            put(&Line::Link {
+            put(&JsonLine::Link {
                 at: at(sample),
                 from: &link.from,
                 to: &link.to,
@@ -91,7 +92,7 @@ pub fn write(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     for requests in &record.requests {
         for (index, request) in requests.list.iter().enumerate() {
             let (size, began, took) = (request.size, request.began, request.took);
-            put(&Line::Request { requests: &requests.name, index, size, began, took })?;
+            put(&JsonLine::Request { requests: &requests.name, index, size, began, took })?;
         }
     }
     Ok(())

@@ -1,22 +1,22 @@
 //! A plan's transfers, requests and cross traffic as nodes of a world.
 
 use super::RunError;
-use super::carriers::{Behind, Ends, Session, Tcp};
-use super::gateways::{self, Draft, Pair};
-use super::layout::{self, DIRECT, Layout, Placed};
-use super::registry::{Asker, Hub, Offers, Office};
-use super::relays::Relays;
-use super::session::{Manner, Receiver, Sender, Task, Ticket};
+use super::gateways::{self, GatewayPair, PlannedGateways};
+use super::layout::{self, DIRECT, Layout, PlacedTransfer};
+use super::registry::{RegistryBuilder, RegistryClient, RegistryNode, SharedOffers};
+use super::relays::RelayNodes;
+use super::session::{SendTask, SessionReceiver, SessionSender, SessionSetup, Ticket};
 use super::supply::Supply;
 use super::tcp;
-use super::wang::{Hops, Source, Wanted};
+use super::transfers::{GatewayedTcp, SessionHosts, Tcp, TransferHosts};
+use super::wang::{RelayedTcp, WangSetup, WangSource};
 use crate::setup::{
-    Carrier, Cross, Gateways, Registry, Requests, SessionOptions, Setup, TcpOptions, Transfer,
+    Carrier, Cross, Gateways, RegistrySetup, Requests, SessionOptions, Setup, TcpOptions, Transfer,
 };
 use byway_engine::Config;
-use byway_engine::config::{AckWay, Pnack, Tau};
+use byway_engine::config::{AckPathRule, Pnack, Tau};
 use byway_sim::tcp::web::Clients;
-use byway_sim::tcp::{self as sim, Cbr, Flow, Host, Serve, Subflow, newreno};
+use byway_sim::tcp::{self as sim, Cbr, Flow, ServerConfig, Subflow, TcpHost, newreno};
 use byway_sim::topology::Direction;
 use byway_sim::{Handle, Random, World};
 use byway_wire::packet::BASE_DATAGRAM;
@@ -35,29 +35,29 @@ const REGISTRY: u16 = 4750;
 /// All that acts in a world.
 #[derive(Debug)]
 pub(super) struct Actors {
-    pub(super) transfers: Vec<Moving>,
-    pub(super) requests: Vec<Asking>,
-    pub(super) cross: Vec<Crossing>,
-    pub(super) relays: Relays,
+    pub(super) transfers: Vec<TransferActor>,
+    pub(super) requests: Vec<RequestActor>,
+    pub(super) cross: Vec<CrossActor>,
+    pub(super) relays: RelayNodes,
     /// The sources of the transfers over TCP to relays.
-    pub(super) sources: Vec<Source>,
-    pub(super) gateways: Vec<Pair>,
+    pub(super) sources: Vec<WangSource>,
+    pub(super) gateways: Vec<GatewayPair>,
 }
 
 /// A transfer in a world.
 #[derive(Debug)]
-pub(super) struct Moving {
-    pub(super) placed: Placed,
+pub(super) struct TransferActor {
+    pub(super) placed: PlacedTransfer,
     /// When it begins.
     pub(super) start: Instant,
     /// The links of each way, there.
     pub(super) ways: Vec<Vec<Direction>>,
-    pub(super) ends: Ends,
+    pub(super) ends: TransferHosts,
 }
 
 /// Requests in a world.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct RequestActor {
     pub(super) clients: Handle<Clients>,
     /// How many clients at most are at it at once; `None`: whoever comes.
     pub(super) most: Option<u32>,
@@ -67,14 +67,14 @@ pub(super) struct Asking {
 
 /// Cross traffic in a world.
 #[derive(Debug)]
-pub(super) struct Crossing {
+pub(super) struct CrossActor {
     pub(super) source: Handle<Cbr>,
     pub(super) sink: Handle<Cbr>,
     /// The links that the traffic takes.
     pub(super) way: Vec<Direction>,
 }
 
-impl Moving {
+impl TransferActor {
     /// What a way is called.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.placed.ways.iter().map(|way| way.as_deref().unwrap_or(DIRECT))
@@ -82,16 +82,16 @@ impl Moving {
 }
 
 /// Where actors are put.
-struct Stage<'a, 'b> {
+struct WorldBuilder<'a, 'b> {
     seed: u64,
     end: Instant,
     layout: &'a mut Layout<'b>,
     world: &'a mut World,
-    relays: Relays,
-    listing: Option<Listing>,
-    sources: Vec<Source>,
+    relays: RelayNodes,
+    listing: Option<RegistryActor>,
+    sources: Vec<WangSource>,
     known: &'a [Gateways],
-    drafts: Vec<Draft>,
+    drafts: Vec<PlannedGateways>,
 }
 
 impl Actors {
@@ -103,12 +103,12 @@ impl Actors {
         world: &mut World,
     ) -> Result<Self, RunError> {
         let end = Instant::ZERO + setup.duration;
-        let mut stage = Stage {
+        let mut stage = WorldBuilder {
             seed,
             end,
             layout,
             world,
-            relays: Relays::lending(setup.registry.as_ref().and_then(|registry| registry.lend)),
+            relays: RelayNodes::lending(setup.registry.as_ref().and_then(|registry| registry.lend)),
             listing: None,
             sources: Vec::new(),
             known: &setup.gateways,
@@ -122,11 +122,11 @@ impl Actors {
         let requests =
             setup.requests.iter().map(|requests| stage.requests(requests)).collect::<Result<_, _>>()?;
         let cross = setup.cross.iter().map(|cross| stage.cross(cross)).collect::<Result<_, _>>()?;
-        let Stage { mut relays, listing, sources, drafts, world, .. } = stage;
-        if let Some(Listing { office, .. }) = listing {
+        let WorldBuilder { mut relays, listing, sources, drafts, world, .. } = stage;
+        if let Some(RegistryActor { office, .. }) = listing {
             relays.expect(office.clients());
             let address = office.address();
-            let _: Handle<Hub> = world.add("registry", office.open(seed), &[address]);
+            let _: Handle<RegistryNode> = world.add("registry", office.open(seed), &[address]);
         }
         let gateways = drafts.into_iter().map(|draft| draft.build(seed, world)).collect::<Result<_, _>>()?;
         relays.add(world);
@@ -135,19 +135,19 @@ impl Actors {
 }
 
 /// A registry that is being made, and its relays.
-struct Listing {
-    office: Office,
+struct RegistryActor {
+    office: RegistryBuilder,
     /// The number of each relay by its address.
     numbers: Rc<BTreeMap<SocketAddr, usize>>,
 }
 
-impl Stage<'_, '_> {
-    fn registry(&mut self, registry: &Registry) -> Result<Listing, RunError> {
+impl WorldBuilder<'_, '_> {
+    fn registry(&mut self, registry: &RegistrySetup) -> Result<RegistryActor, RunError> {
         let nodes = layout::enrolled(registry, self.layout.graph(), self.seed)?;
         self.layout.graph().way(&registry.at, &registry.at, &[])?;
         let address = self.layout.address(REGISTRY);
         self.layout.place(address, &registry.at);
-        let mut office = Office::new(address, self.seed);
+        let mut office = RegistryBuilder::new(address, self.seed);
         let mut numbers = BTreeMap::new();
         for (number, node) in nodes.iter().enumerate() {
             let Self { layout, relays, seed, .. } = &mut *self;
@@ -155,18 +155,18 @@ impl Stage<'_, '_> {
             layout.place(relay, node);
             numbers.insert(relay, number);
         }
-        Ok(Listing { office, numbers: Rc::new(numbers) })
+        Ok(RegistryActor { office, numbers: Rc::new(numbers) })
     }
 
-    /// What the registry offers the sender of a transfer, which asks from a host of its own at the sender's node. Relays at its ends are
-    /// no detour.
+    /// What the registry offers the sender of a transfer, which asks from a host of its own at the
+    /// sender's node. Relays at its ends are no detour.
     fn offers(
         &mut self,
         transfer: &Transfer,
-        placed: &Placed,
+        placed: &PlacedTransfer,
         ends: [SocketAddr; 2],
         start: Instant,
-    ) -> Option<(Offers, Vec<SocketAddr>)> {
+    ) -> Option<(SharedOffers, Vec<SocketAddr>)> {
         let mut random = self.random("question", &transfer.name);
         let listing = self.listing.as_mut().filter(|_| placed.asks())?;
         let (word, nodes) = (listing.office.word(), self.relays.enrolled());
@@ -174,13 +174,14 @@ impl Stage<'_, '_> {
             nodes.get(**number).is_some_and(|node| *node == placed.from || *node == placed.to)
         });
         let passed = at_ends.map(|(relay, _)| *relay).collect();
-        let offers = Offers::default();
-        let asker = Asker::new(word, offers.clone(), start, &mut random);
+        let offers = SharedOffers::default();
+        let asker = RegistryClient::new(word, offers.clone(), start, &mut random);
         let here = self.layout.address(SENDER);
         for (host, node) in [(here, &placed.from), (ends[0], &placed.from), (ends[1], &placed.to)] {
             self.layout.place(host, node);
         }
-        let _: Handle<Asker> = self.world.add(&format!("asker of {}", transfer.name), asker, &[here]);
+        let _: Handle<RegistryClient> =
+            self.world.add(&format!("asker of {}", transfer.name), asker, &[here]);
         Some((offers, passed))
     }
 
@@ -188,8 +189,8 @@ impl Stage<'_, '_> {
         Random::component(self.seed, &format!("{what} of {name}"))
     }
 
-    fn transfer(&mut self, transfer: &Transfer) -> Result<Moving, RunError> {
-        let placed = Placed::new(transfer, self.layout.graph(), self.seed)?;
+    fn transfer(&mut self, transfer: &Transfer) -> Result<TransferActor, RunError> {
+        let placed = PlacedTransfer::new(transfer, self.layout.graph(), self.seed)?;
         let late = self.random("start", &transfer.name).up_to(transfer.start_jitter);
         let start = Instant::ZERO + transfer.start + late;
         let (ends, ways) = match &transfer.carrier {
@@ -198,16 +199,16 @@ impl Stage<'_, '_> {
             Carrier::TcpRelays(options) => self.relayed(transfer, options, &placed, start)?,
             Carrier::Gateways(options, by) => self.behind(transfer, options, by, &placed, start)?,
         };
-        Ok(Moving { placed, start, ways, ends })
+        Ok(TransferActor { placed, start, ways, ends })
     }
 
     fn session(
         &mut self,
         transfer: &Transfer,
         options: &SessionOptions,
-        placed: &Placed,
+        placed: &PlacedTransfer,
         start: Instant,
-    ) -> Result<(Ends, Vec<Vec<Direction>>), RunError> {
+    ) -> Result<(TransferHosts, Vec<Vec<Direction>>), RunError> {
         let (from, to) = (placed.from.as_str(), placed.to.as_str());
         let (here, there) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
         let (mut firsts, mut ways, mut direct) = (BTreeMap::new(), Vec::new(), None);
@@ -233,17 +234,18 @@ impl Stage<'_, '_> {
         }
         let seed = self.random("choices", &transfer.name).next_u64();
         let controller =
-            byway_control::controller(&transfer.congestion, byway_control::Sender::Session, seed)
+            byway_control::controller(&transfer.congestion, byway_control::SenderKind::Session, seed)
                 .map_err(|error| RunError::Congestion { of: transfer.name.clone(), error })?;
-        let manner = Manner { config: config(options), real_bytes: options.real_bytes };
+        let manner = SessionSetup { config: config(options), real_bytes: options.real_bytes };
         let ticket = Ticket::default();
-        // Where there is a direct way relays are offered over it. Without one, the receiver has to be met at them.
+        // Where there is a direct way relays are offered over it. Without one, the receiver has to
+        // be met at them.
         let standing = if direct.is_some() { Vec::new() } else { words.values().cloned().collect() };
         let mut random = self.random("receiver", &transfer.name);
-        let receiver = Receiver::new(&manner, standing, ticket.clone(), &mut random);
+        let receiver = SessionReceiver::new(&manner, standing, ticket.clone(), &mut random);
         let offers = self.offers(transfer, placed, [here, there], start);
         let listed = offers.as_ref().and(self.listing.as_ref()).map(|listing| Rc::clone(&listing.numbers));
-        let task = Task {
+        let task = SendTask {
             peer: receiver.key(),
             direct,
             words,
@@ -254,19 +256,19 @@ impl Stage<'_, '_> {
             start,
             stop: transfer.stop.map(|stop| Instant::ZERO + stop),
         };
-        let sender = Sender::new(&manner, task, &mut self.random("sender", &transfer.name));
+        let sender = SessionSender::new(&manner, task, &mut self.random("sender", &transfer.name));
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &[here]);
-        Ok((Ends::Session(Session::new(sender, receiver, firsts, listed)), ways))
+        Ok((TransferHosts::Session(SessionHosts::new(sender, receiver, firsts, listed)), ways))
     }
 
     fn tcp(
         &mut self,
         transfer: &Transfer,
         options: &TcpOptions,
-        placed: &Placed,
+        placed: &PlacedTransfer,
         start: Instant,
-    ) -> Result<(Ends, Vec<Vec<Direction>>), RunError> {
+    ) -> Result<(TransferHosts, Vec<Vec<Direction>>), RunError> {
         let there = self.layout.address(RECEIVER);
         let (mut subflows, mut locals, mut ways) = (Vec::new(), Vec::new(), Vec::new());
         for (number, way) in placed.ways.iter().enumerate() {
@@ -283,13 +285,13 @@ impl Stage<'_, '_> {
         flow.options = tcp::options(options);
         flow.options.send_buffer = send_buffer;
         flow.stop = transfer.stop.map(|stop| Instant::ZERO + stop);
-        let mut receiver = Host::new(random.next_u64());
-        receiver.serve(Serve { options: tcp::options(options), ..Serve::default() });
-        let mut sender = Host::new(random.next_u64());
+        let mut receiver = TcpHost::new(random.next_u64());
+        receiver.serve(ServerConfig { options: tcp::options(options), ..ServerConfig::default() });
+        let mut sender = TcpHost::new(random.next_u64());
         let flow = sender.open(flow);
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &locals);
-        Ok((Ends::Tcp(Tcp { sender, receiver, flow, mss: options.mss }), ways))
+        Ok((TransferHosts::Tcp(Tcp { sender, receiver, flow, mss: options.mss }), ways))
     }
 
     fn behind(
@@ -297,9 +299,9 @@ impl Stage<'_, '_> {
         transfer: &Transfer,
         options: &TcpOptions,
         by: &str,
-        placed: &Placed,
+        placed: &PlacedTransfer,
         start: Instant,
-    ) -> Result<(Ends, Vec<Vec<Direction>>), RunError> {
+    ) -> Result<(TransferHosts, Vec<Vec<Direction>>), RunError> {
         let Some(gateways) = self.known.iter().find(|gateways| gateways.name == by) else {
             let why = "there are no such gateways";
             return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
@@ -308,7 +310,7 @@ impl Stage<'_, '_> {
         let pair = match known {
             Some(pair) => pair,
             None => {
-                let draft = Draft::new(gateways, self.seed, self.layout, &mut self.relays)?;
+                let draft = PlannedGateways::new(gateways, self.seed, self.layout, &mut self.relays)?;
                 self.drafts.push(draft);
                 self.drafts.len() - 1
             }
@@ -328,26 +330,26 @@ impl Stage<'_, '_> {
         flow.options = tcp::options(&options);
         flow.options.send_buffer = send_buffer;
         flow.stop = transfer.stop.map(|stop| Instant::ZERO + stop);
-        let mut receiver = Host::new(random.next_u64());
-        receiver.serve(Serve { options: tcp::options(&options), ..Serve::default() });
-        let mut sender = Host::new(random.next_u64());
+        let mut receiver = TcpHost::new(random.next_u64());
+        receiver.serve(ServerConfig { options: tcp::options(&options), ..ServerConfig::default() });
+        let mut sender = TcpHost::new(random.next_u64());
         let flow = sender.open(flow);
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &[here]);
-        Ok((Ends::Behind(Behind { sender, receiver, flow, pair, from: here.ip() }), ways))
+        Ok((TransferHosts::Behind(GatewayedTcp { sender, receiver, flow, pair, from: here.ip() }), ways))
     }
 
     fn relayed(
         &mut self,
         transfer: &Transfer,
         options: &TcpOptions,
-        placed: &Placed,
+        placed: &PlacedTransfer,
         start: Instant,
-    ) -> Result<(Ends, Vec<Vec<Direction>>), RunError> {
-        let wanted = Wanted::new(transfer, options)?;
+    ) -> Result<(TransferHosts, Vec<Vec<Direction>>), RunError> {
+        let wanted = WangSetup::new(transfer, options)?;
         let (here, there) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
         let mut random = self.random("choices", &transfer.name);
-        let mut sender = Host::new(random.next_u64());
+        let mut sender = TcpHost::new(random.next_u64());
         let (mut flows, mut relays, mut ways, mut delay) =
             (Vec::new(), Vec::new(), Vec::new(), Duration::ZERO);
         for (number, way) in placed.ways.iter().enumerate() {
@@ -370,27 +372,27 @@ impl Stage<'_, '_> {
             flows.push(sender.open(flow));
             let onward = Subflow::direct(there);
             let relay =
-                sim::Relay::new(random.next_u64(), onward, options.relay_packets, &tcp::options(options));
+                sim::TcpRelay::new(random.next_u64(), onward, options.relay_packets, &tcp::options(options));
             let name = format!("relay of {} at {node}", transfer.name);
             relays.push(self.world.add(&name, relay, &[between]));
         }
-        let mut receiver = Host::new(random.next_u64());
-        receiver.serve(Serve { options: tcp::options(options), ..Serve::default() });
+        let mut receiver = TcpHost::new(random.next_u64());
+        receiver.serve(ServerConfig { options: tcp::options(options), ..ServerConfig::default() });
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &[here]);
-        let hops = Hops { sender, receiver, flows, relays, mss: options.mss };
+        let hops = RelayedTcp { sender, receiver, flows, relays, mss: options.mss };
         // Sources do not keep time with each other.
         let first = start + random.up_to(wanted.interval());
-        self.sources.push(Source::new(hops.clone(), &wanted, delay, first, random.next_u64()));
-        Ok((Ends::Relayed(hops), ways))
+        self.sources.push(WangSource::new(hops.clone(), &wanted, delay, first, random.next_u64()));
+        Ok((TransferHosts::Relayed(hops), ways))
     }
 
-    fn requests(&mut self, requests: &Requests) -> Result<Asking, RunError> {
+    fn requests(&mut self, requests: &Requests) -> Result<RequestActor, RunError> {
         let (client, server) = (self.layout.address(SENDER), self.layout.address(HTTP));
         let way = self.layout.join((server, &requests.server), (client, &requests.client), None)?;
         let mut random = self.random("requests", &requests.name);
         let list = tcp::list(requests, random.next_u64(), self.end);
-        let mut host = Host::new(random.next_u64());
+        let mut host = TcpHost::new(random.next_u64());
         host.serve(tcp::serve(requests)?);
         let start = Instant::ZERO + requests.start;
         let clients = Clients::new(server, &list, start, tcp::options(&requests.tcp));
@@ -400,10 +402,10 @@ impl Stage<'_, '_> {
             crate::setup::Arrivals::Closed { clients, .. } => Some(clients),
             crate::setup::Arrivals::Open { .. } => None,
         };
-        Ok(Asking { clients, most, way })
+        Ok(RequestActor { clients, most, way })
     }
 
-    fn cross(&mut self, cross: &Cross) -> Result<Crossing, RunError> {
+    fn cross(&mut self, cross: &Cross) -> Result<CrossActor, RunError> {
         let (from, to) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
         let way = self.layout.join((from, &cross.from), (to, &cross.to), None)?;
         let headers = way.first().map_or(0, |link| self.layout.graph().config(*link).overhead);
@@ -420,7 +422,7 @@ impl Stage<'_, '_> {
         }
         let source = self.world.add(&format!("source of {}", cross.name), source, &[from]);
         let sink = self.world.add(&format!("sink of {}", cross.name), Cbr::sink(), &[to]);
-        Ok(Crossing { source, sink, way })
+        Ok(CrossActor { source, sink, way })
     }
 }
 
@@ -428,7 +430,7 @@ impl Stage<'_, '_> {
 fn config(options: &SessionOptions) -> Config {
     Config {
         pnack: if options.pnack_first_gap { Pnack::FirstGap } else { Pnack::default() },
-        ack_way: if options.ack_direct { AckWay::Direct } else { AckWay::default() },
+        ack_way: if options.ack_direct { AckPathRule::Direct } else { AckPathRule::default() },
         tau: options.tau.map_or(Tau::default(), |tau| Tau::Direct(libm::round(tau * 100.0) as u32)),
         max_datagram: options.datagram.unwrap_or(BASE_DATAGRAM),
         ..Config::default()

@@ -1,58 +1,61 @@
-//! Gateways at nodes of the network: byway's own machine. The reference hosts behind it speak to doors, where their segments become
-//! packets of IP and back.
+//! Gateways at nodes of the network: byway's own machine. The reference hosts behind it speak to
+//! doors, where their segments become packets of IP and back.
 
 use super::RunError;
 use super::layout::Layout;
-use super::relays::Relays;
-use crate::setup::{Gateways, Way};
+use super::relays::RelayNodes;
+use crate::setup::{Gateways, PathChoice};
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
-use byway_gateway::machine::{Bundle, Config, Gateway, HEADROOM, Parcel, PathStatus, Peer};
+use byway_gateway::machine::{
+    Bundle, Gateway, HEADROOM, MachineConfig, PacketBuffer, PathStatus, PeerConfig,
+};
 use byway_gateway::rules::{Action, Rule, Rules};
 use byway_gateway::serves::Served;
-use byway_gateway::{Prefix, State};
+use byway_gateway::{ChecksumState, Prefix};
 use byway_sim::tcp::Packets;
 use byway_sim::topology::Direction;
 use byway_sim::{Handle, Random, World};
 use byway_wire::relay::Word;
-use byway_wire::{Dscp, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Dscp, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBuffer};
 use core::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::collections::{BTreeMap, VecDeque};
 
 const SESSION: Local = Local(0);
 const PORT: u16 = 4749;
 const DOOR: u16 = 1;
-/// The largest segment of hosts behind gateways: what is clamped into their SYNs when a path goes through a relay. Hosts of the
-/// simulator do not heed what a SYN says, so they begin with it.
+/// The largest segment of hosts behind gateways: what is clamped into their SYNs when a path goes
+/// through a relay. Hosts of the simulator do not heed what a SYN says, so they begin with it.
 pub(super) const MSS: u32 = 1_300;
-/// What such hosts take unless the plan says otherwise: as much as Linux does at most. Windows are told in steps by its size.
+/// What such hosts take unless the plan says otherwise: as much as Linux does at most. Windows are
+/// told in steps by its size.
 pub(super) const RECEIVE: u64 = 6 << 20;
 
 /// A gateway and its doors, one for each host behind it.
-pub(super) struct Gate {
+pub(super) struct GatewayNode {
     pub(super) gateway: Gateway,
-    doors: Vec<Door>,
-    out: VecDeque<Leaving>,
+    doors: Vec<HostPort>,
+    out: VecDeque<OutgoingPacket>,
     /// Packets that went by the plain route.
     pub(super) plain: u64,
 }
 
 /// Where a host's segments come in.
-struct Door {
+struct HostPort {
     host: SocketAddr,
     /// The door of the other host, at the other gateway.
     beyond: SocketAddr,
     packets: Packets,
 }
 
-struct Leaving {
+struct OutgoingPacket {
     local: Local,
     remote: SocketAddr,
     bytes: Vec<u8>,
     data: usize,
 }
 
-impl Gate {
+impl GatewayNode {
     /// Lets packets pass between gateway, doors and plain route until none is left.
     fn shuffle(&mut self) {
         while let Some(parcel) = self.gateway.next_packet() {
@@ -69,7 +72,7 @@ impl Gate {
             {
                 self.plain += 1;
                 let (remote, bytes) = (door.beyond, parcel.packet().to_vec());
-                self.out.push_back(Leaving { local: local(index), remote, bytes, data: 0 });
+                self.out.push_back(OutgoingPacket { local: local(index), remote, bytes, data: 0 });
             }
             self.gateway.recycle(parcel.into_buffer());
         }
@@ -80,7 +83,7 @@ impl Gate {
         let door = &self.doors[index];
         let mut bytes = Vec::new();
         if let Some(data) = door.packets.unpack(packet, &mut bytes) {
-            self.out.push_back(Leaving { local: local(index), remote: door.host, bytes, data });
+            self.out.push_back(OutgoingPacket { local: local(index), remote: door.host, bytes, data });
         }
     }
 
@@ -93,7 +96,7 @@ impl Gate {
         buffer.clear();
         buffer.resize(HEADROOM, 0);
         if remote == door.host && door.packets.pack(bytes, data, &mut buffer) {
-            self.gateway.packet(now, Parcel::new(buffer), State::Full);
+            self.gateway.packet(now, PacketBuffer::new(buffer), ChecksumState::Full);
         }
     }
 }
@@ -102,7 +105,7 @@ const fn local(door: usize) -> Local {
     Local(door as u16 + 1)
 }
 
-impl Machine for Gate {
+impl Machine for GatewayNode {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::Datagram(datagram) if datagram.local != SESSION => {
@@ -121,8 +124,8 @@ impl Machine for Gate {
         self.shuffle();
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        while let Some(Leaving { local, remote, bytes, data }) = self.out.pop_front() {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        while let Some(OutgoingPacket { local, remote, bytes, data }) = self.out.pop_front() {
             let size = bytes.len();
             debug_assert!(size <= out.buffer.len(), "a host's packet of {size} bytes finds no room");
             let Some(room) = out.buffer.get_mut(..size) else { continue };
@@ -146,29 +149,30 @@ impl Machine for Gate {
 }
 
 /// Two gateways that are to be put into a world once all hosts behind them are known.
-pub(super) struct Draft {
+pub(super) struct PlannedGateways {
     gateways: Gateways,
     addresses: [SocketAddr; 2],
     words: [Vec<Word>; 2],
     firsts: BTreeMap<SocketAddr, usize>,
     ways: Vec<Vec<Direction>>,
-    doors: [Vec<Door>; 2],
+    doors: [Vec<HostPort>; 2],
     door_addresses: [Vec<SocketAddr>; 2],
 }
 
 /// Two gateways in a world.
 #[derive(Clone, Debug)]
-pub(super) struct Pair {
+pub(super) struct GatewayPair {
     /// The plan's name for them.
     pub(super) name: String,
-    pub(super) entry: Handle<Gate>,
-    pub(super) exit: Handle<Gate>,
+    pub(super) entry: Handle<GatewayNode>,
+    pub(super) exit: Handle<GatewayNode>,
     /// The way of a path by where its packets go first.
     pub(super) firsts: BTreeMap<SocketAddr, usize>,
 }
 
-impl Pair {
-    /// The paths by which the flows of a sender go: those of all flows, or those that are its flow's own.
+impl GatewayPair {
+    /// The paths by which the flows of a sender go: those of all flows, or those that are its
+    /// flow's own.
     pub(super) fn paths(&self, world: &World, from: IpAddr) -> Vec<PathStatus> {
         let gateway = &world[self.entry].gateway;
         let peers = gateway.status().peers.into_iter();
@@ -182,18 +186,18 @@ impl Pair {
     }
 }
 
-impl Draft {
+impl PlannedGateways {
     pub(super) fn new(
         gateways: &Gateways,
         seed: u64,
         layout: &mut Layout<'_>,
-        relays: &mut Relays,
+        relays: &mut RelayNodes,
     ) -> Result<Self, RunError> {
         let (a, b) = (gateways.between.0.as_str(), gateways.between.1.as_str());
         let (here, there) = (layout.address(PORT), layout.address(PORT));
         let (mut words, mut firsts, mut ways) = ([Vec::new(), Vec::new()], BTreeMap::new(), Vec::new());
         for way in &gateways.paths {
-            let Way::Through(node) = way else {
+            let PathChoice::Through(node) = way else {
                 firsts.insert(there, ways.len());
                 ways.push(layout.join((here, a), (there, b), None)?);
                 continue;
@@ -227,7 +231,8 @@ impl Draft {
         &self.gateways.name
     }
 
-    /// Puts a host behind each gateway: where the one reaches the other and the other the one, and the ways between them.
+    /// Puts a host behind each gateway: where the one reaches the other and the other the one, and
+    /// the ways between them.
     pub(super) fn admit(
         &mut self,
         (from, at): (SocketAddr, &str),
@@ -247,7 +252,7 @@ impl Draft {
             if let (Some(list), Some(addresses)) =
                 (self.doors.get_mut(side), self.door_addresses.get_mut(side))
             {
-                list.push(Door { host, beyond, packets });
+                list.push(HostPort { host, beyond, packets });
                 addresses.extend(doors.get(side));
             }
         }
@@ -256,7 +261,7 @@ impl Draft {
     }
 
     /// Puts both into the world.
-    pub(super) fn build(self, seed: u64, world: &mut World) -> Result<Pair, RunError> {
+    pub(super) fn build(self, seed: u64, world: &mut World) -> Result<GatewayPair, RunError> {
         let mut random = Random::component(seed, &format!("gateways {}", self.name()));
         let mut secrets = [[0; 32]; 2];
         secrets.iter_mut().for_each(|secret| random.fill(secret));
@@ -277,7 +282,7 @@ impl Draft {
             else {
                 continue;
             };
-            let peer = Peer {
+            let peer = PeerConfig {
                 name: "the other".to_owned(),
                 key: peer.public(),
                 // The one of the senders dials.
@@ -285,7 +290,7 @@ impl Draft {
                 allowed: of(other),
                 relays: words.iter().map(|word| (word.clone(), None)).collect(),
             };
-            let config = Config {
+            let config = MachineConfig {
                 identity: identity.clone(),
                 suites: Suites::INSECURE_SIMULATION,
                 seed: entropy,
@@ -302,7 +307,7 @@ impl Draft {
                 let why = "its gateways cannot be made: too many hosts are behind them";
                 return Err(RunError::Carrier { transfer: group, why });
             };
-            let gate = Gate { gateway, doors, out: VecDeque::new(), plain: 0 };
+            let gate = GatewayNode { gateway, doors, out: VecDeque::new(), plain: 0 };
             let own = self.addresses.get(side).copied();
             let doors = self.door_addresses.get(side).into_iter().flatten().copied();
             let addresses: Vec<SocketAddr> = own.into_iter().chain(doors).collect();
@@ -310,7 +315,7 @@ impl Draft {
             handles.push(world.add(&name, gate, &addresses));
         }
         match handles.as_slice() {
-            &[entry, exit] => Ok(Pair { name: group, entry, exit, firsts: self.firsts }),
+            &[entry, exit] => Ok(GatewayPair { name: group, entry, exit, firsts: self.firsts }),
             _ => Err(RunError::Carrier { transfer: group, why: "its gateways cannot be made" }),
         }
     }

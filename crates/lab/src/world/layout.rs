@@ -1,7 +1,7 @@
 //! Who sits where: addresses of hosts, and the ways between them.
 
 use super::RunError;
-use crate::setup::{End, Registry, Transfer, Way};
+use crate::setup::{NodeChoice, PathChoice, RegistrySetup, Transfer};
 use byway_sim::topology::{Built, Direction, Graph};
 use byway_sim::{PipeConfig, Random, World};
 use core::net::{IpAddr, SocketAddr};
@@ -33,7 +33,8 @@ impl<'a> Layout<'a> {
         ([10, a, b, c], port).into()
     }
 
-    /// Lets the host `a` at one node and the host `b` at another reach each other, through a node perhaps; back as there.
+    /// Lets the host `a` at one node and the host `b` at another reach each other, through a node
+    /// perhaps; back as there.
     pub(super) fn join(
         &mut self,
         (a, at): (SocketAddr, &str),
@@ -94,7 +95,7 @@ impl<'a> Layout<'a> {
 
 /// A transfer whose ends and ways are chosen.
 #[derive(Clone, Debug)]
-pub(super) struct Placed {
+pub(super) struct PlacedTransfer {
     pub(super) from: String,
     pub(super) to: String,
     /// The node of each way; `None`: as the routers route. No two are the same.
@@ -103,13 +104,13 @@ pub(super) struct Placed {
     by_registry: bool,
 }
 
-impl Placed {
+impl PlacedTransfer {
     /// Chooses by the seed what the plan leaves to chance.
     pub(super) fn new(transfer: &Transfer, graph: &Graph, seed: u64) -> Result<Self, RunError> {
         let mut random = Random::component(seed, &format!("ends of {}", transfer.name));
-        let taken = |end: &End| match end {
-            End::Node(node) => node.clone(),
-            End::Any(_) => String::new(),
+        let taken = |end: &NodeChoice| match end {
+            NodeChoice::Node(node) => node.clone(),
+            NodeChoice::Any(_) => String::new(),
         };
         let from = choose(&transfer.from, &taken(&transfer.to), graph, &mut random)
             .ok_or_else(|| none(transfer, &transfer.from))?;
@@ -119,18 +120,18 @@ impl Placed {
         let mut random = Random::component(seed, &format!("ways of {}", transfer.name));
         for way in &transfer.paths {
             match way {
-                Way::Direct => placed.ways.push(None),
-                Way::Through(node) => {
+                PathChoice::Direct => placed.ways.push(None),
+                PathChoice::Through(node) => {
                     placed.check(transfer, graph, node)?;
                     placed.ways.push(Some(node.clone()));
                 }
-                Way::Any(prefix, count) => {
+                PathChoice::Any(prefix, count) => {
                     let chosen = some(&transfer.name, prefix, *count, graph, &mut random, |node| {
                         placed.is_free(node)
                     })?;
                     placed.ways.extend(chosen.into_iter().map(Some));
                 }
-                Way::Registry => placed.by_registry = true,
+                PathChoice::Registry => placed.by_registry = true,
             }
         }
         Ok(placed)
@@ -143,7 +144,8 @@ impl Placed {
 
     fn check(&self, transfer: &Transfer, graph: &Graph, node: &str) -> Result<(), RunError> {
         if self.is_free(node) {
-            // From a node to itself the way is empty; that there is such a node is found all the same.
+            // From a node to itself the way is empty; that there is such a node is found all the
+            // same.
             return graph.way(node, node, &[]).map(drop).map_err(RunError::from);
         }
         Err(RunError::OwnRelay { transfer: transfer.name.clone(), node: node.to_owned() })
@@ -155,23 +157,23 @@ impl Placed {
 }
 
 /// The nodes of a registry's relays.
-pub(super) fn enrolled(registry: &Registry, graph: &Graph, seed: u64) -> Result<Vec<String>, RunError> {
+pub(super) fn enrolled(registry: &RegistrySetup, graph: &Graph, seed: u64) -> Result<Vec<String>, RunError> {
     let mut random = Random::component(seed, "relays of the registry");
     let mut nodes: Vec<String> = Vec::new();
     for way in &registry.relays {
         match way {
-            Way::Through(node) => {
+            PathChoice::Through(node) => {
                 graph.way(node, node, &[])?;
                 nodes.push(node.clone());
             }
-            Way::Any(prefix, count) => {
+            PathChoice::Any(prefix, count) => {
                 let chosen = some("registry", prefix, *count, graph, &mut random, |node| {
                     !nodes.iter().any(|it| it == node)
                 })?;
                 nodes.extend(chosen);
             }
             // A plan that says so is refused.
-            Way::Direct | Way::Registry => {}
+            PathChoice::Direct | PathChoice::Registry => {}
         }
     }
     Ok(nodes)
@@ -196,10 +198,10 @@ fn some(
     Ok((0..count).map(draw).collect())
 }
 
-fn choose(end: &End, other: &str, graph: &Graph, random: &mut Random) -> Option<String> {
+fn choose(end: &NodeChoice, other: &str, graph: &Graph, random: &mut Random) -> Option<String> {
     match end {
-        End::Node(node) => Some(node.clone()),
-        End::Any(prefix) => {
+        NodeChoice::Node(node) => Some(node.clone()),
+        NodeChoice::Any(prefix) => {
             let fits = |node: &&str| node.starts_with(prefix.as_str()) && *node != other;
             let nodes: Vec<&str> = graph.nodes().filter(fits).collect();
             nodes.get(random.below(nodes.len() as u64) as usize).map(|node| (*node).to_owned())
@@ -207,7 +209,7 @@ fn choose(end: &End, other: &str, graph: &Graph, random: &mut Random) -> Option<
     }
 }
 
-fn none(transfer: &Transfer, end: &End) -> RunError {
-    let (End::Node(prefix) | End::Any(prefix)) = end;
+fn none(transfer: &Transfer, end: &NodeChoice) -> RunError {
+    let (NodeChoice::Node(prefix) | NodeChoice::Any(prefix)) = end;
     RunError::TooFew { transfer: transfer.name.clone(), prefix: prefix.clone(), wanted: 1, there: 0 }
 }

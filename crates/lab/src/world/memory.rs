@@ -1,9 +1,9 @@
 //! What a world may need, before it runs.
 
 use super::actors::Actors;
-use super::carriers::Ends;
 use super::layout::Layout;
-use super::{RunError, network, watch};
+use super::transfers::TransferHosts;
+use super::{RunError, network, recorder};
 use crate::setup::{Carrier, Setup};
 use byway_engine::data::IncomingLimits;
 use byway_registry::client::MOST;
@@ -25,8 +25,8 @@ const WAY_SAMPLE: u64 = 8 + 4 + 4 + 4 + 1;
 const TRANSFER_SAMPLE: u64 = 8;
 const LINK_SAMPLE: u64 = 8 + 4 + 4;
 
-/// An estimate from above of the bytes that running a variant takes: packets under way, what hosts remember of them, and
-/// what is recorded.
+/// An estimate from above of the bytes that running a variant takes: packets under way, what hosts
+/// remember of them, and what is recorded.
 ///
 /// # Errors
 /// [`RunError`]: what in the plan is wrong.
@@ -54,16 +54,16 @@ pub(super) fn estimate(setup: &Setup, graph: &Graph, actors: &Actors, layout: &L
         let listed = if moving.placed.asks() { actors.relays.enrolled().len().min(MOST) } else { 0 };
         let ways = (moving.ways.len() + listed) as u64;
         let host = match moving.ends {
-            Ends::Session(_) => SESSION + ways * CONNECTION,
-            Ends::Tcp(_) => ways * CONNECTION,
-            Ends::Relayed(_) => 3 * ways * CONNECTION,
-            Ends::Behind(_) => 2 * SESSION + ways * CONNECTION,
+            TransferHosts::Session(_) => SESSION + ways * CONNECTION,
+            TransferHosts::Tcp(_) => ways * CONNECTION,
+            TransferHosts::Relayed(_) => 3 * ways * CONNECTION,
+            TransferHosts::Behind(_) => 2 * SESSION + ways * CONNECTION,
         };
         host + samples * (TRANSFER_SAMPLE + ways * WAY_SAMPLE)
     });
     let clients =
         actors.requests.iter().map(|asking| asking.most.map_or(OPEN_REQUESTS, u64::from) * CONNECTION);
-    let links = watch::watched(graph, actors, layout).len() as u64 * samples * LINK_SAMPLE;
+    let links = recorder::watched(graph, actors, layout).len() as u64 * samples * LINK_SAMPLE;
     let relays = actors.relays.count() as u64 * RELAY;
     hosts.chain(clients).chain([links, relays]).fold(packets, u64::saturating_add)
 }
@@ -74,7 +74,8 @@ fn in_links(graph: &Graph, layout: &Layout<'_>) -> u64 {
     graph.memory_bound(layout.used().iter().copied(), traffic) / (PACKET + MEMORY_PER_PACKET)
 }
 
-/// The packets that hosts send before ACKs or losses stop them: twice what fills a way and the queues before its slowest links.
+/// The packets that hosts send before ACKs or losses stop them: twice what fills a way and the
+/// queues before its slowest links.
 fn in_windows(setup: &Setup, graph: &Graph, actors: &Actors) -> u64 {
     let moving = setup.transfers.iter().zip(&actors.transfers).map(|(transfer, moving)| {
         let most = match &transfer.carrier {
@@ -92,7 +93,8 @@ fn in_windows(setup: &Setup, graph: &Graph, actors: &Actors) -> u64 {
     moving.chain(asking).chain(cross).fold(0, u64::saturating_add).saturating_mul(2)
 }
 
-/// The packets that fill a way: those that propagate in a round trip, and those that wait before its slowest links.
+/// The packets that fill a way: those that propagate in a round trip, and those that wait before
+/// its slowest links.
 fn fills(graph: &Graph, way: &[Direction]) -> u64 {
     let back: Vec<Direction> = way.iter().map(|link| link.reversed()).collect();
     let Some(rate) = graph.bottleneck(way) else { return u64::MAX };

@@ -9,41 +9,41 @@
 //! * `gateways`: byway's gateways between such hosts.
 //! * `actors`: the plan's transfers, requests and cross traffic as nodes. `watch`: what is noted of
 //!   them.
-//! * `memory`: what a world may need, before it runs. `flow`: what could be pushed through relays
-//!   at best.
+//! * `memory`: what a world may need, before it runs. `max_flow`: what could be pushed through
+//!   relays at best.
 
 mod actors;
-mod carriers;
-mod flow;
 mod gateways;
 mod layout;
+mod lending_relay;
+mod max_flow;
 mod memory;
 mod network;
+mod recorder;
 mod registry;
 mod relays;
 mod session;
-mod stand;
 mod supply;
 mod tcp;
+mod transfers;
 mod wang;
-mod watch;
 
 use crate::record::Record;
 use crate::setup::{Changed, Setup};
 use crate::trace::pcapng::Pcapng;
 use actors::Actors;
 use byway_control::ChoiceError;
-use byway_sim::topology::Error as TopologyError;
-use byway_sim::world::{Way, World};
+use byway_sim::topology::TopologyError;
+use byway_sim::world::{CaptureDirection, World};
 use byway_wire::{Duration, Instant};
 use core::sync::atomic::{AtomicBool, Ordering};
 use layout::Layout;
 pub use memory::memory_bound;
 pub use network::graph;
+use recorder::Recorder;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 pub use tcp::requests;
-use watch::Watch;
 
 /// Why a variant does not run, or did not run to its end.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -133,7 +133,8 @@ pub enum RunError {
     Cancelled,
 }
 
-/// Runs a variant with a seed. The same two give the same record, on every machine. `cancel` is looked at once per sample.
+/// Runs a variant with a seed. The same two give the same record, on every machine. `cancel` is
+/// looked at once per sample.
 ///
 /// # Errors
 /// [`RunError`]: what in the plan is wrong, or that it was cancelled.
@@ -157,7 +158,7 @@ pub fn run_captured(
     world.capture(move |seen| {
         if let Ok(mut file) = shared.lock()
             && let (Ok(packets), failed @ None) = &mut *file
-            && seen.way == Way::Sent
+            && seen.way == CaptureDirection::Sent
         {
             let ends = (seen.from, seen.to);
             *failed = packets.datagram(seen.at, ends, seen.ecn, seen.payload, seen.phantom).err();
@@ -185,10 +186,10 @@ fn run_in(mut world: World, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Re
     }
     let built = layout.build(&mut world)?;
     actors.relays.watch(&mut world, &graph, &built)?;
-    let links = watch::links(&graph, &actors, &layout, &built)?;
-    let optimum = flow::optimum(setup, &graph, &actors)?;
+    let links = recorder::links(&graph, &actors, &layout, &built)?;
+    let optimum = max_flow::optimum(setup, &graph, &actors)?;
     let all = built.links(&layout.used().iter().copied().collect::<Vec<_>>())?;
-    let mut watch = Watch::new(setup, &graph, &actors, all, links);
+    let mut watch = Recorder::new(setup, &graph, &actors, all, links);
     let mut crashes = crashes(setup, &actors)?.into_iter().peekable();
     let end = Instant::ZERO + setup.duration;
     let mut at = Instant::ZERO;

@@ -1,4 +1,5 @@
-//! The network of a variant: a named topology, what the plan says otherwise, and what changes during the run.
+//! The network of a variant: a named topology, what the plan says otherwise, and what changes
+//! during the run.
 
 use super::RunError;
 use crate::setup::{Changed, Network, Setup};
@@ -8,7 +9,8 @@ use byway_sim::topology::{Graph, Parameters, named};
 use byway_wire::Instant;
 use std::collections::BTreeMap;
 
-/// The network of `setup`, with what changes about its links. What is random in a named topology follows from `seed`.
+/// The network of `setup`, with what changes about its links. What is random in a named topology
+/// follows from `seed`.
 ///
 /// # Errors
 /// [`RunError::Network`] and [`RunError::OneWay`].

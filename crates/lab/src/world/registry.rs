@@ -1,4 +1,5 @@
-//! A registry in the world: the machine that runs, with a store in memory. Its relays beat, and senders ask it over the network.
+//! A registry in the world: the machine that runs, with a store in memory. Its relays beat, and
+//! senders ask it over the network.
 //!
 //! Relays are enrolled when the world begins, and were heard of a moment before. What a sender is
 //! told it hands over within one host, as a [`Ticket`](super::session::Ticket) is handed over. The
@@ -8,12 +9,14 @@ use super::relays::UNIX;
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_engine::{Config as Connection, Endpoint, EndpointConfig, EndpointEvent};
-use byway_registry::client::{Exchange, FIRST, MORE, MOST};
-use byway_registry::message::{Answer, Ask, Label, List, Request};
+use byway_registry::client::{ClientExchange, FIRST, MORE, MOST};
+use byway_registry::message::{Answer, Label, RelayList, RelayQuery, Request};
 use byway_registry::secrets::Secrets;
-use byway_registry::store::{Memory, RelayRow, Reply, Request as Wish, Seen, Store, WordRow};
-use byway_registry::word::{Kind, Token, Word};
-use byway_registry::{Config, Registry};
+use byway_registry::store::{
+    LastHeartbeat, Memory, RelayRow, Store, StoreReply, StoreRequest as Wish, WordRow,
+};
+use byway_registry::word::{Token, Word, WordKind};
+use byway_registry::{Registry, RegistryConfig};
 use byway_relay::Relay;
 use byway_sim::{Node, Random};
 use byway_wire::relay::{self, QuotaClass, RateClass};
@@ -31,19 +34,19 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// A registry that is being made.
 #[derive(Debug)]
-pub(super) struct Office {
+pub(super) struct RegistryBuilder {
     address: SocketAddr,
     secret: [u8; 32],
     store: Memory,
     words: u32,
 }
 
-impl Office {
+impl RegistryBuilder {
     pub(super) fn new(address: SocketAddr, seed: u64) -> Self {
         let mut secret = [0; 32];
         Random::component(seed, "registry").fill(&mut secret);
         let mut store = Memory::new(UNIX - 60);
-        store.put_word(row(JOIN, Kind::Join));
+        store.put_word(row(JOIN, WordKind::Join));
         Self { address, secret, store, words: JOIN }
     }
 
@@ -69,17 +72,17 @@ impl Office {
             tcp: false,
             revoked: false,
         });
-        let seen = vec![Seen { relay: id, at: UNIX - 1, counter: 0, load: 0 }];
+        let seen = vec![LastHeartbeat { relay: id, at: UNIX - 1, counter: 0, load: 0 }];
         let _ = self.store.answer(Wish::Note { seen, entries: Vec::new() });
     }
 
     /// A word of its own for a client.
     pub(super) fn word(&mut self) -> Word {
         self.words += 1;
-        self.store.put_word(row(self.words, Kind::Use));
+        self.store.put_word(row(self.words, WordKind::Use));
         let secrets = Secrets::new(&self.secret);
         let token = Token { number: self.words, secret: secrets.word(self.words) };
-        Word { kind: Kind::Use, key: secrets.identity().public(), token, addresses: vec![self.address] }
+        Word { kind: WordKind::Use, key: secrets.identity().public(), token, addresses: vec![self.address] }
     }
 
     /// How many clients have a word.
@@ -88,21 +91,26 @@ impl Office {
     }
 
     /// The registry as it runs.
-    pub(super) fn open(self, seed: u64) -> Hub {
+    pub(super) fn open(self, seed: u64) -> RegistryNode {
         let Self { secret, mut store, .. } = self;
         let begin = match store.answer(Wish::Changes { since: 0 }) {
-            Reply::Changes(changes) => changes,
+            StoreReply::Changes(changes) => changes,
             _ => unreachable!("a store in memory answers what it is asked"),
         };
         let mut entropy = [0; 32];
         Random::component(seed, "entropy of the registry").fill(&mut entropy);
-        let config =
-            Config { secret, seed: entropy, unix_millis: UNIX * 1_000, suites: Suites::SECURE, begin };
-        Hub { registry: Registry::new(config, Instant::ZERO), store }
+        let config = RegistryConfig {
+            secret,
+            seed: entropy,
+            unix_millis: UNIX * 1_000,
+            suites: Suites::SECURE,
+            begin,
+        };
+        RegistryNode { registry: Registry::new(config, Instant::ZERO), store }
     }
 }
 
-fn row(number: u32, kind: Kind) -> WordRow {
+fn row(number: u32, kind: WordKind) -> WordRow {
     let (rate, quota) = (RateClass::UNLIMITED, QuotaClass::UNLIMITED);
     WordRow {
         number,
@@ -117,12 +125,12 @@ fn row(number: u32, kind: Kind) -> WordRow {
 }
 
 /// The registry and its store.
-pub(super) struct Hub {
+pub(super) struct RegistryNode {
     registry: Registry,
     store: Memory,
 }
 
-impl Node for Hub {
+impl Node for RegistryNode {
     fn machine(&mut self) -> &mut dyn Machine {
         &mut self.registry
     }
@@ -137,10 +145,10 @@ impl Node for Hub {
 
 /// What passes between a sender and the asker on its host, which share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Offers(Rc<RefCell<Passed>>);
+pub(super) struct SharedOffers(Rc<RefCell<RelayOffers>>);
 
 #[derive(Debug, Default)]
-struct Passed {
+struct RelayOffers {
     /// Words for relays, in the order in which they became known.
     words: Vec<relay::Word>,
     /// The sender tried them all.
@@ -149,7 +157,7 @@ struct Passed {
     complete: bool,
 }
 
-impl Offers {
+impl SharedOffers {
     /// The words after the first `taken`.
     pub(super) fn after(&self, taken: usize) -> Vec<relay::Word> {
         self.0.borrow().words.iter().skip(taken).cloned().collect()
@@ -167,19 +175,19 @@ impl Offers {
 }
 
 /// Asks a registry for a sender.
-pub(super) struct Asker {
+pub(super) struct RegistryClient {
     endpoint: Endpoint,
     word: Word,
-    exchange: Option<Exchange>,
-    offers: Offers,
+    exchange: Option<ClientExchange>,
+    offers: SharedOffers,
     /// How many of the draw are here.
     had: usize,
     next: Option<Instant>,
 }
 
-impl Asker {
+impl RegistryClient {
     /// Asks for the first time at `start`.
-    pub(super) fn new(word: Word, offers: Offers, start: Instant, random: &mut Random) -> Self {
+    pub(super) fn new(word: Word, offers: SharedOffers, start: Instant, random: &mut Random) -> Self {
         let (mut secret, mut seed) = ([0; 32], [0; 32]);
         random.fill(&mut secret);
         random.fill(&mut seed);
@@ -196,19 +204,20 @@ impl Asker {
 
     fn ask(&mut self, now: Instant) {
         let most = if self.had == 0 { FIRST } else { MORE };
-        let ask = Ask {
+        let ask = RelayQuery {
             token: self.word.token.clone(),
             most: u8::try_from(most).unwrap_or(u8::MAX),
             skip: u16::try_from(self.had).unwrap_or(u16::MAX),
         };
-        self.exchange = Exchange::begin(&mut self.endpoint, now, &self.word).ok().map(|mut exchange| {
-            exchange.ask(&Request::Ask(ask));
-            exchange.finish();
-            exchange
-        });
+        self.exchange =
+            ClientExchange::begin(&mut self.endpoint, now, &self.word).ok().map(|mut exchange| {
+                exchange.ask(&Request::Ask(ask));
+                exchange.finish();
+                exchange
+            });
     }
 
-    fn take(&mut self, list: List) {
+    fn take(&mut self, list: RelayList) {
         let mut offers = self.offers.0.borrow_mut();
         self.had += list.relays.len();
         // A registry that just came back knows of nobody yet.
@@ -242,7 +251,7 @@ impl Asker {
     }
 }
 
-impl Node for Asker {
+impl Node for RegistryClient {
     fn machine(&mut self) -> &mut dyn Machine {
         &mut self.endpoint
     }
@@ -262,6 +271,6 @@ impl Node for Asker {
     }
 
     fn alarm(&self) -> Option<Instant> {
-        self.exchange.as_ref().map(Exchange::deadline).or(self.next)
+        self.exchange.as_ref().map(ClientExchange::deadline).or(self.next)
     }
 }

@@ -1,11 +1,11 @@
 //! Relays at nodes of the network, one for all sessions that go through there.
 
 use super::RunError;
-use super::registry::{Office, RANGE};
-use super::stand::{Line, Stand};
-use crate::setup::Lent;
+use super::lending_relay::{LendingRelay, NodeCounters};
+use super::registry::{RANGE, RegistryBuilder};
+use crate::setup::LendLimit;
 use byway_registry::client::MOST;
-use byway_relay::{Config, Lend, Policy, Relay};
+use byway_relay::{Config, LendingConfig, Policy, Relay};
 use byway_sim::topology::{Built, Graph};
 use byway_sim::{Handle, Random, World};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
@@ -13,10 +13,12 @@ use byway_wire::{Duration, Instant, Prefix, time::nanos};
 use core::net::{Ipv4Addr, SocketAddr};
 use std::collections::BTreeMap;
 
-/// What the relays' clocks show when the world begins, in Unix seconds. Some day; words are good for long after.
+/// What the relays' clocks show when the world begins, in Unix seconds. Some day; words are good
+/// for long after.
 pub(super) const UNIX: u64 = 1_800_057_600;
 const GOOD_FOR: u64 = 365 * 86_400;
-/// Bytes and datagrams on their way out of a relay between two rounds. A world brings them one by one.
+/// Bytes and datagrams on their way out of a relay between two rounds. A world brings them one by
+/// one.
 const QUEUE: usize = 64 << 10;
 const QUEUED: usize = 64;
 /// Time between heartbeats, and so the most until the first.
@@ -24,17 +26,17 @@ const BEATS: Duration = Duration::from_secs(10);
 
 /// The relays of a world, by node.
 #[derive(Debug, Default)]
-pub(super) struct Relays {
-    at: BTreeMap<String, Site>,
+pub(super) struct RelayNodes {
+    at: BTreeMap<String, RelayNode>,
     /// The nodes of those that are enrolled, in their order.
     enrolled: Vec<String>,
     /// How those lend, if they are end hosts.
-    lend: Option<Lent>,
+    lend: Option<LendLimit>,
 }
 
 /// A relay at a node.
 #[derive(Clone, Debug)]
-struct Site {
+struct RelayNode {
     address: SocketAddr,
     key: [u8; 32],
     /// How many grants it gave, or others in its name.
@@ -42,11 +44,11 @@ struct Site {
     /// The registry where it is enrolled, and when it is heard of there first.
     enrolled: Option<(SocketAddr, Duration)>,
     /// The line that it lends, and how.
-    line: Option<(Line, Lent)>,
-    handle: Option<Handle<Stand>>,
+    line: Option<(NodeCounters, LendLimit)>,
+    handle: Option<Handle<LendingRelay>>,
 }
 
-impl Site {
+impl RelayNode {
     /// The relay as it is when it starts at `now`: with nothing in memory but its key.
     fn relay(&self, now: Instant) -> Relay {
         let mut config = Config::new(self.key, UNIX * 1_000 + nanos(now.since(Instant::ZERO)) / 1_000_000);
@@ -56,8 +58,8 @@ impl Site {
         // In a simulation everybody greets at the same instant.
         config.greetings_per_second = 1_000_000;
         config.lend = self.line.as_ref().map(|(_, lent)| match lent {
-            Lent::Climb => Lend { rate: None, measured: true },
-            Lent::Rate(bits) => Lend { rate: Some(bits / 8), measured: true },
+            LendLimit::Climb => LendingConfig { rate: None, measured: true },
+            LendLimit::Rate(bits) => LendingConfig { rate: Some(bits / 8), measured: true },
         });
         let mut relay = Relay::new(&config, now);
         if let Some((registry, first)) = self.enrolled {
@@ -68,18 +70,19 @@ impl Site {
         relay
     }
 
-    fn stand(&self, now: Instant) -> Stand {
-        Stand::new(self.relay(now), self.line.as_ref().map(|(line, _)| line.clone()))
+    fn stand(&self, now: Instant) -> LendingRelay {
+        LendingRelay::new(self.relay(now), self.line.as_ref().map(|(line, _)| line.clone()))
     }
 }
 
-impl Relays {
+impl RelayNodes {
     /// Relays that lend so when they are enrolled.
-    pub(super) fn lending(lend: Option<Lent>) -> Self {
+    pub(super) fn lending(lend: Option<LendLimit>) -> Self {
         Self { lend, ..Self::default() }
     }
 
-    /// A word for the relay at `node`, for a sender of its own. `address`: asked for where there is no relay yet.
+    /// A word for the relay at `node`, for a sender of its own. `address`: asked for where there is
+    /// no relay yet.
     pub(super) fn word(
         &mut self,
         node: &str,
@@ -104,14 +107,14 @@ impl Relays {
         node: &str,
         seed: u64,
         address: impl FnOnce() -> SocketAddr,
-        office: &mut Office,
+        office: &mut RegistryBuilder,
     ) -> SocketAddr {
         let first = Random::component(seed, &format!("heartbeats of {node}")).up_to(BEATS);
         let registry = office.address();
         let lend = self.lend;
         let site = self.site(node, seed, address);
         site.enrolled = Some((registry, first));
-        site.line = lend.map(|lent| (Line::default(), lent));
+        site.line = lend.map(|lent| (NodeCounters::default(), lent));
         office.enrol(node, &site.relay(Instant::ZERO), site.address);
         let address = site.address;
         self.enrolled.push(node.to_owned());
@@ -123,7 +126,8 @@ impl Relays {
         &self.enrolled
     }
 
-    /// Makes room at every enrolled relay for the grants of so many clients. Each is named some of many relays, so most relays meet few.
+    /// Makes room at every enrolled relay for the grants of so many clients. Each is named some of
+    /// many relays, so most relays meet few.
     pub(super) fn expect(&mut self, clients: u32) {
         let named = u64::from(clients) * MOST as u64 / self.enrolled.len().max(1) as u64;
         let clients = clients.min(u32::try_from(4 * named + 64).unwrap_or(u32::MAX));
@@ -132,11 +136,11 @@ impl Relays {
         }
     }
 
-    fn site(&mut self, node: &str, seed: u64, address: impl FnOnce() -> SocketAddr) -> &mut Site {
+    fn site(&mut self, node: &str, seed: u64, address: impl FnOnce() -> SocketAddr) -> &mut RelayNode {
         self.at.entry(node.to_owned()).or_insert_with(|| {
             let mut key = [0; 32];
             Random::component(seed, &format!("relay at {node}")).fill(&mut key);
-            Site { address: address(), key, grants: 0, enrolled: None, line: None, handle: None }
+            RelayNode { address: address(), key, grants: 0, enrolled: None, line: None, handle: None }
         })
     }
 
@@ -171,7 +175,8 @@ impl Relays {
         self.at.len()
     }
 
-    /// The relay at `node`, which [is there](Self::is_at), crashes, or starts again with nothing in memory but its key.
+    /// The relay at `node`, which [is there](Self::is_at), crashes, or starts again with nothing in
+    /// memory but its key.
     pub(super) fn set_up(&self, world: &mut World, node: &str, up: bool) {
         let site = &self.at[node];
         debug_assert!(site.handle.is_some(), "the relay at {node} was never put into the world");

@@ -1,6 +1,6 @@
 //! byway's own session between two hosts: the engine, and an application that has bulk data.
 
-use super::registry::Offers;
+use super::registry::SharedOffers;
 use super::supply::Supply;
 use byway_control::{Controller, by_name};
 use byway_engine::connection::Event;
@@ -9,7 +9,7 @@ use byway_engine::data::RangeSet;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::{Suite, Suites};
 use byway_engine::{
-    Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Payload, Reach,
+    Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Payload, RelayRoute,
 };
 use byway_sim::{Node, Random};
 use byway_wire::relay::{Consent, Word};
@@ -19,26 +19,27 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// How often a sender looks whether its receiver can be reached through another relay, and for how long.
+/// How often a sender looks whether its receiver can be reached through another relay, and for how
+/// long.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOK_FOR: Duration = Duration::from_secs(15);
 /// How often it looks whether the registry named relays.
 const LOOK_AT_OFFERS: Duration = Duration::from_millis(250);
 
-/// What a ticket would say: by which relays a receiver can be reached, where it was seen, and its consent. The plan hands
-/// it over, for in a simulation nobody types.
+/// What a ticket would say: by which relays a receiver can be reached, where it was seen, and its
+/// consent. The plan hands it over, for in a simulation nobody types.
 pub(super) type Ticket = Rc<RefCell<Vec<(SocketAddr, SocketAddr, Consent)>>>;
 
 /// How both ends of a session are.
 #[derive(Clone, Debug)]
-pub(super) struct Manner {
+pub(super) struct SessionSetup {
     /// What each connection is made with.
     pub(super) config: Config,
     /// Whether it carries and seals real bytes.
     pub(super) real_bytes: bool,
 }
 
-impl Manner {
+impl SessionSetup {
     fn endpoint(&self, random: &mut Random, admission: Option<Box<dyn Admission>>) -> Endpoint {
         let (mut secret, mut seed) = ([0; 32], [0; 32]);
         random.fill(&mut secret);
@@ -62,7 +63,7 @@ impl Manner {
 }
 
 /// What a sender is to do.
-pub(super) struct Task {
+pub(super) struct SendTask {
     /// The receiver's key.
     pub(super) peer: PublicKey,
     /// The receiver's address, if the direct way may be used.
@@ -72,7 +73,7 @@ pub(super) struct Task {
     /// How the receiver can be reached through them.
     pub(super) ticket: Ticket,
     /// What a registry offers, if one is asked; and the addresses of relays that are no detour.
-    pub(super) offers: Option<(Offers, Vec<SocketAddr>)>,
+    pub(super) offers: Option<(SharedOffers, Vec<SocketAddr>)>,
     /// What there is to send.
     pub(super) supply: Supply,
     /// The controller that governs the session.
@@ -84,7 +85,7 @@ pub(super) struct Task {
 }
 
 /// The host that sends.
-pub(super) struct Sender {
+pub(super) struct SessionSender {
     endpoint: Endpoint,
     peer: PublicKey,
     direct: Option<SocketAddr>,
@@ -92,7 +93,7 @@ pub(super) struct Sender {
     ticket: Ticket,
     /// How many entries of the ticket are used.
     met: usize,
-    offers: Option<(Offers, Vec<SocketAddr>)>,
+    offers: Option<(SharedOffers, Vec<SocketAddr>)>,
     /// How many of them were taken.
     taken: usize,
     supply: Supply,
@@ -113,8 +114,8 @@ pub(super) struct Sender {
     over: bool,
 }
 
-impl Sender {
-    pub(super) fn new(manner: &Manner, task: Task, random: &mut Random) -> Self {
+impl SessionSender {
+    pub(super) fn new(manner: &SessionSetup, task: SendTask, random: &mut Random) -> Self {
         Self {
             endpoint: manner.endpoint(random, None),
             peer: task.peer,
@@ -169,7 +170,7 @@ impl Sender {
         if let Some(handle) = self.handle {
             for (relay, destination, consent) in self.ticket.borrow().iter().skip(self.met) {
                 let Some(word) = self.words.get(relay) else { continue };
-                let reach = Reach { word: word.clone(), destination: *destination, consent: *consent };
+                let reach = RelayRoute { word: word.clone(), destination: *destination, consent: *consent };
                 self.endpoint.add_relay(now, handle, word, Some(&reach));
             }
             self.met = self.met.max(known);
@@ -251,7 +252,7 @@ impl Sender {
     }
 }
 
-impl Node for Sender {
+impl Node for SessionSender {
     fn machine(&mut self) -> &mut dyn Machine {
         &mut self.endpoint
     }
@@ -286,9 +287,9 @@ impl Node for Sender {
 }
 
 /// Takes everybody. What it sends itself is ACKs.
-struct Everybody;
+struct AcceptAll;
 
-impl Admission for Everybody {
+impl Admission for AcceptAll {
     fn admit(&mut self, _: PublicKey, _: &[u8]) -> Admit {
         match by_name("newreno", 1) {
             Some(controller) => Admit::Accept(controller),
@@ -298,7 +299,7 @@ impl Admission for Everybody {
 }
 
 /// The host that receives.
-pub(super) struct Receiver {
+pub(super) struct SessionReceiver {
     endpoint: Endpoint,
     words: Vec<Word>,
     ticket: Ticket,
@@ -314,11 +315,11 @@ pub(super) struct Receiver {
     pub(super) reorder: u64,
 }
 
-impl Receiver {
+impl SessionReceiver {
     /// A host that can be reached through the relays of these words.
-    pub(super) fn new(manner: &Manner, words: Vec<Word>, ticket: Ticket, random: &mut Random) -> Self {
+    pub(super) fn new(manner: &SessionSetup, words: Vec<Word>, ticket: Ticket, random: &mut Random) -> Self {
         Self {
-            endpoint: manner.endpoint(random, Some(Box::new(Everybody))),
+            endpoint: manner.endpoint(random, Some(Box::new(AcceptAll))),
             words,
             ticket,
             stands: false,
@@ -376,7 +377,7 @@ impl Receiver {
     }
 }
 
-impl Node for Receiver {
+impl Node for SessionReceiver {
     fn machine(&mut self) -> &mut dyn Machine {
         &mut self.endpoint
     }

@@ -10,7 +10,8 @@ const ENDLESS: u64 = 1 << 50;
 /// A source of some rate writes what has come up in so much time, but no less than about a packet.
 const CHUNK_TIME: Duration = Duration::from_millis(10);
 const LEAST_CHUNK: u64 = 1_400;
-/// A source of some rate whose last second is not acknowledged is blocked; what comes up meanwhile is never sent.
+/// A source of some rate whose last second is not acknowledged is blocked; what comes up meanwhile
+/// is never sent.
 const BACKLOG: u64 = 1;
 const LEAST_BACKLOG: u64 = 64 << 10;
 const BITS: u128 = 8 * 1_000_000_000;
@@ -21,12 +22,12 @@ pub(super) enum Supply {
     /// A number of bytes, in one object.
     Bulk { size: u64, given: bool },
     /// A rate that follows the clock.
-    Source(Source),
+    Source(RateSource),
 }
 
 /// A source of so many bits per second.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct RateSource {
     steps: Vec<(Instant, u64)>,
     /// Steps that are in force, or have been.
     past: usize,
@@ -44,7 +45,7 @@ impl Supply {
         match demand {
             Demand::Unlimited => Self::Bulk { size: ENDLESS, given: false },
             Demand::Size(size) => Self::Bulk { size: *size, given: false },
-            Demand::Rate(steps) => Self::Source(Source {
+            Demand::Rate(steps) => Self::Source(RateSource {
                 steps: steps.iter().map(|(at, rate)| (Instant::ZERO + *at, *rate)).collect(),
                 past: 0,
                 rate: 0,
@@ -90,7 +91,7 @@ impl Supply {
     }
 }
 
-impl Source {
+impl RateSource {
     fn chunk(&self) -> u64 {
         let bits = u128::from(self.rate) * u128::from(nanos(CHUNK_TIME));
         u64::try_from(bits / BITS).unwrap_or(u64::MAX).max(LEAST_CHUNK)

@@ -2,10 +2,10 @@
 
 use super::RunError;
 use crate::setup::{Arrivals, Demand, Requests, Sizes, TcpOptions};
-use byway_control::{Choice, Controller, Sender};
+use byway_control::{Controller, ControllerChoice, SenderKind};
 use byway_sim::Random;
 use byway_sim::tcp::web::{self, Request, WebTrace};
-use byway_sim::tcp::{self, Options, Recovery, Serve};
+use byway_sim::tcp::{self, Recovery, ServerConfig, TcpConfig};
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 const LEAST_BACKLOG: u64 = 64 << 10;
 
 /// How a host of `tcp` behaves.
-pub(super) fn options(tcp: &TcpOptions) -> Options {
-    let usual = if tcp.linux { Options::linux() } else { Options::default() };
-    Options {
+pub(super) fn options(tcp: &TcpOptions) -> TcpConfig {
+    let usual = if tcp.linux { TcpConfig::linux() } else { TcpConfig::default() };
+    TcpConfig {
         mss: tcp.mss.max(1),
         delayed_ack: tcp.delayed_ack,
         initial_window: Some(tcp.initial_window),
@@ -40,25 +40,26 @@ pub(super) fn demand(demand: &Demand) -> (tcp::Demand, Option<u64>) {
 }
 
 /// The host that serves requests.
-pub(super) fn serve(requests: &Requests) -> Result<Serve, RunError> {
-    let Choice { name, options: asked } = &requests.congestion;
-    let controller: fn(u64, &Options) -> Box<dyn Controller> = match name.as_str() {
+pub(super) fn serve(requests: &Requests) -> Result<ServerConfig, RunError> {
+    let ControllerChoice { name, options: asked } = &requests.congestion;
+    let controller: fn(u64, &TcpConfig) -> Box<dyn Controller> = match name.as_str() {
         "newreno" if asked.is_empty() => |seed, options| begins("newreno", seed, options),
         "cubic" if asked.is_empty() => |seed, options| begins("cubic", seed, options),
         _ => return Err(RunError::Server { requests: requests.name.clone(), name: name.clone() }),
     };
-    Ok(Serve { options: options(&requests.tcp), controller, ..Serve::default() })
+    Ok(ServerConfig { options: options(&requests.tcp), controller, ..ServerConfig::default() })
 }
 
 /// The controller of this name, which begins with the window that the options say.
-fn begins(name: &str, seed: u64, options: &Options) -> Box<dyn Controller> {
+fn begins(name: &str, seed: u64, options: &TcpConfig) -> Box<dyn Controller> {
     let usual = TcpOptions::default().initial_window;
     let host = sender(options.recovery == Recovery::Rack, options.initial_window.unwrap_or(usual));
-    let asked = Choice { name: name.to_owned(), options: BTreeMap::new() };
+    let asked = ControllerChoice { name: name.to_owned(), options: BTreeMap::new() };
     byway_control::controller(&asked, host, seed).unwrap_or_else(|_| tcp::newreno())
 }
 
-/// The requests of a plan in the world of `seed` that ends after `time`: those that its clients make in the simulator.
+/// The requests of a plan in the world of `seed` that ends after `time`: those that its clients
+/// make in the simulator.
 #[must_use]
 pub fn requests(requests: &Requests, seed: u64, time: Duration) -> Vec<Request> {
     let mut random = Random::component(seed, &format!("requests of {}", requests.name));
@@ -98,13 +99,13 @@ fn most_rounds(time: Duration, think: Duration) -> u32 {
 pub(super) fn controller(
     of: &str,
     tcp: &TcpOptions,
-    asked: &Choice,
+    asked: &ControllerChoice,
     seed: u64,
 ) -> Result<Box<dyn Controller>, RunError> {
     byway_control::controller(asked, sender(tcp.linux, tcp.initial_window), seed)
         .map_err(|error| RunError::Congestion { of: of.to_owned(), error })
 }
 
-fn sender(linux: bool, initial_window: u32) -> Sender {
-    if linux { Sender::Linux { initial_window } } else { Sender::Tcp { initial_window } }
+fn sender(linux: bool, initial_window: u32) -> SenderKind {
+    if linux { SenderKind::Linux { initial_window } } else { SenderKind::Tcp { initial_window } }
 }

@@ -5,9 +5,9 @@
 
 use super::RunError;
 use crate::setup::{Demand, TcpOptions, Transfer};
-use byway_control::wang::{Options, RateController};
-use byway_control::{Choice, ChoiceError};
-use byway_sim::tcp::{FlowId, Host, Relay};
+use byway_control::wang::{RateController, WangOptions};
+use byway_control::{ChoiceError, ControllerChoice};
+use byway_sim::tcp::{FlowId, TcpHost, TcpRelay};
 use byway_sim::{Handle, World};
 use byway_wire::{Duration, Instant};
 
@@ -18,21 +18,21 @@ const EPSILON_KBIT: f64 = 0.5;
 
 /// The hosts of a transfer, and the relays of its ways.
 #[derive(Clone, Debug)]
-pub(super) struct Hops {
-    pub(super) sender: Handle<Host>,
-    pub(super) receiver: Handle<Host>,
+pub(super) struct RelayedTcp {
+    pub(super) sender: Handle<TcpHost>,
+    pub(super) receiver: Handle<TcpHost>,
     /// In the order of ways.
     pub(super) flows: Vec<FlowId>,
-    pub(super) relays: Vec<Handle<Relay>>,
+    pub(super) relays: Vec<Handle<TcpRelay>>,
     /// Bytes of a full segment.
     pub(super) mss: u32,
 }
 
-impl Hops {
+impl RelayedTcp {
     /// Bytes that the receiver has got over each way.
     pub(super) fn arrived(&self, world: &World) -> Vec<u64> {
         let host = &world[self.receiver];
-        let arrived = |relay: &Handle<Relay>| {
+        let arrived = |relay: &Handle<TcpRelay>| {
             let got = world[*relay].tags().filter_map(|tag| host.received(tag));
             got.map(|received| received.bytes).sum()
         };
@@ -42,15 +42,15 @@ impl Hops {
 
 /// What a plan says of a source.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
-    options: Options,
+pub(super) struct WangSetup {
+    options: WangOptions,
     /// The control interval, T in the paper.
     interval: Duration,
     /// y(0) of the first path and of each other, in bits per second.
     initial: [f64; 2],
 }
 
-impl Wanted {
+impl WangSetup {
     /// Rates are in bits of payload per second.
     pub(super) fn new(transfer: &Transfer, tcp: &TcpOptions) -> Result<Self, RunError> {
         let refused = |why| RunError::Carrier { transfer: transfer.name.clone(), why };
@@ -60,11 +60,11 @@ impl Wanted {
         let &[(_, demand)] = steps.as_slice() else {
             return Err(refused("over TCP to relays a source has one rate"));
         };
-        let Choice { name, options: given } = &transfer.congestion;
+        let ControllerChoice { name, options: given } = &transfer.congestion;
         if name != "newreno" {
             return Err(refused("TCP to relays is governed by newreno, and its rates by the options"));
         }
-        let usual = Options::RECOMMENDED;
+        let usual = WangOptions::RECOMMENDED;
         // Name, what holds otherwise, least, most.
         let known = [
             ("interval_ms", INTERVAL_MS, 1.0, 1e5),
@@ -98,7 +98,7 @@ impl Wanted {
         }
         let [interval, epsilon, alpha, gamma, delta, beta, rewrite, cap, floor, slack, first, others] =
             values;
-        let options = Options {
+        let options = WangOptions {
             demand: demand as f64,
             epsilon: epsilon * 1e3,
             alpha,
@@ -136,8 +136,8 @@ impl Wanted {
 
 /// A source that sets its rates.
 #[derive(Debug)]
-pub(super) struct Source {
-    hops: Hops,
+pub(super) struct WangSource {
+    hops: RelayedTcp,
     rates: RateController,
     interval: Duration,
     /// From a source to the receiver at best: what comes before was sent at the rates before.
@@ -150,9 +150,15 @@ pub(super) struct Source {
     before: Vec<u64>,
 }
 
-impl Source {
+impl WangSource {
     /// A source that sets its rates from `first` on.
-    pub(super) fn new(hops: Hops, wanted: &Wanted, delay: Duration, first: Instant, seed: u64) -> Self {
+    pub(super) fn new(
+        hops: RelayedTcp,
+        wanted: &WangSetup,
+        delay: Duration,
+        first: Instant,
+        seed: u64,
+    ) -> Self {
         let initial: Vec<f64> = (0..hops.flows.len()).map(|way| wanted.initial(way)).collect();
         Self {
             hops,
@@ -193,7 +199,7 @@ impl Source {
 }
 
 /// Runs the world until `end`, and lets every source set its rates on the way.
-pub(super) fn run_until(world: &mut World, sources: &mut [Source], end: Instant) {
+pub(super) fn run_until(world: &mut World, sources: &mut [WangSource], end: Instant) {
     while let Some(source) = sources.iter_mut().min_by_key(|source| source.next)
         && source.next <= end
     {

@@ -1,12 +1,12 @@
 //! Plans that name gateways: what they may say, and what comes of it in the simulator.
 
-use byway_gateway::loss::Rule as Loss;
+use byway_gateway::loss::LossRuleKind as Loss;
 use byway_gateway::machine::Bundle;
 use byway_gateway::reorder::Timer;
-use byway_gateway::window::Rule;
+use byway_gateway::window::WindowRule;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use byway_lab::record::Record;
-use byway_lab::setup::{Carrier, Way};
+use byway_lab::setup::{Carrier, PathChoice};
 use byway_lab::world;
 use byway_wire::Duration;
 use std::sync::atomic::AtomicBool;
@@ -90,15 +90,19 @@ fn what_a_plan_says_of_gateways_is_read() {
     let [sites] = setup.gateways.as_slice() else { panic!("{:?}", setup.gateways) };
     assert_eq!((sites.congestion.name.as_str(), sites.settings.bundle), ("harp-joint", Bundle::Flow));
     let settings = sites.settings;
-    assert_eq!((settings.window, settings.headroom_percent), (Some(Rule::Literal), 20));
+    assert_eq!((settings.window, settings.headroom_percent), (Some(WindowRule::Literal), 20));
     assert_eq!((settings.timer, settings.entry.flow_bytes), (Timer::Harp { rho: 2.0 }, 65_000));
     assert_eq!(
         (settings.loss, settings.cache),
-        (Loss::Batched, Some(byway_gateway::cache::Limits::default()))
+        (Loss::Batched, Some(byway_gateway::cache::CacheLimits::default()))
     );
     let transfer = &setup.transfers[0];
     assert!(matches!(&transfer.carrier, Carrier::Gateways(_, by) if by == "sites"), "{transfer:?}");
-    assert_eq!(transfer.paths, [Way::Direct, Way::Through("X".into())], "those of its gateways");
+    assert_eq!(
+        transfer.paths,
+        [PathChoice::Direct, PathChoice::Through("X".into())],
+        "those of its gateways"
+    );
     // Nothing said: byway's own.
     let usual = &read(&gateways("")).variants[0].gateways[0].settings.clone();
     assert_eq!(*usual, byway_gateway::machine::Settings::default());
@@ -181,7 +185,8 @@ fn windows_that_are_not_rewritten_overflow_the_entry() {
         let record = run(&gateways(&format!("window = \"{window}\"\nentry = \"100 KB\"")));
         record.gateways[0].dropped
     };
-    // Hosts' windows follow an RTT after the pace of `background`, so a few packets are still too many.
+    // Hosts' windows follow an RTT after the pace of `background`, so a few packets are still too
+    // many.
     let (delivered, off) = (dropped("delivered"), dropped("off"));
     println!("{delivered} with windows rewritten, {off} without");
     assert!(off > 0 && delivered < off / 2, "{delivered} {off}");

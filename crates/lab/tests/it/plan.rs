@@ -1,7 +1,9 @@
 //! What a plan may say, and what is said about one that may not.
 
 use byway_lab::plan::{Mode, Overrides, Plan};
-use byway_lab::setup::{Arrivals, Carrier, Changed, Demand, Discipline, End, Lent, Queue, Sizes, Way};
+use byway_lab::setup::{
+    Arrivals, Carrier, Changed, Demand, Discipline, LendLimit, NodeChoice, PathChoice, QueueLimit, Sizes,
+};
 use byway_wire::Duration;
 
 const PLAN: &str = r#"
@@ -100,7 +102,7 @@ fn a_plan_is_every_variant_of_its_sweep() {
     let line = &variant.network.links[1];
     assert_eq!((line.from.as_str(), line.to.as_str()), ("R", "S"));
     assert_eq!(line.spec.delay, Some(Duration::from_micros(12_500)));
-    assert_eq!(line.spec.queue, Some(Queue::Time(Duration::from_millis(60))));
+    assert_eq!(line.spec.queue, Some(QueueLimit::Time(Duration::from_millis(60))));
     assert_eq!(line.spec.loss, Some(0.001));
     assert_eq!(variant.changes.len(), 1);
     assert!(matches!(&variant.changes[0].what, Changed::Link { delay: Some(_), rate: None, .. }));
@@ -109,10 +111,10 @@ fn a_plan_is_every_variant_of_its_sweep() {
     let backup = &variant.transfers[0];
     assert_eq!(backup.congestion.name, "mpath");
     assert_eq!((backup.congestion.options["delta"], backup.congestion.options["choke"]), (0.15, 0.0));
-    assert_eq!(backup.paths, [Way::Direct, Way::Through("R".into())]);
+    assert_eq!(backup.paths, [PathChoice::Direct, PathChoice::Through("R".into())]);
     assert_eq!(backup.demand, Demand::Size(100_000_000));
     let rival = &variant.transfers[2];
-    assert_eq!(rival.from, End::Any("G".into()));
+    assert_eq!(rival.from, NodeChoice::Any("G".into()));
     assert!(matches!(&rival.carrier, Carrier::Tcp(tcp) if tcp.receive_window == Some(64_000)));
     assert!(matches!(&rival.demand, Demand::Rate(steps) if steps.len() == 2));
     assert_eq!(variant.requests[0].sizes, Sizes::Web);
@@ -249,8 +251,8 @@ paths = "$who.paths"
 "#;
     let plan = read(PLAN);
     let [asks, not] = plan.variants.try_into().expect("two");
-    assert_eq!(asks.transfers[1].to, End::Node("h102".into()));
-    assert_eq!(asks.registry.expect("one").lend, Some(Lent::Rate(5_000_000)));
+    assert_eq!(asks.transfers[1].to, NodeChoice::Node("h102".into()));
+    assert_eq!(asks.registry.expect("one").lend, Some(LendLimit::Rate(5_000_000)));
     assert_eq!(not.registry, None);
     let wrong = PLAN.replace("5 Mbit/s", "all of it");
     let (_, error) = refused(&wrong);

@@ -1,11 +1,11 @@
 //! Small worlds from end to end.
 
-use byway_control::Choice;
+use byway_control::ControllerChoice;
 use byway_lab::Record;
 use byway_lab::record::{RequestRecord, TransferRecord};
 use byway_lab::setup::{
-    Arrivals, Carrier, Change, Changed, Cross, Demand, End, Line, LineSpec, Network, Queue, Requests,
-    SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
+    Arrivals, Carrier, Change, Changed, Cross, Demand, LinkSetup, LinkSpec, Network, NodeChoice, PathChoice,
+    QueueLimit, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer,
 };
 use byway_lab::world::{RunError, memory_bound, run};
 use byway_wire::Duration;
@@ -16,7 +16,7 @@ pub(crate) fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-pub(crate) fn setup(duration: f64, links: Vec<Line>) -> Setup {
+pub(crate) fn setup(duration: f64, links: Vec<LinkSetup>) -> Setup {
     Setup {
         registry: None,
         axes: vec![("n".into(), "1".into())],
@@ -33,25 +33,29 @@ pub(crate) fn setup(duration: f64, links: Vec<Line>) -> Setup {
     }
 }
 
-pub(crate) fn both(from: &str, to: &str, mbit: u64, millis: u64) -> [Line; 2] {
-    let spec = LineSpec {
+pub(crate) fn both(from: &str, to: &str, mbit: u64, millis: u64) -> [LinkSetup; 2] {
+    let spec = LinkSpec {
         rate: Some(mbit * 1_000_000),
         delay: Some(Duration::from_millis(millis)),
-        queue: Some(Queue::Packets(50)),
-        ..LineSpec::default()
+        queue: Some(QueueLimit::Packets(50)),
+        ..LinkSpec::default()
     };
-    [(from, to), (to, from)].map(|(from, to)| Line { from: from.into(), to: to.into(), spec: spec.clone() })
+    [(from, to), (to, from)].map(|(from, to)| LinkSetup {
+        from: from.into(),
+        to: to.into(),
+        spec: spec.clone(),
+    })
 }
 
-pub(crate) fn congestion(name: &str) -> Choice {
-    Choice { name: name.into(), options: BTreeMap::new() }
+pub(crate) fn congestion(name: &str) -> ControllerChoice {
+    ControllerChoice { name: name.into(), options: BTreeMap::new() }
 }
 
-pub(crate) fn node(name: &str) -> End {
-    End::Node(name.into())
+pub(crate) fn node(name: &str) -> NodeChoice {
+    NodeChoice::Node(name.into())
 }
 
-pub(crate) fn session(name: &str, from: &str, to: &str, paths: &[Way], controller: &str) -> Transfer {
+pub(crate) fn session(name: &str, from: &str, to: &str, paths: &[PathChoice], controller: &str) -> Transfer {
     Transfer {
         name: name.into(),
         group: name.into(),
@@ -67,7 +71,7 @@ pub(crate) fn session(name: &str, from: &str, to: &str, paths: &[Way], controlle
     }
 }
 
-fn tcp(name: &str, from: &str, to: &str, paths: &[Way], controller: &str) -> Transfer {
+fn tcp(name: &str, from: &str, to: &str, paths: &[PathChoice], controller: &str) -> Transfer {
     Transfer { carrier: Carrier::Tcp(TcpOptions::default()), ..session(name, from, to, paths, controller) }
 }
 
@@ -86,20 +90,20 @@ pub(crate) fn goodput(record: &Record, transfer: &TransferRecord, from: f64, unt
 }
 
 /// S and D with a direct line of 10 Mbit/s, and a detour of as much through the relay R.
-fn detour() -> Vec<Line> {
+fn detour() -> Vec<LinkSetup> {
     [both("S", "D", 10, 10), both("S", "R", 10, 5), both("R", "D", 100, 5)].concat()
 }
 
-fn through(node: &str) -> Way {
-    Way::Through(node.into())
+fn through(node: &str) -> PathChoice {
+    PathChoice::Through(node.into())
 }
 
 #[test]
 fn a_relay_doubles_a_session() {
     for (paths, least, most) in [
-        (vec![Way::Direct], 8.6, 9.8),
+        (vec![PathChoice::Direct], 8.6, 9.8),
         (vec![through("R")], 8.4, 9.8),
-        (vec![Way::Direct, through("R")], 16.5, 19.6),
+        (vec![PathChoice::Direct, through("R")], 16.5, 19.6),
     ] {
         let mut setup = setup(30.0, detour());
         setup.transfers.push(session("bulk", "S", "D", &paths, "background"));
@@ -128,14 +132,14 @@ fn a_relay_doubles_a_session() {
             assert!((19.0..70.0).contains(path.rtt.last().unwrap()));
         }
         let link = record.links.iter().find(|link| (link.from.as_str(), link.to.as_str()) == ("S", "R"));
-        assert_eq!(link.is_some(), paths.len() == 2 || paths[0] != Way::Direct);
+        assert_eq!(link.is_some(), paths.len() == 2 || paths[0] != PathChoice::Direct);
     }
 }
 
 #[test]
 fn series_have_one_value_per_sample() {
     let mut setup = setup(2.05, detour());
-    setup.transfers.push(session("bulk", "S", "D", &[Way::Direct, through("R")], "mpath"));
+    setup.transfers.push(session("bulk", "S", "D", &[PathChoice::Direct, through("R")], "mpath"));
     let record = go(&setup, 1);
     let transfer = &record.transfers[0];
     assert_eq!(transfer.received.len(), 21);
@@ -155,13 +159,13 @@ fn an_object_ends_a_source_does_not() {
     let mut setup = setup(10.0, detour());
     setup.transfers.push(Transfer {
         demand: Demand::Size(5_000_000),
-        ..session("object", "S", "D", &[Way::Direct, through("R")], "newreno")
+        ..session("object", "S", "D", &[PathChoice::Direct, through("R")], "newreno")
     });
     let steps = vec![(seconds(1.0), 2_000_000), (seconds(6.0), 500_000)];
     setup.transfers.push(Transfer {
         demand: Demand::Rate(steps),
         start: seconds(0.5),
-        ..session("source", "D", "S", &[Way::Direct], "newreno")
+        ..session("source", "D", "S", &[PathChoice::Direct], "newreno")
     });
     let record = go(&setup, 1);
     let [object, source] = &record.transfers[..] else { panic!("two transfers") };
@@ -178,9 +182,10 @@ fn an_object_ends_a_source_does_not() {
 #[test]
 fn a_transfer_stops_when_it_is_told() {
     let mut setup = setup(6.0, detour());
-    setup
-        .transfers
-        .push(Transfer { stop: Some(seconds(3.0)), ..session("bulk", "S", "D", &[Way::Direct], "newreno") });
+    setup.transfers.push(Transfer {
+        stop: Some(seconds(3.0)),
+        ..session("bulk", "S", "D", &[PathChoice::Direct], "newreno")
+    });
     let record = go(&setup, 1);
     let transfer = &record.transfers[0];
     assert!(goodput(&record, transfer, 1.0, 3.0) > 9.0);
@@ -196,7 +201,7 @@ fn real_bytes_come_as_fast() {
         let options = SessionOptions { real_bytes, ..SessionOptions::default() };
         setup.transfers.push(Transfer {
             carrier: Carrier::Session(options),
-            ..session("bulk", "S", "D", &[Way::Direct, through("R")], "newreno")
+            ..session("bulk", "S", "D", &[PathChoice::Direct, through("R")], "newreno")
         });
         let record = go(&setup, 1);
         goodput(&record, &record.transfers[0], 1.0, 6.0)
@@ -213,7 +218,7 @@ fn sessions_can_follow_the_papers() {
         setup.network.links[0].spec.jitter = Some(Duration::from_millis(2));
         setup.transfers.push(Transfer {
             carrier: Carrier::Session(options),
-            ..session("bulk", "S", "D", &[Way::Direct, through("R")], "newreno")
+            ..session("bulk", "S", "D", &[PathChoice::Direct, through("R")], "newreno")
         });
         let record = go(&setup, 1);
         (record.trace, goodput(&record, &record.transfers[0], 2.0, 6.0))
@@ -234,7 +239,7 @@ fn sessions_can_follow_the_papers() {
 #[test]
 fn a_relay_crashes_and_starts_again() {
     let mut setup = setup(40.0, detour());
-    setup.transfers.push(session("bulk", "S", "D", &[Way::Direct, through("R")], "newreno"));
+    setup.transfers.push(session("bulk", "S", "D", &[PathChoice::Direct, through("R")], "newreno"));
     for (at, up) in [(10.0, false), (20.0, true)] {
         setup.changes.push(Change { at: seconds(at), what: Changed::Relay { node: "R".into(), up } });
     }
@@ -252,7 +257,7 @@ fn a_relay_crashes_and_starts_again() {
 #[test]
 fn a_link_changes() {
     let mut setup = setup(30.0, both("S", "D", 10, 10).to_vec());
-    setup.transfers.push(session("bulk", "S", "D", &[Way::Direct], "newreno"));
+    setup.transfers.push(session("bulk", "S", "D", &[PathChoice::Direct], "newreno"));
     let link = |from: &str, to: &str, rate, delay| {
         let [from, to] = [from, to].map(str::to_owned);
         Changed::Link { from, to, rate, delay, loss: None, up: None }
@@ -275,8 +280,8 @@ fn a_link_changes() {
 fn the_same_seed_gives_the_same_record_and_another_another() {
     let mut setup = setup(3.0, detour());
     setup.network.links[0].spec.loss = Some(0.01);
-    setup.transfers.push(session("a", "S", "D", &[Way::Direct, through("R")], "background"));
-    setup.transfers.push(session("b", "S", "D", &[Way::Direct], "newreno"));
+    setup.transfers.push(session("a", "S", "D", &[PathChoice::Direct, through("R")], "background"));
+    setup.transfers.push(session("b", "S", "D", &[PathChoice::Direct], "newreno"));
     let record = go(&setup, 7);
     assert_eq!(record, go(&setup, 7));
     let other = go(&setup, 8);
@@ -297,8 +302,12 @@ fn the_seed_chooses_ends_and_ways() {
     }
     lines.extend(both("S2", "R1", 10, 5));
     let mut setup = setup(0.1, lines);
-    let transfer = session("bulk", "S1", "G", &[Way::Any("R".into(), 3)], "newreno");
-    setup.transfers.push(Transfer { from: End::Any("S".into()), to: End::Any("S".into()), ..transfer });
+    let transfer = session("bulk", "S1", "G", &[PathChoice::Any("R".into(), 3)], "newreno");
+    setup.transfers.push(Transfer {
+        from: NodeChoice::Any("S".into()),
+        to: NodeChoice::Any("S".into()),
+        ..transfer
+    });
     let mut seen = BTreeMap::new();
     for seed in 0..40 {
         let record = go(&setup, seed);
@@ -320,15 +329,15 @@ fn what_is_wrong_in_a_plan_is_named() {
         setup.transfers.push(transfer);
         setup
     };
-    let bulk = |paths: &[Way]| session("bulk", "S", "D", paths, "background");
+    let bulk = |paths: &[PathChoice]| session("bulk", "S", "D", paths, "background");
     let said = |setup: &Setup| refused(setup).to_string();
 
     assert_eq!(
-        said(&with(session("bulk", "S", "X", &[Way::Direct], "background"))),
+        said(&with(session("bulk", "S", "X", &[PathChoice::Direct], "background"))),
         "there is no node called X; there are D, R, S"
     );
     assert_eq!(said(&with(bulk(&[through("Q")]))), "there is no node called Q; there are D, R, S");
-    let mut apart = with(bulk(&[Way::Direct]));
+    let mut apart = with(bulk(&[PathChoice::Direct]));
     apart.network.links = [both("S", "A", 1, 1), both("B", "D", 1, 1)].concat();
     assert_eq!(said(&apart), "no way leads from S to D");
     assert!(
@@ -336,35 +345,36 @@ fn what_is_wrong_in_a_plan_is_named() {
             .starts_with("bulk: a way leads through S, which is one of its ends")
     );
     assert_eq!(
-        said(&with(bulk(&[Way::Any("R".into(), 2)]))),
+        said(&with(bulk(&[PathChoice::Any("R".into(), 2)]))),
         "bulk: 2 nodes that begin with \"R\" are wanted, but only 1 can be chosen"
     );
-    let unknown = said(&with(session("bulk", "S", "D", &[Way::Direct], "reno")));
+    let unknown = said(&with(session("bulk", "S", "D", &[PathChoice::Direct], "reno")));
     assert!(
         unknown.starts_with("bulk: there is no congestion controller `reno`: choose one of "),
         "{unknown}"
     );
-    let mut wrong = bulk(&[Way::Direct]);
+    let mut wrong = bulk(&[PathChoice::Direct]);
     wrong.congestion.options.insert("gamma".into(), 1.0);
     let unknown = said(&with(wrong));
     assert!(unknown.starts_with("bulk: background has no option gamma; it has none"), "{unknown}");
-    let mut one_way = with(bulk(&[Way::Direct]));
+    let mut one_way = with(bulk(&[PathChoice::Direct]));
     one_way.network.links.push(both("S", "Y", 1, 1)[0].clone());
     assert!(said(&one_way).starts_with("a link leads from S to Y, but none back"));
-    let mut no_relay = with(bulk(&[Way::Direct]));
+    let mut no_relay = with(bulk(&[PathChoice::Direct]));
     no_relay.changes.push(Change { at: seconds(0.5), what: Changed::Relay { node: "R".into(), up: false } });
     assert!(said(&no_relay).starts_with("at R there is no relay"));
-    let mut large = with(bulk(&[Way::Direct]));
+    let mut large = with(bulk(&[PathChoice::Direct]));
     large.memory = 1_000_000;
     let bound = memory_bound(&large).unwrap();
     println!("bound {bound}");
     assert!((2_000_000..20_000_000).contains(&bound), "{bound}");
     assert!(said(&large).ends_with(" MB of memory, and the plan allows 1 MB (`memory`)"), "{}", said(&large));
-    let cancelled = run(&with(bulk(&[Way::Direct])), 1, &AtomicBool::new(true));
+    let cancelled = run(&with(bulk(&[PathChoice::Direct])), 1, &AtomicBool::new(true));
     assert_eq!(cancelled, Err(RunError::Cancelled));
 }
 
-/// Hosts on two sides of a bottleneck of 10 Mbit/s, with a base RTT of 20 ms and 50 packets of queue.
+/// Hosts on two sides of a bottleneck of 10 Mbit/s, with a base RTT of 20 ms and 50 packets of
+/// queue.
 fn dumbbell(duration: f64) -> Setup {
     let mut setup = setup(duration, Vec::new());
     setup.network.named = Some(("dumbbell".into(), BTreeMap::new()));
@@ -376,7 +386,7 @@ fn two_newreno_share_a_dumbbell() {
     let mut setup = dumbbell(100.0);
     for pair in 1..=2 {
         let [from, to] = ["l", "r"].map(|side| format!("{side}{pair}"));
-        setup.transfers.push(tcp(&format!("tcp{pair}"), &from, &to, &[Way::Direct], "newreno"));
+        setup.transfers.push(tcp(&format!("tcp{pair}"), &from, &to, &[PathChoice::Direct], "newreno"));
         setup.transfers[pair - 1].start = seconds(0.1 * pair as f64);
     }
     let record = go(&setup, 1);
@@ -407,7 +417,7 @@ fn tcp_takes_a_subflow_per_way() {
     let mut setup = setup(20.0, detour());
     setup.transfers.push(Transfer {
         demand: Demand::Size(20_000_000),
-        ..tcp("bulk", "S", "D", &[Way::Direct, through("R")], "newreno")
+        ..tcp("bulk", "S", "D", &[PathChoice::Direct, through("R")], "newreno")
     });
     let record = go(&setup, 1);
     let transfer = &record.transfers[0];
@@ -445,7 +455,7 @@ fn requests_are_the_same_with_and_without_other_load() {
             let mut setup = dumbbell(40.0);
             setup.requests.push(requests(arrivals, Sizes::Web));
             if background {
-                setup.transfers.push(tcp("bulk", "l1", "r1", &[Way::Direct], "newreno"));
+                setup.transfers.push(tcp("bulk", "l1", "r1", &[PathChoice::Direct], "newreno"));
             }
             go(&setup, 3).requests[0].list.clone()
         });
@@ -492,7 +502,7 @@ fn cross_traffic_takes_its_rate() {
             stop: Some(seconds(20.0)),
             delays: false,
         });
-        setup.transfers.push(tcp("bulk", "l1", "r1", &[Way::Direct], "newreno"));
+        setup.transfers.push(tcp("bulk", "l1", "r1", &[PathChoice::Direct], "newreno"));
         let record = go(&setup, 1);
         let rates = [(4.0, 10.0), (12.0, 20.0), (24.0, 30.0)]
             .map(|(from, until)| goodput(&record, &record.transfers[0], from, until));
@@ -505,10 +515,10 @@ fn cross_traffic_takes_its_rate() {
 fn every_controller_moves_bulk_over_both_carriers() {
     for named in byway_control::catalogue::names() {
         let mut setup = setup(15.0, detour());
-        setup.transfers.push(session("bulk", "S", "D", &[Way::Direct, through("R")], named.name));
+        setup.transfers.push(session("bulk", "S", "D", &[PathChoice::Direct, through("R")], named.name));
         let record = go(&setup, 1);
         let byway = goodput(&record, &record.transfers[0], 5.0, 15.0);
-        setup.transfers[0] = tcp("bulk", "S", "D", &[Way::Direct, through("R")], named.name);
+        setup.transfers[0] = tcp("bulk", "S", "D", &[PathChoice::Direct, through("R")], named.name);
         let record = go(&setup, 1);
         let reference = goodput(&record, &record.transfers[0], 5.0, 15.0);
         println!("{}: session {byway:.2}, TCP {reference:.2} Mbit/s", named.name);
@@ -575,7 +585,7 @@ fn the_delay_of_each_packet_is_noted_where_that_is_asked_for() {
     let alone = go(&setup, 1);
     let [calm] = alone.cross.as_slice() else { panic!("{:?}", alone.cross) };
     assert_eq!((calm.name.as_str(), calm.delays.len()), ("call", 400));
-    setup.transfers.push(tcp("bulk", "l1", "r1", &[Way::Direct], "newreno"));
+    setup.transfers.push(tcp("bulk", "l1", "r1", &[PathChoice::Direct], "newreno"));
     let beside = go(&setup, 1).cross.remove(0);
     assert_eq!(beside.delays.len(), 400);
     let least = calm.delays.iter().flatten().copied().fold(f64::INFINITY, f64::min);

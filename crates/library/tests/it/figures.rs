@@ -1,9 +1,10 @@
-//! What a stream moves beside an object over the same paths. Both rounds alternate, so that a machine that grows slower grows slower for both.
-//! `cargo test -p byway --test it figures -- --ignored --nocapture --test-threads 1`
+//! What a stream moves beside an object over the same paths. Both rounds alternate, so that a
+//! machine that grows slower grows slower for both. `cargo test -p byway --test it figures --
+//! --ignored --nocapture --test-threads 1`
 
 use crate::common::{config, pair_with};
 use byway::{Endpoint, Peer};
-use byway_net::{Clock, Flow, Handle, Owner, Socket};
+use byway_net::{Clock, Handle, LoopControl, Owner, Socket};
 use byway_sim::{PipeConfig, Shaper, ShaperConfig};
 use std::io::Read;
 use std::net::SocketAddr;
@@ -12,7 +13,8 @@ use std::time::{Duration, Instant};
 
 /// What of an object's rate a stream has at least.
 const SHARE: f64 = 0.95;
-/// The same where the processor is the bottleneck, and a stream costs more of it: .71 to .82 on an idle machine.
+/// The same where the processor is the bottleneck, and a stream costs more of it: .71 to .82 on an
+/// idle machine.
 const COPIED: f64 = 0.5;
 
 struct Nobody;
@@ -20,8 +22,8 @@ struct Nobody;
 impl Owner for Nobody {
     type Machine = Shaper;
 
-    fn turn(&mut self, _: &mut Shaper, _: byway_wire::Instant) -> Flow {
-        Flow::Continue
+    fn turn(&mut self, _: &mut Shaper, _: byway_wire::Instant) -> LoopControl {
+        LoopControl::Continue
     }
 }
 

@@ -1,14 +1,14 @@
 //! A peer whose library breaks the rules: its connection ends, and says why.
 
 use crate::common::{PATIENCE, config};
-use byway::record::{How, Record};
+use byway::control_records::{ControlRecord, EndKind};
 use byway::{ConnectionError, Endpoint};
 use byway_control::Class;
 use byway_engine::connection::Event;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Config, Connect, EndpointConfig, EndpointEvent, Handle};
-use byway_net::{Clock, Flow, Owner, Socket};
+use byway_net::{Clock, LoopControl, Owner, Socket};
 use byway_transfer::application::Application;
 use byway_wire::{Instant, ObjectId, StreamId};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -26,7 +26,7 @@ struct Liar {
 impl Owner for Liar {
     type Machine = byway_engine::Endpoint;
 
-    fn turn(&mut self, endpoint: &mut byway_engine::Endpoint, now: Instant) -> Flow {
+    fn turn(&mut self, endpoint: &mut byway_engine::Endpoint, now: Instant) -> LoopControl {
         if let Some(connect) = self.connect.take() {
             endpoint.connect(now, connect).unwrap();
         }
@@ -42,7 +42,7 @@ impl Owner for Liar {
             }
         }
         let Some(connection) = self.handle.and_then(|handle| endpoint.connection_mut(handle)) else {
-            return Flow::Continue;
+            return LoopControl::Continue;
         };
         while let Some(read) = connection.outgoing().next_read() {
             connection.outgoing().provide(read.object, read.offset, vec![1; read.length]);
@@ -50,10 +50,10 @@ impl Owner for Liar {
         while let Some(event) = connection.next_event() {
             if let Event::Closed { reason, by_peer: true, .. } = event {
                 self.closed.send(reason).unwrap();
-                return Flow::Stop;
+                return LoopControl::Stop;
             }
         }
-        Flow::Continue
+        LoopControl::Continue
     }
 }
 
@@ -91,10 +91,10 @@ fn blamed(says: Vec<u8>, objects: Vec<usize>) -> String {
 
 #[test]
 fn who_breaks_the_rules_is_told_so_and_closed() {
-    let hello = Record::Hello { streams: 1, objects: 1 };
-    let over = Record::Over { stream: StreamId(3), how: How::Read };
-    let announced = Record::Object { object: ObjectId(0), size: 10, header: Vec::new() };
-    let records = |records: &[&Record]| {
+    let hello = ControlRecord::Hello { streams: 1, objects: 1 };
+    let over = ControlRecord::Over { stream: StreamId(3), how: EndKind::Read };
+    let announced = ControlRecord::Object { object: ObjectId(0), size: 10, header: Vec::new() };
+    let records = |records: &[&ControlRecord]| {
         let mut bytes = Vec::new();
         records.iter().for_each(|record| record.write(&mut bytes));
         bytes

@@ -78,7 +78,8 @@ fn who_does_not_read_stops_who_writes_and_holds_no_more_than_its_window() {
     let (_listener, near, far) = pair();
     let (_theirs, mut sending) = near.open_stream().unwrap().split();
     let taken = write_until_blocked(&mut sending, Duration::from_secs(2));
-    // What the engine's window holds on one side, what it holds ahead on the other, and two buffers of the library at each end.
+    // What the engine's window holds on one side, what it holds ahead on the other, and two buffers
+    // of the library at each end.
     assert!((1 << 16..24 << 20).contains(&taken), "{taken} bytes were taken of which nothing was read");
     // Another stream goes on.
     let mut other = near.open_stream().unwrap();

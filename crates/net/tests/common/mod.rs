@@ -1,10 +1,10 @@
 //! Machines small enough to see through, for tests of the world around them.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
-use byway_net::{Clock, Flow, Owner, Socket, spawn};
+use byway_net::{Clock, LoopControl, Owner, Socket, spawn};
 use byway_wire::{
-    Ask, ConnectionChange, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, RoomChange,
-    SendError, Transmit,
+    ConnectionChange, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, RoomChange, SendError,
+    TcpRequest, Transmit, TransmitBuffer,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::marker::PhantomData;
@@ -16,13 +16,13 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// An owner that is a closure.
 pub struct Turn<M, F>(F, PhantomData<fn(M)>);
 
-pub fn turn<M, F: FnMut(&mut M, Instant) -> Flow>(turn: F) -> Turn<M, F> {
+pub fn turn<M, F: FnMut(&mut M, Instant) -> LoopControl>(turn: F) -> Turn<M, F> {
     Turn(turn, PhantomData)
 }
 
-impl<M: Machine + Send, F: FnMut(&mut M, Instant) -> Flow + Send> Owner for Turn<M, F> {
+impl<M: Machine + Send, F: FnMut(&mut M, Instant) -> LoopControl + Send> Owner for Turn<M, F> {
     type Machine = M;
-    fn turn(&mut self, machine: &mut M, now: Instant) -> Flow {
+    fn turn(&mut self, machine: &mut M, now: Instant) -> LoopControl {
         (self.0)(machine, now)
     }
 }
@@ -40,7 +40,7 @@ pub struct Notebook {
     /// Whether connections serve anything.
     pub serves: bool,
     /// What it asks of the driver, and the connections that it did not get.
-    pub asks: VecDeque<Ask>,
+    pub asks: VecDeque<TcpRequest>,
     pub not_dialed: Vec<SocketAddr>,
     pub errors: Vec<SendError>,
     pub received: Vec<(Instant, Instant, Ecn, Vec<u8>)>,
@@ -87,7 +87,7 @@ impl Machine for Notebook {
         self.woken.push(now);
         self.deadline = None;
     }
-    fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let next = self.to_send.iter().position(|(transmit, _)| !self.full.contains(&transmit.local))?;
         let (transmit, bytes) = self.to_send.remove(next)?;
         out.buffer[..bytes.len()].copy_from_slice(&bytes);
@@ -99,13 +99,13 @@ impl Machine for Notebook {
     fn serves(&self, _: Local) -> bool {
         self.serves
     }
-    fn ask(&mut self, _: Instant) -> Option<Ask> {
+    fn ask(&mut self, _: Instant) -> Option<TcpRequest> {
         self.asks.pop_front()
     }
 }
 
-/// Sends `total` numbered datagrams of `size` bytes in runs, at most `window` without an answer, and ticks off what comes
-/// back.
+/// Sends `total` numbered datagrams of `size` bytes in runs, at most `window` without an answer,
+/// and ticks off what comes back.
 pub struct Asker {
     pub peer: SocketAddr,
     pub size: usize,
@@ -139,7 +139,7 @@ impl Machine for Asker {
         self.wrong += u32::from(seen || !right);
     }
     fn wake(&mut self, _: Instant) {}
-    fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let allowed = (self.total - self.asked).min(self.window - (self.asked - self.answers));
         let run = (allowed as usize).min(out.max_segments).min(out.buffer.len() / self.size);
         if run == 0 {
@@ -178,7 +178,7 @@ impl Machine for Echo {
         }
     }
     fn wake(&mut self, _: Instant) {}
-    fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let (remote, ecn, first) = self.0.pop_front()?;
         let segment = first.len();
         out.buffer[..segment].copy_from_slice(&first);
@@ -210,7 +210,7 @@ impl Machine for Flood {
         self.received += u64::from(matches!(input, Input::Datagram(_)));
     }
     fn wake(&mut self, _: Instant) {}
-    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, _: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         self.sent += 1;
         Some(Transmit {
             local: Local(0),
@@ -233,13 +233,12 @@ pub fn ten_thousand_there_and_back(address: &str) {
     let (here, there) = (socket(address), socket(address));
     let asker = Asker::new(there.address(), 1_200, 10_000);
     let echo =
-        spawn("echo", Echo::default(), turn(|_: &mut Echo, _| Flow::Continue), vec![there], clock).unwrap();
+        spawn("echo", Echo::default(), turn(|_: &mut Echo, _| LoopControl::Continue), vec![there], clock)
+            .unwrap();
     let until = clock.now() + PATIENCE;
-    let done = turn(
-        move |asker: &mut Asker, now| {
-            if asker.answers >= asker.total || now > until { Flow::Stop } else { Flow::Continue }
-        },
-    );
+    let done = turn(move |asker: &mut Asker, now| {
+        if asker.answers >= asker.total || now > until { LoopControl::Stop } else { LoopControl::Continue }
+    });
     let asker = spawn("asker", asker, done, vec![here], clock).unwrap();
     let asker_control = asker.control().clone();
     let finished = asker.join().unwrap();
@@ -269,13 +268,12 @@ pub fn marks_are_carried(address: &str) {
         speaker.say(there.address(), ecn, 1, &[number as u8; 3]);
     }
     let until = clock.now() + PATIENCE;
-    let listen = turn(
-        move |notebook: &mut Notebook, now| {
-            if notebook.received.len() == 12 || now > until { Flow::Stop } else { Flow::Continue }
-        },
-    );
+    let listen = turn(move |notebook: &mut Notebook, now| {
+        if notebook.received.len() == 12 || now > until { LoopControl::Stop } else { LoopControl::Continue }
+    });
     let listener = spawn("listener", Notebook::default(), listen, vec![there], clock).unwrap();
-    let speak = spawn("speaker", speaker, turn(|_: &mut Notebook, _| Flow::Stop), vec![here], clock).unwrap();
+    let speak =
+        spawn("speaker", speaker, turn(|_: &mut Notebook, _| LoopControl::Stop), vec![here], clock).unwrap();
     speak.join().unwrap().outcome.unwrap();
     let received = listener.join().unwrap().machine.received;
     assert_eq!(received.len(), 12);

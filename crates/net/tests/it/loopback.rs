@@ -1,7 +1,7 @@
 //! Drivers over real sockets on the IPv4 loopback.
 
 use crate::common::{Flood, Notebook, PATIENCE, socket, turn};
-use byway_net::{Clock, Control, Flow, Handle, Owner, Panicked, run, spawn};
+use byway_net::{Clock, Control, Handle, LoopControl, Owner, Panicked, run, spawn};
 use byway_wire::{Duration, Ecn, Instant, Local, SendErrorKind};
 use std::net::UdpSocket;
 use std::sync::mpsc;
@@ -10,7 +10,7 @@ use std::time;
 const HERE: &str = "127.0.0.1:0";
 
 fn idle() -> impl Owner<Machine = Notebook> + 'static {
-    turn(|_: &mut Notebook, _| Flow::Continue)
+    turn(|_: &mut Notebook, _| LoopControl::Continue)
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn ecn_marks_are_carried() {
 fn sockets_are_announced_in_order_with_their_addresses() {
     let sockets = vec![socket(HERE), socket(HERE)];
     let addresses: Vec<_> = sockets.iter().map(byway_net::Socket::address).collect();
-    let stop = turn(|_: &mut Notebook, _| Flow::Stop);
+    let stop = turn(|_: &mut Notebook, _| LoopControl::Stop);
     let finished = run(Notebook::default(), stop, sockets, Clock::new(), &Control::new().unwrap());
     finished.outcome.unwrap();
     let told: Vec<_> =
@@ -45,7 +45,7 @@ fn datagrams_arrive_after_they_were_sent_and_before_they_are_handled() {
     let until = clock.now() + PATIENCE;
     let listen = turn(move |notebook: &mut Notebook, now| {
         let _ = ready.try_send(());
-        if notebook.received.len() == 20 || now > until { Flow::Stop } else { Flow::Continue }
+        if notebook.received.len() == 20 || now > until { LoopControl::Stop } else { LoopControl::Continue }
     });
     let driver = spawn("listener", Notebook::default(), listen, vec![listener], clock).unwrap();
     go.recv().unwrap();
@@ -74,20 +74,21 @@ fn deadlines_are_met_never_early_and_some_at_once() {
     let mut wanted = Vec::new();
     let owner = turn(move |notebook: &mut Notebook, now: Instant| {
         if notebook.deadline.is_some() {
-            return Flow::Continue;
+            return LoopControl::Continue;
         }
         if wanted.len() == 100 {
-            // The machine keeps no deadlines of old; the lateness of each takes the place of its time.
+            // The machine keeps no deadlines of old; the lateness of each takes the place of its
+            // time.
             for (woken, wanted) in notebook.woken.iter_mut().zip(&wanted) {
                 assert!(*woken >= *wanted, "woken early");
                 *woken = Instant::ZERO + woken.since(*wanted);
             }
-            return Flow::Stop;
+            return LoopControl::Stop;
         }
         let next = now + Duration::from_micros(20 + 20 * wanted.len() as u64);
         wanted.push(next);
         notebook.deadline = Some(next);
-        Flow::Continue
+        LoopControl::Continue
     });
     let finished = run(Notebook::default(), owner, vec![], clock, &Control::new().unwrap());
     let late: Vec<_> = finished.machine.woken.iter().map(|late| late.as_micros()).collect();
@@ -107,7 +108,7 @@ fn a_ring_runs_a_turn_and_a_thousand_rings_run_one_or_two() {
         notebook
             .received
             .extend(inbox.try_iter().map(|word: u8| (Instant::ZERO, Instant::ZERO, Ecn::NotEct, vec![word])));
-        Flow::Continue
+        LoopControl::Continue
     });
     let driver = spawn("rung", Notebook::default(), owner, vec![socket(HERE)], Clock::new()).unwrap();
     let soon = time::Duration::from_secs(20);
@@ -150,7 +151,7 @@ fn what_cannot_be_sent_is_told_with_its_kind_and_the_rest_goes_on() {
     notebook.say(nowhere, Ecn::NotEct, 3, &[3; 3]);
     notebook.say(good, Ecn::NotEct, 4, &[4; 4]);
     let control = Control::new().unwrap();
-    let stop = turn(|_: &mut Notebook, _| Flow::Stop);
+    let stop = turn(|_: &mut Notebook, _| LoopControl::Stop);
     let finished = run(notebook, stop, vec![socket(HERE)], Clock::new(), &control);
 
     let errors: Vec<_> = finished.machine.errors.iter().map(|e| (e.remote, e.size, e.kind)).collect();
@@ -169,7 +170,7 @@ fn what_cannot_be_sent_is_told_with_its_kind_and_the_rest_goes_on() {
 fn flooding() -> (Handle<impl Owner<Machine = Flood>>, UdpSocket) {
     let sink = UdpSocket::bind(HERE).unwrap();
     let flood = Flood { sink: sink.local_addr().unwrap(), sent: 0, received: 0 };
-    let owner = turn(|_: &mut Flood, _| Flow::Continue);
+    let owner = turn(|_: &mut Flood, _| LoopControl::Continue);
     (spawn("flood", flood, owner, vec![socket(HERE)], Clock::new()).unwrap(), sink)
 }
 
@@ -181,11 +182,12 @@ fn who_always_sends_still_receives() {
     let remote = target.address();
     let clock = Clock::new();
     let until = clock.now() + PATIENCE;
-    let enough = turn(
-        move |flood: &mut Flood, now| {
-            if flood.received >= 1_000 || now > until { Flow::Stop } else { Flow::Continue }
-        },
-    );
+    let enough =
+        turn(
+            move |flood: &mut Flood, now| {
+                if flood.received >= 1_000 || now > until { LoopControl::Stop } else { LoopControl::Continue }
+            },
+        );
     let driver = spawn("flood", flood, enough, vec![target], clock).unwrap();
     let speaker = UdpSocket::bind(HERE).unwrap();
     for _ in 0..1_000 {
@@ -220,7 +222,7 @@ fn a_dropped_handle_ends_its_driver() {
     let (alive, ended) = mpsc::channel::<()>();
     let owner = turn(move |_: &mut Notebook, _| {
         let _keep = &alive;
-        Flow::Continue
+        LoopControl::Continue
     });
     drop(spawn("dropped", Notebook::default(), owner, vec![socket(HERE)], Clock::new()).unwrap());
     let end = ended.recv_timeout(time::Duration::from_secs(20));
@@ -234,7 +236,7 @@ fn last_words_are_sent() {
     let remote = listener.local_addr().unwrap();
     let farewell = turn(move |notebook: &mut Notebook, _| {
         notebook.say(remote, Ecn::NotEct, 3, b"bye");
-        Flow::Stop
+        LoopControl::Stop
     });
     let control = Control::new().unwrap();
     run(Notebook::default(), farewell, vec![socket(HERE)], Clock::new(), &control).outcome.unwrap();

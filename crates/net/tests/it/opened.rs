@@ -1,7 +1,7 @@
 //! Sockets that an owner opens while its driver runs.
 
 use crate::common::{Notebook, PATIENCE, socket};
-use byway_net::{Carrier, Clock, Flow, Owner, Socket, spawn};
+use byway_net::{Carrier, Clock, LoopControl, Owner, Socket, spawn};
 use byway_wire::{Dscp, Ecn, Instant, LinkChange, Local, Transmit};
 use std::net::UdpSocket;
 
@@ -17,10 +17,10 @@ struct Opener {
 impl Owner for Opener {
     type Machine = Notebook;
 
-    fn turn(&mut self, machine: &mut Notebook, now: Instant) -> Flow {
+    fn turn(&mut self, machine: &mut Notebook, now: Instant) -> LoopControl {
         machine.deadline = Some(self.until);
         if now >= self.until || machine.received.len() == 3 {
-            return Flow::Stop;
+            return LoopControl::Stop;
         }
         while self.said < machine.links.len() {
             let local = Local(u16::try_from(self.said).unwrap());
@@ -37,7 +37,7 @@ impl Owner for Opener {
             machine.to_send.push_back((transmit, b"hello".to_vec()));
             self.said += 1;
         }
-        Flow::Continue
+        LoopControl::Continue
     }
 
     fn opened(&mut self) -> Vec<Carrier> {

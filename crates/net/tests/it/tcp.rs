@@ -2,9 +2,10 @@
 
 use crate::common::{Notebook, PATIENCE, socket};
 use byway_net::{
-    Carrier, Clock, Control, Depth, Dialing, Flow, Listener, Owner, Ready, Token, Watch, spawn_with,
+    Carrier, Clock, Control, Dialing, Listener, LoopControl, Owner, Ready, TcpLimits, Token, Watch,
+    spawn_with,
 };
-use byway_wire::{Ask, Dscp, Ecn, Instant, Local, Transmit};
+use byway_wire::{Dscp, Ecn, Instant, Local, TcpRequest, Transmit};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -23,11 +24,11 @@ struct End<T> {
     dialing: Option<Dialing>,
     opened: Vec<Carrier>,
     until: Instant,
-    depth: Depth,
+    depth: TcpLimits,
     turn: T,
 }
 
-impl<T: FnMut(&mut Notebook) -> Flow + Send> Owner for End<T> {
+impl<T: FnMut(&mut Notebook) -> LoopControl + Send> Owner for End<T> {
     type Machine = Notebook;
 
     fn ready(&mut self, _: &mut Notebook, ready: Ready, _: Instant) {
@@ -46,16 +47,16 @@ impl<T: FnMut(&mut Notebook) -> Flow + Send> Owner for End<T> {
         }
     }
 
-    fn turn(&mut self, machine: &mut Notebook, now: Instant) -> Flow {
+    fn turn(&mut self, machine: &mut Notebook, now: Instant) -> LoopControl {
         machine.deadline = Some(self.until);
-        if now >= self.until { Flow::Stop } else { (self.turn)(machine) }
+        if now >= self.until { LoopControl::Stop } else { (self.turn)(machine) }
     }
 
     fn opened(&mut self) -> Vec<Carrier> {
         std::mem::take(&mut self.opened)
     }
 
-    fn depth(&self) -> Depth {
+    fn depth(&self) -> TcpLimits {
         self.depth
     }
 }
@@ -64,20 +65,20 @@ type Ran<T> = byway_net::Handle<End<T>>;
 
 fn end<T>(listener: Option<Listener>, dial: Option<SocketAddr>, serves: bool, turn: T) -> Ran<T>
 where
-    T: FnMut(&mut Notebook) -> Flow + Send + 'static,
+    T: FnMut(&mut Notebook) -> LoopControl + Send + 'static,
 {
-    end_of(Depth::default(), listener, dial, serves, turn)
+    end_of(TcpLimits::default(), listener, dial, serves, turn)
 }
 
 fn end_of<T>(
-    depth: Depth,
+    depth: TcpLimits,
     listener: Option<Listener>,
     dial: Option<SocketAddr>,
     serves: bool,
     turn: T,
 ) -> Ran<T>
 where
-    T: FnMut(&mut Notebook) -> Flow + Send + 'static,
+    T: FnMut(&mut Notebook) -> LoopControl + Send + 'static,
 {
     let (clock, control) = (Clock::new(), Control::new().unwrap());
     let watch = control.watch().clone();
@@ -123,12 +124,16 @@ fn all_datagrams_arrive_whole_and_in_order_and_both_ends_learn_of_the_end() {
     let said = Arc::clone(&done);
     let taker = end(Some(listener), None, true, move |machine| {
         said.fetch_or(machine.received.len() >= ALL as usize, SeqCst);
-        if machine.connections.iter().any(|change| !change.open) { Flow::Stop } else { Flow::Continue }
+        if machine.connections.iter().any(|change| !change.open) {
+            LoopControl::Stop
+        } else {
+            LoopControl::Continue
+        }
     });
     let mut next = 0;
     let giver = end(None, Some(address), true, move |machine| {
         if done.load(SeqCst) {
-            return Flow::Stop;
+            return LoopControl::Stop;
         }
         if !machine.connections.is_empty() && machine.to_send.len() < 100 {
             for number in (next..ALL).take(200) {
@@ -137,7 +142,7 @@ fn all_datagrams_arrive_whole_and_in_order_and_both_ends_learn_of_the_end() {
             }
         }
         machine.deadline = Some(Instant::ZERO);
-        Flow::Continue
+        LoopControl::Continue
     });
     let gave = giver.join().unwrap();
     let from = gave.machine.connections[0].address;
@@ -160,7 +165,7 @@ fn runs_are_framed_one_by_one() {
             say(machine, peer, 2, b"aabbc");
             machine.filled = 1;
         }
-        Flow::Continue
+        LoopControl::Continue
     });
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -180,12 +185,12 @@ fn a_full_connection_holds_up_itself_alone() {
     let mut other = None;
     let giver = end(Some(listener), None, true, move |machine| {
         let open = machine.connections.iter().find(|change| change.peer == idle_at).copied();
-        let Some(full) = open else { return Flow::Continue };
+        let Some(full) = open else { return LoopControl::Continue };
         if machine.filled == 0 {
             let transmit = transmit(full.local, idle_at, 60_000, 60_000);
             machine.to_send.extend((0..10).map(|_| (transmit, vec![1; 60_000])));
             machine.deadline = Some(Instant::ZERO);
-            return Flow::Continue;
+            return LoopControl::Continue;
         }
         let change = machine.connections.iter().find(|change| change.peer != idle_at).copied();
         if let Some(change) = change.filter(|_| other.is_none()) {
@@ -196,9 +201,9 @@ fn a_full_connection_holds_up_itself_alone() {
         }
         // Once the other end reads, there is room again.
         if other.is_some() && machine.full.is_empty() && machine.to_send.is_empty() {
-            return Flow::Stop;
+            return LoopControl::Stop;
         }
-        Flow::Continue
+        LoopControl::Continue
     });
     let mut second = TcpStream::connect(address).unwrap();
     second.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -217,7 +222,7 @@ fn what_is_no_frame_ends_a_connection_and_what_serves_nothing_is_closed() {
     let (listener, address) = listener();
     let taker = end(Some(listener), None, false, |machine| {
         let over = machine.connections.iter().filter(|change| !change.open).count();
-        if over == 2 { Flow::Stop } else { Flow::Continue }
+        if over == 2 { LoopControl::Stop } else { LoopControl::Continue }
     });
     let mut wrong = TcpStream::connect(address).unwrap();
     wrong.write_all(b"\0\x02ok\0\0GET").unwrap();
@@ -260,20 +265,20 @@ fn a_machine_has_connections_opened_and_closed_and_learns_of_those_that_cannot_b
     let giver = end(None, None, true, move |machine| {
         let patience = byway_wire::Duration::from_millis(100);
         if !std::mem::replace(&mut asked, true) {
-            machine.asks.extend([address, nowhere, unheard].map(|peer| Ask::Dial { peer, patience }));
+            machine.asks.extend([address, nowhere, unheard].map(|peer| TcpRequest::Dial { peer, patience }));
         }
         match machine.connections.as_slice() {
             [open] if machine.not_dialed.len() == 2 => {
                 assert!(open.open && open.peer == address);
-                machine.asks.push_back(Ask::Close(open.local));
+                machine.asks.push_back(TcpRequest::Close(open.local));
             }
             [_, over] => {
                 assert!(!over.open);
-                return Flow::Stop;
+                return LoopControl::Stop;
             }
             _ => {}
         }
-        Flow::Continue
+        LoopControl::Continue
     });
     let gave = giver.join().unwrap();
     gave.outcome.unwrap();
@@ -287,20 +292,25 @@ fn a_machine_has_connections_opened_and_closed_and_learns_of_those_that_cannot_b
     assert_eq!(taken.len(), 1);
 }
 
-/// Nothing is read from a connection that is paused, so its other end fills it. What was read before that is no more than one read.
+/// Nothing is read from a connection that is paused, so its other end fills it. What was read
+/// before that is no more than one read.
 #[test]
 fn a_paused_connection_holds_its_other_end_back() {
     const READ: usize = 8 << 10;
     let (listener, address) = listener();
     let resumed = Arc::new(AtomicBool::new(false));
     let said = Arc::clone(&resumed);
-    let depth = Depth { read: READ, ..Depth::default() };
+    let depth = TcpLimits { read: READ, ..TcpLimits::default() };
     let taker = end_of(depth, Some(listener), None, true, move |machine| {
         let bytes: usize = machine.received.iter().map(|(.., bytes)| bytes.len()).sum();
         let paused = !said.load(SeqCst);
         assert!(!paused || bytes <= READ, "{bytes} bytes were read");
-        machine.asks.push_back(if paused { Ask::Pause(FIRST) } else { Ask::Resume(FIRST) });
-        if machine.connections.iter().any(|change| !change.open) { Flow::Stop } else { Flow::Continue }
+        machine.asks.push_back(if paused { TcpRequest::Pause(FIRST) } else { TcpRequest::Resume(FIRST) });
+        if machine.connections.iter().any(|change| !change.open) {
+            LoopControl::Stop
+        } else {
+            LoopControl::Continue
+        }
     });
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
@@ -324,11 +334,15 @@ fn a_connection_that_breaks_while_it_is_paused_is_told_to_be_gone() {
     let (tell, told) = std::sync::mpsc::sync_channel(1);
     let taker = end(Some(listener), None, true, move |machine| {
         if machine.connections.len() == 1 && machine.filled == 0 {
-            machine.asks.push_back(Ask::Pause(FIRST));
+            machine.asks.push_back(TcpRequest::Pause(FIRST));
             machine.filled = 1;
             tell.send(()).unwrap();
         }
-        if machine.connections.iter().any(|change| !change.open) { Flow::Stop } else { Flow::Continue }
+        if machine.connections.iter().any(|change| !change.open) {
+            LoopControl::Stop
+        } else {
+            LoopControl::Continue
+        }
     });
     let stream = TcpStream::connect(address).unwrap();
     told.recv().unwrap();

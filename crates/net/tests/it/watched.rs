@@ -1,7 +1,7 @@
 //! What an owner has its driver watch: thousands of descriptors, of which few have news.
 
 use crate::common::{Notebook, PATIENCE};
-use byway_net::{Clock, Control, Flow, Owner, Ready, Token, Waker, Watch, run, spawn_with};
+use byway_net::{Clock, Control, LoopControl, Owner, Ready, Token, Waker, Watch, run, spawn_with};
 use byway_wire::Instant;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -32,10 +32,10 @@ impl Owner for Echoes {
         }
     }
 
-    fn turn(&mut self, machine: &mut Notebook, now: Instant) -> Flow {
+    fn turn(&mut self, machine: &mut Notebook, now: Instant) -> LoopControl {
         machine.deadline = Some(self.until);
         if self.echoed >= self.enough || now >= self.until {
-            return Flow::Stop;
+            return LoopControl::Stop;
         }
         if let Some(at) = self.readable.pop_front() {
             let mut byte = [0];
@@ -52,7 +52,7 @@ impl Owner for Echoes {
         if !self.readable.is_empty() {
             self.waker.wake();
         }
-        Flow::Continue
+        LoopControl::Continue
     }
 }
 
@@ -97,7 +97,8 @@ fn of_thousands_only_those_with_news_are_told_of() {
     }
     let owner = driver.join().unwrap().owner;
     assert_eq!(owner.echoed, busy.len() * 20);
-    // Each once, since it can be written to; then only those that something came by, or whose other end read.
+    // Each once, since it can be written to; then only those that something came by, or whose other
+    // end read.
     let most = count + 8 + 2 * busy.len() * 20;
     assert!((owner.told as usize) <= most, "{} of {most}", owner.told);
 }
@@ -135,9 +136,9 @@ impl Owner for Listening {
         }
     }
 
-    fn turn(&mut self, machine: &mut Notebook, now: Instant) -> Flow {
+    fn turn(&mut self, machine: &mut Notebook, now: Instant) -> LoopControl {
         machine.deadline = Some(self.until);
-        if self.ended == 30 || now >= self.until { Flow::Stop } else { Flow::Continue }
+        if self.ended == 30 || now >= self.until { LoopControl::Stop } else { LoopControl::Continue }
     }
 }
 

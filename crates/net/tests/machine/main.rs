@@ -1,4 +1,5 @@
-//! What depends on the machine: IPv6, and an interface that is slow and narrow. A test is *skipped* by name where that is missing.
+//! What depends on the machine: IPv6, and an interface that is slow and narrow. A test is *skipped*
+//! by name where that is missing.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
 #[path = "../common/mod.rs"]

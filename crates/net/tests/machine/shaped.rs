@@ -1,8 +1,9 @@
-//! Drivers in a network namespace of their own, where the loopback has the MTU of an Ethernet, a slow queue and no way
-//! out. Ignored by name where the host forbids unprivileged namespaces or cannot shape.
+//! Drivers in a network namespace of their own, where the loopback has the MTU of an Ethernet, a
+//! slow queue and no way out. Ignored by name where the host forbids unprivileged namespaces or
+//! cannot shape.
 
 use crate::common::{Notebook, PATIENCE, socket, turn};
-use byway_net::{Clock, Control, Flow, Socket, run, spawn};
+use byway_net::{Clock, Control, LoopControl, Socket, run, spawn};
 use byway_wire::{Ecn, Local, SendErrorKind};
 use libtest_mimic::{Failed, Trial};
 use std::net::SocketAddr;
@@ -29,21 +30,23 @@ const TESTS: [(&str, fn()); 4] = [
 fn a_full_queue_holds_back_and_loses_nothing() {
     let clock = Clock::new();
     let listener = socket(HERE);
-    // A send buffer far smaller than what is to be sent, so that the queue fills it again and again.
+    // A send buffer far smaller than what is to be sent, so that the queue fills it again and
+    // again.
     let speaker = Socket::bind_with(HERE.parse().unwrap(), 32 << 10).unwrap();
     let mut notebook = Notebook::default();
     for number in 0..100u8 {
         notebook.say(listener.address(), Ecn::NotEct, 1_200, &[number; 10 * 1_200]);
     }
     let until = clock.now() + PATIENCE;
-    let listen =
-        turn(
-            move |notebook: &mut Notebook, now| {
-                if notebook.received.len() == 1_000 || now > until { Flow::Stop } else { Flow::Continue }
-            },
-        );
+    let listen = turn(move |notebook: &mut Notebook, now| {
+        if notebook.received.len() == 1_000 || now > until {
+            LoopControl::Stop
+        } else {
+            LoopControl::Continue
+        }
+    });
     let listener = spawn("listener", Notebook::default(), listen, vec![listener], clock).unwrap();
-    let speak_on = turn(|_: &mut Notebook, _| Flow::Continue);
+    let speak_on = turn(|_: &mut Notebook, _| LoopControl::Continue);
     let speaker = spawn("speaker", notebook, speak_on, vec![speaker], clock).unwrap();
     let received = listener.join().unwrap().machine.received;
     speaker.stop();
@@ -73,14 +76,15 @@ fn a_full_socket_holds_up_nobody_else() {
         notebook.to_send.back_mut().unwrap().0.local = Local(1);
     }
     let until = clock.now() + PATIENCE;
-    let listen =
-        turn(
-            move |notebook: &mut Notebook, now| {
-                if notebook.received.len() == DATAGRAMS || now > until { Flow::Stop } else { Flow::Continue }
-            },
-        );
+    let listen = turn(move |notebook: &mut Notebook, now| {
+        if notebook.received.len() == DATAGRAMS || now > until {
+            LoopControl::Stop
+        } else {
+            LoopControl::Continue
+        }
+    });
     let listener = spawn("listener", Notebook::default(), listen, vec![listener], clock).unwrap();
-    let speak_on = turn(|_: &mut Notebook, _| Flow::Continue);
+    let speak_on = turn(|_: &mut Notebook, _| LoopControl::Continue);
     let speaker = spawn("speaker", notebook, speak_on, vec![stuck, free], clock).unwrap();
     let received = listener.join().unwrap().machine.received.len();
     speaker.stop();
@@ -106,7 +110,7 @@ fn what_the_interface_does_not_take_is_too_large() {
     notebook.say(remote, Ecn::NotEct, 1_473, &[1; 1_473]);
     notebook.say(remote, Ecn::NotEct, 1_473, &[2; 3 * 1_473]);
     notebook.say(remote, Ecn::NotEct, 1_472, &[3; 1_472]);
-    let stop = turn(|_: &mut Notebook, _| Flow::Stop);
+    let stop = turn(|_: &mut Notebook, _| LoopControl::Stop);
     let finished = run(notebook, stop, vec![sender], Clock::new(), &Control::new().unwrap());
     let errors: Vec<_> = finished.machine.errors.iter().map(|error| (error.size, error.kind)).collect();
     assert_eq!(errors, [(1_473, SendErrorKind::TooLarge); 2]);
@@ -120,7 +124,7 @@ fn no_route_is_unreachable() {
     let nowhere: SocketAddr = "203.0.113.7:9".parse().unwrap();
     let mut notebook = Notebook::default();
     notebook.say(nowhere, Ecn::NotEct, 100, &[1; 1_000]);
-    let stop = turn(|_: &mut Notebook, _| Flow::Stop);
+    let stop = turn(|_: &mut Notebook, _| LoopControl::Stop);
     let finished = run(notebook, stop, vec![socket("0.0.0.0:0")], Clock::new(), &Control::new().unwrap());
     let errors: Vec<_> = finished.machine.errors.iter().map(|e| (e.remote, e.size, e.kind)).collect();
     assert_eq!(errors, [(nowhere, 100, SendErrorKind::Unreachable)]);

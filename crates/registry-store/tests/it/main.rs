@@ -1,4 +1,5 @@
-//! One suite for every store: a file, and a PostgreSQL that the test starts. Without PostgreSQL on the host its tests are skipped, by name.
+//! One suite for every store: a file, and a PostgreSQL that the test starts. Without PostgreSQL on
+//! the host its tests are skipped, by name.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
 mod server;
@@ -58,7 +59,8 @@ fn main() {
         suite::gone_and_back(&*server.ok_or("no server")?);
         Ok(())
     };
-    // The others use the server too: it stands still for a moment only for this test's own data base.
+    // The others use the server too: it stands still for a moment only for this test's own data
+    // base.
     trials.push(
         Trial::test("postgresql::connections_that_are_cut_are_replaced", gone).with_ignored_flag(!there),
     );

@@ -4,12 +4,13 @@ use crate::server::Server;
 use byway_engine::handshake::PublicKey;
 use byway_registry::message::Label;
 use byway_registry::store::{
-    Changes, Entry, LAST_HOLDS, RelayRow, Reply, Request, Seen, Store as _, Unfit, WordRow,
+    AuditEntry, Changes, EnrolRefusal, LAST_HOLDS, LastHeartbeat, RelayRow, Store as _, StoreReply,
+    StoreRequest, WordRow,
 };
-use byway_registry::word::Kind;
-use byway_registry_store::keeper::{Revoked, standard};
+use byway_registry::word::WordKind;
+use byway_registry_store::operator_store::{Revoked, standard};
 use byway_registry_store::sqlite::Sqlite;
-use byway_registry_store::{Issue, Keeper, StoreError};
+use byway_registry_store::{Issue, OperatorStore, StoreError};
 use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{QuotaClass, RangeKey, RateClass};
 use std::io::BufRead as _;
@@ -17,7 +18,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// Opens the store of a directory: twice, it is the same one.
-pub type Open<'a> = &'a dyn Fn(&Path) -> Box<dyn Keeper>;
+pub type Open<'a> = &'a dyn Fn(&Path) -> Box<dyn OperatorStore>;
 
 const AT: u64 = 1_800_000_000;
 
@@ -38,20 +39,20 @@ fn relay(index: u8, addresses: &[&str], word: u32) -> RelayRow {
     }
 }
 
-fn issue(kind: Kind, name: &str) -> Issue {
+fn issue(kind: WordKind, name: &str) -> Issue {
     Issue { kind, name: name.into(), uses: None, rate: Some(1 << 20), quota: None, expires: None }
 }
 
-fn enrol(keeper: &mut dyn Keeper, row: &RelayRow) -> Result<(), Unfit> {
-    match keeper.answer(Request::Enrol { row: row.clone(), at: AT }) {
-        Reply::Enrolled(outcome) => outcome,
+fn enrol(keeper: &mut dyn OperatorStore, row: &RelayRow) -> Result<(), EnrolRefusal> {
+    match keeper.answer(StoreRequest::Enrol { row: row.clone(), at: AT }) {
+        StoreReply::Enrolled(outcome) => outcome,
         other => panic!("{other:?}"),
     }
 }
 
-fn changes(keeper: &mut dyn Keeper, since: u64) -> Changes {
-    match keeper.answer(Request::Changes { since }) {
-        Reply::Changes(changes) => changes,
+fn changes(keeper: &mut dyn OperatorStore, since: u64) -> Changes {
+    match keeper.answer(StoreRequest::Changes { since }) {
+        StoreReply::Changes(changes) => changes,
         other => panic!("{other:?}"),
     }
 }
@@ -71,18 +72,18 @@ pub const ALL: [Test; 6] = [
 
 fn enrolments(open: Open<'_>, at: &Path) {
     let mut keeper = open(at);
-    let join = keeper.issue(&Issue { uses: Some(3), ..issue(Kind::Join, "three") }, AT).unwrap();
-    let any = keeper.issue(&issue(Kind::Join, "any"), AT).unwrap().number;
+    let join = keeper.issue(&Issue { uses: Some(3), ..issue(WordKind::Join, "three") }, AT).unwrap();
+    let any = keeper.issue(&issue(WordKind::Join, "any"), AT).unwrap().number;
     let first = relay(1, &["192.0.2.1:1", "192.0.2.1:2", "[2001:db8::1]:1"], join.number);
     assert_eq!(enrol(&mut *keeper, &first), Ok(()));
     assert_eq!(enrol(&mut *keeper, &first), Ok(()), "again");
     assert_eq!(enrol(&mut *keeper, &relay(2, &["192.0.2.1:3"], join.number)), Ok(()));
-    assert_eq!(enrol(&mut *keeper, &relay(3, &["192.0.2.1:4"], join.number)), Err(Unfit::Crowded));
+    assert_eq!(enrol(&mut *keeper, &relay(3, &["192.0.2.1:4"], join.number)), Err(EnrolRefusal::Crowded));
     assert_eq!(enrol(&mut *keeper, &relay(3, &["192.0.2.3:4"], join.number)), Ok(()));
-    assert_eq!(enrol(&mut *keeper, &relay(4, &["192.0.2.4:4"], join.number)), Err(Unfit::UsedUp));
-    assert_eq!(enrol(&mut *keeper, &relay(4, &["192.0.2.4:4"], 99)), Err(Unfit::Word));
+    assert_eq!(enrol(&mut *keeper, &relay(4, &["192.0.2.4:4"], join.number)), Err(EnrolRefusal::UsedUp));
+    assert_eq!(enrol(&mut *keeper, &relay(4, &["192.0.2.4:4"], 99)), Err(EnrolRefusal::Word));
     let thief = RelayRow { key: PublicKey([9; 32]), ..first.clone() };
-    assert_eq!(enrol(&mut *keeper, &thief), Err(Unfit::OtherKey));
+    assert_eq!(enrol(&mut *keeper, &thief), Err(EnrolRefusal::OtherKey));
     let moved =
         RelayRow { region: Label::new("us"), addresses: vec!["192.0.2.9:1".parse().unwrap()], ..first };
     assert_eq!(enrol(&mut *keeper, &moved), Ok(()));
@@ -92,7 +93,7 @@ fn enrolments(open: Open<'_>, at: &Path) {
     assert_eq!(everything.relays.len(), 4);
     assert!(everything.relays.contains(&moved));
     let word = everything.words.iter().find(|word| word.number == join.number).unwrap();
-    assert_eq!((word.uses, word.kind), (Some(0), Kind::Join));
+    assert_eq!((word.uses, word.kind), (Some(0), WordKind::Join));
 }
 
 fn words(open: Open<'_>, at: &Path) {
@@ -102,10 +103,10 @@ fn words(open: Open<'_>, at: &Path) {
     keeper.set_addresses(&addresses).unwrap();
     keeper.set_addresses(&addresses).unwrap();
     let standard =
-        |keeper: &mut dyn Keeper| standard(keeper, AT).unwrap().map(|word| (word.number, word.name));
+        |keeper: &mut dyn OperatorStore| standard(keeper, AT).unwrap().map(|word| (word.number, word.name));
     let first = standard(&mut *keeper);
-    let alice = keeper.issue(&Issue { expires: Some(AT + 9), ..issue(Kind::Use, "alice") }, AT).unwrap();
-    let taken = keeper.issue(&issue(Kind::Use, "alice"), AT);
+    let alice = keeper.issue(&Issue { expires: Some(AT + 9), ..issue(WordKind::Use, "alice") }, AT).unwrap();
+    let taken = keeper.issue(&issue(WordKind::Use, "alice"), AT);
     assert!(matches!(taken, Err(StoreError::NameTaken(_))), "{taken:?}");
     let secret = *keeper.secret().unwrap();
     drop(keeper);
@@ -119,8 +120,8 @@ fn words(open: Open<'_>, at: &Path) {
 
 fn revocation(open: Open<'_>, at: &Path) {
     let mut keeper = open(at);
-    let join = keeper.issue(&issue(Kind::Join, "join"), AT).unwrap();
-    keeper.issue(&issue(Kind::Use, "alice"), AT).unwrap();
+    let join = keeper.issue(&issue(WordKind::Join, "join"), AT).unwrap();
+    keeper.issue(&issue(WordKind::Use, "alice"), AT).unwrap();
     enrol(&mut *keeper, &relay(1, &["192.0.2.1:1"], join.number)).unwrap();
     let before = changes(&mut *keeper, 0);
     assert!(matches!(keeper.revoke("alice", AT + 5).unwrap(), Revoked::Word(word) if word.name == "alice"));
@@ -129,13 +130,13 @@ fn revocation(open: Open<'_>, at: &Path) {
     assert_eq!(after.epoch.last_until, AT + 5, "the last epoch ends at once");
     assert!(after.words.len() == 1 && after.words[0].revoked && after.relays.is_empty());
     assert!(matches!(keeper.revoke("alice", AT), Err(StoreError::NoSuchName(_))));
-    assert!(keeper.issue(&issue(Kind::Use, "alice"), AT).is_ok(), "the name is free");
+    assert!(keeper.issue(&issue(WordKind::Use, "alice"), AT).is_ok(), "the name is free");
     let name = RelayId([1; 16]);
     assert_eq!(keeper.revoke(&name.to_string(), AT).unwrap(), Revoked::Relay(name));
     assert!(changes(&mut *keeper, after.revision).relays[0].revoked);
-    assert_eq!(enrol(&mut *keeper, &relay(1, &["192.0.2.1:1"], join.number)), Err(Unfit::OtherKey));
+    assert_eq!(enrol(&mut *keeper, &relay(1, &["192.0.2.1:1"], join.number)), Err(EnrolRefusal::OtherKey));
     keeper.revoke("join", AT).unwrap();
-    assert_eq!(enrol(&mut *keeper, &relay(2, &["192.0.2.2:1"], join.number)), Err(Unfit::Word));
+    assert_eq!(enrol(&mut *keeper, &relay(2, &["192.0.2.2:1"], join.number)), Err(EnrolRefusal::Word));
     let log: Vec<_> = keeper.log(10).unwrap().into_iter().map(|entry| (entry.what, entry.who)).collect();
     assert_eq!(log[0], ("revoked", "join".into()));
     assert_eq!(log.last().unwrap().0, "issued");
@@ -143,12 +144,17 @@ fn revocation(open: Open<'_>, at: &Path) {
 
 fn notes(open: Open<'_>, at: &Path) {
     let mut keeper = open(at);
-    let seen = |index: u8, at: u64, counter: u64| Seen { relay: RelayId([index; 16]), at, counter, load: 5 };
-    let entry = Entry { at: AT, what: "refused", who: "somebody".into(), detail: "no word".into() };
-    let note = |seen| Request::Note { seen, entries: vec![entry.clone()] };
-    assert_eq!(keeper.answer(note(vec![seen(1, AT, 7), seen(2, AT, 8)])), Reply::Noted);
+    let seen = |index: u8, at: u64, counter: u64| LastHeartbeat {
+        relay: RelayId([index; 16]),
+        at,
+        counter,
+        load: 5,
+    };
+    let entry = AuditEntry { at: AT, what: "refused", who: "somebody".into(), detail: "no word".into() };
+    let note = |seen| StoreRequest::Note { seen, entries: vec![entry.clone()] };
+    assert_eq!(keeper.answer(note(vec![seen(1, AT, 7), seen(2, AT, 8)])), StoreReply::Noted);
     // What another registry wrote later stays.
-    assert_eq!(keeper.answer(note(vec![seen(1, AT - 5, 3), seen(2, AT + 1, 9)])), Reply::Noted);
+    assert_eq!(keeper.answer(note(vec![seen(1, AT - 5, 3), seen(2, AT + 1, 9)])), StoreReply::Noted);
     let mut all = changes(&mut *keeper, 0).seen;
     all.sort_by_key(|seen| seen.relay);
     assert_eq!(all, [seen(1, AT, 7), seen(2, AT + 1, 9)]);
@@ -160,8 +166,8 @@ fn epochs(open: Open<'_>, at: &Path) {
     let first = changes(&mut *keeper, 0).epoch;
     assert_eq!((first.number, first.last_until), (1, 0));
     for _ in 0..2 {
-        let reply = keeper.answer(Request::Roll { from: 1, at: AT });
-        let Reply::Changes(changes) = reply else { panic!("{reply:?}") };
+        let reply = keeper.answer(StoreRequest::Roll { from: 1, at: AT });
+        let StoreReply::Changes(changes) = reply else { panic!("{reply:?}") };
         let epoch = changes.epoch;
         assert_eq!((epoch.number, epoch.began, epoch.last_until), (2, AT, AT + LAST_HOLDS), "only once");
     }
@@ -170,7 +176,7 @@ fn epochs(open: Open<'_>, at: &Path) {
 /// Two registries on one store see what the other did.
 fn two_at_once(open: Open<'_>, at: &Path) {
     let (mut one, mut two) = (open(at), open(at));
-    let join = one.issue(&issue(Kind::Join, "join"), AT).unwrap();
+    let join = one.issue(&issue(WordKind::Join, "join"), AT).unwrap();
     let known = changes(&mut *two, 0);
     assert_eq!(known.words.len(), 1);
     for index in 0..20 {
@@ -179,14 +185,17 @@ fn two_at_once(open: Open<'_>, at: &Path) {
     }
     assert_eq!(changes(&mut *two, known.revision).relays.len(), 20);
     let crowd = |index| relay(index, &["192.0.2.1:9"], join.number);
-    assert_eq!((enrol(&mut *one, &crowd(30)), enrol(&mut *two, &crowd(31))), (Ok(()), Err(Unfit::Crowded)));
+    assert_eq!(
+        (enrol(&mut *one, &crowd(30)), enrol(&mut *two, &crowd(31))),
+        (Ok(()), Err(EnrolRefusal::Crowded))
+    );
 }
 
 pub fn backup() {
     let directory = tempfile::tempdir().unwrap();
     let (file, copy) = (directory.path().join("sub/registry.db"), directory.path().join("copy.db"));
     let mut keeper = Sqlite::open(&file).unwrap();
-    keeper.issue(&issue(Kind::Use, "alice"), AT).unwrap();
+    keeper.issue(&issue(WordKind::Use, "alice"), AT).unwrap();
     keeper.backup(&copy).unwrap();
     assert!(keeper.backup(&copy).is_err(), "it is there");
     for path in [&file, &copy] {
@@ -204,14 +213,14 @@ pub fn backup() {
 /// A data base that cuts its connections is reached again, and what was answered is there.
 pub fn gone_and_back(server: &Server) {
     let mut keeper = byway_registry_store::open(&server.data_base("gone")).unwrap();
-    let join = keeper.issue(&issue(Kind::Join, "join"), AT).unwrap();
+    let join = keeper.issue(&issue(WordKind::Join, "join"), AT).unwrap();
     enrol(&mut *keeper, &relay(1, &["192.0.2.1:1"], join.number)).unwrap();
     server.execute("ALTER DATABASE gone ALLOW_CONNECTIONS false");
     let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'gone'";
     server.execute(cut);
     let row = relay(2, &["192.0.2.2:1"], join.number);
-    assert_eq!(keeper.answer(Request::Enrol { row: row.clone(), at: AT }), Reply::Gone);
-    assert_eq!(keeper.answer(Request::Changes { since: 0 }), Reply::Gone);
+    assert_eq!(keeper.answer(StoreRequest::Enrol { row: row.clone(), at: AT }), StoreReply::Gone);
+    assert_eq!(keeper.answer(StoreRequest::Changes { since: 0 }), StoreReply::Gone);
     server.execute("ALTER DATABASE gone ALLOW_CONNECTIONS true");
     assert_eq!(enrol(&mut *keeper, &row), Ok(()));
     assert_eq!(changes(&mut *keeper, 0).relays.len(), 2);
@@ -225,7 +234,7 @@ pub fn enrol_for_ever(file: &Path) {
     let mut keeper = Sqlite::open(file).unwrap();
     let everything = keeper.everything().unwrap();
     let join = everything.words.first().map(|word| word.number);
-    let join = join.unwrap_or_else(|| keeper.issue(&issue(Kind::Join, "join"), AT).unwrap().number);
+    let join = join.unwrap_or_else(|| keeper.issue(&issue(WordKind::Join, "join"), AT).unwrap().number);
     for index in everything.relays.len() as u32.. {
         let [_, a, b, c] = index.to_be_bytes();
         let mut row = relay(0, &[&format!("10.{a}.{b}.{c}:1")], join);
@@ -277,7 +286,7 @@ pub fn full_disk() {
 /// Enrols on a disk without room, and again when there is some.
 pub fn fill_the_disk(directory: &Path) {
     let mut keeper = Sqlite::open(&directory.join("registry.db")).unwrap();
-    let join = keeper.issue(&issue(Kind::Join, "join"), AT).unwrap();
+    let join = keeper.issue(&issue(WordKind::Join, "join"), AT).unwrap();
     let row = |index: u8| relay(index, &[&format!("192.0.2.{index}:1")], join.number);
     enrol(&mut keeper, &row(1)).unwrap();
     let ballast = directory.join("ballast");
@@ -286,18 +295,18 @@ pub fn fill_the_disk(directory: &Path) {
     // Somewhere in the log there may be room for one or two.
     let (mut answered, mut gone) = (vec![row(1)], 0);
     for index in 2..20 {
-        match keeper.answer(Request::Enrol { row: row(index), at: AT }) {
-            Reply::Enrolled(Ok(())) => answered.push(row(index)),
-            Reply::Gone => gone += 1,
+        match keeper.answer(StoreRequest::Enrol { row: row(index), at: AT }) {
+            StoreReply::Enrolled(Ok(())) => answered.push(row(index)),
+            StoreReply::Gone => gone += 1,
             other => panic!("{other:?}"),
         }
     }
     assert!(gone > 10, "{gone}");
-    let seen = Seen { relay: row(1).relay, at: AT + 9, counter: 3, load: 5 };
-    let note = || Request::Note { seen: vec![seen], entries: Vec::new() };
-    let entry = Entry { at: AT, what: "refused", who: "x".repeat(20_000), detail: String::new() };
-    let long = Request::Note { seen: Vec::new(), entries: vec![entry] };
-    assert_eq!(keeper.answer(long), Reply::Gone);
+    let seen = LastHeartbeat { relay: row(1).relay, at: AT + 9, counter: 3, load: 5 };
+    let note = || StoreRequest::Note { seen: vec![seen], entries: Vec::new() };
+    let entry = AuditEntry { at: AT, what: "refused", who: "x".repeat(20_000), detail: String::new() };
+    let long = StoreRequest::Note { seen: Vec::new(), entries: vec![entry] };
+    assert_eq!(keeper.answer(long), StoreReply::Gone);
     let sorted = |mut rows: Vec<RelayRow>| {
         rows.sort_by_key(|row| row.relay);
         rows
@@ -305,7 +314,7 @@ pub fn fill_the_disk(directory: &Path) {
     assert_eq!(sorted(changes(&mut keeper, 0).relays), answered, "what is there is read");
     std::fs::remove_file(&ballast).unwrap();
     drop(file);
-    assert_eq!(keeper.answer(note()), Reply::Noted);
+    assert_eq!(keeper.answer(note()), StoreReply::Noted);
     for index in 20..30 {
         enrol(&mut keeper, &row(index)).unwrap();
         answered.push(row(index));

@@ -40,22 +40,22 @@ fn enrol() -> Enrol {
 
 #[test]
 fn requests_are_read_as_they_were_written() {
-    let ask = Ask { token: token(), most: 100, skip: 300 };
+    let ask = RelayQuery { token: token(), most: 100, skip: 300 };
     let complain = Request::Complain { token: token(), relays: vec![RelayId([1; 16]), RelayId([2; 16])] };
     for request in [Request::Enrol(enrol().into()), Request::Ready, Request::Ask(ask), complain] {
         assert_eq!(Request::read(&request.to_bytes()), Ok(request));
     }
-    let bytes = Request::Ask(Ask { token: token(), most: 100, skip: 300 }).to_bytes();
+    let bytes = Request::Ask(RelayQuery { token: token(), most: 100, skip: 300 }).to_bytes();
     assert_eq!(bytes, [b"\x03\x00\x00\x00\x07".as_slice(), &[9; 16], b"\x64\x01\x2c"].concat());
 }
 
 #[test]
 fn answers_are_read_as_they_were_written_and_the_longest_fits() {
-    let many = |count| List { made: 1, until: 2, more: true, relays: vec![listed(); count] };
+    let many = |count| RelayList { made: 1, until: 2, more: true, relays: vec![listed(); count] };
     let mut long = listed();
     let text = Label::new(&"x".repeat(100));
     (long.operator, long.region) = (text.clone(), text);
-    let longest = Answer::List(List { relays: vec![long; MOST_RELAYS], ..many(0) });
+    let longest = Answer::List(RelayList { relays: vec![long; MOST_RELAYS], ..many(0) });
     let enrolled = Answer::Enrolled {
         beat_millis: 10_000,
         passed: vec![address()],
@@ -71,7 +71,7 @@ fn answers_are_read_as_they_were_written_and_the_longest_fits() {
 
 #[test]
 fn an_entry_that_tells_no_carriers_is_of_a_relay_over_udp_alone() {
-    let list = List { made: 1, until: 2, more: true, relays: vec![listed(); 2] };
+    let list = RelayList { made: 1, until: 2, more: true, relays: vec![listed(); 2] };
     let mut bytes = Answer::List(list.clone()).to_bytes();
     let (head, entries) = bytes.split_at_mut(1 + 8 + 8 + 2);
     assert_eq!(head[17..], [MORE | TELLS_CARRIERS, 2]);
@@ -79,7 +79,7 @@ fn an_entry_that_tells_no_carriers_is_of_a_relay_over_udp_alone() {
     let entry = entries.len() / 2;
     let old = [head, &entries[..entry - 1], &entries[entry..2 * entry - 1]].concat();
     let relays = vec![Listed { tcp: false, ..listed() }; 2];
-    assert_eq!(Answer::read(&old), Ok(Answer::List(List { relays, ..list })));
+    assert_eq!(Answer::read(&old), Ok(Answer::List(RelayList { relays, ..list })));
 }
 
 #[test]

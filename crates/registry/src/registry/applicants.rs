@@ -1,14 +1,14 @@
 //! Relays that are tested: those that want in, and those that somebody complained of.
 
 use crate::message::{Failure, MOST_ADDRESSES};
+use crate::relay_tests::{Key, Passed};
 use crate::store::RelayRow;
-use crate::trial::{Key, Passed};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use byway_engine::Handle;
-use byway_wire::heartbeat::{Beat, RelayId};
+use byway_wire::heartbeat::{Heartbeat, RelayId};
 use core::net::SocketAddr;
 
 /// Relays that want in at once.
@@ -44,7 +44,7 @@ enum Purpose {
 
 /// What came of a test of all addresses.
 #[derive(Debug)]
-pub(super) enum Tested {
+pub(super) enum TestOutcome {
     /// Of a relay that wants in.
     Applicant(Box<Applicant>),
     /// Of one that is in, and over what it passed at all its addresses.
@@ -93,8 +93,9 @@ impl Applicants {
         Some(applicant)
     }
 
-    /// A heartbeat came from an address. If that is to be tested now: under which name, and the relay as if it had told that alone.
-    pub fn see(&mut self, beat: &Beat, from: SocketAddr) -> Option<(Key, RelayRow)> {
+    /// A heartbeat came from an address. If that is to be tested now: under which name, and the
+    /// relay as if it had told that alone.
+    pub fn see(&mut self, beat: &Heartbeat, from: SocketAddr) -> Option<(Key, RelayRow)> {
         let handle = *self.names.get(&beat.report.relay)?;
         let applicant = self.applicants.get_mut(&handle)?;
         let seen = applicant.seen.as_mut()?;
@@ -169,7 +170,7 @@ impl Applicants {
         handle: Handle,
         address: SocketAddr,
         outcome: Result<Passed, Failure>,
-    ) -> Option<Tested> {
+    ) -> Option<TestOutcome> {
         let applicant = self.applicants.get_mut(&handle)?;
         match outcome {
             Ok(passed) if applicant.row.addresses.len() < MOST_ADDRESSES => {
@@ -183,11 +184,11 @@ impl Applicants {
         if applicant.left > 0 {
             return None;
         }
-        self.take(handle).map(|applicant| Tested::Applicant(Box::new(applicant)))
+        self.take(handle).map(|applicant| TestOutcome::Applicant(Box::new(applicant)))
     }
 
     /// The test of an address is over; what came of all, if it was the last.
-    pub fn on_end(&mut self, key: Key, outcome: Result<Passed, Failure>) -> Option<Tested> {
+    pub fn on_end(&mut self, key: Key, outcome: Result<Passed, Failure>) -> Option<TestOutcome> {
         match self.tests.remove(&key)? {
             Purpose::Applicant(handle, address) => self.tested(handle, address, outcome),
             Purpose::Seen(handle, address) => {
@@ -202,7 +203,7 @@ impl Applicants {
                     return None;
                 }
                 let (_, passed) = self.again.remove(&relay)?;
-                Some(Tested::Again(relay, passed))
+                Some(TestOutcome::Again(relay, passed))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What a registry did, in numbers, and a log of what it refused.
 
-use crate::book::Heard;
 use crate::message::Reason;
+use crate::relay_directory::HeartbeatResult;
 use alloc::collections::VecDeque;
 
 /// Events that wait for the owner.
@@ -9,14 +9,14 @@ const EVENTS: usize = 64;
 
 /// Something for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum LogEvent {
     /// A request was refused.
     Refused(Reason),
 }
 
 /// What a registry did so far.
 #[derive(Clone, Debug, Default)]
-pub struct Counters {
+pub struct RegistryCounters {
     /// Heartbeats answered.
     pub beats: u64,
     /// Heartbeats of relays that are not enrolled.
@@ -44,10 +44,10 @@ pub struct Counters {
     /// Times that the store did not do what it was asked.
     pub store_gone: u64,
     refused: [u64; 16],
-    events: VecDeque<Event>,
+    events: VecDeque<LogEvent>,
 }
 
-impl Counters {
+impl RegistryCounters {
     /// Requests that were refused for this.
     #[must_use]
     pub fn refused(&self, reason: Reason) -> u64 {
@@ -60,20 +60,20 @@ impl Counters {
             *count += 1;
         }
         if self.events.len() < EVENTS {
-            self.events.push_back(Event::Refused(reason));
+            self.events.push_back(LogEvent::Refused(reason));
         }
     }
 
     /// Notes a heartbeat that was not taken.
-    pub(super) const fn beat_refused(&mut self, heard: Heard) {
+    pub(super) const fn beat_refused(&mut self, heard: HeartbeatResult) {
         match heard {
-            Heard::Unknown => self.beats_unknown += 1,
-            Heard::Forged => self.beats_forged += 1,
-            Heard::Replayed | Heard::Taken { .. } => self.beats_replayed += 1,
+            HeartbeatResult::Unknown => self.beats_unknown += 1,
+            HeartbeatResult::Forged => self.beats_forged += 1,
+            HeartbeatResult::Replayed | HeartbeatResult::Taken { .. } => self.beats_replayed += 1,
         }
     }
 
-    pub(super) fn next_event(&mut self) -> Option<Event> {
+    pub(super) fn next_event(&mut self) -> Option<LogEvent> {
         self.events.pop_front()
     }
 }

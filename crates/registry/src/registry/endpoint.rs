@@ -12,13 +12,14 @@ use byway_engine::{Admission, Admit, Config, Endpoint, EndpointConfig};
 /// Memory for what arrives in sessions, all together: bounds how many there are.
 const MEMORY: usize = 64 << 20;
 
-/// Handshakes of strangers in a second: answering them is what a registry is for. One network has a fourth of these.
+/// Handshakes of strangers in a second: answering them is what a registry is for. One network has a
+/// fourth of these.
 const HELLOS: u32 = 2_000;
 
 /// Lets everybody in: who has no word is refused by a record, with a reason.
-struct Everybody;
+struct AdmitAll;
 
-impl Admission for Everybody {
+impl Admission for AdmitAll {
     fn admit(&mut self, _peer: PublicKey, _said: &[u8]) -> Admit {
         Admit::Accept(Class::Normal.controller(0))
     }
@@ -41,6 +42,6 @@ pub(super) fn endpoint(identity: Identity, suites: Suites, seed: [u8; 32]) -> En
         relays_per_peer: 0,
         ..Config::default()
     };
-    let admission: Option<Box<dyn Admission>> = Some(Box::new(Everybody));
+    let admission: Option<Box<dyn Admission>> = Some(Box::new(AdmitAll));
     Endpoint::new(EndpointConfig { identity, suites, seed, connection, admission, greeting: Vec::new() })
 }

@@ -1,20 +1,20 @@
 //! What a question is answered with.
 
-use crate::book::Book;
-use crate::message::{Ask, List, Listed, MOST_RELAYS};
+use crate::message::{Listed, MOST_RELAYS, RelayList, RelayQuery};
 use crate::mint;
+use crate::relay_directory::RelayDirectory;
 use crate::store::{Epoch, LAST_HOLDS, WordRow};
 use byway_wire::Instant;
 
 /// The relays for the holder of a word whose draw has this seed. `now`: by either clock.
 pub(super) fn list(
-    book: &mut Book,
+    book: &mut RelayDirectory,
     epoch: &Epoch,
     word: &WordRow,
-    ask: &Ask,
+    ask: &RelayQuery,
     seed: u64,
     (now, unix): (Instant, u64),
-) -> List {
+) -> RelayList {
     let last = Epoch {
         number: epoch.number.saturating_sub(1),
         began: epoch.last_until.saturating_sub(mint::EPOCH_LIFE + LAST_HOLDS),
@@ -45,5 +45,5 @@ pub(super) fn list(
         })
     });
     let relays = listed.collect();
-    List { made: unix, until, more, relays }
+    RelayList { made: unix, until, more, relays }
 }

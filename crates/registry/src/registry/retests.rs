@@ -1,4 +1,5 @@
-//! When relays were tested again: each no sooner than a while after the last time, whoever complains.
+//! When relays were tested again: each no sooner than a while after the last time, whoever
+//! complains.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use byway_wire::heartbeat::RelayId;

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 use byway_engine::{Connection, Handle};
 use byway_wire::{Duration, Instant, StreamId};
 
-/// How long a session may take. All that is asked in one takes two or three round trips, and a test.
+/// How long a session may take. All that is asked in one takes two or three round trips, and a
+/// test.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// Requests of a session.
 const REQUESTS: u32 = 16;
@@ -16,7 +17,7 @@ const FORTH: StreamId = StreamId(0);
 const BACK: StreamId = StreamId(1);
 
 #[derive(Debug)]
-struct Session {
+struct ClientSession {
     records: Records,
     /// The next request is not looked at before this one is answered.
     busy: bool,
@@ -29,7 +30,7 @@ struct Session {
 
 /// What is next in a session.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum SessionStep {
     /// Nothing, for now.
     Wait,
     /// A request, which must be answered once.
@@ -41,7 +42,7 @@ pub(super) enum Step {
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    sessions: BTreeMap<Handle, Session>,
+    sessions: BTreeMap<Handle, ClientSession>,
     /// In the order in which they began.
     until: VecDeque<(Instant, Handle)>,
 }
@@ -49,7 +50,7 @@ pub(super) struct Sessions {
 impl Sessions {
     pub fn begin(&mut self, now: Instant, handle: Handle) {
         let records = Records::new(LONGEST_REQUEST);
-        let session = Session { records, busy: false, requests: 0, ended: false, finished: false };
+        let session = ClientSession { records, busy: false, requests: 0, ended: false, finished: false };
         self.sessions.insert(handle, session);
         self.until.push_back((now + PATIENCE, handle));
     }
@@ -86,41 +87,41 @@ impl Sessions {
     }
 
     /// Reads on.
-    pub fn step(&mut self, handle: Handle, connection: &mut Connection) -> Step {
+    pub fn step(&mut self, handle: Handle, connection: &mut Connection) -> SessionStep {
         while connection.incoming().next_event().is_some() {}
         while connection.next_event().is_some() {}
         let Some(session) =
             self.sessions.get_mut(&handle).filter(|session| !session.busy && !session.finished)
         else {
-            return Step::Wait;
+            return SessionStep::Wait;
         };
         loop {
             if session.requests >= REQUESTS {
                 connection.incoming().stop(FORTH, 1);
                 session.finish(connection);
-                return Step::Wait;
+                return SessionStep::Wait;
             }
             match session.records.take().map(|record| record.map(Request::read)) {
                 Ok(Some(Ok(request))) => {
                     (session.busy, session.requests) = (true, session.requests + 1);
-                    return Step::Request(request);
+                    return SessionStep::Request(request);
                 }
                 Err(_) | Ok(Some(Err(_))) => {
                     session.busy = true;
-                    return Step::Malformed;
+                    return SessionStep::Malformed;
                 }
                 Ok(None) => {}
             }
             if session.ended {
                 session.finish(connection);
-                return Step::Wait;
+                return SessionStep::Wait;
             }
             let mut piece = [0; 1024];
-            let Some(read) = connection.incoming().read(FORTH, &mut piece) else { return Step::Wait };
+            let Some(read) = connection.incoming().read(FORTH, &mut piece) else { return SessionStep::Wait };
             session.records.push(piece.get(..read.length).unwrap_or_default());
             session.ended = read.finished;
             if read.length == 0 && !read.finished {
-                return Step::Wait;
+                return SessionStep::Wait;
             }
         }
     }
@@ -135,7 +136,8 @@ impl Sessions {
         records::append(&mut record, answer);
         let out = connection.outgoing();
         out.open_stream(BACK);
-        // A session's answers fit into what it may hold, or it does not take them: then it waits in vain.
+        // A session's answers fit into what it may hold, or it does not take them: then it waits in
+        // vain.
         if out.write(BACK, &record) < record.len() {
             out.reset(BACK, 1);
             session.finished = true;
@@ -143,7 +145,7 @@ impl Sessions {
     }
 }
 
-impl Session {
+impl ClientSession {
     /// Nothing more will be answered.
     fn finish(&mut self, connection: &mut Connection) {
         self.finished = true;

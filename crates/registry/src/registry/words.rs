@@ -3,7 +3,7 @@
 use crate::message::Reason;
 use crate::secrets::Secrets;
 use crate::store::WordRow;
-use crate::word::{Kind, Token};
+use crate::word::{Token, WordKind};
 use alloc::collections::BTreeMap;
 use byway_wire::{Instant, Meter};
 
@@ -42,7 +42,7 @@ impl Words {
     }
 
     /// The word that a token is of, if it is good for this.
-    pub fn find(&self, token: &Token, kind: Kind, unix: u64) -> Result<&WordRow, Reason> {
+    pub fn find(&self, token: &Token, kind: WordKind, unix: u64) -> Result<&WordRow, Reason> {
         let row = self.rows.get(&token.number).ok_or(Reason::UnknownWord)?;
         if self.secrets.word(token.number) != token.secret {
             return Err(Reason::UnknownWord);

@@ -7,9 +7,9 @@ use byway_engine::seal::Suites;
 use byway_registry::client::AskError;
 use byway_registry::message::{Answer, Reason, Request};
 use byway_registry::secrets::Secrets;
-use byway_registry::word::Kind;
+use byway_registry::word::WordKind;
 use byway_relay::Relay;
-use byway_wire::heartbeat::{BEAT_LEN, Beat, Report};
+use byway_wire::heartbeat::{BEAT_LEN, Heartbeat, HeartbeatReport};
 use byway_wire::relay::RelayKey;
 use byway_wire::{Duration, Ecn, Instant, Writer};
 use std::net::SocketAddr;
@@ -46,7 +46,7 @@ fn ten_thousand_half_open_handshakes_keep_nobody_out() {
 fn a_session_that_says_a_byte_now_and_then_is_ended() {
     let mut net = Net::new(22, memory());
     let slow = net.asker(Asker::new(1));
-    net.world.act(slow, |slow, now| slow.open(now, &word(USE, Kind::Use)));
+    net.world.act(slow, |slow, now| slow.open(now, &word(USE, WordKind::Use)));
     for _ in 0..25 {
         net.run(Duration::from_secs(1));
         net.world.act(slow, |slow, _| slow.write(&[0]));
@@ -59,7 +59,7 @@ fn a_session_that_says_a_byte_now_and_then_is_ended() {
 fn a_long_list_is_refused_by_its_length() {
     let mut net = Net::new(23, memory());
     let long = net.asker(Asker::new(1));
-    net.world.act(long, |long, now| long.open(now, &word(USE, Kind::Use)));
+    net.world.act(long, |long, now| long.open(now, &word(USE, WordKind::Use)));
     net.run(Duration::from_secs(1));
     let (mut sent, many) = (0, vec![0xff; 1 << 20]);
     for _ in 0..100 {
@@ -74,14 +74,14 @@ fn a_long_list_is_refused_by_its_length() {
 #[test]
 fn more_questions_than_a_word_has_are_refused_and_another_word_is_not() {
     let mut store = memory();
-    store.put_word(row(5, Kind::Use, "alice"));
+    store.put_word(row(5, WordKind::Use, "alice"));
     let mut net = Net::new(24, store);
     let clients: Vec<_> = (0..80).map(|it| net.asker(Asker::new(10 + it))).collect();
     // More than ten thousand, in eight rounds.
     for round in 1..=8 {
         for client in &clients {
             net.world.act(*client, |client, now| {
-                client.begin(now, &word(USE, Kind::Use), &ask(100, 0), true);
+                client.begin(now, &word(USE, WordKind::Use), &ask(100, 0), true);
                 (1..15).for_each(|_| client.ask(&ask(100, 0)));
                 client.go_on(&ask(100, 0));
             });
@@ -93,21 +93,27 @@ fn more_questions_than_a_word_has_are_refused_and_another_word_is_not() {
         assert!((500..=most).contains(&answered) && refused >= 1_280 * round - most, "{answered} {refused}");
     }
     assert!(clients.iter().all(|client| net.world[*client].answers.len() <= 16));
-    let other =
-        Request::Ask(byway_registry::message::Ask { token: word(5, Kind::Use).token, most: 9, skip: 0 });
-    assert!(matches!(net.ask(clients[0], &word(USE, Kind::Use), &other), Ok(Answer::List(_))));
+    let other = Request::Ask(byway_registry::message::RelayQuery {
+        token: word(5, WordKind::Use).token,
+        most: 9,
+        skip: 0,
+    });
+    assert!(matches!(net.ask(clients[0], &word(USE, WordKind::Use), &other), Ok(Answer::List(_))));
     net.run(Duration::from_secs(20));
-    assert!(net.ask(clients[1], &word(USE, Kind::Use), &ask(9, 0)).is_ok(), "after a while it may ask again");
+    assert!(
+        net.ask(clients[1], &word(USE, WordKind::Use), &ask(9, 0)).is_ok(),
+        "after a while it may ask again"
+    );
 }
 
 #[test]
 fn heartbeats_that_are_copies_or_forgeries_are_counted_and_not_answered() {
     let mut net = Net::new(25, memory());
     let (relay, host) = (net.relay(0), net.asker(Asker::new(1)));
-    assert!(net.enrol(relay, host, &word(JOIN, Kind::Join), enrol(0, &[relay_address(0)])).is_ok());
+    assert!(net.enrol(relay, host, &word(JOIN, WordKind::Join), enrol(0, &[relay_address(0)])).is_ok());
     let key = RelayKey::new(&relay_key(0));
     let bytes = |counter: u64, key: &RelayKey, relay| {
-        let report = Report {
+        let report = HeartbeatReport {
             relay,
             range: RANGE,
             counter,
@@ -120,7 +126,7 @@ fn heartbeats_that_are_copies_or_forgeries_are_counted_and_not_answered() {
             flags: 0,
         };
         let mut bytes = [0; BEAT_LEN];
-        Beat::new(report, &key.range_key(RANGE).heartbeat_key()).write(&mut Writer::new(&mut bytes));
+        Heartbeat::new(report, &key.range_key(RANGE).heartbeat_key()).write(&mut Writer::new(&mut bytes));
         bytes
     };
     let (mine, other) = (bytes(7, &key, key.id()), RelayKey::new(&[9; 32]));
@@ -141,7 +147,7 @@ fn a_clock_that_is_a_day_off_keeps_no_relay_out() {
         let mut net = Net::new(26, memory());
         let host = net.asker(Asker::new(1));
         let relay: byway_sim::Handle<Relay> = net.relay_whose_clock_is_off(0, day);
-        let answer = net.enrol(relay, host, &word(JOIN, Kind::Join), enrol(0, &[relay_address(0)]));
+        let answer = net.enrol(relay, host, &word(JOIN, WordKind::Join), enrol(0, &[relay_address(0)]));
         assert!(matches!(answer, Ok(Answer::Enrolled { .. })), "{day}: {answer:?}");
         let client = net.asker(Asker::new(2));
         assert_eq!(net.list(client, 9, 0).relays.len(), 1);
@@ -152,9 +158,9 @@ fn a_clock_that_is_a_day_off_keeps_no_relay_out() {
 fn what_is_no_request_is_refused_and_nothing_more_of_it_is_read() {
     let mut net = Net::new(27, memory());
     let client = net.asker(Asker::new(1));
-    let answer = net.ask(client, &word(USE, Kind::Use), &Request::Ready);
+    let answer = net.ask(client, &word(USE, WordKind::Use), &Request::Ready);
     assert_eq!(answer, Err(AskError::Refused(Reason::Malformed)), "nobody enrols here");
-    net.world.act(client, |client, now| client.open(now, &word(USE, Kind::Use)));
+    net.world.act(client, |client, now| client.open(now, &word(USE, WordKind::Use)));
     net.run(Duration::from_secs(1));
     net.world.act(client, |client, _| client.write(&[0, 1, 99]));
     net.run(Duration::from_secs(1));

@@ -3,12 +3,12 @@
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_engine::{Config, Connect, Endpoint, EndpointConfig};
-use byway_registry::client::{AskError, Exchange};
-use byway_registry::message::{Answer, Ask, Enrol, Label, List, Request};
+use byway_registry::client::{AskError, ClientExchange};
+use byway_registry::message::{Answer, Enrol, Label, RelayList, RelayQuery, Request};
 use byway_registry::secrets::Secrets;
-use byway_registry::store::{self, Memory, Reply, Store, WordRow};
-use byway_registry::word::{Kind, Token, Word};
-use byway_registry::{Config as RegistryConfig, Registry};
+use byway_registry::store::{self, Memory, Store, StoreReply, WordRow};
+use byway_registry::word::{Token, Word, WordKind};
+use byway_registry::{Registry, RegistryConfig};
 use byway_relay::{Config as RelayConfig, Policy, Relay};
 use byway_sim::{Handle, Node, PipeConfig, World};
 use byway_wire::relay::{QuotaClass, RateClass, RelayKey};
@@ -32,7 +32,7 @@ pub fn relay_address(index: usize) -> SocketAddr {
 pub const JOIN: u32 = 1;
 pub const USE: u32 = 2;
 
-pub fn row(number: u32, kind: Kind, name: &str) -> WordRow {
+pub fn row(number: u32, kind: WordKind, name: &str) -> WordRow {
     WordRow {
         number,
         kind,
@@ -47,12 +47,12 @@ pub fn row(number: u32, kind: Kind, name: &str) -> WordRow {
 
 pub fn memory() -> Memory {
     let mut memory = Memory::new(UNIX);
-    memory.put_word(row(JOIN, Kind::Join, "join"));
-    memory.put_word(row(USE, Kind::Use, "use"));
+    memory.put_word(row(JOIN, WordKind::Join, "join"));
+    memory.put_word(row(USE, WordKind::Use, "use"));
     memory
 }
 
-pub fn word(number: u32, kind: Kind) -> Word {
+pub fn word(number: u32, kind: WordKind) -> Word {
     let secrets = Secrets::new(&SECRET);
     let token = Token { number, secret: secrets.word(number) };
     Word { kind, key: secrets.identity().public(), token, addresses: vec![hub_address()] }
@@ -67,7 +67,7 @@ pub struct Hub {
 
 impl Hub {
     pub fn new(mut store: Memory, now: Instant) -> Self {
-        let Reply::Changes(begin) = store.answer(store::Request::Changes { since: 0 }) else {
+        let StoreReply::Changes(begin) = store.answer(store::StoreRequest::Changes { since: 0 }) else {
             unreachable!()
         };
         let unix_millis = UNIX * 1000 + now.as_nanos() / 1_000_000;
@@ -84,7 +84,7 @@ impl Node for Hub {
 
     fn turn(&mut self, now: Instant) {
         while let Some((number, request)) = self.registry.next_request() {
-            let reply = if self.away { Reply::Gone } else { self.store.answer(request) };
+            let reply = if self.away { StoreReply::Gone } else { self.store.answer(request) };
             self.registry.answer(now, number, reply);
         }
     }
@@ -93,7 +93,7 @@ impl Node for Hub {
 /// A host that asks a registry.
 pub struct Asker {
     pub endpoint: Endpoint,
-    exchange: Option<Exchange>,
+    exchange: Option<ClientExchange>,
     raw: Option<byway_engine::Handle>,
     pub answers: Vec<Answer>,
     pub error: Option<AskError>,
@@ -121,7 +121,7 @@ impl Asker {
     pub fn begin(&mut self, now: Instant, word: &Word, request: &Request, more: bool) {
         self.answers.clear();
         self.error = None;
-        let mut exchange = Exchange::begin(&mut self.endpoint, now, word).unwrap();
+        let mut exchange = ClientExchange::begin(&mut self.endpoint, now, word).unwrap();
         exchange.ask(request);
         if !more {
             exchange.finish();
@@ -201,7 +201,7 @@ impl Node for Asker {
     }
 
     fn alarm(&self) -> Option<Instant> {
-        self.exchange.as_ref().map(Exchange::deadline)
+        self.exchange.as_ref().map(ClientExchange::deadline)
     }
 }
 
@@ -221,7 +221,7 @@ pub fn relay(index: usize, now: Instant, off: i64) -> Relay {
 pub fn enrol(index: usize, addresses: &[SocketAddr]) -> Enrol {
     let key = RelayKey::new(&relay_key(index));
     Enrol {
-        token: word(JOIN, Kind::Join).token,
+        token: word(JOIN, WordKind::Join).token,
         relay: key.id(),
         range: RANGE,
         range_key: key.range_key(RANGE),
@@ -235,7 +235,7 @@ pub fn enrol(index: usize, addresses: &[SocketAddr]) -> Enrol {
 }
 
 pub fn ask(most: u8, skip: u16) -> Request {
-    Request::Ask(Ask { token: word(USE, Kind::Use).token, most, skip })
+    Request::Ask(RelayQuery { token: word(USE, WordKind::Use).token, most, skip })
 }
 
 /// A world with a registry, and lines to it.
@@ -297,8 +297,8 @@ impl Net {
         }
     }
 
-    pub fn list(&mut self, asker: Handle<Asker>, most: u8, skip: u16) -> List {
-        match self.ask(asker, &word(USE, Kind::Use), &ask(most, skip)) {
+    pub fn list(&mut self, asker: Handle<Asker>, most: u8, skip: u16) -> RelayList {
+        match self.ask(asker, &word(USE, WordKind::Use), &ask(most, skip)) {
             Ok(Answer::List(list)) => list,
             other => panic!("{other:?}"),
         }

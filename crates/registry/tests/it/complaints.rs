@@ -1,20 +1,21 @@
-//! Senders complain of relays that swallow, and the registry finds out. Who complains of good ones changes nothing.
+//! Senders complain of relays that swallow, and the registry finds out. Who complains of good ones
+//! changes nothing.
 
 use crate::common::*;
 use byway_control::Class;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
-use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Standing};
-use byway_registry::client::{AskError, Exchange};
+use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, RelayState};
+use byway_registry::client::{AskError, ClientExchange};
 use byway_registry::complaints::Complaints;
-use byway_registry::message::{Answer, List, Reason, Request};
+use byway_registry::message::{Answer, Reason, RelayList, Request};
 use byway_registry::store::{Memory, RelayRow};
-use byway_registry::word::Kind;
+use byway_registry::word::WordKind;
 use byway_relay::Relay;
 use byway_sim::{Handle, Node, PipeConfig};
 use byway_wire::heartbeat::RelayId;
-use byway_wire::relay::{Kind as Packet, QuotaClass, RateClass};
-use byway_wire::{Duration, Input, Instant, Machine, Out, StreamId, Transmit};
+use byway_wire::relay::{MessageType as Packet, QuotaClass, RateClass};
+use byway_wire::{Duration, Input, Instant, Machine, StreamId, Transmit, TransmitBuffer};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
@@ -39,7 +40,7 @@ impl Machine for Moody {
         self.relay.wake(now);
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         self.relay.transmit(now, out)
     }
 
@@ -73,7 +74,7 @@ struct End {
     endpoint: Endpoint,
     session: Option<byway_engine::Handle>,
     complaints: Complaints,
-    exchange: Option<Exchange>,
+    exchange: Option<ClientExchange>,
     complained: BTreeSet<RelayId>,
     heard: u32,
     sends: bool,
@@ -96,7 +97,7 @@ impl End {
         Self { endpoint, session: None, complaints, exchange: None, complained, heard: 0, sends: false, next }
     }
 
-    fn send_to(&mut self, now: Instant, peer: PublicKey, address: SocketAddr, list: &List) {
+    fn send_to(&mut self, now: Instant, peer: PublicKey, address: SocketAddr, list: &RelayList) {
         let addresses = vec![address];
         let controller = Class::Normal.controller(0);
         let connect = Connect { peer, addresses, application: Vec::new(), controller };
@@ -115,8 +116,8 @@ impl End {
             return;
         }
         self.complained.extend(&relays);
-        let word = word(USE, Kind::Use);
-        let mut exchange = Exchange::begin(&mut self.endpoint, now, &word).unwrap();
+        let word = word(USE, WordKind::Use);
+        let mut exchange = ClientExchange::begin(&mut self.endpoint, now, &word).unwrap();
         exchange.ask(&Request::Complain { token: word.token, relays });
         exchange.finish();
         self.exchange = Some(exchange);
@@ -209,11 +210,12 @@ fn store(relays: usize) -> Memory {
     store
 }
 
-fn names(list: &List) -> BTreeSet<RelayId> {
+fn names(list: &RelayList) -> BTreeSet<RelayId> {
     list.relays.iter().map(|listed| listed.relay).collect()
 }
 
-/// Two ends, each with a way to every relay, and a narrow one between them. The sender, the receiver, and where that is.
+/// Two ends, each with a way to every relay, and a narrow one between them. The sender, the
+/// receiver, and where that is.
 fn ends(net: &mut Net, relays: usize) -> (Handle<End>, Handle<End>, SocketAddr) {
     let ends = [7_u8, 8].map(|host| {
         let address = SocketAddr::from(([10, 201, 0, host], 5000));
@@ -252,7 +254,7 @@ fn a_sender_complains_by_itself_and_who_swallows_is_taken_off_the_list() {
     // Three of those in use turn out to be no better; others are left.
     let now = net.world.now();
     let standing = net.world.act(sender, |end, _| end.endpoint.relays(now, end.session.unwrap()));
-    let in_use = standing.iter().filter(|status| status.standing == Standing::InUse);
+    let in_use = standing.iter().filter(|status| status.standing == RelayState::InUse);
     let in_use: Vec<SocketAddr> = in_use.map(|status| status.relay).take(3).collect();
     assert!(!in_use.is_empty(), "{standing:?}");
     let mut bad = swallow;
@@ -276,19 +278,19 @@ fn a_sender_complains_by_itself_and_who_swallows_is_taken_off_the_list() {
 #[test]
 fn no_number_of_complaints_takes_a_good_relay_off_the_list() {
     let mut store = store(4);
-    store.put_word(crate::common::row(5, Kind::Use, "alice"));
+    store.put_word(crate::common::row(5, WordKind::Use, "alice"));
     let mut net = Net::new(42, store);
     let relays = fleet(&mut net, 4, 0);
     let (mallory, client) = (net.asker(Asker::new(1)), net.asker(Asker::new(2)));
     net.run(Duration::from_secs(3));
     let all = names(&net.list(client, 9, 0));
     let complain = |number| Request::Complain {
-        token: word(number, Kind::Use).token,
+        token: word(number, WordKind::Use).token,
         relays: all.iter().copied().cycle().take(16).collect(),
     };
     let (mut heard, mut refused) = (0, 0);
     for _ in 0..60 {
-        match net.ask(mallory, &word(USE, Kind::Use), &complain(USE)) {
+        match net.ask(mallory, &word(USE, WordKind::Use), &complain(USE)) {
             Ok(Answer::Heard) => heard += 1,
             Err(AskError::Refused(Reason::TooOften)) => refused += 1,
             other => panic!("{other:?}"),
@@ -301,12 +303,12 @@ fn no_number_of_complaints_takes_a_good_relay_off_the_list() {
     assert!(counters.tests <= 8, "{} tests, of each relay one a minute", counters.tests);
     assert_eq!(counters.tests_failed, 0);
     // Another word has its own.
-    assert_eq!(net.ask(mallory, &word(5, Kind::Use), &complain(5)), Ok(Answer::Heard));
+    assert_eq!(net.ask(mallory, &word(5, WordKind::Use), &complain(5)), Ok(Answer::Heard));
     // Who drains and passes a test is not back on the list.
     net.run(Duration::from_secs(61));
     net.world.act(relays[0], |moods, now| moods.0.relay.drain(now));
     net.run(Duration::from_secs(1));
-    assert_eq!(net.ask(mallory, &word(5, Kind::Use), &complain(5)), Ok(Answer::Heard));
+    assert_eq!(net.ask(mallory, &word(5, WordKind::Use), &complain(5)), Ok(Answer::Heard));
     net.run(Duration::from_secs(4));
     assert_eq!(net.list(client, 9, 0).relays.len(), 3);
 }
@@ -315,8 +317,9 @@ fn no_number_of_complaints_takes_a_good_relay_off_the_list() {
 fn a_sender_that_gets_new_grants_when_the_epoch_ends_goes_on_by_the_same_relays() {
     const RELAYS: usize = 4;
     let mut store = store(RELAYS);
-    (5..8)
-        .for_each(|number| store.put_word(crate::common::row(number, Kind::Use, &format!("word {number}"))));
+    (5..8).for_each(|number| {
+        store.put_word(crate::common::row(number, WordKind::Use, &format!("word {number}")))
+    });
     let mut net = Net::new(43, store);
     let relays = fleet(&mut net, RELAYS, 0);
     let client = net.asker(Asker::new(2));

@@ -3,12 +3,12 @@
 use crate::common::*;
 use byway_registry::client::AskError;
 use byway_registry::message::{Answer, Enrol, Failure, Reason};
-use byway_registry::word::{Kind, Word};
+use byway_registry::word::{Word, WordKind};
 use byway_wire::Duration;
 use byway_wire::relay::Minted;
 
 fn join() -> Word {
-    word(JOIN, Kind::Join)
+    word(JOIN, WordKind::Join)
 }
 
 #[test]
@@ -61,13 +61,13 @@ fn nobody_enrols_an_address_that_is_not_his() {
 #[test]
 fn each_word_is_good_for_what_it_says() {
     let mut store = memory();
-    let mut once = row(3, Kind::Join, "once");
+    let mut once = row(3, WordKind::Join, "once");
     once.uses = Some(1);
     store.put_word(once);
-    let mut old = row(4, Kind::Use, "old");
+    let mut old = row(4, WordKind::Use, "old");
     old.expires = UNIX + 100;
     store.put_word(old);
-    store.put_word(row(5, Kind::Use, "alice"));
+    store.put_word(row(5, WordKind::Use, "alice"));
     let mut net = Net::new(3, store);
     let (relay, other) = (net.relay(0), net.relay(1));
     let (host, second, client) =
@@ -75,26 +75,26 @@ fn each_word_is_good_for_what_it_says() {
     let refused = |reason| Err(AskError::Refused(reason));
     let token = |number: u32, kind| word(number, kind).token;
     let with = |number, index: usize| Enrol {
-        token: token(number, Kind::Join),
+        token: token(number, WordKind::Join),
         ..enrol(index, &[relay_address(index)])
     };
     let asks = |number: u32| {
-        byway_registry::message::Request::Ask(byway_registry::message::Ask {
-            token: token(number, Kind::Use),
+        byway_registry::message::Request::Ask(byway_registry::message::RelayQuery {
+            token: token(number, WordKind::Use),
             most: 5,
             skip: 0,
         })
     };
-    let use_word = word(USE, Kind::Use);
+    let use_word = word(USE, WordKind::Use);
     assert!(net.enrol(relay, host, &join(), with(3, 0)).is_ok());
     assert!(net.enrol(relay, host, &join(), with(3, 0)).is_ok(), "it is in already");
     assert_eq!(net.enrol(other, second, &join(), with(3, 1)), refused(Reason::UsedUp));
     assert_eq!(net.enrol(other, second, &join(), with(USE, 1)), refused(Reason::OtherKind));
     assert_eq!(net.ask(client, &use_word, &asks(JOIN)), refused(Reason::OtherKind));
     assert_eq!(net.ask(client, &use_word, &asks(99)), refused(Reason::UnknownWord));
-    let mut forged = token(5, Kind::Use);
+    let mut forged = token(5, WordKind::Use);
     forged.secret = byway_wire::secret::Secret::new([0; 16]);
-    let forged = byway_registry::message::Request::Ask(byway_registry::message::Ask {
+    let forged = byway_registry::message::Request::Ask(byway_registry::message::RelayQuery {
         token: forged,
         most: 5,
         skip: 0,

@@ -3,14 +3,14 @@
 use crate::common::*;
 use byway_registry::client::AskError;
 use byway_registry::message::{Answer, Reason, Request};
-use byway_registry::word::{Kind, Word};
+use byway_registry::word::{Word, WordKind};
 use byway_relay::Relay;
 use byway_sim::Handle;
 use byway_wire::Duration;
 use byway_wire::relay::Minted;
 
 fn join() -> Word {
-    word(JOIN, Kind::Join)
+    word(JOIN, WordKind::Join)
 }
 
 /// A relay that is enrolled, and beats.
@@ -74,7 +74,7 @@ fn two_registries_on_one_store_list_the_same_relays() {
 #[test]
 fn a_planned_roll_keeps_the_last_epoch_for_an_hour_and_a_revocation_does_not() {
     let mut store = memory();
-    store.put_word(row(5, Kind::Use, "alice"));
+    store.put_word(row(5, WordKind::Use, "alice"));
     let mut net = Net::new(13, store);
     let (host, client) = (net.asker(Asker::new(1)), net.asker(Asker::new(2)));
     let relay = member(&mut net, 0, host);
@@ -89,7 +89,7 @@ fn a_planned_roll_keeps_the_last_epoch_for_an_hour_and_a_revocation_does_not() {
     assert!(holds > Duration::from_secs(3_500));
     let next = net.list(client, 9, 0);
     let parity =
-        |list: &byway_registry::message::List| Minted::of(list.relays[0].word.grant().id).unwrap().odd;
+        |list: &byway_registry::message::RelayList| Minted::of(list.relays[0].word.grant().id).unwrap().odd;
     assert!(parity(&last) && !parity(&next));
     assert!(next.until > last.until);
     net.world.act(hub, |hub, _| hub.store.revoke("alice", UNIX + 24 * 3_600 + 5));
@@ -103,7 +103,7 @@ fn a_planned_roll_keeps_the_last_epoch_for_an_hour_and_a_revocation_does_not() {
 fn a_registry_whose_own_clock_is_a_day_off_keeps_its_relays_and_brings_no_epoch_back() {
     for day in [-86_400_i64, 86_400] {
         let mut store = memory();
-        store.put_word(row(5, Kind::Use, "alice"));
+        store.put_word(row(5, WordKind::Use, "alice"));
         let mut net = Net::new(16, store);
         let (host, client) = (net.asker(Asker::new(1)), net.asker(Asker::new(2)));
         let relay = member(&mut net, 0, host);
@@ -120,15 +120,16 @@ fn a_registry_whose_own_clock_is_a_day_off_keeps_its_relays_and_brings_no_epoch_
                 hub.registry.set_clock(now, unix);
             });
             net.run(Duration::from_secs(40));
-            // A day ahead it is time for the next epoch, after which the last holds for an hour. No epoch falls.
+            // A day ahead it is time for the next epoch, after which the last holds for an hour. No
+            // epoch falls.
             let (now, holds) = epoch(&net);
             assert!(now >= number && now <= 3, "{day} {off}: {now} after {number}");
             assert!(holds == Duration::ZERO || now == 3 && holds <= Duration::from_secs(3_600), "{holds:?}");
             number = now;
             // What it mints is carried: the relay passes the test that a complaint leads to.
             let names = vec![enrol(0, &[]).relay];
-            let complain = Request::Complain { token: word(USE, Kind::Use).token, relays: names };
-            assert_eq!(net.ask(client, &word(USE, Kind::Use), &complain), Ok(Answer::Heard));
+            let complain = Request::Complain { token: word(USE, WordKind::Use).token, relays: names };
+            assert_eq!(net.ask(client, &word(USE, WordKind::Use), &complain), Ok(Answer::Heard));
             net.run(Duration::from_secs(40));
             let list = net.list(client, 9, 0);
             assert_eq!(list.relays.len(), 1, "{day} {off}");
@@ -145,18 +146,18 @@ fn a_relay_that_senders_complain_of_is_tested_again() {
     let (host, client) = (net.asker(Asker::new(1)), net.asker(Asker::new(2)));
     let (good, bad) = (member(&mut net, 0, host), member(&mut net, 1, host));
     let names = [0, 1].map(|index| enrol(index, &[]).relay);
-    let complain = Request::Complain { token: word(USE, Kind::Use).token, relays: names.to_vec() };
-    assert_eq!(net.ask(client, &word(USE, Kind::Use), &complain), Ok(Answer::Heard));
+    let complain = Request::Complain { token: word(USE, WordKind::Use).token, relays: names.to_vec() };
+    assert_eq!(net.ask(client, &word(USE, WordKind::Use), &complain), Ok(Answer::Heard));
     net.run(Duration::from_secs(5));
     assert_eq!(net.list(client, 9, 0).relays.len(), 2, "both pass");
     net.run(Duration::from_secs(60));
     net.world.crash(bad);
-    assert_eq!(net.ask(client, &word(USE, Kind::Use), &complain), Ok(Answer::Heard));
+    assert_eq!(net.ask(client, &word(USE, WordKind::Use), &complain), Ok(Answer::Heard));
     net.run(Duration::from_secs(5));
     let list = net.list(client, 9, 0);
     assert_eq!(list.relays.iter().map(|it| it.relay).collect::<Vec<_>>(), names[..1]);
     let _ = good;
     let refused = Request::Complain { token: join().token, relays: names.to_vec() };
-    let answer = net.ask(client, &word(USE, Kind::Use), &refused);
+    let answer = net.ask(client, &word(USE, WordKind::Use), &refused);
     assert_eq!(answer, Err(AskError::Refused(Reason::OtherKind)));
 }

@@ -2,13 +2,13 @@
 
 use crate::common::*;
 use byway_engine::handshake::PublicKey;
-use byway_registry::message::{Label, List};
+use byway_registry::message::{Label, RelayList};
 use byway_registry::store::{Memory, RelayRow};
-use byway_registry::word::Kind;
+use byway_registry::word::WordKind;
 use byway_sim::{Handle, Node, PipeConfig, World};
-use byway_wire::heartbeat::{ANSWERED_LEN, Answered, BEAT_LEN, Beat, RelayId, Report};
+use byway_wire::heartbeat::{ANSWERED_LEN, BEAT_LEN, Heartbeat, HeartbeatAnswer, HeartbeatReport, RelayId};
 use byway_wire::relay::{QuotaClass, RateClass, RelayKey};
-use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit, Writer};
+use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBuffer, Writer};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
@@ -57,7 +57,7 @@ impl Machine for Fleet {
         assert_eq!(datagram.payload.len(), ANSWERED_LEN);
         let index = usize::from(datagram.local.0);
         let member = &mut self.members[index];
-        let answered = Answered::read(datagram.payload).unwrap();
+        let answered = HeartbeatAnswer::read(datagram.payload).unwrap();
         assert!(answered.is_authentic(&member.key.range_key(RANGE).heartbeat_key()));
         if answered.orders.counter != member.counter {
             return; // the next beat is on its way, and its answer says the same
@@ -68,7 +68,7 @@ impl Machine for Fleet {
 
     fn wake(&mut self, _now: Instant) {}
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let (_, due) = *self.queue.first().filter(|(at, _)| *at <= now)?;
         self.set_due(due, now + Duration::from_secs(10));
         let member = &mut self.members[due];
@@ -77,7 +77,7 @@ impl Machine for Fleet {
         }
         member.counter += 1;
         let (relay, counter, epoch) = (member.key.id(), member.counter, member.epoch);
-        let report = Report {
+        let report = HeartbeatReport {
             relay,
             range: RANGE,
             counter,
@@ -90,7 +90,7 @@ impl Machine for Fleet {
             flags: 0,
         };
         let key = member.key.range_key(RANGE).heartbeat_key();
-        Beat::new(report, &key).write(&mut Writer::new(out.buffer));
+        Heartbeat::new(report, &key).write(&mut Writer::new(out.buffer));
         let (size, segment) = (BEAT_LEN, BEAT_LEN);
         let (ecn, dscp) = (Ecn::NotEct, Dscp::BestEffort);
         Some(Transmit {
@@ -152,7 +152,7 @@ fn fleet(net: &mut Net) -> Handle<Host> {
     fleet
 }
 
-fn names(list: &List) -> BTreeSet<RelayId> {
+fn names(list: &RelayList) -> BTreeSet<RelayId> {
     list.relays.iter().map(|listed| listed.relay).collect()
 }
 
@@ -167,7 +167,7 @@ fn ten_thousand_relays_beat_are_drawn_evenly_and_go_when_they_fall_silent() {
         |net: &Net| net.world[net.hub].registry.book().iter(net.world.now()).filter(|(_, it)| *it).count();
     assert_eq!(listed(&net), RELAYS);
     assert!(registry(&net).beats >= RELAYS as u64 && registry(&net).beats_replayed == 0);
-    let lists: Vec<List> = clients.iter().map(|client| net.list(*client, 100, 0)).collect();
+    let lists: Vec<RelayList> = clients.iter().map(|client| net.list(*client, 100, 0)).collect();
     for list in &lists {
         assert_eq!((list.relays.len(), names(list).len(), list.more), (100, 100, true));
         let operators: BTreeSet<&str> = list.relays.iter().map(|listed| listed.operator.as_str()).collect();
@@ -186,7 +186,7 @@ fn ten_thousand_relays_beat_are_drawn_evenly_and_go_when_they_fall_silent() {
     assert_eq!(listed(&net), RELAYS - gone.len());
     // A new epoch is known to all who live within seconds; a restart in between loses nobody.
     let hub = net.hub;
-    net.world.act(hub, |hub, _| hub.store.put_word(row(5, Kind::Use, "alice")));
+    net.world.act(hub, |hub, _| hub.store.put_word(row(5, WordKind::Use, "alice")));
     net.world.act(hub, |hub, _| hub.store.revoke("alice", UNIX + 70));
     net.run(Duration::from_secs(9));
     let members = net.world[fleet].0.members.iter().enumerate();

@@ -1,17 +1,19 @@
-//! Relays behind NATs: listed where their heartbeats come from, if a packet from elsewhere gets in there.
+//! Relays behind NATs: listed where their heartbeats come from, if a packet from elsewhere gets in
+//! there.
 
 use crate::common::*;
 use byway_registry::client::AskError;
 use byway_registry::message::{Answer, Enrol, Failure, Reason, Request};
-use byway_registry::word::Kind;
+use byway_registry::word::WordKind;
 use byway_relay::Relay;
 use byway_sim::{Handle, PipeConfig};
 use byway_wire::relay::RelayKey;
-use byway_wire::{Duration, Input, Instant, Machine, Out, Transmit};
+use byway_wire::{Duration, Input, Instant, Machine, Transmit, TransmitBuffer};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-/// A relay behind a NAT whose outside address is [`relay_address`]. It knows its inside address alone.
+/// A relay behind a NAT whose outside address is [`relay_address`]. It knows its inside address
+/// alone.
 struct Behind {
     relay: Relay,
     /// Whether it lets in everybody, and not only those that the relay sent to.
@@ -31,7 +33,7 @@ impl Machine for Behind {
         self.relay.wake(now);
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let sent = self.relay.transmit(now, out)?;
         self.sent_to.insert(sent.remote.ip());
         Some(sent)
@@ -70,12 +72,12 @@ fn behind(net: &mut Net, open: bool, probes: bool) -> Handle<Behind> {
     handle
 }
 
-/// Enrols as its program does: heartbeats begin before it is listed.
-/// `pause`: between its first heartbeat and its word that it may be tested; negative: the other way around.
+/// Enrols as its program does: heartbeats begin before it is listed. `pause`: between its first
+/// heartbeat and its word that it may be tested; negative: the other way around.
 fn enrol_behind(net: &mut Net, behind: Handle<Behind>, seen: bool, pause: i64) -> Result<Answer, AskError> {
     let asker = net.asker(Asker::new(9));
     let request = Request::Enrol(Enrol { seen, ..enrol(0, &[inside()]) }.into());
-    net.world.act(asker, |asker, now| asker.begin(now, &word(JOIN, Kind::Join), &request, true));
+    net.world.act(asker, |asker, now| asker.begin(now, &word(JOIN, WordKind::Join), &request, true));
     let limit = net.world.now() + Duration::from_secs(30);
     let _ = net.world.run_while(|world| world[asker].answers.is_empty(), limit);
     let Some(Answer::Epoch { epoch, .. }) = net.world[asker].answers.first().cloned() else {
@@ -148,7 +150,7 @@ fn a_heartbeat_that_is_not_the_relays_own_is_no_address_of_it() {
         behind.relay.watch(now, RANGE, vec![hub_address()], Duration::ZERO);
     });
     let request = Request::Enrol(told.into());
-    net.world.act(asker, |asker, now| asker.begin(now, &word(JOIN, Kind::Join), &request, true));
+    net.world.act(asker, |asker, now| asker.begin(now, &word(JOIN, WordKind::Join), &request, true));
     net.run(Duration::from_secs(1));
     net.world.act(asker, |asker, _| asker.go_on(&Request::Ready));
     let probed = |net: &Net| net.world[net.hub].registry.counters().tests;

@@ -3,7 +3,7 @@
 use crate::common::*;
 use byway_relay::{Config, Dropped};
 use byway_wire::relay::*;
-use byway_wire::{Duration, Ecn, Input, Instant, Local, Machine, Out};
+use byway_wire::{Duration, Ecn, Input, Instant, Local, Machine, TransmitBuffer};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -49,7 +49,7 @@ fn there_and_back_in_all_families() {
             let sent = world.put(to, &packet);
             let [(reached, back)] = sent.as_slice() else { panic!("{:?}", world.relay.counters()) };
             assert_eq!((*reached, back.len()), (from, packet.len()));
-            let header = Back::read(back).unwrap();
+            let header = ReturnedPacket::read(back).unwrap();
             assert_eq!((header.from, &back[header.inner..]), (to, b"answer".as_slice()));
         }
     }
@@ -83,7 +83,7 @@ fn without_a_word_nothing_passes_and_nothing_is_kept() {
     let sent = world.put(sender(), &seal(&stranger, world.now, &[1; 200]));
     let notice = Notice::read(&sent[0].1).unwrap();
     assert_eq!(notice.reason, Reason::UnknownWord);
-    assert_eq!(stranger.judge(&notice, world.now), Some(Verdict::Hint));
+    assert_eq!(stranger.judge(&notice, world.now), Some(NoticeTrust::Hint));
     assert_eq!(world.relay.counters().forwarded_packets, 0);
     assert_eq!(world.relay.accounts(), 0);
 }
@@ -93,7 +93,8 @@ fn a_cookie_of_another_address_is_refused_and_none_means_no_way_back() {
     let mut world = World::new(&config());
     let word = world.word(1, terms());
     let mut hop = world.hop(&word, sender(), receiver());
-    // A victim's source, forged by who holds a word: without the victim's cookie there is no ticket to him.
+    // A victim's source, forged by who holds a word: without the victim's cookie there is no ticket
+    // to him.
     let victim = at("7.7.7.7:53");
     world.put(victim, &seal(&hop, world.now, b"x"));
     assert_eq!(refused(&world, Reason::UnknownWord), 1);
@@ -107,8 +108,8 @@ fn a_cookie_of_another_address_is_refused_and_none_means_no_way_back() {
     assert_eq!(world.relay.counters().dropped(Dropped::BadReturn), 1);
 }
 
-/// Whoever can send in the name of both gets each of two relays to forward to the other. A packet goes that way once, whatever is in it, and
-/// its way back ends there too.
+/// Whoever can send in the name of both gets each of two relays to forward to the other. A packet
+/// goes that way once, whatever is in it, and its way back ends there too.
 #[test]
 fn two_relays_that_forward_to_each_other_carry_a_packet_once() {
     // What each takes the other for.
@@ -195,7 +196,7 @@ fn each_rule_is_refused_by_its_name_and_the_notice_is_proven() {
     for wrong in [other_grant, other_address, Consent { tag: consent.tag ^ 1, ..consent }] {
         let hop = world.hop_with(&word, receiver(), wrong);
         let notice = expect_refusal(&mut world, &hop, sender(), Reason::NoConsent);
-        assert_eq!(hop.judge(&notice, world.now), Some(Verdict::Proven));
+        assert_eq!(hop.judge(&notice, world.now), Some(NoticeTrust::Proven));
     }
     let no_v6 = world.word(1, Terms { scope: Scope::V4, ..terms() });
     let to_v6 = world.hop(&no_v6, sender(), at("[2a00::9]:1"));
@@ -252,8 +253,9 @@ fn a_wide_caveat_is_refused_though_its_mac_is_right() {
     let word = world.word(1, less);
     let consent = world.greet(receiver(), 1).unwrap().consent;
     let caveat = Caveat { branch: 1, terms: terms() };
-    assert_eq!(word.narrow(caveat), Err(WordError::Wider));
-    // So the holder makes it by hand: bytes of a narrowed word with the secret that follows from his own.
+    assert_eq!(word.narrow(caveat), Err(RelayWordError::Wider));
+    // So the holder makes it by hand: bytes of a narrowed word with the secret that follows from
+    // his own.
     let secret = RelayKey::new(&KEY).secret(word.grant()).narrow(&caveat);
     let plain = Word::new(vec![relay_v4()], *word.grant(), secret).unwrap().to_bytes();
     let mut bytes = plain[..12].to_vec();
@@ -263,7 +265,7 @@ fn a_wide_caveat_is_refused_though_its_mac_is_right() {
     let wide = Word::from_bytes(&bytes).unwrap();
     let hop = world.hop_with(&wide, receiver(), consent);
     let notice = expect_refusal(&mut world, &hop, sender(), Reason::Wider);
-    assert_eq!(hop.judge(&notice, world.now), Some(Verdict::Proven));
+    assert_eq!(hop.judge(&notice, world.now), Some(NoticeTrust::Proven));
     // And the holder of a narrowed word cannot strike the caveat out.
     let narrowed = narrowed(&word, 1, |terms| terms.rate = RateClass(0x10)).to_bytes();
     let mut bytes = narrowed[..12].to_vec();
@@ -398,7 +400,10 @@ fn a_full_queue_drops_counts_and_charges_nobody() {
     }
     assert_eq!(world.relay.counters().dropped(Dropped::QueueFull), 6);
     let mut buffer = vec![0; 65_535];
-    let sent = world.relay.transmit(world.now, &mut Out { buffer: &mut buffer, max_segments: 64 }).unwrap();
+    let sent = world
+        .relay
+        .transmit(world.now, &mut TransmitBuffer { buffer: &mut buffer, max_segments: 64 })
+        .unwrap();
     assert_eq!((sent.size, sent.segment, sent.ecn), (4 * 1037, 1037, Ecn::Ce));
     assert!(world.drain().is_empty());
     assert_eq!(world.put(sender(), &seal(&hop, world.now, &[0; 1000])).len(), 1);
@@ -485,8 +490,9 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// `World::put` asserts for every datagram that no more bytes leave than came in. Here: what leaves goes to who
-    /// sent it, to who consented, or back to a sender that showed its address; and the same steps give the same bytes.
+    /// `World::put` asserts for every datagram that no more bytes leave than came in. Here: what
+    /// leaves goes to who sent it, to who consented, or back to a sender that showed its address;
+    /// and the same steps give the same bytes.
     #[test]
     fn whatever_happens_nobody_is_sent_what_he_did_not_ask_for(steps in prop::collection::vec(any_step(), 0..60)) {
         let run = || {

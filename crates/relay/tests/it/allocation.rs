@@ -3,7 +3,7 @@
 use crate::common::*;
 use crate::heap::Heap;
 use byway_wire::relay::{Delivered, ReturnHop};
-use byway_wire::{Datagram, Ecn, Input, Local, Machine, Out};
+use byway_wire::{Datagram, Ecn, Input, Local, Machine, TransmitBuffer};
 
 #[test]
 fn forwarding_returning_refusing_and_new_accounts_allocate_nothing() {
@@ -33,7 +33,11 @@ fn forwarding_returning_refusing_and_new_accounts_allocate_nothing() {
             world.now,
             Input::Datagram(Datagram { local, remote: *remote, ecn, arrival, payload, phantom: 0 }),
         );
-        while world.relay.transmit(world.now, &mut Out { buffer: &mut buffer, max_segments: 64 }).is_some() {
+        while world
+            .relay
+            .transmit(world.now, &mut TransmitBuffer { buffer: &mut buffer, max_segments: 64 })
+            .is_some()
+        {
             forwarded += 1;
         }
     }

@@ -4,7 +4,7 @@ use crate::common::*;
 use crate::heap::Heap;
 use byway_relay::{Config, Dropped};
 use byway_wire::relay::*;
-use byway_wire::{Datagram, Ecn, Input, Local, Machine, Out};
+use byway_wire::{Datagram, Ecn, Input, Local, Machine, TransmitBuffer};
 use std::net::SocketAddr;
 
 const MANY: u64 = 1_000_000;
@@ -31,7 +31,7 @@ fn flood(world: &mut World, mut make: impl FnMut(u64, &mut [u8]) -> (usize, Sock
         let datagram = Datagram { local, remote, ecn, arrival: world.now, payload, phantom: 0 };
         world.relay.handle(world.now, Input::Datagram(datagram));
         let mut bytes = 0;
-        let mut out = Out { buffer: &mut buffer, max_segments: 64 };
+        let mut out = TransmitBuffer { buffer: &mut buffer, max_segments: 64 };
         while let Some(sent) = world.relay.transmit(world.now, &mut out) {
             bytes += sent.size;
             match sent.remote {
@@ -76,7 +76,8 @@ fn garbage() {
     println!("{left:?} {counters:?}");
     assert_eq!((left.receiver, left.elsewhere, left.allocations), (0, 0, 0));
     assert_eq!((world.relay.accounts(), counters.forwarded_packets, counters.returned_packets), (0, 0, 0));
-    // Ten seconds of hints to who seems to hold a word, and of answered greetings: what was configured, and a burst.
+    // Ten seconds of hints to who seems to hold a word, and of answered greetings: what was
+    // configured, and a burst.
     let config = config();
     let most = 11 * (config.hints_per_second + config.greetings_per_second);
     assert!(left.back <= most && counters.notices <= 11 * config.hints_per_second, "{left:?} {counters:?}");
@@ -106,7 +107,8 @@ fn forged_words_in_everybodys_name() {
     assert!(left.back <= 11 * config().hints_per_second, "{left:?}");
 }
 
-/// An observer's copies pass for [`TIME_WINDOW`] seconds, to the receiver alone and out of the account, and then never again.
+/// An observer's copies pass for [`TIME_WINDOW`] seconds, to the receiver alone and out of the
+/// account, and then never again.
 #[test]
 fn copies_of_a_good_packet() {
     let mut world = World::new(&config());
@@ -114,7 +116,8 @@ fn copies_of_a_good_packet() {
     let word = world.word(1, quota);
     let hop = world.hop(&word, sender(), receiver());
     let good = seal(&hop, world.now, &[0; 200]);
-    // From the sender's own address and from others: those are refused, since the cookie is not theirs.
+    // From the sender's own address and from others: those are refused, since the cookie is not
+    // theirs.
     let left = flood(&mut world, |number, payload| {
         payload[..good.len()].copy_from_slice(&good);
         (good.len(), if number % 2 == 0 { sender() } else { somebody(number) })
@@ -129,7 +132,8 @@ fn copies_of_a_good_packet() {
     assert!(world.put(sender(), &good).iter().all(|(to, _)| *to == sender()), "a day later it passes");
 }
 
-/// A word's holder whose receivers did not consent, or not for this word, or whose word ran out, was widened, or is used up.
+/// A word's holder whose receivers did not consent, or not for this word, or whose word ran out,
+/// was widened, or is used up.
 #[test]
 fn holders_who_ask_for_too_much() {
     let config = Config { notices_per_second: 50, ..config() };

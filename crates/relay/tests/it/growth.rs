@@ -4,7 +4,7 @@ use crate::common::*;
 use crate::heap::Heap;
 use byway_relay::{Config, Dropped};
 use byway_wire::relay::*;
-use byway_wire::{Datagram, Duration, Ecn, Input, Local, Machine, Out};
+use byway_wire::{Datagram, Duration, Ecn, Input, Local, Machine, TransmitBuffer};
 
 /// One packet of so many bytes under a word is handled; whether it is delivered.
 fn carry(world: &mut World, hop: &Hop, bytes: usize) -> bool {
@@ -16,7 +16,11 @@ fn carry(world: &mut World, hop: &Hop, bytes: usize) -> bool {
     let mut buffer = [0; 2_000];
     let heap = Heap::new();
     world.relay.handle(world.now, Input::Datagram(datagram));
-    while world.relay.transmit(world.now, &mut Out { buffer: &mut buffer, max_segments: 64 }).is_some() {}
+    while world
+        .relay
+        .transmit(world.now, &mut TransmitBuffer { buffer: &mut buffer, max_segments: 64 })
+        .is_some()
+    {}
     assert_eq!(heap.calls(), 0);
     world.relay.counters().forwarded_packets > before
 }

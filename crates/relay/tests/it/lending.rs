@@ -1,13 +1,13 @@
 //! An end host that lends its line: what passes, how it is marked, and what registries are told.
 
 use crate::common::*;
-use byway_relay::{Config, Counted, Dropped, LOOK, Lend};
-use byway_wire::heartbeat::{Beat, Report};
+use byway_relay::{Config, Dropped, InterfaceCounters, LOOK, LendingConfig};
+use byway_wire::heartbeat::{Heartbeat, HeartbeatReport};
 use byway_wire::relay::*;
-use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Local, Machine, Out};
+use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Local, Machine, TransmitBuffer};
 
 fn lending(rate: u64) -> World {
-    World::new(&Config { lend: Some(Lend { rate: Some(rate), measured: true }), ..config() })
+    World::new(&Config { lend: Some(LendingConfig { rate: Some(rate), measured: true }), ..config() })
 }
 
 fn yielded(world: &World) -> u64 {
@@ -15,7 +15,7 @@ fn yielded(world: &World) -> u64 {
 }
 
 /// A look after so long, by which time the host itself sent and received so much.
-fn look(world: &mut World, counted: &mut Counted, own: u64) {
+fn look(world: &mut World, counted: &mut InterfaceCounters, own: u64) {
     world.now += LOOK;
     (counted.sent, counted.received) = (counted.sent + own, counted.received + own);
     let now = world.now;
@@ -29,7 +29,7 @@ fn nothing_passes_without_a_look_or_beside_a_transfer_of_its_own_and_nothing_of_
     let hop = world.hop(&word, sender(), receiver());
     let passes = |world: &mut World| !world.put(sender(), &seal(&hop, world.now, &[7; 963])).is_empty();
     assert!(!passes(&mut world));
-    let mut counted = Counted::default();
+    let mut counted = InterfaceCounters::default();
     (0..3).for_each(|_| look(&mut world, &mut counted, 0));
     assert!(passes(&mut world));
     world.now += Duration::from_millis(51);
@@ -45,7 +45,7 @@ fn nothing_passes_without_a_look_or_beside_a_transfer_of_its_own_and_nothing_of_
 #[test]
 fn what_it_forwards_is_marked_as_lower_effort() {
     for (lend, dscp) in
-        [(Some(Lend { rate: None, measured: false }), Dscp::LowerEffort), (None, Dscp::BestEffort)]
+        [(Some(LendingConfig { rate: None, measured: false }), Dscp::LowerEffort), (None, Dscp::BestEffort)]
     {
         let mut world = World::new(&Config { lend, ..config() });
         let word = world.word(1, terms());
@@ -55,8 +55,10 @@ fn what_it_forwards_is_marked_as_lower_effort() {
         let datagram = Datagram { local, remote, ecn: Ecn::Ect0, arrival, payload: &mut payload, phantom: 0 };
         world.relay.handle(world.now, Input::Datagram(datagram));
         let mut buffer = [0; 2_000];
-        let sent =
-            world.relay.transmit(world.now, &mut Out { buffer: &mut buffer, max_segments: 1 }).unwrap();
+        let sent = world
+            .relay
+            .transmit(world.now, &mut TransmitBuffer { buffer: &mut buffer, max_segments: 1 })
+            .unwrap();
         assert_eq!((sent.remote, sent.dscp, sent.ecn), (receiver(), dscp, Ecn::Ect0));
     }
 }
@@ -71,7 +73,7 @@ fn two_end_hosts_make_no_loop() {
     // The other relay greets nobody, so its consent is made up.
     let consent = Consent { tag: 7, ..one.greet(receiver(), 1).unwrap().consent };
     let packet = seal(&one.hop_with(&word, other, consent), one.now, &inner);
-    let mut counted = Counted::default();
+    let mut counted = InterfaceCounters::default();
     (0..3).for_each(|_| look(&mut one, &mut counted, 0));
     let sent = one.put(sender(), &packet);
     assert!(sent.iter().all(|(to, _)| *to == sender()), "{sent:?}");
@@ -81,13 +83,14 @@ fn two_end_hosts_make_no_loop() {
 #[test]
 fn registries_hear_whether_it_is_busy_and_what_is_left() {
     let config = Config { per_day: Some(5_000), ..config() };
-    let mut world = World::new(&Config { lend: Some(Lend { rate: None, measured: false }), ..config });
+    let mut world =
+        World::new(&Config { lend: Some(LendingConfig { rate: None, measured: false }), ..config });
     let (registry, range) = (at("3.3.3.3:4750"), 5);
     assert!(world.relay.watch(world.now, range, vec![registry], Duration::ZERO));
-    let beat = |world: &mut World| -> Report {
+    let beat = |world: &mut World| -> HeartbeatReport {
         world.now = world.relay.deadline().unwrap().max(world.now);
         world.relay.wake(world.now);
-        Beat::read(&world.drain()[0].1).unwrap().report
+        Heartbeat::read(&world.drain()[0].1).unwrap().report
     };
     let first = beat(&mut world);
     assert_eq!((first.left, first.is_busy()), (5_000, false));

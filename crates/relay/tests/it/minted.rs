@@ -33,7 +33,7 @@ fn passes(world: &mut World, hop: &Hop) -> bool {
 }
 
 /// One packet is refused for this reason, counted once, and the notice is as proven as this.
-fn expect_refusal(world: &mut World, hop: &Hop, reason: Reason, proven: Verdict) {
+fn expect_refusal(world: &mut World, hop: &Hop, reason: Reason, proven: NoticeTrust) {
     let before = refused(world, reason);
     let sent = world.put(sender(), &seal(hop, world.now, &[7; 1000]));
     assert_eq!(refused(world, reason), before + 1, "{:?}", world.relay.counters());
@@ -74,7 +74,8 @@ fn forged_grants_are_refused_and_nothing_is_kept() {
         forged[bit / 8] ^= 1 << (bit % 8);
         world.put(sender(), &forged);
     }
-    // Another range's key, another relay's, another epoch's, a key out of the air; and what the operator would derive.
+    // Another range's key, another relay's, another epoch's, a key out of the air; and what the
+    // operator would derive.
     let other_relay = RelayKey::new(&[6; 32]);
     let grant = *good.grant();
     let secrets = [
@@ -89,7 +90,7 @@ fn forged_grants_are_refused_and_nothing_is_kept() {
         world.pass(200);
         let word = Word::new(vec![relay_v4()], grant, secret).unwrap();
         let hop = world.hop(&word, sender(), receiver());
-        expect_refusal(&mut world, &hop, Reason::UnknownWord, Verdict::Hint);
+        expect_refusal(&mut world, &hop, Reason::UnknownWord, NoticeTrust::Hint);
     }
     // Who has a good word cannot make more of it.
     for terms in [Terms { rate: RateClass(0xf0), ..terms() }, Terms { expiry: Minute::MAX, ..terms() }] {
@@ -97,7 +98,7 @@ fn forged_grants_are_refused_and_nothing_is_kept() {
         let mut bytes = good.to_bytes();
         bytes[2..12].copy_from_slice(&Grant { terms, ..grant }.to_bytes());
         let hop = world.hop(&Word::from_bytes(&bytes).unwrap(), sender(), receiver());
-        expect_refusal(&mut world, &hop, Reason::UnknownWord, Verdict::Hint);
+        expect_refusal(&mut world, &hop, Reason::UnknownWord, NoticeTrust::Hint);
     }
     assert_eq!((world.relay.counters().forwarded_packets, world.relay.accounts()), (0, 0));
     assert!(passes(&mut world, &hop));
@@ -117,13 +118,13 @@ fn only_an_open_range_of_this_relay_is_carried() {
     {
         world.pass(200);
         let hop = world.hop(word, sender(), receiver());
-        expect_refusal(&mut world, &hop, reason, Verdict::Hint);
+        expect_refusal(&mut world, &hop, reason, NoticeTrust::Hint);
     }
     let hop = world.hop(&own, sender(), receiver());
     assert!(passes(&mut world, &hop));
     world.relay.close_range(RANGE);
     world.pass(200);
-    expect_refusal(&mut world, &hop, Reason::UnknownRange, Verdict::Hint);
+    expect_refusal(&mut world, &hop, Reason::UnknownRange, NoticeTrust::Hint);
     assert_eq!(world.relay.epoch(world.now, RANGE), None);
     // Closing does not let an epoch come back.
     assert!(!world.relay.set_epoch(world.now, RANGE, 8, HOUR));
@@ -139,7 +140,7 @@ fn a_planned_roll_leaves_an_hour_and_a_revocation_nothing() {
     let (old, new) = (world.hop(&first, sender(), receiver()), world.hop(&second, sender(), receiver()));
     assert!(passes(&mut world, &old));
     // The relay has not heard of the next epoch: its parity names the last one.
-    expect_refusal(&mut world, &new, Reason::UnknownWord, Verdict::Hint);
+    expect_refusal(&mut world, &new, Reason::UnknownWord, NoticeTrust::Hint);
     assert!(world.relay.set_epoch(world.now, RANGE, 10, HOUR));
     assert!(passes(&mut world, &old) && passes(&mut world, &new));
     world.pass(3_599_000);
@@ -149,7 +150,7 @@ fn a_planned_roll_leaves_an_hour_and_a_revocation_nothing() {
     let sent = world.put(sender(), &seal(&old, world.now, &[0; 100]));
     let header = Delivered::read(&sent[0].1).unwrap();
     world.pass(1_000);
-    expect_refusal(&mut world, &old, Reason::EpochOver, Verdict::Proven);
+    expect_refusal(&mut world, &old, Reason::EpochOver, NoticeTrust::Proven);
     assert!(passes(&mut world, &new));
     // Nor is the way back open any longer.
     let back = ReturnHop::new(relay_v4(), &header);
@@ -159,12 +160,12 @@ fn a_planned_roll_leaves_an_hour_and_a_revocation_nothing() {
     assert_eq!(refused(&world, Reason::EpochOver), 2);
 
     assert!(world.relay.set_epoch(world.now, RANGE, 11, Duration::ZERO));
-    expect_refusal(&mut world, &new, Reason::EpochOver, Verdict::Proven);
+    expect_refusal(&mut world, &new, Reason::EpochOver, NoticeTrust::Proven);
     assert!(!world.relay.set_epoch(world.now, RANGE, 10, HOUR), "an epoch never falls");
     world.pass(1_000);
-    expect_refusal(&mut world, &new, Reason::EpochOver, Verdict::Proven);
+    expect_refusal(&mut world, &new, Reason::EpochOver, NoticeTrust::Proven);
     // Two epochs later the parity is the same, and the key is not.
-    expect_refusal(&mut world, &old, Reason::UnknownWord, Verdict::Hint);
+    expect_refusal(&mut world, &old, Reason::UnknownWord, NoticeTrust::Hint);
     let third = mint(&key, (RANGE, 11, 1), terms());
     let hop = world.hop(&third, sender(), receiver());
     assert_eq!(third.grant().id, first.grant().id);
@@ -183,7 +184,7 @@ fn a_copy_passes_for_seconds_and_an_expired_grant_not_at_all() {
     assert_eq!(refused(&world, Reason::Clock), 1);
     assert!(passes(&mut world, &hop));
     world.pass((120 - TIME_WINDOW - 1) * 1_000);
-    expect_refusal(&mut world, &hop, Reason::Expired, Verdict::Proven);
+    expect_refusal(&mut world, &hop, Reason::Expired, NoticeTrust::Proven);
     assert_eq!(world.relay.counters().forwarded_packets, 2);
 }
 
@@ -199,8 +200,9 @@ fn rate_and_bytes_of_a_day_are_one_grant_s_whatever_is_minted_for_it() {
     assert_eq!(carry(&mut world, &first), (512 << 10) / 1037);
     world.pass(2_000);
     let hop = world.hop(&first, sender(), receiver());
-    expect_refusal(&mut world, &hop, Reason::OverQuota, Verdict::Proven);
-    // The registry mints it anew under other terms, and goes on to the epoch after the next: one account, one day.
+    expect_refusal(&mut world, &hop, Reason::OverQuota, NoticeTrust::Proven);
+    // The registry mints it anew under other terms, and goes on to the epoch after the next: one
+    // account, one day.
     let again = mint(&key, (RANGE, 9, 1), Terms { rate: RateClass(0xf0), ..small });
     assert_eq!(carry(&mut world, &again), 0);
     assert!(world.relay.set_epoch(world.now, RANGE, 11, Duration::ZERO));
@@ -236,12 +238,13 @@ fn one_client_s_grant_opens_no_way_of_another_s() {
     // B has no word of A's: it takes A's id, or A's consent, or both.
     let consent = world.greet(receiver(), a.grant().id).unwrap().consent;
     let hop = world.hop_with(&b, receiver(), consent);
-    expect_refusal(&mut world, &hop, Reason::NoConsent, Verdict::Proven);
+    expect_refusal(&mut world, &hop, Reason::NoConsent, NoticeTrust::Proven);
     let mut bytes = b.to_bytes();
     bytes[2..12].copy_from_slice(&a.grant().to_bytes());
     let forged = world.hop_with(&Word::from_bytes(&bytes).unwrap(), receiver(), consent);
-    expect_refusal(&mut world, &forged, Reason::UnknownWord, Verdict::Hint);
-    // B stole A's word. It spends A's rate and bytes, reaches whom A reaches and nobody else, and wins no ticket to A.
+    expect_refusal(&mut world, &forged, Reason::UnknownWord, NoticeTrust::Hint);
+    // B stole A's word. It spends A's rate and bytes, reaches whom A reaches and nobody else, and
+    // wins no ticket to A.
     let stolen = world.hop(&a, sender(), receiver());
     let thief = at("7.7.7.7:7");
     world.pass(1_000);
@@ -249,7 +252,7 @@ fn one_client_s_grant_opens_no_way_of_another_s() {
     assert_eq!(refused(&world, Reason::UnknownWord), 2, "A's cookie is not B's");
     let third = at("6.6.6.6:6");
     let hop = world.hop_with(&a, third, consent);
-    expect_refusal(&mut world, &hop, Reason::NoConsent, Verdict::Proven);
+    expect_refusal(&mut world, &hop, Reason::NoConsent, NoticeTrust::Proven);
     let mut bare = world.hop_with(&a, receiver(), consent);
     bare.set_cookie(0);
     let sent = world.put(thief, &seal(&bare, world.now, b"x"));
@@ -275,7 +278,7 @@ fn a_clock_that_is_a_day_off_ends_grants_sooner_or_later_but_no_epoch() {
         // What the registry revoked is over, whatever the clock shows.
         assert!(world.relay.set_epoch(world.now, RANGE, 2, Duration::ZERO));
         world.pass(1_000);
-        expect_refusal(&mut world, &hop, Reason::EpochOver, Verdict::Proven);
+        expect_refusal(&mut world, &hop, Reason::EpochOver, NoticeTrust::Proven);
     }
 }
 
@@ -287,11 +290,12 @@ fn a_clock_that_is_set_a_day_off_while_it_runs() {
     while passes(&mut world, &hop) {}
     world.relay.set_clock(world.now, (UNIX + 86_400) * 1_000);
     world.pass(1_000);
-    // Sixteen bits of time do not reach so far: the relay cannot tell whose packet it is, and proves nothing.
-    expect_refusal(&mut world, &hop, Reason::UnknownWord, Verdict::Hint);
+    // Sixteen bits of time do not reach so far: the relay cannot tell whose packet it is, and
+    // proves nothing.
+    expect_refusal(&mut world, &hop, Reason::UnknownWord, NoticeTrust::Hint);
     world.relay.set_clock(world.now, (UNIX + 1) * 1_000);
     world.pass(1_000);
-    expect_refusal(&mut world, &hop, Reason::OverQuota, Verdict::Proven);
+    expect_refusal(&mut world, &hop, Reason::OverQuota, NoticeTrust::Proven);
     // The hour of the last epoch is the machine's, which nobody sets.
     assert!(world.relay.set_epoch(world.now, RANGE, 10, HOUR));
     world.relay.set_clock(world.now, (UNIX + 7_200) * 1_000);
@@ -304,7 +308,7 @@ fn a_restart_takes_no_epoch_for_granted_and_a_new_key_ends_all() {
     let word = mint(&key, (RANGE, 9, 1), terms());
     let hop = world.hop(&word, sender(), receiver());
     let mut restarted = World::new(&config());
-    expect_refusal(&mut restarted, &hop, Reason::UnknownRange, Verdict::Hint);
+    expect_refusal(&mut restarted, &hop, Reason::UnknownRange, NoticeTrust::Hint);
     assert!(restarted.relay.set_epoch(restarted.now, RANGE, 9, HOUR));
     assert!(passes(&mut restarted, &hop));
     assert!(passes(&mut world, &hop));
@@ -317,7 +321,7 @@ fn a_restart_takes_no_epoch_for_granted_and_a_new_key_ends_all() {
     assert!(passes(&mut world, &renewed));
     world.relay.roll(&[9; 32]);
     assert!(passes(&mut world, &renewed));
-    expect_refusal(&mut world, &hop, Reason::UnknownWord, Verdict::Hint);
+    expect_refusal(&mut world, &hop, Reason::UnknownWord, NoticeTrust::Hint);
 }
 
 /// Operators gave their words any id before there were registries.
@@ -325,7 +329,7 @@ fn a_restart_takes_no_epoch_for_granted_and_a_new_key_ends_all() {
 fn the_operator_s_old_words_hold_though_their_id_looks_minted() {
     let mut world = World::new(&config());
     let grant = Grant { id: Minted::new(RANGE, 9, 1).unwrap().id(), terms: terms() };
-    assert_eq!(RelayKey::new(&KEY).issue(grant, vec![relay_v4()]), Err(WordError::Minted));
+    assert_eq!(RelayKey::new(&KEY).issue(grant, vec![relay_v4()]), Err(RelayWordError::Minted));
     let word = Word::new(vec![relay_v4()], grant, RelayKey::new(&KEY).secret(&grant)).unwrap();
     let hop = world.hop(&word, sender(), receiver());
     assert!(passes(&mut world, &hop) && passes(&mut world, &hop));
@@ -338,8 +342,9 @@ fn the_operator_s_old_words_hold_though_their_id_looks_minted() {
 }
 
 proptest! {
-    /// Whatever epochs a relay is told of and whatever is minted, what passes is of the current epoch, or of the last within its time. A
-    /// relay that has an account for a word judges as one that was started this moment.
+    /// Whatever epochs a relay is told of and whatever is minted, what passes is of the current
+    /// epoch, or of the last within its time. A relay that has an account for a word judges as one
+    /// that was started this moment.
     #[test]
     fn only_the_current_epoch_and_the_last_within_its_time(
         steps in prop::collection::vec((0u32..6, 0u64..3, 0u64..2_000, 0u32..6), 1..40),

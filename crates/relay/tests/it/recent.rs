@@ -1,5 +1,6 @@
-//! A relay remembers what an account's last packet was found to be. None of it may show: whatever came before, a packet is
-//! treated as by a relay that was started this moment with the same keys and has never seen its sender.
+//! A relay remembers what an account's last packet was found to be. None of it may show: whatever
+//! came before, a packet is treated as by a relay that was started this moment with the same keys
+//! and has never seen its sender.
 
 use crate::common::*;
 use byway_relay::{Config, Dropped};
@@ -10,13 +11,15 @@ use std::net::SocketAddr;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A packet on this way, or on the last one, with papers that were made when the way was first used.
+    /// A packet on this way, or on the last one, with papers that were made when the way was first
+    /// used.
     Forward {
         way: Option<Path>,
         papers: Papers,
         flip: Option<prop::sample::Index>,
     },
-    /// The answer to the last delivered packet, maybe by another host, to another, with another tag.
+    /// The answer to the last delivered packet, maybe by another host, to another, with another
+    /// tag.
     Back {
         by: Option<u8>,
         to: Option<u8>,
@@ -163,7 +166,8 @@ proptest! {
                     let hop = ReturnHop::new(relay_v4(), &header);
                     let mut packet = vec![0; hop.room() + 5];
                     prop_assert!(hop.seal(&mut packet));
-                    // The account exists there too, by a packet of somebody else that nobody may answer.
+                    // The account exists there too, by a packet of somebody else that nobody may
+                    // answer.
                     let mut other = started(&world, &keys);
                     let unix = UNIX + world.now.as_nanos() / 1_000_000_000;
                     let stranger = at("7.7.7.7:7");
@@ -176,7 +180,8 @@ proptest! {
                     let known = other.relay.accounts() > 0;
                     let expected = other.put(by, &packet);
                     let sent = world.put(by, &packet);
-                    // A word that rolled out of memory has an account here until it expires, and none there.
+                    // A word that rolled out of memory has an account here until it expires, and
+                    // none there.
                     if known {
                         prop_assert_eq!(sent, expected);
                     }
@@ -186,7 +191,8 @@ proptest! {
     }
 }
 
-/// What the property above is about, told once: warm, then everything that may not be taken from memory.
+/// What the property above is about, told once: warm, then everything that may not be taken from
+/// memory.
 #[test]
 fn a_warm_account_refuses_what_a_cold_one_refuses() {
     let mut world = World::new(&config());
@@ -213,7 +219,8 @@ fn a_warm_account_refuses_what_a_cold_one_refuses() {
     assert_eq!(world.relay.counters().dropped(Dropped::BadReturn), 1);
     hop.set_cookie(cookie);
     warm(&mut world, &hop);
-    // Two rolls: word, consent, cookie and tag are all worthless, in the very second in which they were good.
+    // Two rolls: word, consent, cookie and tag are all worthless, in the very second in which they
+    // were good.
     world.relay.roll(&[1; 32]);
     warm(&mut world, &hop);
     world.relay.roll(&[2; 32]);

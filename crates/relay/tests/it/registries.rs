@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use byway_relay::{Config, Dropped, Load, Used};
-use byway_wire::heartbeat::{ANSWERED_LEN, Answered, Beat, Orders, Report};
+use byway_wire::heartbeat::{ANSWERED_LEN, Heartbeat, HeartbeatAnswer, HeartbeatOrders, HeartbeatReport};
 use byway_wire::relay::*;
 use byway_wire::{Duration, Instant, Machine, Writer};
 use std::net::SocketAddr;
@@ -23,26 +23,27 @@ fn passes(world: &mut World, hop: &Hop) -> bool {
 }
 
 /// The beats that are due, after the time until then.
-fn beats(world: &mut World) -> Vec<(SocketAddr, Report)> {
+fn beats(world: &mut World) -> Vec<(SocketAddr, HeartbeatReport)> {
     world.now = world.relay.deadline().expect("a beat is due").max(world.now);
     world.relay.wake(world.now);
     let sent = world.drain();
     let read = |(to, bytes): (SocketAddr, Vec<u8>)| {
-        let beat = Beat::read(&bytes).unwrap();
+        let beat = Heartbeat::read(&bytes).unwrap();
         assert!(beat.is_authentic(&world.relay.range_key(beat.report.range).heartbeat_key()));
         (to, beat.report)
     };
     sent.into_iter().map(read).collect()
 }
 
-fn answer(world: &mut World, orders: Orders, range: u8) {
+fn answer(world: &mut World, orders: HeartbeatOrders, range: u8) {
     let mut bytes = [0; ANSWERED_LEN];
-    Answered::new(orders, &world.relay.range_key(range).heartbeat_key()).write(&mut Writer::new(&mut bytes));
+    HeartbeatAnswer::new(orders, &world.relay.range_key(range).heartbeat_key())
+        .write(&mut Writer::new(&mut bytes));
     assert!(world.put(registry(), &bytes).is_empty());
 }
 
-fn orders(counter: u64) -> Orders {
-    Orders { counter, next_millis: 30_000, epoch: 3, last_holds: 60, flags: Orders::LISTED }
+fn orders(counter: u64) -> HeartbeatOrders {
+    HeartbeatOrders { counter, next_millis: 30_000, epoch: 3, last_holds: 60, flags: HeartbeatOrders::LISTED }
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn a_beat_goes_to_every_address_and_tells_what_is_carried() {
     let sent = beats(&mut world);
     assert_eq!(world.now, Instant::from_millis(7_000));
     assert_eq!(sent.iter().map(|(to, _)| *to).collect::<Vec<_>>(), both);
-    let expected = Report {
+    let expected = HeartbeatReport {
         relay: world.relay.id(),
         range: RANGE,
         counter: UNIX * 1_000 + 1,
@@ -110,7 +111,7 @@ fn a_proven_answer_tells_the_epoch_and_the_next_time() {
     for (told, kept) in [(0, 1_000), (u32::MAX, 600_000)] {
         let counter = beats(&mut world)[0].1.counter;
         let now = world.now.as_nanos() / 1_000_000;
-        answer(&mut world, Orders { next_millis: told, ..orders(counter) }, RANGE);
+        answer(&mut world, HeartbeatOrders { next_millis: told, ..orders(counter) }, RANGE);
         assert_eq!(world.relay.deadline(), Some(Instant::from_millis(now + kept)));
     }
 }
@@ -130,11 +131,11 @@ fn forged_replayed_and_foreign_answers_change_nothing() {
         }
     };
     let before = (world.relay.epoch(world.now, RANGE), world.relay.deadline());
-    let revoke = |counter| Orders { epoch: 9, last_holds: 0, ..orders(counter) };
+    let revoke = |counter| HeartbeatOrders { epoch: 9, last_holds: 0, ..orders(counter) };
     let mut forgeries = 0;
     let key = world.relay.range_key(RANGE).heartbeat_key();
     let mut good = [0; ANSWERED_LEN];
-    Answered::new(revoke(second), &key).write(&mut Writer::new(&mut good));
+    HeartbeatAnswer::new(revoke(second), &key).write(&mut Writer::new(&mut good));
     for bit in 0..good.len() * 8 {
         let mut forged = good;
         forged[bit / 8] ^= 1 << (bit % 8);
@@ -184,7 +185,7 @@ fn a_relay_that_drains_says_so_and_takes_no_new_word() {
     assert!(beats(&mut world)[0].1.is_draining());
     let sent = world.put(sender(), &seal(&new, world.now, &[0; 100]));
     let notice = Notice::read(&sent[0].1).unwrap();
-    assert_eq!((notice.reason, new.judge(&notice, world.now)), (Reason::Draining, Some(Verdict::Proven)));
+    assert_eq!((notice.reason, new.judge(&notice, world.now)), (Reason::Draining, Some(NoticeTrust::Proven)));
     let sent = world.put(sender(), &seal(&old, world.now, &[0; 963]));
     let back = ReturnHop::new(relay_v4(), &Delivered::read(&sent[0].1).unwrap());
     let mut packet = vec![0; 600];
@@ -214,7 +215,7 @@ fn the_relay_s_own_quota_holds_over_all_grants_ways_and_restarts() {
     let sent = world.put(sender(), &seal(&hops[1], world.now, &[0; 963]));
     let notice = Notice::read(&sent[0].1).unwrap();
     assert_eq!((notice.reason, u64::from(notice.retry_after)), (Reason::RelayQuota, day - 1));
-    assert_eq!(hops[1].judge(&notice, world.now), Some(Verdict::Proven));
+    assert_eq!(hops[1].judge(&notice, world.now), Some(NoticeTrust::Proven));
 
     // A restart that forgot a minute at most: here nothing. UNIX is the 15th of the month.
     let used = world.relay.used(world.now);

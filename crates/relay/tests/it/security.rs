@@ -1,4 +1,5 @@
-//! docs/security.md names a test beside each thing that holds. A name that no test has would be a claim that nobody holds.
+//! docs/security.md names a test beside each thing that holds. A name that no test has would be a
+//! claim that nobody holds.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,10 +2,13 @@
 
 use crate::common::{World, at, config, receiver, seal, sender, terms};
 use byway_relay::Dropped;
-use byway_wire::relay::{Back, Delivered, Greeted, Hop, QuotaClass, RateClass, Reason, ReturnHop, Terms};
+use byway_wire::relay::{
+    Delivered, Greeted, Hop, QuotaClass, RateClass, Reason, ReturnHop, ReturnedPacket, Terms,
+};
 use byway_wire::relay::{GREET_LEN, Greet};
 use byway_wire::{
-    Ask, ConnectionChange, Datagram, Duration, Ecn, Input, Local, Machine as _, Out, RoomChange, Writer,
+    ConnectionChange, Datagram, Duration, Ecn, Input, Local, Machine as _, RoomChange, TcpRequest,
+    TransmitBuffer, Writer,
 };
 use std::net::SocketAddr;
 
@@ -20,7 +23,8 @@ type Left = (Local, SocketAddr, Vec<u8>);
 fn drain(world: &mut World) -> Vec<Left> {
     let mut buffer = vec![0; 65_535];
     let mut all = Vec::new();
-    while let Some(sent) = world.relay.transmit(world.now, &mut Out { buffer: &mut buffer, max_segments: 64 })
+    while let Some(sent) =
+        world.relay.transmit(world.now, &mut TransmitBuffer { buffer: &mut buffer, max_segments: 64 })
     {
         all.extend(buffer[..sent.size].chunks(sent.segment).map(|it| (sent.local, sent.remote, it.to_vec())));
     }
@@ -34,7 +38,7 @@ fn put(world: &mut World, local: Local, remote: SocketAddr, packet: &[u8]) -> Ve
     drain(world)
 }
 
-fn asks(world: &mut World) -> Vec<Ask> {
+fn asks(world: &mut World) -> Vec<TcpRequest> {
     std::iter::from_fn(|| world.relay.ask(world.now)).collect()
 }
 
@@ -67,7 +71,7 @@ fn hop(world: &mut World, grant: u32, terms: Terms) -> Hop {
     hop
 }
 
-const DIAL: Ask = Ask::Dial {
+const DIAL: TcpRequest = TcpRequest::Dial {
     peer: SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::new(9, 9, 9, 9), 2000)),
     patience: Duration::from_millis(2_500),
 };
@@ -79,11 +83,11 @@ fn the_destination_is_dialled_and_both_hops_lead_into_each_other() {
     assert_eq!(asks(&mut world), []);
     let packet = seal(&hop, world.now, b"first");
     assert_eq!(put(&mut world, CAME, sender(), &packet), []);
-    assert_eq!(asks(&mut world), [DIAL, Ask::Pause(CAME)]);
+    assert_eq!(asks(&mut world), [DIAL, TcpRequest::Pause(CAME)]);
     // What was read meanwhile waits, too.
     assert_eq!(put(&mut world, CAME, sender(), &packet), []);
     change(&mut world, OPENED, receiver(), true);
-    assert_eq!(asks(&mut world), [Ask::Resume(CAME)]);
+    assert_eq!(asks(&mut world), [TcpRequest::Resume(CAME)]);
     let left = drain(&mut world);
     assert_eq!(left.len(), 2);
     assert!(left.iter().all(|(local, to, _)| (*local, *to) == (OPENED, receiver())));
@@ -97,7 +101,7 @@ fn the_destination_is_dialled_and_both_hops_lead_into_each_other() {
     assert!(ReturnHop::new(sender(), &delivered).seal(&mut answer));
     let left = put(&mut world, OPENED, receiver(), &answer);
     assert_eq!((left[0].0, left[0].1), (CAME, sender()));
-    assert_eq!(Back::read(&left[0].2).unwrap().from, receiver());
+    assert_eq!(ReturnedPacket::read(&left[0].2).unwrap().from, receiver());
     assert!(world.relay.serves(CAME) && world.relay.serves(OPENED));
     // The account is the one of UDP.
     let counters = world.relay.counters();
@@ -105,7 +109,7 @@ fn the_destination_is_dialled_and_both_hops_lead_into_each_other() {
 
     // Either end takes the other with it.
     change(&mut world, OPENED, receiver(), false);
-    assert_eq!(asks(&mut world), [Ask::Close(CAME)]);
+    assert_eq!(asks(&mut world), [TcpRequest::Close(CAME)]);
     change(&mut world, CAME, sender(), false);
     assert_eq!((asks(&mut world), world.relay.connections()), (vec![], 0));
 }
@@ -116,11 +120,11 @@ fn who_accepts_no_connection_is_reached_over_udp() {
     let hop = hop(&mut world, 7, terms());
     let packet = seal(&hop, world.now, b"first");
     put(&mut world, CAME, sender(), &packet);
-    assert_eq!(asks(&mut world), [DIAL, Ask::Pause(CAME)]);
+    assert_eq!(asks(&mut world), [DIAL, TcpRequest::Pause(CAME)]);
     world.relay.handle(world.now, Input::NotDialed(receiver()));
     let left = drain(&mut world);
     assert_eq!((left[0].0, left[0].1), (Local(0), receiver()));
-    assert_eq!(asks(&mut world), [Ask::Resume(CAME)]);
+    assert_eq!(asks(&mut world), [TcpRequest::Resume(CAME)]);
     let left = put(&mut world, CAME, sender(), &packet);
     assert_eq!((left[0].0, left[0].1), (Local(0), receiver()));
     // And what it answers over UDP goes back by the connection.
@@ -166,7 +170,7 @@ fn a_receiver_that_stands_at_the_relay_is_reached_by_its_own_connection_by_whate
     change(&mut world, CAME, sender(), true);
     assert_eq!(put(&mut world, CAME, sender(), &packet)[0].0, STANDS);
     change(&mut world, STANDS, receiver(), false);
-    assert_eq!(asks(&mut world), [Ask::Close(CAME)]);
+    assert_eq!(asks(&mut world), [TcpRequest::Close(CAME)]);
 }
 
 #[test]
@@ -177,13 +181,13 @@ fn who_fills_a_connection_is_held_back_and_what_comes_over_udp_is_dropped() {
     let packet = seal(&hop, world.now, b"inner");
     assert_eq!(put(&mut world, CAME, sender(), &packet).len(), 1);
     room(&mut world, STANDS, false);
-    assert_eq!(asks(&mut world), [Ask::Pause(CAME)]);
+    assert_eq!(asks(&mut world), [TcpRequest::Pause(CAME)]);
     assert_eq!(put(&mut world, CAME, sender(), &packet).len(), 1, "it was read before");
     assert!(put(&mut world, Local(0), sender(), &packet).is_empty());
     assert_eq!(world.relay.counters().dropped(Dropped::QueueFull), 1);
     assert!(world.relay.serves(CAME));
     room(&mut world, STANDS, true);
-    assert_eq!(asks(&mut world), [Ask::Resume(CAME)]);
+    assert_eq!(asks(&mut world), [TcpRequest::Resume(CAME)]);
 }
 
 #[test]
@@ -196,14 +200,14 @@ fn a_word_has_one_rate_whatever_carries_it_and_a_connection_waits_for_it() {
     while !waits {
         let packet = seal(&hop, world.now, &[7; 1_000]);
         passed += put(&mut world, CAME, sender(), &packet).len();
-        waits = asks(&mut world).contains(&Ask::Pause(CAME));
+        waits = asks(&mut world).contains(&TcpRequest::Pause(CAME));
     }
     assert!((20..40).contains(&passed), "{passed}");
     let until = world.relay.deadline().unwrap();
     assert!(until > world.now);
     world.now = until;
     world.relay.wake(until);
-    assert_eq!(asks(&mut world), [Ask::Resume(CAME)]);
+    assert_eq!(asks(&mut world), [TcpRequest::Resume(CAME)]);
     assert_eq!(world.relay.counters().dropped_in_all(), 0);
 }
 
@@ -236,7 +240,7 @@ fn a_grant_has_so_many_connections_that_lead_on() {
         hop.set_cookie(cookie);
         let packet = seal(&hop, world.now, b"inner");
         put(&mut world, local, from, &packet);
-        dialled += asks(&mut world).iter().filter(|ask| matches!(ask, Ask::Dial { .. })).count();
+        dialled += asks(&mut world).iter().filter(|ask| matches!(ask, TcpRequest::Dial { .. })).count();
         world.pass(1);
     }
     assert_eq!(dialled, 256);

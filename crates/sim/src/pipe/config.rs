@@ -1,8 +1,8 @@
 //! What a pipe is like, as data.
 
-use super::faults::Bursts;
+use super::burst_loss::GilbertElliott;
 use super::schedule::{Change, Step};
-use crate::queue::Discipline;
+use crate::aqm::Discipline;
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
@@ -11,35 +11,42 @@ pub const OVERHEAD_IPV4: u32 = 28;
 /// Header bytes per packet: IPv6 and UDP.
 pub const OVERHEAD_IPV6: u32 = 48;
 
-/// What a [`Pipe`](super::Pipe) is like. The default is a perfect line: no limit of rate, no delay, no fault.
+/// What a [`Pipe`](super::Pipe) is like. The default is a perfect line: no limit of rate, no delay,
+/// no fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipeConfig {
-    /// Bits per second, headers included. `None`: no limit, so nothing ever queues. Zero counts as one.
+    /// Bits per second, headers included. `None`: no limit, so nothing ever queues. Zero counts as
+    /// one.
     pub rate: Option<u64>,
-    /// Rates that follow the clock; empty: [`rate`](Self::rate) always holds. A packet is served at the rate in force
-    /// when its service begins.
+    /// Rates that follow the clock; empty: [`rate`](Self::rate) always holds. A packet is served at
+    /// the rate in force when its service begins.
     pub rate_steps: Vec<RateStep>,
     /// After how long [`rate_steps`](Self::rate_steps) begin anew; `None`: the last one stays.
     pub rate_period: Option<Duration>,
     /// Propagation: from a packet's last bit leaving to its arrival.
     pub delay: Duration,
-    /// How many packets may wait. The packet being sent does not count, so a queue of 0 still sends.
+    /// How many packets may wait. The packet being sent does not count, so a queue of 0 still
+    /// sends.
     pub queue_packets: usize,
     /// How many bytes (headers included) may wait. The packet being sent does not count.
     pub queue_bytes: u64,
-    /// Bytes that each packet costs beyond its UDP payload: [`OVERHEAD_IPV4`], [`OVERHEAD_IPV6`], or more with framing.
+    /// Bytes that each packet costs beyond its UDP payload: [`OVERHEAD_IPV4`], [`OVERHEAD_IPV6`],
+    /// or more with framing.
     pub overhead: u32,
-    /// Largest packet in bytes, [`overhead`](Self::overhead) included; larger ones are dropped. `None`: no limit.
+    /// Largest packet in bytes, [`overhead`](Self::overhead) included; larger ones are dropped.
+    /// `None`: no limit.
     pub mtu: Option<usize>,
-    /// Probability that a packet is lost after it was sent: it takes its time on the line like any other.
+    /// Probability that a packet is lost after it was sent: it takes its time on the line like any
+    /// other.
     pub loss: f64,
     /// Losses that come in bursts, besides those of [`loss`](Self::loss). `None`: none do.
-    pub bursts: Option<Bursts>,
+    pub bursts: Option<GilbertElliott>,
     /// Probability that bits of a packet flip.
     pub corruption: f64,
     /// Probability that a packet arrives twice, one copy right behind the other.
     pub duplication: f64,
-    /// Probability that a packet is held up by [`reorder_delay`](Self::reorder_delay), so that others overtake it.
+    /// Probability that a packet is held up by [`reorder_delay`](Self::reorder_delay), so that
+    /// others overtake it.
     pub reordering: f64,
     /// How long a reordered packet is held up.
     pub reorder_delay: Duration,
@@ -49,8 +56,8 @@ pub struct PipeConfig {
     pub mark_above: Option<usize>,
     /// What the queue does before it is full.
     pub discipline: Discipline,
-    /// What changes over the run, in any order. Once a [`Change::Rate`] has come, [`rate_steps`](Self::rate_steps) hold no
-    /// longer.
+    /// What changes over the run, in any order. Once a [`Change::Rate`] has come,
+    /// [`rate_steps`](Self::rate_steps) hold no longer.
     pub schedule: Vec<Step>,
     /// Times (from, until) in which all that is offered is dropped. They should not overlap.
     pub partitions: Vec<(Instant, Instant)>,
@@ -92,7 +99,8 @@ impl Default for PipeConfig {
 }
 
 impl PipeConfig {
-    /// A line of this rate (bits per second) and propagation delay, with a queue of 1 000 packets and no faults.
+    /// A line of this rate (bits per second) and propagation delay, with a queue of 1 000 packets
+    /// and no faults.
     #[must_use]
     pub fn new(rate: u64, delay: Duration) -> Self {
         Self { rate: Some(rate), delay, ..Self::default() }
@@ -111,7 +119,8 @@ impl PipeConfig {
         self
     }
 
-    /// Lets as many bytes wait as the line sends in `time` (at its fixed rate), and any number of packets.
+    /// Lets as many bytes wait as the line sends in `time` (at its fixed rate), and any number of
+    /// packets.
     #[must_use]
     pub fn queue_time(mut self, time: Duration) -> Self {
         let bits = u128::from(self.rate.unwrap_or(0)) * time.as_nanos() / 1_000_000_000;
@@ -129,7 +138,7 @@ impl PipeConfig {
 
     /// Loses packets in bursts.
     #[must_use]
-    pub fn bursts(mut self, bursts: Bursts) -> Self {
+    pub fn bursts(mut self, bursts: GilbertElliott) -> Self {
         self.bursts = Some(bursts);
         self
     }
@@ -148,7 +157,8 @@ impl PipeConfig {
         self
     }
 
-    /// Adds `extra` to the propagation delay in `from..until`, as where a relay is slow for a while. Packets stay in order.
+    /// Adds `extra` to the propagation delay in `from..until`, as where a relay is slow for a
+    /// while. Packets stay in order.
     #[must_use]
     pub fn delay_spike(self, from: Instant, until: Instant, extra: Duration) -> Self {
         let usual = self.delay;

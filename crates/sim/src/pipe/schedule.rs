@@ -16,7 +16,8 @@ pub struct Step {
 pub enum Change {
     /// Bits per second, for packets whose service begins from then on. `None`: no limit.
     Rate(Option<u64>),
-    /// Propagation, for packets whose last bit leaves from then on. Where it shrinks they still overtake none.
+    /// Propagation, for packets whose last bit leaves from then on. Where it shrinks they still
+    /// overtake none.
     Delay(Duration),
     /// Probability of loss, for packets that are offered from then on.
     Loss(f64),
@@ -26,9 +27,10 @@ pub enum Change {
     Up,
 }
 
-/// A value that follows the clock. It is asked about times that never go back, so a look costs one comparison.
+/// A value that follows the clock. It is asked about times that never go back, so a look costs one
+/// comparison.
 #[derive(Clone, Debug)]
-pub(super) struct Track<T> {
+pub(super) struct TimedValue<T> {
     value: T,
     steps: Vec<(Instant, T)>,
     next: usize,
@@ -36,7 +38,7 @@ pub(super) struct Track<T> {
     changes: Instant,
 }
 
-impl<T: Copy> Track<T> {
+impl<T: Copy> TimedValue<T> {
     /// Begins with `first`, then follows the steps that `choose` finds in a schedule.
     pub(super) fn new(first: T, schedule: &[Step], choose: impl Fn(Change) -> Option<T>) -> Self {
         let mut steps: Vec<(Instant, T)> =

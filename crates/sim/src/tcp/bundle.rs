@@ -1,7 +1,7 @@
 //! What the paths of a flow share: the controller, the data, and the paths to open.
 
 use super::supply::Supply;
-use super::{Flow, Options, Subflow, SubflowReport};
+use super::{Flow, Subflow, SubflowReport, TcpConfig};
 use byway_control::{Controller, Opened};
 use byway_wire::{Instant, PathId};
 
@@ -17,7 +17,7 @@ pub(super) struct Candidate {
 pub(super) struct Bundle {
     pub controller: Box<dyn Controller>,
     pub supply: Supply,
-    pub options: Options,
+    pub options: TcpConfig,
     pub candidates: Vec<Candidate>,
     /// How many candidates are opened at the start.
     pub at_start: usize,

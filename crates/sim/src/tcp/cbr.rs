@@ -1,9 +1,9 @@
-//! Cross traffic that listens to nobody: datagrams at a constant rate, or as a Poisson process of that rate. Numbered ones tell how
-//! long each was on its way.
+//! Cross traffic that listens to nobody: datagrams at a constant rate, or as a Poisson process of
+//! that rate. Numbered ones tell how long each was on its way.
 
 use crate::random::Random;
 use byway_wire::time::nanos;
-use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBuffer};
 use core::net::SocketAddr;
 
 /// A source of UDP datagrams, or their sink.
@@ -57,14 +57,16 @@ impl Cbr {
         self
     }
 
-    /// Numbers its datagrams, which are at least eight bytes long then, and notes when each was sent.
+    /// Numbers its datagrams, which are at least eight bytes long then, and notes when each was
+    /// sent.
     #[must_use]
     pub fn numbered(mut self) -> Self {
         self.numbered = true;
         self
     }
 
-    /// How long each numbered datagram that was sent took until `sink` had it; `None`: it is lost, or under way.
+    /// How long each numbered datagram that was sent took until `sink` had it; `None`: it is lost,
+    /// or under way.
     #[must_use]
     pub fn delays(&self, sink: &Self) -> Vec<Option<Duration>> {
         let mut delays = vec![None; self.times.len()];
@@ -124,7 +126,7 @@ impl Machine for Cbr {
         }
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let remote = self.to.filter(|_| core::mem::take(&mut self.pending))?;
         let mut written = 0;
         if self.numbered

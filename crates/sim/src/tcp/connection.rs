@@ -1,11 +1,11 @@
 //! One TCP connection: its handshake, its two directions and its timers.
 
 use super::bundle::Bundle;
-use super::receive::{Reading, Receive};
+use super::receive::{ReadPattern, Receive};
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
-use super::segment::{Opening, Segment, stamp};
-use super::{Options, Recovery, SubflowReport, SubflowState};
+use super::segment::{Segment, SynFields, stamp};
+use super::{Recovery, SubflowReport, SubflowState, TcpConfig};
 use byway_wire::{Instant, Local, PathId};
 use core::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use core::net::SocketAddr;
 pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum TcpState {
     /// This side has sent a SYN.
     SynSent,
     /// The other side has, and was answered.
@@ -31,7 +31,7 @@ pub(super) struct Connection {
     pub peer_port: u32,
     pub local: Local,
     pub remote: SocketAddr,
-    pub state: State,
+    pub state: TcpState,
     /// The bundle that governs what this side sends.
     pub bundle: u32,
     pub path: PathId,
@@ -40,7 +40,7 @@ pub(super) struct Connection {
     /// Where the host counts what this side receives.
     pub inbound: u32,
     /// What the SYN said: ours, or the peer's.
-    pub opening: Opening,
+    pub opening: SynFields,
     pub opened: Instant,
     pub mss: u64,
     /// Whether it does what Linux does ([`Recovery::Rack`]).
@@ -66,7 +66,8 @@ pub(super) struct Connection {
     pub fin_acked: bool,
     /// Whether the end of the other side was noted.
     pub ended: bool,
-    /// What was not acknowledged goes another way; the peer is to be told, and has not said that it knows.
+    /// What was not acknowledged goes another way; the peer is to be told, and has not said that it
+    /// knows.
     pub skip: bool,
     pub skip_due: bool,
     /// Whether a segment found lost is sent again whatever the window (RFC 6675, section 5, 4.3).
@@ -92,12 +93,12 @@ pub(super) struct Connection {
     pub scheduled: Instant,
     /// Whether it stands in the queue of those that may have something to send.
     pub queued: bool,
-    pub tally: Tally,
+    pub tally: ConnectionCounters,
 }
 
 /// Totals of what was sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct ConnectionCounters {
     pub acked: u64,
     pub segments: u64,
     pub losses: u64,
@@ -110,8 +111,8 @@ impl Connection {
         now: Instant,
         port: u32,
         (local, remote): (Local, SocketAddr),
-        options: &Options,
-        reading: Reading,
+        options: &TcpConfig,
+        reading: ReadPattern,
     ) -> Self {
         let far = Instant::FAR_FUTURE;
         Self {
@@ -119,12 +120,12 @@ impl Connection {
             peer_port: 0,
             local,
             remote,
-            state: State::SynSent,
+            state: TcpState::SynSent,
             bundle: NONE,
             path: PathId(0),
             place: 0,
             inbound: NONE,
-            opening: Opening::default(),
+            opening: SynFields::default(),
             opened: now,
             mss: u64::from(options.mss.max(1)),
             linux: options.recovery == Recovery::Rack,
@@ -159,7 +160,7 @@ impl Connection {
             linger_at: far,
             scheduled: far,
             queued: false,
-            tally: Tally::default(),
+            tally: ConnectionCounters::default(),
         }
     }
 
@@ -193,7 +194,8 @@ impl Connection {
         }
     }
 
-    /// The peer's first ACK came: for Linux a round trip, unless the SYN-ACK was sent more than once.
+    /// The peer's first ACK came: for Linux a round trip, unless the SYN-ACK was sent more than
+    /// once.
     pub(super) fn on_handshake(&mut self, now: Instant) {
         if let (true, Some(sent_at)) = (self.linux, self.syn_sent.filter(|_| self.syns == 1)) {
             self.rtt.sample(now.since(sent_at));
@@ -202,7 +204,7 @@ impl Connection {
 
     /// Whether its handshake is over, and it is not.
     pub(super) fn is_established(&self) -> bool {
-        self.state == State::Open
+        self.state == TcpState::Open
     }
 
     /// Whether both directions have ended.
@@ -212,10 +214,10 @@ impl Connection {
 
     pub(super) fn report(&self, bundle: &Bundle) -> SubflowReport {
         let state = match self.state {
-            State::SynSent | State::SynReceived => SubflowState::Opening,
-            State::Open if self.choked => SubflowState::Choked,
-            State::Open => SubflowState::Active,
-            State::Lingering | State::Closed => SubflowState::Closed,
+            TcpState::SynSent | TcpState::SynReceived => SubflowState::Opening,
+            TcpState::Open if self.choked => SubflowState::Choked,
+            TcpState::Open => SubflowState::Active,
+            TcpState::Lingering | TcpState::Closed => SubflowState::Closed,
         };
         SubflowReport {
             place: self.place,

@@ -1,8 +1,8 @@
 //! What a host is asked to send, and what it says of it.
 
-use super::Options;
-use byway_control::newreno::{NewReno, Options as Reno};
-use byway_control::{Controller, Each, Opened};
+use super::TcpConfig;
+use byway_control::newreno::{NewReno, NewRenoOptions as Reno};
+use byway_control::{Controller, Opened, UncoupledPaths};
 use byway_wire::{Duration, Instant, Local};
 use core::net::SocketAddr;
 
@@ -12,7 +12,7 @@ pub struct FlowId(pub u32);
 
 /// The name of a flow at the host that receives it: unique in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Tag(pub u64);
+pub struct FlowTag(pub u64);
 
 /// One path of a flow. The world chooses its links from the local address and the remote one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +46,8 @@ pub enum Demand {
     Bulk,
     /// A number of bytes, then the end.
     Size(u64),
-    /// A rate that changes with time: from each instant on so many bits of payload per second; `None`: as much as
-    /// possible. Nothing before the first. Written in full segments.
+    /// A rate that changes with time: from each instant on so many bits of payload per second;
+    /// `None`: as much as possible. Nothing before the first. Written in full segments.
     Rate(Vec<(Instant, Option<u64>)>),
 }
 
@@ -62,8 +62,8 @@ impl Demand {
 /// A flow to be opened: one application, one controller, one or more paths.
 #[derive(Debug)]
 pub struct Flow {
-    /// The paths. The first [`opened`](Self::opened) are opened at the start, further ones in order when the
-    /// controller wants them.
+    /// The paths. The first [`opened`](Self::opened) are opened at the start, further ones in order
+    /// when the controller wants them.
     pub subflows: Vec<Subflow>,
     /// How many paths are opened at the start.
     pub opened: usize,
@@ -75,11 +75,11 @@ pub struct Flow {
     pub start: Instant,
     /// When the application has nothing more. What it has written by then is still delivered.
     pub stop: Option<Instant>,
-    /// From each instant on at most so many bytes may be unacknowledged on each path, as if the receiver's window were
-    /// so large. In order of time.
+    /// From each instant on at most so many bytes may be unacknowledged on each path, as if the
+    /// receiver's window were so large. In order of time.
     pub window_steps: Vec<(Instant, u64)>,
     /// How this end behaves.
-    pub options: Options,
+    pub options: TcpConfig,
 }
 
 impl Flow {
@@ -94,7 +94,7 @@ impl Flow {
             start: Instant::ZERO,
             stop: None,
             window_steps: Vec::new(),
-            options: Options::default(),
+            options: TcpConfig::default(),
         }
     }
 
@@ -120,7 +120,7 @@ impl Flow {
 
     /// With these options.
     #[must_use]
-    pub fn options(mut self, options: Options) -> Self {
+    pub fn options(mut self, options: TcpConfig) -> Self {
         self.options = options;
         self
     }
@@ -129,15 +129,16 @@ impl Flow {
 /// NewReno as TCP has it on every path, uncoupled.
 #[must_use]
 pub fn newreno() -> Box<dyn Controller> {
-    Box::new(Each::new("newreno", |opened: &Opened| NewReno::with_options(opened, Reno::TCP)))
+    Box::new(UncoupledPaths::new("newreno", |opened: &Opened| NewReno::with_options(opened, Reno::TCP)))
 }
 
 /// What a sender knows of a flow.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Report {
+pub struct FlowReport {
     /// Bytes that the receiver has acknowledged, each once, whatever path they took.
     pub delivered: u64,
-    /// Bytes that the application has written: acknowledged, in flight or waiting. Unlimited ones count as they leave.
+    /// Bytes that the application has written: acknowledged, in flight or waiting. Unlimited ones
+    /// count as they leave.
     pub written: u64,
     /// When its first SYN left.
     pub started: Option<Instant>,
@@ -193,7 +194,7 @@ pub enum SubflowState {
 
 /// What a receiver knows of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Received {
+pub struct ReceiverReport {
     /// Bytes that arrived in order on their path and were taken by the application.
     pub bytes: u64,
     /// When the first byte came.

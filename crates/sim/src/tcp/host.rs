@@ -1,36 +1,38 @@
 //! A host with any number of flows, client and server at once.
 
 use super::stack::Stack;
-use super::{Flow, FlowId, Options, Received, Report, SubflowReport, Tag, newreno};
+use super::{Flow, FlowId, FlowReport, FlowTag, ReceiverReport, SubflowReport, TcpConfig, newreno};
 use byway_control::Controller;
-use byway_wire::{Input, Instant, Machine, Out, PathId, Transmit};
+use byway_wire::{Input, Instant, Machine, PathId, Transmit, TransmitBuffer};
 
 /// How a host treats connections that others open.
 #[derive(Clone, Debug)]
-pub struct Serve {
+pub struct ServerConfig {
     /// How this end behaves.
-    pub options: Options,
-    /// Makes the controller of each connection on which this end answers with data, as the options say.
-    pub controller: fn(seed: u64, options: &Options) -> Box<dyn Controller>,
-    /// From each instant on the application takes so many bits per second from each connection; `None`: all at once.
-    /// Empty: all at once, always.
+    pub options: TcpConfig,
+    /// Makes the controller of each connection on which this end answers with data, as the options
+    /// say.
+    pub controller: fn(seed: u64, options: &TcpConfig) -> Box<dyn Controller>,
+    /// From each instant on the application takes so many bits per second from each connection;
+    /// `None`: all at once. Empty: all at once, always.
     pub reading: Vec<(Instant, Option<u64>)>,
 }
 
-impl Default for Serve {
+impl Default for ServerConfig {
     fn default() -> Self {
-        Self { options: Options::default(), controller: |_, _| newreno(), reading: Vec::new() }
+        Self { options: TcpConfig::default(), controller: |_, _| newreno(), reading: Vec::new() }
     }
 }
 
-/// A TCP host. It accepts every connection, takes all data, and answers those that ask for an answer.
+/// A TCP host. It accepts every connection, takes all data, and answers those that ask for an
+/// answer.
 #[derive(Debug)]
-pub struct Host {
+pub struct TcpHost {
     stack: Stack,
     flows: Vec<u32>,
 }
 
-impl Host {
+impl TcpHost {
     /// A host that serves with default options. `seed` is for what it draws by chance.
     #[must_use]
     pub fn new(seed: u64) -> Self {
@@ -39,14 +41,14 @@ impl Host {
 
     /// A host that serves in this manner.
     #[must_use]
-    pub fn serving(seed: u64, serve: Serve) -> Self {
+    pub fn serving(seed: u64, serve: ServerConfig) -> Self {
         let mut host = Self::new(seed);
         host.serve(serve);
         host
     }
 
     /// Serves connections opened from now on in this manner.
-    pub fn serve(&mut self, serve: Serve) {
+    pub fn serve(&mut self, serve: ServerConfig) {
         self.stack.serve = serve;
     }
 
@@ -77,7 +79,7 @@ impl Host {
 
     /// What this host knows of a flow that it opened.
     #[must_use]
-    pub fn report(&self, flow: FlowId) -> Option<Report> {
+    pub fn report(&self, flow: FlowId) -> Option<FlowReport> {
         let bundle = self.stack.bundle(*self.flows.get(flow.0 as usize)?)?;
         let live = bundle.connections.iter().filter_map(|&slot| {
             let connection = self.stack.connection(slot)?;
@@ -85,7 +87,7 @@ impl Host {
         });
         let mut subflows: Vec<(PathId, SubflowReport)> = bundle.closed.iter().copied().chain(live).collect();
         subflows.sort_by_key(|subflow| subflow.0);
-        Some(Report {
+        Some(FlowReport {
             delivered: bundle.delivered,
             written: bundle.supply.written(),
             started: bundle.started,
@@ -94,22 +96,25 @@ impl Host {
         })
     }
 
-    /// Bytes of a flow that were acknowledged: the `delivered` of its [`report`](Self::report), at less cost.
+    /// Bytes of a flow that were acknowledged: the `delivered` of its [`report`](Self::report), at
+    /// less cost.
     #[must_use]
     pub fn delivered(&self, flow: FlowId) -> u64 {
         let index = self.flows.get(flow.0 as usize);
         index.and_then(|&index| self.stack.bundle(index)).map_or(0, |bundle| bundle.delivered)
     }
 
-    /// By what name the receiver knows a flow that this host opened; `None` before the host is in a world.
+    /// By what name the receiver knows a flow that this host opened; `None` before the host is in a
+    /// world.
     #[must_use]
-    pub fn tag(&self, flow: FlowId) -> Option<Tag> {
+    pub fn tag(&self, flow: FlowId) -> Option<FlowTag> {
         self.stack.tag(*self.flows.get(flow.0 as usize)?)
     }
 
-    /// What this host has received of a flow that another opened; `None`: none of its connections has come.
+    /// What this host has received of a flow that another opened; `None`: none of its connections
+    /// has come.
     #[must_use]
-    pub fn received(&self, tag: Tag) -> Option<Received> {
+    pub fn received(&self, tag: FlowTag) -> Option<ReceiverReport> {
         self.stack.received(tag)
     }
 
@@ -120,7 +125,7 @@ impl Host {
     }
 }
 
-impl Machine for Host {
+impl Machine for TcpHost {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
         self.stack.handle(now, input);
     }
@@ -129,7 +134,7 @@ impl Machine for Host {
         self.stack.wake(now);
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         self.stack.transmit(now, out)
     }
 

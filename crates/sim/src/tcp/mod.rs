@@ -8,11 +8,11 @@
 //! The judgement is a [`Controller`](byway_control::Controller)'s, so every congestion control runs
 //! here as it does in a real transfer.
 
-mod acking;
+mod ack_processing;
 mod bundle;
-mod carried;
 mod cbr;
 mod connection;
+mod datagrams_over_tcp;
 mod flow;
 mod host;
 mod options;
@@ -31,10 +31,12 @@ mod supply;
 mod tail;
 pub mod web;
 
-pub use carried::{Bytes, Carried, tcp_address};
 pub use cbr::Cbr;
-pub use flow::{Demand, Flow, FlowId, Received, Report, Subflow, SubflowReport, SubflowState, Tag, newreno};
-pub use host::{Host, Serve};
-pub use options::{MSS, Options, Recovery};
+pub use datagrams_over_tcp::{FrameBytes, TcpCarried, tcp_address};
+pub use flow::{
+    Demand, Flow, FlowId, FlowReport, FlowTag, ReceiverReport, Subflow, SubflowReport, SubflowState, newreno,
+};
+pub use host::{ServerConfig, TcpHost};
+pub use options::{MSS, Recovery, TcpConfig};
 pub use packets::Packets;
-pub use relay::Relay;
+pub use relay::TcpRelay;

@@ -2,39 +2,44 @@
 
 use byway_wire::Duration;
 
-/// Payload of a full segment that makes an IPv4 packet of 1 500 bytes with the timestamps of RFC 7323.
+/// Payload of a full segment that makes an IPv4 packet of 1 500 bytes with the timestamps of RFC
+/// 7323.
 pub const MSS: u32 = 1_448;
 
 /// How a sender finds what was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
     /// By three later arrivals and by timeouts (RFC 6675, RFC 6298). The simulators that papers
-    /// used have it so. The timeout is at least [`Options::min_rto`].
+    /// used have it so. The timeout is at least [`TcpConfig::min_rto`].
     #[default]
     Sack,
     /// As Linux does: by time (RACK), with probes of the tail (TLP). Both are from RFC 8985. Four
     /// mean deviations in the timeout, and not the whole timeout, are at least
-    /// [`Options::min_rto`]. A server takes the RTT of its handshake.
+    /// [`TcpConfig::min_rto`]. A server takes the RTT of its handshake.
     Rack,
 }
 
-/// How one end of a connection behaves. The end that opens a connection and the one that accepts it have their own.
+/// How one end of a connection behaves. The end that opens a connection and the one that accepts it
+/// have their own.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct TcpConfig {
     /// Payload of a full segment in bytes, at least 1. [`MSS`] to begin with.
     pub mss: u32,
     /// Whether a receiver waits for a second full segment before it acknowledges (RFC 5681, 4.2).
     /// It waits 40 ms at most.
     pub delayed_ack: bool,
-    /// At most so many segments are sent before the first ACK, whatever window the controller begins with.
+    /// At most so many segments are sent before the first ACK, whatever window the controller
+    /// begins with.
     pub initial_window: Option<u32>,
     /// Smallest retransmission timeout. RFC 6298 says 1 s; Linux, and the default here, 0.2 s.
     pub min_rto: Duration,
     /// Largest retransmission timeout.
     pub max_rto: Duration,
-    /// Bytes that a receiver buffers. More than 65 535 are told by window scaling (RFC 7323); at most 2^30.
+    /// Bytes that a receiver buffers. More than 65 535 are told by window scaling (RFC 7323); at
+    /// most 2^30.
     pub receive_window: u64,
-    /// Whether a receiver sends SACK blocks (RFC 2018). Without, a sender recovers as RFC 6582 does.
+    /// Whether a receiver sends SACK blocks (RFC 2018). Without, a sender recovers as RFC 6582
+    /// does.
     pub sack: bool,
     /// How losses are found where the receiver sends SACK blocks.
     pub recovery: Recovery,
@@ -47,11 +52,12 @@ pub struct Options {
     pub send_buffer: Option<u64>,
     /// Whether a sender spreads its window over a round trip where the controller names no rate.
     pub paced: bool,
-    /// Whether what an application has written leaves at once, though it fills no segment (`TCP_NODELAY`).
+    /// Whether what an application has written leaves at once, though it fills no segment
+    /// (`TCP_NODELAY`).
     pub no_delay: bool,
 }
 
-impl Default for Options {
+impl Default for TcpConfig {
     fn default() -> Self {
         Self {
             mss: MSS,
@@ -70,7 +76,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl TcpConfig {
     /// An end as Linux 6 has it.
     #[must_use]
     pub fn linux() -> Self {

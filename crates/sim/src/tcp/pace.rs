@@ -49,7 +49,8 @@ impl Pace {
             let next = self.steps.get(self.begun).map(|step| step.0).filter(|&at| at <= now);
             let until = next.unwrap_or(now).max(self.since);
             match self.rate() {
-                // In a time without limit all is done at once, by calls in that time; one that is over has done its part.
+                // In a time without limit all is done at once, by calls in that time; one that is
+                // over has done its part.
                 None if next.is_none() => done = most,
                 None => {}
                 Some(rate) => {

@@ -1,11 +1,12 @@
-//! Segments as IPv4 packets with TCP's own header, for machines that read those: gateways between reference hosts.
+//! Segments as IPv4 packets with TCP's own header, for machines that read those: gateways between
+//! reference hosts.
 //!
 //! What a segment says stands where TCP has it. That is numbers, flags, window, window scale, time
 //! stamps and SACK blocks. A SYN counts as a byte there, so numbers are higher by one. An option
 //! for experiments (RFC 6994) holds what only these hosts tell each other. That is the tag of a
 //! flow, and flags beyond TCP's.
 
-use super::segment::{ACK, FIN, LONGEST, MOST_SACKS, Opening, PROBE, REPLY, RST, SKIP, SYN, Segment};
+use super::segment::{ACK, FIN, LONGEST, MOST_SACKS, PROBE, REPLY, RST, SKIP, SYN, Segment, SynFields};
 use byway_wire::checksum::{fold, pseudo_header, sum};
 use core::net::{IpAddr, SocketAddrV4};
 
@@ -37,8 +38,8 @@ impl Packets {
         Self { here, there, mss, own: 0, identification: 0 }
     }
 
-    /// The packet of a segment that the host here sends: `bytes`, and `data` bytes that are only a length. It is added to `out`.
-    /// Whether it was a segment.
+    /// The packet of a segment that the host here sends: `bytes`, and `data` bytes that are only a
+    /// length. It is added to `out`. Whether it was a segment.
     pub fn pack(&mut self, bytes: &[u8], data: usize, out: &mut Vec<u8>) -> bool {
         let Some(segment) = Some(bytes).filter(|bytes| bytes.len() <= LONGEST) else { return false };
         let Some(segment) = Segment::decode(segment, data) else { return false };
@@ -110,8 +111,8 @@ impl Packets {
         options
     }
 
-    /// The segment of a packet for the host here, added to `out`, and how many bytes of data it has. `None`: it is no such packet.
-    /// Sums are not looked at: what carries packets checks them.
+    /// The segment of a packet for the host here, added to `out`, and how many bytes of data it
+    /// has. `None`: it is no such packet. Sums are not looked at: what carries packets checks them.
     pub fn unpack(&self, packet: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let (ip, rest) = packet.split_first_chunk::<IP>()?;
         let (tcp, rest) = rest.split_first_chunk::<TCP>()?;
@@ -134,7 +135,7 @@ impl Packets {
             flags,
             to: self.own,
             window: u16::from_be_bytes([tcp[14], tcp[15]]),
-            opening: Opening::default(),
+            opening: SynFields::default(),
             ..Segment::default()
         };
         let after = u32::from(!segment.has(SYN));
@@ -227,15 +228,15 @@ mod tests {
     #[test]
     fn segments_come_out_as_they_went_in() {
         let (mut a, mut b) = ends();
-        let opening = Opening { port: 0x2_0007, shift: 11, sack: true, tag: u64::MAX - 3, answer: 0 };
+        let opening = SynFields { port: 0x2_0007, shift: 11, sack: true, tag: u64::MAX - 3, answer: 0 };
         let syn = Segment { flags: SYN, window: 65_535, stamp: 7, opening, ..Segment::default() };
         let (seen, _, packet) = through(&mut a, &b, &syn, 0);
         // Ports stay at their end, and a SYN promises no more than 64 KB.
         let window = 65_535 >> 11;
-        assert_eq!(seen, Segment { window, opening: Opening { port: 0, ..opening }, ..syn });
+        assert_eq!(seen, Segment { window, opening: SynFields { port: 0, ..opening }, ..syn });
         assert_eq!(packet[34..36], [0xff, 0xff]);
         assert_eq!(packet.len(), 20 + 20 + 32);
-        let answer = Opening { port: 9, tag: 0, ..opening };
+        let answer = SynFields { port: 9, tag: 0, ..opening };
         let answer = Segment { flags: SYN | ACK, window: 500, opening: answer, stamp: 8, echo: 7, ..syn };
         let (seen, ..) = through(&mut b, &a, &answer, 0);
         assert_eq!((seen.to, seen.flags, seen.echo), (0x2_0007, SYN | ACK, 7));

@@ -1,9 +1,9 @@
 //! Losses told by time instead of by count. It is RACK (RFC 8985, section 6) as Linux has it
 //! (`tcp_recovery.c`).
 //!
-//! A segment is lost once one that was sent later has arrived and the segment itself is late by more than the reordering
-//! window. The window is a quarter of the smallest RTT. It is zero in recovery, and after three segments have arrived out
-//! of order, unless reordering was seen.
+//! A segment is lost once one that was sent later has arrived and the segment itself is late by
+//! more than the reordering window. The window is a quarter of the smallest RTT. It is zero in
+//! recovery, and after three segments have arrived out of order, unless reordering was seen.
 
 use super::rtt::Rtt;
 use byway_wire::{Duration, Instant};
@@ -49,7 +49,8 @@ impl Rack {
         }
     }
 
-    /// A transmission arrived (6.2, step 2). Time stamps tell which of several transmissions it was.
+    /// A transmission arrived (6.2, step 2). Time stamps tell which of several transmissions it
+    /// was.
     #[inline]
     pub(super) fn on_arrival(&mut self, now: Instant, transmission: u64, sent_at: Instant) {
         if transmission > self.latest {
@@ -70,8 +71,9 @@ impl Rack {
         self.forward
     }
 
-    /// What was sent again had arrived before: the window was too narrow (6.2, step 4). The RFC learns it from a D-SACK,
-    /// these hosts from time stamps. It is reordering as well, as for Linux (`tcp_try_undo_partial`).
+    /// What was sent again had arrived before: the window was too narrow (6.2, step 4). The RFC
+    /// learns it from a D-SACK, these hosts from time stamps. It is reordering as well, as for
+    /// Linux (`tcp_try_undo_partial`).
     pub(super) fn on_spurious(&mut self, una: u64, next: u64) {
         self.reordering_seen = true;
         if una >= self.round {
@@ -102,7 +104,8 @@ impl Rack {
         una < self.recover
     }
 
-    /// How late a segment may be beyond the RTT (6.2, step 4). `sacked`: segments that arrived out of order.
+    /// How late a segment may be beyond the RTT (6.2, step 4). `sacked`: segments that arrived out
+    /// of order.
     pub(super) fn window(&self, rtt: &Rtt, una: u64, sacked: u32) -> Duration {
         if !self.reordering_seen && (self.recovers(una) || sacked >= DUP_THRESH) {
             return Duration::ZERO;
@@ -114,12 +117,12 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::Options;
+    use crate::tcp::TcpConfig;
 
     const MS: Duration = Duration::from_millis(1);
 
     fn rtt() -> Rtt {
-        let mut rtt = Rtt::new(&Options::default());
+        let mut rtt = Rtt::new(&TcpConfig::default());
         for _ in 0..50 {
             rtt.sample(40 * MS);
         }

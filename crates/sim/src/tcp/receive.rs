@@ -1,6 +1,6 @@
 //! What a receiver has: data in order, data out of order, and what it owes the sender.
 
-use super::Options;
+use super::TcpConfig;
 use super::pace::Pace;
 use super::ranges::Ranges;
 use super::segment::{MOST_SACKS, Segment};
@@ -11,7 +11,7 @@ const ACK_DELAY: Duration = Duration::from_millis(40);
 
 /// How the application takes what came.
 #[derive(Clone, Debug)]
-pub(super) enum Reading {
+pub(super) enum ReadPattern {
     /// All at once.
     All,
     /// At a rate.
@@ -32,7 +32,7 @@ pub(super) struct Receive {
     end: Option<u64>,
     /// Bytes in order that the application has not taken.
     pub unread: u64,
-    pub reading: Reading,
+    pub reading: ReadPattern,
     capacity: u64,
     mss: u64,
     /// The edge of the window that was told: never taken back.
@@ -56,7 +56,7 @@ pub(super) struct Receive {
 }
 
 impl Receive {
-    pub(super) fn new(options: &Options, reading: Reading) -> Self {
+    pub(super) fn new(options: &TcpConfig, reading: ReadPattern) -> Self {
         let capacity = options.receive_window.min(1 << 30);
         let shift = (0..14).find(|shift| capacity >> shift <= 0xffff).unwrap_or(14);
         Self {
@@ -87,7 +87,8 @@ impl Receive {
         self.sack = false;
     }
 
-    /// Takes `len` bytes from `seq` on, and perhaps the end. How many bytes are in order now that were not before.
+    /// Takes `len` bytes from `seq` on, and perhaps the end. How many bytes are in order now that
+    /// were not before.
     #[inline]
     pub(super) fn on_data(&mut self, now: Instant, seq: u64, len: u32, fin: bool) -> u64 {
         let end = seq + u64::from(len);
@@ -128,7 +129,8 @@ impl Receive {
         self.next - before
     }
 
-    /// Everything before `seq` is not waited for any more. How many bytes behind it are in order now.
+    /// Everything before `seq` is not waited for any more. How many bytes behind it are in order
+    /// now.
     pub(super) fn skip_to(&mut self, seq: u64) -> u64 {
         self.ack_now = true;
         if seq <= self.next || seq > self.edge {
@@ -172,12 +174,12 @@ impl Receive {
     /// Bytes in order come to the application: how many it takes now.
     pub(super) fn read(&mut self, now: Instant, fresh: u64) -> u64 {
         match &mut self.reading {
-            Reading::All => fresh,
-            Reading::ByHand => {
+            ReadPattern::All => fresh,
+            ReadPattern::ByHand => {
                 self.unread += fresh;
                 0
             }
-            Reading::Paced(pace) => {
+            ReadPattern::Paced(pace) => {
                 let taken = pace.take(now, self.unread);
                 self.unread = self.unread - taken + fresh;
                 // What has just come may be read at once where there is no limit.
@@ -195,10 +197,11 @@ impl Receive {
         self.tell_if_wider();
     }
 
-    /// When the application will have read enough for the window to be told again, or all of the rest.
+    /// When the application will have read enough for the window to be told again, or all of the
+    /// rest.
     pub(super) fn reads_at(&self) -> Instant {
         match &self.reading {
-            Reading::Paced(pace) if self.unread > 0 => {
+            ReadPattern::Paced(pace) if self.unread > 0 => {
                 pace.when(self.unread.min(self.worth_telling())).unwrap_or(Instant::FAR_FUTURE)
             }
             _ => Instant::FAR_FUTURE,

@@ -1,6 +1,6 @@
 //! Round-trip time and retransmission timeout, RFC 6298.
 
-use super::{Options, Recovery};
+use super::{Recovery, TcpConfig};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
@@ -25,7 +25,7 @@ pub(super) struct Rtt {
 }
 
 impl Rtt {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &TcpConfig) -> Self {
         Self {
             smoothed: Duration::ZERO,
             min: Duration::ZERO,
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn follows_the_rfc() {
         let ms = Duration::from_millis;
-        let mut rtt = Rtt::new(&Options { min_rto: ms(1), max_rto: ms(5_000), ..Options::default() });
+        let mut rtt = Rtt::new(&TcpConfig { min_rto: ms(1), max_rto: ms(5_000), ..TcpConfig::default() });
         assert_eq!(timeout(&rtt), ms(1_000));
         rtt.sample(ms(100));
         assert_eq!(timeout(&rtt), ms(300), "R + 4 R/2");
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(timeout(&rtt), ms(1_360));
         rtt.backoff = 60;
         assert_eq!(timeout(&rtt), ms(5_000));
-        let mut rtt = Rtt::new(&Options::default());
+        let mut rtt = Rtt::new(&TcpConfig::default());
         for _ in 0..100 {
             rtt.sample(ms(20));
         }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn linux_adds_its_least_timeout_to_the_rtt() {
         let ms = Duration::from_millis;
-        let mut rtt = Rtt::new(&Options::linux());
+        let mut rtt = Rtt::new(&TcpConfig::linux());
         for _ in 0..100 {
             rtt.sample(ms(20));
         }

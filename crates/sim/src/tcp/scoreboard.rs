@@ -7,47 +7,48 @@
 //! timeout counts all as lost, and is taken back if the time stamps show that the segments had
 //! arrived (RFC 4015).
 
-mod timed;
+mod rack_tlp;
 
 use super::rack::Rack;
 use super::ranges::Ranges;
 use super::rtt::Rtt;
 use super::segment::stamp;
-use super::{Options, Recovery};
+use super::{Recovery, TcpConfig};
 use byway_wire::{Duration, Instant};
+pub(super) use rack_tlp::SLACK;
+use rack_tlp::TailProbe;
 use std::collections::VecDeque;
-pub(super) use timed::SLACK;
-use timed::Tail;
 
 /// How many later arrivals make a loss.
 const THRESHOLD: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SegmentState {
     Outstanding,
     Sacked,
     Lost,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Record {
+struct SentSegment {
     seq: u64,
     /// Number of its last transmission.
     transmission: u64,
     sent_at: Instant,
     /// When it was sent for the first time.
     first_sent_at: Instant,
-    /// What had been delivered when it was sent, when the last of that was, and when that had been sent.
+    /// What had been delivered when it was sent, when the last of that was, and when that had been
+    /// sent.
     delivered: (u64, Instant),
     delivered_sent_at: Instant,
     /// Bytes of data.
     len: u32,
-    state: State,
+    state: SegmentState,
     fin: bool,
     app_limited: bool,
     resent: bool,
 }
 
-impl Record {
+impl SentSegment {
     fn end(&self) -> u64 {
         self.seq + u64::from(self.len) + u64::from(self.fin)
     }
@@ -55,7 +56,7 @@ impl Record {
 
 /// A segment to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct OutgoingSegment {
     pub seq: u64,
     pub len: u32,
     pub fin: bool,
@@ -63,7 +64,7 @@ pub(super) struct Piece {
 
 /// What an ACK told.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct NewlyAcked {
     /// Segments with data that arrived.
     pub packets: u32,
     /// Bytes of the segments with data that arrived.
@@ -80,7 +81,8 @@ pub(super) struct Progress {
     pub rtt: Option<Duration>,
     /// Bytes per second delivered over its round trip.
     pub rate: Option<u64>,
-    /// Whether it was the tail that a probe sent again, and so had been lost: when the tail was sent at first.
+    /// Whether it was the tail that a probe sent again, and so had been lost: when the tail was
+    /// sent at first.
     pub tail_lost: Option<Instant>,
     latest: u64,
     from: (u64, Instant),
@@ -89,7 +91,7 @@ pub(super) struct Progress {
 
 /// Segments found lost.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Losses {
+pub(super) struct DetectedLosses {
     pub packets: u32,
     pub bytes: u64,
     pub first_sent_at: Instant,
@@ -102,7 +104,7 @@ pub(super) struct Losses {
 pub(super) struct Scoreboard {
     /// Whether the receiver sends SACK blocks.
     sack: bool,
-    records: VecDeque<Record>,
+    records: VecDeque<SentSegment>,
     /// The number of the first record, of all there ever were.
     base: u64,
     /// All before is acknowledged.
@@ -125,7 +127,7 @@ pub(super) struct Scoreboard {
     /// `None`: three later arrivals tell.
     rack: Option<Rack>,
     /// The probe of the tail: what ends its episode, and which transmission sent old data again.
-    tail: Option<Tail>,
+    tail: Option<TailProbe>,
     delivered: (u64, Instant),
     /// When the latest of that was sent.
     delivered_sent_at: Instant,
@@ -140,7 +142,7 @@ pub(super) struct Scoreboard {
 }
 
 impl Scoreboard {
-    pub(super) fn new(now: Instant, options: &Options) -> Self {
+    pub(super) fn new(now: Instant, options: &TcpConfig) -> Self {
         Self {
             sack: options.sack,
             records: VecDeque::new(),
@@ -193,13 +195,13 @@ impl Scoreboard {
 
     /// Enters new data.
     #[inline]
-    pub(super) fn push(&mut self, now: Instant, len: u32, fin: bool, app_limited: bool) -> Piece {
+    pub(super) fn push(&mut self, now: Instant, len: u32, fin: bool, app_limited: bool) -> OutgoingSegment {
         if self.in_flight == 0 {
             (self.delivered.1, self.delivered_sent_at) = (now, now);
         }
         self.transmissions += 1;
         let seq = self.next;
-        self.records.push_back(Record {
+        self.records.push_back(SentSegment {
             seq,
             transmission: self.transmissions,
             sent_at: now,
@@ -207,24 +209,24 @@ impl Scoreboard {
             delivered: self.delivered,
             delivered_sent_at: self.delivered_sent_at,
             len,
-            state: State::Outstanding,
+            state: SegmentState::Outstanding,
             fin,
             app_limited,
             resent: false,
         });
         self.next += u64::from(len) + u64::from(fin);
         self.in_flight += u64::from(len);
-        Piece { seq, len, fin }
+        OutgoingSegment { seq, len, fin }
     }
 
     /// What is to be sent again next.
     #[inline]
-    pub(super) fn next_lost(&mut self) -> Option<Piece> {
+    pub(super) fn next_lost(&mut self) -> Option<OutgoingSegment> {
         while let Some(&number) = self.lost.front() {
             if let Some(record) = self.get(number)
-                && record.state == State::Lost
+                && record.state == SegmentState::Lost
             {
-                return Some(Piece { seq: record.seq, len: record.len, fin: record.fin });
+                return Some(OutgoingSegment { seq: record.seq, len: record.len, fin: record.fin });
             }
             self.lost.pop_front();
         }
@@ -239,7 +241,7 @@ impl Scoreboard {
         let Some(record) = self.get_mut(number) else { return };
         record.delivered_sent_at = before;
         (record.transmission, record.sent_at, record.delivered) = (transmission, now, delivered);
-        (record.state, record.resent) = (State::Outstanding, true);
+        (record.state, record.resent) = (SegmentState::Outstanding, true);
         let len = record.len;
         self.in_flight += u64::from(len);
         if self.sack {
@@ -247,8 +249,9 @@ impl Scoreboard {
         }
     }
 
-    /// Takes an ACK of all before `ack` and of `blocks`, sent on the arrival of a segment with the stamp `echo`. When
-    /// segments had been sent of which it was believed that they were lost, and were not, goes to `undone`.
+    /// Takes an ACK of all before `ack` and of `blocks`, sent on the arrival of a segment with the
+    /// stamp `echo`. When segments had been sent of which it was believed that they were lost, and
+    /// were not, goes to `undone`.
     #[inline]
     pub(super) fn on_ack(
         &mut self,
@@ -257,8 +260,8 @@ impl Scoreboard {
         blocks: impl Iterator<Item = (u64, u64)>,
         echo: u32,
         undone: &mut Vec<Instant>,
-    ) -> Progress {
-        let mut progress = Progress::default();
+    ) -> NewlyAcked {
+        let mut progress = NewlyAcked::default();
         let was = self.una;
         let forward = self.rack.as_ref().map_or(0, Rack::forward);
         if let Some(at) = self.timeout_at
@@ -275,7 +278,7 @@ impl Scoreboard {
             self.records.pop_front();
             self.base += 1;
             progress.in_order += u64::from(record.len);
-            if record.state == State::Sacked {
+            if record.state == SegmentState::Sacked {
                 self.sacked_segments -= 1;
             } else {
                 self.deliver(&record, now, (echo, forward), &mut progress, undone);
@@ -300,11 +303,11 @@ impl Scoreboard {
                     if record.end() > end {
                         break;
                     }
-                    if record.state != State::Sacked {
+                    if record.state != SegmentState::Sacked {
                         self.deliver(&record, now, (echo, forward), &mut progress, undone);
                         self.sacked_segments += 1;
                         if let Some(record) = self.records.get_mut(place) {
-                            record.state = State::Sacked;
+                            record.state = SegmentState::Sacked;
                         }
                     }
                 }
@@ -321,7 +324,8 @@ impl Scoreboard {
             let (bytes, at) = progress.from;
             let mut nanos = (now.as_nanos() - at.as_nanos()).max(1);
             if self.rack.is_some() && progress.latest > 0 {
-                // draft-cheng-iccrg-delivery-rate-estimation, 3.3: data never comes sooner than it was sent.
+                // draft-cheng-iccrg-delivery-rate-estimation, 3.3: data never comes sooner than it
+                // was sent.
                 let sent = progress.sent_at.as_nanos().saturating_sub(progress.from_sent_at.as_nanos());
                 nanos = nanos.max(sent);
                 self.delivered_sent_at = progress.sent_at;
@@ -339,13 +343,13 @@ impl Scoreboard {
 
     fn deliver(
         &mut self,
-        record: &Record,
+        record: &SentSegment,
         now: Instant,
         (echo, forward): (u32, u64),
-        progress: &mut Progress,
+        progress: &mut NewlyAcked,
         undone: &mut Vec<Instant>,
     ) {
-        if record.state == State::Outstanding {
+        if record.state == SegmentState::Outstanding {
             self.in_flight -= u64::from(record.len);
         }
         progress.packets += u32::from(record.len > 0);
@@ -353,7 +357,7 @@ impl Scoreboard {
         // The ACK was made before the segment was sent again: the first one has arrived.
         let early = record.resent && is_before(echo, record.sent_at);
         let probed = record.resent && self.tail.is_some_and(|tail| tail.again == Some(record.transmission));
-        if record.state == State::Lost || early && !probed {
+        if record.state == SegmentState::Lost || early && !probed {
             undone.push(record.first_sent_at);
         }
         if let Some(rack) = &mut self.rack {
@@ -393,17 +397,17 @@ impl Scoreboard {
         }
     }
 
-    /// What must be lost by what has arrived. `duplicate`: the ACK moved nothing and brought nothing else. With RACK, what is
-    /// not late enough goes to `judge_at`: when to look again.
+    /// What must be lost by what has arrived. `duplicate`: the ACK moved nothing and brought
+    /// nothing else. With RACK, what is not late enough goes to `judge_at`: when to look again.
     #[inline]
     pub(super) fn find_losses(
         &mut self,
         now: Instant,
-        progress: &Progress,
+        progress: &NewlyAcked,
         duplicate: bool,
         rtt: &Rtt,
         judge_at: &mut Instant,
-    ) -> Option<Losses> {
+    ) -> Option<DetectedLosses> {
         if !self.sack {
             return self.find_losses_by_duplicates(progress, duplicate);
         }
@@ -416,14 +420,14 @@ impl Scoreboard {
 
     /// Finds losses with SACK, where some segments have arrived that were sent after others.
     #[inline(never)]
-    fn find_losses_by_arrivals(&mut self) -> Option<Losses> {
+    fn find_losses_by_arrivals(&mut self) -> Option<DetectedLosses> {
         let [.., latest] = self.latest;
         self.lose_before(latest, Instant::FAR_FUTURE).0
     }
 
-    /// Counts as lost what was sent earlier than the transmission `latest` and than `late`, and whether the time kept some from
-    /// it. Both lists stand in the order of sending.
-    fn lose_before(&mut self, latest: u64, late: Instant) -> (Option<Losses>, bool) {
+    /// Counts as lost what was sent earlier than the transmission `latest` and than `late`, and
+    /// whether the time kept some from it. Both lists stand in the order of sending.
+    fn lose_before(&mut self, latest: u64, late: Instant) -> (Option<DetectedLosses>, bool) {
         let before = self.in_flight;
         let (mut losses, mut waits) = (None, false);
         self.judged = self.judged.max(self.base);
@@ -432,7 +436,7 @@ impl Scoreboard {
                 if record.transmission >= latest {
                     break;
                 }
-                if record.state == State::Outstanding {
+                if record.state == SegmentState::Outstanding {
                     if record.sent_at >= late {
                         waits = true;
                         break;
@@ -444,7 +448,7 @@ impl Scoreboard {
         }
         while let Some(&(transmission, number)) = self.resent.front() {
             let current = self.get(number).filter(|record| record.transmission == transmission);
-            if let Some(record) = current.filter(|record| record.state == State::Outstanding) {
+            if let Some(record) = current.filter(|record| record.state == SegmentState::Outstanding) {
                 if transmission >= latest {
                     break;
                 }
@@ -461,13 +465,18 @@ impl Scoreboard {
 
     /// Finds losses without SACK.
     #[inline(never)]
-    fn find_losses_by_duplicates(&mut self, progress: &Progress, duplicate: bool) -> Option<Losses> {
+    fn find_losses_by_duplicates(
+        &mut self,
+        progress: &NewlyAcked,
+        duplicate: bool,
+    ) -> Option<DetectedLosses> {
         let before = self.in_flight();
         let mut losses = None;
         if progress.advanced {
             match self.recover {
                 Some(recover) if self.una < recover => {
-                    // A partial ACK: the segments behind the hole had been counted as they arrived; the next hole is here.
+                    // A partial ACK: the segments behind the hole had been counted as they arrived;
+                    // the next hole is here.
                     self.duplicates = self.duplicates.saturating_sub(progress.packets.saturating_sub(1));
                     self.lose_first(before, &mut losses);
                 }
@@ -487,22 +496,23 @@ impl Scoreboard {
         losses
     }
 
-    fn lose_first(&mut self, in_flight: u64, losses: &mut Option<Losses>) {
-        if self.records.front().is_some_and(|record| record.state == State::Outstanding) {
+    fn lose_first(&mut self, in_flight: u64, losses: &mut Option<DetectedLosses>) {
+        if self.records.front().is_some_and(|record| record.state == SegmentState::Outstanding) {
             self.lose(self.base, in_flight, losses);
         }
     }
 
-    fn lose(&mut self, number: u64, in_flight: u64, losses: &mut Option<Losses>) {
+    fn lose(&mut self, number: u64, in_flight: u64, losses: &mut Option<DetectedLosses>) {
         let Some(record) = self.get_mut(number) else { return };
-        record.state = State::Lost;
-        let Record { len, sent_at, .. } = *record;
+        record.state = SegmentState::Lost;
+        let SentSegment { len, sent_at, .. } = *record;
         if let Some(rack) = &mut self.rack {
             rack.on_loss(self.una, self.next);
         }
         self.in_flight -= u64::from(len);
         self.lost.push_back(number);
-        let none = Losses { packets: 0, bytes: 0, first_sent_at: sent_at, last_sent_at: sent_at, in_flight };
+        let none =
+            DetectedLosses { packets: 0, bytes: 0, first_sent_at: sent_at, last_sent_at: sent_at, in_flight };
         let losses = losses.get_or_insert(none);
         losses.packets += 1;
         losses.bytes += u64::from(len);
@@ -511,7 +521,7 @@ impl Scoreboard {
     }
 
     /// Nothing was heard for the timeout: all that has not arrived counts as lost.
-    pub(super) fn on_timeout(&mut self, now: Instant) -> Option<Losses> {
+    pub(super) fn on_timeout(&mut self, now: Instant) -> Option<DetectedLosses> {
         let before = self.in_flight();
         self.duplicates = 0;
         self.recover = None;
@@ -521,13 +531,13 @@ impl Scoreboard {
         self.resent.clear();
         let mut losses = None;
         for number in self.base..self.base + self.records.len() as u64 {
-            if self.get(number).is_some_and(|record| record.state == State::Outstanding) {
+            if self.get(number).is_some_and(|record| record.state == SegmentState::Outstanding) {
                 self.lose(number, before, &mut losses);
             }
         }
         // In the order of the data, what had been lost before among it.
-        let lost = |(place, record): (usize, &Record)| {
-            (record.state == State::Lost).then_some(self.base + place as u64)
+        let lost = |(place, record): (usize, &SentSegment)| {
+            (record.state == SegmentState::Lost).then_some(self.base + place as u64)
         };
         self.lost = self.records.iter().enumerate().filter_map(lost).collect();
         losses
@@ -535,8 +545,8 @@ impl Scoreboard {
 
     /// The timeout was none: what was not sent again is on its way.
     fn take_back_losses(&mut self) {
-        for record in self.records.iter_mut().filter(|record| record.state == State::Lost) {
-            record.state = State::Outstanding;
+        for record in self.records.iter_mut().filter(|record| record.state == SegmentState::Lost) {
+            record.state = SegmentState::Outstanding;
             self.in_flight += u64::from(record.len);
         }
         self.lost.clear();
@@ -559,11 +569,11 @@ impl Scoreboard {
         bytes
     }
 
-    fn get(&self, number: u64) -> Option<&Record> {
+    fn get(&self, number: u64) -> Option<&SentSegment> {
         self.records.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
-    fn get_mut(&mut self, number: u64) -> Option<&mut Record> {
+    fn get_mut(&mut self, number: u64) -> Option<&mut SentSegment> {
         self.records.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 }

@@ -1,4 +1,5 @@
-//! Segments on the wire: 24 bytes, then what a SYN negotiates, then SACK blocks. Data is only a length.
+//! Segments on the wire: 24 bytes, then what a SYN negotiates, then SACK blocks. Data is only a
+//! length.
 //!
 //! | bytes | |
 //! |---|---|
@@ -27,7 +28,8 @@ pub(super) const FIN: u8 = 4;
 pub(super) const RST: u8 = 8;
 /// Asks for an ACK at once.
 pub(super) const PROBE: u8 = 16;
-/// What was not received before this segment's sequence number goes another way: it is not waited for.
+/// What was not received before this segment's sequence number goes another way: it is not waited
+/// for.
 pub(super) const SKIP: u8 = 32;
 /// The ACK that a probe asked for.
 pub(super) const REPLY: u8 = 64;
@@ -44,14 +46,14 @@ pub(super) struct Segment {
     pub stamp: u32,
     pub echo: u32,
     /// With a SYN.
-    pub opening: Opening,
+    pub opening: SynFields,
     pub sacks: [(u32, u32); MOST_SACKS],
     pub sack_count: usize,
 }
 
 /// What a SYN says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) struct Opening {
+pub(super) struct SynFields {
     /// The sender's port, 24 bits.
     pub port: u32,
     /// By how many bits the windows of its later segments are shifted (RFC 7323, 2.2).
@@ -73,7 +75,8 @@ impl Segment {
         self.sacks.get(..self.sack_count).unwrap_or_default()
     }
 
-    /// Writes it before `data` bytes that are only a length. How many bytes it took; `None`: `out` is too short.
+    /// Writes it before `data` bytes that are only a length. How many bytes it took; `None`: `out`
+    /// is too short.
     #[inline]
     pub(super) fn encode(&self, data: usize, out: &mut [u8]) -> Option<usize> {
         let mut size = HEADER;
@@ -86,7 +89,7 @@ impl Segment {
         let (head, rest) = out.split_first_chunk_mut::<HEADER>()?;
         let mut sum = mix(mix(mix(data as u64, first), second), third);
         if self.flags & SYN != 0 {
-            let Opening { port, shift, sack, tag, answer } = self.opening;
+            let SynFields { port, shift, sack, tag, answer } = self.opening;
             let word = port & 0xff_ffff | u32::from(shift & 31) << 24 | u32::from(sack) << 31;
             let room = rest.first_chunk_mut::<OPENING>()?;
             let (a, b) = room.split_at_mut(4);
@@ -139,7 +142,7 @@ impl Segment {
             let [tag, answer] = [tag, answer].map(u64::from_le_bytes);
             sum = mix(mix(mix(sum, u64::from(word)), tag), answer);
             let (port, shift) = (word & 0xff_ffff, (word >> 24) as u8 & 31);
-            segment.opening = Opening { port, shift, sack: word >> 31 != 0, tag, answer };
+            segment.opening = SynFields { port, shift, sack: word >> 31 != 0, tag, answer };
         } else if !rest.is_empty() {
             let (words, odd) = rest.as_chunks::<8>();
             if !odd.is_empty() || words.len() > MOST_SACKS {
@@ -193,7 +196,7 @@ mod tests {
             echo: 6,
             ..Segment::default()
         };
-        let opening = Opening { port: 0x12_3456, shift: 14, sack: true, tag: u64::MAX - 1, answer: 77 };
+        let opening = SynFields { port: 0x12_3456, shift: 14, sack: true, tag: u64::MAX - 1, answer: 77 };
         let sacks = [(1, 2), (3, 4), (0, 0)];
         [plain, Segment { flags: SYN, opening, ..plain }, Segment { sacks, sack_count: 2, ..plain }]
     }

@@ -1,11 +1,11 @@
 //! What a connection sends next.
 
 use super::bundle::Bundle;
-use super::connection::{Connection, State};
-use super::scoreboard::Piece;
+use super::connection::{Connection, TcpState};
+use super::scoreboard::OutgoingSegment;
 use super::segment::{ACK, FIN, PROBE, REPLY, SKIP, SYN, Segment};
 use byway_control::Sent;
-use byway_wire::{Dscp, Duration, Ecn, Instant, Out, Transmit};
+use byway_wire::{Dscp, Duration, Ecn, Instant, Transmit, TransmitBuffer};
 
 /// The time between probes of a choked path, or four RTTs if they are longer (readings, Harp 11).
 const PROBE_EVERY: Duration = Duration::from_millis(500);
@@ -16,15 +16,15 @@ impl Connection {
         &mut self,
         now: Instant,
         bundle: Option<&mut Bundle>,
-        out: &mut Out<'_>,
+        out: &mut TransmitBuffer<'_>,
     ) -> Option<Transmit> {
         match self.state {
-            State::SynSent | State::SynReceived => {
+            TcpState::SynSent | TcpState::SynReceived => {
                 return core::mem::take(&mut self.syn_due).then(|| self.send_syn(now, bundle, out))?;
             }
-            State::Open => {}
-            State::Lingering => return self.send_empty(now, out),
-            State::Closed => return None,
+            TcpState::Open => {}
+            TcpState::Lingering => return self.send_empty(now, out),
+            TcpState::Closed => return None,
         }
         let piece = match bundle {
             Some(bundle) => self.next_piece(now, bundle),
@@ -47,7 +47,7 @@ impl Connection {
         self.write(&segment, piece.len, out)
     }
 
-    fn write(&self, segment: &Segment, len: u32, out: &mut Out<'_>) -> Option<Transmit> {
+    fn write(&self, segment: &Segment, len: u32, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let size = segment.encode(len as usize, out.buffer)?;
         Some(Transmit {
             local: self.local,
@@ -60,8 +60,13 @@ impl Connection {
         })
     }
 
-    fn send_syn(&mut self, now: Instant, bundle: Option<&mut Bundle>, out: &mut Out<'_>) -> Option<Transmit> {
-        let flags = if self.state == State::SynSent { SYN } else { SYN | ACK };
+    fn send_syn(
+        &mut self,
+        now: Instant,
+        bundle: Option<&mut Bundle>,
+        out: &mut TransmitBuffer<'_>,
+    ) -> Option<Transmit> {
+        let flags = if self.state == TcpState::SynSent { SYN } else { SYN | ACK };
         let mut segment = self.blank(now, flags);
         segment.opening = self.opening;
         self.receive.acknowledge(&mut segment);
@@ -74,7 +79,7 @@ impl Connection {
     }
 
     /// A segment without data, if one is due.
-    fn send_empty(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn send_empty(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let mut segment;
         if self.skip_due {
             self.skip_due = false;
@@ -97,21 +102,21 @@ impl Connection {
     }
 
     /// The end of a side that sends no data.
-    fn end(&mut self, now: Instant) -> Option<Piece> {
+    fn end(&mut self, now: Instant) -> Option<OutgoingSegment> {
         (self.closing && !self.fin_sent).then(|| {
             self.fin_sent = true;
             self.board.push(now, 0, true, true)
         })
     }
 
-    fn next_lost_end(&mut self, now: Instant) -> Option<Piece> {
+    fn next_lost_end(&mut self, now: Instant) -> Option<OutgoingSegment> {
         let piece = self.board.next_lost()?;
         self.board.resend(now);
         Some(piece)
     }
 
     /// Data to be sent now: what was lost before what is new.
-    fn next_piece(&mut self, now: Instant, bundle: &mut Bundle) -> Option<Piece> {
+    fn next_piece(&mut self, now: Instant, bundle: &mut Bundle) -> Option<OutgoingSegment> {
         if core::mem::take(&mut self.tail_due) && self.board.may_probe() {
             return self.probe_tail(now, bundle);
         }
@@ -156,7 +161,7 @@ impl Connection {
         bundle: &mut Bundle,
         window: u64,
         rate: Option<u64>,
-    ) -> Option<Piece> {
+    ) -> Option<OutgoingSegment> {
         if self.choked || self.fin_sent {
             return None;
         }

@@ -1,21 +1,21 @@
 //! Connections, bundles and their timers: the machine under hosts, web clients and relays.
 
-mod hands;
+mod manual_io;
 mod paths;
 
-use super::acking::{Fate, LINGER};
+use super::ack_processing::{ConnectionFate, LINGER};
 use super::bundle::Bundle;
-use super::connection::{Connection, NONE, State};
-use super::host::Serve;
+use super::connection::{Connection, NONE, TcpState};
+use super::host::ServerConfig;
 use super::pace::Pace;
-use super::receive::Reading;
-use super::segment::{ACK, LONGEST, Opening, RST, SYN, Segment, nanos_between, stamp};
-use super::{Demand, Flow, Received, Tag};
+use super::receive::ReadPattern;
+use super::segment::{ACK, LONGEST, RST, SYN, Segment, SynFields, nanos_between, stamp};
+use super::{Demand, Flow, FlowTag, ReceiverReport};
 use crate::random::Random;
 use byway_control::Opened;
-use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Out, Transmit};
+use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Transmit, TransmitBuffer};
 use core::net::{IpAddr, SocketAddr};
-pub(super) use hands::{ByHand, Onward};
+pub(super) use manual_io::{ByHand, Onward};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
@@ -26,7 +26,7 @@ const BUNDLE: u32 = 1 << 31;
 
 /// What the owner of a stack wants to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum StackEvent {
     /// The peer's data has come, all of it, on the connection of this bundle.
     Answered(u32),
     /// The bundle's last connection is gone.
@@ -38,7 +38,7 @@ type Refusal = (Local, SocketAddr, u32);
 
 #[derive(Debug)]
 pub(super) struct Stack {
-    pub serve: Serve,
+    pub serve: ServerConfig,
     random: Random,
     /// What this host is called in tags, once it has an address.
     name: Option<u64>,
@@ -56,7 +56,7 @@ pub(super) struct Stack {
     undone: Vec<Instant>,
     /// Whether the owner takes events.
     pub watched: bool,
-    pub events: Vec<Event>,
+    pub events: Vec<StackEvent>,
     /// Where a relay sends what it takes; `None`: data stays here.
     pub onward: Option<Onward>,
     /// Connections that others opened and the owner has not taken over; `None`: it takes none.
@@ -66,14 +66,14 @@ pub(super) struct Stack {
 
 #[derive(Debug, Default)]
 struct Inbound {
-    received: Received,
+    received: ReceiverReport,
     open: u32,
 }
 
 impl Stack {
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            serve: Serve::default(),
+            serve: ServerConfig::default(),
             random: Random::component(seed, "tcp"),
             name: None,
             connections: Vec::new(),
@@ -135,11 +135,11 @@ impl Stack {
         self.connections.get(slot as usize)
     }
 
-    pub(super) fn tag(&self, index: u32) -> Option<Tag> {
-        self.name.and(self.bundles.get(index as usize)).map(|bundle| Tag(bundle.tag))
+    pub(super) fn tag(&self, index: u32) -> Option<FlowTag> {
+        self.name.and(self.bundles.get(index as usize)).map(|bundle| FlowTag(bundle.tag))
     }
 
-    pub(super) fn received(&self, tag: Tag) -> Option<Received> {
+    pub(super) fn received(&self, tag: FlowTag) -> Option<ReceiverReport> {
         let &index = self.by_tag.get(&tag.0)?;
         self.inbound.get(index as usize).map(|inbound| inbound.received)
     }
@@ -150,8 +150,8 @@ impl Stack {
         match input {
             Input::Datagram(datagram) => self.datagram(now, &datagram),
             Input::Link(change) if self.name.is_none() => {
-                // High, for the low half is left to the flows' numbers. Hosts of different IPv4 addresses and equal ports
-                // never share a name.
+                // High, for the low half is left to the flows' numbers. Hosts of different IPv4
+                // addresses and equal ports never share a name.
                 let high = match change.address.ip() {
                     IpAddr::V4(ip) => u32::from(ip),
                     IpAddr::V6(ip) => ip.octets().iter().fold(0x811c_9dc5, |hash: u32, &byte| {
@@ -186,7 +186,7 @@ impl Stack {
         }
     }
 
-    pub(super) fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    pub(super) fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         while let Some(&slot) = self.ready.front() {
             if let Some(connection) = self.connections.get_mut(slot as usize) {
                 let bundle = self.bundles.get_mut(connection.bundle as usize);
@@ -243,7 +243,7 @@ impl Stack {
         let known = self.connections.get_mut(slot as usize).filter(|connection| {
             connection.port == segment.to
                 && connection.remote == datagram.remote
-                && connection.state != State::Closed
+                && connection.state != TcpState::Closed
         });
         let Some(connection) = known else {
             if segment.flags & (SYN | RST) == SYN {
@@ -252,7 +252,7 @@ impl Stack {
             return;
         };
         if segment.has(RST) {
-            self.on_fate(now, slot, Fate::Dead);
+            self.on_fate(now, slot, ConnectionFate::Dead);
             return;
         }
         let index = connection.bundle;
@@ -260,8 +260,8 @@ impl Stack {
         if segment.has(SYN) {
             // The answer to a SYN, perhaps not for the first time.
             connection.receive.ack_now = true;
-            if connection.state == State::SynSent {
-                connection.state = State::Open;
+            if connection.state == TcpState::SynSent {
+                connection.state = TcpState::Open;
                 connection.agree(&segment);
                 connection.retransmission_at = Instant::FAR_FUTURE;
                 let rtt = nanos_between(segment.echo, stamp(now)).max(0).unsigned_abs();
@@ -279,8 +279,8 @@ impl Stack {
             self.ready(slot);
             return;
         }
-        if connection.state == State::SynReceived && segment.has(ACK) {
-            connection.state = State::Open;
+        if connection.state == TcpState::SynReceived && segment.has(ACK) {
+            connection.state = TcpState::Open;
             connection.rtt.backoff = 0;
             connection.retransmission_at = Instant::FAR_FUTURE;
             connection.on_handshake(now);
@@ -298,7 +298,7 @@ impl Stack {
             self.on_end(now, slot);
         }
         if over {
-            self.on_fate(now, slot, Fate::Over);
+            self.on_fate(now, slot, ConnectionFate::Over);
         }
         self.ready(slot);
         if index != NONE {
@@ -318,23 +318,23 @@ impl Stack {
         let key = (datagram.remote, segment.opening.port);
         if let Some(&slot) = self.accepted.get(&key) {
             let connection = &mut self.connections[slot as usize];
-            if connection.state == State::SynReceived {
+            if connection.state == TcpState::SynReceived {
                 connection.syn_due = true;
                 self.ready(slot);
             }
             return;
         }
         let reading = match self.serve.reading.as_slice() {
-            _ if self.onward.is_some() || self.newcomers.is_some() => Reading::ByHand,
-            [] => Reading::All,
-            steps => Reading::Paced(Pace::new(steps.to_vec())),
+            _ if self.onward.is_some() || self.newcomers.is_some() => ReadPattern::ByHand,
+            [] => ReadPattern::All,
+            steps => ReadPattern::Paced(Pace::new(steps.to_vec())),
         };
         let options = self.serve.options.clone();
         let Some(slot) = self.claim(now, (datagram.local, datagram.remote), &options, reading) else {
             return;
         };
         self.accepted.insert(key, slot);
-        let Opening { tag, answer, .. } = segment.opening;
+        let SynFields { tag, answer, .. } = segment.opening;
         let mut inbound = NONE;
         if answer == 0 {
             inbound = *self.by_tag.entry(tag).or_insert(self.inbound.len() as u32);
@@ -345,7 +345,7 @@ impl Stack {
         }
         let connection = &mut self.connections[slot as usize];
         connection.inbound = inbound;
-        connection.state = State::SynReceived;
+        connection.state = TcpState::SynReceived;
         connection.opening.answer = answer;
         connection.agree(segment);
         connection.receive.echo = segment.stamp;
@@ -367,7 +367,7 @@ impl Stack {
         }
         if index != NONE {
             if self.watched {
-                self.events.push(Event::Answered(index));
+                self.events.push(StackEvent::Answered(index));
             }
             return;
         }
@@ -389,19 +389,19 @@ impl Stack {
         self.connections[slot as usize].bundle = index;
     }
 
-    fn on_fate(&mut self, now: Instant, slot: u32, fate: Fate) {
+    fn on_fate(&mut self, now: Instant, slot: u32, fate: ConnectionFate) {
         let connection = &mut self.connections[slot as usize];
         match fate {
-            Fate::Lives => {}
-            Fate::Over if connection.state == State::Open => {
-                connection.state = State::Lingering;
+            ConnectionFate::Lives => {}
+            ConnectionFate::Over if connection.state == TcpState::Open => {
+                connection.state = TcpState::Lingering;
                 connection.expect_nothing();
                 connection.linger_at = now + LINGER;
                 self.detach(now, slot);
             }
-            Fate::Over if connection.linger_at > now => {}
-            Fate::Over | Fate::Dead => {
-                connection.state = State::Closed;
+            ConnectionFate::Over if connection.linger_at > now => {}
+            ConnectionFate::Over | ConnectionFate::Dead => {
+                connection.state = TcpState::Closed;
                 connection.linger_at = Instant::FAR_FUTURE;
                 connection.expect_nothing();
                 self.detach(now, slot);
@@ -422,7 +422,7 @@ impl Stack {
             return;
         }
         connection.scheduled = Instant::FAR_FUTURE;
-        if connection.state == State::Closed {
+        if connection.state == TcpState::Closed {
             return;
         }
         let index = connection.bundle;

@@ -5,7 +5,7 @@ use super::pace::Pace;
 use byway_wire::Instant;
 
 #[derive(Debug)]
-enum Kind {
+enum SupplyKind {
     Bulk,
     Size,
     Paced(Pace),
@@ -13,7 +13,7 @@ enum Kind {
 
 #[derive(Debug)]
 pub(super) struct Supply {
-    kind: Kind,
+    kind: SupplyKind,
     /// Bytes written, as far as they are counted before they leave.
     written: u64,
     /// Bytes handed to paths, less what they gave back.
@@ -25,11 +25,11 @@ pub(super) struct Supply {
 impl Supply {
     pub(super) fn new(demand: Demand, buffer: Option<u64>) -> Self {
         let (kind, written) = match demand {
-            Demand::Bulk => (Kind::Bulk, 0),
-            Demand::Size(bytes) => (Kind::Size, bytes),
-            Demand::Rate(steps) => (Kind::Paced(Pace::new(steps)), 0),
+            Demand::Bulk => (SupplyKind::Bulk, 0),
+            Demand::Size(bytes) => (SupplyKind::Size, bytes),
+            Demand::Rate(steps) => (SupplyKind::Paced(Pace::new(steps)), 0),
         };
-        let stopped = matches!(kind, Kind::Size);
+        let stopped = matches!(kind, SupplyKind::Size);
         Self { kind, written, taken: 0, stopped, buffer: buffer.unwrap_or(u64::MAX) }
     }
 
@@ -37,7 +37,7 @@ impl Supply {
     pub(super) fn stop(&mut self, now: Instant, delivered: u64) {
         self.refresh(now, delivered);
         self.stopped = true;
-        if matches!(self.kind, Kind::Size) {
+        if matches!(self.kind, SupplyKind::Size) {
             self.written = self.taken;
         }
     }
@@ -45,8 +45,8 @@ impl Supply {
     pub(super) fn set_rate(&mut self, now: Instant, rate: Option<u64>, delivered: u64) {
         self.refresh(now, delivered);
         match &mut self.kind {
-            Kind::Paced(pace) => pace.set(now, rate),
-            _ => self.kind = Kind::Paced(Pace::new(vec![(now, rate)])),
+            SupplyKind::Paced(pace) => pace.set(now, rate),
+            _ => self.kind = SupplyKind::Paced(Pace::new(vec![(now, rate)])),
         }
         self.refresh(now, delivered);
     }
@@ -54,9 +54,9 @@ impl Supply {
     fn is_unlimited(&self) -> bool {
         !self.stopped
             && match &self.kind {
-                Kind::Bulk => true,
-                Kind::Paced(pace) => pace.is_unlimited(),
-                Kind::Size => false,
+                SupplyKind::Bulk => true,
+                SupplyKind::Paced(pace) => pace.is_unlimited(),
+                SupplyKind::Size => false,
             }
     }
 
@@ -66,7 +66,7 @@ impl Supply {
         if self.stopped {
             return;
         }
-        if let Kind::Paced(pace) = &mut self.kind {
+        if let SupplyKind::Paced(pace) = &mut self.kind {
             let room = self.buffer.saturating_sub(self.written.saturating_sub(delivered));
             let written = pace.take(now, room);
             if !pace.is_unlimited() {
@@ -114,7 +114,7 @@ impl Supply {
     /// When `bytes` are likely to be available, if they are not.
     pub(super) fn ready_at(&self, bytes: u64) -> Instant {
         match &self.kind {
-            Kind::Paced(pace) if !self.stopped => {
+            SupplyKind::Paced(pace) if !self.stopped => {
                 let missing = bytes.saturating_sub(self.written - self.taken).max(1);
                 let at = if pace.is_unlimited() { pace.when(u64::MAX) } else { pace.when(missing) };
                 at.unwrap_or(Instant::FAR_FUTURE)

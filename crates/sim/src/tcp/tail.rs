@@ -1,16 +1,16 @@
 //! Probes of the tail (TLP): RFC 8985, section 7, as Linux has it (`tcp_schedule_loss_probe`).
 //!
-//! The last segments of a flow have no later ones that could tell of their loss. So silence for two RTTs is answered by one
-//! more segment, whose ACK tells.
+//! The last segments of a flow have no later ones that could tell of their loss. So silence for two
+//! RTTs is answered by one more segment, whose ACK tells.
 
 use super::bundle::Bundle;
 use super::connection::Connection;
-use super::scoreboard::{Piece, SLACK};
+use super::scoreboard::{OutgoingSegment, SLACK};
 use byway_wire::Instant;
 
 impl Connection {
-    /// Something was sent or acknowledged: the time of the probe (7.2) counts anew. A timeout that is due earlier is
-    /// preceded by the probe.
+    /// Something was sent or acknowledged: the time of the probe (7.2) counts anew. A timeout that
+    /// is due earlier is preceded by the probe.
     #[inline]
     pub(super) fn await_tail(&mut self, now: Instant) {
         self.tail_at = if !self.board.may_probe() {
@@ -25,7 +25,7 @@ impl Connection {
 
     /// The probe of the tail (7.3). It is new data if there is any that the peer takes, else the
     /// last segment again. No window is in its way.
-    pub(super) fn probe_tail(&mut self, now: Instant, bundle: &mut Bundle) -> Option<Piece> {
+    pub(super) fn probe_tail(&mut self, now: Instant, bundle: &mut Bundle) -> Option<OutgoingSegment> {
         if let Some(piece) = self.fresh_piece(now, bundle, u64::MAX, None) {
             self.board.probed_by_new();
             return Some(piece);

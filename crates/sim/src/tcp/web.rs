@@ -1,11 +1,12 @@
-//! Web workloads: requests drawn in advance, so that the same list is replayed with and without other load.
+//! Web workloads: requests drawn in advance, so that the same list is replayed with and without
+//! other load.
 
 use super::flow::Flow;
-use super::stack::{Event, Stack};
-use super::{Demand, Options, newreno};
+use super::stack::{Stack, StackEvent};
+use super::{Demand, TcpConfig, newreno};
 use crate::random::Random;
 use byway_wire::time::nanos;
-use byway_wire::{Duration, Input, Instant, Machine, Out, Transmit};
+use byway_wire::{Duration, Input, Instant, Machine, Transmit, TransmitBuffer};
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -19,14 +20,14 @@ pub struct Request {
     /// The client that asks. Clients are numbered from 0.
     pub client: u32,
     /// When the client asks.
-    pub when: When,
+    pub when: RequestStart,
     /// Bytes of the response, at least 1.
     pub size: u64,
 }
 
 /// When a request begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum RequestStart {
     /// At a time, whatever else is under way: an open loop.
     At(Instant),
     /// The time after the answer to the client's request before; for its first, after the
@@ -36,7 +37,7 @@ pub enum When {
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RequestOutcome {
     /// The place of the request in the list.
     pub index: usize,
     /// Bytes of the response.
@@ -73,8 +74,8 @@ pub struct WebTrace {
 }
 
 impl Default for WebTrace {
-    /// Harp's trace as far as it is printed: sizes up to 1.7 MB with a mean of 7.8 KB. Body and tail are chosen to give
-    /// these; readings 1.1.
+    /// Harp's trace as far as it is printed: sizes up to 1.7 MB with a mean of 7.8 KB. Body and
+    /// tail are chosen to give these; readings 1.1.
     fn default() -> Self {
         Self {
             clients: 10,
@@ -109,15 +110,15 @@ impl WebTrace {
     }
 }
 
-/// The requests of so many clients by `trace`: a function of the seed alone. A client's requests do not depend on how many
-/// clients there are.
+/// The requests of so many clients by `trace`: a function of the seed alone. A client's requests do
+/// not depend on how many clients there are.
 #[must_use]
 pub fn trace(seed: u64, trace: &WebTrace) -> Vec<Request> {
     let mut requests = Vec::new();
     for client in 0..trace.clients {
         let mut random = Random::component(seed, &format!("web client {client}"));
         for _ in 0..trace.requests {
-            let when = When::After(random.exponential(trace.think));
+            let when = RequestStart::After(random.exponential(trace.think));
             requests.push(Request { client, when, size: trace.size(&mut random) });
         }
     }
@@ -145,24 +146,25 @@ pub fn fetches(
                 u64::try_from(share).unwrap_or(u64::MAX)
             };
             let at = from + Duration::from_nanos(offset);
-            Request { client: 0, when: When::At(at), size: size.max(1) }
+            Request { client: 0, when: RequestStart::At(at), size: size.max(1) }
         })
         .collect();
     requests.sort_by_key(|request| match request.when {
-        When::At(at) => at,
-        When::After(_) => Instant::ZERO,
+        RequestStart::At(at) => at,
+        RequestStart::After(_) => Instant::ZERO,
     });
     requests
 }
 
-/// Clients that replay a list of requests against one server, which is a [`Host`](super::Host).
+/// Clients that replay a list of requests against one server, which is a
+/// [`TcpHost`](super::TcpHost).
 #[derive(Debug)]
 pub struct Clients {
     stack: Stack,
     server: SocketAddr,
-    options: Options,
+    options: TcpConfig,
     requests: Vec<Request>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<RequestOutcome>,
     /// Requests whose time is known and has not come.
     agenda: BTreeSet<(Instant, usize)>,
     /// Requests of each client that wait for the one before, in order.
@@ -174,8 +176,8 @@ pub struct Clients {
 impl Clients {
     /// Clients whose closed loops begin at `start`.
     #[must_use]
-    pub fn new(server: SocketAddr, requests: &[Request], start: Instant, options: Options) -> Self {
-        let outcome = |(index, request): (usize, &Request)| Outcome {
+    pub fn new(server: SocketAddr, requests: &[Request], start: Instant, options: TcpConfig) -> Self {
+        let outcome = |(index, request): (usize, &Request)| RequestOutcome {
             index,
             size: request.size,
             started: None,
@@ -195,8 +197,8 @@ impl Clients {
         };
         for (index, request) in requests.iter().enumerate() {
             match request.when {
-                When::At(at) => drop(clients.agenda.insert((at, index))),
-                When::After(_) => clients.next.entry(request.client).or_default().push_back(index),
+                RequestStart::At(at) => drop(clients.agenda.insert((at, index))),
+                RequestStart::After(_) => clients.next.entry(request.client).or_default().push_back(index),
             }
         }
         let all: Vec<u32> = clients.next.keys().copied().collect();
@@ -208,7 +210,7 @@ impl Clients {
 
     /// What became of each request, in the order of the list.
     #[must_use]
-    pub fn outcomes(&self) -> &[Outcome] {
+    pub fn outcomes(&self) -> &[RequestOutcome] {
         &self.outcomes
     }
 
@@ -222,7 +224,7 @@ impl Clients {
         let Some(index) = self.next.get_mut(&client).and_then(VecDeque::pop_front) else {
             return;
         };
-        if let Some(Request { when: When::After(think), .. }) = self.requests.get(index) {
+        if let Some(Request { when: RequestStart::After(think), .. }) = self.requests.get(index) {
             self.agenda.insert((now + *think, index));
         }
     }
@@ -246,14 +248,15 @@ impl Clients {
         }
         for event in core::mem::take(&mut self.stack.events) {
             let (bundle, answered) = match event {
-                Event::Answered(bundle) => (bundle, true),
-                Event::Gone(bundle) => (bundle, false),
+                StackEvent::Answered(bundle) => (bundle, true),
+                StackEvent::Gone(bundle) => (bundle, false),
             };
             if let Some(index) = self.under_way.remove(&bundle) {
                 if let Some(outcome) = self.outcomes.get_mut(index) {
                     outcome.finished = answered.then_some(now);
                 }
-                if let Some(Request { client, when: When::After(_), .. }) = self.requests.get(index).copied()
+                if let Some(Request { client, when: RequestStart::After(_), .. }) =
+                    self.requests.get(index).copied()
                 {
                     self.plan_next(client, now);
                 }
@@ -282,7 +285,7 @@ impl Machine for Clients {
         self.settle(now);
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         self.stack.transmit(now, out)
     }
 
@@ -311,8 +314,8 @@ mod tests {
         let think: Duration = requests
             .iter()
             .map(|request| match request.when {
-                When::After(think) => think,
-                When::At(_) => Duration::ZERO,
+                RequestStart::After(think) => think,
+                RequestStart::At(_) => Duration::ZERO,
             })
             .sum();
         assert!((think.as_secs_f64() / requests.len() as f64 - 1.0).abs() < 0.01);
@@ -332,10 +335,14 @@ mod tests {
         let (from, time) = (Instant::from_millis(100), Duration::from_secs(10));
         let even = fetches(1, 5, 20_000, from, time, false);
         let times: Vec<_> = even.iter().map(|request| request.when).collect();
-        assert_eq!(times, [100, 2_100, 4_100, 6_100, 8_100].map(|ms| When::At(Instant::from_millis(ms))));
+        assert_eq!(
+            times,
+            [100, 2_100, 4_100, 6_100, 8_100].map(|ms| RequestStart::At(Instant::from_millis(ms)))
+        );
         let by_chance = fetches(1, 500, 20_000, from, time, true);
         let half = Instant::from_millis(5_100);
-        let before = by_chance.iter().filter(|request| matches!(request.when, When::At(at) if at < half));
+        let before =
+            by_chance.iter().filter(|request| matches!(request.when, RequestStart::At(at) if at < half));
         assert!((200..300).contains(&before.count()));
     }
 }

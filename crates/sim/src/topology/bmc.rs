@@ -4,11 +4,11 @@
 //! bandwidth-delay product at 60 ms (300 packets), with thresholds at a quarter and three quarters
 //! of it. The probability is 0.1, the weight 0.002, and it is gentle.
 
-use super::error::Error;
+use super::error::TopologyError;
 use super::graph::Graph;
 use super::parameters::{Parameter, Values, line, millis, parameter};
+use crate::aqm::{Discipline, RedConfig};
 use crate::pipe::PipeConfig;
-use crate::queue::{Discipline, RedConfig};
 
 const RED: Parameter =
     parameter("red", 1.0, [0.0, 1.0], "number of RED queues before a bottleneck: 1, or 0 for drop-tail");
@@ -32,7 +32,7 @@ pub(super) const FIG2: &[Parameter] = &[
 /// The dumbbell: WAIMD senders `w1, w2, ...` to `x1, x2, ...`, and TCP senders `t1, t2, ...` to
 /// `u1, u2, ...`, over one bottleneck. Senders have 100 Mbit/s and 2 ms, the n-th receivers 100
 /// Mbit/s and n/3 ms, so that flows do not run in step.
-pub(super) fn dumbbell(values: &Values) -> Result<Graph, Error> {
+pub(super) fn dumbbell(values: &Values) -> Result<Graph, TopologyError> {
     let mut graph = Graph::new();
     graph.join("west", "east", &bottleneck(values, "mbit"))?;
     for flow in 1..=values.count("flows") {
@@ -55,8 +55,9 @@ pub(super) fn dumbbell(values: &Values) -> Result<Graph, Error> {
 ///  s3 ──── C ══18══ E ──── d3
 /// ```
 ///
-/// The way of s2 through A is its default; the other one leads through C. The names of the routers are ours.
-pub(super) fn fig2(values: &Values) -> Result<Graph, Error> {
+/// The way of s2 through A is its default; the other one leads through C. The names of the routers
+/// are ours.
+pub(super) fn fig2(values: &Values) -> Result<Graph, TopologyError> {
     let access = line(100.0, 1.0);
     let mut graph = Graph::new();
     for (rate, [a, b], [sender, receiver]) in

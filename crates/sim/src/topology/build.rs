@@ -1,9 +1,9 @@
 //! A graph becomes links of a world.
 
-use super::error::Error;
+use super::error::TopologyError;
 use super::graph::{Direction, Graph};
 use crate::pipe::PipeConfig;
-use crate::world::{LinkId, Source, World};
+use crate::world::{LinkId, RouteSource, World};
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,8 +19,8 @@ pub struct Built {
 }
 
 impl Graph {
-    /// Makes a link for each direction of each edge, called "A>B" after the nodes. A link draws its faults from its name,
-    /// so a node more or less shifts nobody's draws.
+    /// Makes a link for each direction of each edge, called "A>B" after the nodes. A link draws its
+    /// faults from its name, so a node more or less shifts nobody's draws.
     ///
     /// # Panics
     /// If the world has a link of such a name.
@@ -28,8 +28,8 @@ impl Graph {
         self.build_with(world, self.directions(), |world, name, config| world.link(name, config.clone()))
     }
 
-    /// Makes only the links of these directions: of a large network, those that the plan's ways use. `make` adds the link
-    /// under the name it is given, of whatever kind.
+    /// Makes only the links of these directions: of a large network, those that the plan's ways
+    /// use. `make` adds the link under the name it is given, of whatever kind.
     ///
     /// # Panics
     /// If the world has a link of such a name, or a direction is of another graph.
@@ -44,7 +44,8 @@ impl Graph {
             (format!("{from}>{to}"), None)
         });
         let mut built = Built { links: named.collect(), names: BTreeMap::new() };
-        // In the graph's order, whatever the order of use: so the links' numbers follow from what is used alone.
+        // In the graph's order, whatever the order of use: so the links' numbers follow from what
+        // is used alone.
         for direction in used.into_iter().collect::<BTreeSet<_>>() {
             let config = self.config(direction);
             let (name, place) = &mut built.links[direction.0 as usize];
@@ -60,23 +61,23 @@ impl Built {
     /// The link from a node to its neighbour.
     ///
     /// # Errors
-    /// [`Error::NotBuilt`].
-    pub fn link(&self, from: &str, to: &str) -> Result<LinkId, Error> {
+    /// [`TopologyError::NotBuilt`].
+    pub fn link(&self, from: &str, to: &str) -> Result<LinkId, TopologyError> {
         let link = format!("{from}>{to}");
-        self.names.get(&link).copied().ok_or(Error::NotBuilt { link })
+        self.names.get(&link).copied().ok_or(TopologyError::NotBuilt { link })
     }
 
     /// The links of a way.
     ///
     /// # Errors
-    /// [`Error::NotBuilt`].
+    /// [`TopologyError::NotBuilt`].
     ///
     /// # Panics
     /// If the way is of another graph.
-    pub fn links(&self, way: &[Direction]) -> Result<Vec<LinkId>, Error> {
+    pub fn links(&self, way: &[Direction]) -> Result<Vec<LinkId>, TopologyError> {
         let find = |direction: &Direction| {
             let (name, link) = &self.links[direction.0 as usize];
-            link.ok_or_else(|| Error::NotBuilt { link: name.clone() })
+            link.ok_or_else(|| TopologyError::NotBuilt { link: name.clone() })
         };
         way.iter().map(find).collect()
     }
@@ -84,14 +85,14 @@ impl Built {
     /// Lets packets from `from` to the IP address `to` take this way.
     ///
     /// # Errors
-    /// [`Error::NotBuilt`].
+    /// [`TopologyError::NotBuilt`].
     pub fn route(
         &self,
         world: &mut World,
-        from: impl Into<Source>,
+        from: impl Into<RouteSource>,
         to: IpAddr,
         way: &[Direction],
-    ) -> Result<(), Error> {
+    ) -> Result<(), TopologyError> {
         world.route(from, to, &self.links(way)?);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The plainest networks: a dumbbell, and a bundle of paths side by side.
 
-use super::error::Error;
+use super::error::TopologyError;
 use super::graph::Graph;
 use crate::pipe::PipeConfig;
 
@@ -13,13 +13,13 @@ use crate::pipe::PipeConfig;
 /// ```
 ///
 /// # Errors
-/// [`Error::ZeroRate`].
+/// [`TopologyError::ZeroRate`].
 pub fn dumbbell(
     left: usize,
     right: usize,
     access: &PipeConfig,
     bottleneck: &PipeConfig,
-) -> Result<Graph, Error> {
+) -> Result<Graph, TopologyError> {
     let mut graph = Graph::new();
     graph.join("west", "east", bottleneck)?;
     for host in 1..=left {
@@ -33,15 +33,15 @@ pub fn dumbbell(
 
 /// A path of a [`bundle`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Path {
+pub struct BundlePath {
     /// From the entry to the relay, and back.
     pub first: PipeConfig,
     /// From the relay to the exit, and back.
     pub second: PipeConfig,
 }
 
-/// Paths side by side between an entry E and an exit X, through relays T1, T2 and so on, and at will a direct one. Senders
-/// S1 to S`hosts` sit behind E, receivers R1 to R`hosts` behind X.
+/// Paths side by side between an entry E and an exit X, through relays T1, T2 and so on, and at
+/// will a direct one. Senders S1 to S`hosts` sit behind E, receivers R1 to R`hosts` behind X.
 ///
 /// ```text
 ///  S1 ─┐   ┌─first─ T1 ─second─┐   ┌─ R1
@@ -49,16 +49,17 @@ pub struct Path {
 ///  S2 ─┘   └─first─ T2 ─second─┘   └─ R2
 /// ```
 ///
-/// Routes count links and not delays here, so that the way through a relay stays on its path, however long that is.
+/// Routes count links and not delays here, so that the way through a relay stays on its path,
+/// however long that is.
 ///
 /// # Errors
-/// [`Error::ZeroRate`].
+/// [`TopologyError::ZeroRate`].
 pub fn bundle(
     hosts: usize,
     access: &PipeConfig,
     direct: Option<&PipeConfig>,
-    relayed: &[Path],
-) -> Result<Graph, Error> {
+    relayed: &[BundlePath],
+) -> Result<Graph, TopologyError> {
     let mut graph = Graph::new();
     graph.add_node("E")?;
     graph.add_node("X")?;

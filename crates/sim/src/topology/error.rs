@@ -2,7 +2,7 @@
 
 /// Why a network cannot be made, routed or found.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Error {
+pub enum TopologyError {
     /// A name that cannot be one.
     #[error("{name:?} is no name for a node: it needs at least one character, and neither '>' nor spaces")]
     BadName {

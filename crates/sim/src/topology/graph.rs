@@ -1,7 +1,7 @@
 //! Named nodes, and what joins them.
 
-use super::error::Error;
-use super::routing::Trees;
+use super::error::TopologyError;
+use super::routing::RouteCache;
 use crate::pipe::PipeConfig;
 use byway_wire::time::nanos;
 use std::collections::BTreeMap;
@@ -20,14 +20,14 @@ impl Direction {
 
 /// One direction of an edge.
 #[derive(Clone, Debug)]
-pub(super) struct Lane {
+pub(super) struct DirectedEdge {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) config: PipeConfig,
     cost: Option<u64>,
 }
 
-impl Lane {
+impl DirectedEdge {
     /// What routing counts for this lane.
     pub(super) fn cost(&self) -> u64 {
         self.cost.unwrap_or_else(|| nanos(self.config.delay))
@@ -36,20 +36,21 @@ impl Lane {
 
 /// A network as data: named nodes and undirected edges that carry a [`PipeConfig`] per direction.
 ///
-/// *Making*: [`add_node`](Self::add_node), [`add_edge`](Self::add_edge), [`config_mut`](Self::config_mut),
-/// [`set_cost`](Self::set_cost). *Routing*: [`way`](Self::way). *Measuring*: [`propagation`](Self::propagation),
-/// [`transit`](Self::transit), [`base_rtt`](Self::base_rtt), [`bottleneck`](Self::bottleneck),
+/// *Making*: [`add_node`](Self::add_node), [`add_edge`](Self::add_edge),
+/// [`config_mut`](Self::config_mut), [`set_cost`](Self::set_cost). *Routing*: [`way`](Self::way).
+/// *Measuring*: [`propagation`](Self::propagation), [`transit`](Self::transit),
+/// [`base_rtt`](Self::base_rtt), [`bottleneck`](Self::bottleneck),
 /// [`memory_bound`](Self::memory_bound). *Using*: [`build`](Self::build).
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     names: Vec<String>,
     by_name: BTreeMap<String, u32>,
     /// Lane 2i is the direction of edge i as it was added, lane 2i + 1 its way back.
-    lanes: Vec<Lane>,
+    lanes: Vec<DirectedEdge>,
     leaving: Vec<Vec<Direction>>,
     between: BTreeMap<(u32, u32), Direction>,
     regions: BTreeMap<u32, u8>,
-    pub(super) trees: Trees,
+    pub(super) trees: RouteCache,
 }
 
 /// How many names an error lists.
@@ -65,15 +66,15 @@ impl Graph {
     /// Adds a node.
     ///
     /// # Errors
-    /// [`Error::BadName`], [`Error::DuplicateNode`].
-    pub fn add_node(&mut self, name: &str) -> Result<(), Error> {
+    /// [`TopologyError::BadName`], [`TopologyError::DuplicateNode`].
+    pub fn add_node(&mut self, name: &str) -> Result<(), TopologyError> {
         if name.is_empty() || name.contains(|c: char| c == '>' || c.is_whitespace()) {
-            return Err(Error::BadName { name: name.to_owned() });
+            return Err(TopologyError::BadName { name: name.to_owned() });
         }
         if self.by_name.contains_key(name) {
-            return Err(Error::DuplicateNode { name: name.to_owned() });
+            return Err(TopologyError::DuplicateNode { name: name.to_owned() });
         }
-        self.trees = Trees::default();
+        self.trees = RouteCache::default();
         self.by_name.insert(name.to_owned(), self.names.len() as u32);
         self.names.push(name.to_owned());
         self.leaving.push(Vec::new());
@@ -83,24 +84,31 @@ impl Graph {
     /// Joins two nodes by a pipe from `a` to `b` and one back.
     ///
     /// # Errors
-    /// [`Error::UnknownNode`], [`Error::DuplicateEdge`], [`Error::Loop`], [`Error::ZeroRate`].
-    pub fn add_edge(&mut self, a: &str, b: &str, there: PipeConfig, back: PipeConfig) -> Result<(), Error> {
+    /// [`TopologyError::UnknownNode`], [`TopologyError::DuplicateEdge`], [`TopologyError::Loop`],
+    /// [`TopologyError::ZeroRate`].
+    pub fn add_edge(
+        &mut self,
+        a: &str,
+        b: &str,
+        there: PipeConfig,
+        back: PipeConfig,
+    ) -> Result<(), TopologyError> {
         let (from, to) = (self.node(a)?, self.node(b)?);
         if from == to {
-            return Err(Error::Loop { name: a.to_owned() });
+            return Err(TopologyError::Loop { name: a.to_owned() });
         }
         if self.between.contains_key(&(from, to)) {
-            return Err(Error::DuplicateEdge { a: a.to_owned(), b: b.to_owned() });
+            return Err(TopologyError::DuplicateEdge { a: a.to_owned(), b: b.to_owned() });
         }
         for (config, from, to) in [(&there, a, b), (&back, b, a)] {
             if config.rate == Some(0) {
-                return Err(Error::ZeroRate { from: from.to_owned(), to: to.to_owned() });
+                return Err(TopologyError::ZeroRate { from: from.to_owned(), to: to.to_owned() });
             }
         }
-        self.trees = Trees::default();
+        self.trees = RouteCache::default();
         for (from, to, config) in [(from, to, there), (to, from, back)] {
             let direction = Direction(self.lanes.len() as u32);
-            self.lanes.push(Lane { from, to, config, cost: None });
+            self.lanes.push(DirectedEdge { from, to, config, cost: None });
             self.between.insert((from, to), direction);
             if let Some(leaving) = self.leaving.get_mut(from as usize) {
                 leaving.push(direction);
@@ -113,7 +121,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`add_node`](Self::add_node) and [`add_edge`](Self::add_edge).
-    pub fn join(&mut self, a: &str, b: &str, both: &PipeConfig) -> Result<(), Error> {
+    pub fn join(&mut self, a: &str, b: &str, both: &PipeConfig) -> Result<(), TopologyError> {
         for name in [a, b] {
             if !self.contains(name) {
                 self.add_node(name)?;
@@ -122,14 +130,15 @@ impl Graph {
         self.add_edge(a, b, both.clone(), both.clone())
     }
 
-    /// What routing counts for both directions between two neighbours, in place of the propagation delay in nanoseconds.
-    /// So default routes can be other than the fastest, as on the Internet they are.
+    /// What routing counts for both directions between two neighbours, in place of the propagation
+    /// delay in nanoseconds. So default routes can be other than the fastest, as on the Internet
+    /// they are.
     ///
     /// # Errors
-    /// [`Error::UnknownNode`], [`Error::NoEdge`].
-    pub fn set_cost(&mut self, a: &str, b: &str, cost: u64) -> Result<(), Error> {
+    /// [`TopologyError::UnknownNode`], [`TopologyError::NoEdge`].
+    pub fn set_cost(&mut self, a: &str, b: &str, cost: u64) -> Result<(), TopologyError> {
         let direction = self.direction(a, b)?;
-        self.trees = Trees::default();
+        self.trees = RouteCache::default();
         for direction in [direction, direction.reversed()] {
             self.lane_mut(direction).cost = Some(cost);
         }
@@ -139,18 +148,18 @@ impl Graph {
     /// The pipe from a node to its neighbour, to change it.
     ///
     /// # Errors
-    /// [`Error::UnknownNode`], [`Error::NoEdge`].
-    pub fn config_mut(&mut self, from: &str, to: &str) -> Result<&mut PipeConfig, Error> {
+    /// [`TopologyError::UnknownNode`], [`TopologyError::NoEdge`].
+    pub fn config_mut(&mut self, from: &str, to: &str) -> Result<&mut PipeConfig, TopologyError> {
         let direction = self.direction(from, to)?;
-        self.trees = Trees::default();
+        self.trees = RouteCache::default();
         Ok(&mut self.lane_mut(direction).config)
     }
 
     /// Says in which part of the world a node is.
     ///
     /// # Errors
-    /// [`Error::UnknownNode`].
-    pub fn set_region(&mut self, name: &str, region: u8) -> Result<(), Error> {
+    /// [`TopologyError::UnknownNode`].
+    pub fn set_region(&mut self, name: &str, region: u8) -> Result<(), TopologyError> {
         let node = self.node(name)?;
         self.regions.insert(node, region);
         Ok(())
@@ -176,8 +185,8 @@ impl Graph {
     /// The neighbours of a node, in the order in which the edges were added.
     ///
     /// # Errors
-    /// [`Error::UnknownNode`].
-    pub fn neighbours(&self, name: &str) -> Result<impl Iterator<Item = &str>, Error> {
+    /// [`TopologyError::UnknownNode`].
+    pub fn neighbours(&self, name: &str) -> Result<impl Iterator<Item = &str>, TopologyError> {
         let node = self.node(name)?;
         Ok(self.leaving(node).iter().map(|&direction| self.name(self.lane(direction).to)))
     }
@@ -190,10 +199,10 @@ impl Graph {
     /// The direction from a node to its neighbour.
     ///
     /// # Errors
-    /// [`Error::UnknownNode`], [`Error::NoEdge`].
-    pub fn direction(&self, from: &str, to: &str) -> Result<Direction, Error> {
+    /// [`TopologyError::UnknownNode`], [`TopologyError::NoEdge`].
+    pub fn direction(&self, from: &str, to: &str) -> Result<Direction, TopologyError> {
         let pair = (self.node(from)?, self.node(to)?);
-        let none = || Error::NoEdge { from: from.to_owned(), to: to.to_owned() };
+        let none = || TopologyError::NoEdge { from: from.to_owned(), to: to.to_owned() };
         self.between.get(&pair).copied().ok_or_else(none)
     }
 
@@ -229,21 +238,21 @@ impl Graph {
         &self.leaving[node as usize]
     }
 
-    pub(super) fn node(&self, name: &str) -> Result<u32, Error> {
+    pub(super) fn node(&self, name: &str) -> Result<u32, TopologyError> {
         self.by_name.get(name).copied().ok_or_else(|| {
             let mut known: Vec<&str> = self.by_name.keys().take(LISTED).map(String::as_str).collect();
             if self.by_name.len() > LISTED {
                 known.push("…");
             }
-            Error::UnknownNode { name: name.to_owned(), known: known.join(", ") }
+            TopologyError::UnknownNode { name: name.to_owned(), known: known.join(", ") }
         })
     }
 
-    pub(super) fn lane(&self, direction: Direction) -> &Lane {
+    pub(super) fn lane(&self, direction: Direction) -> &DirectedEdge {
         self.lanes.get(direction.0 as usize).unwrap_or_else(|| panic!("{direction:?} is not of this graph"))
     }
 
-    fn lane_mut(&mut self, direction: Direction) -> &mut Lane {
+    fn lane_mut(&mut self, direction: Direction) -> &mut DirectedEdge {
         let lane = self.lanes.get_mut(direction.0 as usize);
         lane.unwrap_or_else(|| panic!("{direction:?} is not of this graph"))
     }

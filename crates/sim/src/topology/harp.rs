@@ -5,10 +5,10 @@
 //! queues of the bottlenecks. Access lines have 100 Mbit/s and 1 ms. Lines that are no bottleneck
 //! have 100 Mbit/s and room for 1 000 packets.
 
-use super::error::Error;
+use super::error::TopologyError;
 use super::graph::Graph;
 use super::parameters::{Parameter, Values, dice, line, millis, parameter};
-use super::random_graph::{Lines, TransitStub, transit_stub, waxman};
+use super::random_graph::{LinkRanges, TransitStub, transit_stub, waxman};
 use crate::pipe::PipeConfig;
 
 const MBIT: Parameter =
@@ -35,8 +35,8 @@ pub(super) const FIG3: &[Parameter] = &[
     ACCESS,
 ];
 
-/// Topology1: two paths from T1 to T3, direct and via T2, each with one bottleneck. Web servers W1, W2 and their clients C1,
-/// C2 hang on the two ends of each.
+/// Topology1: two paths from T1 to T3, direct and via T2, each with one bottleneck. Web servers W1,
+/// W2 and their clients C1, C2 hang on the two ends of each.
 ///
 /// ```text
 ///            W1          C1
@@ -45,7 +45,7 @@ pub(super) const FIG3: &[Parameter] = &[
 ///             └─── T2 ═════┘
 ///              W2 ─┘      └─ C2
 /// ```
-pub(super) fn t1(values: &Values) -> Result<Graph, Error> {
+pub(super) fn t1(values: &Values) -> Result<Graph, TopologyError> {
     let (rest, half) = (values.get("access_mbit"), values.get("ms") / 2.0 * values.get("factor"));
     let access = line(rest, 1.0);
     let mut graph = Graph::new();
@@ -71,7 +71,7 @@ pub(super) fn t1(values: &Values) -> Result<Graph, Error> {
 ///         ├──── T4 ═══════════┤
 ///         └──── T5 ═══════════┘
 /// ```
-pub(super) fn t2(values: &Values) -> Result<Graph, Error> {
+pub(super) fn t2(values: &Values) -> Result<Graph, TopologyError> {
     let rest = values.get("access_mbit");
     let access = line(rest, 1.0);
     let mut graph = Graph::new();
@@ -100,9 +100,9 @@ pub(super) fn t2(values: &Values) -> Result<Graph, Error> {
 ///         └── T5 ──┘    └── S2
 /// ```
 ///
-/// The name T6 of the exit is ours. With one indirect path S1 and S2 share the bottleneck one to one, with three of them
-/// three to one.
-pub(super) fn t4(values: &Values) -> Result<Graph, Error> {
+/// The name T6 of the exit is ours. With one indirect path S1 and S2 share the bottleneck one to
+/// one, with three of them three to one.
+pub(super) fn t4(values: &Values) -> Result<Graph, TopologyError> {
     let rest = values.get("access_mbit");
     let access = line(rest, 1.0);
     let mut graph = Graph::new();
@@ -128,7 +128,7 @@ pub(super) fn t4(values: &Values) -> Result<Graph, Error> {
 /// ```
 ///
 /// The relay is T1; the names A, B, T1 and T2 are ours.
-pub(super) fn fig3(values: &Values) -> Result<Graph, Error> {
+pub(super) fn fig3(values: &Values) -> Result<Graph, TopologyError> {
     let rest = values.get("access_mbit");
     let access = line(rest, 1.0);
     let mut graph = Graph::new();
@@ -178,14 +178,14 @@ pub(super) const T3_STUBS: &[Parameter] = &[
 /// Topology3 over a flat random graph of routers `n1, n2, ...`. Gateways and relays `G1, G2, ...`
 /// are at random routers, each at another. Clients `C1, C2, ...` and servers `V1, V2, ...` are at
 /// random routers.
-pub(super) fn t3(values: &Values) -> Result<Graph, Error> {
+pub(super) fn t3(values: &Values) -> Result<Graph, TopologyError> {
     let (alpha, beta) = (values.get("alpha"), values.get("beta"));
     inhabited(values, waxman(values.seed, values.count("routers"), alpha, beta, &lines(values))?)
 }
 
-/// Topology3 over a transit-stub graph. A stub has one way out, so paths between two gateways share their stubs' links:
-/// relays help less than in [`t3`].
-pub(super) fn t3_stubs(values: &Values) -> Result<Graph, Error> {
+/// Topology3 over a transit-stub graph. A stub has one way out, so paths between two gateways share
+/// their stubs' links: relays help less than in [`t3`].
+pub(super) fn t3_stubs(values: &Values) -> Result<Graph, TopologyError> {
     let shape = TransitStub {
         domains: values.count("domains"),
         transit: values.count("transit"),
@@ -198,12 +198,12 @@ pub(super) fn t3_stubs(values: &Values) -> Result<Graph, Error> {
     inhabited(values, transit_stub(values.seed, &shape, &lines(values))?)
 }
 
-fn lines(values: &Values) -> Lines {
+fn lines(values: &Values) -> LinkRanges {
     let (one, other) = (values.get("least_mbit"), values.get("most_mbit"));
-    Lines { rate: [one.min(other), one.max(other)], ..Lines::default() }
+    LinkRanges { rate: [one.min(other), one.max(other)], ..LinkRanges::default() }
 }
 
-fn inhabited(values: &Values, mut graph: Graph) -> Result<Graph, Error> {
+fn inhabited(values: &Values, mut graph: Graph) -> Result<Graph, TopologyError> {
     let access = line(values.get("access_mbit"), 1.0);
     let mut routers: Vec<String> = graph.nodes().map(str::to_owned).collect();
     let pick =

@@ -6,8 +6,8 @@
 //! 1.25 MB/s (10 Mbit/s). Delays are missing. Round trips of 20, 30 and 40 ms and a queue of 50
 //! packets are a reconstruction.
 
-use super::dumbbell::{Path, bundle};
-use super::error::Error;
+use super::dumbbell::{BundlePath, bundle};
+use super::error::TopologyError;
 use super::graph::Graph;
 use super::parameters::{Parameter, Values, line, millis, parameter};
 use crate::pipe::PipeConfig;
@@ -23,13 +23,13 @@ pub(super) const HIR: &[Parameter] = &[
 
 /// [`bundle`] without a direct path, and the foreground of experiment 3. Senders `F1, F2, ...` are
 /// at the relays `T1, T2, ...`, and a receiver Q is behind the exit gateway X.
-pub(super) fn hir(values: &Values) -> Result<Graph, Error> {
+pub(super) fn hir(values: &Values) -> Result<Graph, TopologyError> {
     let access = line(100.0, 0.0);
     let relays = values.count("relays");
     let path = |number: usize| {
         let half = (values.get("ms") + values.get("step_ms") * number as f64) / 2.0;
         let second = PipeConfig::new(values.mbit("mbit"), millis(half)).queue(values.count("queue"));
-        Path { first: line(100.0, half), second }
+        BundlePath { first: line(100.0, half), second }
     };
     let mut graph = bundle(values.count("hosts"), &access, None, &(0..relays).map(path).collect::<Vec<_>>())?;
     graph.join("X", "Q", &access)?;

@@ -6,7 +6,8 @@ use byway_wire::Duration;
 use byway_wire::time::nanos;
 use std::collections::BTreeSet;
 
-/// What the simulator keeps per packet besides its bytes: its entry, its event, its place in a queue. Generous.
+/// What the simulator keeps per packet besides its bytes: its entry, its event, its place in a
+/// queue. Generous.
 pub const MEMORY_PER_PACKET: u64 = 256;
 
 /// The traffic of a plan, as far as memory is concerned.
@@ -47,8 +48,8 @@ impl Graph {
         self.propagation(there) + self.propagation(back)
     }
 
-    /// The lowest rate on a way, in bits per second; `None` if nothing limits it. Of a rate that follows the clock, the
-    /// highest step counts.
+    /// The lowest rate on a way, in bits per second; `None` if nothing limits it. Of a rate that
+    /// follows the clock, the highest step counts.
     #[must_use]
     pub fn bottleneck(&self, way: &[Direction]) -> Option<u64> {
         way.iter().filter_map(|&direction| nominal_rate(self.config(direction))).min()

@@ -41,12 +41,12 @@ mod routing;
 mod wang;
 
 pub use build::Built;
-pub use dumbbell::{Path, bundle, dumbbell};
-pub use error::Error;
+pub use dumbbell::{BundlePath, bundle, dumbbell};
+pub use error::TopologyError;
 pub use graph::{Direction, Graph};
 pub use internet::{Internet, internet};
 pub use measure::{MEMORY_PER_PACKET, Traffic, bdp_packets};
 pub use parameters::{Parameter, Parameters};
-pub use random_graph::{Lines, TransitStub, transit_stub, waxman};
-pub use registry::{KNOWN, Known, named};
+pub use random_graph::{LinkRanges, TransitStub, transit_stub, waxman};
+pub use registry::{KNOWN, NamedTopology, named};
 pub use wang::{Overlay, wang};

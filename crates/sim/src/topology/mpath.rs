@@ -11,7 +11,7 @@
 //! where next to nothing can wait. So one packet may wait before a core link. Nothing tells the
 //! access link's queue in figures 7 and 13. It is 50 packets.
 
-use super::error::Error;
+use super::error::TopologyError;
 use super::graph::Graph;
 use super::parameters::{Parameter, Values, line, millis, parameter};
 use crate::pipe::PipeConfig;
@@ -61,11 +61,11 @@ const ENDS: f64 = 2.0;
 ///            ├─ P2 ─ R3 ══15══ R4 ─┤
 ///            └─ P3 ═══════5════════┘
 /// ```
-pub(super) fn fig7(values: &Values) -> Result<Graph, Error> {
+pub(super) fn fig7(values: &Values) -> Result<Graph, TopologyError> {
     let core =
         |rate: &str, ms: f64| PipeConfig::new(values.mbit(rate), millis(ms)).queue(values.count("queue"));
-    // One-way delays between R1 and R2; each proxy adds 5 ms to the one before. Those of P2 and P3 are nearer to R2 than by
-    // way of R1, so that what they forward does not turn back.
+    // One-way delays between R1 and R2; each proxy adds 5 ms to the one before. Those of P2 and P3
+    // are nearer to R2 than by way of R1, so that what they forward does not turn back.
     let direct = values.get("rtt_ms") / 2.0 - ENDS;
     let mut graph = Graph::new();
     let access = PipeConfig::new(values.mbit("access_mbit"), millis(ENDS / 2.0));
@@ -84,7 +84,7 @@ pub(super) fn fig7(values: &Values) -> Result<Graph, Error> {
 
 /// Figure 13 is figure 7 with hosts A1, A2 and A3 at R3. They send to B1, B2 and B3 at R4, so over
 /// the link of proxy 2.
-pub(super) fn fig13(values: &Values) -> Result<Graph, Error> {
+pub(super) fn fig13(values: &Values) -> Result<Graph, TopologyError> {
     let mut graph = fig7(values)?;
     for cross in 1..=3 {
         let rate = values.get(&format!("cross{cross}_mbit"));
@@ -100,7 +100,7 @@ pub(super) fn fig13(values: &Values) -> Result<Graph, Error> {
 ///  S ──6── R1 ─────────── R2 ─── D
 ///           └───── P ──────┘
 /// ```
-pub(super) fn fig10(values: &Values) -> Result<Graph, Error> {
+pub(super) fn fig10(values: &Values) -> Result<Graph, TopologyError> {
     let direct = values.get("rtt_ms") / 2.0 - ENDS;
     let mut graph = Graph::new();
     let access = PipeConfig::new(values.mbit("access_mbit"), millis(ENDS / 2.0));

@@ -1,12 +1,13 @@
 //! Numbers by name, and what a network says of those that it takes.
 
-use super::error::Error;
+use super::error::TopologyError;
 use crate::pipe::PipeConfig;
 use crate::random::Random;
 use byway_wire::Duration;
 use std::collections::BTreeMap;
 
-/// What a plan asks of a named network: a seed and numbers by name. What is not set has its default.
+/// What a plan asks of a named network: a seed and numbers by name. What is not set has its
+/// default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
     /// What is random follows from it; fixed networks do not look at it.
@@ -81,11 +82,15 @@ pub(super) struct Values {
 
 impl Values {
     /// Defaults, and over them what was set.
-    pub(super) fn new(topology: &str, table: &[Parameter], given: &Parameters) -> Result<Self, Error> {
+    pub(super) fn new(
+        topology: &str,
+        table: &[Parameter],
+        given: &Parameters,
+    ) -> Result<Self, TopologyError> {
         for (name, value) in given.iter() {
             let Some(parameter) = table.iter().find(|parameter| parameter.name == name) else {
                 let known: Vec<_> = table.iter().map(|parameter| parameter.name).collect();
-                return Err(Error::UnknownParameter {
+                return Err(TopologyError::UnknownParameter {
                     topology: topology.to_owned(),
                     name: name.to_owned(),
                     known: known.join(", "),
@@ -95,7 +100,7 @@ impl Values {
             // Written so that what is no number fails too.
             if !(value >= parameter.least && value <= parameter.most && whole) {
                 let kind = if parameter.counts() { "a whole number" } else { "a number" };
-                return Err(Error::BadParameter {
+                return Err(TopologyError::BadParameter {
                     topology: topology.to_owned(),
                     name: name.to_owned(),
                     value,
@@ -119,7 +124,8 @@ impl Values {
     /// The value of a parameter of the table.
     ///
     /// # Panics
-    /// If the table has no such parameter: a slip of the pen in this module, which a test of every network finds.
+    /// If the table has no such parameter: a slip of the pen in this module, which a test of every
+    /// network finds.
     pub(super) fn get(&self, name: &str) -> f64 {
         self.known.get(name).copied().unwrap_or_else(|| panic!("no parameter is called {name}"))
     }
@@ -150,7 +156,8 @@ pub(super) fn bits(mbit: f64) -> u64 {
     libm::round(mbit * 1e6) as u64
 }
 
-/// A line of this many Mbit/s and milliseconds, with the queue that every line has that is no bottleneck.
+/// A line of this many Mbit/s and milliseconds, with the queue that every line has that is no
+/// bottleneck.
 pub(super) fn line(mbit: f64, ms: f64) -> PipeConfig {
     PipeConfig::new(bits(mbit), millis(ms))
 }

@@ -4,7 +4,7 @@
 //! throws a graph away that does not hang together. Here the shortest missing links are added, so
 //! that every seed gives a network.
 
-use super::error::Error;
+use super::error::TopologyError;
 use super::graph::Graph;
 use super::measure::bdp_packets;
 use super::parameters::{between, bits, dice, millis};
@@ -12,18 +12,19 @@ use crate::pipe::PipeConfig;
 
 /// What the links of a random network are like.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Lines {
+pub struct LinkRanges {
     /// Least and greatest rate in Mbit/s, each between them equally likely.
     pub rate: [f64; 2],
     /// Least and greatest one-way delay in milliseconds.
     pub delay: [f64; 2],
-    /// The round trip in milliseconds that the queue of a link is made for: it holds a bandwidth-delay product.
+    /// The round trip in milliseconds that the queue of a link is made for: it holds a
+    /// bandwidth-delay product.
     pub rtt: f64,
     /// The least queue of a line, in packets.
     pub queue: usize,
 }
 
-impl Default for Lines {
+impl Default for LinkRanges {
     /// Harp's Topology3: 10 to 100 Mbit/s. Delays of 1 to 20 ms are a reconstruction. So are queues
     /// of a bandwidth-delay product of 60 ms, at least 50 packets.
     fn default() -> Self {
@@ -31,7 +32,7 @@ impl Default for Lines {
     }
 }
 
-impl Lines {
+impl LinkRanges {
     /// The line between two nodes: its rate is drawn from a stream that has the names of both.
     fn between(&self, seed: u64, a: &str, b: &str, ms: f64) -> PipeConfig {
         let rate = bits(between(&mut dice(seed, &format!("rate {a} {b}")), self.rate));
@@ -47,8 +48,14 @@ impl Lines {
 /// 100 routers with alpha 0.25 and beta 0.15 have four links each in the mean.
 ///
 /// # Errors
-/// [`Error::ZeroRate`].
-pub fn waxman(seed: u64, routers: usize, alpha: f64, beta: f64, lines: &Lines) -> Result<Graph, Error> {
+/// [`TopologyError::ZeroRate`].
+pub fn waxman(
+    seed: u64,
+    routers: usize,
+    alpha: f64,
+    beta: f64,
+    lines: &LinkRanges,
+) -> Result<Graph, TopologyError> {
     let mut graph = Graph::new();
     let mut places = Vec::new();
     for router in 1..=routers {
@@ -59,7 +66,7 @@ pub fn waxman(seed: u64, routers: usize, alpha: f64, beta: f64, lines: &Lines) -
     }
     let diagonal = libm::sqrt(2.0);
     let mut missing = Vec::new();
-    let mut parts = Parts::new(routers);
+    let mut parts = DisjointSets::new(routers);
     for (i, (a, ax, ay)) in places.iter().enumerate() {
         for (j, (b, bx, by)) in places.iter().enumerate().skip(i + 1) {
             let distance = libm::sqrt((ax - bx) * (ax - bx) + (ay - by) * (ay - by));
@@ -93,7 +100,8 @@ pub struct TransitStub {
     pub stubs: usize,
     /// Routers of each stub domain.
     pub stub: usize,
-    /// Probability that two routers of one transit domain are joined; transit domains are all joined to each other.
+    /// Probability that two routers of one transit domain are joined; transit domains are all
+    /// joined to each other.
     pub transit_edges: f64,
     /// Probability that two routers of one stub are joined.
     pub stub_edges: f64,
@@ -128,13 +136,13 @@ const TRANSIT: [f64; 2] = [0.25, 1.0];
 /// names are transit domain, transit router, stub and router. Each stub is joined to its transit
 /// router by one link. Within a domain two routers are joined at random.
 ///
-/// Stub links have the shortest delays of `lines`, transit links the longest. Routes follow delays, and GT-ITM's policy
-/// weights are not used: with extra links a way may cross a stub.
+/// Stub links have the shortest delays of `lines`, transit links the longest. Routes follow delays,
+/// and GT-ITM's policy weights are not used: with extra links a way may cross a stub.
 ///
 /// # Errors
-/// [`Error::ZeroRate`].
-pub fn transit_stub(seed: u64, shape: &TransitStub, lines: &Lines) -> Result<Graph, Error> {
-    let mut net = Net { graph: Graph::new(), seed, lines };
+/// [`TopologyError::ZeroRate`].
+pub fn transit_stub(seed: u64, shape: &TransitStub, lines: &LinkRanges) -> Result<Graph, TopologyError> {
+    let mut net = RandomBuilder { graph: Graph::new(), seed, lines };
     let mut domains: Vec<Vec<String>> = Vec::new();
     let mut stubs: Vec<(String, Vec<String>)> = Vec::new();
     for domain in 1..=shape.domains {
@@ -179,19 +187,20 @@ pub fn transit_stub(seed: u64, shape: &TransitStub, lines: &Lines) -> Result<Gra
 }
 
 /// A network that grows.
-struct Net<'a> {
+struct RandomBuilder<'a> {
     graph: Graph,
     seed: u64,
-    lines: &'a Lines,
+    lines: &'a LinkRanges,
 }
 
-impl Net<'_> {
-    /// Adds routers, joins each two of them with this probability, and what is left apart by one more link each.
-    fn domain(&mut self, routers: &[String], probability: f64, kind: [f64; 2]) -> Result<(), Error> {
+impl RandomBuilder<'_> {
+    /// Adds routers, joins each two of them with this probability, and what is left apart by one
+    /// more link each.
+    fn domain(&mut self, routers: &[String], probability: f64, kind: [f64; 2]) -> Result<(), TopologyError> {
         for name in routers {
             self.graph.add_node(name)?;
         }
-        let mut parts = Parts::new(routers.len());
+        let mut parts = DisjointSets::new(routers.len());
         for (i, a) in routers.iter().enumerate() {
             for (j, b) in routers.iter().enumerate().skip(i + 1) {
                 if dice(self.seed, &format!("join {a} {b}")).chance(probability) {
@@ -211,7 +220,7 @@ impl Net<'_> {
         Ok(())
     }
 
-    fn join(&mut self, a: &str, b: &str, [low, high]: [f64; 2]) -> Result<(), Error> {
+    fn join(&mut self, a: &str, b: &str, [low, high]: [f64; 2]) -> Result<(), TopologyError> {
         let [least, most] = self.lines.delay;
         let range = [least + (most - least) * low, least + (most - least) * high];
         let ms = between(&mut dice(self.seed, &format!("delay {a} {b}")), range);
@@ -225,7 +234,7 @@ impl Net<'_> {
         ones: &[String],
         others: &[String],
         kind: [f64; 2],
-    ) -> Result<(), Error> {
+    ) -> Result<(), TopologyError> {
         let ends = (self.pick(&format!("{draw} from"), ones), self.pick(&format!("{draw} to"), others));
         match ends {
             (Some(a), Some(b)) if self.graph.direction(a, b).is_err() => self.join(a, b, kind),
@@ -239,9 +248,9 @@ impl Net<'_> {
 }
 
 /// A forest that tells which nodes hang together. Each node points towards the root of its tree.
-pub(super) struct Parts(Vec<usize>);
+pub(super) struct DisjointSets(Vec<usize>);
 
-impl Parts {
+impl DisjointSets {
     pub(super) fn new(nodes: usize) -> Self {
         Self((0..nodes).collect())
     }

@@ -1,7 +1,7 @@
 //! Networks by name, so that a plan can say `topology = "harp-t1"`.
 
-use super::dumbbell::{Path, bundle, dumbbell};
-use super::error::Error;
+use super::dumbbell::{BundlePath, bundle, dumbbell};
+use super::error::TopologyError;
 use super::graph::Graph;
 use super::parameters::{Parameter, Parameters, Values, line, millis, parameter};
 use super::{bmc, harp, hir, internet, mpath, wang};
@@ -9,14 +9,14 @@ use crate::pipe::PipeConfig;
 
 /// A network that the registry knows.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct NamedTopology {
     /// The name of the network.
     pub name: &'static str,
     /// What it is, in one line.
     pub about: &'static str,
     /// What it can be told.
     pub parameters: &'static [Parameter],
-    make: fn(&Values) -> Result<Graph, Error>,
+    make: fn(&Values) -> Result<Graph, TopologyError>,
 }
 
 const DUMBBELL: &[Parameter] = &[
@@ -42,12 +42,12 @@ const BUNDLE: &[Parameter] = &[
 ];
 
 /// [`bundle`] with paths of one rate and growing length.
-fn even_bundle(values: &Values) -> Result<Graph, Error> {
+fn even_bundle(values: &Values) -> Result<Graph, TopologyError> {
     let access = PipeConfig::new(values.mbit("access_mbit"), values.ms("access_ms"));
     let slow = |ms: f64| PipeConfig::new(values.mbit("mbit"), millis(ms)).queue(values.count("queue"));
     let relayed = (0..values.count("relays")).map(|number| {
         let half = (values.get("ms") + values.get("step_ms") * number as f64) / 2.0;
-        Path { first: line(values.get("access_mbit"), half), second: slow(half) }
+        BundlePath { first: line(values.get("access_mbit"), half), second: slow(half) }
     });
     let direct = slow(values.get("ms"));
     let direct = (values.count("direct") > 0).then_some(&direct);
@@ -55,8 +55,8 @@ fn even_bundle(values: &Values) -> Result<Graph, Error> {
 }
 
 /// Every network that [`named`] knows.
-pub const KNOWN: &[Known] = &[
-    Known {
+pub const KNOWN: &[NamedTopology] = &[
+    NamedTopology {
         name: "dumbbell",
         about: "hosts on two sides of one bottleneck; the defaults have a base RTT of 20 ms",
         parameters: DUMBBELL,
@@ -67,97 +67,97 @@ pub const KNOWN: &[Known] = &[
             dumbbell(values.count("left"), values.count("right"), &access, &bottleneck)
         },
     },
-    Known {
+    NamedTopology {
         name: "bundle",
         about: "paths side by side, a direct one and one per relay",
         parameters: BUNDLE,
         make: even_bundle,
     },
-    Known {
+    NamedTopology {
         name: "harp-t1",
         about: "Harp, Topology1: two paths, web hosts on both",
         parameters: harp::T1,
         make: harp::t1,
     },
-    Known {
+    NamedTopology {
         name: "harp-t2",
         about: "Harp, Topology2: four paths, one of them shared",
         parameters: harp::T2,
         make: harp::t2,
     },
-    Known {
+    NamedTopology {
         name: "harp-t3",
         about: "Harp, Topology3: 100 random routers (Waxman), 20 gateways and relays",
         parameters: harp::T3,
         make: harp::t3,
     },
-    Known {
+    NamedTopology {
         name: "harp-t3-stubs",
         about: "Harp, Topology3 over a transit-stub graph",
         parameters: harp::T3_STUBS,
         make: harp::t3_stubs,
     },
-    Known {
+    NamedTopology {
         name: "harp-t4",
         about: "Harp's report, Topology4: a direct path, and three that share a bottleneck",
         parameters: harp::T4,
         make: harp::t4,
     },
-    Known {
+    NamedTopology {
         name: "harp-fig3",
         about: "Harp, figure 3: two links, one of them shared",
         parameters: harp::FIG3,
         make: harp::fig3,
     },
-    Known {
+    NamedTopology {
         name: "hir",
         about: "HIR, figures 5, 7 and 9: relays between two gateways, foreground at the relays",
         parameters: hir::HIR,
         make: hir::hir,
     },
-    Known {
+    NamedTopology {
         name: "wang",
         about: "Wang et al., simulation: 100 sources with k of 100 relays each, one receiver",
         parameters: wang::OVERLAY,
         make: wang::overlay_of,
     },
-    Known {
+    NamedTopology {
         name: "wang-testbed",
         about: "Wang et al., testbed: two sources, three relays",
         parameters: wang::TESTBED,
         make: wang::testbed,
     },
-    Known {
+    NamedTopology {
         name: "mpath-fig7",
         about: "mPath, figure 7: a core bottleneck, three proxies",
         parameters: mpath::FIG7,
         make: mpath::fig7,
     },
-    Known {
+    NamedTopology {
         name: "mpath-fig10",
         about: "mPath, figure 10: the access link is the bottleneck",
         parameters: mpath::FIG10,
         make: mpath::fig10,
     },
-    Known {
+    NamedTopology {
         name: "mpath-fig13",
         about: "mPath, figure 13: figure 7 and cross traffic on the path of proxy 2",
         parameters: mpath::FIG13,
         make: mpath::fig13,
     },
-    Known {
+    NamedTopology {
         name: "bmc-dumbbell",
         about: "BMC, section 4: WAIMD and TCP flows at one RED bottleneck",
         parameters: bmc::DUMBBELL,
         make: bmc::dumbbell,
     },
-    Known {
+    NamedTopology {
         name: "bmc-fig2",
         about: "BMC, figure 2: two bottlenecks, one sender on both",
         parameters: bmc::FIG2,
         make: bmc::fig2,
     },
-    Known {
+    NamedTopology {
         name: "internet",
         about: "a synthetic Internet of some thousand routers, with relays and hosts",
         parameters: internet::INTERNET,
@@ -168,11 +168,12 @@ pub const KNOWN: &[Known] = &[
 /// The network of this name, with these parameters.
 ///
 /// # Errors
-/// [`Error::UnknownTopology`], [`Error::UnknownParameter`], [`Error::BadParameter`]: each says what would do.
-pub fn named(name: &str, parameters: &Parameters) -> Result<Graph, Error> {
+/// [`TopologyError::UnknownTopology`], [`TopologyError::UnknownParameter`],
+/// [`TopologyError::BadParameter`]: each says what would do.
+pub fn named(name: &str, parameters: &Parameters) -> Result<Graph, TopologyError> {
     let Some(known) = KNOWN.iter().find(|known| known.name == name) else {
         let known: Vec<_> = KNOWN.iter().map(|known| known.name).collect();
-        return Err(Error::UnknownTopology { name: name.to_owned(), known: known.join(", ") });
+        return Err(TopologyError::UnknownTopology { name: name.to_owned(), known: known.join(", ") });
     };
     (known.make)(&Values::new(name, known.parameters, parameters)?)
 }

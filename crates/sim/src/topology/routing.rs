@@ -1,13 +1,14 @@
-//! Which way packets go: the cheapest, the same on every machine and in whatever order the network was written down.
+//! Which way packets go: the cheapest, the same on every machine and in whatever order the network
+//! was written down.
 
-use super::error::Error;
+use super::error::TopologyError;
 use super::graph::{Direction, Graph};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::OnceLock;
 
-/// One step that Dijkstra's algorithm may take. A copy of what the graph says, packed: a graph of thousands of nodes is
-/// searched hundreds of times.
+/// One step that Dijkstra's algorithm may take. A copy of what the graph says, packed: a graph of
+/// thousands of nodes is searched hundreds of times.
 #[derive(Clone, Copy, Debug)]
 struct Arc {
     to: u32,
@@ -29,7 +30,7 @@ struct Routes {
 
 /// What a graph keeps of its routes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Trees(OnceLock<Routes>);
+pub(super) struct RouteCache(OnceLock<Routes>);
 
 impl Graph {
     /// The way from a node to another with the least sum of propagation delays, or of
@@ -40,11 +41,12 @@ impl Graph {
     /// from there. That may lead back over links that were used already, as with a relay that is
     /// not on the way.
     ///
-    /// The first call for a node (as a beginning or a waypoint) costs a run of Dijkstra's algorithm, later ones only the walk.
+    /// The first call for a node (as a beginning or a waypoint) costs a run of Dijkstra's
+    /// algorithm, later ones only the walk.
     ///
     /// # Errors
-    /// [`Error::UnknownNode`], [`Error::Unreachable`].
-    pub fn way(&self, from: &str, to: &str, through: &[&str]) -> Result<Vec<Direction>, Error> {
+    /// [`TopologyError::UnknownNode`], [`TopologyError::Unreachable`].
+    pub fn way(&self, from: &str, to: &str, through: &[&str]) -> Result<Vec<Direction>, TopologyError> {
         let mut way = Vec::new();
         let mut here = self.node(from)?;
         for stop in through.iter().copied().chain([to]) {
@@ -55,7 +57,7 @@ impl Graph {
         Ok(way)
     }
 
-    fn walk(&self, from: u32, to: u32, way: &mut Vec<Direction>) -> Result<(), Error> {
+    fn walk(&self, from: u32, to: u32, way: &mut Vec<Direction>) -> Result<(), TopologyError> {
         // A leaf has no choice but its neighbour, whose tree it shares with all leaves there.
         let (mut root, begun) = (from, way.len());
         if let [only] = self.leaving(from)
@@ -71,7 +73,7 @@ impl Graph {
             let Some((before, direction)) = tree[node as usize] else {
                 way.truncate(begun);
                 let [from, to] = [from, to].map(|node| self.name(node).to_owned());
-                return Err(Error::Unreachable { from, to });
+                return Err(TopologyError::Unreachable { from, to });
             };
             way.push(direction);
             node = before;
@@ -137,7 +139,8 @@ impl Graph {
         reached
     }
 
-    /// Of two nodes at the same depth of a tree: whether the way to the first comes before the way to the second.
+    /// Of two nodes at the same depth of a tree: whether the way to the first comes before the way
+    /// to the second.
     fn comes_first(&self, reached: &[Reached], first: u32, second: u32) -> bool {
         let above = |node: u32| reached[node as usize].map(|(before, _)| before);
         let (mut first, mut second) = (first, second);

@@ -1,7 +1,7 @@
 //! The overlay of Wang et al. and their testbed. There are sources, each with a few of the relays,
 //! and one receiver.
 
-use super::error::Error;
+use super::error::TopologyError;
 use super::graph::Graph;
 use super::parameters::{Parameter, Values, bits, dice, line, millis, parameter};
 use crate::pipe::PipeConfig;
@@ -15,7 +15,8 @@ pub struct Overlay {
     pub relays: usize,
     /// Relays that each source is given at random; all, if there are not so many.
     pub k: usize,
-    /// The sum of the bandwidths from the relays to the receiver, over the sum of the sources' demands.
+    /// The sum of the bandwidths from the relays to the receiver, over the sum of the sources'
+    /// demands.
     pub f: f64,
     /// The skew factor, 0 to 1: the bandwidth of relay j is proportional to 1 / j^b.
     pub b: f64,
@@ -62,7 +63,7 @@ pub(super) const OVERLAY: &[Parameter] = &[
     parameter("queue", 50.0, [0.0, 1e6], "packets that wait behind each relay (reconstructed)"),
 ];
 
-pub(super) fn overlay_of(values: &Values) -> Result<Graph, Error> {
+pub(super) fn overlay_of(values: &Values) -> Result<Graph, TopologyError> {
     let overlay = Overlay {
         sources: values.count("sources"),
         relays: values.count("relays"),
@@ -80,12 +81,12 @@ pub(super) fn overlay_of(values: &Values) -> Result<Graph, Error> {
 /// Sources `s1, s2, ...` are joined to k relays each, and relays `r1, r2, ...` to the receiver d
 /// (paper, section IV).
 ///
-/// The relays of a source are its [neighbours](Graph::neighbours), in the order of choice. A source draws them from a stream
-/// of its own, so that more sources change nobody's relays.
+/// The relays of a source are its [neighbours](Graph::neighbours), in the order of choice. A source
+/// draws them from a stream of its own, so that more sources change nobody's relays.
 ///
 /// # Errors
-/// [`Error::ZeroRate`], if a relay would be left less than a bit per second.
-pub fn wang(seed: u64, overlay: &Overlay) -> Result<Graph, Error> {
+/// [`TopologyError::ZeroRate`], if a relay would be left less than a bit per second.
+pub fn wang(seed: u64, overlay: &Overlay) -> Result<Graph, TopologyError> {
     let hop = overlay.hop_rtt / 2.0;
     let mut graph = Graph::new();
     graph.add_node("d")?;
@@ -121,7 +122,7 @@ pub(super) const TESTBED: &[Parameter] = &[
 
 /// The testbed (paper, section V). s1 has the relays r1 and r2, s2 has r2 and r3. Only the hops to
 /// the receiver d are slow.
-pub(super) fn testbed(values: &Values) -> Result<Graph, Error> {
+pub(super) fn testbed(values: &Values) -> Result<Graph, TopologyError> {
     let hop = values.get("hop_rtt_ms") / 2.0;
     let mut graph = Graph::new();
     for relay in ["r1", "r2", "r3"] {

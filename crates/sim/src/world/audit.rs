@@ -1,17 +1,17 @@
 //! The books as those who look at a world see them, and whether they say what is there.
 
 use super::LinkId;
-use super::ahead::Feeder;
-use super::events::Subject;
+use super::eventless_links::Feeder;
+use super::events::EventSubject;
 use super::network::{END, Edge, Network};
 use super::trace::Trace;
-use crate::counters::Counters;
+use crate::counters::LinkCounters;
 use crate::link::Occupancy;
 use byway_wire::Instant;
 
 impl Network {
     /// The books of a link, with what waits and what is in flight.
-    pub(super) fn counters(&self, now: Instant, id: LinkId) -> Counters {
+    pub(super) fn counters(&self, now: Instant, id: LinkId) -> LinkCounters {
         let edge = self.edge(id);
         let queued = edge.body.waiting(now).deliveries;
         assert!(
@@ -20,7 +20,7 @@ impl Network {
             edge.name,
             edge.outstanding
         );
-        Counters { queued, in_flight: edge.outstanding - queued, ..edge.books }
+        LinkCounters { queued, in_flight: edge.outstanding - queued, ..edge.books }
     }
 
     /// What waits before a link.
@@ -44,7 +44,8 @@ impl Network {
         all.value()
     }
 
-    /// Counts every packet under way and every free buffer: what the books say must be what is there.
+    /// Counts every packet under way and every free buffer: what the books say must be what is
+    /// there.
     pub(super) fn audit(&self) {
         let mut found: Vec<u64> =
             self.edges.iter().map(|edge| (edge.line.len() + edge.held.len()) as u64).collect();
@@ -55,7 +56,7 @@ impl Network {
         }
         let mut injected = 0;
         for event in self.events.iter() {
-            let Subject::Loose(order) = event.subject() else { continue };
+            let EventSubject::Loose(order) = event.subject() else { continue };
             let flight = self.loose[&order];
             match self.places[flight.place as usize] {
                 END => injected += 1,
@@ -88,10 +89,10 @@ impl Network {
 }
 
 impl Edge {
-    /// As [`Counters::balance_with`], at every event: so without a sum over all reasons.
+    /// As [`LinkCounters::balance_with`], at every event: so without a sum over all reasons.
     #[inline]
     pub(super) fn balance(&self, now: Instant) {
-        let Counters { sent, duplicated, delivered, .. } = self.books;
+        let LinkCounters { sent, duplicated, delivered, .. } = self.books;
         assert!(
             sent + duplicated == delivered + self.lost + self.outstanding,
             "law broken: link {} does not balance at {now:?}: {:?}, {} outstanding",

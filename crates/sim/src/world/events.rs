@@ -4,9 +4,10 @@ use byway_wire::{Ecn, Instant};
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// A packet on its way, with all that links need to know of it. Its addresses and bytes are in the slot.
+/// A packet on its way, with all that links need to know of it. Its addresses and bytes are in the
+/// slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Flight {
+pub(super) struct PacketInFlight {
     /// When it reaches the end of its link.
     pub(super) at: Instant,
     /// Where its bytes are.
@@ -20,7 +21,7 @@ pub(super) struct Flight {
 
 /// What an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum EventSubject {
     /// A link decides about what it holds.
     Decision(u32),
     /// The first packet in line reaches the end of its link.
@@ -37,8 +38,8 @@ pub(super) enum Subject {
 /// scheduled. A wake more or less may be spurious, or a packet may be looked at later. Neither
 /// changes anybody's order.
 ///
-/// Time, then order, in one number, so that a comparison has no branch and the heap moves as little as can be. Kept upside
-/// down: the earliest is the greatest, for the heap.
+/// Time, then order, in one number, so that a comparison has no branch and the heap moves as little
+/// as can be. Kept upside down: the earliest is the greatest, for the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Event(u128);
 
@@ -61,15 +62,15 @@ impl Event {
         !(self.0 as u64)
     }
 
-    pub(super) fn subject(&self) -> Subject {
+    pub(super) fn subject(&self) -> EventSubject {
         let order = self.order();
         let link = (order >> 32) as u32;
         match order & (LINE | LOOSE) {
-            _ if order >= WAKE => Subject::Wake(order as u32),
-            _ if order >= INJECTED => Subject::Loose(order),
-            LINE => Subject::Line(link),
-            LOOSE => Subject::Loose(order),
-            _ => Subject::Decision(link),
+            _ if order >= WAKE => EventSubject::Wake(order as u32),
+            _ if order >= INJECTED => EventSubject::Loose(order),
+            LINE => EventSubject::Line(link),
+            LOOSE => EventSubject::Loose(order),
+            _ => EventSubject::Decision(link),
         }
     }
 
@@ -101,8 +102,8 @@ impl Event {
     }
 }
 
-/// Events in order. Of each link only the first arrival stands here, so it stays as small as there are links and nodes. (A
-/// heap with four children per place was measured: no faster.)
+/// Events in order. Of each link only the first arrival stands here, so it stays as small as there
+/// are links and nodes. (A heap with four children per place was measured: no faster.)
 #[derive(Debug, Default)]
 pub(super) struct Events(BinaryHeap<Event>);
 
@@ -115,7 +116,8 @@ impl Events {
         self.0.peek()
     }
 
-    /// Lets the first event happen again at `at`, or takes it off. Cheaper than a removal and a push.
+    /// Lets the first event happen again at `at`, or takes it off. Cheaper than a removal and a
+    /// push.
     pub(super) fn again(&mut self, at: Option<Instant>) {
         let Some(mut first) = self.0.peek_mut() else { return };
         match at {
@@ -177,13 +179,13 @@ mod tests {
         ];
         assert!(kinds.is_sorted_by(|a, b| a > b));
         let subjects = [
-            Subject::Decision(3),
-            Subject::Line(3),
-            Subject::Loose(3 << 32 | LOOSE | 1),
-            Subject::Loose(3 << 32 | LOOSE | 2),
-            Subject::Decision(4),
-            Subject::Loose(INJECTED | 1),
-            Subject::Wake(0),
+            EventSubject::Decision(3),
+            EventSubject::Line(3),
+            EventSubject::Loose(3 << 32 | LOOSE | 1),
+            EventSubject::Loose(3 << 32 | LOOSE | 2),
+            EventSubject::Decision(4),
+            EventSubject::Loose(INJECTED | 1),
+            EventSubject::Wake(0),
         ];
         assert_eq!(kinds.map(|event| event.subject()), subjects);
     }

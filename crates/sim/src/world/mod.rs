@@ -6,26 +6,27 @@
 //!
 //! * a link's books do not balance, its queue exceeds its bound, or it reorders though it may not,
 //! * time would go back,
-//! * a machine's deadline stays in the past after `wake` and `transmit`, or it transmits without end,
+//! * a machine's deadline stays in the past after `wake` and `transmit`, or it transmits without
+//!   end,
 //! * a spurious wake changes something ([`World::wake_spuriously`]),
 //! * a machine writes what [`Transmit`](byway_wire::Transmit) does not allow.
 
-mod ahead;
 mod audit;
+mod eventless_links;
 mod events;
-mod meddle;
+mod interventions;
 mod network;
 mod node;
+mod observers;
 mod run;
 mod trace;
-mod watch;
 
-pub use network::{LinkId, Stray};
+pub use network::{LinkId, StrayCounters};
 pub use node::{Handle, Node, NodeId};
-pub use watch::{Captured, LinkEvent, LinkFact, Way};
+pub use observers::{CaptureDirection, Captured, LinkEvent, LinkFact};
 
 use crate::clock::Clock;
-use crate::counters::Counters;
+use crate::counters::LinkCounters;
 use crate::link::{Link, Occupancy};
 use crate::pipe::{Pipe, PipeConfig};
 use crate::random::Random;
@@ -34,36 +35,36 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::net::{IpAddr, SocketAddr};
 use core::ops::Index;
-use network::{Body, Network, Owner};
-use node::Driven;
+use network::{AddressOwner, EdgeLink, Network};
+use node::DrivenNode;
+use observers::Capture;
 use std::collections::BTreeMap;
-use watch::Capture;
 
 /// Room for what a machine sends in one run: the most that one UDP call takes.
 const SCRATCH: usize = 65_536;
 
 /// Where a route begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum RouteSource {
     /// At whatever has this IP address.
     Address(IpAddr),
-    /// At this socket of this node, whatever its address. Goes before [`Source::Address`].
+    /// At this socket of this node, whatever its address. Goes before [`RouteSource::Address`].
     Socket(NodeId, Local),
 }
 
-impl From<SocketAddr> for Source {
+impl From<SocketAddr> for RouteSource {
     fn from(address: SocketAddr) -> Self {
         Self::Address(address.ip())
     }
 }
 
-impl From<IpAddr> for Source {
+impl From<IpAddr> for RouteSource {
     fn from(address: IpAddr) -> Self {
         Self::Address(address)
     }
 }
 
-impl<N: Into<NodeId>> From<(N, Local)> for Source {
+impl<N: Into<NodeId>> From<(N, Local)> for RouteSource {
     fn from((node, local): (N, Local)) -> Self {
         Self::Socket(node.into(), local)
     }
@@ -71,7 +72,7 @@ impl<N: Into<NodeId>> From<(N, Local)> for Source {
 
 /// A datagram on its way into the network, as a tap sees it: it may read and change it.
 #[derive(Debug)]
-pub struct Seen<'a> {
+pub struct TappedDatagram<'a> {
     /// The world's time.
     pub now: Instant,
     /// The sender of the datagram. `from` may be forged.
@@ -88,14 +89,14 @@ pub struct Seen<'a> {
 
 /// What a tap wants done with a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TapVerdict {
     /// Let it go on, changed or not.
     Pass,
     /// Take it away.
     Drop,
 }
 
-type Tap = Box<dyn FnMut(Seen<'_>) -> Verdict>;
+type Tap = Box<dyn FnMut(TappedDatagram<'_>) -> TapVerdict>;
 type Router = Box<dyn FnMut(IpAddr, IpAddr) -> Option<Vec<LinkId>>>;
 
 #[derive(Debug)]
@@ -120,7 +121,7 @@ struct Route {
     /// Where the chain of links begins that leads there.
     chain: Option<u32>,
     /// The owner of the address, as of the latest look-up.
-    owner: Option<Owner>,
+    owner: Option<AddressOwner>,
 }
 
 impl Socket {
@@ -129,9 +130,9 @@ impl Socket {
     }
 }
 
-struct Slot {
+struct NodeSlot {
     name: String,
-    node: Box<dyn Driven>,
+    node: Box<dyn DrivenNode>,
     clock: Clock,
     sockets: Vec<Socket>,
     frozen: bool,
@@ -142,25 +143,27 @@ struct Slot {
 }
 
 /// Early wakes at random, to test that they change nothing.
-struct Spurious {
+struct SpuriousWakes {
     probability: f64,
     random: Random,
 }
 
 /// A simulated world.
 ///
-/// *Building*: [`add`](Self::add), [`link`](Self::link), [`route`](Self::route), [`route_by`](Self::route_by),
-/// [`connect`](Self::connect).
-/// *Running*: [`run_until`](Self::run_until), [`run_for`](Self::run_for), [`run_while`](Self::run_while).
-/// *Looking*: `world[handle]`, [`counters`](Self::counters), [`waiting`](Self::waiting), [`stray`](Self::stray),
-/// [`trace`](Self::trace), [`observe`](Self::observe), [`capture`](Self::capture).
-/// *Meddling*: [`act`](Self::act), [`inject`](Self::inject), [`tap`](Self::tap), [`rebind`](Self::rebind),
-/// [`move_local`](Self::move_local), [`set_up`](Self::set_up), [`set_largest`](Self::set_largest), [`freeze`](Self::freeze), [`crash`](Self::crash),
-/// [`restart`](Self::restart), [`replace`](Self::replace), [`pipe`](Self::pipe).
+/// *Building*: [`add`](Self::add), [`link`](Self::link), [`route`](Self::route),
+/// [`route_by`](Self::route_by), [`connect`](Self::connect). *Running*:
+/// [`run_until`](Self::run_until), [`run_for`](Self::run_for), [`run_while`](Self::run_while).
+/// *Looking*: `world[handle]`, [`counters`](Self::counters), [`waiting`](Self::waiting),
+/// [`stray`](Self::stray), [`trace`](Self::trace), [`observe`](Self::observe),
+/// [`capture`](Self::capture). *Meddling*: [`act`](Self::act), [`inject`](Self::inject),
+/// [`tap`](Self::tap), [`rebind`](Self::rebind), [`move_local`](Self::move_local),
+/// [`set_up`](Self::set_up), [`set_largest`](Self::set_largest), [`freeze`](Self::freeze),
+/// [`crash`](Self::crash), [`restart`](Self::restart), [`replace`](Self::replace),
+/// [`pipe`](Self::pipe).
 pub struct World {
     now: Instant,
     seed: u64,
-    slots: Vec<Slot>,
+    slots: Vec<NodeSlot>,
     owners: BTreeMap<SocketAddr, (u32, u16)>,
     /// Changes whenever the owners do.
     generation: u32,
@@ -168,7 +171,7 @@ pub struct World {
     router: Option<Router>,
     tap: Option<Tap>,
     capture: Option<Capture>,
-    spurious: Option<Spurious>,
+    spurious: Option<SpuriousWakes>,
     scratch: Vec<u8>,
     max_segments: usize,
     events: u64,
@@ -197,7 +200,8 @@ impl World {
         }
     }
 
-    /// The stream of random numbers of a component of this world. Names of links are taken by the links.
+    /// The stream of random numbers of a component of this world. Names of links are taken by the
+    /// links.
     #[must_use]
     pub fn random(&self, component: &str) -> Random {
         Random::component(self.seed, component)
@@ -205,7 +209,8 @@ impl World {
 
     // Building.
 
-    /// Adds a node with a socket for each address. Its machine is told its locals at once, and runs when the world does.
+    /// Adds a node with a socket for each address. Its machine is told its locals at once, and runs
+    /// when the world does.
     ///
     /// # Panics
     /// If an address is taken.
@@ -227,7 +232,7 @@ impl World {
             assert!(taken.is_none(), "{name}: {address} is taken");
         }
         self.generation += 1;
-        self.slots.push(Slot {
+        self.slots.push(NodeSlot {
             name: name.to_owned(),
             node: Box::new(node),
             clock: Clock::new(),
@@ -240,7 +245,8 @@ impl World {
         Handle { id: NodeId(id), kind: PhantomData }
     }
 
-    /// Gives a node a clock of its own. Call it before the world runs: the machine's clock never goes back.
+    /// Gives a node a clock of its own. Call it before the world runs: the machine's clock never
+    /// goes back.
     ///
     /// # Panics
     /// If the new clock shows an earlier time than the old one.
@@ -267,23 +273,24 @@ impl World {
     /// # Panics
     /// If another link has this name.
     pub fn link_with(&mut self, name: &str, link: impl Link) -> LinkId {
-        self.network.add(name, Body::new(link))
+        self.network.add(name, EdgeLink::new(link))
     }
 
-    /// Packets from `from` to the IP address `to` follow these links in turn; several routes may share a link. A route
-    /// of no links is an arrival at once. A later route replaces an earlier one.
-    pub fn route(&mut self, from: impl Into<Source>, to: IpAddr, links: &[LinkId]) {
+    /// Packets from `from` to the IP address `to` follow these links in turn; several routes may
+    /// share a link. A route of no links is an arrival at once. A later route replaces an earlier
+    /// one.
+    pub fn route(&mut self, from: impl Into<RouteSource>, to: IpAddr, links: &[LinkId]) {
         let chain = self.network.chain(self.now, links);
         match from.into() {
-            Source::Address(from) => self.network.route_address(from, to, chain),
-            Source::Socket(node, local) => self.network.route_local(node.0, local.0, to, chain),
+            RouteSource::Address(from) => self.network.route_address(from, to, chain),
+            RouteSource::Socket(node, local) => self.network.route_local(node.0, local.0, to, chain),
         }
         self.forget_routes();
     }
 
-    /// Asks `router` for the links from an IP address to another where no [route](Self::route) is known, when the first packet
-    /// goes there. What it gives becomes a route; `None`: there is no way. For worlds where few of many ways are used, and nobody
-    /// knows which.
+    /// Asks `router` for the links from an IP address to another where no [route](Self::route) is
+    /// known, when the first packet goes there. What it gives becomes a route; `None`: there is no
+    /// way. For worlds where few of many ways are used, and nobody knows which.
     pub fn route_by(&mut self, router: impl FnMut(IpAddr, IpAddr) -> Option<Vec<LinkId>> + 'static) {
         self.router = Some(Box::new(router));
         self.forget_routes();
@@ -295,7 +302,8 @@ impl World {
         }
     }
 
-    /// Joins the hosts of two addresses by a pipe each way, called "a>b" and "b>a" after the IP addresses.
+    /// Joins the hosts of two addresses by a pipe each way, called "a>b" and "b>a" after the IP
+    /// addresses.
     ///
     /// # Panics
     /// If they are joined already.
@@ -332,11 +340,11 @@ impl World {
         self.network.look_ahead(may);
     }
 
-    /// Between events, wakes a random node with this probability. By the law of machines it changes nothing: this
-    /// asserts that nothing is sent and no deadline moves.
+    /// Between events, wakes a random node with this probability. By the law of machines it changes
+    /// nothing: this asserts that nothing is sent and no deadline moves.
     pub fn wake_spuriously(&mut self, probability: f64) {
         let random = self.random("spurious wakes");
-        self.spurious = Some(Spurious { probability, random });
+        self.spurious = Some(SpuriousWakes { probability, random });
     }
 
     // Looking.
@@ -349,13 +357,13 @@ impl World {
 
     /// The books of a link.
     #[must_use]
-    pub fn counters(&self, link: LinkId) -> Counters {
+    pub fn counters(&self, link: LinkId) -> LinkCounters {
         self.network.counters(self.now, link)
     }
 
     /// What went astray outside of links.
     #[must_use]
-    pub fn stray(&self) -> Stray {
+    pub fn stray(&self) -> StrayCounters {
         self.network.stray
     }
 
@@ -372,8 +380,8 @@ impl World {
         self.network.trace()
     }
 
-    /// Lets a closure see what happens to each packet on a link, in the order of time. A link that nobody observes pays
-    /// nothing for it.
+    /// Lets a closure see what happens to each packet on a link, in the order of time. A link that
+    /// nobody observes pays nothing for it.
     pub fn observe(&mut self, link: LinkId, observer: impl FnMut(&LinkFact) + 'static) {
         self.network.observe(link, Box::new(observer));
     }
@@ -390,11 +398,11 @@ impl World {
         self.events
     }
 
-    fn slot(&self, id: NodeId) -> &Slot {
+    fn slot(&self, id: NodeId) -> &NodeSlot {
         self.slots.get(id.0 as usize).unwrap_or_else(|| panic!("{id:?} is not of this world"))
     }
 
-    fn slot_mut(&mut self, id: NodeId) -> &mut Slot {
+    fn slot_mut(&mut self, id: NodeId) -> &mut NodeSlot {
         self.slots.get_mut(id.0 as usize).unwrap_or_else(|| panic!("{id:?} is not of this world"))
     }
 

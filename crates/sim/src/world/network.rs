@@ -1,11 +1,11 @@
 //! Links, routes and packets under way between the nodes, with the books that must balance.
 
-use super::ahead::Feeder;
-use super::events::{Event, Events, Flight, Subject};
+use super::eventless_links::Feeder;
+use super::events::{Event, EventSubject, Events, PacketInFlight};
+use super::observers::{LinkEvent, LinkFact, Observer};
 use super::trace::Trace;
-use super::watch::{LinkEvent, LinkFact, Observer};
-use crate::counters::Counters;
-use crate::link::{Decision, Delivery, DropReason, Fate, Link, Occupancy, Offer, flow};
+use crate::counters::LinkCounters;
+use crate::link::{Decision, Delivery, DropReason, Link, Occupancy, Offer, PacketOutcome, flow};
 use crate::pipe::Pipe;
 use byway_wire::{Ecn, Instant};
 use core::any::Any;
@@ -19,7 +19,7 @@ pub struct LinkId(pub u32);
 
 /// Packets that went astray outside of any link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Stray {
+pub struct StrayCounters {
     /// No route led from the sender to the destination.
     pub no_route: u64,
     /// Nobody has the destination address, its socket is down, or its node is frozen.
@@ -34,7 +34,7 @@ pub struct Stray {
 
 /// The owner of an address. It is a socket of a node, as long as the generation of owners lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
+pub(super) struct AddressOwner {
     pub(super) node: u32,
     pub(super) local: u16,
     pub(super) generation: u32,
@@ -42,22 +42,22 @@ pub(super) struct Owner {
 
 /// What a packet under way carries, for its sender, its receiver and those who look.
 #[derive(Debug)]
-pub(super) struct Parcel {
+pub(super) struct PacketContent {
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
     pub(super) payload: Vec<u8>,
     /// The owner of the destination address when it was sent.
-    pub(super) owner: Option<Owner>,
+    pub(super) owner: Option<AddressOwner>,
 }
 
 /// A link. Nearly all are pipes, and a pipe is called without a detour.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum EdgeLink {
     Pipe(Box<Pipe>),
     Other(Box<dyn Link>),
 }
 
-impl Body {
+impl EdgeLink {
     pub(super) fn new(link: impl Link) -> Self {
         let mut link = Some(link);
         let any: &mut dyn Any = &mut link;
@@ -77,7 +77,7 @@ impl Body {
         }
     }
 
-    fn offer(&mut self, now: Instant, offer: &Offer) -> Fate {
+    fn offer(&mut self, now: Instant, offer: &Offer) -> PacketOutcome {
         match self {
             Self::Pipe(pipe) => pipe.offer(now, offer),
             Self::Other(link) => link.offer(now, offer),
@@ -115,35 +115,39 @@ impl Body {
 
 pub(super) struct Edge {
     pub(super) name: String,
-    pub(super) body: Body,
+    pub(super) body: EdgeLink,
     pub(super) may_reorder: bool,
-    pub(super) books: Counters,
+    pub(super) books: LinkCounters,
     /// Packets dropped: the sum of the books', counted apart from them.
     pub(super) lost: u64,
-    /// Packets that are held or on the line, loose or not: counted apart from the books, so that they can disagree.
+    /// Packets that are held or on the line, loose or not: counted apart from the books, so that
+    /// they can disagree.
     pub(super) outstanding: u64,
     /// Arrivals in order of time. Only the first of them stands among the events.
-    pub(super) line: VecDeque<Flight>,
-    /// When the link is looked at next for arrivals: its one event that counts. What else stands among the events is stale.
+    pub(super) line: VecDeque<PacketInFlight>,
+    /// When the link is looked at next for arrivals: its one event that counts. What else stands
+    /// among the events is stale.
     expected: Instant,
     /// When the last of them that was ever put in line arrives.
     pub(super) last_at: Instant,
     /// Packets that overtake, ever.
     overtaking: u64,
     /// Packets without a fate, in the order in which they were offered; `at` is when that was.
-    pub(super) held: VecDeque<Flight>,
+    pub(super) held: VecDeque<PacketInFlight>,
     /// When the link decides next, as the events know it.
     decision: Option<Instant>,
     pub(super) trace: Trace,
     pub(super) observers: Vec<Observer>,
     /// Which link it is that leads here, of all chains.
     pub(super) feeder: Feeder,
-    /// Whether packets are looked at when they leave this link, not when they reach it ([`super::ahead`]).
+    /// Whether packets are looked at when they leave this link, not when they reach it
+    /// ([`super::ahead`]).
     pub(super) ahead: bool,
     /// Whether some link behind this one is of that kind.
     pub(super) leads_ahead: bool,
-    /// Packets that are still on the link before, or have been since; `at` is when they reach this one.
-    pub(super) coming: VecDeque<Flight>,
+    /// Packets that are still on the link before, or have been since; `at` is when they reach this
+    /// one.
+    pub(super) coming: VecDeque<PacketInFlight>,
 }
 
 impl fmt::Debug for Edge {
@@ -159,17 +163,18 @@ pub(super) const END: u32 = u32::MAX;
 pub(super) struct Network {
     pub(super) edges: Vec<Edge>,
     names: BTreeSet<String>,
-    /// The links of all chains, one chain after the other, each closed by [`END`]; the first is empty.
+    /// The links of all chains, one chain after the other, each closed by [`END`]; the first is
+    /// empty.
     pub(super) places: Vec<u32>,
     by_local: BTreeMap<(u32, u16, IpAddr), u32>,
     by_address: BTreeMap<(IpAddr, IpAddr), u32>,
     pub(super) events: Events,
     injected: u64,
     /// Packets on no line, by the order of their events.
-    pub(super) loose: BTreeMap<u64, Flight>,
-    pub(super) parcels: Vec<Parcel>,
+    pub(super) loose: BTreeMap<u64, PacketInFlight>,
+    pub(super) parcels: Vec<PacketContent>,
     pub(super) free: Vec<u32>,
-    pub(super) stray: Stray,
+    pub(super) stray: StrayCounters,
     pub(super) traced: bool,
     /// Whether links may be looked at late ([`super::ahead`]).
     pub(super) may_look_ahead: bool,
@@ -177,9 +182,9 @@ pub(super) struct Network {
 
 /// What the world has to do about an event.
 #[derive(Debug)]
-pub(super) enum Happening {
+pub(super) enum WorldEvent {
     /// The packet is where it was going.
-    Arrived(Flight),
+    Arrived(PacketInFlight),
     /// This node wanted to be woken.
     Wake(u32),
     /// Nothing: it was the network's own.
@@ -191,7 +196,7 @@ impl Network {
         Self { traced: true, may_look_ahead: true, places: vec![END], ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, name: &str, body: Body) -> LinkId {
+    pub(super) fn add(&mut self, name: &str, body: EdgeLink) -> LinkId {
         let fresh = self.names.insert(name.to_owned());
         assert!(fresh, "two links are called {name}: their faults would be the same");
         let may_reorder = body.as_link().may_reorder();
@@ -199,7 +204,7 @@ impl Network {
             name: name.to_owned(),
             body,
             may_reorder,
-            books: Counters::default(),
+            books: LinkCounters::default(),
             lost: 0,
             outstanding: 0,
             line: VecDeque::new(),
@@ -251,7 +256,8 @@ impl Network {
         self.by_address.insert((from, to), chain);
     }
 
-    /// Where the chain begins that leads from a socket to an address: its own route before that of its source address.
+    /// Where the chain begins that leads from a socket to an address: its own route before that of
+    /// its source address.
     pub(super) fn lookup(&self, node: u32, local: u16, from: IpAddr, to: IpAddr) -> Option<u32> {
         self.by_local.get(&(node, local, to)).or_else(|| self.by_address.get(&(from, to))).copied()
     }
@@ -263,13 +269,13 @@ impl Network {
 
     /// Takes the next event, which is at `at`, and does what the network has to do about it.
     #[inline]
-    pub(super) fn step(&mut self, event: Event) -> Happening {
+    pub(super) fn step(&mut self, event: Event) -> WorldEvent {
         let at = event.at();
         match event.subject() {
-            Subject::Line(id) => {
+            EventSubject::Line(id) => {
                 if self.edges[id as usize].expected != at {
                     self.events.again(None);
-                    return Happening::Quiet;
+                    return WorldEvent::Quiet;
                 }
                 let first = self.first_in_line(id, at);
                 let edge = &mut self.edges[id as usize];
@@ -278,34 +284,35 @@ impl Network {
                 self.events.again(next);
                 match first {
                     Some(flight) => self.delivered(id, flight),
-                    None => Happening::Quiet,
+                    None => WorldEvent::Quiet,
                 }
             }
-            Subject::Loose(order) => {
+            EventSubject::Loose(order) => {
                 self.events.again(None);
                 let Some(flight) = self.loose.remove(&order) else {
                     panic!("law broken: an arrival without a packet at {at:?}")
                 };
                 match self.places[flight.place as usize] {
-                    END => Happening::Arrived(flight),
+                    END => WorldEvent::Arrived(flight),
                     id => self.delivered(id, flight),
                 }
             }
-            Subject::Decision(id) => {
+            EventSubject::Decision(id) => {
                 self.events.again(None);
                 self.decide(at, id);
-                Happening::Quiet
+                WorldEvent::Quiet
             }
-            Subject::Wake(node) => {
+            EventSubject::Wake(node) => {
                 self.events.again(None);
-                Happening::Wake(node)
+                WorldEvent::Wake(node)
             }
         }
     }
 
-    /// The packet that reaches the end of this link at `at`, if there is one. What is first in line then is known.
+    /// The packet that reaches the end of this link at `at`, if there is one. What is first in line
+    /// then is known.
     #[inline]
-    fn first_in_line(&mut self, id: u32, at: Instant) -> Option<Flight> {
+    fn first_in_line(&mut self, id: u32, at: Instant) -> Option<PacketInFlight> {
         let edge = &mut self.edges[id as usize];
         if !edge.ahead {
             return arrived(&mut edge.line, at);
@@ -330,20 +337,22 @@ impl Network {
         self.events.push(Event::wake(at, node));
     }
 
-    /// A slot for a packet: its payload is empty and, once the world has run a while, has been allocated before.
-    pub(super) fn claim(&mut self, from: SocketAddr, to: SocketAddr, owner: Option<Owner>) -> u32 {
+    /// A slot for a packet: its payload is empty and, once the world has run a while, has been
+    /// allocated before.
+    pub(super) fn claim(&mut self, from: SocketAddr, to: SocketAddr, owner: Option<AddressOwner>) -> u32 {
         if let Some(slot) = self.free.pop() {
             let parcel = &mut self.parcels[slot as usize];
             parcel.payload.clear();
             (parcel.from, parcel.to, parcel.owner) = (from, to, owner);
             return slot;
         }
-        self.parcels.push(Parcel { from, to, payload: Vec::new(), owner });
+        self.parcels.push(PacketContent { from, to, payload: Vec::new(), owner });
         self.parcels.len() as u32 - 1
     }
 
-    /// The packet in a claimed slot. Slots come from claim() and the slab never shrinks, so the index is proven.
-    pub(super) fn parcel(&mut self, slot: u32) -> &mut Parcel {
+    /// The packet in a claimed slot. Slots come from claim() and the slab never shrinks, so the
+    /// index is proven.
+    pub(super) fn parcel(&mut self, slot: u32) -> &mut PacketContent {
         &mut self.parcels[slot as usize]
     }
 
@@ -354,25 +363,26 @@ impl Network {
     /// Lets a packet arrive at `at` without any link.
     pub(super) fn inject(&mut self, at: Instant, slot: u32, size: u32, ecn: Ecn) {
         self.injected += 1;
-        self.put_loose(Event::injected(at, self.injected), Flight { at, slot, place: 0, size, ecn });
+        self.put_loose(Event::injected(at, self.injected), PacketInFlight { at, slot, place: 0, size, ecn });
     }
 
-    fn put_loose(&mut self, event: Event, flight: Flight) {
+    fn put_loose(&mut self, event: Event, flight: PacketInFlight) {
         self.loose.insert(event.order(), flight);
         self.events.push(event);
     }
 
-    /// Offers the packet, which is as far as `flight.place` at `flight.at`, to its next link, if there is one.
+    /// Offers the packet, which is as far as `flight.place` at `flight.at`, to its next link, if
+    /// there is one.
     #[inline]
-    pub(super) fn offer(&mut self, flight: Flight) -> Happening {
+    pub(super) fn offer(&mut self, flight: PacketInFlight) -> WorldEvent {
         let id = self.places[flight.place as usize];
         if id == END {
-            return Happening::Arrived(flight);
+            return WorldEvent::Arrived(flight);
         }
         let now = flight.at;
         let edge = &mut self.edges[id as usize];
         if edge.observers.is_empty()
-            && let Body::Pipe(pipe) = &mut edge.body
+            && let EdgeLink::Pipe(pipe) = &mut edge.body
             && let Some(passed) = pipe.pass(now, flight.size)
         {
             assert!(!pipe.overfull(), "law broken: link {} queues more than it may at {now:?}", edge.name);
@@ -383,7 +393,7 @@ impl Network {
                     edge.books.note_wait(now, begins);
                     edge.outstanding += 1;
                     edge.balance(now);
-                    self.launch(now, id, Flight { at, ..flight });
+                    self.launch(now, id, PacketInFlight { at, ..flight });
                 }
                 Err(reason) => {
                     edge.books.note_drop(reason);
@@ -391,18 +401,18 @@ impl Network {
                     self.edges[id as usize].balance(now);
                 }
             }
-            return Happening::Quiet;
+            return WorldEvent::Quiet;
         }
         self.offer_to_any(id, flight);
-        Happening::Quiet
+        WorldEvent::Quiet
     }
 
     /// Offers a packet to a link of whatever kind.
     #[inline(never)]
-    fn offer_to_any(&mut self, id: u32, flight: Flight) {
+    fn offer_to_any(&mut self, id: u32, flight: PacketInFlight) {
         let now = flight.at;
         let edge = &mut self.edges[id as usize];
-        let Parcel { from, to, .. } = self.parcels[flight.slot as usize];
+        let PacketContent { from, to, .. } = self.parcels[flight.slot as usize];
         let offer = Offer { size: flight.size as usize, ecn: flight.ecn, flow: flow(from, to) };
         let fate = edge.body.offer(now, &offer);
         edge.books.note(now, &offer, &fate);
@@ -414,9 +424,9 @@ impl Network {
         );
         if !edge.observers.is_empty() {
             let event = match &fate {
-                Fate::Dropped(reason) => LinkEvent::Dropped(*reason),
-                Fate::Queued => LinkEvent::Accepted { waiting, wait: None },
-                Fate::Delivered(first) | Fate::Duplicated(first, _) => {
+                PacketOutcome::Dropped(reason) => LinkEvent::Dropped(*reason),
+                PacketOutcome::Queued => LinkEvent::Accepted { waiting, wait: None },
+                PacketOutcome::Delivered(first) | PacketOutcome::Duplicated(first, _) => {
                     LinkEvent::Accepted { waiting, wait: Some(first.begins.since(now)) }
                 }
             };
@@ -426,20 +436,20 @@ impl Network {
     }
 
     /// Lets a fate, told at `now`, come true.
-    fn apply(&mut self, now: Instant, id: u32, flight: Flight, fate: Fate) {
+    fn apply(&mut self, now: Instant, id: u32, flight: PacketInFlight, fate: PacketOutcome) {
         match fate {
-            Fate::Delivered(delivery) => self.carry(now, id, flight, delivery),
-            Fate::Dropped(reason) => self.lose(now, id, flight.slot, reason),
-            Fate::Duplicated(first, second) => {
-                let Parcel { from, to, owner, .. } = self.parcels[flight.slot as usize];
+            PacketOutcome::Delivered(delivery) => self.carry(now, id, flight, delivery),
+            PacketOutcome::Dropped(reason) => self.lose(now, id, flight.slot, reason),
+            PacketOutcome::Duplicated(first, second) => {
+                let PacketContent { from, to, owner, .. } = self.parcels[flight.slot as usize];
                 let copy = self.claim(from, to, owner);
                 let payload = core::mem::take(&mut self.parcel(flight.slot).payload);
                 self.parcel(copy).payload.extend_from_slice(&payload);
                 self.parcel(flight.slot).payload = payload;
                 self.carry(now, id, flight, first);
-                self.carry(now, id, Flight { slot: copy, ..flight }, second);
+                self.carry(now, id, PacketInFlight { slot: copy, ..flight }, second);
             }
-            Fate::Queued => {
+            PacketOutcome::Queued => {
                 let edge = &mut self.edges[id as usize];
                 edge.outstanding += 1;
                 edge.held.push_back(flight);
@@ -449,7 +459,7 @@ impl Network {
         self.edges[id as usize].balance(now);
     }
 
-    fn carry(&mut self, now: Instant, id: u32, mut flight: Flight, delivery: Delivery) {
+    fn carry(&mut self, now: Instant, id: u32, mut flight: PacketInFlight, delivery: Delivery) {
         (flight.at, flight.ecn) = (delivery.at, delivery.ecn);
         if let Some(corruption) = delivery.corruption {
             corruption.apply(&mut self.parcels[flight.slot as usize].payload);
@@ -473,7 +483,7 @@ impl Network {
 
     /// A packet that was offered at `now` will arrive at `flight.at`.
     #[inline]
-    fn launch(&mut self, now: Instant, id: u32, mut flight: Flight) {
+    fn launch(&mut self, now: Instant, id: u32, mut flight: PacketInFlight) {
         if self.traced {
             self.trace_launch(now, id, &flight);
         }
@@ -501,7 +511,7 @@ impl Network {
     }
 
     #[inline(never)]
-    fn trace_launch(&mut self, now: Instant, id: u32, flight: &Flight) {
+    fn trace_launch(&mut self, now: Instant, id: u32, flight: &PacketInFlight) {
         let edge = &mut self.edges[id as usize];
         edge.trace.number(now.as_nanos());
         edge.trace.number(flight.at.as_nanos());
@@ -514,7 +524,7 @@ impl Network {
 
     /// A packet will arrive before one that was accepted before it.
     #[inline(never)]
-    fn overtake(&mut self, now: Instant, id: u32, flight: Flight) {
+    fn overtake(&mut self, now: Instant, id: u32, flight: PacketInFlight) {
         let edge = &mut self.edges[id as usize];
         assert!(
             edge.may_reorder,
@@ -528,7 +538,7 @@ impl Network {
 
     /// The packet has come to the end of its link.
     #[inline]
-    fn delivered(&mut self, id: u32, mut flight: Flight) -> Happening {
+    fn delivered(&mut self, id: u32, mut flight: PacketInFlight) -> WorldEvent {
         let edge = &mut self.edges[id as usize];
         edge.note_arrival(&flight);
         if !edge.observers.is_empty() {
@@ -560,10 +570,10 @@ impl Network {
             let Some(flight) = edge.held.remove(place) else {
                 panic!("law broken: link {} decides about a packet that it does not hold", edge.name)
             };
-            assert!(fate != Fate::Queued, "law broken: link {} does not decide", edge.name);
+            assert!(fate != PacketOutcome::Queued, "law broken: link {} does not decide", edge.name);
             edge.outstanding -= 1;
             edge.books.note_fate(flight.at, flight.ecn, &fate);
-            if let (Fate::Dropped(reason), false) = (&fate, edge.observers.is_empty()) {
+            if let (PacketOutcome::Dropped(reason), false) = (&fate, edge.observers.is_empty()) {
                 self.tell(now, id, &flight, LinkEvent::Dropped(*reason));
             }
             self.apply(now, id, flight, fate);
@@ -573,8 +583,8 @@ impl Network {
 
     /// Tells those who observe a link.
     #[cold]
-    fn tell(&mut self, at: Instant, id: u32, flight: &Flight, event: LinkEvent) {
-        let Parcel { from, to, .. } = self.parcels[flight.slot as usize];
+    fn tell(&mut self, at: Instant, id: u32, flight: &PacketInFlight, event: LinkEvent) {
+        let PacketContent { from, to, .. } = self.parcels[flight.slot as usize];
         let fact =
             LinkFact { at, link: LinkId(id), from, to, size: flight.size as usize, ecn: flight.ecn, event };
         for observer in &mut self.edges[id as usize].observers {
@@ -585,7 +595,7 @@ impl Network {
 
 impl Edge {
     #[inline]
-    pub(super) fn note_arrival(&mut self, flight: &Flight) {
+    pub(super) fn note_arrival(&mut self, flight: &PacketInFlight) {
         self.books.note_arrival(flight.size as usize);
         self.outstanding -= 1;
         self.balance(flight.at);
@@ -594,6 +604,6 @@ impl Edge {
 
 /// Takes the first packet of a line, if it is at its end by `at`.
 #[inline]
-fn arrived(line: &mut VecDeque<Flight>, at: Instant) -> Option<Flight> {
+fn arrived(line: &mut VecDeque<PacketInFlight>, at: Instant) -> Option<PacketInFlight> {
     line.front().is_some_and(|first| first.at <= at).then(|| line.pop_front()).flatten()
 }

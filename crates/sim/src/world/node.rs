@@ -1,23 +1,24 @@
 //! Who lives in a world: a machine and the application that uses it.
 
-use byway_wire::{Input, Instant, Machine, Out, Transmit};
+use byway_wire::{Input, Instant, Machine, Transmit, TransmitBuffer};
 use core::any::Any;
 use core::fmt;
 use core::marker::PhantomData;
 
-/// A machine together with the application logic of a test. Every [`Machine`] alone is a node without logic.
+/// A machine together with the application logic of a test. Every [`Machine`] alone is a node
+/// without logic.
 pub trait Node: Any {
     /// The machine that the world drives.
     fn machine(&mut self) -> &mut dyn Machine;
 
-    /// Application logic: called at the start, after each input and each due deadline, before the machine transmits.
-    /// `now` is the node's own clock.
+    /// Application logic: called at the start, after each input and each due deadline, before the
+    /// machine transmits. `now` is the node's own clock.
     fn turn(&mut self, now: Instant) {
         let _ = now;
     }
 
-    /// When the application wants its next [`turn`](Self::turn) though nothing else happens; on the node's own clock.
-    /// Must move on (or be `None`) once that turn has come.
+    /// When the application wants its next [`turn`](Self::turn) though nothing else happens; on the
+    /// node's own clock. Must move on (or be `None`) once that turn has come.
     fn alarm(&self) -> Option<Instant> {
         None
     }
@@ -30,11 +31,11 @@ impl<M: Machine + Any> Node for M {
 }
 
 /// A node as the loop runs it: one call each, in which the node's own type is known.
-pub(super) trait Driven {
+pub(super) trait DrivenNode {
     fn handle(&mut self, now: Instant, input: Input<'_>);
     /// Wakes the machine if its deadline has come, then lets the application have its turn.
     fn turn(&mut self, now: Instant);
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit>;
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit>;
     /// When machine or application want to run next.
     fn next(&mut self) -> Option<Instant>;
     fn machine(&mut self) -> &mut dyn Machine;
@@ -42,7 +43,7 @@ pub(super) trait Driven {
     fn any_mut(&mut self) -> &mut dyn Any;
 }
 
-impl<T: Node> Driven for T {
+impl<T: Node> DrivenNode for T {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
         Node::machine(self).handle(now, input);
     }
@@ -55,7 +56,7 @@ impl<T: Node> Driven for T {
         Node::turn(self, now);
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         Node::machine(self).transmit(now, out)
     }
 

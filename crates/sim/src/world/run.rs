@@ -1,10 +1,12 @@
 //! The loop: one event after the other, and the laws that it asserts.
 
-use super::events::{Event, Flight};
-use super::network::{Happening, Owner};
-use super::{Captured, NodeId, Route, SCRATCH, Seen, Slot, Verdict, Way, World};
+use super::events::{Event, PacketInFlight};
+use super::network::{AddressOwner, WorldEvent};
+use super::{
+    CaptureDirection, Captured, NodeId, NodeSlot, Route, SCRATCH, TapVerdict, TappedDatagram, World,
+};
 use byway_wire::{
-    Datagram, Duration, Input, Instant, LinkChange, Local, Out, SendError, SendErrorKind, Transmit,
+    Datagram, Duration, Input, Instant, LinkChange, Local, SendError, SendErrorKind, Transmit, TransmitBuffer,
 };
 use core::net::SocketAddr;
 
@@ -31,8 +33,8 @@ impl World {
         self.run_until(self.now + time);
     }
 
-    /// Runs as long as `condition` holds, at most until `limit`. Whether it ended because the condition no longer
-    /// holds; if not, it is `limit`.
+    /// Runs as long as `condition` holds, at most until `limit`. Whether it ended because the
+    /// condition no longer holds; if not, it is `limit`.
     #[must_use]
     pub fn run_while(&mut self, mut condition: impl FnMut(&Self) -> bool, limit: Instant) -> bool {
         // The condition may look at any book after any event.
@@ -65,9 +67,9 @@ impl World {
             self.now
         );
         match self.network.step(event) {
-            Happening::Arrived(flight) => self.arrive(flight),
-            Happening::Wake(node) => self.due(node, at),
-            Happening::Quiet => {}
+            WorldEvent::Arrived(flight) => self.arrive(flight),
+            WorldEvent::Wake(node) => self.due(node, at),
+            WorldEvent::Quiet => {}
         }
     }
 
@@ -105,20 +107,20 @@ impl World {
     }
 
     /// The owner of this address now.
-    fn owner(&self, address: &SocketAddr) -> Option<Owner> {
+    fn owner(&self, address: &SocketAddr) -> Option<AddressOwner> {
         let &(node, local) = self.owners.get(address)?;
-        Some(Owner { node, local, generation: self.generation })
+        Some(AddressOwner { node, local, generation: self.generation })
     }
 
     /// A packet has reached its destination address.
-    fn arrive(&mut self, flight: Flight) {
+    fn arrive(&mut self, flight: PacketInFlight) {
         let parcel = self.network.parcel(flight.slot);
         let (to, known) = (parcel.to, parcel.owner);
         let owner = match known {
             Some(owner) if owner.generation == self.generation => known,
             _ => self.owner(&to),
         };
-        let owner = owner.and_then(|Owner { node, local, .. }| {
+        let owner = owner.and_then(|AddressOwner { node, local, .. }| {
             let slot = self.slots.get_mut(node as usize)?;
             let up = slot.sockets.get(usize::from(local)).is_some_and(|socket| socket.up);
             (up && !slot.frozen).then_some((node, local, slot))
@@ -137,7 +139,7 @@ impl World {
                 at: self.now,
                 node: NodeId(node),
                 local,
-                way: Way::Arrived,
+                way: CaptureDirection::Arrived,
                 from: parcel.from,
                 to,
                 ecn: flight.ecn,
@@ -158,7 +160,8 @@ impl World {
         self.settle(node);
     }
 
-    /// A wake of this node was scheduled for now: it may be stale, or early because the deadline moved on since.
+    /// A wake of this node was scheduled for now: it may be stale, or early because the deadline
+    /// moved on since.
     fn due(&mut self, node: u32, at: Instant) {
         let now = self.now;
         let slot = self.slot_mut(NodeId(node));
@@ -196,7 +199,7 @@ impl World {
                 return;
             }
         }
-        let Slot { node, name, clock, .. } = self.slot_mut(NodeId(node));
+        let NodeSlot { node, name, clock, .. } = self.slot_mut(NodeId(node));
         panic!(
             "law broken: node {name} is stuck at {:?} (its clock): after {ROUNDS_PER_INSTANT} rounds of wake and transmit \
              its deadline is {:?}, its next turn {:?}",
@@ -206,7 +209,8 @@ impl World {
         );
     }
 
-    /// Puts the node's next wake, at `local` on its clock, among the events if there is none before it.
+    /// Puts the node's next wake, at `local` on its clock, among the events if there is none before
+    /// it.
     fn schedule(&mut self, node: u32, local: Option<Instant>) {
         let now = self.now;
         let slot = self.slot_mut(NodeId(node));
@@ -225,7 +229,7 @@ impl World {
         loop {
             let max_segments = self.max_segments;
             let slot = self.slot_mut(NodeId(node));
-            let mut out = Out { buffer: &mut scratch, max_segments };
+            let mut out = TransmitBuffer { buffer: &mut scratch, max_segments };
             let Some(transmit) = slot.node.transmit(now, &mut out) else { break };
             let Transmit { size, segment, .. } = transmit;
             assert!(
@@ -303,14 +307,15 @@ impl World {
         };
         if route.owner.is_none_or(|owner| owner.generation != self.generation) {
             let found = self.owners.get(&to);
-            route.owner = found.map(|&(node, local)| Owner { node, local, generation: self.generation });
+            route.owner =
+                found.map(|&(node, local)| AddressOwner { node, local, generation: self.generation });
         }
         let parcel = self.network.claim(from, to, route.owner);
         let inside = self.network.parcel(parcel);
         inside.payload.extend_from_slice(payload);
         let mut ecn = transmit.ecn;
         if let Some(tap) = &mut self.tap {
-            let seen = Seen {
+            let seen = TappedDatagram {
                 now: self.now,
                 from: &mut inside.from,
                 to: &mut inside.to,
@@ -318,7 +323,7 @@ impl World {
                 payload: &mut inside.payload,
                 phantom: transmit.phantom,
             };
-            if tap(seen) == Verdict::Drop {
+            if tap(seen) == TapVerdict::Drop {
                 self.network.stray.tapped += 1;
                 self.network.release(parcel);
                 return;
@@ -331,7 +336,7 @@ impl World {
                 at: self.now,
                 node: NodeId(node),
                 local: transmit.local,
-                way: Way::Sent,
+                way: CaptureDirection::Sent,
                 from: inside.from,
                 to: inside.to,
                 ecn,
@@ -340,9 +345,10 @@ impl World {
             });
         }
         let size = (inside.payload.len() + transmit.phantom) as u32;
-        let flight = Flight { at: self.now, slot: parcel, place: chain, size, ecn };
-        if let Happening::Arrived(flight) = self.network.offer(flight) {
-            // A route without links: it arrives by an event of its own, for its sender is still at work.
+        let flight = PacketInFlight { at: self.now, slot: parcel, place: chain, size, ecn };
+        if let WorldEvent::Arrived(flight) = self.network.offer(flight) {
+            // A route without links: it arrives by an event of its own, for its sender is still at
+            // work.
             self.network.inject(self.now, flight.slot, size, ecn);
         }
     }
@@ -373,7 +379,10 @@ impl World {
             "law broken: a spurious wake of node {} at {local:?} moved its deadline from {before:?} to {after:?}",
             slot.name
         );
-        let sent = slot.node.machine().transmit(local, &mut Out { buffer: &mut scratch, max_segments: 1 });
+        let sent = slot
+            .node
+            .machine()
+            .transmit(local, &mut TransmitBuffer { buffer: &mut scratch, max_segments: 1 });
         assert!(
             sent.is_none(),
             "law broken: a spurious wake of node {} at {local:?} made it send {sent:?}",

@@ -1,9 +1,10 @@
-//! Saving events changes nothing: the same arrivals at the same times in the same order, the same books, the same trace.
+//! Saving events changes nothing: the same arrivals at the same times in the same order, the same
+//! books, the same trace.
 
 use crate::common::address;
-use byway_sim::queue::{CodelConfig, FqCodelConfig, RedConfig};
-use byway_sim::{Counters, Discipline, LinkId, PipeConfig, World};
-use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_sim::aqm::{CodelConfig, FqCodelConfig, RedConfig};
+use byway_sim::{Discipline, LinkCounters, LinkId, PipeConfig, World};
+use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBuffer};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -41,7 +42,7 @@ impl Machine for Talker {
             self.due = (self.left > 0).then(|| due + self.every);
         }
     }
-    fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let (remote, number, phantom) = self.queue.pop_front()?;
         out.buffer[..8].copy_from_slice(&number.to_be_bytes());
         Some(Transmit {
@@ -59,7 +60,7 @@ impl Machine for Talker {
     }
 }
 
-type Outcome = (u64, Vec<Counters>, Vec<Vec<(Instant, SocketAddr, u64)>>);
+type Outcome = (u64, Vec<LinkCounters>, Vec<Vec<(Instant, SocketAddr, u64)>>);
 
 /// Pairs of talkers over access links, two bottlenecks in a row each way, and access links again.
 fn dumbbell(
@@ -242,7 +243,7 @@ struct Sender(Option<(SocketAddr, usize)>);
 impl Machine for Sender {
     fn handle(&mut self, _: Instant, _: Input<'_>) {}
     fn wake(&mut self, _: Instant) {}
-    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, _: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let (remote, phantom) = self.0.take()?;
         Some(Transmit {
             local: Local(0),
@@ -266,8 +267,9 @@ fn a_dumbbell_needs_two_events_for_four_links() {
     let lines = [access.clone(), bottleneck.clone(), bottleneck, access];
     let (_, many) = dumbbell(false, 1, 4, &lines, 1, &[]);
     let (_, few) = dumbbell(true, 1, 4, &lines, 1, &[]);
-    // 4 flows, 300 packets and answers over four links, and a wake per packet and node. The second bottleneck is looked at
-    // now and then; what is left is the way into the first and out of the last.
+    // 4 flows, 300 packets and answers over four links, and a wake per packet and node. The second
+    // bottleneck is looked at now and then; what is left is the way into the first and out of the
+    // last.
     assert_eq!(many, 4 * (300 * 8 + 300 + 1));
     assert!((4 * (300 * 4 + 300)..4 * (300 * 4 + 300) + 400).contains(&few), "{few}");
 }

@@ -1,8 +1,8 @@
 //! What lines do over a run: losses in bursts, schedules of changes, and RED before a real queue.
 
-use byway_sim::pipe::{Bursts, Change};
-use byway_sim::queue::RedConfig;
-use byway_sim::{Discipline, DropReason, Fate, Link, Offer, Pipe, PipeConfig, Random};
+use byway_sim::aqm::RedConfig;
+use byway_sim::pipe::{Change, GilbertElliott};
+use byway_sim::{Discipline, DropReason, Link, Offer, PacketOutcome, Pipe, PipeConfig, Random};
 use byway_wire::{Duration, Ecn, Instant};
 
 const MS: Duration = Duration::from_millis(1);
@@ -11,27 +11,27 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-fn offer(pipe: &mut Pipe, now: Instant) -> Fate {
+fn offer(pipe: &mut Pipe, now: Instant) -> PacketOutcome {
     // 1 000 bytes with headers.
     pipe.offer(now, &Offer { size: 972, ecn: Ecn::NotEct, flow: 0 })
 }
 
 fn delay(pipe: &mut Pipe, millis: u64) -> Option<u64> {
     match offer(pipe, at(millis)) {
-        Fate::Delivered(delivery) => Some(delivery.at.since(at(millis)).as_micros() as u64),
+        PacketOutcome::Delivered(delivery) => Some(delivery.at.since(at(millis)).as_micros() as u64),
         _ => None,
     }
 }
 
 #[test]
 fn bursts_lose_the_share_and_the_runs_that_they_name() {
-    let bursts = Bursts::of(0.02, 5.0);
+    let bursts = GilbertElliott::of(0.02, 5.0);
     assert!((bursts.mean() - 0.02).abs() < 1e-12);
     let mut pipe = Pipe::new(PipeConfig::delay_only(MS).bursts(bursts), Random::new(4));
     let (mut lost, mut runs, mut before) = (0_u32, 0_u32, false);
     let packets = 1_000_000;
     for round in 0..packets {
-        let loses = offer(&mut pipe, at(round)) == Fate::Dropped(DropReason::Loss);
+        let loses = offer(&mut pipe, at(round)) == PacketOutcome::Dropped(DropReason::Loss);
         lost += u32::from(loses);
         runs += u32::from(loses && !before);
         before = loses;
@@ -79,8 +79,8 @@ fn what_is_set_by_hand_ends_the_schedule() {
     assert_eq!([50, 200].map(|time| delay(&mut pipe, time)), [Some(3_000); 2]);
 }
 
-/// Offers Poisson traffic at `load` times the line's rate to a RED queue; the share dropped, the average at the end, and
-/// the largest queue.
+/// Offers Poisson traffic at `load` times the line's rate to a RED queue; the share dropped, the
+/// average at the end, and the largest queue.
 fn red(config: RedConfig, load: f64, limit: usize) -> (f64, f64, usize, u64) {
     let pipe = PipeConfig::new(8_000_000, MS).queue(limit).discipline(Discipline::Red(config));
     let mut pipe = Pipe::new(pipe, Random::new(5));
@@ -90,8 +90,8 @@ fn red(config: RedConfig, load: f64, limit: usize) -> (f64, f64, usize, u64) {
     for _ in 0..packets {
         now += random.exponential(Duration::from_secs_f64(0.001 / load));
         match offer(&mut pipe, now) {
-            Fate::Dropped(DropReason::Managed) => managed += 1,
-            Fate::Dropped(_) => full += 1,
+            PacketOutcome::Dropped(DropReason::Managed) => managed += 1,
+            PacketOutcome::Dropped(_) => full += 1,
             _ => {}
         }
         longest = longest.max(pipe.waiting(now).packets);

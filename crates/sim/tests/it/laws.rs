@@ -1,8 +1,9 @@
-//! What can be seen of a world, CoDel in a world, crashes, and that nothing depends on who looks or on the build.
+//! What can be seen of a world, CoDel in a world, crashes, and that nothing depends on who looks or
+//! on the build.
 
 use crate::common::{Flood, Ping, address};
-use byway_sim::queue::{CodelConfig, FqCodelConfig, RedConfig};
-use byway_sim::{Discipline, DropReason, LinkEvent, LinkFact, PipeConfig, Way, World};
+use byway_sim::aqm::{CodelConfig, FqCodelConfig, RedConfig};
+use byway_sim::{CaptureDirection, Discipline, DropReason, LinkEvent, LinkFact, PipeConfig, World};
 use byway_wire::{Duration, Ecn, Instant};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +14,8 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// Two sources, the second of them at all that the bottleneck carries, over access links of their own.
+/// Two sources, the second of them at all that the bottleneck carries, over access links of their
+/// own.
 fn shared(discipline: Discipline, watch: bool) -> (World, byway_sim::LinkId, Rc<RefCell<Vec<LinkFact>>>) {
     let (a, b, c) = (address(1, 1), address(2, 2), address(3, 3));
     let mut world = World::new(7);
@@ -127,10 +129,10 @@ fn a_capture_sees_each_datagram_where_it_leaves_and_where_it_comes() {
     world.run_until(at(1_000));
     let round = |begins| {
         [
-            (begins, 0, Way::Sent, a, b),
-            (begins + 20, 1, Way::Arrived, a, b),
-            (begins + 20, 1, Way::Sent, b, a),
-            (begins + 40, 0, Way::Arrived, b, a),
+            (begins, 0, CaptureDirection::Sent, a, b),
+            (begins + 20, 1, CaptureDirection::Arrived, a, b),
+            (begins + 20, 1, CaptureDirection::Sent, b, a),
+            (begins + 40, 0, CaptureDirection::Arrived, b, a),
         ]
     };
     assert_eq!(*log.borrow(), [round(0), round(40)].concat());

@@ -5,13 +5,13 @@
 use crate::common::{Ping, address};
 use crate::tcp_common::{MS, at};
 use byway_control::rivals::cubic;
-use byway_control::{Controller, Each, Opened, by_name};
+use byway_control::{Controller, Opened, UncoupledPaths, by_name};
+use byway_sim::aqm::{CodelConfig, RedConfig};
 use byway_sim::pipe::OVERHEAD_IPV4;
-use byway_sim::queue::{CodelConfig, RedConfig};
-use byway_sim::tcp::{Cbr, Flow, Host, Options, Serve, Subflow, SubflowReport};
-use byway_sim::{Discipline, DropReason, LinkEvent, LinkFact, LinkId, PipeConfig, Way, World};
+use byway_sim::tcp::{Cbr, Flow, ServerConfig, Subflow, SubflowReport, TcpConfig, TcpHost};
+use byway_sim::{CaptureDirection, Discipline, DropReason, LinkEvent, LinkFact, LinkId, PipeConfig, World};
 use byway_wire::time::nanos;
-use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBuffer};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ impl Machine for Timed {
     fn wake(&mut self, now: Instant) {
         self.now = now;
     }
-    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, _: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         self.packets.front().filter(|packet| packet.0 <= self.now)?;
         let (_, phantom) = self.packets.pop_front()?;
         let ecn = if phantom % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
@@ -59,9 +59,10 @@ impl Machine for Timed {
 // O16.
 
 /// What a packet capture saw. It is `when, node, left or came, sender, size`.
-type Sight = (Instant, u32, Way, SocketAddr, usize);
+type Sight = (Instant, u32, CaptureDirection, SocketAddr, usize);
 
-/// A source: where among the middle links its way begins and ends, and when it sends how many at once.
+/// A source: where among the middle links its way begins and ends, and when it sends how many at
+/// once.
 type Plan = (usize, usize, Vec<(u64, u8)>);
 
 #[derive(Clone, Debug)]
@@ -153,7 +154,8 @@ fn build(seed: u64, layout: &Layout) -> (World, Vec<(LinkId, PipeConfig)>, Vec<V
             .flat_map(|&(time, burst)| (0..burst).map(move |_| Instant::from_nanos(time)))
             .collect();
         times.sort_unstable();
-        // Sizes are names: no two packets of a world are alike. At most 4 sources send 60 times 11 of them.
+        // Sizes are names: no two packets of a world are alike. At most 4 sources send 60 times 11
+        // of them.
         let packets = times.into_iter().map(|time| {
             number += 1;
             (time, 20 + number * 1_117 % 2_647)
@@ -360,11 +362,11 @@ fn conserve(seed: u64, layout: &Layout) {
     let sights = sights.borrow();
     for (source, way) in ways.iter().enumerate() {
         let from = address(source as u8, 1);
-        let seen = |way: Way| -> Vec<(Instant, usize)> {
+        let seen = |way: CaptureDirection| -> Vec<(Instant, usize)> {
             let sights = sights.iter().filter(|sight| sight.3 == from && sight.2 == way);
             sights.map(|sight| (sight.0, sight.4)).collect()
         };
-        let mut coming = seen(Way::Sent);
+        let mut coming = seen(CaptureDirection::Sent);
         for &place in way {
             let codel = is_codel(&links[place].1);
             let facts = facts[place].borrow();
@@ -376,7 +378,7 @@ fn conserve(seed: u64, layout: &Layout) {
             assert_eq!(offered, coming, "source {source}, link {place}");
             coming = of(facts.iter(), from, |event| *event == LinkEvent::Delivered);
         }
-        assert_eq!(seen(Way::Arrived), coming, "source {source}");
+        assert_eq!(seen(CaptureDirection::Arrived), coming, "source {source}");
     }
     // Unobserved, a world takes shortcuts: none can be seen.
     let (mut unseen, ..) = build(seed, layout);
@@ -394,7 +396,8 @@ proptest! {
     }
 }
 
-/// A packet that is too large for a line takes no time on it: none behind it waits for it, whoever looks.
+/// A packet that is too large for a line takes no time on it: none behind it waits for it, whoever
+/// looks.
 #[test]
 fn o16_nobody_waits_for_a_packet_that_does_not_fit() {
     let slow = PipeConfig::new(300_000, Duration::from_nanos(1)).mtu(1_000);
@@ -418,8 +421,8 @@ fn mean_wait(mut world: World, line: PipeConfig, [from, to]: [SocketAddr; 2], se
     world.capture(move |seen| {
         let (sent, waited, count) = &mut *log.borrow_mut();
         match seen.way {
-            Way::Sent => sent.push_back(seen.at),
-            Way::Arrived => {
+            CaptureDirection::Sent => sent.push_back(seen.at),
+            CaptureDirection::Arrived => {
                 // First come, first served.
                 let Some(left) = sent.pop_front() else { panic!("it was never sent") };
                 let bits = (seen.phantom as u64 + overhead) * 8;
@@ -518,7 +521,8 @@ fn faulty_pair(seed: u64) -> (World, u64) {
 /// Two TCP hosts over a line that has jitter and loses packets, under this controller.
 fn tcp_pair(name: &str) -> World {
     let there = PipeConfig::new(10_000_000, 9 * MS).queue(40).loss(0.001).jitter(2 * MS);
-    let mut pair = crate::tcp_common::Pair::new(20, there, PipeConfig::delay_only(11 * MS), Serve::default());
+    let mut pair =
+        crate::tcp_common::Pair::new(20, there, PipeConfig::delay_only(11 * MS), ServerConfig::default());
     let controller = by_name(name, 1).unwrap_or_else(|| panic!("no {name}"));
     pair.open(Flow::new(vec![Subflow::direct(crate::tcp_common::address(2, 0))], controller));
     pair.world.run_until(at(60_000));
@@ -537,7 +541,8 @@ fn o20_two_machines_do_the_same_in_every_build_and_on_every_machine() {
 
 #[test]
 fn o20_two_tcp_hosts_do_the_same_in_every_build_and_on_every_machine() {
-    // They change with what hosts and controllers do. CUBIC works with roots and cubes, LEDBAT with delays.
+    // They change with what hosts and controllers do. CUBIC works with roots and cubes, LEDBAT with
+    // delays.
     let names = ["newreno", "cubic", "ledbat"];
     let found = names.map(|name| tcp_pair(name).trace());
     let expected = [9_666_955_973_309_057_328, 5_491_186_269_820_474_803, 13_026_327_692_999_311_569];
@@ -563,7 +568,7 @@ struct Scaled {
     /// Windows of all paths, bytes delivered, losses and timeouts, every millisecond.
     windows: Vec<(Vec<u64>, u64, u64, u64)>,
     /// Every datagram: when it left or came, by whom it was sent, how long it is.
-    datagrams: Vec<(u64, Way, SocketAddr, usize)>,
+    datagrams: Vec<(u64, CaptureDirection, SocketAddr, usize)>,
 }
 
 /// A world in which every time is a whole number of nanoseconds even at a tenth of it.
@@ -588,20 +593,20 @@ fn run_scaled(scene: &Scene, factor: u64, controller: &dyn Fn() -> Box<dyn Contr
     }
     let mut senders = Vec::new();
     for (number, &(start, sack)) in scene.flows.iter().enumerate() {
-        let options = Options {
+        let options = TcpConfig {
             delayed_ack: false,
             sack,
             min_rto: short(scene.min_rto),
             max_rto: short(60_000),
-            ..Options::default()
+            ..TcpConfig::default()
         };
         let host = |end: u8, path: usize| SocketAddr::from(([10, end, number as u8, path as u8], 80));
         let paths: Vec<usize> = (0..there.len()).collect();
         let (from, to): (Vec<_>, Vec<_>) = paths.iter().map(|&path| (host(1, path), host(2, path))).unzip();
         let seed = 2 * number as u64;
-        let sender = world.add(&format!("sender {number}"), Host::new(seed), &from);
-        let serve = Serve { options: options.clone(), ..Serve::default() };
-        world.add(&format!("receiver {number}"), Host::serving(seed + 1, serve), &to);
+        let sender = world.add(&format!("sender {number}"), TcpHost::new(seed), &from);
+        let serve = ServerConfig { options: options.clone(), ..ServerConfig::default() };
+        world.add(&format!("receiver {number}"), TcpHost::serving(seed + 1, serve), &to);
         let mut subflows = Vec::new();
         for ((path, links), (from, to)) in there.iter().enumerate().zip(from.into_iter().zip(to)) {
             world.route(from, to.ip(), &[links.0]);
@@ -651,7 +656,8 @@ fn scenes() -> Vec<(&'static str, Scene)> {
     ]
 }
 
-/// Runs every scene as it is and ten times as fast and short: the largest difference of any window in bytes.
+/// Runs every scene as it is and ten times as fast and short: the largest difference of any window
+/// in bytes.
 fn compare_scaled(name: &str, second_line: bool, controller: &dyn Fn(u64) -> Box<dyn Controller>) -> u64 {
     let mut most = 0;
     for (what, mut scene) in scenes() {
@@ -680,7 +686,8 @@ fn named(name: &str) -> Box<dyn Controller> {
     by_name(name, 1).unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Delayed ACKs are off, because their 40 ms cannot be scaled; the least and the largest timeout are scaled.
+/// Delayed ACKs are off, because their 40 ms cannot be scaled; the least and the largest timeout
+/// are scaled.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_a_line_ten_times_as_fast_and_short_gives_the_same_windows() {
@@ -698,15 +705,17 @@ fn o21_coupled_windows_are_the_same_but_for_the_rounding_of_times() {
     assert!(compare_scaled("lia", true, &|_| named("lia")) <= 1);
 }
 
-/// CUBIC grows by the clock: C, in packets per second cubed, has to be scaled as well. (BMC's periods are bounded in
-/// seconds, so it has no such law.)
+/// CUBIC grows by the clock: C, in packets per second cubed, has to be scaled as well. (BMC's
+/// periods are bounded in seconds, so it has no such law.)
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_cubic_is_the_same_if_its_constant_is_scaled() {
     let scaled = |factor: u64| -> Box<dyn Controller> {
-        let mut options = cubic::Options::BYWAY;
+        let mut options = cubic::CubicOptions::BYWAY;
         options.c *= (factor * factor * factor) as f64;
-        Box::new(Each::new("cubic", move |opened: &Opened| cubic::Cubic::with_options(opened, options)))
+        Box::new(UncoupledPaths::new("cubic", move |opened: &Opened| {
+            cubic::Cubic::with_options(opened, options)
+        }))
     };
     for second_line in [false, true] {
         assert!(compare_scaled("cubic", second_line, &scaled) <= 1);

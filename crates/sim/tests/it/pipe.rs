@@ -1,7 +1,7 @@
 //! The pipe against what theory and arithmetic say of it.
 
 use byway_sim::link::DropReason;
-use byway_sim::{Delivery, Fate, Link, Offer, Pipe, PipeConfig, Random};
+use byway_sim::{Delivery, Link, Offer, PacketOutcome, Pipe, PipeConfig, Random};
 use byway_wire::{Duration, Ecn, Instant};
 use proptest::prelude::*;
 
@@ -15,9 +15,9 @@ fn pipe(config: PipeConfig) -> Pipe {
     Pipe::new(config, Random::new(9))
 }
 
-fn delivery(fate: Fate) -> Delivery {
+fn delivery(fate: PacketOutcome) -> Delivery {
     match fate {
-        Fate::Delivered(delivery) => delivery,
+        PacketOutcome::Delivered(delivery) => delivery,
         other => panic!("not delivered: {other:?}"),
     }
 }
@@ -65,10 +65,10 @@ fn a_busy_line_sends_at_its_rate_to_the_nanosecond() {
 #[test]
 fn the_packet_in_service_is_not_part_of_the_queue() {
     let mut pipe = pipe(PipeConfig::new(8_000_000, MS).queue(3));
-    let fates: Vec<Fate> = (0..6).map(|_| pipe.offer(Instant::ZERO, &offer(972))).collect();
+    let fates: Vec<PacketOutcome> = (0..6).map(|_| pipe.offer(Instant::ZERO, &offer(972))).collect();
     let at: Vec<u64> = fates.iter().take(4).map(|&fate| delivery(fate).at.as_micros()).collect();
     assert_eq!(at, [2_000, 3_000, 4_000, 5_000]);
-    assert_eq!(fates[4..], [Fate::Dropped(DropReason::QueueFull); 2]);
+    assert_eq!(fates[4..], [PacketOutcome::Dropped(DropReason::QueueFull); 2]);
     assert_eq!(pipe.waiting(Instant::ZERO).packets, 3);
     // At the end of the first service the second packet leaves the queue.
     assert_eq!(pipe.waiting(Instant::from_millis(1)).packets, 2);
@@ -82,8 +82,9 @@ fn a_queue_in_bytes_counts_headers() {
     config.overhead = byway_sim::pipe::OVERHEAD_IPV6;
     let mut pipe = pipe(config);
     // 952 + 48 = 1000: one in service, two in the queue.
-    let fates: Vec<bool> =
-        (0..4).map(|_| matches!(pipe.offer(Instant::ZERO, &offer(952)), Fate::Delivered(_))).collect();
+    let fates: Vec<bool> = (0..4)
+        .map(|_| matches!(pipe.offer(Instant::ZERO, &offer(952)), PacketOutcome::Delivered(_)))
+        .collect();
     assert_eq!(fates, [true, true, true, false]);
 }
 
@@ -91,14 +92,17 @@ fn a_queue_in_bytes_counts_headers() {
 fn packets_beyond_the_mtu_and_within_a_partition_are_dropped() {
     let (from, until) = (Instant::from_millis(10), Instant::from_millis(20));
     let mut pipe = pipe(PipeConfig::delay_only(MS).mtu(1_500).partition(from, until));
-    assert_eq!(pipe.offer(Instant::ZERO, &offer(1_473)), Fate::Dropped(DropReason::TooLarge));
+    assert_eq!(pipe.offer(Instant::ZERO, &offer(1_473)), PacketOutcome::Dropped(DropReason::TooLarge));
     assert_eq!(delivery(pipe.offer(Instant::ZERO, &offer(1_472))).at, Instant::ZERO + MS);
     assert_eq!(delivery(pipe.offer(from.offset_nanos(-1), &offer(1))).at, (from + MS).offset_nanos(-1));
-    assert_eq!(pipe.offer(from, &offer(1)), Fate::Dropped(DropReason::Partition));
-    assert_eq!(pipe.offer(until.offset_nanos(-1), &offer(1)), Fate::Dropped(DropReason::Partition));
+    assert_eq!(pipe.offer(from, &offer(1)), PacketOutcome::Dropped(DropReason::Partition));
+    assert_eq!(pipe.offer(until.offset_nanos(-1), &offer(1)), PacketOutcome::Dropped(DropReason::Partition));
     assert_eq!(delivery(pipe.offer(until, &offer(1))).at, until + MS);
     pipe.partition(Instant::from_millis(30), Instant::from_millis(40));
-    assert_eq!(pipe.offer(Instant::from_millis(35), &offer(1)), Fate::Dropped(DropReason::Partition));
+    assert_eq!(
+        pipe.offer(Instant::from_millis(35), &offer(1)),
+        PacketOutcome::Dropped(DropReason::Partition)
+    );
 }
 
 #[test]
@@ -141,9 +145,9 @@ fn faults_come_as_often_as_they_are_said_to() {
     for round in 0..rounds {
         let now = Instant::from_millis(10 * round);
         match pipe.offer(now, &offer(100)) {
-            Fate::Dropped(_) | Fate::Queued => lost += 1,
-            Fate::Duplicated(..) => copied += 1,
-            Fate::Delivered(delivery) => {
+            PacketOutcome::Dropped(_) | PacketOutcome::Queued => lost += 1,
+            PacketOutcome::Duplicated(..) => copied += 1,
+            PacketOutcome::Delivered(delivery) => {
                 corrupted += u64::from(delivery.corruption.is_some());
                 let after = delivery.at.since(now + MS);
                 late += u64::from(after >= 5 * MS);
@@ -190,9 +194,9 @@ proptest! {
         for (gap, size) in packets {
             now += Duration::from_nanos(gap);
             let deliveries = match pipe.offer(now, &offer(size)) {
-                Fate::Dropped(_) | Fate::Queued => vec![],
-                Fate::Delivered(only) => vec![only],
-                Fate::Duplicated(first, second) => vec![first, second],
+                PacketOutcome::Dropped(_) | PacketOutcome::Queued => vec![],
+                PacketOutcome::Delivered(only) => vec![only],
+                PacketOutcome::Duplicated(first, second) => vec![first, second],
             };
             let waiting = pipe.waiting(now);
             prop_assert!(waiting.packets <= queue && waiting.bytes <= queue_bytes);

@@ -2,7 +2,9 @@
 
 use crate::common::{Flood, Ping, address};
 use byway_sim::{DropReason, Handle, PipeConfig, Shaper, ShaperConfig, Sharing, World};
-use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit};
+use byway_wire::{
+    Datagram, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Transmit, TransmitBuffer,
+};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -143,7 +145,7 @@ impl Machine for Mail {
         }
     }
     fn wake(&mut self, _: Instant) {}
-    fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let (remote, ecn, payload) = self.out.pop_front()?;
         out.buffer[..payload.len()].copy_from_slice(&payload);
         Some(Transmit {
@@ -202,7 +204,8 @@ fn a_shaper_may_move_to_a_thread_of_its_own() {
 
 #[test]
 fn equal_datagrams_leave_in_runs() {
-    // Under any driver: what is due together goes out in one call, the last of a run may be shorter.
+    // Under any driver: what is due together goes out in one call, the last of a run may be
+    // shorter.
     let mut shaper =
         Shaper::new(ShaperConfig::new(server(), PipeConfig::delay_only(MS), PipeConfig::default()));
     for (local, port) in [(0, 1), (1, 100)] {
@@ -222,7 +225,7 @@ fn equal_datagrams_leave_in_runs() {
     }
     let mut buffer = [0; 1_000];
     let mut next = |now, max_segments| {
-        let sent = shaper.transmit(now, &mut Out { buffer: &mut buffer, max_segments })?;
+        let sent = shaper.transmit(now, &mut TransmitBuffer { buffer: &mut buffer, max_segments })?;
         assert_eq!((sent.local, sent.remote, sent.ecn), (Local(1), server(), Ecn::Ect0));
         Some((sent.size, sent.segment))
     };

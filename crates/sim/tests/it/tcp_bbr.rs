@@ -1,22 +1,23 @@
 //! BBR on hosts like Linux: what it makes of a line, alone and beside others.
 
 use crate::tcp_common::*;
-use byway_control::Sender;
+use byway_control::SenderKind;
 use byway_sim::PipeConfig;
-use byway_sim::tcp::{Flow, FlowId, Options, Serve};
+use byway_sim::tcp::{Flow, FlowId, ServerConfig, TcpConfig};
 
 fn flow(name: &str, pair: usize, start: u64) -> Flow {
-    let host = Sender::Linux { initial_window: 10 };
+    let host = SenderKind::Linux { initial_window: 10 };
     let controller = byway_control::controller(&name.parse().unwrap(), host, 1 + pair as u64).unwrap();
     let flow = Flow { controller, ..Flow::tcp(address(2, pair)) };
-    flow.options(Options::linux()).start(at(start))
+    flow.options(TcpConfig::linux()).start(at(start))
 }
 
-fn serve() -> Serve {
-    Serve { options: Options::linux(), ..Serve::default() }
+fn serve() -> ServerConfig {
+    ServerConfig { options: TcpConfig::linux(), ..ServerConfig::default() }
 }
 
-/// Goodput in Mbit/s from `from` to `to` seconds, and the mean and the most packets that wait, by a look each millisecond.
+/// Goodput in Mbit/s from `from` to `to` seconds, and the mean and the most packets that wait, by a
+/// look each millisecond.
 fn alone(rate: u64, rtt: u32, queue: usize, (from, to): (u64, u64)) -> (f64, f64, usize) {
     let there = PipeConfig::new(rate * 1_000_000, MS * rtt / 2).queue(queue);
     let mut pair = Pair::new(1, there, PipeConfig::delay_only(MS * rtt / 2), serve());
@@ -62,7 +63,8 @@ fn losses_by_chance_do_not_slow_it() {
     assert!(bbr > 8.5 && cubic < 4.0, "{bbr} {cubic}");
 }
 
-/// The smallest RTT is looked for each ten seconds, with four packets in flight for 200 ms and a round.
+/// The smallest RTT is looked for each ten seconds, with four packets in flight for 200 ms and a
+/// round.
 #[test]
 fn it_empties_the_queue_each_ten_seconds() {
     let there = PipeConfig::new(10_000_000, MS * 20).queue(200);

@@ -2,8 +2,8 @@
 
 use crate::tcp_common::*;
 use byway_control::by_name;
-use byway_sim::tcp::{Demand, Flow, Host, Options, Serve, Subflow, SubflowState};
-use byway_sim::{PipeConfig, Random, Verdict, World};
+use byway_sim::tcp::{Demand, Flow, ServerConfig, Subflow, SubflowState, TcpConfig, TcpHost};
+use byway_sim::{PipeConfig, Random, TapVerdict, World};
 use byway_wire::{Duration, Ecn, Instant, Local};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ fn clean() -> PipeConfig {
 }
 
 /// Sends `bytes` from one host to the other, and says how long it took and what the sender knows.
-fn transfer(pair: &mut Pair, options: Options, bytes: u64) -> (f64, byway_sim::tcp::Report) {
+fn transfer(pair: &mut Pair, options: TcpConfig, bytes: u64) -> (f64, byway_sim::tcp::FlowReport) {
     let flow = pair.open(Flow::tcp(address(2, 0)).demand(Demand::Size(bytes)).options(options));
     let sender = pair.sender;
     pair.world.wake_spuriously(0.05);
@@ -35,12 +35,12 @@ fn transfer(pair: &mut Pair, options: Options, bytes: u64) -> (f64, byway_sim::t
 }
 
 fn both_ways(seed: u64, line: PipeConfig) -> Pair {
-    Pair::new(seed, line.clone(), line, Serve::default())
+    Pair::new(seed, line.clone(), line, ServerConfig::default())
 }
 
 #[test]
 fn a_megabyte_over_a_clean_line() {
-    let (took, report) = transfer(&mut both_ways(1, clean().queue(1_000)), Options::default(), MB);
+    let (took, report) = transfer(&mut both_ways(1, clean().queue(1_000)), TcpConfig::default(), MB);
     // 1 MB at 10 Mbit/s are 0.83 s with headers; the slow start of a few round trips before.
     assert!((0.83..1.1).contains(&took), "{took}");
     assert_eq!((report.subflows[0].losses, report.subflows[0].timeouts), (0, 0));
@@ -63,7 +63,7 @@ fn whatever_the_line_does_the_bytes_arrive_once() {
         ("no queue", clean().queue(0), MB),
     ];
     for (name, line, bytes) in lines {
-        for options in [Options::default(), Options::default().without_sack(), Options::linux()] {
+        for options in [TcpConfig::default(), TcpConfig::default().without_sack(), TcpConfig::linux()] {
             let mut pair = both_ways(11, line.clone());
             let (took, report) = transfer(&mut pair, options, bytes);
             println!("{name}: {took:.2} s, {:?}", report.subflows[0]);
@@ -73,11 +73,12 @@ fn whatever_the_line_does_the_bytes_arrive_once() {
 
 #[test]
 fn what_was_late_is_found_not_to_be_lost() {
-    // Reordered packets look lost with a threshold of three; time stamps show that they were not, and the window is given
-    // back. Without, 5 % of loss on this line would leave a window of 5 packets.
+    // Reordered packets look lost with a threshold of three; time stamps show that they were not,
+    // and the window is given back. Without, 5 % of loss on this line would leave a window of 5
+    // packets.
     let line = PipeConfig::new(10_000_000, 10 * MS).queue(100).reordering(0.01, 15 * MS);
-    let mut pair = Pair::new(3, line, PipeConfig::delay_only(10 * MS), Serve::default());
-    let (took, report) = transfer(&mut pair, Options::default(), 10 * MB);
+    let mut pair = Pair::new(3, line, PipeConfig::delay_only(10 * MS), ServerConfig::default());
+    let (took, report) = transfer(&mut pair, TcpConfig::default(), 10 * MB);
     assert!(report.subflows[0].losses > 20, "{report:?}");
     assert!(took < 12.0, "{took}");
 }
@@ -93,9 +94,9 @@ fn drop_first(
     pair.world.tap(move |packet| {
         if seen.get() < count && matches(packet.payload, packet.phantom) {
             seen.set(seen.get() + 1);
-            return Verdict::Drop;
+            return TapVerdict::Drop;
         }
-        Verdict::Pass
+        TapVerdict::Pass
     });
     dropped
 }
@@ -107,7 +108,7 @@ fn a_lost_handshake_is_repeated_after_a_second() {
     for (flags, count, cost) in [(1, 1, 1.0), (1, 3, 7.0), (3, 1, 1.0), (3, 2, 3.0)] {
         let mut pair = both_ways(1, clean());
         let dropped = drop_first(&mut pair, count, move |bytes, _| bytes[2] == flags);
-        let (took, _) = transfer(&mut pair, Options::default(), 1_000);
+        let (took, _) = transfer(&mut pair, TcpConfig::default(), 1_000);
         assert_eq!(dropped.get(), count);
         assert!((cost + 0.04..cost + 0.06).contains(&took), "{took}, not {cost}");
     }
@@ -118,7 +119,7 @@ fn a_lost_end_is_repeated() {
     for count in 1..4 {
         let mut pair = both_ways(1, clean());
         let dropped = drop_first(&mut pair, count, |bytes, _| bytes[2] & 4 != 0);
-        transfer(&mut pair, Options::default(), 100_000);
+        transfer(&mut pair, TcpConfig::default(), 100_000);
         assert_eq!(dropped.get(), count);
     }
 }
@@ -127,14 +128,14 @@ fn a_lost_end_is_repeated() {
 fn a_lost_tail_costs_one_timeout() {
     let mut pair = both_ways(1, clean());
     let dropped = drop_first(&mut pair, 1, |bytes, phantom| bytes[2] & 4 != 0 && phantom > 0);
-    let (took, report) = transfer(&mut pair, Options::default(), 10 * 1_448);
+    let (took, report) = transfer(&mut pair, TcpConfig::default(), 10 * 1_448);
     assert_eq!((dropped.get(), report.subflows[0].timeouts), (1, 1));
     assert!((0.3..0.5).contains(&took), "{took}");
 }
 
 #[test]
 fn a_receiver_that_is_not_there_is_given_up() {
-    let mut pair = Pair::new(1, clean(), clean(), Serve::default());
+    let mut pair = Pair::new(1, clean(), clean(), ServerConfig::default());
     let flow = pair.open(Flow::tcp(address(9, 9)).demand(Demand::Size(1)));
     pair.world.run_until(at(200_000));
     let report = pair.world[pair.sender].report(flow).unwrap();
@@ -169,7 +170,8 @@ fn a_receiver_that_dies_stops_the_sender() {
 fn the_receivers_window_bounds_what_is_under_way() {
     // 64 KB over 100 ms: 5.24 Mbit/s however fast the line.
     for window in [65_536_u64, 1_000_000] {
-        let serve = Serve { options: Options::default().receive_window(window), ..Serve::default() };
+        let serve =
+            ServerConfig { options: TcpConfig::default().receive_window(window), ..ServerConfig::default() };
         let line = PipeConfig::new(100_000_000, 50 * MS);
         let mut pair = Pair::new(1, line.clone(), line, serve);
         pair.open(Flow::tcp(address(2, 0)));
@@ -186,9 +188,10 @@ fn the_receivers_window_bounds_what_is_under_way() {
 fn a_slow_reader_closes_the_window_and_opens_it_again() {
     // Nothing is read for 20 s, then 1 Mbit/s, then all.
     let reading = vec![(at(20_000), Some(1_000_000)), (at(40_000), None)];
-    let options = Options::default().receive_window(100_000);
+    let options = TcpConfig::default().receive_window(100_000);
     for loss in [0.0, 0.2] {
-        let serve = Serve { options: options.clone(), reading: reading.clone(), ..Serve::default() };
+        let serve =
+            ServerConfig { options: options.clone(), reading: reading.clone(), ..ServerConfig::default() };
         let mut pair = Pair::new(1, clean(), clean().loss(loss), serve);
         let flow = pair.open(Flow::tcp(address(2, 0)));
         pair.world.wake_spuriously(0.05);
@@ -198,7 +201,8 @@ fn a_slow_reader_closes_the_window_and_opens_it_again() {
         assert!((95_000..=100_000).contains(&delivered), "{delivered}");
         pair.world.run_until(at(40_000));
         let slow = pair.received();
-        // Where window updates are lost, probes find that it is open; they come the later the longer it was closed.
+        // Where window updates are lost, probes find that it is open; they come the later the
+        // longer it was closed.
         let least = if loss == 0.0 { 2_450_000 } else { 1_000_000 };
         // And the buffer, which is read at once at the end.
         assert!((least..=2_600_000).contains(&slow), "loss {loss}: {slow}");
@@ -236,7 +240,7 @@ fn what_an_application_writes_at_a_rate_arrives_at_that_rate() {
 #[test]
 fn an_application_is_blocked_by_its_buffer() {
     // 20 Mbit/s into a line of 10: what the buffer does not hold is never written.
-    let options = Options { send_buffer: Some(50_000), ..Options::default() };
+    let options = TcpConfig { send_buffer: Some(50_000), ..TcpConfig::default() };
     let mut pair = both_ways(1, clean());
     let demand = Demand::paced(20_000_000);
     let flow = pair.open(Flow::tcp(address(2, 0)).demand(demand).options(options));
@@ -251,7 +255,7 @@ fn an_application_is_blocked_by_its_buffer() {
 fn both_directions_of_a_line_are_used_at_once() {
     let mut world = World::new(1);
     let (a, b) = (address(1, 0), address(2, 0));
-    let hosts = [world.add("a", Host::new(1), &[a]), world.add("b", Host::new(2), &[b])];
+    let hosts = [world.add("a", TcpHost::new(1), &[a]), world.add("b", TcpHost::new(2), &[b])];
     world.connect(a, b, clean(), clean());
     world.act(hosts[0], |host, _| host.open(Flow::tcp(b)));
     world.act(hosts[1], |host, _| host.open(Flow::tcp(a)));
@@ -267,11 +271,11 @@ fn both_directions_of_a_line_are_used_at_once() {
 fn two_paths(
     controller: &str,
     seed: u64,
-) -> (World, byway_sim::Handle<Host>, byway_sim::Handle<Host>, [byway_sim::LinkId; 2], Flow) {
+) -> (World, byway_sim::Handle<TcpHost>, byway_sim::Handle<TcpHost>, [byway_sim::LinkId; 2], Flow) {
     let mut world = World::new(seed);
     let (a, b, to) = (address(1, 0), address(1, 1), address(2, 0));
-    let sender = world.add("sender", Host::new(1), &[a, b]);
-    let receiver = world.add("receiver", Host::new(2), &[to]);
+    let sender = world.add("sender", TcpHost::new(1), &[a, b]);
+    let receiver = world.add("receiver", TcpHost::new(2), &[to]);
     let (first, _) = world.connect(a, to, clean(), clean());
     let slow = PipeConfig::new(5_000_000, 10 * MS).queue(50);
     let (second, _) = world.connect(b, to, slow.clone(), slow);
@@ -378,7 +382,7 @@ fn noise_and_replays_do_no_harm() {
         if keep.borrow().len() < 500 {
             keep.borrow_mut().push(packet.payload.clone());
         }
-        Verdict::Pass
+        TapVerdict::Pass
     });
     let flow = pair.open(Flow::tcp(b).demand(Demand::Size(5 * MB)));
     let mut random = Random::new(5);

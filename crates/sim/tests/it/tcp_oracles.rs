@@ -2,8 +2,8 @@
 
 use crate::tcp_common::*;
 use byway_sim::PipeConfig;
-use byway_sim::queue::{Discipline, RedConfig};
-use byway_sim::tcp::{Flow, Options};
+use byway_sim::aqm::{Discipline, RedConfig};
+use byway_sim::tcp::{Flow, TcpConfig};
 use byway_wire::Duration;
 
 /// O15 and D2: ns-3 and htsim give 9.64 to 9.65 of 9.641, Jain 1.0000.
@@ -126,14 +126,14 @@ fn the_shorter_round_trip_takes_more() {
 #[test]
 fn every_kind_of_end_fills_a_line_with_a_buffer() {
     let kinds = [
-        ("delayed ACKs", Options::default(), 0.98),
-        ("no SACK", Options::default().without_delayed_ack().without_sack(), 0.98),
-        ("Linux", Options::linux(), 0.98),
-        ("paced", Options { paced: true, ..Options::default() }, 0.97),
-        ("initial window", Options { initial_window: Some(1), ..Options::default() }, 0.98),
+        ("delayed ACKs", TcpConfig::default(), 0.98),
+        ("no SACK", TcpConfig::default().without_delayed_ack().without_sack(), 0.98),
+        ("Linux", TcpConfig::linux(), 0.98),
+        ("paced", TcpConfig { paced: true, ..TcpConfig::default() }, 0.97),
+        ("initial window", TcpConfig { initial_window: Some(1), ..TcpConfig::default() }, 0.98),
     ];
     for (name, options, least) in kinds {
-        let serve = byway_sim::tcp::Serve { options: options.clone(), ..Default::default() };
+        let serve = byway_sim::tcp::ServerConfig { options: options.clone(), ..Default::default() };
         let there = PipeConfig::new(10_000_000, Duration::from_millis(10)).queue(50);
         let mut pair = Pair::new(1, there, PipeConfig::delay_only(10 * MS), serve);
         let flow = pair.open(Flow::tcp(address(2, 0)).options(options));

@@ -1,8 +1,8 @@
 //! How hosts like Linux find what was lost. It is RACK and TLP (RFC 8985), rule by rule.
 
 use crate::tcp_common::*;
-use byway_sim::tcp::{Demand, Flow, Options, Recovery, Serve, SubflowReport};
-use byway_sim::{PipeConfig, Verdict};
+use byway_sim::tcp::{Demand, Flow, Recovery, ServerConfig, SubflowReport, TcpConfig};
+use byway_sim::{PipeConfig, TapVerdict};
 use byway_wire::Duration;
 use std::collections::BTreeMap;
 
@@ -21,21 +21,21 @@ fn line() -> PipeConfig {
 /// loss, and what the sender tells.
 fn costs(recovery: Recovery, segments: u64, lost: &[(u64, u32)]) -> (f64, SubflowReport) {
     let run = |lost: BTreeMap<u64, u32>| {
-        let options = Options { recovery, ..Options::linux() };
-        let serve = Serve { options: options.clone(), ..Serve::default() };
+        let options = TcpConfig { recovery, ..TcpConfig::linux() };
+        let serve = ServerConfig { options: options.clone(), ..ServerConfig::default() };
         let mut pair = Pair::new(1, line(), line(), serve);
         let mut left = lost;
         pair.world.tap(move |packet| {
             if packet.phantom == 0 {
-                return Verdict::Pass;
+                return TapVerdict::Pass;
             }
             let seq = u32::from_le_bytes(packet.payload[8..12].try_into().unwrap());
             match left.get_mut(&(segments - 1 - u64::from(seq) / MSS)) {
                 Some(times) if *times > 0 => {
                     *times -= 1;
-                    Verdict::Drop
+                    TapVerdict::Drop
                 }
-                _ => Verdict::Pass,
+                _ => TapVerdict::Pass,
             }
         });
         let demand = Demand::Size(segments * MSS);
@@ -53,7 +53,7 @@ fn costs(recovery: Recovery, segments: u64, lost: &[(u64, u32)]) -> (f64, Subflo
 }
 
 fn by_window(packets: u32) -> Box<dyn byway_control::Controller> {
-    let host = byway_control::Sender::Tcp { initial_window: packets };
+    let host = byway_control::SenderKind::Tcp { initial_window: packets };
     byway_control::controller(&"cubic".parse().unwrap(), host, 1).unwrap()
 }
 
@@ -130,16 +130,17 @@ fn a_repeat_that_is_lost_is_found_by_what_was_sent_later() {
 
 fn reordered(recovery: Recovery, by: Duration) -> SubflowReport {
     let there = PipeConfig::new(10_000_000, 20 * MS).queue(1_000).reordering(0.01, by);
-    let options = Options { recovery, ..Options::linux() };
+    let options = TcpConfig { recovery, ..TcpConfig::linux() };
     // Twice what is under way on the line, so that the queue never is full.
-    let serve = Serve { options: options.clone().receive_window(100_000), ..Serve::default() };
+    let serve = ServerConfig { options: options.clone().receive_window(100_000), ..ServerConfig::default() };
     let mut pair = Pair::new(3, there, PipeConfig::delay_only(20 * MS), serve);
     let flow = pair.open(Flow::tcp(address(2, 0)).options(options));
     pair.world.run_until(at(20_000));
     pair.world[pair.sender].report(flow).unwrap().subflows[0]
 }
 
-/// 6.2, step 4: what comes late by less than a quarter of the smallest RTT is no loss once reordering was seen.
+/// 6.2, step 4: what comes late by less than a quarter of the smallest RTT is no loss once
+/// reordering was seen.
 #[test]
 fn reordering_within_the_window_is_no_loss() {
     // Six packets of this line, where the window is 10 ms.

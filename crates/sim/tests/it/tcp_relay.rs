@@ -1,16 +1,16 @@
 //! A relay that ends TCP on one side and begins it anew on the other.
 
 use crate::tcp_common::{MS, address, at, line, prompt};
-use byway_sim::tcp::{Demand, Flow, FlowId, Host, Relay, Subflow};
+use byway_sim::tcp::{Demand, Flow, FlowId, Subflow, TcpHost, TcpRelay};
 use byway_sim::{Handle, PipeConfig, World};
 
 const PACKETS: u32 = 10;
 
 struct Hops {
     world: World,
-    source: Handle<Host>,
-    relay: Handle<Relay>,
-    receiver: Handle<Host>,
+    source: Handle<TcpHost>,
+    relay: Handle<TcpRelay>,
+    receiver: Handle<TcpHost>,
 }
 
 /// 100 Mbit/s to the relay and `onward` from there, 10 ms each.
@@ -18,10 +18,10 @@ fn hops(seed: u64, onward: PipeConfig) -> Hops {
     let mut world = World::new(seed);
     let (options, serve) = prompt();
     let [from, between, to] = [1, 2, 3].map(|net| address(net, 0));
-    let source = world.add("source", Host::new(1), &[from]);
-    let relay = Relay::new(2, Subflow::direct(to), PACKETS, &options);
+    let source = world.add("source", TcpHost::new(1), &[from]);
+    let relay = TcpRelay::new(2, Subflow::direct(to), PACKETS, &options);
     let relay = world.add("relay", relay, &[between]);
-    let receiver = world.add("receiver", Host::serving(3, serve), &[to]);
+    let receiver = world.add("receiver", TcpHost::serving(3, serve), &[to]);
     let first = line(100_000_000, 10 * MS, 1_000);
     world.connect(from, between, first.clone(), first);
     world.connect(between, to, onward.clone(), onward);
@@ -62,7 +62,8 @@ fn a_full_buffer_holds_the_source_back() {
             (hops.world[hops.source].delivered(flow), hops.world[hops.receiver].received_bytes());
         assert!(sent <= arrived + ROOM, "{sent} acknowledged to the source, {arrived} arrived");
     }
-    // It is used up, and never more. What goes makes room that is filled a round trip later, 20 ms, while a packet goes every 12.
+    // It is used up, and never more. What goes makes room that is filled a round trip later, 20 ms,
+    // while a packet goes every 12.
     assert!((ROOM - 2 * 1_448..=ROOM).contains(&most), "{most} of {ROOM}");
     let report = hops.world[hops.source].report(flow).unwrap();
     assert_eq!((report.subflows[0].losses, report.subflows[0].timeouts), (0, 0));

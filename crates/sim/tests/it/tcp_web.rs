@@ -2,17 +2,17 @@
 
 use crate::tcp_common::*;
 use byway_sim::tcp::web::{self, Clients, Request, WebTrace};
-use byway_sim::tcp::{Cbr, Flow, Host, Options, Serve};
+use byway_sim::tcp::{Cbr, Flow, ServerConfig, TcpConfig, TcpHost};
 use byway_sim::{Handle, LinkId, PipeConfig, Random, World};
 use byway_wire::{Duration, Instant};
 
 /// Clients at one end of a line, their server at the other, and a bulk flow beside them on request.
 fn web(requests: &[Request], line: &PipeConfig, bulk: bool) -> (World, Handle<Clients>, LinkId) {
-    web_of(&Options::default(), requests, line, bulk)
+    web_of(&TcpConfig::default(), requests, line, bulk)
 }
 
 fn web_of(
-    options: &Options,
+    options: &TcpConfig,
     requests: &[Request],
     line: &PipeConfig,
     bulk: bool,
@@ -21,12 +21,12 @@ fn web_of(
     let mut world = World::new(3);
     let clients = Clients::new(server, requests, Instant::ZERO, options.clone());
     let clients = world.add("clients", clients, &[users]);
-    let serve = Serve { options: options.clone(), ..Serve::default() };
-    let host = world.add("server", Host::serving(1, serve), &[server]);
+    let serve = ServerConfig { options: options.clone(), ..ServerConfig::default() };
+    let host = world.add("server", TcpHost::serving(1, serve), &[server]);
     let (_, down) = world.connect(users, server, line.clone(), line.clone());
     if bulk {
         let sink = address(1, 2);
-        world.add("sink", Host::new(2), &[sink]);
+        world.add("sink", TcpHost::new(2), &[sink]);
         world.route(server, sink.ip(), &[down]);
         let free = world.link("free", PipeConfig::delay_only(10 * MS));
         world.route(sink, server.ip(), &[free]);
@@ -50,7 +50,8 @@ fn a_request_takes_its_round_trips() {
         assert!((0.0400..0.0403).contains(&time), "{time}");
     }
     world.run_for(Duration::from_secs(20));
-    // SYN-ACK, the ACK of the request that the response carries or goes before, the response, and an ACK of a FIN at most.
+    // SYN-ACK, the ACK of the request that the response carries or goes before, the response, and
+    // an ACK of a FIN at most.
     let sent = world.counters(down).sent;
     assert!((6..=12).contains(&sent), "{sent}");
 }
@@ -71,7 +72,7 @@ fn every_request_is_answered_also_where_much_is_lost() {
 #[test]
 fn requests_one_after_the_other_wait_for_no_more_than_a_timeout() {
     let requests = web::fetches(1, 3_000, 20_000, at(100), Duration::from_secs(300), true);
-    for options in [Options::default(), Options::linux()] {
+    for options in [TcpConfig::default(), TcpConfig::linux()] {
         let line = PipeConfig::new(100_000_000, 10 * MS).queue(50).loss(0.02);
         let (mut world, clients, _) = web_of(&options, &requests, &line, false);
         assert!(world.run_while(|world| !world[clients].is_done(), at(600_000)));

@@ -1,9 +1,9 @@
 //! Networks as data: errors, ways against brute force, and worlds built from them.
 
 use crate::common::{Flood, Ping, address};
-use byway_sim::queue::{Discipline, RedConfig};
+use byway_sim::aqm::{Discipline, RedConfig};
 use byway_sim::topology::{
-    Direction, Error, Graph, KNOWN, Parameters, Traffic, bdp_packets, bundle, dumbbell, named,
+    Direction, Graph, KNOWN, Parameters, TopologyError, Traffic, bdp_packets, bundle, dumbbell, named,
 };
 use byway_sim::{PipeConfig, Random, World};
 use byway_wire::{Duration, Instant};
@@ -34,9 +34,9 @@ fn square() -> Graph {
 fn a_network_that_cannot_be_says_what_is_wrong() {
     let line = PipeConfig::new(1_000, MS);
     let mut graph = square();
-    let said = |error: Error| error.to_string();
+    let said = |error: TopologyError| error.to_string();
     for name in ["", "a b", "a>b"] {
-        assert_eq!(graph.add_node(name), Err(Error::BadName { name: name.to_owned() }));
+        assert_eq!(graph.add_node(name), Err(TopologyError::BadName { name: name.to_owned() }));
     }
     assert_eq!(said(graph.add_node("a").unwrap_err()), "there are two nodes called a");
     assert_eq!(
@@ -58,7 +58,9 @@ fn a_network_that_cannot_be_says_what_is_wrong() {
     graph.add_node("island").unwrap();
     assert_eq!(said(graph.way("a", "island", &[]).unwrap_err()), "no way leads from a to island");
     assert_eq!(said(graph.way("a", "d", &["island"]).unwrap_err()), "no way leads from a to island");
-    assert!(matches!(graph.way("a", "d", &["y"]), Err(Error::UnknownNode { name, .. }) if name == "y"));
+    assert!(
+        matches!(graph.way("a", "d", &["y"]), Err(TopologyError::UnknownNode { name, .. }) if name == "y")
+    );
     let mut world = World::new(1);
     let built = graph.build_with(&mut world, graph.way("a", "d", &[]).unwrap(), |world, name, config| {
         world.link(name, config.clone())
@@ -66,7 +68,7 @@ fn a_network_that_cannot_be_says_what_is_wrong() {
     assert!(built.link("a", "b").is_ok());
     assert!(built.link("b", "a").unwrap_err().to_string().starts_with("the link b>a is not in this world"));
     let other = graph.way("d", "a", &[]).unwrap();
-    assert_eq!(built.links(&other), Err(Error::NotBuilt { link: "d>b".into() }));
+    assert_eq!(built.links(&other), Err(TopologyError::NotBuilt { link: "d>b".into() }));
 }
 
 #[test]
@@ -107,7 +109,8 @@ fn the_first_difference_decides_not_the_last() {
         graph.join(a, b, &PipeConfig::delay_only(MS)).unwrap();
     }
     assert_eq!(stops(&graph, &graph.way("s", "t", &[]).unwrap()), ["s", "a", "z", "t"]);
-    // The same, the nodes of a way having different delays, so that they are reached at different times.
+    // The same, the nodes of a way having different delays, so that they are reached at different
+    // times.
     graph.config_mut("s", "b").unwrap().delay = MS / 2;
     graph.config_mut("b", "c").unwrap().delay = MS * 3 / 2;
     assert_eq!(stops(&graph, &graph.way("s", "t", &[]).unwrap()), ["s", "a", "z", "t"]);
@@ -301,7 +304,8 @@ fn what_is_under_way_stays_below_the_bound() {
     }
     let each = 1_500 + byway_sim::topology::MEMORY_PER_PACKET;
     assert!(most * each <= bound && bound < 2 * most * each, "{most} packets, bound {}", bound / each);
-    // Used twice, it counts once; a flow of few bytes cannot fill it; nothing limits a flow on a line without a rate.
+    // Used twice, it counts once; a flow of few bytes cannot fill it; nothing limits a flow on a
+    // line without a rate.
     assert_eq!(graph.memory_bound(way.iter().chain(&way).copied(), traffic), bound);
     assert_eq!(graph.memory_bound(way.clone(), Traffic { window: 15_000, flows: 2, ..traffic }), 20 * each);
     let mut free = Graph::new();
@@ -317,7 +321,8 @@ fn every_named_network_is_made_and_hangs_together() {
         for node in graph.nodes() {
             graph.way(first, node, &[]).unwrap();
         }
-        // Every parameter has a default that it may have; the least is taken, what is beyond the range is refused.
+        // Every parameter has a default that it may have; the least is taken, what is beyond the
+        // range is refused.
         for parameter in known.parameters {
             assert!((parameter.least..=parameter.most).contains(&parameter.default), "{parameter:?}");
             let least = Parameters::new(3).with(parameter.name, parameter.least);
@@ -325,7 +330,7 @@ fn every_named_network_is_made_and_hangs_together() {
             for wrong in [parameter.most * 2.0 + 1.0, f64::NAN, parameter.least - 1.0] {
                 let parameters = Parameters::new(3).with(parameter.name, wrong);
                 assert!(
-                    matches!(named(known.name, &parameters), Err(Error::BadParameter { .. })),
+                    matches!(named(known.name, &parameters), Err(TopologyError::BadParameter { .. })),
                     "{}: {} = {wrong}",
                     known.name,
                     parameter.name
@@ -445,9 +450,9 @@ fn the_other_papers_networks_have_their_paths() {
 
 #[test]
 fn a_bundle_has_its_paths_side_by_side() {
-    use byway_sim::topology::Path;
+    use byway_sim::topology::BundlePath;
     let fast = PipeConfig::new(100_000_000, MS);
-    let path = |delay| Path { first: fast.clone(), second: PipeConfig::new(1_600_000, delay) };
+    let path = |delay| BundlePath { first: fast.clone(), second: PipeConfig::new(1_600_000, delay) };
     let graph = bundle(2, &fast, Some(&PipeConfig::new(1, 2 * MS)), &[path(9 * MS), path(14 * MS)]).unwrap();
     assert_eq!(told(&graph, "S2", "R1", &[]).2, "S2 E X R1");
     assert_eq!(told(&graph, "S1", "R2", &["T2"]), (17_000, 1_600, "S1 E T2 X R2".to_owned()));

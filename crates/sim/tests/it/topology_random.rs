@@ -1,8 +1,9 @@
-//! Random networks: the same seed gives the same network everywhere, and they are what they are said to be.
+//! Random networks: the same seed gives the same network everywhere, and they are what they are
+//! said to be.
 
 use byway_sim::topology::{
-    Direction, Graph, Internet, Lines, Overlay, Parameters, TransitStub, internet, named, transit_stub, wang,
-    waxman,
+    Direction, Graph, Internet, LinkRanges, Overlay, Parameters, TransitStub, internet, named, transit_stub,
+    wang, waxman,
 };
 use byway_wire::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +58,7 @@ fn the_same_seed_gives_the_same_network_on_every_machine() {
 fn a_waxman_graph_joins_near_routers_rather_than_far_ones() {
     let mut mean = 0.0;
     for seed in 0..20 {
-        let graph = waxman(seed, 100, 0.25, 0.15, &Lines::default()).unwrap();
+        let graph = waxman(seed, 100, 0.25, 0.15, &LinkRanges::default()).unwrap();
         assert!(hangs_together(&graph));
         let links = graph.directions().count() / 2;
         mean += 2.0 * links as f64 / 100.0 / 20.0;
@@ -70,7 +71,8 @@ fn a_waxman_graph_joins_near_routers_rather_than_far_ones() {
             assert_eq!(config.queue_packets, (rate * 60 / 8_000).div_ceil(1_500).max(50) as usize);
             delays.push(ms);
         }
-        // Two random points of the square are 0.52 apart in the mean, 0.37 of the diagonal, so 8 ms; joined ones are nearer.
+        // Two random points of the square are 0.52 apart in the mean, 0.37 of the diagonal, so 8
+        // ms; joined ones are nearer.
         let typical = delays.iter().sum::<f64>() / delays.len() as f64;
         assert!((3.0..6.0).contains(&typical), "seed {seed}: {typical} ms");
     }
@@ -80,18 +82,18 @@ fn a_waxman_graph_joins_near_routers_rather_than_far_ones() {
 #[test]
 fn what_would_be_apart_is_joined() {
     // With alpha zero nothing is joined by chance: what remains is a tree of the shortest links.
-    let graph = waxman(1, 50, 0.0, 0.15, &Lines::default()).unwrap();
+    let graph = waxman(1, 50, 0.0, 0.15, &LinkRanges::default()).unwrap();
     assert_eq!(graph.directions().count(), 2 * 49);
     assert!(hangs_together(&graph));
     let shape = TransitStub { transit_edges: 0.0, stub_edges: 0.0, domains: 3, ..TransitStub::default() };
-    let graph = transit_stub(1, &shape, &Lines::default()).unwrap();
+    let graph = transit_stub(1, &shape, &LinkRanges::default()).unwrap();
     assert!(hangs_together(&graph));
 }
 
 #[test]
 fn a_transit_stub_graph_has_its_shape() {
     for seed in 0..10 {
-        let plain = transit_stub(seed, &TransitStub::default(), &Lines::default()).unwrap();
+        let plain = transit_stub(seed, &TransitStub::default(), &LinkRanges::default()).unwrap();
         assert_eq!(plain.nodes().count(), 4 * (1 + 3 * 8));
         assert!(hangs_together(&plain));
         // A stub hangs on one link; with its twelve stubs the backbone has twelve.
@@ -115,7 +117,7 @@ fn a_transit_stub_graph_has_its_shape() {
         };
         assert_eq!(across(&plain), 0);
         let shape = TransitStub { domains: 2, extra_up: 4, extra_across: 6, ..TransitStub::default() };
-        let large = transit_stub(seed, &shape, &Lines::default()).unwrap();
+        let large = transit_stub(seed, &shape, &LinkRanges::default()).unwrap();
         assert_eq!(large.nodes().count(), 200);
         assert!(hangs_together(&large));
         // A draw that hits what is joined already adds nothing.
@@ -144,7 +146,8 @@ fn topology3_has_its_gateways_at_routers_of_their_own_and_detours() {
             let at = |graph: &Graph| graph.neighbours(&gateway).unwrap().next().unwrap().to_owned();
             assert_eq!(at(&graph), at(&more));
         }
-        // How many pairs of gateways have a relay whose way shares no link between routers with the direct one?
+        // How many pairs of gateways have a relay whose way shares no link between routers with the
+        // direct one?
         let mut apart = 0;
         for a in 1..=20 {
             for b in (1..=20).filter(|&b| b != a) {
@@ -189,7 +192,8 @@ fn wangs_overlay_has_the_bandwidth_and_the_skew_that_are_asked_for() {
                 *used.entry(relay).or_insert(0) += 1;
             }
         }
-        // Choices spread over the relays: with 200 and more throws on 100 relays, most are hit and none by a tenth.
+        // Choices spread over the relays: with 200 and more throws on 100 relays, most are hit and
+        // none by a tenth.
         assert!(used.len() > 75 && used.values().all(|&count| count < 10 * k), "{used:?}");
         // More sources change nobody's relays.
         let more = wang(7, &Overlay { sources: 120, ..overlay }).unwrap();

@@ -2,11 +2,12 @@
 
 use crate::common::{Flood, Patient, Ping, address};
 use byway_sim::{
-    Clock, Counters, Delivery, DropReason, Fate, Link, LinkId, Node, Occupancy, Offer, PipeConfig, Verdict,
-    World,
+    Clock, Delivery, DropReason, Link, LinkCounters, LinkId, Node, Occupancy, Offer, PacketOutcome,
+    PipeConfig, TapVerdict, World,
 };
 use byway_wire::{
-    Datagram, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, SendErrorKind, Transmit,
+    Datagram, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, SendErrorKind, Transmit,
+    TransmitBuffer,
 };
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -102,7 +103,7 @@ impl Machine for Nervous {
     fn wake(&mut self, now: Instant) {
         self.0 = now + Duration::from_secs(1);
     }
-    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, _: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         None
     }
     fn deadline(&self) -> Option<Instant> {
@@ -126,7 +127,7 @@ struct Stuck;
 impl Machine for Stuck {
     fn handle(&mut self, _: Instant, _: Input<'_>) {}
     fn wake(&mut self, _: Instant) {}
-    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, _: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         None
     }
     fn deadline(&self) -> Option<Instant> {
@@ -149,7 +150,7 @@ struct Endless(SocketAddr);
 impl Machine for Endless {
     fn handle(&mut self, _: Instant, _: Input<'_>) {}
     fn wake(&mut self, _: Instant) {}
-    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, _: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         Some(Transmit {
             local: Local(0),
             remote: self.0,
@@ -192,7 +193,8 @@ fn a_loop_without_delay_is_found() {
 fn a_line_carries_its_rate_and_runs_are_split() {
     let (a, b) = (address(1, 1), address(2, 2));
     let mut world = World::new(1);
-    // 10 x 1222 bytes (with headers 12 500) every 10 ms are 10 Mbit/s: exactly what the line carries.
+    // 10 x 1222 bytes (with headers 12 500) every 10 ms are 10 Mbit/s: exactly what the line
+    // carries.
     let mut flood = Flood::new(b, 10 * MS, 1_222, 10_000);
     flood.run = 10;
     world.add("source", flood, &[a]);
@@ -201,7 +203,8 @@ fn a_line_carries_its_rate_and_runs_are_split() {
         world.connect(a, b, PipeConfig::new(10_000_000, 5 * MS).queue(10), PipeConfig::default());
     world.run_until(at(5_000));
     let books = world.counters(there);
-    // At 5 s sharp another run has just been offered: one packet in service, nine queued, five more propagating.
+    // At 5 s sharp another run has just been offered: one packet in service, nine queued, five more
+    // propagating.
     assert_eq!((books.sent, books.queued, books.in_flight, books.dropped()), (5_010, 9, 6, 0));
     world.run_until(MINUTE);
     assert_eq!((world[sink].heard, world[sink].heard_bytes), (10_000, 12_220_000));
@@ -244,7 +247,8 @@ fn each_machine_lives_by_its_own_clock() {
 
 #[test]
 fn deadlines_are_on_the_clock_of_the_machine() {
-    // Nobody answers: it asks again every 100 ms of a clock that runs at half speed, so every 200 ms.
+    // Nobody answers: it asks again every 100 ms of a clock that runs at half speed, so every 200
+    // ms.
     let (mut world, client, [there, _]) =
         pair(1, &PipeConfig::delay_only(20 * MS).partition(Instant::ZERO, MINUTE), 1);
     world.set_clock(client, Clock::new().with_drift_ppm(-500_000.0));
@@ -331,7 +335,7 @@ impl Machine for Notes {
         }
     }
     fn wake(&mut self, _: Instant) {}
-    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, _: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let remote = self.say.take()?;
         Some(Transmit {
             local: Local(1),
@@ -382,12 +386,12 @@ fn a_tap_reads_changes_and_takes_away() {
         count += 1;
         seen.borrow_mut().push((*datagram.from, datagram.payload.len()));
         match count {
-            1 => Verdict::Drop,
+            1 => TapVerdict::Drop,
             2 => {
                 datagram.payload[0] ^= 1;
-                Verdict::Pass
+                TapVerdict::Pass
             }
-            _ => Verdict::Pass,
+            _ => TapVerdict::Pass,
         }
     });
     world.run_until(MINUTE);
@@ -456,7 +460,8 @@ fn a_pipe_can_be_changed_while_the_world_runs() {
     world.run_until(at(390));
     world.pipe(there).set_delay(40 * MS);
     world.run_until(at(1_030));
-    // Nine answers at every 40 ms; the tenth question left at 360 ms still in the old time, then every 60 ms.
+    // Nine answers at every 40 ms; the tenth question left at 360 ms still in the old time, then
+    // every 60 ms.
     assert_eq!(world[client].answered, 10 + (1_030 - 400) / 60);
 }
 
@@ -468,9 +473,9 @@ struct Liar {
 }
 
 impl Link for Liar {
-    fn offer(&mut self, now: Instant, packet: &Offer) -> Fate {
+    fn offer(&mut self, now: Instant, packet: &Offer) -> PacketOutcome {
         let delay = Duration::from_millis(self.delays.pop().unwrap_or(1));
-        Fate::Delivered(Delivery { begins: now, at: now + delay, ecn: packet.ecn, corruption: None })
+        PacketOutcome::Delivered(Delivery { begins: now, at: now + delay, ecn: packet.ecn, corruption: None })
     }
     fn waiting(&self, _: Instant) -> Occupancy {
         Occupancy { packets: usize::from(self.crowded), ..Occupancy::default() }
@@ -559,7 +564,7 @@ proptest! {
             // Stops in the middle audit what is under way.
             world.run_until(at(stop));
             for link in links {
-                let Counters { sent, duplicated, delivered, queued, in_flight, .. } = world.counters(link);
+                let LinkCounters { sent, duplicated, delivered, queued, in_flight, .. } = world.counters(link);
                 let dropped = world.counters(link).dropped();
                 prop_assert_eq!(sent + duplicated, delivered + dropped + queued + in_flight);
             }
@@ -585,7 +590,7 @@ impl Machine for Witness {
         }
     }
     fn wake(&mut self, _: Instant) {}
-    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, _: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         None
     }
     fn deadline(&self) -> Option<Instant> {

@@ -1,8 +1,8 @@
 //! A source and a sink in one process, over loopback.
 #![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
 
-use byway_sources::cut::Framing;
-use byway_sources::{Held, Input, Sink, SinkPlan, Source, SourceNews, SourcePlan, prepare, read};
+use byway_sources::record_framing::Framing;
+use byway_sources::{Input, OverflowPolicy, Sink, SinkPlan, Source, SourceEvent, SourcePlan, prepare, read};
 use byway_transfer::{Identity, Secret, Ticket, receiving_config, sockets};
 use byway_wire::Duration;
 use std::io::Cursor;
@@ -44,7 +44,7 @@ fn records_arrive_once_and_in_order() {
         relays: Vec::new(),
         paths: None,
         demand: Arc::new(AtomicU64::new(1 << 20)),
-        held: Held::Back,
+        held: OverflowPolicy::Back,
         keep: 1 << 20,
         replay: false,
         feed: feeds.remove(0),
@@ -53,7 +53,7 @@ fn records_arrive_once_and_in_order() {
     wakers.add(source.waker().clone());
     let mut connected = false;
     while !source.is_over() {
-        connected |= matches!(source.next(TICK), Some(SourceNews::Connected(0)));
+        connected |= matches!(source.next(TICK), Some(SourceEvent::Connected(0)));
         while sink.next(Duration::ZERO).is_some() {}
     }
     let (written, outcome) = source.finish().unwrap();

@@ -1,23 +1,24 @@
-//! Keeps a session with a receiver: begins it, notices that it is lost, and begins another until the receiver is back.
+//! Keeps a session with a receiver: begins it, notices that it is lost, and begins another until
+//! the receiver is back.
 
 use crate::close::{code_of, error_of};
+use crate::connect_attempts::ConnectAttempts;
 use crate::dialers::Dialers;
 use crate::error::{NotConnected, TransferError};
-use crate::news::News;
-use crate::path_news::PathNews;
+use crate::events::TransferEvent;
+use crate::path_changes::PathChanges;
 use crate::pause_reason::Circumstances;
-use crate::preamble::{Kind, Preamble};
-use crate::probe::{Question, RestartCheck};
+use crate::preamble::{ConnectionPurpose, Preamble};
+use crate::progress::{ProgressCounter, TransferAmount, TransferProgress};
 use crate::registry::{FindPlan, Finder};
-use crate::relays::RelayLog;
-use crate::tally::{Amount, Counter, Tally};
+use crate::relay_outcomes::RelayLog;
+use crate::restart_check::{RestartCheck, RestartQuestion};
 use crate::ticket::{GreetedRelay, Ticket};
 use crate::unreached::not_connected;
-use crate::ways::Ways;
 use byway_control::{Class, Controller};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
-use byway_engine::{Connect, ConnectError, Connection, Endpoint, EndpointEvent, Handle, Reach};
+use byway_engine::{Connect, ConnectError, Connection, Endpoint, EndpointEvent, Handle, RelayRoute};
 use byway_net::{Carrier, Ready, Watch};
 use byway_wire::relay::{Reason, Word};
 use byway_wire::{Duration, Instant};
@@ -32,7 +33,7 @@ const SILENCE: Duration = Duration::from_secs(5);
 const RELAYS: usize = 1024;
 
 /// With whom, and how.
-pub(super) struct Plan {
+pub(super) struct SessionPlan {
     pub ticket: Ticket,
     pub relays: Vec<Word>,
     pub registry: Option<FindPlan>,
@@ -45,7 +46,7 @@ pub(super) struct Plan {
 }
 
 /// What happened.
-pub(super) enum Kept {
+pub(super) enum SessionEvent {
     /// A session begins.
     Connected,
     /// There is none any more, or none yet; another is tried for.
@@ -53,11 +54,11 @@ pub(super) enum Kept {
     /// The receiver does not serve this host.
     Refused(TransferError),
     Warning(String),
-    News(News),
+    News(TransferEvent),
 }
 
 /// Where the session is.
-enum Stage {
+enum SessionState {
     /// It is tried for from then on.
     Away(Instant),
     Trying(Handle),
@@ -65,37 +66,37 @@ enum Stage {
 }
 
 /// Keeps a session.
-pub(super) struct Keeper {
-    plan: Plan,
-    question: Question,
-    relays: Vec<(Word, Option<Reach>)>,
-    stage: Stage,
+pub(super) struct SessionKeeper {
+    plan: SessionPlan,
+    question: RestartQuestion,
+    relays: Vec<(Word, Option<RelayRoute>)>,
+    stage: SessionState,
     /// How often in a row there was no answer.
     failures: u32,
     /// Whether that was said.
     told: bool,
     seed: u64,
     restart: RestartCheck,
-    ways: Ways,
+    ways: ConnectAttempts,
     finder: Option<Finder>,
-    counter: Counter,
+    counter: ProgressCounter,
     /// Of what the receiver sends.
-    arrivals: Counter,
-    paths: PathNews,
+    arrivals: ProgressCounter,
+    paths: PathChanges,
     log: RelayLog,
     dialers: Dialers,
 }
 
-impl Keeper {
-    pub fn new(mut plan: Plan, locals: &[SocketAddr], watch: &Watch) -> Self {
+impl SessionKeeper {
+    pub fn new(mut plan: SessionPlan, locals: &[SocketAddr], watch: &Watch) -> Self {
         let permission = plan.ticket.permission.clone();
-        let ping = Preamble { kind: Kind::Ping, permission, transfer: [0; 16] };
-        let reach = |relay: &GreetedRelay| Reach {
+        let ping = Preamble { kind: ConnectionPurpose::Ping, permission, transfer: [0; 16] };
+        let reach = |relay: &GreetedRelay| RelayRoute {
             word: relay.word.clone(),
             destination: relay.address,
             consent: relay.consent,
         };
-        let question = Question {
+        let question = RestartQuestion {
             peer: PublicKey(plan.ticket.key.0),
             addresses: plan.ticket.addresses.clone(),
             relays: plan.ticket.relays.iter().map(reach).collect(),
@@ -120,14 +121,14 @@ impl Keeper {
             plan,
             question,
             relays,
-            stage: Stage::Away(Instant::ZERO),
+            stage: SessionState::Away(Instant::ZERO),
             failures: 0,
             told: false,
             seed,
             finder,
-            counter: Counter::default(),
-            arrivals: Counter::default(),
-            paths: PathNews::default(),
+            counter: ProgressCounter::default(),
+            arrivals: ProgressCounter::default(),
+            paths: PathChanges::default(),
             log: RelayLog::default(),
             dialers,
         }
@@ -145,24 +146,26 @@ impl Keeper {
 
     /// Whether there is a session.
     pub const fn is_connected(&self) -> bool {
-        matches!(self.stage, Stage::Connected(_))
+        matches!(self.stage, SessionState::Connected(_))
     }
 
     /// The session, if there is one that may be used.
     pub fn session<'a>(&self, endpoint: &'a mut Endpoint) -> Option<&'a mut Connection> {
-        let Stage::Connected(handle) = self.stage else { return None };
+        let SessionState::Connected(handle) = self.stage else { return None };
         endpoint.connection_mut(handle).filter(|connection| !connection.is_closing())
     }
 
     /// What there is of the session.
     pub fn connection<'a>(&self, endpoint: &'a Endpoint) -> Option<&'a Connection> {
-        let (Stage::Connected(handle) | Stage::Trying(handle)) = self.stage else { return None };
+        let (SessionState::Connected(handle) | SessionState::Trying(handle)) = self.stage else {
+            return None;
+        };
         endpoint.connection(handle)
     }
 
     /// Ends the session.
     pub fn close(&self, endpoint: &mut Endpoint, ending: &Result<(), TransferError>, now: Instant) {
-        let (Stage::Connected(handle) | Stage::Trying(handle)) = self.stage else { return };
+        let (SessionState::Connected(handle) | SessionState::Trying(handle)) = self.stage else { return };
         let (code, reason) = match ending {
             Ok(()) => (close::DONE, String::from("done")),
             Err(error) => (code_of(error).number(), error.to_string()),
@@ -171,9 +174,14 @@ impl Keeper {
     }
 
     /// Does what there is to do; what happened.
-    pub fn turn(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant) -> Vec<Kept> {
+    pub fn turn(
+        &mut self,
+        endpoint: &mut Endpoint,
+        locals: &[SocketAddr],
+        now: Instant,
+    ) -> Vec<SessionEvent> {
         let mut kept = Vec::new();
-        if let Stage::Away(at) = self.stage
+        if let SessionState::Away(at) = self.stage
             && now >= at
         {
             self.begin(endpoint, locals, now, &mut kept);
@@ -187,7 +195,7 @@ impl Keeper {
             self.on_event(endpoint, &event, locals, now, &mut kept);
         }
         self.find_relays(endpoint, now, &mut kept);
-        if let Stage::Trying(handle) = self.stage {
+        if let SessionState::Trying(handle) = self.stage {
             self.ways.look(now);
             if self.ways.are_hopeless(now) {
                 endpoint.close(now, handle, close::DONE, "nobody is there");
@@ -195,7 +203,7 @@ impl Keeper {
             }
         }
         self.follow(endpoint, locals, now, &mut kept);
-        if let Stage::Trying(handle) | Stage::Connected(handle) = self.stage {
+        if let SessionState::Trying(handle) | SessionState::Connected(handle) = self.stage {
             let silence = self.is_connected().then(|| self.counter.silence(now));
             self.dialers.look(endpoint, handle, silence, now);
         }
@@ -209,25 +217,34 @@ impl Keeper {
         bytes: u64,
         locals: &[SocketAddr],
         now: Instant,
-    ) -> Option<Tally> {
-        let Stage::Connected(handle) = self.stage else { return None };
+    ) -> Option<TransferProgress> {
+        let SessionState::Connected(handle) = self.stage else { return None };
         let connection = endpoint.connection(handle).filter(|_| self.counter.is_due(now))?;
         let circumstances =
             Circumstances { used_up: self.paths.is_quota_used_up(), ..Circumstances::default() };
-        let amount = Amount { bytes, travelled: bytes, total: None };
+        let amount = TransferAmount { bytes, travelled: bytes, total: None };
         let arrivals = self.arrivals.look_at_arrivals(now, connection, locals, amount).paths;
         let tally = self.counter.look(now, connection, locals, circumstances, amount);
-        Some(Tally { arrivals, ..tally })
+        Some(TransferProgress { arrivals, ..tally })
     }
 
     fn is_own(&self, handle: Handle) -> bool {
-        matches!(self.stage, Stage::Trying(own) | Stage::Connected(own) if own == handle)
+        matches!(self.stage, SessionState::Trying(own) | SessionState::Connected(own) if own == handle)
     }
 
-    fn begin(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant, kept: &mut Vec<Kept>) {
+    fn begin(
+        &mut self,
+        endpoint: &mut Endpoint,
+        locals: &[SocketAddr],
+        now: Instant,
+        kept: &mut Vec<SessionEvent>,
+    ) {
         let permission = self.plan.ticket.permission.clone();
-        let preamble =
-            Preamble { kind: Kind::Forward(self.plan.class), permission, transfer: self.plan.name };
+        let preamble = Preamble {
+            kind: ConnectionPurpose::Forward(self.plan.class),
+            permission,
+            transfer: self.plan.name,
+        };
         self.seed = self.seed.wrapping_add(1);
         let connect = Connect {
             peer: self.question.peer,
@@ -239,7 +256,7 @@ impl Keeper {
         self.dialers.begin();
         match endpoint.connect(now, connect) {
             Ok(handle) => {
-                self.stage = Stage::Trying(handle);
+                self.stage = SessionState::Trying(handle);
                 for (word, reach) in &self.relays {
                     endpoint.add_relay(now, handle, word, reach.as_ref());
                 }
@@ -254,7 +271,7 @@ impl Keeper {
         event: &EndpointEvent,
         locals: &[SocketAddr],
         now: Instant,
-        kept: &mut Vec<Kept>,
+        kept: &mut Vec<SessionEvent>,
     ) {
         if self.restart.on_event(event, now)
             || self.finder.as_mut().is_some_and(|finder| finder.on_event(event, now))
@@ -263,13 +280,13 @@ impl Keeper {
         }
         match event {
             EndpointEvent::Connected(handle) if self.is_own(*handle) => {
-                (self.stage, self.failures, self.told) = (Stage::Connected(*handle), 0, false);
-                self.counter = Counter::default();
+                (self.stage, self.failures, self.told) = (SessionState::Connected(*handle), 0, false);
+                self.counter = ProgressCounter::default();
                 self.counter.begin(now);
-                self.arrivals = Counter::default();
+                self.arrivals = ProgressCounter::default();
                 self.arrivals.begin(now);
-                self.paths = PathNews::default();
-                kept.push(Kept::Connected);
+                self.paths = PathChanges::default();
+                kept.push(SessionEvent::Connected);
             }
             EndpointEvent::Failed(handle, error) if self.is_own(*handle) => self.fail(*error, now, kept),
             EndpointEvent::Closed(handle) if self.is_own(*handle) => {
@@ -282,15 +299,21 @@ impl Keeper {
             }
             EndpointEvent::RelayTrouble(handle, relay, trouble) if self.is_own(*handle) => {
                 self.ways.on_relay(*relay, *trouble);
-                kept.extend(self.log.on_trouble(*relay, *trouble).map(Kept::Warning));
+                kept.extend(self.log.on_trouble(*relay, *trouble).map(SessionEvent::Warning));
             }
             _ => {}
         }
     }
 
     /// Looks at how the session does.
-    fn follow(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant, kept: &mut Vec<Kept>) {
-        let Stage::Connected(handle) = self.stage else { return };
+    fn follow(
+        &mut self,
+        endpoint: &mut Endpoint,
+        locals: &[SocketAddr],
+        now: Instant,
+        kept: &mut Vec<SessionEvent>,
+    ) {
+        let SessionState::Connected(handle) = self.stage else { return };
         let mut closed = None;
         if let Some(connection) = endpoint.connection_mut(handle) {
             while let Some(event) = connection.next_event() {
@@ -304,13 +327,13 @@ impl Keeper {
                 if let Event::Closed { code, reason, by_peer } = event {
                     closed = Some(error_of(code, &reason, by_peer));
                 } else {
-                    kept.extend(self.paths.on_event(event, connection, locals).map(Kept::News));
+                    kept.extend(self.paths.on_event(event, connection, locals).map(SessionEvent::News));
                 }
             }
         }
         match closed {
             Some(error @ (TransferError::NotAdmitted(_) | TransferError::OtherKind(_))) => {
-                kept.push(Kept::Refused(error));
+                kept.push(SessionEvent::Refused(error));
             }
             Some(error) => self.lose(error, now, kept),
             None if self.restart.look(endpoint, now, self.counter.silence(now)) => {
@@ -320,20 +343,20 @@ impl Keeper {
             None if self.counter.is_due(now) => {
                 if self.counter.silence(now) >= SILENCE {
                     let sentence = "nothing is heard from the receiver: connections wait for it";
-                    kept.push(Kept::Warning(sentence.into()));
+                    kept.push(SessionEvent::Warning(sentence.into()));
                 }
                 let relays = endpoint.relays(now, handle);
                 self.finder.iter_mut().for_each(|finder| finder.on_relays(now, &relays));
-                kept.extend(self.log.look(relays, locals).into_iter().map(Kept::News));
+                kept.extend(self.log.look(relays, locals).into_iter().map(SessionEvent::News));
             }
             None => {}
         }
     }
 
-    fn find_relays(&mut self, endpoint: &mut Endpoint, now: Instant, kept: &mut Vec<Kept>) {
+    fn find_relays(&mut self, endpoint: &mut Endpoint, now: Instant, kept: &mut Vec<SessionEvent>) {
         let Some(finder) = &mut self.finder else { return };
         let found = finder.look(endpoint, now);
-        if let Stage::Trying(handle) | Stage::Connected(handle) = self.stage {
+        if let SessionState::Trying(handle) | SessionState::Connected(handle) = self.stage {
             for word in &found.words {
                 endpoint.add_relay(now, handle, word, None);
             }
@@ -346,33 +369,33 @@ impl Keeper {
                 self.relays.push((word, None));
             }
         }
-        kept.extend(found.warning.map(Kept::Warning));
+        kept.extend(found.warning.map(SessionEvent::Warning));
     }
 
     /// The receiver does not answer.
-    fn fail(&mut self, error: ConnectError, now: Instant, kept: &mut Vec<Kept>) {
+    fn fail(&mut self, error: ConnectError, now: Instant, kept: &mut Vec<SessionEvent>) {
         let error = not_connected(error, &self.ways.tried());
         // Whoever is there will not be another one.
         if matches!(error, NotConnected::OtherVersion | NotConnected::ImpossibleKey) {
-            kept.push(Kept::Refused(error.into()));
+            kept.push(SessionEvent::Refused(error.into()));
             return;
         }
         self.lose(error.into(), now, kept);
     }
 
     /// There is no session. Another is tried for, later and later.
-    fn lose(&mut self, error: TransferError, now: Instant, kept: &mut Vec<Kept>) {
+    fn lose(&mut self, error: TransferError, now: Instant, kept: &mut Vec<SessionEvent>) {
         let wait = (AGAIN * 2_u32.saturating_pow(self.failures.min(16))).min(AGAIN_MOST);
         self.failures += 1;
-        self.stage = Stage::Away(now + wait);
+        self.stage = SessionState::Away(now + wait);
         self.restart = RestartCheck::new(self.question.clone());
         if !std::mem::replace(&mut self.told, true) {
-            kept.push(Kept::Lost(error));
+            kept.push(SessionEvent::Lost(error));
         }
     }
 }
 
-fn ways(question: &Question, locals: &[SocketAddr]) -> Ways {
+fn ways(question: &RestartQuestion, locals: &[SocketAddr]) -> ConnectAttempts {
     let met = question.relays.iter().map(|reach| reach.word.clone());
-    Ways::new(&question.addresses, met, locals)
+    ConnectAttempts::new(&question.addresses, met, locals)
 }

@@ -1,10 +1,11 @@
-//! The last list of a registry, kept for when it does not answer. It holds secrets, and is for its owner alone.
+//! The last list of a registry, kept for when it does not answer. It holds secrets, and is for its
+//! owner alone.
 //!
 //! ```text
 //! format 1 (1), checksum (4), list
 //! ```
 
-use byway_registry::message::{LONGEST_ANSWER, List};
+use byway_registry::message::{LONGEST_ANSWER, RelayList};
 use byway_registry::word::Word;
 use byway_wire::word::{CHECKSUM_LEN, checksum};
 use byway_wire::{Reader, Writer};
@@ -22,7 +23,7 @@ pub fn path_of(directory: &Path, word: &Word) -> PathBuf {
 }
 
 /// The list, if there is one that is whole and good at `unix` (seconds).
-pub fn read(path: &Path, unix: u64) -> Option<List> {
+pub fn read(path: &Path, unix: u64) -> Option<RelayList> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(LONGEST_ANSWER as u64 + 64).read_to_end(&mut bytes).ok()?;
     let mut reader = Reader::new(&bytes);
@@ -31,12 +32,12 @@ pub fn read(path: &Path, unix: u64) -> Option<List> {
     if format != FORMAT || checksum(&[rest]) != sum {
         return None;
     }
-    let list = List::read(&mut reader).ok()?;
+    let list = RelayList::read(&mut reader).ok()?;
     (reader.is_empty() && list.until > unix).then_some(list)
 }
 
 /// Puts a list in place of the one before.
-pub fn write(path: &Path, list: &List) -> io::Result<()> {
+pub fn write(path: &Path, list: &RelayList) -> io::Result<()> {
     let mut bytes = vec![0; LONGEST_ANSWER];
     let mut writer = Writer::new(&mut bytes);
     list.write(&mut writer);
@@ -63,7 +64,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("lists/one");
         assert_eq!(read(&path, 0), None);
-        let list = List { made: 1, until: 100, more: false, relays: Vec::new() };
+        let list = RelayList { made: 1, until: 100, more: false, relays: Vec::new() };
         write(&path, &list).unwrap();
         assert_eq!((read(&path, 99), read(&path, 100)), (Some(list.clone()), None));
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);

@@ -1,4 +1,5 @@
-//! A relay enrols at a registry, and again now and then: from a socket of its own, beside the relay.
+//! A relay enrols at a registry, and again now and then: from a socket of its own, beside the
+//! relay.
 
 use crate::endpoint::endpoint;
 use crate::error::Error;
@@ -7,8 +8,8 @@ use crate::relaying::Relaying;
 use crate::secret::Secret;
 use crate::sockets;
 use byway_engine::{Config, Endpoint, EndpointEvent};
-use byway_net::{Clock, Control, Flow, Owner};
-use byway_registry::client::{AskError, Exchange};
+use byway_net::{Clock, Control, LoopControl, Owner};
+use byway_registry::client::{AskError, ClientExchange};
 use byway_registry::message::{Answer, Enrol, Failure, Label, Request};
 use byway_registry::word::Word;
 use byway_wire::relay::{QuotaClass, RateClass};
@@ -42,13 +43,14 @@ pub struct EnrollingPlan {
     pub region: String,
     /// Where it can be reached.
     pub addresses: Vec<SocketAddr>,
-    /// It may stand behind a NAT: it is reached where its heartbeats come from, if others are let in there.
+    /// It may stand behind a NAT: it is reached where its heartbeats come from, if others are let
+    /// in there.
     pub seen: bool,
 }
 
 /// What happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EnrolNews {
+pub enum EnrolEvent {
     /// The relay carries what is minted in this epoch from now on, and is tested.
     Epoch {
         /// The epoch.
@@ -77,7 +79,7 @@ pub enum EnrolNews {
 /// An enrolment that is kept up.
 pub struct Enrolling {
     driver: byway_net::Handle<Enroller>,
-    news: Receiver<EnrolNews>,
+    news: Receiver<EnrolEvent>,
     ready: Arc<AtomicBool>,
     range: u8,
     /// Where heartbeats go.
@@ -130,12 +132,13 @@ impl Enrolling {
         Ok(Self { driver, news: inbox, ready, range, registry, beats: false, seen })
     }
 
-    /// The next thing that happened, if anything did. The relay learns what it has to. To be called a few times a second.
-    pub fn look(&mut self, relaying: &Relaying) -> Option<EnrolNews> {
+    /// The next thing that happened, if anything did. The relay learns what it has to. To be called
+    /// a few times a second.
+    pub fn look(&mut self, relaying: &Relaying) -> Option<EnrolEvent> {
         self.driver.waker().wake();
         let news = self.news.try_recv().ok()?;
         match &news {
-            EnrolNews::Epoch { epoch, last_holds } => {
+            EnrolEvent::Epoch { epoch, last_holds } => {
                 relaying.enrolled(self.range, *epoch, *last_holds);
                 if self.seen && !self.beats {
                     relaying.watch(self.range, self.registry.clone(), Duration::ZERO);
@@ -144,10 +147,10 @@ impl Enrolling {
                 self.ready.store(true, Ordering::Release);
                 self.driver.waker().wake();
             }
-            EnrolNews::Enrolled { beat, .. } if !self.beats => {
+            EnrolEvent::Enrolled { beat, .. } if !self.beats => {
                 self.beats = relaying.watch(self.range, self.registry.clone(), *beat);
             }
-            EnrolNews::Enrolled { .. } | EnrolNews::Failed { .. } => {}
+            EnrolEvent::Enrolled { .. } | EnrolEvent::Failed { .. } => {}
         }
         Some(news)
     }
@@ -156,17 +159,17 @@ impl Enrolling {
 struct Enroller {
     word: Word,
     request: Request,
-    exchange: Option<Exchange>,
+    exchange: Option<ClientExchange>,
     next: Instant,
     failures: u32,
     ready: Arc<AtomicBool>,
-    news: SyncSender<EnrolNews>,
+    news: SyncSender<EnrolEvent>,
 }
 
 impl Enroller {
     fn step(&mut self, endpoint: &mut Endpoint, now: Instant) -> Result<(), AskError> {
         if self.exchange.is_none() && self.next <= now {
-            let mut exchange = Exchange::begin(endpoint, now, &self.word)?;
+            let mut exchange = ClientExchange::begin(endpoint, now, &self.word)?;
             exchange.ask(&self.request);
             self.ready.store(false, Ordering::Release);
             self.exchange = Some(exchange);
@@ -190,7 +193,7 @@ impl Enroller {
             None => {}
             Some(Answer::Epoch { epoch, last_holds }) => {
                 let last_holds = Duration::from_secs(last_holds.into());
-                let _ = self.news.try_send(EnrolNews::Epoch { epoch, last_holds });
+                let _ = self.news.try_send(EnrolEvent::Epoch { epoch, last_holds });
             }
             Some(Answer::Enrolled { beat_millis, passed, failed }) => {
                 if let Some(exchange) = self.exchange.take() {
@@ -198,7 +201,7 @@ impl Enroller {
                 }
                 (self.failures, self.next) = (0, now + RENEW);
                 let beat = Duration::from_millis(beat_millis.into());
-                let _ = self.news.try_send(EnrolNews::Enrolled { beat, passed, failed });
+                let _ = self.news.try_send(EnrolEvent::Enrolled { beat, passed, failed });
             }
             Some(_) => return Err(AskError::Closed("it answers something else".into())),
         }
@@ -209,7 +212,7 @@ impl Enroller {
 impl Owner for Enroller {
     type Machine = Endpoint;
 
-    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         if let Err(error) = self.step(endpoint, now) {
             if let Some(exchange) = self.exchange.take() {
                 exchange.end(endpoint, now);
@@ -219,8 +222,8 @@ impl Owner for Enroller {
             let again = if soon { later.min(AGAIN_MOST) } else { AGAIN_MOST };
             self.failures += 1;
             self.next = now + again;
-            let _ = self.news.try_send(EnrolNews::Failed { error, again });
+            let _ = self.news.try_send(EnrolEvent::Failed { error, again });
         }
-        Flow::Continue
+        LoopControl::Continue
     }
 }

@@ -5,9 +5,9 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::sockets;
 use byway_engine::{Config, Endpoint};
-use byway_net::{Clock, Flow, Owner};
-use byway_registry::client::{AskError, Exchange};
-use byway_registry::message::{Answer, Ask, List, MOST_RELAYS, Request};
+use byway_net::{Clock, LoopControl, Owner};
+use byway_registry::client::{AskError, ClientExchange};
+use byway_registry::message::{Answer, MOST_RELAYS, RelayList, RelayQuery, Request};
 use byway_registry::word::Word;
 use byway_wire::Instant;
 use std::net::SocketAddr;
@@ -16,9 +16,9 @@ use std::net::SocketAddr;
 ///
 /// # Errors
 /// The system gives no socket or thread. `Ok(Err(…))`: the registry does not answer, or refuses.
-pub fn ask(identity: &Identity, word: &Word) -> Result<Result<List, AskError>, Error> {
+pub fn ask(identity: &Identity, word: &Word) -> Result<Result<RelayList, AskError>, Error> {
     let destinations: Vec<_> = word.addresses.iter().map(SocketAddr::ip).collect();
-    let owner = Asker { word: word.clone(), exchange: None, outcome: None };
+    let owner = QueryOwner { word: word.clone(), exchange: None, outcome: None };
     let endpoint = endpoint(identity, Config::default(), None)?;
     let sockets = sockets::sending(&[], &destinations)?;
     let driver =
@@ -32,20 +32,20 @@ pub fn ask(identity: &Identity, word: &Word) -> Result<Result<List, AskError>, E
     Ok(finished.owner.outcome.unwrap_or(Err(AskError::TooLate)))
 }
 
-struct Asker {
+struct QueryOwner {
     word: Word,
-    exchange: Option<Exchange>,
-    outcome: Option<Result<List, AskError>>,
+    exchange: Option<ClientExchange>,
+    outcome: Option<Result<RelayList, AskError>>,
 }
 
-impl Asker {
-    fn step(&mut self, endpoint: &mut Endpoint, now: Instant) -> Result<Option<List>, AskError> {
+impl QueryOwner {
+    fn step(&mut self, endpoint: &mut Endpoint, now: Instant) -> Result<Option<RelayList>, AskError> {
         let exchange = match &mut self.exchange {
             Some(exchange) => exchange,
             None => {
-                let mut exchange = Exchange::begin(endpoint, now, &self.word)?;
+                let mut exchange = ClientExchange::begin(endpoint, now, &self.word)?;
                 let most = MOST_RELAYS as u8; // 100
-                exchange.ask(&Request::Ask(Ask { token: self.word.token.clone(), most, skip: 0 }));
+                exchange.ask(&Request::Ask(RelayQuery { token: self.word.token.clone(), most, skip: 0 }));
                 exchange.finish();
                 self.exchange.insert(exchange)
             }
@@ -61,17 +61,17 @@ impl Asker {
     }
 }
 
-impl Owner for Asker {
+impl Owner for QueryOwner {
     type Machine = Endpoint;
 
-    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         self.outcome = self.step(endpoint, now).transpose();
         if self.outcome.is_none() {
-            return Flow::Continue;
+            return LoopControl::Continue;
         }
         if let Some(exchange) = self.exchange.take() {
             exchange.end(endpoint, now);
         }
-        Flow::Stop
+        LoopControl::Stop
     }
 }

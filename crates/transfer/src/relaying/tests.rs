@@ -1,5 +1,5 @@
 use super::*;
-use byway_wire::heartbeat::{ANSWERED_LEN, Answered, BEAT_LEN, Beat, Orders};
+use byway_wire::heartbeat::{ANSWERED_LEN, BEAT_LEN, Heartbeat, HeartbeatAnswer, HeartbeatOrders};
 use byway_wire::relay::{GREET_LEN, Greet, Greeted, Hop, Minted, Notice, Reason, RelayClock};
 use byway_wire::{Prefix, Writer};
 use std::net::UdpSocket;
@@ -78,12 +78,12 @@ fn carried(relay: SocketAddr, enrolment: &Enrolment, epoch: u32) -> Option<Reaso
     panic!("neither delivered nor refused");
 }
 
-fn kept(path: &Path) -> Kept {
-    keeper::read(path).unwrap()
+fn kept(path: &Path) -> SavedState {
+    state_writer::read(path).unwrap()
 }
 
 /// Looks until what is kept is so.
-fn until_kept(path: &Path, is_so: impl Fn(&Kept) -> bool) {
+fn until_kept(path: &Path, is_so: impl Fn(&SavedState) -> bool) {
     while !is_so(&kept(path)) {
         std::thread::yield_now();
     }
@@ -142,16 +142,22 @@ fn heartbeats_leave_by_the_relays_socket_and_the_last_says_that_it_ends() {
     let beat = |counter: u64| {
         let mut packet = [0; BEAT_LEN + 1];
         let (length, from) = registry.recv_from(&mut packet).unwrap();
-        let beat = Beat::read(&packet[..length]).unwrap();
+        let beat = Heartbeat::read(&packet[..length]).unwrap();
         assert!(from == relay && beat.is_authentic(&key) && beat.report.counter > counter);
         beat.report
     };
     let first = beat(0);
     assert_eq!((first.relay, first.range, first.epoch), (enrolment.relay, 0, 0));
     let counter = first.counter;
-    let orders = Orders { counter, next_millis: 600_000, epoch: 5, last_holds: 0, flags: Orders::LISTED };
+    let orders = HeartbeatOrders {
+        counter,
+        next_millis: 600_000,
+        epoch: 5,
+        last_holds: 0,
+        flags: HeartbeatOrders::LISTED,
+    };
     let mut answer = [0; ANSWERED_LEN];
-    Answered::new(orders, &key).write(&mut Writer::new(&mut answer));
+    HeartbeatAnswer::new(orders, &key).write(&mut Writer::new(&mut answer));
     registry.send_to(&answer, relay).unwrap();
     until_kept(&path, |kept| kept.ranges.iter().any(|range| range.epoch == 5));
     assert_eq!(carried(relay, &enrolment, 5), None);
@@ -166,6 +172,6 @@ fn heartbeats_leave_by_the_relays_socket_and_the_last_says_that_it_ends() {
     assert!(relaying.watch(0, vec![registry.local_addr().unwrap()], Duration::ZERO));
     let mut packet = [0; BEAT_LEN];
     registry.recv(&mut packet).unwrap();
-    assert!(Beat::read(&packet).unwrap().report.counter > last.counter + BEATS_AHEAD / 2);
+    assert!(Heartbeat::read(&packet).unwrap().report.counter > last.counter + BEATS_AHEAD / 2);
     relaying.stop().unwrap();
 }

@@ -24,7 +24,8 @@ pub const MAX_ENTRIES: u64 = 256;
 pub struct AckEntries<'a> {
     count: u64,
     bytes: &'a [u8],
-    /// The first entry as it was checked, and the bytes of the others: most ACKs have one, which is so read once.
+    /// The first entry as it was checked, and the bytes of the others: most ACKs have one, which is
+    /// so read once.
     first: AckEntry<'a>,
     others: &'a [u8],
 }
@@ -123,7 +124,8 @@ impl<'a> AckEntry<'a> {
             let (start, end) = next?;
             next = (|| {
                 let (gap, length) = (reader.varint().ok()?, reader.varint().ok()?);
-                // `read` has seen that it fits; only now, since nothing is below a range that starts at 0.
+                // `read` has seen that it fits; only now, since nothing is below a range that
+                // starts at 0.
                 let stop = start - 1 - gap;
                 Some((stop - 1 - length, stop))
             })();
@@ -131,8 +133,8 @@ impl<'a> AckEntry<'a> {
         })
     }
 
-    /// Stamp runs from the largest number down over the received ones: how many packets, and the receiver's clock in µs
-    /// modulo 2^32 when they arrived.
+    /// Stamp runs from the largest number down over the received ones: how many packets, and the
+    /// receiver's clock in µs modulo 2^32 when they arrived.
     pub fn stamps(&self) -> impl Iterator<Item = (u64, u32)> + 'a {
         let mut reader = Reader::new(self.stamps);
         let mut at = self.arrival;
@@ -185,8 +187,8 @@ impl AckWriter {
         Self { start, entries: 0 }
     }
 
-    /// Adds an entry, with as many older ranges and stamps as fit. `false`, and nothing written, when not even the first
-    /// range fits.
+    /// Adds an entry, with as many older ranges and stamps as fit. `false`, and nothing written,
+    /// when not even the first range fits.
     pub fn entry(&mut self, writer: &mut Writer<'_>, parts: &EntryParts<'_>) -> bool {
         let Some(((first, end), older)) = parts.ranges.split_first() else { return false };
         let largest = end - 1;
@@ -202,7 +204,8 @@ impl AckWriter {
         if self.entries == Self::ENTRIES {
             return false;
         }
-        // Stamps are fresh, older ranges were told before: stamps first, but never more than half of what is left.
+        // Stamps are fresh, older ranges were told before: stamps first, but never more than half
+        // of what is left.
         let (runs, stamp_bytes) =
             affordable(parts.stamps.iter().copied(), if older.is_empty() { room } else { room / 2 }, {
                 let mut at = parts.arrival;

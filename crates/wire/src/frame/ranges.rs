@@ -10,12 +10,14 @@ pub fn write_pnack(writer: &mut Writer<'_>, path: PathId, missing: &[(u64, u64)]
     write_missing(writer, PNACK, path.0, missing);
 }
 
-/// Writes a SNACK frame of a stream with as many of the ascending `missing` ranges as fit, if any do.
+/// Writes a SNACK frame of a stream with as many of the ascending `missing` ranges as fit, if any
+/// do.
 pub fn write_snack_stream(writer: &mut Writer<'_>, id: StreamId, missing: &[(u64, u64)]) {
     write_missing(writer, SNACK_STREAM, id.0, missing);
 }
 
-/// Writes a SNACK frame of an object with as many of the ascending `missing` ranges as fit, if any do.
+/// Writes a SNACK frame of an object with as many of the ascending `missing` ranges as fit, if any
+/// do.
 pub fn write_snack_object(writer: &mut Writer<'_>, id: ObjectId, missing: &[(u64, u64)]) {
     write_missing(writer, SNACK_OBJECT, id.0, missing);
 }

@@ -142,7 +142,8 @@ fn an_ack_down_to_the_very_first_packet_ends_there() {
 
 #[test]
 fn the_overhead_stays_within_the_byte_budget() {
-    // Design: header, tag and data-frame header together take at most 48 bytes on a direct data packet.
+    // Design: header, tag and data-frame header together take at most 48 bytes on a direct data
+    // packet.
     let largest = object_header_len(ObjectId(MAX_OBJECT_ID), crate::codec::VARINT_MAX, None);
     assert_eq!(largest, OBJECT_HEADER_MAX);
     assert!(crate::packet::OVERHEAD + largest <= 48);
@@ -261,7 +262,8 @@ proptest! {
         prop_assert_eq!(only(&written), Frame::Stream(stream));
     }
 
-    /// What is written without its bytes reads as the same frame over zeros, and no longer than what is missing.
+    /// What is written without its bytes reads as the same frame over zeros, and no longer than
+    /// what is missing.
     #[test]
     fn objects_may_be_only_a_length(id in 0..=MAX_OBJECT_ID, offset in 0..(1u64 << 61), first in 0usize..900, last in 0usize..900, fin: bool) {
         let (id, end) = (ObjectId(id), offset + 1000);

@@ -12,8 +12,8 @@
 //! path's MTU means the same on both sides. The longest new header fits the shortest old one even
 //! when the two hosts are of different address families.
 //!
-//! Neither is authenticated: who can write to a receiver can write a DELIVERED. What it says may be used once the inner
-//! packet has proven to be the peer's.
+//! Neither is authenticated: who can write to a receiver can write a DELIVERED. What it says may be
+//! used once the inner packet has proven to be the peer's.
 
 use super::key::ReturnTag;
 use super::{BACK, DELIVERED, ENVELOPE_V4, RETURN, V6, canonical, read_socket, v6_bit, write_socket};
@@ -69,8 +69,8 @@ impl Delivered {
         Ok(Self { from, tag, inner })
     }
 
-    /// Writes the header over the first `inner` bytes of `packet`, where the envelope stood. False, and nothing useful
-    /// is written, if they are too few or more than 255.
+    /// Writes the header over the first `inner` bytes of `packet`, where the envelope stood. False,
+    /// and nothing useful is written, if they are too few or more than 255.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
         write_start(packet, DELIVERED, self.inner, self.from, |writer| self.tag.write(writer))
@@ -106,14 +106,14 @@ impl Return {
 
 /// The header of a packet that came back through a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Back {
+pub struct ReturnedPacket {
     /// The receiver's address as the relay saw it.
     pub from: SocketAddr,
     /// Where the inner packet begins.
     pub inner: usize,
 }
 
-impl Back {
+impl ReturnedPacket {
     /// Reads the header of a packet. One without an inner packet is refused.
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
@@ -125,8 +125,8 @@ impl Back {
         Ok(Self { from, inner })
     }
 
-    /// Writes the header over the first `inner` bytes of `packet`, where that of the [`Return`] stood. False, and nothing
-    /// useful is written, if they are too few or more than 255.
+    /// Writes the header over the first `inner` bytes of `packet`, where that of the [`Return`]
+    /// stood. False, and nothing useful is written, if they are too few or more than 255.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
         write_start(packet, BACK, self.inner, self.from, |_| {})
@@ -143,8 +143,9 @@ pub struct ReturnHop {
 }
 
 impl ReturnHop {
-    /// The way back for what `delivered` brought from `relay` (the UDP source of that datagram). Tags last for minutes and
-    /// come with every packet: make this anew from the newest one whose inner packet proved to be the peer's.
+    /// The way back for what `delivered` brought from `relay` (the UDP source of that datagram).
+    /// Tags last for minutes and come with every packet: make this anew from the newest one whose
+    /// inner packet proved to be the peer's.
     #[must_use]
     pub fn new(relay: SocketAddr, delivered: &Delivered) -> Self {
         let to = canonical(delivered.from);
@@ -175,8 +176,8 @@ impl ReturnHop {
         self.to
     }
 
-    /// Writes the header into the first [`room`](Self::room) bytes of `packet`; the inner packet is the rest. False, and
-    /// nothing is written, if there is no inner packet.
+    /// Writes the header into the first [`room`](Self::room) bytes of `packet`; the inner packet is
+    /// the rest. False, and nothing is written, if there is no inner packet.
     #[must_use]
     pub fn seal(&self, packet: &mut [u8]) -> bool {
         if packet.len() <= self.length {
@@ -187,7 +188,8 @@ impl ReturnHop {
     }
 }
 
-/// Reads type and header length; gives whether the address is IPv6, and where the inner packet begins.
+/// Reads type and header length; gives whether the address is IPv6, and where the inner packet
+/// begins.
 fn read_start(reader: &mut Reader<'_>, kind: u8, length: usize) -> Result<(bool, usize), DecodeError> {
     let first = reader.u8()?;
     if first & !V6 != kind {
@@ -257,7 +259,7 @@ mod tests {
         assert_eq!(packet, expected);
 
         let from = "[2001:db8::7]:9".parse().unwrap();
-        assert!(Back { from, inner: RETURN_V4 }.write(&mut packet));
+        assert!(ReturnedPacket { from, inner: RETURN_V4 }.write(&mut packet));
         let expected = [
             b"\x69\x16\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x07\x00\x09".as_slice(),
             b"\x00\x00inner",
@@ -284,7 +286,7 @@ mod tests {
         let from = "192.0.2.7:4748".parse().unwrap();
         assert!(!Delivered { from, tag: TAG, inner: 22 }.write(&mut [0; 60]));
         assert!(!Delivered { from, tag: TAG, inner: 256 }.write(&mut [0; 300]));
-        assert!(!Back { from, inner: 61 }.write(&mut [0; 60]));
+        assert!(!ReturnedPacket { from, inner: 61 }.write(&mut [0; 60]));
     }
 
     proptest! {
@@ -304,9 +306,9 @@ mod tests {
             prop_assert!(hop.seal(&mut packet));
             let back = Return::read(&packet).unwrap();
             prop_assert_eq!(back, Return { to: from, tag, inner: hop.room() });
-            let back = Back { from, inner: hop.room() };
+            let back = ReturnedPacket { from, inner: hop.room() };
             prop_assert!(back.write(&mut packet));
-            prop_assert_eq!(Back::read(&packet), Ok(back));
+            prop_assert_eq!(ReturnedPacket::read(&packet), Ok(back));
             prop_assert_eq!(&packet[hop.room()..], &body[..]);
         }
 
@@ -315,7 +317,7 @@ mod tests {
             garbage.insert(0, kind);
             if let Ok(read) = Delivered::read(&garbage) { prop_assert!(read.inner < garbage.len()); }
             if let Ok(read) = Return::read(&garbage) { prop_assert!(read.inner < garbage.len()); }
-            if let Ok(read) = Back::read(&garbage) { prop_assert!(read.inner < garbage.len()); }
+            if let Ok(read) = ReturnedPacket::read(&garbage) { prop_assert!(read.inner < garbage.len()); }
             let _: Vec<u8> = garbage;
         }
     }

@@ -44,16 +44,16 @@ pub const ENVELOPE_V4_NARROWED: usize = ENVELOPE_V4 + super::CAVEAT_LEN;
 pub const ENVELOPE_V6_NARROWED: usize = ENVELOPE_V6 + super::CAVEAT_LEN;
 /// Bytes of the longest envelope.
 pub const ENVELOPE_MAX: usize = ENVELOPE_V6_NARROWED;
-/// Seconds that a packet's time may differ from the relay's, either way. Clocks are set by the greeting (wrong by half a
-/// round trip) and drift by seconds a day.
+/// Seconds that a packet's time may differ from the relay's, either way. Clocks are set by the
+/// greeting (wrong by half a round trip) and drift by seconds a day.
 pub const TIME_WINDOW: u64 = 10;
 
 const MAC_AT: usize = 1;
 const TIME_AT: usize = 9;
 const FIXED: usize = TIME_AT + 2 + super::GRANT_LEN + CONSENT_LEN;
 
-/// An envelope as a relay reads it. Nothing in it is proven before [`cookie`](Self::cookie) is one that the relay
-/// gave to the sender's address, or 0.
+/// An envelope as a relay reads it. Nothing in it is proven before [`cookie`](Self::cookie) is one
+/// that the relay gave to the sender's address, or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// Under which grant.
@@ -181,8 +181,8 @@ impl Hop {
         self.destination
     }
 
-    /// Writes the envelope into the first [`room`](Self::room) bytes of `packet`; the inner packet is the rest. False,
-    /// and nothing is written, if there is no inner packet.
+    /// Writes the envelope into the first [`room`](Self::room) bytes of `packet`; the inner packet
+    /// is the rest. False, and nothing is written, if there is no inner packet.
     #[must_use]
     pub fn seal(&self, now: Instant, packet: &mut [u8]) -> bool {
         if packet.len() <= self.length {
@@ -210,25 +210,28 @@ impl Hop {
         self.cookie = cookie;
     }
 
-    /// What a notice from [`relay`](Self::relay) means for this hop. `None`: it is about another hop, or made up.
+    /// What a notice from [`relay`](Self::relay) means for this hop. `None`: it is about another
+    /// hop, or made up.
     #[must_use]
-    pub fn judge(&self, notice: &Notice, now: Instant) -> Option<Verdict> {
+    pub fn judge(&self, notice: &Notice, now: Instant) -> Option<NoticeTrust> {
         if notice.grant != self.grant || notice.echo != self.consent.tag.to_be_bytes() {
             return None;
         }
-        // An old notice proves nothing about now, but one about the clock is just about that difference.
+        // An old notice proves nothing about now, but one about the clock is just about that
+        // difference.
         let fresh = u64::from(notice.unix).abs_diff(self.clock.unix(now)) <= 3 * TIME_WINDOW;
         let proven = notice.is_authentic(&self.key) && (fresh || notice.reason == super::Reason::Clock);
-        Some(if proven { Verdict::Proven } else { Verdict::Hint })
+        Some(if proven { NoticeTrust::Proven } else { NoticeTrust::Hint })
     }
 }
 
 /// How far a [`Notice`] can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum NoticeTrust {
     /// The notice is the relay's. Act on it.
     Proven,
-    /// Somebody on the way, maybe the relay, says so. Show it to the person, but go on by what the path itself shows.
+    /// Somebody on the way, maybe the relay, says so. Show it to the person, but go on by what the
+    /// path itself shows.
     Hint,
 }
 
@@ -242,7 +245,7 @@ mod tests {
     use super::super::grant::tests::{any_caveat, any_grant};
     use super::super::grant::{Minute, QuotaClass, RateClass, Terms};
     use super::super::tests::any_socket;
-    use super::super::{Reason, RelayKey, Secret};
+    use super::super::{GrantSecret, Reason, RelayKey};
     use super::*;
     use alloc::vec;
     use alloc::vec::Vec;
@@ -261,7 +264,7 @@ mod tests {
             quota: QuotaClass(0x90),
             scope: Scope::ALL,
         };
-        Word::new(vec![relay()], Grant { id: 0x0102_0304, terms }, Secret::new([9; 16])).unwrap()
+        Word::new(vec![relay()], Grant { id: 0x0102_0304, terms }, GrantSecret::new([9; 16])).unwrap()
     }
 
     fn clock() -> RelayClock {
@@ -347,16 +350,16 @@ mod tests {
             change(&mut notice);
             notice
         };
-        assert_eq!(judge(&hop, good), Some(Verdict::Proven));
-        assert_eq!(judge(&hop, altered(|n| n.retry_after = 9)), Some(Verdict::Hint));
+        assert_eq!(judge(&hop, good), Some(NoticeTrust::Proven));
+        assert_eq!(judge(&hop, altered(|n| n.retry_after = 9)), Some(NoticeTrust::Hint));
         assert_eq!(judge(&hop, altered(|n| n.echo = [0; 8])), None);
         assert_eq!(judge(&hop, altered(|n| n.grant = 1)), None);
         let old = Notice::new(Reason::OverRate, grant, echo, NOW - 3600, 1, Some(&key));
-        assert_eq!(judge(&hop, old), Some(Verdict::Hint));
+        assert_eq!(judge(&hop, old), Some(NoticeTrust::Hint));
         let clock = Notice::new(Reason::Clock, grant, echo, NOW - 3600, 0, Some(&key));
-        assert_eq!(judge(&hop, clock), Some(Verdict::Proven));
+        assert_eq!(judge(&hop, clock), Some(NoticeTrust::Proven));
         hop.set_clock(RelayClock::new((NOW - 3600) * 1000, Instant::ZERO));
-        assert_eq!(judge(&hop, old), Some(Verdict::Proven));
+        assert_eq!(judge(&hop, old), Some(NoticeTrust::Proven));
     }
 
     proptest! {

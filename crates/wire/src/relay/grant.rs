@@ -44,7 +44,8 @@ impl fmt::Debug for Minute {
     }
 }
 
-/// Three bits of mantissa and five of exponent: `(8 + m) << e`, so that steps are at most one eighth. 0xff: no limit.
+/// Three bits of mantissa and five of exponent: `(8 + m) << e`, so that steps are at most one
+/// eighth. 0xff: no limit.
 const fn scale_value(class: u8) -> Option<u64> {
     if class == 0xff { None } else { Some((8 + (class & 7) as u64) << (class >> 3)) }
 }
@@ -198,8 +199,8 @@ impl Terms {
     }
 }
 
-/// What an operator allows the holder of a word. The id names an account at the relay: words with one id share its rate
-/// and quota, whatever else they say.
+/// What an operator allows the holder of a word. The id names an account at the relay: words with
+/// one id share its rate and quota, whatever else they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
     /// The id of the account.
@@ -209,7 +210,8 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Reads [`GRANT_LEN`] bytes. Any bytes are some grant; whether the relay gave it only the secret tells.
+    /// Reads [`GRANT_LEN`] bytes. Any bytes are some grant; whether the relay gave it only the
+    /// secret tells.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self { id: reader.u32()?, terms: Terms::read(reader)? })
     }
@@ -229,11 +231,13 @@ impl Grant {
     }
 }
 
-/// Terms that the holder of a word puts on what it hands on. What is carried under a caveat counts against the account of
-/// the grant and against the branch's own. One caveat per packet: a narrowed word cannot be narrowed again.
+/// Terms that the holder of a word puts on what it hands on. What is carried under a caveat counts
+/// against the account of the grant and against the branch's own. One caveat per packet: a narrowed
+/// word cannot be narrowed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Caveat {
-    /// The account under the grant's, 1 to 255. A byte, so that the holder of one grant cannot claim many accounts.
+    /// The account under the grant's, 1 to 255. A byte, so that the holder of one grant cannot
+    /// claim many accounts.
     pub branch: u8,
     /// What it allows. Refused if it is more than the grant does.
     pub terms: Terms,

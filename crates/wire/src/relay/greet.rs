@@ -1,4 +1,5 @@
-//! The greeting: shows an address what the relay sees of it, opens its NAT, and gives its consent to be reached.
+//! The greeting: shows an address what the relay sees of it, opens its NAT, and gives its consent
+//! to be reached.
 //!
 //! ```text
 //! GREET    0x6a, nonce (8), grant id (4), zeros up to 56 bytes
@@ -57,14 +58,16 @@ impl Consent {
 /// A greeting, by which a host asks a relay for consent and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greet {
-    /// Chosen anew for each greeting; the answer repeats it, so only who sees the way to the relay can answer.
+    /// Chosen anew for each greeting; the answer repeats it, so only who sees the way to the relay
+    /// can answer.
     pub nonce: [u8; 8],
     /// The grant for which the greeter consents.
     pub grant: u32,
 }
 
 impl Greet {
-    /// Reads a greeting. One that is shorter than [`GREET_LEN`] is refused, so that no answer is larger.
+    /// Reads a greeting. One that is shorter than [`GREET_LEN`] is refused, so that no answer is
+    /// larger.
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         match reader.u8()? {

@@ -17,7 +17,7 @@
 
 use super::grant::{Caveat, Grant};
 use super::minted::{GrantId, RangeKey};
-use super::word::{Word, WordError};
+use super::word::{RelayWordError, Word};
 use crate::heartbeat::RelayId;
 use alloc::vec::Vec;
 use core::fmt;
@@ -26,14 +26,15 @@ use core::net::{IpAddr, SocketAddr};
 use siphasher::sip::SipHasher24;
 use zeroize::Zeroize;
 
-/// Seconds in a unit of the coarse expiries of consents and return tags. Sixteen bits of them are six days.
+/// Seconds in a unit of the coarse expiries of consents and return tags. Sixteen bits of them are
+/// six days.
 pub const EXPIRY_UNIT: u64 = 8;
 
 /// What the holder of a word knows and an observer does not. Never shown, and wiped when dropped.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret([u8; 16]);
+pub struct GrantSecret([u8; 16]);
 
-impl Secret {
+impl GrantSecret {
     /// A secret from its bytes.
     #[must_use]
     pub const fn new(bytes: [u8; 16]) -> Self {
@@ -69,13 +70,13 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for GrantSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(redacted)")
     }
 }
 
-impl Drop for Secret {
+impl Drop for GrantSecret {
     fn drop(&mut self) {
         self.0.zeroize();
     }
@@ -165,8 +166,8 @@ impl RelayKey {
 
     /// The secret of a grant.
     #[must_use]
-    pub fn secret(&self, grant: &Grant) -> Secret {
-        Secret(half(blake3::keyed_hash(&self.grant, &grant.to_bytes()).as_bytes()))
+    pub fn secret(&self, grant: &Grant) -> GrantSecret {
+        GrantSecret(half(blake3::keyed_hash(&self.grant, &grant.to_bytes()).as_bytes()))
     }
 
     /// The MAC key of a grant, or of a narrower one under it.
@@ -181,28 +182,31 @@ impl RelayKey {
 
     /// The word that the operator hands out for a grant. It holds where the relay is, in 1 to 4
     /// addresses, and the secret. The grant's id is one of the operator's own: [`GrantId::own`].
-    pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, WordError> {
+    pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, RelayWordError> {
         if let GrantId::Minted(_) = GrantId::of(grant.id) {
-            return Err(WordError::Minted);
+            return Err(RelayWordError::Minted);
         }
         Word::new(relays, grant, self.secret(&grant))
     }
 
-    /// A consent of `address` for the grant `grant` until `expires` (Unix seconds; rounded down to [`EXPIRY_UNIT`]).
+    /// A consent of `address` for the grant `grant` until `expires` (Unix seconds; rounded down to
+    /// [`EXPIRY_UNIT`]).
     #[must_use]
     pub fn consent(&self, grant: u32, address: SocketAddr, expires: u64) -> Consent {
         let units = expires / EXPIRY_UNIT;
         Consent { expiry: units as u16, tag: self.consent_tag(grant, address, units) }
     }
 
-    /// When a consent ends (Unix seconds), if it is this relay's for this grant and address. `now` in Unix seconds.
+    /// When a consent ends (Unix seconds), if it is this relay's for this grant and address. `now`
+    /// in Unix seconds.
     #[must_use]
     pub fn check_consent(&self, consent: &Consent, grant: u32, address: SocketAddr, now: u64) -> Option<u64> {
         let units = restore(consent.expiry, now / EXPIRY_UNIT);
         (self.consent_tag(grant, address, units) == consent.tag).then_some(units * EXPIRY_UNIT)
     }
 
-    /// A ticket for `receiver` to reach `sender` until `expires` (Unix seconds; rounded down to [`EXPIRY_UNIT`]).
+    /// A ticket for `receiver` to reach `sender` until `expires` (Unix seconds; rounded down to
+    /// [`EXPIRY_UNIT`]).
     #[must_use]
     pub fn return_tag(
         &self,
@@ -217,7 +221,8 @@ impl RelayKey {
         ReturnTag { grant, branch, expiry: units as u16, tag }
     }
 
-    /// When a return tag ends (Unix seconds), if it is this relay's for these addresses. `now` in Unix seconds.
+    /// When a return tag ends (Unix seconds), if it is this relay's for these addresses. `now` in
+    /// Unix seconds.
     #[must_use]
     pub fn check_return(
         &self,
@@ -247,8 +252,8 @@ impl RelayKey {
             || cookie == self.cookie_of_day(grant, address, today.wrapping_sub(1))
     }
 
-    /// The key of a range of grant ids (0 to 127), to be handed to a registry. Whoever has it can mint in that range until
-    /// the relay takes the range back or a new key.
+    /// The key of a range of grant ids (0 to 127), to be handed to a registry. Whoever has it can
+    /// mint in that range until the relay takes the range back or a new key.
     #[must_use]
     pub fn range_key(&self, range: u8) -> RangeKey {
         RangeKey::derive(&self.ranges, range)
@@ -266,7 +271,8 @@ impl RelayKey {
         self.salt
     }
 
-    // Each message is written whole and hashed in one go: fed in pieces, the hash costs twice as much.
+    // Each message is written whole and hashed in one go: fed in pieces, the hash costs twice as
+    // much.
 
     fn consent_tag(&self, grant: u32, address: SocketAddr, units: u64) -> u64 {
         SipHasher24::new_with_key(&self.consent).hash(&of_address(grant, units, address))

@@ -1,7 +1,8 @@
 //! Grants that a registry mints, and the keys that it mints them with.
 //!
-//! A relay hands a registry the key of a *range* of grant ids at enrolment. From then on the registry makes words alone and
-//! the relay checks them alone: neither asks the other. The operator's own words have ids outside all ranges.
+//! A relay hands a registry the key of a *range* of grant ids at enrolment. From then on the
+//! registry makes words alone and the relay checks them alone: neither asks the other. The
+//! operator's own words have ids outside all ranges.
 //!
 //! ```text
 //! bit 31      30..24       23              22..0
@@ -13,12 +14,12 @@
 //!                                                         └──PRF("heartbeat")──> MAC key of heartbeats (16)
 //! ```
 //!
-//! The **epoch** is a number that only rises. What was minted in an epoch ends with it, so a registry revokes by going on
-//! to the next. A grant tells the parity of its epoch, which tells the current one from the last; none older holds.
-//! PRF is BLAKE3 in keyed mode.
+//! The **epoch** is a number that only rises. What was minted in an epoch ends with it, so a
+//! registry revokes by going on to the next. A grant tells the parity of its epoch, which tells the
+//! current one from the last; none older holds. PRF is BLAKE3 in keyed mode.
 
 use super::grant::Grant;
-use super::key::{MacKey, Secret, half};
+use super::key::{GrantSecret, MacKey, half};
 use core::fmt;
 use zeroize::Zeroize;
 
@@ -103,8 +104,8 @@ impl Minted {
     }
 }
 
-/// What a relay hands to a registry: all grants of a range follow from it, and no other. Never shown, and wiped when
-/// dropped.
+/// What a relay hands to a registry: all grants of a range follow from it, and no other. Never
+/// shown, and wiped when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RangeKey([u8; 32]);
 
@@ -129,7 +130,8 @@ impl RangeKey {
         EpochKey(*hasher.finalize().as_bytes())
     }
 
-    /// The key of the [heartbeats](crate::heartbeat) between the relay and the registry that has the range.
+    /// The key of the [heartbeats](crate::heartbeat) between the relay and the registry that has
+    /// the range.
     #[must_use]
     pub fn heartbeat_key(&self) -> MacKey {
         MacKey::new(half(blake3::keyed_hash(&self.0, b"heartbeat").as_bytes()))
@@ -157,10 +159,11 @@ impl Drop for RangeKey {
 pub struct EpochKey([u8; 32]);
 
 impl EpochKey {
-    /// The secret of a grant: with it and the relay's addresses a registry makes a [`Word`](super::Word).
+    /// The secret of a grant: with it and the relay's addresses a registry makes a
+    /// [`Word`](super::Word).
     #[must_use]
-    pub fn secret(&self, grant: &Grant) -> Secret {
-        Secret::new(half(blake3::keyed_hash(&self.0, &grant.to_bytes()).as_bytes()))
+    pub fn secret(&self, grant: &Grant) -> GrantSecret {
+        GrantSecret::new(half(blake3::keyed_hash(&self.0, &grant.to_bytes()).as_bytes()))
     }
 }
 

@@ -4,13 +4,14 @@
 //! state per flow, because all that it needs to judge a packet stands in the packet. There are
 //! three parties:
 //!
-//! - the **operator** hands a sender a [`Word`]: a [`Grant`] and a secret that follows from the relay's key and the grant;
+//! - the **operator** hands a sender a [`Word`]: a [`Grant`] and a secret that follows from the
+//!   relay's key and the grant;
 //! - the **receiver**, told of the relay and the grant, greets it ([`Greet`]). It passes the
 //!   [`Consent`] that comes back ([`Greeted`]) on to the sender;
 //! - the **sender** puts an envelope before each packet ([`Hop`]). It has the grant, the relay's
 //!   time, the destination, its consent, and a MAC under the secret. The relay puts the sender's
 //!   address and a [`ReturnTag`] where they stood ([`Delivered`]). With them the receiver answers
-//!   the same way ([`ReturnHop`], [`Back`]).
+//!   the same way ([`ReturnHop`], [`ReturnedPacket`]).
 //!
 //! Nothing that leaves a relay is larger than what came in. It goes only to an address that
 //! consented, to the address that a return tag names, or back to where a packet came from.
@@ -20,13 +21,14 @@
 //! | 60 + bits | [`Forward`]: bit 0 IPv6 destination, bit 1 caveat | sender → relay | 37, 49; with caveat 44, 56 |
 //! | 64, 65 | [`Delivered`]: bit 0 IPv6 sender | relay → receiver | as it came in |
 //! | 66, 67 | [`Return`]: bit 0 IPv6 sender | receiver → relay | 22, 34 |
-//! | 68, 69 | [`Back`]: bit 0 IPv6 receiver | relay → sender | as it came in |
+//! | 68, 69 | [`ReturnedPacket`]: bit 0 IPv6 receiver | relay → sender | as it came in |
 //! | 6a | [`Greet`] | anyone → relay | 56 in all |
 //! | 6c, 6d | [`Greeted`]: bit 0 IPv6 greeter | relay → greeter | 41, 53 in all |
 //! | 6e | [`Notice`] | relay → sender | 30 in all |
 //!
-//! Beside the operator a [registry](RangeKey) may mint words, for which the relay gave it the key of a range of grant ids.
-//! How the two stay in touch: [`heartbeat`](crate::heartbeat), whose packets begin with 70 and 71.
+//! Beside the operator a [registry](RangeKey) may mint words, for which the relay gave it the key
+//! of a range of grant ids. How the two stay in touch: [`heartbeat`](crate::heartbeat), whose
+//! packets begin with 70 and 71.
 //!
 //! The other values of 60 to 6f are free. All numbers are in network byte order.
 
@@ -41,17 +43,17 @@ mod notice;
 mod word;
 
 pub use clock::RelayClock;
-pub use deliver::{Back, Delivered, RETURN_MAX, RETURN_V4, RETURN_V6, Return, ReturnHop};
+pub use deliver::{Delivered, RETURN_MAX, RETURN_V4, RETURN_V6, Return, ReturnHop, ReturnedPacket};
 pub use envelope::{
     ENVELOPE_MAX, ENVELOPE_V4, ENVELOPE_V4_NARROWED, ENVELOPE_V6, ENVELOPE_V6_NARROWED, Forward, Hop,
-    TIME_WINDOW, Verdict,
+    NoticeTrust, TIME_WINDOW,
 };
 pub use grant::{CAVEAT_LEN, Caveat, EPOCH, GRANT_LEN, Grant, Minute, QuotaClass, RateClass, Scope, Terms};
 pub use greet::{CONSENT_LEN, CONSENT_LIFE, GREET_LEN, GREETED_MAX, Greet, Greeted};
-pub use key::{Consent, EXPIRY_UNIT, MacKey, RelayKey, ReturnTag, Secret, restore};
+pub use key::{Consent, EXPIRY_UNIT, GrantSecret, MacKey, RelayKey, ReturnTag, restore};
 pub use minted::{EpochKey, GrantId, Minted, RANGES, RangeKey, SERIALS};
 pub use notice::{NOTICE_LEN, Notice, Reason};
-pub use word::{MAX_ADDRESSES, PREFIX, Word, WordError};
+pub use word::{MAX_ADDRESSES, PREFIX, RelayWordError, Word};
 
 use crate::codec::{DecodeError, Reader, Writer};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -68,14 +70,14 @@ const NOTICE: u8 = 0x6e;
 
 /// What a first byte between 0x60 and 0x6f announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageType {
     /// [`Forward`]
     Forward,
     /// [`Delivered`]
     Delivered,
     /// [`Return`]
     Return,
-    /// [`Back`]
+    /// [`ReturnedPacket`]
     Back,
     /// [`Greet`]
     Greet,
@@ -85,7 +87,7 @@ pub enum Kind {
     Notice,
 }
 
-impl Kind {
+impl MessageType {
     /// The kind of relay packet that begins with this byte; `None` if none does.
     #[must_use]
     pub const fn of(first: u8) -> Option<Self> {
@@ -126,8 +128,8 @@ fn write_socket(writer: &mut Writer<'_>, address: SocketAddr) {
     writer.u16(address.port());
 }
 
-/// Reads an IP address and port. An IPv4-mapped address in an IPv6 field is refused: each address has one form, so that
-/// no rule about IPv4 addresses can be walked around.
+/// Reads an IP address and port. An IPv4-mapped address in an IPv6 field is refused: each address
+/// has one form, so that no rule about IPv4 addresses can be walked around.
 fn read_socket(reader: &mut Reader<'_>, v6: bool) -> Result<SocketAddr, DecodeError> {
     let ip = if v6 {
         let ip = Ipv6Addr::from(reader.array::<16>()?);
@@ -165,7 +167,7 @@ mod tests {
 
     #[test]
     fn each_first_byte_has_one_meaning() {
-        let known = (0..=255).filter(|first| Kind::of(*first).is_some()).collect::<Vec<_>>();
+        let known = (0..=255).filter(|first| MessageType::of(*first).is_some()).collect::<Vec<_>>();
         assert_eq!(known, (0x60..=0x6a).chain(0x6c..=0x6e).collect::<Vec<_>>());
     }
 

@@ -22,7 +22,8 @@ pub const NOTICE_LEN: usize = 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Reason {
-    /// The MAC is wrong: the word was made under another key, or was revoked by rolling it. Never authenticated.
+    /// The MAC is wrong: the word was made under another key, or was revoked by rolling it. Never
+    /// authenticated.
     UnknownWord = 1,
     /// The word has expired.
     Expired = 2,
@@ -36,7 +37,8 @@ pub enum Reason {
     ConsentExpired = 6,
     /// The relay does not send to such destinations.
     Destination = 7,
-    /// The packet's time is too far from the relay's. The notice carries the relay's time: set the clock by it.
+    /// The packet's time is too far from the relay's. The notice carries the relay's time: set the
+    /// clock by it.
     Clock = 8,
     /// The word does not allow this use.
     Scope = 9,
@@ -46,7 +48,8 @@ pub enum Reason {
     Busy = 11,
     /// The relay has no socket of the destination's address family.
     Unreachable = 12,
-    /// The word was minted by a registry to which the relay gave no such range of grants. Never authenticated.
+    /// The word was minted by a registry to which the relay gave no such range of grants. Never
+    /// authenticated.
     UnknownRange = 13,
     /// The registry's epoch in which the word was minted is over: ask the registry for a new word.
     EpochOver = 14,
@@ -122,7 +125,8 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// A notice under the key of the word that the packet was proven to be sent under, or under none.
+    /// A notice under the key of the word that the packet was proven to be sent under, or under
+    /// none.
     #[must_use]
     pub fn new(
         reason: Reason,
@@ -140,7 +144,8 @@ impl Notice {
         notice
     }
 
-    /// Reads a notice. What it says is not proven before [`is_authentic`](Self::is_authentic) says so.
+    /// Reads a notice. What it says is not proven before [`is_authentic`](Self::is_authentic) says
+    /// so.
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         match reader.u8()? {
@@ -163,7 +168,8 @@ impl Notice {
         writer.u64(self.mac);
     }
 
-    /// Whether it was made by who knows this word's key, which is the relay (or another holder of the same word).
+    /// Whether it was made by who knows this word's key, which is the relay (or another holder of
+    /// the same word).
     #[must_use]
     pub fn is_authentic(&self, key: &MacKey) -> bool {
         self.mac == self.expected(key)
@@ -187,14 +193,14 @@ impl Notice {
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::Secret;
+    use super::super::key::GrantSecret;
     use super::super::tests::bytes;
     use super::*;
     use proptest::prelude::*;
 
     #[test]
     fn in_hex() {
-        let key = Secret::new([3; 16]).mac_key();
+        let key = GrantSecret::new([3; 16]).mac_key();
         let notice = Notice::new(Reason::OverQuota, 0x0102_0304, *b"ECHO5678", 0x6b49_d200, 3600, Some(&key));
         let body = b"\x6e\x03\x01\x02\x03\x04ECHO5678\x6b\x49\xd2\x00\x00\x00\x0e\x10";
         let written = bytes(|w| notice.write(w));
@@ -208,12 +214,12 @@ mod tests {
     proptest! {
         #[test]
         fn round_trip_and_no_forgery(reason in prop::sample::select(&Reason::ALL), grant: u32, echo: [u8; 8], unix: u32, retry_after: u32, bit in 0usize..NOTICE_LEN * 8) {
-            let key = Secret::new([3; 16]).mac_key();
+            let key = GrantSecret::new([3; 16]).mac_key();
             let notice = Notice::new(reason, grant, echo, unix.into(), retry_after, Some(&key));
             let mut written = bytes(|w| notice.write(w));
             prop_assert_eq!(Notice::read(&written), Ok(notice));
             prop_assert!(notice.is_authentic(&key));
-            prop_assert!(!notice.is_authentic(&Secret::new([4; 16]).mac_key()));
+            prop_assert!(!notice.is_authentic(&GrantSecret::new([4; 16]).mac_key()));
             prop_assert!(!Notice::new(reason, grant, echo, unix.into(), retry_after, None).is_authentic(&key));
             written[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(!Notice::read(&written).is_ok_and(|forged| forged.is_authentic(&key)));

@@ -7,7 +7,7 @@
 //! ```
 
 use super::grant::{Caveat, Grant, Terms};
-use super::key::{MacKey, Secret};
+use super::key::{GrantSecret, MacKey};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::frame::{read_address, write_address};
 use crate::word;
@@ -31,7 +31,7 @@ const MAX_LEN: usize = 2 + 10 + 7 + 16 + 1 + MAX_ADDRESSES * 19;
 
 /// Why something is not a relay word, or cannot become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum WordError {
+pub enum RelayWordError {
     /// The text does not begin with [`PREFIX`].
     #[error("a relay word begins with \"byway-relay-\"")]
     Prefix,
@@ -66,26 +66,26 @@ pub enum WordError {
     Wider,
 }
 
-/// A grant with its secret and the place to spend it. [`Debug`] and [`Display`](fmt::Display) leave the secret out;
-/// [`Word::reveal`] does not.
+/// A grant with its secret and the place to spend it. [`Debug`] and [`Display`](fmt::Display) leave
+/// the secret out; [`Word::reveal`] does not.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Word {
     relays: Vec<SocketAddr>,
     grant: Grant,
     caveat: Option<Caveat>,
-    secret: Secret,
+    secret: GrantSecret,
 }
 
 impl Word {
     /// A word for the relay that listens at these addresses (all of them the same relay).
-    pub fn new(relays: Vec<SocketAddr>, grant: Grant, secret: Secret) -> Result<Self, WordError> {
+    pub fn new(relays: Vec<SocketAddr>, grant: Grant, secret: GrantSecret) -> Result<Self, RelayWordError> {
         Self::checked(Self { relays, grant, caveat: None, secret })
     }
 
-    fn checked(self) -> Result<Self, WordError> {
+    fn checked(self) -> Result<Self, RelayWordError> {
         let counted = (1..=MAX_ADDRESSES).contains(&self.relays.len());
         let usable = self.relays.iter().all(|relay| relay.port() != 0 && !relay.ip().is_unspecified());
-        if counted && usable { Ok(self) } else { Err(WordError::Addresses) }
+        if counted && usable { Ok(self) } else { Err(RelayWordError::Addresses) }
     }
 
     /// Where the relay listens: one to four addresses.
@@ -119,12 +119,12 @@ impl Word {
     }
 
     /// A word for somebody else that allows less. The relay needs not be asked.
-    pub fn narrow(&self, caveat: Caveat) -> Result<Self, WordError> {
+    pub fn narrow(&self, caveat: Caveat) -> Result<Self, RelayWordError> {
         if self.caveat.is_some() {
-            return Err(WordError::Narrowed);
+            return Err(RelayWordError::Narrowed);
         }
         if caveat.branch == 0 || !caveat.terms.within(&self.grant.terms) {
-            return Err(WordError::Wider);
+            return Err(RelayWordError::Wider);
         }
         Ok(Self {
             relays: self.relays.clone(),
@@ -135,11 +135,11 @@ impl Word {
     }
 
     /// Reads the bytes of a word, all of them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, WordError> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RelayWordError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
             VERSION => {}
-            other => return Err(WordError::Version(other)),
+            other => return Err(RelayWordError::Version(other)),
         }
         let flags = reader.u8()?;
         if flags & !NARROWED != 0 {
@@ -147,10 +147,10 @@ impl Word {
         }
         let grant = Grant::read(&mut reader)?;
         let caveat = if flags & NARROWED != 0 { Some(Caveat::read(&mut reader)?) } else { None };
-        let secret = Secret::new(reader.array()?);
+        let secret = GrantSecret::new(reader.array()?);
         let count = usize::from(reader.u8()?);
         if count > MAX_ADDRESSES {
-            return Err(WordError::Addresses);
+            return Err(RelayWordError::Addresses);
         }
         let mut relays = Vec::with_capacity(count);
         for _ in 0..count {
@@ -194,17 +194,17 @@ impl Word {
 }
 
 impl FromStr for Word {
-    type Err = WordError;
+    type Err = RelayWordError;
 
-    fn from_str(text: &str) -> Result<Self, WordError> {
+    fn from_str(text: &str) -> Result<Self, RelayWordError> {
         let payload = word::decode_with(PREFIX, text, |payload| word::checksum(&[payload]));
         let mut bytes = payload.map_err(|error| match error {
-            word::WordError::Prefix => WordError::Prefix,
-            word::WordError::Character { found, at } => WordError::Character { found, at },
-            word::WordError::TooLong => WordError::Checksum,
+            word::WordError::Prefix => RelayWordError::Prefix,
+            word::WordError::Character { found, at } => RelayWordError::Character { found, at },
+            word::WordError::TooLong => RelayWordError::Checksum,
             word::WordError::Checksum(mut bytes) => {
                 bytes.zeroize();
-                WordError::Checksum
+                RelayWordError::Checksum
             }
         })?;
         let word = Self::from_bytes(&bytes);
@@ -247,7 +247,7 @@ mod tests {
             scope: Scope::ALL,
         };
         let relays = vec!["192.0.2.1:4748".parse().unwrap(), "[2001:db8::1]:4748".parse().unwrap()];
-        Word::new(relays, Grant { id: 42, terms }, Secret::new(*b"0123456789abcdef")).unwrap()
+        Word::new(relays, Grant { id: 42, terms }, GrantSecret::new(*b"0123456789abcdef")).unwrap()
     }
 
     #[test]
@@ -281,22 +281,25 @@ mod tests {
     #[test]
     fn each_slip_has_its_own_error() {
         let text = word().reveal();
-        assert_eq!("".parse::<Word>(), Err(WordError::Prefix));
-        assert_eq!("byway-ticket-aa".parse::<Word>(), Err(WordError::Prefix));
-        assert_eq!("byway-relay-".parse::<Word>(), Err(WordError::Checksum));
-        let stray = WordError::Character { found: '!', at: text.len() + 1 };
+        assert_eq!("".parse::<Word>(), Err(RelayWordError::Prefix));
+        assert_eq!("byway-ticket-aa".parse::<Word>(), Err(RelayWordError::Prefix));
+        assert_eq!("byway-relay-".parse::<Word>(), Err(RelayWordError::Checksum));
+        let stray = RelayWordError::Character { found: '!', at: text.len() + 1 };
         assert_eq!(format!("{text}!").parse::<Word>(), Err(stray));
         let slip = if text.ends_with('a') { "b" } else { "a" };
         let slipped = format!("{}{slip}", &text[..text.len() - 1]);
-        assert_eq!(slipped.parse::<Word>(), Err(WordError::Checksum));
+        assert_eq!(slipped.parse::<Word>(), Err(RelayWordError::Checksum));
         let mut later = word().to_bytes();
         later[0] = 2;
-        assert_eq!(Word::from_bytes(&later), Err(WordError::Version(2)));
+        assert_eq!(Word::from_bytes(&later), Err(RelayWordError::Version(2)));
         let mut longer = word().to_bytes();
         longer.push(0);
-        assert_eq!(Word::from_bytes(&longer), Err(WordError::Format(DecodeError::Range("length"))));
+        assert_eq!(Word::from_bytes(&longer), Err(RelayWordError::Format(DecodeError::Range("length"))));
         for bad in [vec![], vec!["192.0.2.1:0".parse().unwrap()], vec!["0.0.0.0:5".parse().unwrap()]] {
-            assert_eq!(Word::new(bad, *word().grant(), Secret::new([0; 16])), Err(WordError::Addresses));
+            assert_eq!(
+                Word::new(bad, *word().grant(), GrantSecret::new([0; 16])),
+                Err(RelayWordError::Addresses)
+            );
         }
     }
 
@@ -309,11 +312,11 @@ mod tests {
         assert_eq!(narrowed.terms(), &less);
         assert_eq!(narrowed.grant(), word.grant());
         assert_eq!(narrowed.reveal().parse(), Ok(narrowed.clone()));
-        assert_eq!(narrowed.narrow(Caveat { branch: 2, terms: less }), Err(WordError::Narrowed));
+        assert_eq!(narrowed.narrow(Caveat { branch: 2, terms: less }), Err(RelayWordError::Narrowed));
         let more = Terms { rate: RateClass::UNLIMITED, ..terms };
-        assert_eq!(word.narrow(Caveat { branch: 1, terms: more }), Err(WordError::Wider));
+        assert_eq!(word.narrow(Caveat { branch: 1, terms: more }), Err(RelayWordError::Wider));
         let later = Terms { expiry: Minute::MAX, ..terms };
-        assert_eq!(word.narrow(Caveat { branch: 1, terms: later }), Err(WordError::Wider));
+        assert_eq!(word.narrow(Caveat { branch: 1, terms: later }), Err(RelayWordError::Wider));
     }
 
     proptest! {
@@ -322,7 +325,7 @@ mod tests {
                       relays in prop::collection::vec((any::<[u8; 16]>(), 1u16..), 1..=MAX_ADDRESSES)) {
             let relays: Vec<SocketAddr> = relays.into_iter().map(SocketAddr::from).collect();
             prop_assume!(relays.iter().all(|relay| !relay.ip().is_unspecified()));
-            let word = Word { relays, grant, caveat, secret: Secret::new(secret) };
+            let word = Word { relays, grant, caveat, secret: GrantSecret::new(secret) };
             prop_assert_eq!(Word::from_bytes(&word.to_bytes()), Ok(word.clone()));
             let text = word.reveal();
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'));

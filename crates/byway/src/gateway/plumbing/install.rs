@@ -2,17 +2,18 @@
 
 use crate::exit::{Exit, Failure};
 use anyhow::{Context as _, Result};
-use byway_gateway::kernel::{Family, MARK_MASK, PROTOCOL, Plan, selector};
+use byway_gateway::kernel::{Family, KernelPlan, MARK_MASK, PROTOCOL, selector};
 use serde_json::Value;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 
-/// Where the programs are besides where this process looks for programs: paths of other users than root often lack them.
+/// Where the programs are besides where this process looks for programs: paths of other users than
+/// root often lack them.
 const SYSTEM_PATHS: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin";
 
 /// What a gateway left in the kernel, or has there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct KernelState {
     /// Whether there is the table of nftables.
     pub table: bool,
     /// Rules of routing, by version of IP.
@@ -21,7 +22,7 @@ pub struct Found {
     pub routes: Vec<(Family, usize)>,
 }
 
-impl Found {
+impl KernelState {
     /// Whether there is nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -33,8 +34,8 @@ impl Found {
 ///
 /// # Errors
 /// `nft` or `ip` is missing or fails; the routing table is used by somebody else.
-pub fn installed(plan: &Plan) -> Result<Found> {
-    let mut found = Found { table: has_table(&plan.table)?, ..Found::default() };
+pub fn installed(plan: &KernelPlan) -> Result<KernelState> {
+    let mut found = KernelState { table: has_table(&plan.table)?, ..KernelState::default() };
     for family in [Family::V4, Family::V6] {
         found.rules.push((family, rules(family, plan.mark)?));
         found.routes.push((family, routes(family, plan.mark)?));
@@ -42,12 +43,12 @@ pub fn installed(plan: &Plan) -> Result<Found> {
     Ok(found)
 }
 
-/// Installs `plan`, in place of what an earlier gateway may have left. The TUN device is there and up. Marks come last: nothing is
-/// captured before there is a way to go.
+/// Installs `plan`, in place of what an earlier gateway may have left. The TUN device is there and
+/// up. Marks come last: nothing is captured before there is a way to go.
 ///
 /// # Errors
 /// As [`installed`]; nothing that was installed stays then.
-pub fn install(plan: &Plan) -> Result<()> {
+pub fn install(plan: &KernelPlan) -> Result<()> {
     remove(plan)?;
     let steps = || {
         for (family, commands) in &plan.routing {
@@ -61,12 +62,12 @@ pub fn install(plan: &Plan) -> Result<()> {
     })
 }
 
-/// Marks packets as `plan` says from now on, in one transaction. Routes stay as they are, which is right as long as the plans agree in
-/// [`Plan::routing`].
+/// Marks packets as `plan` says from now on, in one transaction. Routes stay as they are, which is
+/// right as long as the plans agree in [`KernelPlan::routing`].
 ///
 /// # Errors
 /// `nft` is missing or fails; what was there stays.
-pub fn reload(plan: &Plan) -> Result<()> {
+pub fn reload(plan: &KernelPlan) -> Result<()> {
     nft(&["-f", "-"], &plan.ruleset).map(drop)
 }
 
@@ -74,7 +75,7 @@ pub fn reload(plan: &Plan) -> Result<()> {
 ///
 /// # Errors
 /// As [`installed`].
-pub fn remove(plan: &Plan) -> Result<()> {
+pub fn remove(plan: &KernelPlan) -> Result<()> {
     let found = installed(plan)?;
     if found.table {
         nft(&["delete", "table", "inet", &plan.table], "")?;

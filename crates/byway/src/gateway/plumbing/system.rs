@@ -3,7 +3,7 @@
 
 use crate::exit::{Exit, Failure};
 use anyhow::{Context as _, Result};
-use byway_gateway::kernel::{Family, Plan};
+use byway_gateway::kernel::{Family, KernelPlan};
 use std::fs;
 use std::path::Path;
 
@@ -69,10 +69,10 @@ pub fn loosen(tun: &str) -> Result<()> {
     fs::write(&path, LOOSE.to_string()).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// What about this host would keep packets from being captured or forwarded: one sentence each, with what to do. `settings` is
-/// [`SETTINGS`].
+/// What about this host would keep packets from being captured or forwarded: one sentence each,
+/// with what to do. `settings` is [`SETTINGS`].
 #[must_use]
-pub fn complaints(plan: &Plan, settings: &Path) -> Vec<String> {
+pub fn complaints(plan: &KernelPlan, settings: &Path) -> Vec<String> {
     let number = |path: &Path| fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u8>().ok());
     let served = |family| plan.routing.iter().any(|(other, _)| *other == family);
     let mut complaints = Vec::new();

@@ -4,10 +4,11 @@ use crate::args::lab::{LabDown, LabExec, LabInside, LabStatus, LabUp};
 use crate::exit::Exit;
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::{Context as _, Result};
-use byway_field::labs::{self, Gone, Seen};
+use byway_field::labs::{self, LabState, TakenDown};
 use std::process::Command;
 
-/// Starts this program once more, as the keeper, with the same arguments. Ends when the lab can be entered.
+/// Starts this program once more, as the keeper, with the same arguments. Ends when the lab can be
+/// entered.
 pub(super) fn up(arguments: &LabUp, output: &mut Output) -> Result<Exit> {
     let mut words: Vec<_> = std::env::args_os().skip(1).collect();
     if let Some(verb) = words.iter_mut().skip_while(|word| *word != "lab").find(|word| *word == "up") {
@@ -25,12 +26,12 @@ pub(super) fn up(arguments: &LabUp, output: &mut Output) -> Result<Exit> {
         "the lab {lab} is up: `byway lab exec {} -- PROGRAM` runs a program there, `byway lab down {lab}` ends it",
         record.hosts.first().map_or("HOST", |host| host.name.as_str()),
     ));
-    conclude(&[Seen { lab, up: true, record: Some(record), status: None }], output);
+    conclude(&[LabState { lab, up: true, record: Some(record), status: None }], output);
     Ok(Exit::Ok)
 }
 
 /// Tells programs of the labs concerned.
-fn conclude(labs: &[Seen], output: &mut Output) {
+fn conclude(labs: &[LabState], output: &mut Output) {
     output.emit(&Event::result("lab", Exit::Ok, Outcome::Told(Fields::one("labs", &labs))));
 }
 
@@ -65,7 +66,7 @@ pub(super) fn status(arguments: &LabStatus, output: &mut Output) -> Result<Exit>
     Ok(Exit::Ok)
 }
 
-fn tell(lab: &Seen, output: &mut Output) -> Result<()> {
+fn tell(lab: &LabState, output: &mut Output) -> Result<()> {
     let Some(status) = lab.status.as_ref().filter(|_| lab.up) else {
         output.answer_lines(&format!("{0}: dead; `byway lab down {0}` removes what is left", lab.lab))?;
         return Ok(());
@@ -115,10 +116,10 @@ pub(super) fn down(arguments: &LabDown, output: &mut Output) -> Result<Exit> {
     let mut ended = Vec::new();
     labs::down(arguments.lab.as_deref(), arguments.all, |gone| {
         match gone {
-            Gone::Left(name) => {
+            TakenDown::Left(name) => {
                 output.answer_lines(&format!("{name}: was dead, what it left is removed"))?;
             }
-            Gone::Down(last) => {
+            TakenDown::Down(last) => {
                 output.answer(&format!("{}: down", last.lab))?;
                 if let Some(message) = last.status.as_ref().and_then(|status| status.lateness.warning()) {
                     let message = format!("{}: {message}", last.lab);

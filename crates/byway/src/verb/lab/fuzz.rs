@@ -5,18 +5,18 @@ use crate::exit::Exit;
 use crate::output::{Event, Fields, Outcome, Output};
 use crate::signals::{Hangup, Signals};
 use anyhow::Result;
-use byway_field::fuzz::{self, News, Tally};
+use byway_field::fuzz::{self, FuzzCounts, FuzzEvent};
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct Finding {
+struct FuzzFinding {
     seed: u64,
     what: String,
 }
 
 /// What was run and found, for programs.
 #[derive(Serialize)]
-struct Told {
+struct FuzzReport {
     worlds: u64,
     packets: u64,
     found: u64,
@@ -27,15 +27,15 @@ pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
     let signals = Signals::install(Hangup::Stop, || {})?;
     output.heed(&signals);
     let stop = || signals.stop().is_some();
-    let Tally { worlds, packets, found, seconds } =
+    let FuzzCounts { worlds, packets, found, seconds } =
         fuzz::run(arguments.first, arguments.seeds, stop, |news| {
             match news {
-                News::Found(finding) => {
+                FuzzEvent::Found(finding) => {
                     output.answer_lines(&format!("seed {}: {}", finding.seed, finding.what))?;
-                    let finding = Finding { seed: finding.seed, what: finding.what };
+                    let finding = FuzzFinding { seed: finding.seed, what: finding.what };
                     output.emit(&Event::told("finding", &finding));
                 }
-                News::Progress(tally) => output
+                FuzzEvent::Progress(tally) => output
                     .say(&format!("{} of {} worlds, {} found", tally.worlds, arguments.seeds, tally.found)),
             }
             Ok(())
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
     output
         .answer_lines(&format!("{worlds} worlds, {packets} packets, {seconds:.0} s: {found} broke a law"))?;
     let exit = signals.stop().unwrap_or(if found == 0 { Exit::Ok } else { Exit::Error });
-    let told = Told { worlds, packets, found };
+    let told = FuzzReport { worlds, packets, found };
     output.emit(&Event::result("lab", exit, Outcome::Told(Fields::of(&told))));
     Ok(exit)
 }

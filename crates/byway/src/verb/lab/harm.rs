@@ -1,11 +1,12 @@
-//! `byway lab harm`: what people's requests wait for beside bulk transfers, byway's and those of the kernel's TCP.
+//! `byway lab harm`: what people's requests wait for beside bulk transfers, byway's and those of
+//! the kernel's TCP.
 
 use super::stopping::cancellation;
 use crate::args::lab::LabHarm;
 use crate::exit::Exit;
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::{Context as _, Result};
-use byway_field::harm::{self, Asked, Bounds, Link, News, Row, Verdict};
+use byway_field::harm::{self, AccessLink, Bounds, HarmEvent, HarmOptions, HarmRow, HarmVerdict};
 use serde::Serialize;
 use std::io;
 
@@ -13,7 +14,7 @@ const INACCURATE: &str = "inaccurate";
 
 /// How many runs came to what, for programs.
 #[derive(Serialize)]
-struct Told {
+struct HarmReport {
     /// All that were made, but for those alone.
     runs: usize,
     /// Of byway's background class.
@@ -24,23 +25,29 @@ struct Told {
     inaccurate: usize,
 }
 
-/// Measures one after the other. Ends with 0 if byway's background class, itself or behind gateways, holds its bounds.
+/// Measures one after the other. Ends with 0 if byway's background class, itself or behind
+/// gateways, holds its bounds.
 pub(super) fn run(arguments: &LabHarm, output: &mut Output) -> Result<Exit> {
     let program = std::env::current_exe().context("where this program is")?;
     let prepared = harm::prepare(asked(arguments), |news| tell(news, output))?;
     let (cancel, signals) = cancellation(output)?;
     let all = prepared.run(&program, cancel, |news| tell(news, output))?;
-    let judged: Vec<_> = all.iter().filter(|row| row.verdict != Verdict::Shown).collect();
+    let judged: Vec<_> = all.iter().filter(|row| row.verdict != HarmVerdict::Shown).collect();
     let count = |verdict| judged.iter().filter(|row| row.verdict == verdict).count();
-    let passed = count(Verdict::Pass);
-    let told = Told { runs: all.len(), judged: judged.len(), passed, inaccurate: count(Verdict::Inaccurate) };
+    let passed = count(HarmVerdict::Pass);
+    let told = HarmReport {
+        runs: all.len(),
+        judged: judged.len(),
+        passed,
+        inaccurate: count(HarmVerdict::Inaccurate),
+    };
     let exit = signals.stop().unwrap_or(if judged.len() == passed { Exit::Ok } else { Exit::Error });
     output.emit(&Event::result("lab", exit, Outcome::Told(Fields::of(&told))));
     Ok(exit)
 }
 
-fn asked(arguments: &LabHarm) -> Asked {
-    Asked {
+fn asked(arguments: &LabHarm) -> HarmOptions {
+    HarmOptions {
         against: arguments.against.clone(),
         bulk: arguments.bulk.clone(),
         requests: arguments.requests,
@@ -53,19 +60,19 @@ fn asked(arguments: &LabHarm) -> Asked {
     }
 }
 
-fn tell(news: News<'_>, output: &mut Output) -> io::Result<()> {
+fn tell(news: HarmEvent<'_>, output: &mut Output) -> io::Result<()> {
     match news {
-        News::Begins { runs, minutes } => output.say_lines(&format!("{runs} runs, {minutes} minutes")),
-        News::Run(called) => output.say_lines(called),
-        News::Warning(message) => output.emit(&Event::Warning { message: message.to_owned() }),
-        News::Row(row) => output.emit(&Event::told("harm", row)),
-        News::Rows(link, rows) => show(link, rows, output)?,
+        HarmEvent::Begins { runs, minutes } => output.say_lines(&format!("{runs} runs, {minutes} minutes")),
+        HarmEvent::Run(called) => output.say_lines(called),
+        HarmEvent::Warning(message) => output.emit(&Event::Warning { message: message.to_owned() }),
+        HarmEvent::Row(row) => output.emit(&Event::told("harm", row)),
+        HarmEvent::Rows(link, rows) => show(link, rows, output)?,
     }
     Ok(())
 }
 
 /// A table for one queue.
-fn show(link: Link, rows: &[Row], output: &mut Output) -> io::Result<()> {
+fn show(link: AccessLink, rows: &[HarmRow], output: &mut Output) -> io::Result<()> {
     let Some(first) = rows.first() else { return Ok(()) };
     output.answer_lines(&format!(
         "{} requests over {} Mbit/s, {} ms, {} packets of queue; alone {:.0} ms in the median, {:.0} ms at p90",
@@ -88,10 +95,10 @@ fn show(link: Link, rows: &[Row], output: &mut Output) -> io::Result<()> {
     let shown = |value: Option<f64>, text: fn(f64) -> String| value.map_or_else(|| "never".to_owned(), text);
     for row in rows {
         let verdict = match (row.verdict, row.accurate) {
-            (Verdict::Fail, _) => format!("FAIL: {}", row.missed.join(", ")),
-            (Verdict::Inaccurate, _) | (Verdict::Shown, false) => INACCURATE.to_owned(),
-            (Verdict::Shown, true) => String::new(),
-            (Verdict::Pass, _) => "pass".to_owned(),
+            (HarmVerdict::Fail, _) => format!("FAIL: {}", row.missed.join(", ")),
+            (HarmVerdict::Inaccurate, _) | (HarmVerdict::Shown, false) => INACCURATE.to_owned(),
+            (HarmVerdict::Shown, true) => String::new(),
+            (HarmVerdict::Pass, _) => "pass".to_owned(),
         };
         table.row([
             row.against.clone(),

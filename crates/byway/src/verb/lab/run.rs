@@ -5,8 +5,8 @@ use crate::args::lab::LabRun;
 use crate::exit::Exit;
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::{Context as _, Result};
-use byway_field::experiments::{self, Done, How, News, Ran};
-use byway_field::listing::{Tally, Told};
+use byway_field::experiments::{self, ExperimentEvent, ExperimentResult, RunOptions, TaskResult};
+use byway_field::listing::{ClaimCounts, ExperimentSummary};
 use byway_lab::expect::table::{self, Grid};
 use byway_lab::plan::{Mode, Overrides};
 use byway_lab::report;
@@ -20,29 +20,29 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
     let program = std::env::current_exe().context("where this program is")?;
     let how = how(arguments);
     let (cancel, signals) = cancellation(output)?;
-    let mut tally = Tally::default();
+    let mut tally = ClaimCounts::default();
     for task in experiments::tasks(&how.directories, &arguments.what, &arguments.tag)? {
         if cancel.load(Ordering::Relaxed) {
             break;
         }
         let id = task.id();
         match task.run(&how, &program, cancel, |news| tell(id, news, output))? {
-            Ran::Nothing => {}
-            Ran::NotRun(why) => {
+            TaskResult::Nothing => {}
+            TaskResult::NotRun(why) => {
                 output.say_lines(&format!("{id}: not run: {why}"));
-                output.emit(&Event::told("experiment", &Told::of(id, None, Some(&why))));
+                output.emit(&Event::told("experiment", &ExperimentSummary::of(id, None, Some(&why))));
             }
-            Ran::NotEmulated(why) => {
+            TaskResult::NotEmulated(why) => {
                 output.say_lines(&format!("{id}: not emulated: {why}"));
-                output.emit(&Event::told("experiment", &Told::of(id, None, Some(&why))));
+                output.emit(&Event::told("experiment", &ExperimentSummary::of(id, None, Some(&why))));
             }
-            Ran::Done(done) => {
+            TaskResult::Done(done) => {
                 show(id, &done, output)?;
                 tally.add(&done.outcome);
             }
         }
     }
-    let Tally { experiments, passed, known, failed } = tally;
+    let ClaimCounts { experiments, passed, known, failed } = tally;
     let exit = signals.stop().unwrap_or(if failed == 0 { Exit::Ok } else { Exit::Error });
     if experiments > 1 {
         output.answer_lines(&format!(
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
     Ok(exit)
 }
 
-fn how(arguments: &LabRun) -> How {
+fn how(arguments: &LabRun) -> RunOptions {
     let mode = match (arguments.quick, arguments.full, arguments.emulate) {
         (true, _, false) => Mode::Quick,
         (true, _, true) => Mode::EmulateQuick,
@@ -61,7 +61,7 @@ fn how(arguments: &LabRun) -> How {
         (_, _, true) => Mode::Emulate,
         _ => Mode::All,
     };
-    How {
+    RunOptions {
         directories: arguments.place.directories(),
         mode,
         overrides: Overrides { seeds: arguments.seeds, sweep: arguments.sweep.clone() },
@@ -72,22 +72,22 @@ fn how(arguments: &LabRun) -> How {
     }
 }
 
-fn tell(id: &str, news: News, output: &mut Output) {
+fn tell(id: &str, news: ExperimentEvent, output: &mut Output) {
     match news {
-        News::Begins(title) => output.say_lines(&format!("{id}: {title}")),
-        News::Progress(done, of) => output.say(&format!("{id}: {done} of {of} runs")),
-        News::Run(line) => output.say_lines(&format!("{id}: {line}")),
-        News::Stopped(done, of) => {
+        ExperimentEvent::Begins(title) => output.say_lines(&format!("{id}: {title}")),
+        ExperimentEvent::Progress(done, of) => output.say(&format!("{id}: {done} of {of} runs")),
+        ExperimentEvent::Run(line) => output.say_lines(&format!("{id}: {line}")),
+        ExperimentEvent::Stopped(done, of) => {
             let message = format!("{id}: stopped after {done} of {of} runs; what finished is kept");
             output.emit(&Event::Warning { message });
         }
-        News::NoFigure(why) => output.detail(&why),
+        ExperimentEvent::NoFigure(why) => output.detail(&why),
     }
 }
 
 /// Shows what came of a task.
-fn show(id: &str, done: &Done, output: &mut Output) -> Result<()> {
-    let Done { outcome, runs, packets, seconds } = done;
+fn show(id: &str, done: &ExperimentResult, output: &mut Output) -> Result<()> {
+    let ExperimentResult { outcome, runs, packets, seconds } = done;
     for grid in [table::variants(&outcome.shows), table::claims(&outcome.claims)] {
         if !grid.rows.is_empty() {
             output.answer_table(&printable(&grid))?;
@@ -99,7 +99,7 @@ fn show(id: &str, done: &Done, output: &mut Output) -> Result<()> {
         "{id}: {verdict}{runs} runs, {packets} packet hops, {seconds:.1} s, trace {}",
         outcome.trace
     ))?;
-    output.emit(&Event::told("experiment", &Told::of(id, Some(outcome), None)));
+    output.emit(&Event::told("experiment", &ExperimentSummary::of(id, Some(outcome), None)));
     Ok(())
 }
 

@@ -1,4 +1,5 @@
-//! `byway lab scoreboard`: laws for the background against each other on a grid of lines, beside a grid of others.
+//! `byway lab scoreboard`: laws for the background against each other on a grid of lines, beside a
+//! grid of others.
 
 use super::stopping::cancellation;
 use super::tables;
@@ -7,8 +8,8 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Event, Fields, Outcome, Output};
 use anyhow::Result;
 use byway_field::experiments::limit_jobs;
-use byway_field::scoreboard::{self, Filled, News, is_known, seeds};
-use byway_lab::scoreboard::{Form, Law, PRODUCT, Selection, judge, world};
+use byway_field::scoreboard::{self, FilledBoard, ScoreboardEvent, is_known, seeds};
+use byway_lab::scoreboard::{CellSelection, Form, Law, PRODUCT, judge, world};
 use serde::Serialize;
 
 /// More rows than this are printed only if that was asked for.
@@ -16,7 +17,7 @@ const ROWS: usize = 40;
 
 /// What came of the board, for programs.
 #[derive(Serialize)]
-struct Told {
+struct ScoreboardReport {
     /// Cells that have a row.
     cells: usize,
     /// Of how many seeds figures are the median.
@@ -31,7 +32,8 @@ struct Told {
     missed: usize,
 }
 
-/// Runs the cells that have no row yet, then shows and judges all. Ends with 1 if a bound is missed that is not known to be.
+/// Runs the cells that have no row yet, then shows and judges all. Ends with 1 if a bound is missed
+/// that is not known to be.
 pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit> {
     let selection = selection(arguments)?;
     let cells = selection.cells();
@@ -50,7 +52,7 @@ pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit
     }
     let (cancel, signals) = cancellation(output)?;
     let filled = scoreboard::fill(&selection, &arguments.out, cancel, |news| tell(news, output))?;
-    let Filled { rows, board, ran, seconds, file } = filled;
+    let FilledBoard { rows, board, ran, seconds, file } = filled;
     let laws: Vec<&str> = selection.laws().map(|law| law.name.as_str()).collect();
     if arguments.rows || selection.scenes().len() * laws.len() <= ROWS {
         for table in tables::cells(&board, &laws) {
@@ -75,30 +77,30 @@ pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit
         file.display(),
     ))?;
     let exit = signals.stop().unwrap_or(if missed == 0 { Exit::Ok } else { Exit::Error });
-    let told = Told { cells: rows.len(), seeds: arguments.seeds, ran, held, known, missed };
+    let told = ScoreboardReport { cells: rows.len(), seeds: arguments.seeds, ran, held, known, missed };
     output.emit(&Event::result("lab", exit, Outcome::Told(Fields::of(&told))));
     Ok(exit)
 }
 
-fn tell(news: News, output: &mut Output) {
+fn tell(news: ScoreboardEvent, output: &mut Output) {
     match news {
-        News::Begins { cells, there } => {
+        ScoreboardEvent::Begins { cells, there } => {
             output.say_lines(&format!("{cells} cells, {there} of them are there already"));
         }
-        News::Row(row) => output.emit(&Event::told("cell", &*row)),
-        News::Progress { done, of, seconds } => {
+        ScoreboardEvent::Row(row) => output.emit(&Event::told("cell", &*row)),
+        ScoreboardEvent::Progress { done, of, seconds } => {
             output.say(&format!("{done} of {of} cells, {seconds:.0} s"));
         }
     }
 }
 
-fn selection(arguments: &LabScoreboard) -> Result<Selection> {
+fn selection(arguments: &LabScoreboard) -> Result<CellSelection> {
     let named = |name: &String| Law::named(name).map_err(|sentence| Failure::new(Exit::Usage, sentence));
     let laws = match &arguments.laws {
         names if names.is_empty() => Law::all(),
         names => names.iter().map(named).collect::<Result<_, _>>()?,
     };
-    Ok(Selection {
+    Ok(CellSelection {
         form: if arguments.quick { Form::Quick } else { Form::Full },
         laws,
         seeds: arguments.seeds,

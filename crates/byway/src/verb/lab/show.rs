@@ -4,20 +4,20 @@ use crate::args::lab::{LabList, LabReport, LabShow};
 use crate::exit::{Exit, Failure};
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::Result;
-use byway_field::listing::{Tally, Told, entries, write_page};
-use byway_lab::report::{self, Entry};
+use byway_field::listing::{ClaimCounts, ExperimentSummary, entries, write_page};
+use byway_lab::report::{self, ReportEntry};
 
 /// Claims that hold of those that were judged, known misses, and others.
-fn cells(tally: Tally) -> [String; 3] {
+fn cells(tally: ClaimCounts) -> [String; 3] {
     let count = |number: usize| if number == 0 { "-".to_owned() } else { number.to_string() };
     let judged = tally.passed + tally.known + tally.failed;
     [format!("{} of {judged}", tally.passed), count(tally.known), count(tally.failed)]
 }
 
 /// What the entries came to, for programs.
-fn result(entries: &[Entry]) -> Outcome {
-    let tally = Tally::of(entries.iter().filter_map(|entry| entry.outcome.as_ref()));
-    Outcome::Told(Fields::of(&Tally { experiments: entries.len(), ..tally }))
+fn result(entries: &[ReportEntry]) -> Outcome {
+    let tally = ClaimCounts::of(entries.iter().filter_map(|entry| entry.outcome.as_ref()));
+    Outcome::Told(Fields::of(&ClaimCounts { experiments: entries.len(), ..tally }))
 }
 
 /// A line for each experiment.
@@ -29,14 +29,15 @@ pub(super) fn list(arguments: &LabList, output: &mut Output) -> Result<Exit> {
          `byway lab show ID --expect` prints an experiment's claims and these reasons, `byway lab show ID` its plan.",
     )?;
     for entry in &entries {
-        let told = Told::of(&entry.experiment.id, entry.outcome.as_ref(), entry.not_run.as_deref());
+        let told =
+            ExperimentSummary::of(&entry.experiment.id, entry.outcome.as_ref(), entry.not_run.as_deref());
         output.emit(&Event::told("experiment", &told));
     }
     output.emit(&Event::result("lab", Exit::Ok, result(&entries)));
     Ok(Exit::Ok)
 }
 
-fn listed(entries: &[Entry]) -> Table {
+fn listed(entries: &[ReportEntry]) -> Table {
     let mut table = Table::new([
         ("experiment", Align::Left),
         ("hold", Align::Right),
@@ -47,7 +48,7 @@ fn listed(entries: &[Entry]) -> Table {
     ]);
     for entry in entries {
         let [hold, known, fail] = match &entry.outcome {
-            Some(outcome) => cells(Tally::of([outcome])),
+            Some(outcome) => cells(ClaimCounts::of([outcome])),
             None => ["", "", ""].map(str::to_owned),
         };
         let title = report::title(&entry.experiment).to_owned();

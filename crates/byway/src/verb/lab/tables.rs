@@ -1,8 +1,8 @@
 //! The board as tables of text.
 
 use crate::output::{Align, Table};
-use byway_lab::scoreboard::{Board, Figure, Foreground, Judged, Row};
-use byway_lab::waiting;
+use byway_lab::request_times;
+use byway_lab::scoreboard::{Board, BoundResult, CellRow, Figure, Foreground};
 
 /// The figures of a cell, by heading.
 const COLUMNS: [(&str, Figure); 11] = [
@@ -49,7 +49,7 @@ fn beside(board: &Board, laws: &[&str], foreground: Foreground) -> Option<Table>
 }
 
 /// A row for each law: the median of each figure over the scenes, and the worst harm.
-pub(super) fn laws(board: &Board, laws: &[&str], rows: &[Row]) -> Table {
+pub(super) fn laws(board: &Board, laws: &[&str], rows: &[CellRow]) -> Table {
     let headings = [("law", Align::Left), ("scenes", Align::Right)];
     let figures = COLUMNS.map(|(heading, _)| (heading, Align::Right));
     let last = [("worst p90", Align::Right), ("CPU s", Align::Right)];
@@ -59,7 +59,7 @@ pub(super) fn laws(board: &Board, laws: &[&str], rows: &[Row]) -> Table {
             let of = board.of(law).filter_map(move |(scene, figures)| figure.of(figures, scene.foreground));
             of.collect::<Vec<f64>>()
         };
-        let middle = |figure| shown(waiting::percentile(values(figure).into_iter().map(Some), 50.0));
+        let middle = |figure| shown(request_times::percentile(values(figure).into_iter().map(Some), 50.0));
         let worst = values(Figure::P90).into_iter().max_by(f64::total_cmp);
         let cpu: f64 = rows.iter().filter(|row| row.law == *law).map(|row| row.cpu_seconds).sum();
         let scenes = board.of(law).count();
@@ -71,7 +71,7 @@ pub(super) fn laws(board: &Board, laws: &[&str], rows: &[Row]) -> Table {
 }
 
 /// A row for each bound, and below it what misses it.
-pub(super) fn bounds(law: &str, judged: &[Judged]) -> Table {
+pub(super) fn bounds(law: &str, judged: &[BoundResult]) -> Table {
     let mut table = Table::new([
         (format!("bounds of {law}"), Align::Left),
         ("figures".to_owned(), Align::Right),

@@ -1,4 +1,5 @@
-//! What runs on the hosts: ten thousand TCP flows of one process, whoever answers them, and a flood of SYNs.
+//! What runs on the hosts: ten thousand TCP flows of one process, whoever answers them, and a flood
+//! of SYNs.
 //!
 //! It is this test's own program, called with other words.
 
@@ -12,7 +13,8 @@ use std::time::{Duration, Instant};
 
 /// What each flow of a crowd carries, there and back.
 const BYTES: usize = 2_048;
-/// Threads that share a crowd's flows: so many open at once, which is fewer than a gateway lets open.
+/// Threads that share a crowd's flows: so many open at once, which is fewer than a gateway lets
+/// open.
 const THREADS: usize = 50;
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4_096;
@@ -22,7 +24,8 @@ const BURSTS_APART: Duration = Duration::from_millis(10);
 /// Where a flood pretends to come from: 198.18.0.0/15 is for such tests (RFC 2544).
 const NOBODY: [u8; 2] = [198, 18];
 
-/// The words by which a host opens so many flows to `to` (`HOST:PORT`) at once, and lets them carry something once there is the file `go`.
+/// The words by which a host opens so many flows to `to` (`HOST:PORT`) at once, and lets them carry
+/// something once there is the file `go`.
 pub fn crowd_words(to: &str, flows: usize, go: &str) -> [String; 5] {
     [program(), "crowd".to_owned(), to.to_owned(), flows.to_string(), go.to_owned()]
 }
@@ -32,7 +35,8 @@ pub fn answer_words(port: u16, flows: usize) -> [String; 4] {
     [program(), "answer".to_owned(), port.to_string(), flows.to_string()]
 }
 
-/// The words by which a host sends so many SYNs to ten ports of `to` from `port` on, from its own address and others.
+/// The words by which a host sends so many SYNs to ten ports of `to` from `port` on, from its own
+/// address and others.
 pub fn flood_words(own: &str, to: &str, port: u16, packets: usize) -> [String; 6] {
     [program(), "flood".to_owned(), own.to_owned(), to.to_owned(), port.to_string(), packets.to_string()]
 }

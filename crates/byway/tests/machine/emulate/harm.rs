@@ -42,7 +42,8 @@ size = \"2 MB\"
 pub(super) fn beside() -> Measured {
     for _ in 0..TRIES {
         let bench = Bench::new();
-        // Its exit code tells whether byway's bounds hold, which are closer than what a busy machine can be held to.
+        // Its exit code tells whether byway's bounds hold, which are closer than what a busy
+        // machine can be held to.
         let output = bench.run(&[
             "--json",
             "lab",
@@ -72,7 +73,8 @@ pub(super) fn beside() -> Measured {
             assert_eq!((&cubic["requests"], &byway["requests"]), (&60.into(), &60.into()));
             assert_eq!((&result["runs"], &result["judged"]), (&2.into(), &1.into()), "{result}");
             assert_eq!(output.status.success(), byway["verdict"] == "pass", "{told}");
-            // What the test can be sure of although others use the machine; the bounds themselves are the verb's.
+            // What the test can be sure of although others use the machine; the bounds themselves
+            // are the verb's.
             let (waits, yields) = (cubic["median"].as_f64().unwrap(), byway["median"].as_f64().unwrap());
             if waits < 1.5 || yields > 1.4 {
                 return Err(format!("{waits} times as long beside cubic, {yields} beside byway").into());

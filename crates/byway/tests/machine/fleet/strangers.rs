@@ -1,12 +1,12 @@
-//! Who sends by relays without a session: with grants, and without good ones. The victim consents to all of it, so nothing but the grant
-//! stands between the two.
+//! Who sends by relays without a session: with grants, and without good ones. The victim consents
+//! to all of it, so nothing but the grant stands between the two.
 
 use super::{ALICE, EVE, Fleet, LONG, STEADY, VICTIM, address, named};
 use crate::common::machine::{PATIENCE, wait_for};
 use crate::greet::greet;
 use byway_net::{Clock, unix_seconds};
-use byway_registry::message::List;
-use byway_wire::relay::{Hop, Secret, Word};
+use byway_registry::message::RelayList;
+use byway_wire::relay::{GrantSecret, Hop, Word};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -62,7 +62,7 @@ fn packet(hop: &Hop, clock: &Clock) -> Vec<u8> {
 }
 
 /// Words by relay, for those that stay.
-fn words(list: &List) -> BTreeMap<SocketAddr, &Word> {
+fn words(list: &RelayList) -> BTreeMap<SocketAddr, &Word> {
     let all = list.relays.iter().map(|listed| (listed.word.relays()[0], &listed.word));
     let steady: Vec<SocketAddr> =
         STEADY.map(|relay| SocketAddr::new(address(relay).parse().unwrap(), 4748)).collect();
@@ -71,8 +71,9 @@ fn words(list: &List) -> BTreeMap<SocketAddr, &Word> {
     words
 }
 
-/// Alice sends with her grants. Eve has copies of her packets, and sends them as her own. How many come.
-pub fn with_grants(fleet: &Fleet, victim: &Victim, list: &List) -> u64 {
+/// Alice sends with her grants. Eve has copies of her packets, and sends them as her own. How many
+/// come.
+pub fn with_grants(fleet: &Fleet, victim: &Victim, list: &RelayList) -> u64 {
     let clock = Clock::new();
     let (alice, eve) = (socket(fleet, "alice", ALICE), socket(fleet, "eve", EVE));
     let before = victim.counted(fleet);
@@ -93,7 +94,7 @@ pub fn with_grants(fleet: &Fleet, victim: &Victim, list: &List) -> u64 {
 }
 
 /// Carol sends more than she may by one relay. How many come.
-pub fn over_quota(fleet: &Fleet, victim: &Victim, list: &List) -> u64 {
+pub fn over_quota(fleet: &Fleet, victim: &Victim, list: &RelayList) -> u64 {
     let (clock, carol) = (Clock::new(), socket(fleet, "alice", ALICE));
     let words = words(list);
     let (relay, word) = words.first_key_value().unwrap();
@@ -111,13 +112,14 @@ pub fn over_quota(fleet: &Fleet, victim: &Victim, list: &List) -> u64 {
     owed
 }
 
-/// Eve sends with grants that nobody gave her: with a secret of her own, with other terms, with one relay's at another.
-pub fn without_grants(fleet: &Fleet, victim: &Victim, list: &List) {
+/// Eve sends with grants that nobody gave her: with a secret of her own, with other terms, with one
+/// relay's at another.
+pub fn without_grants(fleet: &Fleet, victim: &Victim, list: &RelayList) {
     let (clock, eve) = (Clock::new(), socket(fleet, "eve", EVE));
     let words = words(list);
     let other = words.values().skip(1).chain(words.values().take(1));
     for ((relay, word), other) in words.iter().zip(other) {
-        let forged = Word::new(vec![*relay], *word.grant(), Secret::new([9; 16])).unwrap();
+        let forged = Word::new(vec![*relay], *word.grant(), GrantSecret::new([9; 16])).unwrap();
         eve.send_to(&packet(&victim.hop(&forged, *relay, &clock), &clock), relay).unwrap();
         eve.send_to(&packet(&victim.hop(other, *relay, &clock), &clock), relay).unwrap();
         let hop = victim.hop(word, *relay, &clock);
@@ -131,7 +133,7 @@ pub fn without_grants(fleet: &Fleet, victim: &Victim, list: &List) {
 }
 
 /// Sends with grants that are over, as soon as they are.
-pub fn too_late(fleet: &Fleet, victim: &Victim, list: &List) {
+pub fn too_late(fleet: &Fleet, victim: &Victim, list: &RelayList) {
     let (clock, alice) = (Clock::new(), socket(fleet, "alice", ALICE));
     for (relay, word) in words(list) {
         if word.terms().expiry.unix() <= unix_seconds() + 60 {

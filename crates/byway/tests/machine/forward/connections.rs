@@ -1,5 +1,5 @@
-//! Connections of programs and targets that this test plays itself: halves that end, ports that are forbidden, connections that nobody
-//! reads, and ten thousand of them.
+//! Connections of programs and targets that this test plays itself: halves that end, ports that are
+//! forbidden, connections that nobody reads, and ten thousand of them.
 
 use super::World;
 use crate::common::machine::{Measured, PATIENCE, wait_for};
@@ -103,7 +103,8 @@ fn fill<'a>(all: impl Iterator<Item = &'a TcpStream> + Clone) {
     }
 }
 
-/// Both directions of forty are full, and nobody reads them: the others keep their speed, in either direction.
+/// Both directions of forty are full, and nobody reads them: the others keep their speed, in either
+/// direction.
 pub fn unread() -> Measured {
     beside_unread(true);
     Ok(Some(()))
@@ -209,7 +210,8 @@ impl Drop for Player {
     }
 }
 
-/// Ten thousand connections are opened at once and idle; then each carries something there and back.
+/// Ten thousand connections are opened at once and idle; then each carries something there and
+/// back.
 pub fn crowd() -> Measured {
     let descriptors = getrlimit(Resource::Nofile).maximum;
     if descriptors.is_some_and(|most| most < CROWD as u64 + BESIDE) {

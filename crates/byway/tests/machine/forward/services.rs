@@ -1,4 +1,5 @@
-//! Services of a host, as administrators set them up: an rsync daemon, a PostgreSQL, an SSH server, and files over WebDAV.
+//! Services of a host, as administrators set them up: an rsync daemon, a PostgreSQL, an SSH server,
+//! and files over WebDAV.
 
 use crate::common::machine::{PATIENCE, must, wait_for, works};
 use crate::common::spaces::Spaces;
@@ -86,8 +87,8 @@ impl<'a> Services<'a> {
         );
     }
 
-    /// An SSH server, and what lets the person of `here` in. `ssh` finds the home by the user's name and not by HOME, so a program of the
-    /// same name tells it where its files are.
+    /// An SSH server, and what lets the person of `here` in. `ssh` finds the home by the user's
+    /// name and not by HOME, so a program of the same name tells it where its files are.
     fn ssh(&mut self, there: &Path, here: &Path) {
         let (host, user) = (there.join("host-key"), here.join("user-key"));
         for key in [&host, &user] {

@@ -1,5 +1,6 @@
-//! Which flows two sites' gateways carry and how they come out: both versions of IP, opened at either side, by port, prefix and code
-//! point, with all that TCP has besides bytes; what only observing shows; and that fail-closed means it.
+//! Which flows two sites' gateways carry and how they come out: both versions of IP, opened at
+//! either side, by port, prefix and code point, with all that TCP has besides bytes; what only
+//! observing shows; and that fail-closed means it.
 
 use super::{Flow, PLAN, PORT, PORTS, slow_lines};
 use crate::common::sites::Sites;
@@ -59,7 +60,8 @@ fn rule(status: &Value, place: usize) -> (u64, u64) {
     (rule["flows"].as_u64().unwrap_or_default(), rule["bytes"].as_u64().unwrap_or_default())
 }
 
-/// Lets gateway `left` count what it sends to other gateways and relays, and `bob` what comes to the marked port, in IP bytes.
+/// Lets gateway `left` count what it sends to other gateways and relays, and `bob` what comes to
+/// the marked port, in IP bytes.
 fn count(sites: &Sites) {
     let left = "table inet marks {
         counter lower {}
@@ -101,8 +103,9 @@ fn counted(sites: &Sites, host: &str, counter: &str) -> u64 {
         .unwrap()
 }
 
-/// Each flow has other addresses, ports and marks. What is carried is what the rules say; all arrive whole, with their urgent bytes. What
-/// gateways send is of lower effort, whatever is in it, and hosts' own marks are as they were.
+/// Each flow has other addresses, ports and marks. What is carried is what the rules say; all
+/// arrive whole, with their urgent bytes. What gateways send is of lower effort, whatever is in it,
+/// and hosts' own marks are as they were.
 pub fn classified() -> Result<(), Failed> {
     let mut sites = Sites::new(PLAN);
     let relays = [sites.relay("one"), sites.relay("two")];
@@ -164,7 +167,8 @@ pub fn classified() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Flows of both sides, each with a session of its own, at one gateway that opens such and one that only takes them.
+/// Flows of both sides, each with a session of its own, at one gateway that opens such and one that
+/// only takes them.
 pub fn bundled() -> Result<(), Failed> {
     let mut sites = Sites::new(PLAN);
     let relays = [sites.relay("one"), sites.relay("two")];
@@ -219,7 +223,8 @@ pub fn bundled() -> Result<(), Failed> {
     Ok(())
 }
 
-/// One gateway alone, whose peer is not even there, shows what would be carried: how many, how much, and which.
+/// One gateway alone, whose peer is not even there, shows what would be carried: how many, how
+/// much, and which.
 pub fn observed() -> Result<(), Failed> {
     let mut sites = Sites::new(PLAN);
     sites.configure(PORTS, "observe = true", &[]);
@@ -259,7 +264,8 @@ pub fn observed() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Without a session background flows wait for it, those that are new as well; all others go as they did.
+/// Without a session background flows wait for it, those that are new as well; all others go as
+/// they did.
 pub fn closed() -> Result<(), Failed> {
     let mut sites = Sites::new(&slow_lines());
     let relays = [sites.relay("one"), sites.relay("two")];
@@ -324,7 +330,8 @@ pub fn reread() -> Result<(), Failed> {
     assert!(sites.bench.says("left", &["nft", "list", "ruleset"]).contains("5205-5209"));
     let carried = |sites: &Sites| sites.status("left")["peers"][0]["carried_bytes"].as_u64().unwrap();
     flow.end(&mut sites);
-    // One that is open stays what it was as long as the kernel shows it; a new one is what the new rules say.
+    // One that is open stays what it was as long as the kernel shows it; a new one is what the new
+    // rules say.
     let at = carried(&sites);
     Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT + 1, MUCH).end(&mut sites);
     assert_eq!(carried(&sites), at);

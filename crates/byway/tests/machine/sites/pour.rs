@@ -1,4 +1,5 @@
-//! What runs on the hosts: a program that sends bytes which nobody can guess by the kernel's TCP, and one that says what came.
+//! What runs on the hosts: a program that sends bytes which nobody can guess by the kernel's TCP,
+//! and one that says what came.
 //!
 //! It is this test's own program, called with other words.
 
@@ -12,7 +13,8 @@ const STEP: u64 = 1_000_000;
 const URGENT: &[u8] = b"!";
 const BUFFER: usize = 64 << 10;
 
-/// The words by which a host sends `bytes` to `to` (`HOST:PORT`) with a congestion control of the kernel.
+/// The words by which a host sends `bytes` to `to` (`HOST:PORT`) with a congestion control of the
+/// kernel.
 pub fn pour_words(to: &str, congestion: &str, bytes: u64) -> [String; 5] {
     [program(), "pour".to_owned(), to.to_owned(), congestion.to_owned(), bytes.to_string()]
 }

@@ -1,12 +1,13 @@
 //! What a path does when packets are lost or marked, and when nothing comes back.
 
 use super::super::constants::BETA;
-use super::{Before, Path};
-use crate::bundle::Memento;
+use super::{BackgroundPath, SavedLevel};
+use crate::bundle::UndoState;
 use crate::{Congested, Trigger, Undo};
 
-impl Path {
-    /// Packets were lost or marked. Losses count if a queue stands at the time, or if they are more than chance explains.
+impl BackgroundPath {
+    /// Packets were lost or marked. Losses count if a queue stands at the time, or if they are more
+    /// than chance explains.
     pub fn on_congested(&mut self, congested: &Congested) {
         self.losses.on_lost(congested.bytes as f64 / self.packet);
         if congested.sent_at < self.recover {
@@ -36,8 +37,8 @@ impl Path {
     }
 
     fn remember(&mut self, congested: &Congested) {
-        let before = Before { level: self.level, start: self.start, start_until: self.start_until };
-        self.memento = Some(Memento::new(before, congested, self.packet));
+        let before = SavedLevel { level: self.level, start: self.start, start_until: self.start_until };
+        self.memento = Some(UndoState::new(before, congested, self.packet));
     }
 
     fn extend(&mut self, congested: &Congested) {

@@ -2,9 +2,9 @@
 //! packets. Events count in bytes.
 
 use super::delay::Delays;
-use super::{Coupling, Harp, Options};
+use super::{Coupling, Harp, HarpOptions};
 use crate::Opened;
-use crate::bundle::Memento;
+use crate::bundle::UndoState;
 use byway_wire::{Instant, PathId};
 
 /// More than fits any path; keeps sums finite whatever is reported.
@@ -14,7 +14,7 @@ const UNCHOKED: f64 = 2.0;
 
 /// Lines 1 and 2: one path of the bundle.
 #[derive(Clone, Debug)]
-pub(super) struct Path {
+pub(super) struct HarpPath {
     /// Bytes of a full packet.
     pub packet: f64,
     /// The window in packets, w_i in the paper.
@@ -26,11 +26,11 @@ pub(super) struct Path {
     /// Packets sent before are of an RTT that has been answered.
     pub recover: Instant,
     /// w_i and M_i before the latest loss.
-    pub memento: Option<Memento<(f64, f64)>>,
+    pub memento: Option<UndoState<(f64, f64)>>,
 }
 
-impl Path {
-    pub fn new(opened: &Opened, options: &Options) -> Self {
+impl HarpPath {
+    pub fn new(opened: &Opened, options: &HarpOptions) -> Self {
         Self {
             packet: f64::from(opened.packet_size.max(1)),
             window: options.initial,
@@ -44,8 +44,9 @@ impl Path {
 
     /// Lines 5 and 6: `w_i <- w_i + alpha`, for each packet acknowledged.
     ///
-    /// The caller leaves out the RTT after a decrease: "the window is not incremented within one round-trip time" of it (III.A).
-    pub fn on_ack(&mut self, bytes: u64, options: &Options) {
+    /// The caller leaves out the RTT after a decrease: "the window is not incremented within one
+    /// round-trip time" of it (III.A).
+    pub fn on_ack(&mut self, bytes: u64, options: &HarpOptions) {
         let packets = bytes as f64 / self.packet;
         self.window = (self.window + options.alpha * packets).min(LARGEST_WINDOW);
         self.largest = self.largest.max(self.window);
@@ -88,7 +89,7 @@ impl Harp {
     /// Sets the window, at least to its floor. There the path is choked (III.E). What was sent
     /// before is answered: "decremented only once per round-trip time" (III.A).
     fn decrease(&mut self, id: PathId, to: f64, now: Instant) {
-        let Options { floor, choke, .. } = self.options;
+        let HarpOptions { floor, choke, .. } = self.options;
         let others = self.paths.iter().any(|(other, path)| other != id && !path.choked);
         let Some(path) = self.paths.get_mut(id) else { return };
         path.largest = path.largest.max(to).max(floor);
@@ -103,7 +104,7 @@ impl Harp {
         if self.paths.iter().any(|(_, path)| !path.choked) {
             return;
         }
-        let better = |a: &(PathId, &mut Path), b: &(PathId, &mut Path)| {
+        let better = |a: &(PathId, &mut HarpPath), b: &(PathId, &mut HarpPath)| {
             a.1.largest.total_cmp(&b.1.largest).then(b.0.cmp(&a.0))
         };
         if let Some((_, best)) = self.paths.iter_mut().max_by(better) {

@@ -1,14 +1,15 @@
-//! When the delays of one path are a signal (Harp, III.D). A delay counts that exceeds `Delta_i = dmin_i + (dmax_i - dmin_i) * delta`. HIR
-//! compares means instead of delays.
+//! When the delays of one path are a signal (Harp, III.D). A delay counts that exceeds `Delta_i =
+//! dmin_i + (dmax_i - dmin_i) * delta`. HIR compares means instead of delays.
 
 use super::DelayRule;
 use super::hir::{LEAST_AVERAGED, Mean};
 use crate::Acked;
-use crate::detector::{Extremes, Run, Share};
+use crate::detector::{ConsecutiveDelays, DelayedShare, Extremes};
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// A window of which a quarter is two packets: so many RTTs in a row make a signal where there is nothing else.
+/// A window of which a quarter is two packets: so many RTTs in a row make a signal where there is
+/// nothing else.
 const TWO_IN_A_ROW: f64 = 8.0;
 
 /// The delays of one path.
@@ -19,15 +20,15 @@ pub(super) struct Delays {
     range: Option<Duration>,
     /// dmin_i and dmax_i: of delays, or of means where means count.
     extremes: Option<Extremes>,
-    rule: Rule,
-    run: Run,
+    rule: DelaySignal,
+    run: ConsecutiveDelays,
     /// Whether the samples are round trips, for want of one-way delays. The scales do not mix.
     round_trips: Option<bool>,
 }
 
 #[derive(Clone, Debug)]
-enum Rule {
-    Harp(Share),
+enum DelaySignal {
+    Harp(DelayedShare),
     Hir(Mean),
 }
 
@@ -35,13 +36,21 @@ impl Delays {
     pub fn new(rule: DelayRule) -> Self {
         let (delta, least_range, range, rule) = match rule {
             DelayRule::Relative { delta, fraction, least_range, range } => {
-                (delta, least_range, range, Rule::Harp(Share::new(fraction)))
+                (delta, least_range, range, DelaySignal::Harp(DelayedShare::new(fraction)))
             }
             DelayRule::Averaged { delta, packets, capped, least_range } => {
-                (delta, least_range, None, Rule::Hir(Mean::new(packets, capped)))
+                (delta, least_range, None, DelaySignal::Hir(Mean::new(packets, capped)))
             }
         };
-        Self { delta, least_range, range, extremes: None, rule, run: Run::default(), round_trips: None }
+        Self {
+            delta,
+            least_range,
+            range,
+            extremes: None,
+            rule,
+            run: ConsecutiveDelays::default(),
+            round_trips: None,
+        }
     }
 
     /// Delta_i; `None` as long as there is nothing to compare with.
@@ -57,8 +66,8 @@ impl Delays {
         if self.round_trips == Some(false) { self.limit() } else { None }
     }
 
-    /// Whether the delays of an ACK make a signal, under a window of `window` packets. Packets sent before `recover` are of an RTT that
-    /// has been answered.
+    /// Whether the delays of an ACK make a signal, under a window of `window` packets. Packets sent
+    /// before `recover` are of an RTT that has been answered.
     pub fn on_acked(&mut self, acked: &Acked<'_>, window: f64, recover: Instant) -> bool {
         let mut signal = false;
         for delay in acked.delays {
@@ -69,8 +78,8 @@ impl Delays {
                 continue;
             }
             signal |= match &mut self.rule {
-                Rule::Harp(share) => share.count(above, delay.sent_at, acked.now, window),
-                Rule::Hir(_) => above,
+                DelaySignal::Harp(share) => share.count(above, delay.sent_at, acked.now, window),
+                DelaySignal::Hir(_) => above,
             };
         }
         if let (true, Some(rtt)) = (acked.delays.is_empty(), acked.rtt) {
@@ -79,7 +88,8 @@ impl Delays {
         signal
     }
 
-    /// There is nothing but an RTT to go by. It stands for a whole ACK, so the rules for packets do not fit: two in a row.
+    /// There is nothing but an RTT to go by. It stands for a whole ACK, so the rules for packets do
+    /// not fit: two in a row.
     fn on_round_trip(&mut self, rtt: Duration, sent_at: Instant, window: f64, recover: Instant) -> bool {
         if *self.round_trips.get_or_insert(true) {
             let above = self.is_above(signed_nanos(rtt), window);
@@ -91,8 +101,8 @@ impl Delays {
         false
     }
 
-    /// A probe met `delay`. Whether the path is free: the probe "does not perceive delay greater than Delta_i" (III.E). It tells that, and
-    /// not a mean of what was before it.
+    /// A probe met `delay`. Whether the path is free: the probe "does not perceive delay greater
+    /// than Delta_i" (III.E). It tells that, and not a mean of what was before it.
     pub fn probe(&mut self, delay: i64) -> bool {
         self.one_way();
         self.is_above(delay, LEAST_AVERAGED);
@@ -102,8 +112,8 @@ impl Delays {
     /// Takes a delay into account. Whether it, or the mean where means count, exceeds the limit.
     fn is_above(&mut self, delay: i64, window: f64) -> bool {
         let counts = match &mut self.rule {
-            Rule::Harp(_) => delay,
-            Rule::Hir(mean) => match mean.sample(delay, window) {
+            DelaySignal::Harp(_) => delay,
+            DelaySignal::Hir(mean) => match mean.sample(delay, window) {
                 Some(mean) => mean,
                 None => return false,
             },
@@ -117,7 +127,7 @@ impl Delays {
         if self.round_trips != Some(false) {
             self.round_trips = Some(false);
             self.extremes = None;
-            if let Rule::Hir(mean) = &mut self.rule {
+            if let DelaySignal::Hir(mean) = &mut self.rule {
                 mean.clear();
             }
         }

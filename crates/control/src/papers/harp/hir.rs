@@ -1,10 +1,11 @@
 //! The mean delay that is compared instead of each packet's (HIR, 7.1). The paper: "take average
 //! delay observed over the recent 50 packets".
 //!
-//! The paper names neither the extremes nor the window. What is averaged is compared with the extremes of averages. One mean beyond the
-//! threshold is a signal, since it stands for many packets already.
+//! The paper names neither the extremes nor the window. What is averaged is compared with the
+//! extremes of averages. One mean beyond the threshold is a signal, since it stands for many
+//! packets already.
 
-use super::{Coupling, DelayRule, Options};
+use super::{Coupling, DelayRule, HarpOptions};
 use crate::detector::Average;
 use byway_wire::Duration;
 
@@ -26,7 +27,8 @@ impl Mean {
         Self { latest: Average::new(packets), packets: packets as usize, capped }
     }
 
-    /// Takes a delay into account. The mean under a window of `window` packets; `None` before there are enough.
+    /// Takes a delay into account. The mean under a window of `window` packets; `None` before there
+    /// are enough.
     pub fn sample(&mut self, delay: i64, window: f64) -> Option<i64> {
         self.latest.sample(delay);
         let fits = if self.capped { window.max(LEAST_AVERAGED) as usize } else { usize::MAX };
@@ -39,7 +41,7 @@ impl Mean {
     }
 }
 
-impl Options {
+impl HarpOptions {
     /// Harp as HIR has it (HIR, 4 and 7.1). It is adaptive, with delta 0.3 and means of 50 delays.
     /// If `capped`, a mean has no more delays than the window has packets; the paper does not say
     /// so.

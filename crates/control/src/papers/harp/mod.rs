@@ -15,27 +15,29 @@ mod delay;
 mod hir;
 mod options;
 
-pub use options::{Coupling, DelayRule, Options};
+pub use options::{Coupling, DelayRule, HarpOptions};
 
-use crate::bundle::{Memento, Paths};
-use crate::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Trigger, Undo, Wants};
-use algorithm::Path;
+use crate::bundle::{Paths, UndoState};
+use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Trigger, Undo};
+use algorithm::HarpPath;
 use byway_wire::{Instant, PathId};
 
-/// Algorithm 1: multiplicative increase on every path by itself, multiplicative decrease by delay, coupled over all.
+/// Algorithm 1: multiplicative increase on every path by itself, multiplicative decrease by delay,
+/// coupled over all.
 ///
-/// A path that decreases to its floor is choked (III.E), unless it is the last one that is not. The paper knows no timeout: it is a loss.
+/// A path that decreases to its floor is choked (III.E), unless it is the last one that is not. The
+/// paper knows no timeout: it is a loss.
 #[derive(Debug)]
 pub struct Harp {
     name: &'static str,
-    options: Options,
-    paths: Paths<Path>,
+    options: HarpOptions,
+    paths: Paths<HarpPath>,
 }
 
 impl Harp {
     /// A bundle without paths, to be called `name`.
     #[must_use]
-    pub fn new(name: &'static str, options: Options) -> Self {
+    pub fn new(name: &'static str, options: HarpOptions) -> Self {
         Self { name, options, paths: Paths::default() }
     }
 
@@ -56,7 +58,7 @@ impl Controller for Harp {
     }
 
     fn open(&mut self, id: PathId, opened: &Opened) {
-        self.paths.insert(id, Path::new(opened, &self.options));
+        self.paths.insert(id, HarpPath::new(opened, &self.options));
     }
 
     fn close(&mut self, id: PathId) {
@@ -83,7 +85,7 @@ impl Controller for Harp {
             (Trigger::Ce, false) => self.on_delay_signal(id, congested.now),
             (Trigger::Ce, true) => {}
             (Trigger::Loss | Trigger::Timeout, false) => {
-                path.memento = Some(Memento::new((path.window, path.largest), congested, path.packet));
+                path.memento = Some(UndoState::new((path.window, path.largest), congested, path.packet));
                 self.on_loss_signal(id, congested.now);
             }
             (Trigger::Loss | Trigger::Timeout, true) => {
@@ -114,7 +116,7 @@ impl Controller for Harp {
         let Some(path) = self.paths.get_mut(id) else { return };
         let opened = Opened { now, proxied: false, packet_size: path.packet as u32, rtt: None };
         let window = path.window.clamp(options.floor, options.initial);
-        *path = Path { window, ..Path::new(&opened, &options) };
+        *path = HarpPath { window, ..HarpPath::new(&opened, &options) };
     }
 
     fn allowance(&self, id: PathId) -> Allowance {
@@ -128,7 +130,7 @@ impl Controller for Harp {
     }
 
     /// Harp sends over all paths it is given (III.G).
-    fn wants(&self) -> Wants<'_> {
-        Wants { open: usize::MAX, ..Wants::default() }
+    fn wants(&self) -> PathDemand<'_> {
+        PathDemand { open: usize::MAX, ..PathDemand::default() }
     }
 }

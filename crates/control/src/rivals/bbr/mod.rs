@@ -1,4 +1,5 @@
-//! BBR, version 1: paces by the largest delivery rate of the last rounds and keeps two bandwidth-delay products in flight.
+//! BBR, version 1: paces by the largest delivery rate of the last rounds and keeps two
+//! bandwidth-delay products in flight.
 //!
 //! Source: Cardwell and others, "BBR: congestion-based congestion control", ACM Queue 14 (2016).
 //! The others are Cheng, Gunn, Yeganeh and Jacobson. Sections named here are those of
@@ -11,7 +12,7 @@
 mod filter;
 
 use crate::random::Random;
-use crate::{Acked, Allowance, Congested, Opened, Single, Trigger, Undo};
+use crate::{Acked, Allowance, Congested, Opened, PathController, Trigger, Undo};
 use byway_wire::{Duration, Instant};
 use filter::MaxFilter;
 
@@ -36,7 +37,8 @@ const FULL_ROUNDS: u32 = 3;
 const FULL_GROWTH: f64 = 1.25;
 /// `bbr_pacing_margin_percent`: the pace is a hundredth below the rate, so that queues drain.
 const PACING_PART: f64 = 0.99;
-/// `bbr_extra_acked_win_rtts` and `bbr_extra_acked_max_us`: what ACKs that come together add to the window.
+/// `bbr_extra_acked_win_rtts` and `bbr_extra_acked_max_us`: what ACKs that come together add to the
+/// window.
 const EXTRA_ROUNDS: u64 = 5;
 const EXTRA_TIME: Duration = Duration::from_millis(100);
 /// The RTT that is assumed before there is a round trip (`bbr_init_pacing_rate_from_rtt`).
@@ -66,7 +68,8 @@ pub struct Bbr {
     /// Zero: not known.
     min_rtt: Duration,
     min_rtt_at: Instant,
-    /// When PROBE_RTT may end, once little enough is in flight, and whether a round has passed since.
+    /// When PROBE_RTT may end, once little enough is in flight, and whether a round has passed
+    /// since.
     probe_until: Option<Instant>,
     probed: bool,
     /// What was sent until then was held back by PROBE_RTT, and says nothing of the rate.
@@ -87,7 +90,8 @@ pub struct Bbr {
     /// Packets lost since the last ACK.
     lost: f64,
     delivered: f64,
-    /// How many packets more came than the rate explains, by rounds; since when they are counted, and how many came.
+    /// How many packets more came than the rate explains, by rounds; since when they are counted,
+    /// and how many came.
     extra: MaxFilter,
     extra_at: Instant,
     extra_acked: f64,
@@ -315,7 +319,7 @@ impl Bbr {
     }
 }
 
-impl Single for Bbr {
+impl PathController for Bbr {
     fn on_acked(&mut self, acked: &Acked<'_>) {
         let packets = acked.bytes as f64 / self.packet;
         let in_flight = acked.in_flight as f64 / self.packet;

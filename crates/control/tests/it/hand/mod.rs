@@ -11,7 +11,8 @@ pub fn opened(proxied: bool) -> Opened {
     Opened { now: Instant::ZERO, proxied, packet_size: PACKET, rtt: Some(RTT) }
 }
 
-/// `packets` (a part of one counts) sent at `sent` are acknowledged an RTT later, each after a delay of `delay` ms.
+/// `packets` (a part of one counts) sent at `sent` are acknowledged an RTT later, each after a
+/// delay of `delay` ms.
 pub fn ack(controller: &mut dyn Controller, path: u32, packets: f64, sent: Instant, delay: i64) {
     let delays = vec![
         Delay { sent_at: sent, one_way: delay * 1_000_000, bytes: PACKET };

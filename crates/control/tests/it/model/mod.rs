@@ -1,5 +1,5 @@
-//! A closed loop in a few pages: senders, drop-tail links, aggregated ACKs. No protocol, so that what a test shows is the
-//! controller. Deterministic.
+//! A closed loop in a few pages: senders, drop-tail links, aggregated ACKs. No protocol, so that
+//! what a test shows is the controller. Deterministic.
 #![allow(dead_code)]
 
 use byway_control::random::Random;
@@ -80,7 +80,8 @@ pub struct World {
     pub now: Instant,
     pub links: Vec<Link>,
     pub flows: Vec<Flow>,
-    /// Receivers tell how long they held an ACK back, and it is taken off the RTT, as byway's paths do it.
+    /// Receivers tell how long they held an ACK back, and it is taken off the RTT, as byway's paths
+    /// do it.
     pub tells_held: bool,
     events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     count: u64,

@@ -1,7 +1,8 @@
 //! When a hole in the data has stayed long enough to be named to the sender (SNACK).
 //!
-//! A region is what lay open between the highest byte known and one that arrived beyond it, with the time of that. What
-//! of it is still open is looked up when it comes due, so that filling a hole costs nothing here.
+//! A region is what lay open between the highest byte known and one that arrived beyond it, with
+//! the time of that. What of it is still open is looked up when it comes due, so that filling a
+//! hole costs nothing here.
 
 use crate::data::carried::DataId;
 use alloc::collections::VecDeque;

@@ -1,53 +1,58 @@
 //! What this side receives: streams and objects.
 //!
-//! The connection hands over frames, and asks for limits, refusals and SNACKs to send. The owner writes objects to the disk
-//! ([`Incoming::next_write`], [`Incoming::written`]), reads streams and takes events. What the owner
-//! does not take, the sender cannot send: every byte counts against the window until it was read or written.
+//! The connection hands over frames, and asks for limits, refusals and SNACKs to send. The owner
+//! writes objects to the disk ([`Incoming::next_write`], [`Incoming::written`]), reads streams and
+//! takes events. What the owner does not take, the sender cannot send: every byte counts against
+//! the window until it was read or written.
 //!
-//! * `streams` and `objects`: which live, and which are over. `places`: how many streams the peer may open. `stream` and `object`: one of them. `extent`: what of one has arrived.
-//! * `gather`: bytes of objects on their way to the disk, in buffers of `pool`. `lender`: buffers of streams. `handed`: what the owner is handed.
-//! * `limits`: what the owner decides. `account` and `window`: flow control of the connection and of a stream. `tuning`: how large the latter is. `scatter`: how scattered all of it may be.
+//! * `streams` and `objects`: which live, and which are over. `stream_limit`: how many streams the
+//!   peer may open. `stream` and `object`: one of them. `extent`: what of one has arrived.
+//! * `write_coalescing`: bytes of objects on their way to the disk, in buffers of `pool`.
+//!   `stream_buffers`: buffers of streams. `owner_events`: what the owner is handed.
+//! * `limits`: what the owner decides. `connection_window` and `window`: flow control of the
+//!   connection and of a stream. `window_tuning`: how large the latter is. `out_of_order`: how
+//!   scattered all of it may be.
 //! * `holes`: when what is missing is named to the sender.
 //!
-//! All that comes from the peer is checked here. Memory stays within four times [`IncomingLimits::memory`] (the bytes,
-//! and room ahead of them), whatever the peer sends.
+//! All that comes from the peer is checked here. Memory stays within four times
+//! [`IncomingLimits::memory`] (the bytes, and room ahead of them), whatever the peer sends.
 
-mod account;
+mod connection_window;
 mod extent;
-mod gather;
-mod handed;
 mod holes;
-mod lender;
 mod limits;
 mod object;
 mod objects;
-mod places;
+mod out_of_order;
+mod owner_events;
 mod pool;
-mod scatter;
 mod stream;
+mod stream_buffers;
+mod stream_limit;
 mod streams;
-mod tuning;
 mod window;
+mod window_tuning;
+mod write_coalescing;
 
-pub use handed::{Arrival, InEvent, StreamRead, WriteRequest};
+pub use owner_events::{Arrival, InEvent, StreamRead, WriteRequest};
 
 use super::carried::{Carried, DataId, OBJECT_COST, ProtocolError};
 use super::ranges::RangeSet;
 use crate::payload::Payload;
 use crate::role::Role;
-use account::Account;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use byway_wire::frame::{self, Frame};
 use byway_wire::{Duration, Instant, ObjectId, StreamId, Writer};
-use gather::{Gather, Ready};
+use connection_window::ConnectionWindow;
 use holes::{Holes, Region};
 pub use limits::IncomingLimits;
 use objects::Objects;
-use scatter::{Scatter, length};
+use out_of_order::{OutOfOrder, length};
 use smallvec::SmallVec;
 use stream::Interest;
 use streams::Streams;
+use write_coalescing::{DiskEvent, WriteCoalescer};
 
 /// What a SNACK frame takes beside its ranges, and each range at most.
 const SNACK_HEADER: usize = 1 + 8 + 2;
@@ -59,11 +64,11 @@ const SNACK_RANGES: usize = 32;
 #[derive(Debug)]
 pub struct Incoming {
     payload: Payload,
-    account: Account,
+    account: ConnectionWindow,
     streams: Streams,
     objects: Objects,
-    gather: Gather,
-    scatter: Scatter,
+    gather: WriteCoalescer,
+    scatter: OutOfOrder,
     holes: Holes,
     events: VecDeque<InEvent>,
 }
@@ -88,15 +93,15 @@ impl Incoming {
         let limits = limits.sound();
         Self {
             payload: Payload::Bytes,
-            account: Account::new(limits.memory as u64),
+            account: ConnectionWindow::new(limits.memory as u64),
             streams: Streams::new(
                 limits.streams as u64,
                 (limits.stream_start as u64, limits.stream_window as u64),
                 limits.memory as u64,
             ),
             objects: Objects::new(limits.objects),
-            gather: Gather::new(limits.memory),
-            scatter: Scatter::default(),
+            gather: WriteCoalescer::new(limits.memory),
+            scatter: OutOfOrder::default(),
             holes: Holes::default(),
             events: VecDeque::new(),
         }
@@ -109,8 +114,9 @@ impl Incoming {
         self
     }
 
-    /// Says what this side is, before anything arrives. Otherwise it is a responder. A stream counts as over when the owner
-    /// [says so](Self::on_streams_over) of those that [ended](Self::take_ended); otherwise when nothing more of it comes.
+    /// Says what this side is, before anything arrives. Otherwise it is a responder. A stream
+    /// counts as over when the owner [says so](Self::on_streams_over) of those that
+    /// [ended](Self::take_ended); otherwise when nothing more of it comes.
     #[must_use]
     pub(crate) fn belonging_to(mut self, role: Role) -> Self {
         self.streams.belong_to(role);
@@ -132,7 +138,8 @@ impl Incoming {
         self.streams.on_over(count);
     }
 
-    /// Begins with a window of `least` bytes, before anything arrives. It is [set](Self::set_window) anew as others come and go.
+    /// Begins with a window of `least` bytes, before anything arrives. It is
+    /// [set](Self::set_window) anew as others come and go.
     #[must_use]
     pub(crate) fn sharing(mut self, least: u64) -> Self {
         self.account.sharing(least);
@@ -141,7 +148,8 @@ impl Incoming {
         self
     }
 
-    /// Of a memory that is shared with others: what it was [granted, and what it has a use for](Account::share).
+    /// Of a memory that is shared with others: what it was [granted, and what it has a use
+    /// for](ConnectionWindow::share).
     pub(crate) fn share(&self) -> (u64, u64) {
         self.account.share()
     }
@@ -175,8 +183,9 @@ impl Incoming {
         self.account.held()
     }
 
-    /// Bytes that wait until a hole before them in their stream or object is filled: now, and at most so far. A receiver that hands
-    /// everything on in order needs so much memory, for one stream or object at a time.
+    /// Bytes that wait until a hole before them in their stream or object is filled: now, and at
+    /// most so far. A receiver that hands everything on in order needs so much memory, for one
+    /// stream or object at a time.
     #[must_use]
     pub const fn out_of_order(&self) -> (u64, u64) {
         self.scatter.beyond()
@@ -380,36 +389,42 @@ impl Incoming {
     pub fn next_write(&mut self) -> Option<WriteRequest> {
         loop {
             match self.gather.next()? {
-                Ready::Write(write) => return Some(write),
-                Ready::Length(arrival) => self.account.take(arrival.length),
-                Ready::Complete { id, size } => self.events.push_back(InEvent::ObjectComplete { id, size }),
+                DiskEvent::Write(write) => return Some(write),
+                DiskEvent::Length(arrival) => self.account.take(arrival.length),
+                DiskEvent::Complete { id, size } => {
+                    self.events.push_back(InEvent::ObjectComplete { id, size })
+                }
             }
         }
     }
 
-    /// The next bytes that arrived of objects that are [only a length](crate::config::Payload::Length), in no particular order:
-    /// in place of [`Incoming::next_write`]. With this the sender may send as much again; who does not ask stops it.
+    /// The next bytes that arrived of objects that are [only a
+    /// length](crate::config::Payload::Length), in no particular order: in place of
+    /// [`Incoming::next_write`]. With this the sender may send as much again; who does not ask
+    /// stops it.
     pub fn next_arrival(&mut self) -> Option<Arrival> {
         loop {
             match self.gather.next()? {
-                Ready::Length(arrival) => {
+                DiskEvent::Length(arrival) => {
                     self.account.take(arrival.length);
                     return Some(arrival);
                 }
-                Ready::Write(write) => self.written(write.data),
-                Ready::Complete { id, size } => self.events.push_back(InEvent::ObjectComplete { id, size }),
+                DiskEvent::Write(write) => self.written(write.data),
+                DiskEvent::Complete { id, size } => {
+                    self.events.push_back(InEvent::ObjectComplete { id, size })
+                }
             }
         }
     }
 
-    /// Makes [`Incoming::next_write`] hand out also what is still being gathered: when nothing more comes for a while, or
-    /// the owner wants to write a checkpoint.
+    /// Makes [`Incoming::next_write`] hand out also what is still being gathered: when nothing more
+    /// comes for a while, or the owner wants to write a checkpoint.
     pub fn flush(&mut self) {
         while self.flush_oldest() {}
     }
 
-    /// The owner is done with a buffer of [`Incoming::next_write`] and gives it back, its length unchanged: the sender
-    /// may send as much again.
+    /// The owner is done with a buffer of [`Incoming::next_write`] and gives it back, its length
+    /// unchanged: the sender may send as much again.
     pub fn written(&mut self, buffer: Vec<u8>) {
         self.account.take(self.gather.written(buffer));
     }
@@ -436,8 +451,8 @@ impl Incoming {
         !self.events.is_empty()
     }
 
-    /// Reads a stream in order. `None`: there is no such stream (any more). Nothing read and not finished: nothing is
-    /// there now, [`InEvent::StreamReadable`] follows.
+    /// Reads a stream in order. `None`: there is no such stream (any more). Nothing read and not
+    /// finished: nothing is there now, [`InEvent::StreamReadable`] follows.
     pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Option<StreamRead> {
         let (read, over) = self.streams.read(id, buffer)?;
         self.account.take(read.length as u64);
@@ -447,8 +462,9 @@ impl Incoming {
         Some(read)
     }
 
-    /// Reads a stream in order, piece by piece and without a copy: the next bytes as they are kept, if they are `least` at least. None, and
-    /// not finished: nothing is there now, or fewer are, which [`Incoming::read`] gives. [`Incoming::give_back`] takes the buffer again.
+    /// Reads a stream in order, piece by piece and without a copy: the next bytes as they are kept,
+    /// if they are `least` at least. None, and not finished: nothing is there now, or fewer are,
+    /// which [`Incoming::read`] gives. [`Incoming::give_back`] takes the buffer again.
     pub fn take(&mut self, id: StreamId, least: usize) -> Option<(Vec<u8>, StreamRead)> {
         let (piece, read, over) = self.streams.take(id, least)?;
         self.account.take(read.length as u64);
@@ -471,8 +487,8 @@ impl Incoming {
         }
     }
 
-    /// The owner wants no more of an object that is not complete: what comes of it is dropped. What the owner was
-    /// handed already it gives back as always.
+    /// The owner wants no more of an object that is not complete: what comes of it is dropped. What
+    /// the owner was handed already it gives back as always.
     pub fn forget_object(&mut self, id: ObjectId) {
         if self.objects.is_closed(id) || self.objects.forgotten(id).is_some() {
             return;
@@ -497,8 +513,9 @@ impl Incoming {
         self.account.is_due() || self.streams.wants_to_send()
     }
 
-    /// Writes refusals and limits that the peer does not know yet, as many as fit, and says in `carried` what they are. `rtt` is what it takes
-    /// until a limit that is told now brings data: windows follow it.
+    /// Writes refusals and limits that the peer does not know yet, as many as fit, and says in
+    /// `carried` what they are. `rtt` is what it takes until a limit that is told now brings data:
+    /// windows follow it.
     pub fn fill(
         &mut self,
         now: Instant,
@@ -524,8 +541,9 @@ impl Incoming {
         }
     }
 
-    /// When [`Incoming::write_snacks`] has something to write. That is τ after a hole was seen or last named, and at once when the window of
-    /// the connection or of its stream is more than half full. τ is twice the direct path's RTT (mPath, section III-C).
+    /// When [`Incoming::write_snacks`] has something to write. That is τ after a hole was seen or
+    /// last named, and at once when the window of the connection or of its stream is more than half
+    /// full. τ is twice the direct path's RTT (mPath, section III-C).
     #[must_use]
     pub fn snack_deadline(&self, tau: Duration) -> Option<Instant> {
         self.holes.deadline(tau, self.account.is_half_full())

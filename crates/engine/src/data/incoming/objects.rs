@@ -9,18 +9,19 @@ use byway_wire::ObjectId;
 
 /// Ranges of ids of objects that are over: 4 MiB of memory.
 const CLOSED: usize = 256 << 10;
-/// Objects that the owner wants no more of and that may still send: beyond so many, the oldest is not counted further.
+/// Objects that the owner wants no more of and that may still send: beyond so many, the oldest is
+/// not counted further.
 const FORGOTTEN: usize = 64 << 10;
 
 /// An object that the owner wants no more of: only counted.
 #[derive(Debug, Default)]
-pub(super) struct Forgotten {
+pub(super) struct DiscardedObject {
     pub extent: Extent,
     /// Whether its cost was counted.
     begun: bool,
 }
 
-impl Forgotten {
+impl DiscardedObject {
     /// What it costs, the first time.
     pub fn cost(&mut self) -> u64 {
         if core::mem::replace(&mut self.begun, true) { 0 } else { OBJECT_COST }
@@ -31,7 +32,7 @@ impl Forgotten {
 #[derive(Debug)]
 pub(super) struct Objects {
     live: BTreeMap<ObjectId, InObject>,
-    forgotten: BTreeMap<ObjectId, Forgotten>,
+    forgotten: BTreeMap<ObjectId, DiscardedObject>,
     /// Ids of objects that are complete or were given up for good.
     closed: RangeSet,
     /// How many may be incomplete.
@@ -59,7 +60,7 @@ impl Objects {
     }
 
     /// One that the owner wants no more of.
-    pub fn forgotten(&mut self, id: ObjectId) -> Option<&mut Forgotten> {
+    pub fn forgotten(&mut self, id: ObjectId) -> Option<&mut DiscardedObject> {
         self.forgotten.get_mut(&id)
     }
 
@@ -92,12 +93,13 @@ impl Objects {
         self.live.remove(&id)
     }
 
-    /// The owner wants no more of an object: from now on it is only counted. Returns what was gathered of it, if it lived.
+    /// The owner wants no more of an object: from now on it is only counted. Returns what was
+    /// gathered of it, if it lived.
     pub fn forget(&mut self, id: ObjectId) -> Option<InObject> {
         let mut object = self.live.remove(&id);
         let begun = object.is_some();
         let extent = object.as_mut().map(|object| core::mem::take(&mut object.extent));
-        self.forgotten.insert(id, Forgotten { extent: extent.unwrap_or_default(), begun });
+        self.forgotten.insert(id, DiscardedObject { extent: extent.unwrap_or_default(), begun });
         object
     }
 

@@ -1,25 +1,25 @@
 //! Memory for data on its way to the disk.
 
-use crate::data::spare::Spare;
+use crate::data::buffer_pool::BufferPool;
 use alloc::vec::Vec;
 
 /// Buffers, lent out ahead of the bytes that will fill them, and taken back.
 ///
-/// What is lent ahead never exceeds the budget. Beyond it, bytes get buffers of about their size: flow control bounds
-/// those. Together: at most two and a quarter of the window.
+/// What is lent ahead never exceeds the budget. Beyond it, bytes get buffers of about their size:
+/// flow control bounds those. Together: at most two and a quarter of the window.
 #[derive(Debug)]
 pub(super) struct Pool {
     /// Bytes of a standard buffer.
     block: usize,
     budget: usize,
-    spare: Spare,
+    spare: BufferPool,
     /// Capacity of all buffers in use: open, ready, and with the owner.
     lent: usize,
 }
 
 impl Pool {
     pub const fn new(block: usize, budget: usize) -> Self {
-        Self { block: Spare::fitting(block), budget, spare: Spare::new(), lent: 0 }
+        Self { block: BufferPool::fitting(block), budget, spare: BufferPool::new(), lent: 0 }
     }
 
     /// Another budget from now on. What is lent stays so.
@@ -39,19 +39,20 @@ impl Pool {
 
     /// A buffer for up to `length` bytes that are still to come; `None` when the budget is used up.
     pub fn ahead(&mut self, length: usize) -> Option<Vec<u8>> {
-        let size = if self.is_small(length) { Spare::fitting(length) } else { self.block };
+        let size = if self.is_small(length) { BufferPool::fitting(length) } else { self.block };
         (self.lent + size <= self.budget).then(|| self.lend(size))
     }
 
     /// A buffer with just these bytes.
     pub fn exact(&mut self, bytes: &[u8]) -> Vec<u8> {
         let length = bytes.len();
-        let mut buffer = self.lend(if self.is_small(length) { Spare::fitting(length) } else { length });
+        let mut buffer = self.lend(if self.is_small(length) { BufferPool::fitting(length) } else { length });
         buffer.extend_from_slice(bytes);
         buffer
     }
 
-    /// A quarter of a standard buffer or less gets its own size: many small objects must not take a block each.
+    /// A quarter of a standard buffer or less gets its own size: many small objects must not take a
+    /// block each.
     const fn is_small(&self, length: usize) -> bool {
         length <= self.block / 4
     }

@@ -1,16 +1,17 @@
 //! A stream on its way in: kept until everything before it has arrived and the owner has read it.
 
 use super::extent::Extent;
-use super::lender::{Lender, PIECE, Piece};
+use super::stream_buffers::{PIECE, StreamBuffers, StreamPiece};
 use super::window::StreamWindow;
-use crate::sure::Sure as _;
+use crate::invariant::Invariant as _;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// A piece smaller than this grows at its front too, so that bytes that arrive backwards one by one cost no more than
-/// others.
+/// A piece smaller than this grows at its front too, so that bytes that arrive backwards one by one
+/// cost no more than others.
 const SMALL: usize = 4 << 10;
-/// Who brings so much until it is read gets the next piece in a buffer that is large from the beginning.
+/// Who brings so much until it is read gets the next piece in a buffer that is large from the
+/// beginning.
 const BULK: usize = 16 << 10;
 
 /// Whether anybody wants the stream.
@@ -32,7 +33,7 @@ pub(super) enum Interest {
 pub(super) struct InStream {
     /// What has arrived.
     pub extent: Extent,
-    pieces: BTreeMap<u64, Piece>,
+    pieces: BTreeMap<u64, StreamPiece>,
     /// Whether the last piece that was read was a large one.
     bulk: bool,
     /// How far the owner has read.
@@ -42,7 +43,8 @@ pub(super) struct InStream {
     /// How far the peer may send.
     pub window: StreamWindow,
     pub interest: Interest,
-    /// Whether the owner was told that there is something to read, and has not come to the end of it.
+    /// Whether the owner was told that there is something to read, and has not come to the end of
+    /// it.
     pub told: bool,
 }
 
@@ -82,7 +84,7 @@ impl InStream {
     }
 
     /// Keeps bytes that it does not have.
-    pub fn keep(&mut self, offset: u64, bytes: &[u8], lender: &mut Lender) {
+    pub fn keep(&mut self, offset: u64, bytes: &[u8], lender: &mut StreamBuffers) {
         self.held += bytes.len() as u64;
         if let Some((start, piece)) = self.pieces.range_mut(..=offset).next_back()
             && *start + piece.bytes.len() as u64 == offset
@@ -90,7 +92,7 @@ impl InStream {
         {
             return piece.extend(bytes);
         }
-        let mut piece = if self.bulk { lender.large() } else { Piece::default() };
+        let mut piece = if self.bulk { lender.large() } else { StreamPiece::default() };
         piece.extend(bytes);
         let end = offset + bytes.len() as u64;
         if self.pieces.get(&end).is_some_and(|next| next.bytes.len() < SMALL)
@@ -103,13 +105,13 @@ impl InStream {
     }
 
     /// Forgets all bytes; returns how many there were.
-    pub fn discard(&mut self, lender: &mut Lender) -> u64 {
+    pub fn discard(&mut self, lender: &mut StreamBuffers) -> u64 {
         core::mem::take(&mut self.pieces).into_values().for_each(|piece| lender.take_back(piece));
         core::mem::take(&mut self.held)
     }
 
     /// Moves bytes to the owner; returns how many.
-    pub fn copy(&mut self, buffer: &mut [u8], lender: &mut Lender) -> usize {
+    pub fn copy(&mut self, buffer: &mut [u8], lender: &mut StreamBuffers) -> usize {
         let most = (self.readable().min(buffer.len() as u64)) as usize;
         let mut done = 0;
         while done < most {
@@ -126,7 +128,7 @@ impl InStream {
                 lender.take_back(entry.remove());
             } else if skipped + length > entry.get().bytes.len() / 2 {
                 // What is read must not take more memory than what is not.
-                let rest = Piece::from(rest.get(length..).unwrap_or_default());
+                let rest = StreamPiece::from(rest.get(length..).unwrap_or_default());
                 lender.take_back(entry.remove());
                 self.pieces.insert(self.read, rest);
             }
@@ -136,8 +138,9 @@ impl InStream {
         done
     }
 
-    /// Moves the next piece to the owner as it is, if it can be read and nothing of it was, and if it has `least` bytes.
-    pub fn take(&mut self, least: usize, lender: &mut Lender) -> Option<Vec<u8>> {
+    /// Moves the next piece to the owner as it is, if it can be read and nothing of it was, and if
+    /// it has `least` bytes.
+    pub fn take(&mut self, least: usize, lender: &mut StreamBuffers) -> Option<Vec<u8>> {
         let entry = self.pieces.first_entry()?;
         let length = entry.get().bytes.len();
         if *entry.key() != self.read || length < least {

@@ -1,14 +1,14 @@
 //! The streams that come in: which live, which are over, and what the peer is to be told of them.
 
-use super::handed::{InEvent, StreamRead};
-use super::lender::Lender;
-use super::places::Places;
+use super::owner_events::{InEvent, StreamRead};
 use super::stream::{InStream, Interest};
-use super::tuning::{Readers, Sight};
+use super::stream_buffers::StreamBuffers;
+use super::stream_limit::StreamLimit;
+use super::window_tuning::{Readers, WindowInputs};
 use crate::data::carried::{Carried, ProtocolError};
 use crate::data::ranges::RangeSet;
+use crate::invariant::Invariant as _;
 use crate::role::Role;
-use crate::sure::Sure as _;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use byway_wire::codec::varint_len;
@@ -28,8 +28,9 @@ pub(super) struct Streams {
     /// What this side is.
     role: Role,
     /// How many the peer may open.
-    places: Places,
-    /// Streams of the peer's of which this direction is over and the other may not be; `None`: the other is nobody's business.
+    places: StreamLimit,
+    /// Streams of the peer's of which this direction is over and the other may not be; `None`: the
+    /// other is nobody's business.
     ended: Option<Vec<StreamId>>,
     /// How many streams this side has opened: those that the peer may answer on.
     opened_here: u64,
@@ -42,7 +43,7 @@ pub(super) struct Streams {
     /// Bytes of all that the peer may have sent and that nobody has read.
     promised: u64,
     readers: Readers,
-    lender: Lender,
+    lender: StreamBuffers,
     /// Those with a new limit to tell.
     limits: VecDeque<StreamId>,
     /// Those to refuse.
@@ -50,16 +51,17 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// As many as `most` of the peer's, each with a window that begins with so many bytes and has so many at most.
+    /// As many as `most` of the peer's, each with a window that begins with so many bytes and has
+    /// so many at most.
     pub fn new(most: u64, window: (u64, u64), memory: u64) -> Self {
-        let mut lender = Lender::default();
+        let mut lender = StreamBuffers::default();
         lender.set_memory(memory);
         Self {
             lender,
             live: BTreeMap::new(),
             closed: [RangeSet::new(), RangeSet::new()],
             role: Role::Responder,
-            places: Places::new(most),
+            places: StreamLimit::new(most),
             ended: None,
             opened_here: most,
             window,
@@ -72,7 +74,8 @@ impl Streams {
         }
     }
 
-    /// Says what this side is, and that what is [over](Self::on_over) in this direction may go on in the other.
+    /// Says what this side is, and that what is [over](Self::on_over) in this direction may go on
+    /// in the other.
     pub fn belong_to(&mut self, role: Role) {
         (self.role, self.ended, self.opened_here) = (role, Some(Vec::new()), 0);
     }
@@ -114,11 +117,11 @@ impl Streams {
     }
 
     /// What the window of a stream follows from now that holds `own` bytes itself.
-    fn sight(&self, own: u64) -> Sight {
+    fn sight(&self, own: u64) -> WindowInputs {
         let (live, begin) = (self.live.len() as u64, self.window.0);
         let promised = self.promised.saturating_sub(self.held).saturating_sub(live * begin);
         let held = self.held.saturating_sub(own);
-        Sight { memory: self.memory, held, promised, live, readers: self.readers.count() }
+        WindowInputs { memory: self.memory, held, promised, live, readers: self.readers.count() }
     }
 
     /// A window that a policy says, as it may be.
@@ -141,7 +144,7 @@ impl Streams {
         &mut self,
         id: StreamId,
         events: &mut VecDeque<InEvent>,
-    ) -> Result<Option<(&mut InStream, &mut Lender)>, ProtocolError> {
+    ) -> Result<Option<(&mut InStream, &mut StreamBuffers)>, ProtocolError> {
         if !self.live.contains_key(&id) {
             let half = u64::from(id.0 / 2);
             if self.closed[usize::from(id.0 % 2 == 1)].covers(half, half + 1) {
@@ -163,7 +166,7 @@ impl Streams {
             let mut stream = InStream::new(self.window.0);
             self.promised += self.window.0;
             let live = self.live.len() as u64 + 1;
-            if stream.window.widen(self.within(Sight { live, ..self.sight(0) }.first())) {
+            if stream.window.widen(self.within(WindowInputs { live, ..self.sight(0) }.first())) {
                 self.limits.push_back(id);
             }
             self.live.insert(id, stream);
@@ -275,8 +278,8 @@ impl Streams {
             || self.limits.iter().any(|id| self.live.get(id).is_some_and(InStream::may_grow))
     }
 
-    /// Writes refusals and limits that the peer does not know yet, as many as fit. `rtt` is what it takes until a limit that is told now
-    /// brings data.
+    /// Writes refusals and limits that the peer does not know yet, as many as fit. `rtt` is what it
+    /// takes until a limit that is told now brings data.
     pub fn fill(
         &mut self,
         now: Instant,

@@ -1,12 +1,15 @@
-//! The receive window of a stream: how far its sender may send, when it is told more, and when what it misses cannot wait.
+//! The receive window of a stream: how far its sender may send, when it is told more, and when what
+//! it misses cannot wait.
 //!
-//! The limit is what the owner has read and a window ahead of it. A quarter of the window is worth a frame (MAX_STREAM_DATA). How large the
-//! window is from then on, [`tuning`](super::tuning) says. What was told is never taken back.
+//! The limit is what the owner has read and a window ahead of it. A quarter of the window is worth
+//! a frame (MAX_STREAM_DATA). How large the window is from then on, [`tuning`](super::tuning) says.
+//! What was told is never taken back.
 //!
-//! A frame of data asks whether it [fits](StreamWindow::allows), and tells what is [held](StreamWindow::press). The owner's reading
-//! makes [room](StreamWindow::on_read). What is due is [told](StreamWindow::tell) when a packet leaves, and again if that is lost.
+//! A frame of data asks whether it [fits](StreamWindow::allows), and tells what is
+//! [held](StreamWindow::press). The owner's reading makes [room](StreamWindow::on_read). What is
+//! due is [told](StreamWindow::tell) when a packet leaves, and again if that is lost.
 
-use super::tuning::Sight;
+use super::window_tuning::WindowInputs;
 use byway_wire::{Duration, Instant};
 
 /// The window of one stream.
@@ -21,7 +24,7 @@ pub(super) struct StreamWindow {
     pressed: bool,
     /// When the reader was last looked at, and how far it had read.
     looked: (Option<Instant>, u64),
-    /// The last [round](super::tuning::Readers) in which it was read.
+    /// The last [round](super::window_tuning::Readers) in which it was read.
     pub round: u32,
 }
 
@@ -31,7 +34,8 @@ impl StreamWindow {
         Self { size, limit: size, due: false, pressed: false, looked: (None, 0), round: 0 }
     }
 
-    /// The window that the peer is to have from now on, if that is more. Returns whether it is to be told only now.
+    /// The window that the peer is to have from now on, if that is more. Returns whether it is to
+    /// be told only now.
     pub fn widen(&mut self, size: u64) -> bool {
         let more = size > self.size;
         self.size = self.size.max(size);
@@ -53,7 +57,8 @@ impl StreamWindow {
         end <= self.limit
     }
 
-    /// So many bytes are held now, and there is a hole before some of them or not. Returns whether the window is pressed only now.
+    /// So many bytes are held now, and there is a hole before some of them or not. Returns whether
+    /// the window is pressed only now.
     pub const fn press(&mut self, held: u64, hole: bool) -> bool {
         let pressed = held > self.size / 2 && hole;
         let before = core::mem::replace(&mut self.pressed, pressed);
@@ -65,15 +70,16 @@ impl StreamWindow {
         self.pressed
     }
 
-    /// The owner has read up to `read`, and so many bytes are still held. Returns whether the peer is to be told more only now; it has no
-    /// use for that if the stream's end `is_known`.
+    /// The owner has read up to `read`, and so many bytes are still held. Returns whether the peer
+    /// is to be told more only now; it has no use for that if the stream's end `is_known`.
     pub const fn on_read(&mut self, read: u64, held: u64, is_known: bool) -> bool {
         self.pressed &= held > self.size / 2;
         let grown = (read + self.size).saturating_sub(self.limit);
         grown >= self.size.div_ceil(4) && !is_known && self.make_due()
     }
 
-    /// The packet that told the limit was lost. Returns whether the peer is to be told again only now.
+    /// The packet that told the limit was lost. Returns whether the peer is to be told again only
+    /// now.
     pub const fn tell_again(&mut self) -> bool {
         self.make_due()
     }
@@ -82,13 +88,14 @@ impl StreamWindow {
         !core::mem::replace(&mut self.due, true)
     }
 
-    /// Looks at the reader, who is at `read`. If it took [enough](Sight::worth_a_look) since the last look, tells how much it took, and in what time.
+    /// Looks at the reader, who is at `read`. If it took [enough](Sight::worth_a_look) since the
+    /// last look, tells how much it took, and in what time.
     pub fn look(&mut self, now: Instant, read: u64) -> Option<(u64, Duration)> {
         let (Some(since), from) = self.looked else {
             self.looked = (Some(now), read);
             return None;
         };
-        if read - from < Sight::worth_a_look(self.size) {
+        if read - from < WindowInputs::worth_a_look(self.size) {
             return None;
         }
         self.looked = (Some(now), read);

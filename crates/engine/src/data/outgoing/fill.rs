@@ -4,8 +4,8 @@ use super::Outgoing;
 use super::objects::OutObject;
 use super::streams::{Fin, Reset};
 use crate::data::carried::{Carried, DataId, OBJECT_COST};
+use crate::invariant::Invariant as _;
 use crate::payload::Payload;
-use crate::sure::Sure as _;
 use byway_wire::codec::varint_len;
 use byway_wire::frame::{self, Frame};
 use byway_wire::{ObjectId, StreamId, Writer};
@@ -24,7 +24,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// `header` is the header's size without a length. `None` when the frame is not worth its place.
+    /// `header` is the header's size without a length. `None` when the frame is not worth its
+    /// place.
     fn new(room: usize, header: usize, available: usize) -> Option<Self> {
         let length = room.checked_sub(header)?;
         if available >= length {
@@ -44,31 +45,32 @@ impl Cut {
 
 /// Whether the packet takes more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packet {
+enum FillState {
     Open,
     Full,
 }
 
-type List = SmallVec<[Carried; 2]>;
+type CarriedList = SmallVec<[Carried; 2]>;
 
 impl Outgoing {
-    /// Writes frames until the packet is full or nothing is left: resets, lost data (oldest first), streams in
-    /// turn, objects in order. Says in `carried` what they hold.
+    /// Writes frames until the packet is full or nothing is left: resets, lost data (oldest first),
+    /// streams in turn, objects in order. Says in `carried` what they hold.
     ///
-    /// A data frame that reaches the very end of the writer carries no length: when the writer has no room left, the
-    /// packet must end there. Nothing is written that would take less than 16 bytes of data while there is more.
-    pub fn fill(&mut self, writer: &mut Writer<'_>, carried: &mut List) {
+    /// A data frame that reaches the very end of the writer carries no length: when the writer has
+    /// no room left, the packet must end there. Nothing is written that would take less than 16
+    /// bytes of data while there is more.
+    pub fn fill(&mut self, writer: &mut Writer<'_>, carried: &mut CarriedList) {
         self.fill_resets(writer, carried);
-        if self.fill_lost(writer, carried) == Packet::Open
-            && self.fill_streams(writer, carried) == Packet::Open
+        if self.fill_lost(writer, carried) == FillState::Open
+            && self.fill_streams(writer, carried) == FillState::Open
         {
             self.fill_objects(writer, carried);
         }
     }
 
-    /// When there is nothing else to send: writes data in flight once more, oldest first, each byte at most once in its
-    /// life. Returns whether anything was written.
-    pub fn repeat_tail(&mut self, writer: &mut Writer<'_>, carried: &mut List) -> bool {
+    /// When there is nothing else to send: writes data in flight once more, oldest first, each byte
+    /// at most once in its life. Returns whether anything was written.
+    pub fn repeat_tail(&mut self, writer: &mut Writer<'_>, carried: &mut CarriedList) -> bool {
         let before = carried.len();
         while let Some(id) = self.queues.next_tail() {
             let packet = match id {
@@ -76,8 +78,8 @@ impl Outgoing {
                 DataId::Object(id) => self.repeat_object(id, writer, carried),
             };
             match packet {
-                Some(Packet::Full) => break,
-                Some(Packet::Open) => {}
+                Some(FillState::Full) => break,
+                Some(FillState::Open) => {}
                 None => {
                     let track = match id {
                         DataId::Stream(id) => self.streams.get_mut(&id).map(|stream| &mut stream.track),
@@ -90,7 +92,7 @@ impl Outgoing {
         carried.len() > before
     }
 
-    fn fill_resets(&mut self, writer: &mut Writer<'_>, carried: &mut List) {
+    fn fill_resets(&mut self, writer: &mut Writer<'_>, carried: &mut CarriedList) {
         while let Some(&id) = self.resets.front() {
             if let Some(stream) = self.streams.get_mut(&id)
                 && let Reset::Due(code) = stream.reset
@@ -106,15 +108,15 @@ impl Outgoing {
         }
     }
 
-    fn fill_lost(&mut self, writer: &mut Writer<'_>, carried: &mut List) -> Packet {
+    fn fill_lost(&mut self, writer: &mut Writer<'_>, carried: &mut CarriedList) -> FillState {
         while let Some(id) = self.queues.next_again() {
             let packet = match id {
                 DataId::Stream(id) => self.again_stream(id, writer, carried),
                 DataId::Object(id) => self.again_object(id, writer, carried),
             };
             match packet {
-                Some(Packet::Full) => return Packet::Full,
-                Some(Packet::Open) => {}
+                Some(FillState::Full) => return FillState::Full,
+                Some(FillState::Open) => {}
                 None => {
                     let track = match id {
                         DataId::Stream(id) => self.streams.get_mut(&id).map(|stream| &mut stream.track),
@@ -124,40 +126,50 @@ impl Outgoing {
                 }
             }
         }
-        Packet::Open
+        FillState::Open
     }
 
     /// Writes the oldest lost piece of a stream; `None` if there is none.
-    fn again_stream(&mut self, id: StreamId, writer: &mut Writer<'_>, carried: &mut List) -> Option<Packet> {
+    fn again_stream(
+        &mut self,
+        id: StreamId,
+        writer: &mut Writer<'_>,
+        carried: &mut CarriedList,
+    ) -> Option<FillState> {
         let stream = self.streams.get(&id).filter(|stream| stream.wants_again())?;
         let (start, end) = stream.track.lost.first().unwrap_or((stream.end(), stream.end()));
         let Some(length) = self.write_stream(id, start, (end - start) as usize, writer, carried) else {
-            return Some(Packet::Full);
+            return Some(FillState::Full);
         };
         if let Some(stream) = self.streams.get_mut(&id).sure() {
             stream.track.lost.take_first(length as u64);
         }
         self.progress.repeated += length as u64;
         self.settle_stream(id);
-        Some(Packet::Open)
+        Some(FillState::Open)
     }
 
     /// Writes the oldest lost piece of an object; `None` if there is none.
-    fn again_object(&mut self, id: ObjectId, writer: &mut Writer<'_>, carried: &mut List) -> Option<Packet> {
+    fn again_object(
+        &mut self,
+        id: ObjectId,
+        writer: &mut Writer<'_>,
+        carried: &mut CarriedList,
+    ) -> Option<FillState> {
         let payload = self.payload;
         let object = self.objects.get_mut(&id).filter(|object| object.wants_again())?;
         let (start, end) = object.track.lost.first().unwrap_or((0, 0));
         let piece = (start, (end - start) as usize);
         let Some(length) = write_object(payload, id, object, piece, writer, carried) else {
-            return Some(Packet::Full);
+            return Some(FillState::Full);
         };
         object.track.lost.take_first(length as u64);
         self.progress.repeated += length as u64;
         self.settle_object(id);
-        Some(Packet::Open)
+        Some(FillState::Open)
     }
 
-    fn fill_streams(&mut self, writer: &mut Writer<'_>, carried: &mut List) -> Packet {
+    fn fill_streams(&mut self, writer: &mut Writer<'_>, carried: &mut CarriedList) -> FillState {
         while self.credit() > 0
             && let Some(&id) = self.ready.front()
         {
@@ -172,7 +184,7 @@ impl Outgoing {
             let start = stream.track.sent;
             let available = (stream.end().min(stream.limit) - start).min(credit) as usize;
             let Some(length) = self.write_stream(id, start, available, writer, carried) else {
-                return Packet::Full;
+                return FillState::Full;
             };
             self.ready.pop_front();
             if let Some(stream) = self.streams.get_mut(&id).sure() {
@@ -184,10 +196,10 @@ impl Outgoing {
             self.progress.sent += length as u64;
             self.settle_stream(id); // to the end of the queue if it has more
         }
-        Packet::Open
+        FillState::Open
     }
 
-    fn fill_objects(&mut self, writer: &mut Writer<'_>, carried: &mut List) {
+    fn fill_objects(&mut self, writer: &mut Writer<'_>, carried: &mut CarriedList) {
         let (payload, limit) = (self.payload, self.limits.objects);
         // Most packets are full with the first: nobody needs to be looked up to find that.
         while writer.room() > 0 {
@@ -218,7 +230,12 @@ impl Outgoing {
     }
 
     /// Writes what is next in the repetition of a stream's tail; `None` if nothing is.
-    fn repeat_stream(&mut self, id: StreamId, writer: &mut Writer<'_>, carried: &mut List) -> Option<Packet> {
+    fn repeat_stream(
+        &mut self,
+        id: StreamId,
+        writer: &mut Writer<'_>,
+        carried: &mut CarriedList,
+    ) -> Option<FillState> {
         let stream = self.streams.get(&id)?;
         let (start, end) = match stream.track.to_repeat() {
             Some(run) => run,
@@ -226,18 +243,23 @@ impl Outgoing {
             None => return None,
         };
         let Some(length) = self.write_stream(id, start, (end - start) as usize, writer, carried) else {
-            return Some(Packet::Full);
+            return Some(FillState::Full);
         };
         let stream = self.streams.get_mut(&id)?;
         stream.track.repeated_to = start + length as u64;
         stream.fin_repeated |= stream.fin == Fin::Sent && stream.track.repeated_to == stream.end();
         self.progress.repeated += length as u64;
         self.settle_stream(id);
-        Some(Packet::Open)
+        Some(FillState::Open)
     }
 
     /// Writes what is next in the repetition of an object's tail; `None` if nothing is.
-    fn repeat_object(&mut self, id: ObjectId, writer: &mut Writer<'_>, carried: &mut List) -> Option<Packet> {
+    fn repeat_object(
+        &mut self,
+        id: ObjectId,
+        writer: &mut Writer<'_>,
+        carried: &mut CarriedList,
+    ) -> Option<FillState> {
         let payload = self.payload;
         let object = self.objects.get_mut(&id)?;
         let (start, end) = match object.track.to_repeat() {
@@ -247,23 +269,23 @@ impl Outgoing {
         };
         let piece = (start, (end - start) as usize);
         let Some(length) = write_object(payload, id, object, piece, writer, carried) else {
-            return Some(Packet::Full);
+            return Some(FillState::Full);
         };
         object.track.repeated_to = start + length as u64;
         object.fin_repeated = true;
         self.progress.repeated += length as u64;
-        Some(Packet::Open)
+        Some(FillState::Open)
     }
 
-    /// Writes up to `available` bytes of a stream from `start` on, with the end mark if they reach its end. Returns how
-    /// many went; `None` if the packet has no room worth using.
+    /// Writes up to `available` bytes of a stream from `start` on, with the end mark if they reach
+    /// its end. Returns how many went; `None` if the packet has no room worth using.
     fn write_stream(
         &mut self,
         id: StreamId,
         start: u64,
         available: usize,
         writer: &mut Writer<'_>,
-        carried: &mut List,
+        carried: &mut CarriedList,
     ) -> Option<usize> {
         let stream = self.streams.get_mut(&id)?;
         let cut = Cut::new(writer.room(), frame::stream_header_len(id, start, None), available)?;
@@ -279,15 +301,15 @@ impl Outgoing {
     }
 }
 
-/// Writes up to `available` bytes of an object from `start` on, with the end mark if they reach its end. Returns how many went;
-/// `None` if the packet has no room worth using.
+/// Writes up to `available` bytes of an object from `start` on, with the end mark if they reach its
+/// end. Returns how many went; `None` if the packet has no room worth using.
 fn write_object(
     payload: Payload,
     id: ObjectId,
     object: &mut OutObject,
     (start, available): (u64, usize),
     writer: &mut Writer<'_>,
-    carried: &mut List,
+    carried: &mut CarriedList,
 ) -> Option<usize> {
     let cut = Cut::new(writer.room(), frame::object_header_len(id, start, None), available)?;
     let fin = object.ends_at(start + cut.length as u64);

@@ -3,12 +3,14 @@
 /// Bounds of what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutgoingLimits {
-    /// Bytes held in all, sent and not acknowledged ones included. Three quarters of it may be the objects', three
-    /// quarters the streams', one quarter a single stream's: nobody shuts the others out.
+    /// Bytes held in all, sent and not acknowledged ones included. Three quarters of it may be the
+    /// objects', three quarters the streams', one quarter a single stream's: nobody shuts the
+    /// others out.
     pub memory: usize,
     /// Bytes that the owner is asked to read at once; at most a quarter of the memory.
     pub read_size: usize,
-    /// Objects begun and not wholly acknowledged: what the peer's [`IncomingLimits::objects`](crate::data::IncomingLimits::objects) allows.
+    /// Objects begun and not wholly acknowledged: what the peer's
+    /// [`IncomingLimits::objects`](crate::data::IncomingLimits::objects) allows.
     pub objects: usize,
 }
 

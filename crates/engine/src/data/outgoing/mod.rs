@@ -1,38 +1,40 @@
 //! What this side sends: streams and objects.
 //!
-//! The owner opens, writes, adds, answers reads and takes events. The connection asks for frames ([`Outgoing::fill`]), and tells what became
-//! of them ([`Outgoing::on_acked`], [`Outgoing::on_lost`]) and what the peer allows. Nothing here takes longer when there are more streams or objects: what can be sent stands in queues.
+//! The owner opens, writes, adds, answers reads and takes events. The connection asks for frames
+//! ([`Outgoing::fill`]), and tells what became of them ([`Outgoing::on_acked`],
+//! [`Outgoing::on_lost`]) and what the peer allows. Nothing here takes longer when there are more
+//! streams or objects: what can be sent stands in queues.
 
 mod blocked;
+mod delivery_state;
 mod fill;
-mod handed;
-mod kept;
 mod limits;
 mod objects;
-mod opening;
-mod room;
+mod owner_events;
+mod send_buffer;
+mod stream_limit;
 mod streams;
-mod track;
+mod write_limits;
 
 use super::carried::{Carried, DataId};
 use super::numbered::Numbered;
 use super::ranges::RangeSet;
+use crate::invariant::Invariant as _;
 use crate::payload::Payload;
 use crate::role::Role;
-use crate::sure::Sure as _;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 pub use blocked::Blocked;
 use bytes::Bytes;
 use byway_wire::{ObjectId, StreamId};
-pub use handed::{OutEvent, Progress, ReadRequest};
+use delivery_state::Queues;
 pub use limits::OutgoingLimits;
 use objects::OutObject;
-use opening::Opening;
-use room::Room;
+pub use owner_events::{DataCounters, OutEvent, ReadRequest};
+use stream_limit::PeerStreamLimit;
 use streams::{OutStream, Reset};
-use track::Queues;
+use write_limits::WriteLimits;
 
 /// What this side sends.
 #[derive(Debug)]
@@ -61,12 +63,12 @@ pub struct Outgoing {
     object_memory: usize,
     /// Pieces of objects that were read, or asked for, and not wholly sent yet.
     unsent: usize,
-    opening: Opening,
-    room: Room,
+    opening: PeerStreamLimit,
+    room: WriteLimits,
     objects_begun: usize,
     streams_busy: usize,
     objects_acked: RangeSet,
-    progress: Progress,
+    progress: DataCounters,
 }
 
 /// The owner's side.
@@ -94,12 +96,12 @@ impl Outgoing {
             stream_memory: 0,
             object_memory: 0,
             unsent: 0,
-            opening: Opening::new(),
-            room: Room::default(),
+            opening: PeerStreamLimit::new(),
+            room: WriteLimits::default(),
             objects_begun: 0,
             streams_busy: 0,
             objects_acked: RangeSet::new(),
-            progress: Progress::default(),
+            progress: DataCounters::default(),
         }
     }
 
@@ -110,22 +112,24 @@ impl Outgoing {
         self
     }
 
-    /// Says what this side is: who opens even streams, and who odd ones. Otherwise it is an initiator.
+    /// Says what this side is: who opens even streams, and who odd ones. Otherwise it is an
+    /// initiator.
     #[must_use]
     pub(crate) const fn belonging_to(mut self, role: Role) -> Self {
         self.opening.belong_to(role);
         self
     }
 
-    /// Opens the next stream: its id is two above that of the one opened before. `None`: as many are open as the peer takes, and
-    /// [`OutEvent::MayOpen`] follows.
+    /// Opens the next stream: its id is two above that of the one opened before. `None`: as many
+    /// are open as the peer takes, and [`OutEvent::MayOpen`] follows.
     pub fn open_next(&mut self) -> Option<StreamId> {
         let id = self.opening.next()?;
         self.open_stream(id).then_some(id)
     }
 
-    /// Opens a stream, or this side of one that the peer opened. An id serves one stream in the life of a connection. Returns whether it is
-    /// open: if not, the peer takes no more streams for now, and [`OutEvent::MayOpen`] follows.
+    /// Opens a stream, or this side of one that the peer opened. An id serves one stream in the
+    /// life of a connection. Returns whether it is open: if not, the peer takes no more streams for
+    /// now, and [`OutEvent::MayOpen`] follows.
     pub fn open_stream(&mut self, id: StreamId) -> bool {
         let limit = self.stream_limit;
         let open = self.opening.open(id);
@@ -135,8 +139,9 @@ impl Outgoing {
         open
     }
 
-    /// Bytes of `wanted` that [`write`](Self::write) takes of a stream now. Fewer than wanted when the memory is full, or the peer has
-    /// no room for the stream: then [`OutEvent::Writable`] follows. None when the stream is not open or was finished.
+    /// Bytes of `wanted` that [`write`](Self::write) takes of a stream now. Fewer than wanted when
+    /// the memory is full, or the peer has no room for the stream: then [`OutEvent::Writable`]
+    /// follows. None when the stream is not open or was finished.
     pub fn room(&mut self, id: StreamId, wanted: usize) -> usize {
         let room = self.stream_room();
         let stream = self.streams.get_mut(&id).filter(|stream| !stream.finished);
@@ -186,8 +191,8 @@ impl Outgoing {
         self.settle_lengths();
     }
 
-    /// Adds an object of `size` bytes. Objects are sent in the order added. Number them densely: the receiver remembers
-    /// which ones it had as ranges.
+    /// Adds an object of `size` bytes. Objects are sent in the order added. Number them densely:
+    /// the receiver remembers which ones it had as ranges.
     pub fn add_object(&mut self, id: ObjectId, size: u64) {
         if self.objects.contains_key(&id) || self.object_acked(id) {
             return;
@@ -200,8 +205,9 @@ impl Outgoing {
         self.settle_lengths();
     }
 
-    /// What to read next: objects in the order added, each from its start to its end, as far ahead as the memory
-    /// allows. Each piece is asked for once. Nothing where objects are [only a length](Payload::Length).
+    /// What to read next: objects in the order added, each from its start to its end, as far ahead
+    /// as the memory allows. Each piece is asked for once. Nothing where objects are [only a
+    /// length](Payload::Length).
     pub fn next_read(&mut self) -> Option<ReadRequest> {
         let (share, room) = (self.limits.share(), self.limits.memory.saturating_sub(self.stream_memory));
         loop {
@@ -224,17 +230,18 @@ impl Outgoing {
         }
     }
 
-    /// The answer to a [`ReadRequest`]. `false`, and nothing kept, when it is not what was asked for: another place or
-    /// length, or an object that was given up meanwhile. Of a source that became shorter, see
-    /// [`Outgoing::abandon_object`].
+    /// The answer to a [`ReadRequest`]. `false`, and nothing kept, when it is not what was asked
+    /// for: another place or length, or an object that was given up meanwhile. Of a source that
+    /// became shorter, see [`Outgoing::abandon_object`].
     ///
-    /// A `Vec` becomes the [`Bytes`] that it holds without a copy; bytes that their owner keeps too are shared.
+    /// A `Vec` becomes the [`Bytes`] that it holds without a copy; bytes that their owner keeps too
+    /// are shared.
     pub fn provide(&mut self, object: ObjectId, offset: u64, bytes: impl Into<Bytes>) -> bool {
         self.objects.get_mut(&object).is_some_and(|object| object.provide(offset, bytes.into()))
     }
 
-    /// An object's source vanished or changed: nothing more of it is sent. The peer is not told here; its owner forgets
-    /// the object when it learns of it. Has no effect once all was sent.
+    /// An object's source vanished or changed: nothing more of it is sent. The peer is not told
+    /// here; its owner forgets the object when it learns of it. Has no effect once all was sent.
     pub fn abandon_object(&mut self, id: ObjectId) {
         let Some(object) = self.objects.get_mut(&id).filter(|object| !object.is_sent()) else { return };
         self.unsent -= object.unsent();
@@ -250,7 +257,8 @@ impl Outgoing {
         self.objects_acked.covers(id.0.into(), u64::from(id.0) + 1)
     }
 
-    /// Whether the peer has all that was written and added so far, ends of finished streams included.
+    /// Whether the peer has all that was written and added so far, ends of finished streams
+    /// included.
     #[must_use]
     pub fn all_acked(&self) -> bool {
         self.objects.is_empty() && self.streams_busy == 0
@@ -258,12 +266,12 @@ impl Outgoing {
 
     /// What was done so far.
     #[must_use]
-    pub const fn progress(&self) -> Progress {
+    pub const fn progress(&self) -> DataCounters {
         self.progress
     }
 
-    /// Pieces of objects that were asked for and not wholly sent yet: how far reading is ahead. Who asks for the [next read](Self::next_read)
-    /// may stop where more would only lie and wait.
+    /// Pieces of objects that were asked for and not wholly sent yet: how far reading is ahead. Who
+    /// asks for the [next read](Self::next_read) may stop where more would only lie and wait.
     #[must_use]
     pub const fn unsent(&self) -> usize {
         self.unsent
@@ -389,8 +397,8 @@ impl Outgoing {
         }
     }
 
-    /// The peer named a hole (SNACK): what of `start..end` was sent and is not acknowledged goes out again. The caller
-    /// judges whether the bytes may still be on their way.
+    /// The peer named a hole (SNACK): what of `start..end` was sent and is not acknowledged goes
+    /// out again. The caller judges whether the bytes may still be on their way.
     pub fn missing(&mut self, what: DataId, start: u64, end: u64) {
         match what {
             DataId::Stream(id) => {
@@ -425,8 +433,8 @@ impl Outgoing {
         }
     }
 
-    /// Nothing more comes of a stream that the peer opened. Returns whether it goes on in this direction; then it is
-    /// [counted](Self::take_answers_over) later.
+    /// Nothing more comes of a stream that the peer opened. Returns whether it goes on in this
+    /// direction; then it is [counted](Self::take_answers_over) later.
     pub(crate) fn answer_ends(&mut self, id: StreamId) -> bool {
         self.streams.get_mut(&id).map(|stream| stream.last = true).is_some()
     }
@@ -436,7 +444,8 @@ impl Outgoing {
         self.opening.take_answers_over()
     }
 
-    /// The peer's limit on the connection (also the first, from the handshake). Limits never shrink.
+    /// The peer's limit on the connection (also the first, from the handshake). Limits never
+    /// shrink.
     pub fn on_max_data(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }

@@ -1,14 +1,16 @@
-//! An object on its way out: read from the disk ahead of need, chunk by chunk, each kept until acknowledged.
+//! An object on its way out: read from the disk ahead of need, chunk by chunk, each kept until
+//! acknowledged.
 
 use super::blocked::Blocked;
+use super::delivery_state::DeliveryState;
 use super::streams::Fin;
-use super::track::Track;
 use crate::data::carried::OBJECT_COST;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use byway_wire::Writer;
 
-/// A chunk is charged at least this much of the memory, so that the books of many small ones are paid for too.
+/// A chunk is charged at least this much of the memory, so that the books of many small ones are
+/// paid for too.
 const CHUNK_COST: usize = 4096;
 
 /// One read's worth of an object.
@@ -24,11 +26,12 @@ enum Chunk {
 
 /// An object on its way out.
 ///
-/// **Giving up.** As with streams, what went out is repeated until acknowledged, so that both ends' flow control agrees.
-/// The end mark is not sent: the object stays incomplete at the peer, whose owner learns why by other means.
+/// **Giving up.** As with streams, what went out is repeated until acknowledged, so that both ends'
+/// flow control agrees. The end mark is not sent: the object stays incomplete at the peer, whose
+/// owner learns why by other means.
 #[derive(Debug)]
 pub(super) struct OutObject {
-    pub track: Track,
+    pub track: DeliveryState,
     /// Bytes of the object; when given up, those that went out.
     pub size: u64,
     /// Bytes per chunk; the last may be shorter.
@@ -51,7 +54,7 @@ pub(super) struct OutObject {
 impl OutObject {
     pub fn new(size: u64, chunk_size: usize) -> Self {
         Self {
-            track: Track::default(),
+            track: DeliveryState::default(),
             size,
             chunk_size: chunk_size.max(1) as u64,
             asked: 0,
@@ -113,7 +116,8 @@ impl OutObject {
         }
     }
 
-    /// The owner may answer in any order: what follows what is here, and was provided before, is here now.
+    /// The owner may answer in any order: what follows what is here, and was provided before, is
+    /// here now.
     fn arrived(&mut self) {
         while self.here < self.size
             && let Some(Chunk::Held { length, .. }) =
@@ -146,7 +150,8 @@ impl OutObject {
         self.here.saturating_sub(offset)
     }
 
-    /// Whether there is something new of it that may be sent within `credit`, or why not. `all_begun`: no other may be begun now.
+    /// Whether there is something new of it that may be sent within `credit`, or why not.
+    /// `all_begun`: no other may be begun now.
     pub fn may_be_sent(&self, credit: u64, all_begun: bool) -> Result<(), Blocked> {
         let cost = if self.begun { 0 } else { OBJECT_COST } + u64::from(self.size > 0);
         if credit < cost || (!self.begun && all_begun) {
@@ -200,7 +205,8 @@ impl OutObject {
         }
     }
 
-    /// The peer has `start..end`, and the end mark if `fin`; returns bytes newly acknowledged and memory freed.
+    /// The peer has `start..end`, and the end mark if `fin`; returns bytes newly acknowledged and
+    /// memory freed.
     pub fn on_acked(&mut self, start: u64, end: u64, fin: bool) -> (u64, usize) {
         if fin {
             self.fin = Fin::Acked;

@@ -1,14 +1,14 @@
 //! A stream on its way out: ordered bytes, kept until acknowledged.
 
-use super::kept::Kept;
-use super::track::Track;
+use super::delivery_state::DeliveryState;
+use super::send_buffer::SendBuffer;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use byway_wire::Writer;
 
 /// What a stream may hold: of the memory, and beyond the peer's limit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
+pub(super) struct WriteAllowance {
     pub share: usize,
     pub ahead: usize,
 }
@@ -41,7 +41,7 @@ pub(super) enum Reset {
 
 /// What a write that was cut short waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(super) enum WriteBlock {
     /// None was.
     #[default]
     Nothing,
@@ -53,14 +53,15 @@ pub(super) enum Wait {
 
 /// A stream on its way out.
 ///
-/// **Giving up.** What went out before a reset counts in the peer's flow control only once it has arrived, so it is
-/// repeated until acknowledged, and when the peer knows of the reset an empty frame with the end mark tells it where
-/// the count stops. Neither side's window leaks, and the peer can forget the stream.
+/// **Giving up.** What went out before a reset counts in the peer's flow control only once it has
+/// arrived, so it is repeated until acknowledged, and when the peer knows of the reset an empty
+/// frame with the end mark tells it where the count stops. Neither side's window leaks, and the
+/// peer can forget the stream.
 #[derive(Debug, Default)]
 pub(super) struct OutStream {
-    pub track: Track,
+    pub track: DeliveryState,
     /// What was written and is not acknowledged, sent or not.
-    kept: Kept,
+    kept: SendBuffer,
     /// The peer's limit on this stream.
     pub limit: u64,
     /// Nothing will be added.
@@ -73,7 +74,7 @@ pub(super) struct OutStream {
     pub in_ready: bool,
     /// Whether it is counted among those that wait for acknowledgments.
     pub busy: bool,
-    pub wait: Wait,
+    pub wait: WriteBlock,
     /// Bytes beyond the peer's limit.
     pub beyond: usize,
     /// Whether the peer opened it and nothing more comes of it: with its end here it is over.
@@ -96,14 +97,16 @@ impl OutStream {
         self.kept.len()
     }
 
-    /// Bytes that it takes from the owner: of its share of the memory, and no more than a little beyond the peer's limit.
-    pub fn room(&self, allowance: Allowance) -> usize {
+    /// Bytes that it takes from the owner: of its share of the memory, and no more than a little
+    /// beyond the peer's limit.
+    pub fn room(&self, allowance: WriteAllowance) -> usize {
         let ahead = (self.limit + allowance.ahead as u64).saturating_sub(self.end());
         allowance.share.saturating_sub(self.held()).min(usize::try_from(ahead).unwrap_or(usize::MAX))
     }
 
-    /// Whether there is so much room that it is worth the owner's while: a quarter of its share, and half of what may go ahead.
-    pub fn is_worth_while(&self, allowance: Allowance) -> bool {
+    /// Whether there is so much room that it is worth the owner's while: a quarter of its share,
+    /// and half of what may go ahead.
+    pub fn is_worth_while(&self, allowance: WriteAllowance) -> bool {
         let least = (allowance.share / 4).min((allowance.ahead / 2).max(1));
         self.held() <= allowance.share / 4 * 3 && self.room(allowance) >= least
     }
@@ -160,7 +163,8 @@ impl OutStream {
         self.kept.truncate(self.track.sent)
     }
 
-    /// The peer has `start..end`, and the end mark if `fin`; returns bytes newly acknowledged and bytes freed.
+    /// The peer has `start..end`, and the end mark if `fin`; returns bytes newly acknowledged and
+    /// bytes freed.
     pub fn on_acked(&mut self, start: u64, end: u64, fin: bool, spare: &mut Vec<u8>) -> (u64, usize) {
         let new = self.track.on_acked(start, end, |_, _| ());
         if fin {

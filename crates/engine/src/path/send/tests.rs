@@ -27,14 +27,15 @@ fn offsets(carried: &Carried) -> u64 {
     }
 }
 
-/// Acknowledges descending `ranges` at `millis`; returns what the path made of it, the numbers that arrived, and delays.
+/// Acknowledges descending `ranges` at `millis`; returns what the path made of it, the numbers that
+/// arrived, and delays.
 fn ack(
     path: &mut SendPath,
     millis: u64,
     ranges: &[(u64, u64)],
     stamps: &[(u64, u32)],
     lost: u64,
-) -> (Option<Progress>, Vec<u64>, Vec<Delay>) {
+) -> (Option<NewlyAcked>, Vec<u64>, Vec<Delay>) {
     let mut buffer = vec![0; 1200];
     let mut writer = Writer::new(&mut buffer);
     let mut frame = AckWriter::begin(&mut writer);

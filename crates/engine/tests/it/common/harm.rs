@@ -2,11 +2,11 @@
 
 use super::shared::{Session, Shared};
 use super::{MS, Plan, line};
-use byway_control::bundle::Each;
+use byway_control::bundle::UncoupledPaths;
 use byway_control::by_name;
-use byway_control::newreno::{NewReno, Options as Reno};
-use byway_sim::tcp::web::{self, Clients, Outcome};
-use byway_sim::tcp::{Demand, Flow, FlowId, Host, Options, Serve, Subflow};
+use byway_control::newreno::{NewReno, NewRenoOptions as Reno};
+use byway_sim::tcp::web::{self, Clients, RequestOutcome};
+use byway_sim::tcp::{Demand, Flow, FlowId, ServerConfig, Subflow, TcpConfig, TcpHost};
 use byway_sim::{Handle, PipeConfig, Random};
 use byway_wire::{Duration, Instant};
 
@@ -36,18 +36,18 @@ fn beside(line: &PipeConfig, congestion: &'static str, others: u8) -> Shared {
 fn client(
     world: &mut Shared,
     flows: impl FnOnce(std::net::SocketAddr) -> Vec<Flow>,
-) -> (Handle<Host>, Vec<FlowId>) {
+) -> (Handle<TcpHost>, Vec<FlowId>) {
     let (from, to) = world.pair();
-    let mut host = Host::new(77);
+    let mut host = TcpHost::new(77);
     let flows = flows(to).into_iter().map(|flow| host.open(flow)).collect();
     let client = world.world.add("client", host, &[from]);
-    world.world.add("server", Host::new(78), &[to]);
+    world.world.add("server", TcpHost::new(78), &[to]);
     world.connect(from, to);
     (client, flows)
 }
 
 /// Seconds that each flow took, ascending.
-fn took(world: &Shared, client: Handle<Host>, flows: &[FlowId]) -> Vec<f64> {
+fn took(world: &Shared, client: Handle<TcpHost>, flows: &[FlowId]) -> Vec<f64> {
     let took = |flow: &FlowId| {
         let report = world.world[client].report(*flow).unwrap_or_default();
         let took = report.finished.zip(report.started).map(|(end, start)| end.since(start));
@@ -85,7 +85,8 @@ pub struct Harm {
     pub took: Vec<f64>,
     /// Bytes of files delivered meanwhile, as a share of what the requests leave of the line.
     pub share: f64,
-    /// Seconds after the last request until one second has brought nine tenths of what the line carries, that second included.
+    /// Seconds after the last request until one second has brought nine tenths of what the line
+    /// carries, that second included.
     pub back: f64,
 }
 
@@ -130,7 +131,8 @@ pub fn requests(seed: u64, queue: usize, others: u8) -> Harm {
         let request = |_| {
             start += Duration::from_micros(100_000 + chance.below(200_000));
             let reno = Reno { initial: 10.0, limit: 2.0 };
-            let controller = Each::new("newreno", move |opened: &_| NewReno::with_options(opened, reno));
+            let controller =
+                UncoupledPaths::new("newreno", move |opened: &_| NewReno::with_options(opened, reno));
             let flow = Flow::new(vec![Subflow::direct(to)], Box::new(controller));
             flow.demand(Demand::Size(REQUEST)).start(start)
         };
@@ -165,10 +167,10 @@ pub fn pages(seed: u64, jitter: Duration, congestion: &'static str, others: u8) 
     let lasts = 200 * MS * REQUESTS as u32;
     let list = web::fetches(seed, REQUESTS as u32, REQUEST, Instant::ZERO + begins, lasts, true);
     let (server, client) = world.pair();
-    let options = Options { initial_window: Some(10), ..Options::default() };
-    let cubic = |seed, _: &Options| by_name("cubic", seed).expect("a controller");
-    let serve = Serve { options: options.clone(), controller: cubic, ..Serve::default() };
-    world.world.add("server", Host::serving(78, serve), &[server]);
+    let options = TcpConfig { initial_window: Some(10), ..TcpConfig::default() };
+    let cubic = |seed, _: &TcpConfig| by_name("cubic", seed).expect("a controller");
+    let serve = ServerConfig { options: options.clone(), controller: cubic, ..ServerConfig::default() };
+    world.world.add("server", TcpHost::serving(78, serve), &[server]);
     let clients = Clients::new(server, &list, Instant::ZERO, options);
     let clients = world.world.add("clients", clients, &[client]);
     world.connect(server, client);
@@ -177,7 +179,7 @@ pub fn pages(seed: u64, jitter: Duration, congestion: &'static str, others: u8) 
     let ends = begins + lasts;
     let meanwhile: f64 = world.rates(ends).iter().sum();
     world.rates(ends + Duration::from_secs(30));
-    let took = |outcome: &Outcome| {
+    let took = |outcome: &RequestOutcome| {
         let took = outcome.finished.zip(outcome.started).map(|(end, start)| end.since(start));
         took.map_or(f64::INFINITY, |took| took.as_secs_f64())
     };

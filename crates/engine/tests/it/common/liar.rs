@@ -1,16 +1,17 @@
-//! A peer that has valid keys and may seal whatever it likes, and the honest endpoint that it talks to.
+//! A peer that has valid keys and may seal whatever it likes, and the honest endpoint that it talks
+//! to.
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says so when it cannot go on")]
 
 use crate::common::{Receiver, address, identity};
 use byway_engine::config::Params;
 use byway_engine::connection::Event;
-use byway_engine::handshake::{Established, Initiator, Progress};
+use byway_engine::handshake::{Established, HandshakeProgress, Initiator};
 use byway_engine::seal::{Suites, connection_id};
 use byway_engine::{Config, Endpoint, EndpointEvent, Handle};
 use byway_wire::frame::{Frame, Frames};
 use byway_wire::packet::{HEADER_LEN, Handshake, Header, STAMP_LEN, TAG_LEN};
-use byway_wire::{Datagram, Ecn, Input, Instant, LinkChange, Local, Machine, Out, PathId, Writer};
+use byway_wire::{Datagram, Ecn, Input, Instant, LinkChange, Local, Machine, PathId, TransmitBuffer, Writer};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -51,7 +52,9 @@ pub fn put(
 pub fn drain(endpoint: &mut Endpoint, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut sent = Vec::new();
     let mut buffer = vec![0; 65_536];
-    while let Some(transmit) = endpoint.transmit(now, &mut Out { buffer: &mut buffer, max_segments: 16 }) {
+    while let Some(transmit) =
+        endpoint.transmit(now, &mut TransmitBuffer { buffer: &mut buffer, max_segments: 16 })
+    {
         for datagram in buffer[..transmit.size].chunks(transmit.segment) {
             sent.push((transmit.remote, datagram.to_vec()));
         }
@@ -93,7 +96,8 @@ impl Bench {
         let answers = put(&mut honest, now, liar(), &initiator.hello());
         let [(to, answer)] = &answers[..] else { panic!("{} answers", answers.len()) };
         assert_eq!(*to, liar());
-        let Ok(Progress::Established(keys)) = initiator.on_packet(&Handshake::read(answer).unwrap()) else {
+        let Ok(HandshakeProgress::Established(keys)) = initiator.on_packet(&Handshake::read(answer).unwrap())
+        else {
             panic!("no session")
         };
         let handle = honest.handles().next().unwrap();

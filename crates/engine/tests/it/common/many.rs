@@ -1,5 +1,6 @@
-//! Two endpoints with very many paths between them, direct or by relays: what tests and benches of the engine build alike. Objects are
-//! only a length, nothing is encrypted, and paths open as fast as they answer. It needs nothing else of this folder.
+//! Two endpoints with very many paths between them, direct or by relays: what tests and benches of
+//! the engine build alike. Objects are only a length, nothing is encrypted, and paths open as fast
+//! as they answer. It needs nothing else of this folder.
 #![allow(dead_code, reason = "each test and bench uses its part")]
 
 use byway_control::{Controller, by_name};
@@ -41,7 +42,8 @@ pub fn endpoint(seed: u8, receives: bool) -> Endpoint {
     })
 }
 
-/// Begins a connection to a receiver, governed by the controller of that name, over its addresses and over relays.
+/// Begins a connection to a receiver, governed by the controller of that name, over its addresses
+/// and over relays.
 pub fn connect(
     sender: &mut Endpoint,
     now: Instant,
@@ -70,7 +72,8 @@ pub fn connect_by(
     handle
 }
 
-/// A relay for `clients` that forwards between hosts of 10.0.0.0/8, with room for so many bytes in a queue of so many datagrams.
+/// A relay for `clients` that forwards between hosts of 10.0.0.0/8, with room for so many bytes in
+/// a queue of so many datagrams.
 pub fn relay(clients: usize, bytes: usize, datagrams: usize) -> Relay {
     let mut config = RelayConfig::new([5; 32], UNIX * 1000);
     config.policy = Policy::public().allow("10.0.0.0/8".parse().unwrap());

@@ -1,4 +1,5 @@
-//! Hosts for simulated worlds: an endpoint and an application that sends or takes objects and a stream.
+//! Hosts for simulated worlds: an endpoint and an application that sends or takes objects and a
+//! stream.
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says so when it cannot go on")]
 
@@ -18,7 +19,7 @@ use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{
     Admission, Admit, Config, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle,
-    Payload, Reach, RelayTrouble,
+    Payload, RelayRoute, RelayTrouble,
 };
 use byway_sim::{Node, NodeId, PipeConfig, World};
 use byway_wire::relay::{Consent, Word};
@@ -81,8 +82,9 @@ pub struct Plan {
     pub suites: Suites,
     /// What writes down what the sender's controller is told.
     pub log: Option<spy::Log>,
-    /// Relays to send through, each perhaps with what a ticket says about reaching the peer through it.
-    pub relays: Vec<(Word, Option<Reach>)>,
+    /// Relays to send through, each perhaps with what a ticket says about reaching the peer through
+    /// it.
+    pub relays: Vec<(Word, Option<RelayRoute>)>,
 }
 
 impl Plan {
@@ -168,7 +170,7 @@ impl Sender {
     }
 
     /// Has learnt from a ticket how the peer can be reached through a relay.
-    pub fn meet(&mut self, word: Word, reach: Reach) {
+    pub fn meet(&mut self, word: Word, reach: RelayRoute) {
         self.plan.relays.push((word, Some(reach)));
     }
 

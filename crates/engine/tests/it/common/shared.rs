@@ -2,7 +2,7 @@
 
 use super::{Plan, Receiver, Sender, identity};
 use byway_control::Controller;
-use byway_sim::tcp::{Flow, Host, Options, Serve, Subflow};
+use byway_sim::tcp::{Flow, ServerConfig, Subflow, TcpConfig, TcpHost};
 use byway_sim::{Handle, LinkId, PipeConfig, World};
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub struct Shared {
     pub back: LinkId,
     pub sessions: Vec<Session>,
     /// Hosts that receive TCP flows.
-    pub flows: Vec<Handle<Host>>,
+    pub flows: Vec<Handle<TcpHost>>,
     hosts: u8,
 }
 
@@ -61,15 +61,15 @@ impl Shared {
     }
 
     /// Two more hosts and a TCP flow between them, without end.
-    pub fn tcp(&mut self, controller: Box<dyn Controller>, start: Duration) -> Handle<Host> {
+    pub fn tcp(&mut self, controller: Box<dyn Controller>, start: Duration) -> Handle<TcpHost> {
         let (from, to) = self.pair();
         let mut flow = Flow::new(vec![Subflow::direct(to)], controller);
         flow.start = Instant::ZERO + start;
-        flow.options = Options::default();
-        let mut host = Host::new(u64::from(self.hosts));
+        flow.options = TcpConfig::default();
+        let mut host = TcpHost::new(u64::from(self.hosts));
         host.open(flow);
         self.world.add(&format!("tcp from {from}"), host, &[from]);
-        let host = Host::serving(u64::from(self.hosts) + 100, Serve::default());
+        let host = TcpHost::serving(u64::from(self.hosts) + 100, ServerConfig::default());
         let receiver = self.world.add(&format!("tcp to {to}"), host, &[to]);
         self.connect(from, to);
         self.flows.push(receiver);

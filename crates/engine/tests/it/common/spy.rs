@@ -1,7 +1,7 @@
 //! A controller that writes down what it is told, and leaves the judgement to another.
 
 use byway_control::{
-    Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Trigger, Undo, Wants,
+    Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Trigger, Undo,
 };
 use byway_wire::{Instant, PathId};
 use std::sync::{Arc, Mutex};
@@ -86,7 +86,7 @@ impl Controller for Spy {
         self.judge.allowance(path)
     }
 
-    fn wants(&self) -> Wants<'_> {
+    fn wants(&self) -> PathDemand<'_> {
         self.judge.wants()
     }
 }

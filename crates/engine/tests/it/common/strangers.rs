@@ -5,7 +5,7 @@ use byway_engine::Config;
 use byway_engine::config::Params;
 use byway_engine::handshake::Initiator;
 use byway_engine::seal::Suites;
-use byway_sim::{PipeConfig, Verdict, World};
+use byway_sim::{PipeConfig, TapVerdict, World};
 use byway_wire::packet::Handshake;
 use byway_wire::{Ecn, Instant};
 use std::cell::RefCell;
@@ -51,7 +51,7 @@ pub fn crowd(seed: u64, pipe: PipeConfig, strangers: u32) -> (Parallel, Rc<RefCe
     world.world.tap(move |datagram| {
         let retry = matches!(Handshake::read(datagram.payload), Ok(Handshake::Retry { .. }));
         *seen.borrow_mut() += u32::from(retry && *datagram.to == address("10.0.0.1:5000"));
-        Verdict::Pass
+        TapVerdict::Pass
     });
     (world, retries)
 }

@@ -1,4 +1,5 @@
-//! Hosts with many streams: one opens and writes as it is told it can, and never asks; one reads those that it is to read.
+//! Hosts with many streams: one opens and writes as it is told it can, and never asks; one reads
+//! those that it is to read.
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says so when it cannot go on")]
 
@@ -24,7 +25,8 @@ pub enum Act {
     GiveUp,
 }
 
-/// What a host does with each of its streams, counted from 0, of which it wrote or read so much, now.
+/// What a host does with each of its streams, counted from 0, of which it wrote or read so much,
+/// now.
 pub type Rule = fn(u32, u64, Instant) -> Act;
 
 pub fn always(_: u32, _: u64, _: Instant) -> Act {

@@ -28,8 +28,8 @@ fn holes_stay_holes() {
 fn hole(host: &mut Host, path: &[u8], size: u64) -> ObjectId {
     let mut all = RangeSet::new();
     all.insert(0, Layout::new(size).count().into());
-    let (bytes, _) = Kept::write(&all);
-    host.say(&Record::Holes(Kept::written(&bytes))).unwrap();
+    let (bytes, _) = ChunkRanges::write(&all);
+    host.say(&Record::Holes(ChunkRanges::written(&bytes))).unwrap();
     let object = ObjectId(host.counts.files as u32);
     host.counts.files += 1;
     host.counts.bytes += size;
@@ -68,12 +68,13 @@ fn a_file_of_one_hole_has_its_size_and_takes_no_room() {
     assert!(metadata.len() == size && metadata.blocks() < 64, "{metadata:?}");
     // A file of one chunk has none.
     let mut host = Host::new();
-    host.say(&Record::Holes(Kept::written(&[0, 0]))).unwrap();
+    host.say(&Record::Holes(ChunkRanges::written(&[0, 0]))).unwrap();
     let file = Record::File { object: ObjectId(0), size: 1_000, metadata: META, path: b"small" };
     assert!(host.say(&file).is_err());
 }
 
-/// What an earlier try left where the sender has a hole is emptied, and a sender that says it keeps it is not believed.
+/// What an earlier try left where the sender has a hole is emptied, and a sender that says it keeps
+/// it is not believed.
 #[test]
 fn what_lies_where_a_hole_shall_be_is_emptied() {
     let chunk = crate::chunks::SMALLEST;
@@ -85,8 +86,8 @@ fn what_lies_where_a_hole_shall_be_is_emptied() {
         let mut host = host.again();
         let mut holes = RangeSet::new();
         holes.insert(1, 4);
-        let (bytes, _) = Kept::write(&holes);
-        host.say(&Record::Holes(Kept::written(&bytes))).unwrap();
+        let (bytes, _) = ChunkRanges::write(&holes);
+        host.say(&Record::Holes(ChunkRanges::written(&bytes))).unwrap();
         host.file(b"f", &contents);
         assert_eq!(host.asked(), (vec![0, 1], false));
         host.parts(object, if lies { &[(0, 2)] } else { &[(0, 1)] }).unwrap();

@@ -4,7 +4,8 @@ use super::*;
 
 const CHUNK: usize = crate::chunks::SMALLEST as usize;
 
-/// A file of four chunks of which an earlier try brought the first, half of the second, and the third.
+/// A file of four chunks of which an earlier try brought the first, half of the second, and the
+/// third.
 fn begun() -> (Host, Vec<u8>) {
     let contents: Vec<u8> = (0..4 * CHUNK).map(|at| (at / 7) as u8).collect();
     let mut host = Host::new();
@@ -51,11 +52,11 @@ fn a_sender_cannot_keep_what_is_not_there_nor_skip_the_question() {
     host.parts(ObjectId(0), &[]).unwrap();
     assert!(host.parts(ObjectId(0), &[]).is_err(), "twice");
     let mut host = Host::new();
-    let holes = Record::Holes(Kept::written(&[0, 0]));
+    let holes = Record::Holes(ChunkRanges::written(&[0, 0]));
     host.say(&holes).unwrap();
     assert!(host.say(&holes).is_err(), "holes of no file");
     let mut host = Host::new();
-    host.say(&Record::Holes(Kept::written(&[0, 1]))).unwrap();
+    host.say(&Record::Holes(ChunkRanges::written(&[0, 1]))).unwrap();
     let file = Record::File { object: ObjectId(0), size: CHUNK as u64, metadata: META, path: b"f" };
     assert!(host.say(&file).is_err(), "holes past the end");
     let mut host = Host::new();

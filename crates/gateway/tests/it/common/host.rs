@@ -1,4 +1,5 @@
-//! An unmodified host: smoltcp's TCP over IP packets, with the application that serves or fetches bytes.
+//! An unmodified host: smoltcp's TCP over IP packets, with the application that serves or fetches
+//! bytes.
 
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};

@@ -1,18 +1,19 @@
-//! Two sites, each with a gateway and a host behind it; between them paths for the session, and the plain route.
+//! Two sites, each with a gateway and a host behind it; between them paths for the session, and the
+//! plain route.
 
 pub mod host;
 
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_gateway::ip::Ip;
-use byway_gateway::machine::{Config, Gateway, Guest, Parcel, Peer, Settings};
+use byway_gateway::machine::{Gateway, GuestConfig, MachineConfig, PacketBuffer, PeerConfig, Settings};
 use byway_gateway::rules::{Action, Rule, Rules};
 use byway_gateway::serves::Served;
-use byway_gateway::{Prefix, Segment, State};
+use byway_gateway::{ChecksumState, Prefix, Segment};
 use byway_relay::{Config as RelayConfig, Policy, Relay};
 use byway_sim::{Handle, LinkId, PipeConfig, World};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
-use byway_wire::{Datagram, Dscp, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Datagram, Dscp, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBuffer};
 use host::Host;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -51,7 +52,7 @@ impl Site {
                     continue;
                 }
                 let buffer = self.gateway.buffer();
-                self.gateway.packet(now, Parcel::copy(buffer, &packet), State::Full);
+                self.gateway.packet(now, PacketBuffer::copy(buffer, &packet), ChecksumState::Full);
             }
             while let Some(parcel) = self.gateway.next_packet() {
                 moved = true;
@@ -59,7 +60,7 @@ impl Site {
                 // However it came here, and whether it is carried or not.
                 let told = Ip::read(packet).is_ok_and(|ip| [1, 58].contains(&ip.protocol));
                 assert!(
-                    told || Segment::read(packet, State::Full).is_ok(),
+                    told || Segment::read(packet, ChecksumState::Full).is_ok(),
                     "{packet:?} is not what a host sent, nor ICMP"
                 );
                 let to = match packet[0] >> 4 {
@@ -101,7 +102,7 @@ impl Machine for Site {
         self.shuffle(now);
     }
 
-    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         if let Some(packet) = self.plain.pop_front() {
             out.buffer[..packet.len()].copy_from_slice(&packet);
             return Some(Transmit {
@@ -163,7 +164,7 @@ pub struct Plan {
     /// Whether both know a third gateway.
     pub third: bool,
     /// Hosts that Alice's gateway serves once they ask, and nobody else.
-    pub guests: Vec<Guest>,
+    pub guests: Vec<GuestConfig>,
 }
 
 /// Where the third gateway is.
@@ -198,7 +199,8 @@ fn socket(text: String) -> SocketAddr {
 }
 
 impl Sites {
-    /// Alice's gateway has a socket for each path, and each pipe leads to Bob's; the plain route takes `plain`.
+    /// Alice's gateway has a socket for each path, and each pipe leads to Bob's; the plain route
+    /// takes `plain`.
     pub fn new(plan: Plan, paths: &[PipeConfig], plain: &PipeConfig) -> Self {
         let mut world = World::new(plan.seed);
         let mut at: Vec<SocketAddr> = vec![socket("10.9.0.1:9".into())];
@@ -217,7 +219,8 @@ impl Sites {
     }
 
     #[allow(dead_code, reason = "not all tests have relays")]
-    /// As [`new`](Self::new), with one direct path, and detours: for each relay its lines to Alice's gateway and to Bob's.
+    /// As [`new`](Self::new), with one direct path, and detours: for each relay its lines to
+    /// Alice's gateway and to Bob's.
     pub fn with_relays(plan: Plan, direct: PipeConfig, ways: &[[PipeConfig; 2]], plain: &PipeConfig) -> Self {
         let mut sites = Self::new(Plan { relays: ways.len(), ..plan }, &[direct], plain);
         let [alice, bob] = ["10.1.0.1:4000", "10.2.0.1:4000"].map(|at| socket(at.into()));
@@ -231,8 +234,9 @@ impl Sites {
     }
 
     #[allow(dead_code, reason = "not all tests have a third gateway")]
-    /// As [`new`](Self::new), with one direct path, and a third gateway that both know and that serves others. A relay runs beside it,
-    /// with lines to Alice's gateway and to Bob's. `meets` are the lines of the gateway itself to both.
+    /// As [`new`](Self::new), with one direct path, and a third gateway that both know and that
+    /// serves others. A relay runs beside it, with lines to Alice's gateway and to Bob's. `meets`
+    /// are the lines of the gateway itself to both.
     pub fn with_third(
         plan: Plan,
         direct: PipeConfig,
@@ -246,7 +250,7 @@ impl Sites {
         let at = relay_at(0);
         sites.world.add("relay", relay(), &[at]);
         let mut config = sites.plan.config(0, &[]);
-        let peer = |site: u8| Peer {
+        let peer = |site: u8| PeerConfig {
             name: format!("site {site}"),
             key: identity(site + 1).public(),
             addresses: Vec::new(),
@@ -279,22 +283,22 @@ impl Plan {
         }
     }
 
-    pub fn config(&self, site: u8, peer_at: &[SocketAddr]) -> Config {
+    pub fn config(&self, site: u8, peer_at: &[SocketAddr]) -> MachineConfig {
         let prefix = |site| Prefix::of(self.host(site), if self.v6 { 32 } else { 24 });
-        let third = self.third.then(|| Peer {
+        let third = self.third.then(|| PeerConfig {
             name: "the third".into(),
             key: identity(3).public(),
             addresses: vec![socket(THIRD.into())],
             allowed: vec![prefix(2)],
             relays: Vec::new(),
         });
-        let mut config = Config {
+        let mut config = MachineConfig {
             identity: identity(site + 1),
             suites: Suites::SECURE,
             seed: [site + 9; 32],
             connection: byway_engine::Config::default(),
             congestion: self.congestion.parse().expect("a controller"),
-            peers: vec![Peer {
+            peers: vec![PeerConfig {
                 name: "the other".into(),
                 key: identity(2 - site).public(),
                 addresses: peer_at.to_vec(),

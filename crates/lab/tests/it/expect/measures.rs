@@ -181,7 +181,8 @@ fn rates_over_time_by_hand() {
     is("settles(backup, 0.95)", &run, 0.5);
     let slow =
         [Record { transfers: vec![transfer("T", "T", &[(20.0, 1.0), (60.0, 9.0)])], ..record(&[], 1) }];
-    // The mean of ten seconds is 1 + 0.8 per second: 8.55 after 9.4375, and the next sample is at 29.5.
+    // The mean of ten seconds is 1 + 0.8 per second: 8.55 after 9.4375, and the next sample is at
+    // 29.5.
     is("settles(T, 0.95)", &slow, 29.5);
     // The mean of the last 50 s is 7.4; 0.95 of it is 7.03, after 7.5375 s.
     is("settles(T, 0.95, 50)", &slow, 28.0);

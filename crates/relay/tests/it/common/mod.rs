@@ -6,7 +6,7 @@ use byway_wire::relay::{
     Caveat, Consent, GREET_LEN, Grant, Greet, Greeted, Hop, Minute, QuotaClass, RateClass, RelayClock, Scope,
     Terms, Word,
 };
-use byway_wire::{Datagram, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Writer};
+use byway_wire::{Datagram, Ecn, Input, Instant, LinkChange, Local, Machine, TransmitBuffer, Writer};
 use std::net::SocketAddr;
 
 pub const KEY: [u8; 32] = [5; 32];
@@ -84,7 +84,7 @@ impl World {
         let mut buffer = vec![0; 65_535];
         let mut all = Vec::new();
         while let Some(sent) =
-            self.relay.transmit(self.now, &mut Out { buffer: &mut buffer, max_segments: 64 })
+            self.relay.transmit(self.now, &mut TransmitBuffer { buffer: &mut buffer, max_segments: 64 })
         {
             for chunk in buffer[..sent.size].chunks(sent.segment) {
                 all.push((sent.remote, chunk.to_vec()));

@@ -1,10 +1,10 @@
 //! Paths of bundles: opened, dropped, ended.
 
-use super::{Event, SLOTS, Stack};
+use super::{SLOTS, Stack, StackEvent};
 use crate::tcp::connection::{Connection, NONE};
-use crate::tcp::receive::Reading;
-use crate::tcp::segment::Opening;
-use crate::tcp::{Options, SubflowState};
+use crate::tcp::receive::ReadPattern;
+use crate::tcp::segment::SynFields;
+use crate::tcp::{SubflowState, TcpConfig};
 use byway_wire::{Instant, Local, PathId};
 use core::net::SocketAddr;
 
@@ -19,7 +19,7 @@ impl Stack {
         let subflow = candidate.subflow;
         let (options, path) = (bundle.options.clone(), bundle.name_path());
         let (tag, answer) = (bundle.tag, bundle.answer);
-        let Some(slot) = self.claim(now, (subflow.local, subflow.remote), &options, Reading::All) else {
+        let Some(slot) = self.claim(now, (subflow.local, subflow.remote), &options, ReadPattern::All) else {
             return;
         };
         let connection = &mut self.connections[slot as usize];
@@ -34,8 +34,8 @@ impl Stack {
         &mut self,
         now: Instant,
         way: (Local, SocketAddr),
-        options: &Options,
-        reading: Reading,
+        options: &TcpConfig,
+        reading: ReadPattern,
     ) -> Option<u32> {
         let (slot, port) = match self.free.pop_front() {
             Some(slot) => {
@@ -49,7 +49,7 @@ impl Stack {
         };
         let mut connection = Connection::new(now, port, way, options, reading);
         connection.opening =
-            Opening { port, shift: connection.receive.shift, sack: options.sack, tag: 0, answer: 0 };
+            SynFields { port, shift: connection.receive.shift, sack: options.sack, tag: 0, answer: 0 };
         match self.connections.get_mut(slot as usize) {
             Some(place) => {
                 // It may still stand in the queue and among the timers.
@@ -78,14 +78,15 @@ impl Stack {
             if bundle.candidates.is_empty() {
                 self.free_bundles.push(index);
             } else if self.watched {
-                self.events.push(Event::Gone(index));
+                self.events.push(StackEvent::Gone(index));
             }
         } else {
             self.settle_bundle(index);
         }
     }
 
-    /// After something happened to a path of a bundle: the end of its data, the wishes of its controller.
+    /// After something happened to a path of a bundle: the end of its data, the wishes of its
+    /// controller.
     pub(super) fn after(&mut self, now: Instant, index: u32) {
         let bundle = &mut self.bundles[index as usize];
         if bundle.finished.is_none() && bundle.is_delivered() {

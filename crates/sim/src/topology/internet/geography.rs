@@ -9,18 +9,18 @@ pub(super) struct City {
     pub(super) continent: u8,
     /// How much of the Internet's edge is around it, relative to the others.
     pub(super) weight: f64,
-    pub(super) place: Place,
+    pub(super) place: Location,
 }
 
 /// A place: degrees north and east.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct Location {
     north: f64,
     east: f64,
 }
 
 const fn city(name: &'static str, continent: u8, weight: f64, north: f64, east: f64) -> City {
-    City { name, continent, weight, place: Place { north, east } }
+    City { name, continent, weight, place: Location { north, east } }
 }
 
 /// Continents are `0` North America, `1` Europe, `2` Asia, `3` South America, `4` Africa and `5`
@@ -66,7 +66,7 @@ const FIBRE: f64 = 204.0;
 /// of thumb of Bozkurt et al., "Dissecting latency in the Internet's fiber infrastructure" (2018).
 const CABLE: f64 = 1.25;
 
-impl Place {
+impl Location {
     /// The length of the shortest line on the globe, in kilometres. It follows the haversine
     /// formula for a sphere of 6 371 km.
     pub(super) fn distance(self, other: Self) -> f64 {
@@ -87,7 +87,7 @@ impl Place {
 }
 
 /// A city for this node, by weight, and a place up to some hundred kilometres off.
-pub(super) fn settle(seed: u64, node: &str) -> (City, Place) {
+pub(super) fn settle(seed: u64, node: &str) -> (City, Location) {
     let mut random = dice(seed, &format!("place {node}"));
     let total: f64 = CITIES.iter().map(|city| city.weight).sum();
     let mut left = random.unit() * total;
@@ -101,7 +101,7 @@ pub(super) fn settle(seed: u64, node: &str) -> (City, Place) {
     }
     // Two draws each: near the city more often than far.
     let mut off = || (random.unit() + random.unit() - 1.0) * 6.0;
-    let place = Place { north: chosen.place.north + off(), east: chosen.place.east + off() };
+    let place = Location { north: chosen.place.north + off(), east: chosen.place.east + off() };
     (chosen, place)
 }
 
@@ -120,8 +120,8 @@ mod tests {
         assert!((between("newyork", "london") - 5_570.0).abs() < 80.0);
         assert!((between("tokyo", "losangeles") - 8_800.0).abs() < 80.0);
         assert!((between("paris", "london") - 340.0).abs() < 80.0);
-        let pole = Place { north: 90.0, east: 7.0 };
-        assert!((pole.distance(Place { north: -90.0, east: 7.0 }) - 20_015.0).abs() < 1.0);
+        let pole = Location { north: 90.0, east: 7.0 };
+        assert!((pole.distance(Location { north: -90.0, east: 7.0 }) - 20_015.0).abs() < 1.0);
     }
 
     #[test]

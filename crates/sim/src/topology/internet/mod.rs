@@ -1,4 +1,5 @@
-//! A synthetic Internet: thousands of routers, hundreds of relays, and routes that are not the fastest.
+//! A synthetic Internet: thousands of routers, hundreds of relays, and routes that are not the
+//! fastest.
 //!
 //! **It is synthetic.** It is made of rules that are plausible, not of measurements; results on it
 //! are qualitative. Its aims, and what seeds 1 to 3 gave, are these. `tests/it/topology_random.rs`
@@ -20,9 +21,10 @@
 //!
 //! The rules:
 //!
-//! * Twelve backbones a1 to a12 have routers in many cities ("a3.tokyo"), joined to the nearest of the same backbone and by a
-//!   few long lines. Backbones meet in up to three cities.
-//! * Regional networks b1, b2, ... buy from two backbones on their continent and peer with some of each other.
+//! * Twelve backbones a1 to a12 have routers in many cities ("a3.tokyo"), joined to the nearest of
+//!   the same backbone and by a few long lines. Backbones meet in up to three cities.
+//! * Regional networks b1, b2, ... buy from two backbones on their continent and peer with some of
+//!   each other.
 //! * Edge networks `e1, e2, ...` buy from one to three of them, mostly regional ones. Nearer ones
 //!   and those that have many customers already are preferred (preferential attachment). One in
 //!   twenty buys abroad.
@@ -31,19 +33,19 @@
 //! * A route crosses the fewest networks, and only then counts delay, and only that inside
 //!   networks. Costs are such that no customer carries its providers' traffic, and no network its
 //!   peers' traffic for other peers. So ways go up, across at most once, and down.
-//! * Lines between networks have 1 Gbit/s, those within backbones 10; but some are *tight*: what others leave of them is 2
-//!   to 20 Mbit/s.
+//! * Lines between networks have 1 Gbit/s, those within backbones 10; but some are *tight*: what
+//!   others leave of them is 2 to 20 Mbit/s.
 
 mod geography;
 
-use super::error::Error;
+use super::error::TopologyError;
 use super::graph::Graph;
 use super::measure::bdp_packets;
 use super::parameters::{Parameter, Values, between, bits, dice, millis, parameter};
-use super::random_graph::Parts;
+use super::random_graph::DisjointSets;
 use crate::pipe::PipeConfig;
 use crate::presets;
-use geography::{CITIES, Place, settle};
+use geography::{CITIES, Location, settle};
 
 /// How large a synthetic Internet is, and how congested.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +60,8 @@ pub struct Internet {
     pub hosts: usize,
     /// The share of lines between networks that are tight.
     pub tight: f64,
-    /// All rates are multiplied by this, and queues with them: a slower world has fewer packets to simulate.
+    /// All rates are multiplied by this, and queues with them: a slower world has fewer packets to
+    /// simulate.
     pub scale: f64,
 }
 
@@ -77,7 +80,7 @@ pub(super) const INTERNET: &[Parameter] = &[
     parameter("scale", 1.0, [0.001, 10.0], "factor on all rates, and on queues with them"),
 ];
 
-pub(super) fn internet_of(values: &Values) -> Result<Graph, Error> {
+pub(super) fn internet_of(values: &Values) -> Result<Graph, TopologyError> {
     let shape = Internet {
         routers: values.count("routers"),
         regional: values.count("regional"),
@@ -91,13 +94,14 @@ pub(super) fn internet_of(values: &Values) -> Result<Graph, Error> {
 
 const BACKBONES: usize = 12;
 
-/// What routing counts for crossing into another network: more than any delay inside of networks (nanoseconds).
+/// What routing counts for crossing into another network: more than any delay inside of networks
+/// (nanoseconds).
 const NETWORK: u64 = 1_000_000_000_000;
 /// The cost of crossing to a peer. It is less than by way of a common provider (2), but not twice
 /// instead of two providers (3).
 const PEER: u64 = NETWORK * 8 / 5;
-/// For crossing between an edge network and its provider. Every way between edge networks does it twice; what would cross an
-/// edge network on its way does it four times.
+/// For crossing between an edge network and its provider. Every way between edge networks does it
+/// twice; what would cross an edge network on its way does it four times.
 const EDGE: u64 = NETWORK * 1_000;
 
 /// Packets that a queue holds at least, however slow its line is, and bytes of one.
@@ -108,9 +112,9 @@ const PACKET: u32 = 1_500;
 /// networks. It has relays `p1, p2, ...` and hosts `h1, h2, ...`
 ///
 /// # Errors
-/// [`Error::ZeroRate`], if `scale` leaves a line less than a bit per second.
-pub fn internet(seed: u64, shape: &Internet) -> Result<Graph, Error> {
-    let mut net = Net { graph: Graph::new(), seed, shape, sellers: Vec::new() };
+/// [`TopologyError::ZeroRate`], if `scale` leaves a line less than a bit per second.
+pub fn internet(seed: u64, shape: &Internet) -> Result<Graph, TopologyError> {
+    let mut net = InternetBuilder { graph: Graph::new(), seed, shape, sellers: Vec::new() };
     net.backbones()?;
     net.regional()?;
     let edges = shape.routers.saturating_sub(net.sellers.len());
@@ -120,25 +124,25 @@ pub fn internet(seed: u64, shape: &Internet) -> Result<Graph, Error> {
 }
 
 /// A network that others may buy from.
-struct Seller {
+struct TransitProvider {
     name: String,
     /// Routers of one network have the same.
     network: usize,
     continent: u8,
-    place: Place,
+    place: Location,
     regional: bool,
     neighbours: usize,
 }
 
-struct Net<'a> {
+struct InternetBuilder<'a> {
     graph: Graph,
     seed: u64,
     shape: &'a Internet,
-    sellers: Vec<Seller>,
+    sellers: Vec<TransitProvider>,
 }
 
-impl Net<'_> {
-    fn backbones(&mut self) -> Result<(), Error> {
+impl InternetBuilder<'_> {
+    fn backbones(&mut self) -> Result<(), TopologyError> {
         for network in 1..=BACKBONES {
             let first = self.sellers.len();
             let mut random = dice(self.seed, &format!("cities of a{network}"));
@@ -147,7 +151,7 @@ impl Net<'_> {
                 if random.chance(0.25 + city.weight * 0.12) {
                     let name = format!("a{network}.{}", city.name);
                     self.graph.add_node(&name)?;
-                    self.sellers.push(Seller {
+                    self.sellers.push(TransitProvider {
                         name,
                         network,
                         continent: city.continent,
@@ -169,7 +173,7 @@ impl Net<'_> {
 
     /// Joins the routers of a backbone, nearest first until all hang together. Then each is joined
     /// to its nearest besides. Three long lines give more than one way round the globe.
-    fn backbone(&mut self, network: usize, first: usize) -> Result<(), Error> {
+    fn backbone(&mut self, network: usize, first: usize) -> Result<(), TopologyError> {
         let members = first..self.sellers.len();
         let mut pairs = Vec::new();
         for one in members.clone() {
@@ -178,7 +182,7 @@ impl Net<'_> {
             }
         }
         pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut parts = Parts::new(self.sellers.len());
+        let mut parts = DisjointSets::new(self.sellers.len());
         let mut near = vec![0; self.sellers.len()];
         for &(_, one, other) in &pairs {
             let apart = parts.unite(one, other);
@@ -206,17 +210,17 @@ impl Net<'_> {
     }
 
     /// A line within a backbone: routing counts its delay.
-    fn within(&mut self, one: usize, other: usize) -> Result<(), Error> {
+    fn within(&mut self, one: usize, other: usize) -> Result<(), TopologyError> {
         let (a, b) = (&self.sellers[one], &self.sellers[other]);
         let pipe = self.line(10_000.0, a.place.ms(b.place));
         self.graph.join(&a.name, &b.name, &pipe)
     }
 
     /// Two backbones meet in up to three cities where both are.
-    fn meet(&mut self, one: usize, other: usize) -> Result<(), Error> {
+    fn meet(&mut self, one: usize, other: usize) -> Result<(), TopologyError> {
         let mut cities = Vec::new();
         for (at, a) in self.sellers.iter().enumerate().filter(|(_, a)| a.network == one) {
-            let here = |b: &Seller| b.network == other && b.place == a.place;
+            let here = |b: &TransitProvider| b.network == other && b.place == a.place;
             cities.extend(self.sellers.iter().position(here).map(|there| (at, there)));
         }
         let mut random = dice(self.seed, &format!("meetings of a{one} and a{other}"));
@@ -228,7 +232,7 @@ impl Net<'_> {
         Ok(())
     }
 
-    fn regional(&mut self) -> Result<(), Error> {
+    fn regional(&mut self) -> Result<(), TopologyError> {
         let backbones = self.sellers.len();
         for number in 1..=self.shape.regional {
             let name = format!("b{number}");
@@ -261,7 +265,7 @@ impl Net<'_> {
                 self.cross(choice, &name, self.sellers[choice].place.ms(place), PEER)?;
                 peers.push(choice);
             }
-            self.sellers.push(Seller {
+            self.sellers.push(TransitProvider {
                 network: BACKBONES + number,
                 continent: city.continent,
                 place,
@@ -273,7 +277,7 @@ impl Net<'_> {
         Ok(())
     }
 
-    fn edges(&mut self, edges: usize) -> Result<(), Error> {
+    fn edges(&mut self, edges: usize) -> Result<(), TopologyError> {
         for number in 1..=edges {
             let name = format!("e{number}");
             self.graph.add_node(&name)?;
@@ -300,12 +304,18 @@ impl Net<'_> {
         Ok(())
     }
 
-    /// A seller among those that will do: the more neighbours it has and the nearer it is, the likelier.
-    fn choose(&self, draw: f64, place: Place, will_do: impl Fn(&Seller) -> bool) -> Option<usize> {
+    /// A seller among those that will do: the more neighbours it has and the nearer it is, the
+    /// likelier.
+    fn choose(
+        &self,
+        draw: f64,
+        place: Location,
+        will_do: impl Fn(&TransitProvider) -> bool,
+    ) -> Option<usize> {
         /// Kilometres at which a seller is half as attractive.
         const REACH: f64 = 2_000.0;
-        /// More than 1: the large grow faster than in proportion, so that degrees have their heavy tail though there are
-        /// only some hundred sellers.
+        /// More than 1: the large grow faster than in proportion, so that degrees have their heavy
+        /// tail though there are only some hundred sellers.
         const DRAW: f64 = 1.3;
         let mut total = 0.0;
         let mut upto = Vec::new();
@@ -319,7 +329,7 @@ impl Net<'_> {
     }
 
     /// A line between networks, which may be tight.
-    fn cross(&mut self, seller: usize, name: &str, ms: f64, cost: u64) -> Result<(), Error> {
+    fn cross(&mut self, seller: usize, name: &str, ms: f64, cost: u64) -> Result<(), TopologyError> {
         let from = &mut self.sellers[seller];
         from.neighbours += 1;
         let from = from.name.clone();
@@ -337,7 +347,7 @@ impl Net<'_> {
     }
 
     /// Relays, each in an edge network of its own while there are such, and hosts.
-    fn leaves(&mut self, edges: usize) -> Result<(), Error> {
+    fn leaves(&mut self, edges: usize) -> Result<(), TopologyError> {
         let campus = PipeConfig::new(bits(100.0), millis(1.0)).queue(400).mtu(1_500);
         let mut free: Vec<usize> = (1..=edges).collect();
         for number in 1..=self.shape.relays {
@@ -364,15 +374,21 @@ impl Net<'_> {
         Ok(())
     }
 
-    fn leaf(&mut self, name: &str, edge: usize, up: PipeConfig, down: PipeConfig) -> Result<(), Error> {
+    fn leaf(
+        &mut self,
+        name: &str,
+        edge: usize,
+        up: PipeConfig,
+        down: PipeConfig,
+    ) -> Result<(), TopologyError> {
         let edge = format!("e{edge}");
         self.graph.add_node(name)?;
         self.graph.set_region(name, settle(self.seed, &edge).0.continent)?;
         self.graph.add_edge(name, &edge, self.scaled(up), self.scaled(down))
     }
 
-    /// A line of an end at the rates of this world. Its queue shrinks and grows with the rate, so what a packet waits in it at
-    /// most is the same at any scale.
+    /// A line of an end at the rates of this world. Its queue shrinks and grows with the rate, so
+    /// what a packet waits in it at most is the same at any scale.
     fn scaled(&self, mut pipe: PipeConfig) -> PipeConfig {
         let scaled = |value: u64| libm::round(value as f64 * self.shape.scale) as u64;
         pipe.rate = pipe.rate.map(scaled);

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use byway_sim::Node;
-use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBuffer};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -11,7 +11,8 @@ pub fn address(host: u8, port: u16) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, host], port))
 }
 
-/// Sends numbered pings, one at a time, and sends again what is not answered in time. With no destination it answers.
+/// Sends numbered pings, one at a time, and sends again what is not answered in time. With no
+/// destination it answers.
 #[derive(Debug, Default)]
 pub struct Ping {
     pub to: Option<SocketAddr>,
@@ -82,7 +83,7 @@ impl Machine for Ping {
         }
     }
 
-    fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let (remote, number) = self.queue.pop_front()?;
         out.buffer[..self.size].fill(7);
         out.buffer[..8].copy_from_slice(&number.to_be_bytes());
@@ -161,7 +162,7 @@ impl Machine for Flood {
         }
     }
 
-    fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, _: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let remote = self.to?;
         if !core::mem::take(&mut self.pending) {
             return None;
@@ -186,7 +187,8 @@ impl Machine for Flood {
     }
 }
 
-/// An application above a machine: asks for `more` pings whenever the machine is done, and rests in between.
+/// An application above a machine: asks for `more` pings whenever the machine is done, and rests in
+/// between.
 #[derive(Debug)]
 pub struct Patient {
     pub ping: Ping,

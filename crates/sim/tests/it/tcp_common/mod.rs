@@ -1,7 +1,7 @@
 //! Worlds for the tests and the bench of TCP hosts.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use byway_sim::tcp::{Flow, FlowId, Host, Options, Serve};
+use byway_sim::tcp::{Flow, FlowId, ServerConfig, TcpConfig, TcpHost};
 use byway_sim::{Handle, LinkId, PipeConfig, World};
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
@@ -17,17 +17,19 @@ pub fn address(net: u8, host: usize) -> SocketAddr {
     SocketAddr::from(([10, net, (host / 256) as u8, host as u8], 80))
 }
 
-/// Senders and receivers, a pair for each flow, with access links of their own on both sides of one bottleneck.
+/// Senders and receivers, a pair for each flow, with access links of their own on both sides of one
+/// bottleneck.
 pub struct Dumbbell {
     pub world: World,
-    pub senders: Vec<Handle<Host>>,
-    pub receivers: Vec<Handle<Host>>,
+    pub senders: Vec<Handle<TcpHost>>,
+    pub receivers: Vec<Handle<TcpHost>>,
     pub bottleneck: LinkId,
 }
 
 impl Dumbbell {
-    /// `access` each way on both sides of each pair; `line` one way, its like without a bound the other.
-    pub fn new(seed: u64, access: &[PipeConfig], line: PipeConfig, serve: &Serve) -> Self {
+    /// `access` each way on both sides of each pair; `line` one way, its like without a bound the
+    /// other.
+    pub fn new(seed: u64, access: &[PipeConfig], line: PipeConfig, serve: &ServerConfig) -> Self {
         let mut world = World::new(seed);
         let back = PipeConfig { queue_packets: 1 << 20, ..line.clone() };
         let bottleneck = world.link("there", line);
@@ -35,8 +37,8 @@ impl Dumbbell {
         let (mut senders, mut receivers) = (Vec::new(), Vec::new());
         for (pair, access) in access.iter().enumerate() {
             let (from, to) = (address(1, pair), address(2, pair));
-            senders.push(world.add(&format!("s{pair}"), Host::new(2 * pair as u64), &[from]));
-            let receiver = Host::serving(2 * pair as u64 + 1, serve.clone());
+            senders.push(world.add(&format!("s{pair}"), TcpHost::new(2 * pair as u64), &[from]));
+            let receiver = TcpHost::serving(2 * pair as u64 + 1, serve.clone());
             receivers.push(world.add(&format!("r{pair}"), receiver, &[to]));
             let [a, b, c, d] =
                 ["a", "b", "c", "d"].map(|leg| world.link(&format!("{leg}{pair}"), access.clone()));
@@ -62,16 +64,17 @@ impl Dumbbell {
 }
 
 /// The conventions of the oracle runs: no delayed ACKs, 1448 bytes of payload in 1502 on the line.
-pub fn prompt() -> (Options, Serve) {
-    let options = Options::default().without_delayed_ack();
-    (options.clone(), Serve { options, ..Serve::default() })
+pub fn prompt() -> (TcpConfig, ServerConfig) {
+    let options = TcpConfig::default().without_delayed_ack();
+    (options.clone(), ServerConfig { options, ..ServerConfig::default() })
 }
 
 pub fn line(rate: u64, delay: Duration, queue: usize) -> PipeConfig {
     PipeConfig { overhead: 30, ..PipeConfig::new(rate, delay).queue(queue) }
 }
 
-/// So many NewReno flows, begun `apart`, over one bottleneck of 8 ms with 1 ms of access on both sides.
+/// So many NewReno flows, begun `apart`, over one bottleneck of 8 ms with 1 ms of access on both
+/// sides.
 pub fn dumbbell(
     flows: usize,
     rate: u64,
@@ -128,18 +131,18 @@ pub fn jain(rates: &[f64]) -> f64 {
 /// One host that sends to another over a line each way.
 pub struct Pair {
     pub world: World,
-    pub sender: Handle<Host>,
-    pub receiver: Handle<Host>,
+    pub sender: Handle<TcpHost>,
+    pub receiver: Handle<TcpHost>,
     pub there: LinkId,
     pub back: LinkId,
 }
 
 impl Pair {
-    pub fn new(seed: u64, there: PipeConfig, back: PipeConfig, serve: Serve) -> Self {
+    pub fn new(seed: u64, there: PipeConfig, back: PipeConfig, serve: ServerConfig) -> Self {
         let mut world = World::new(seed);
         let (from, to) = (address(1, 0), address(2, 0));
-        let sender = world.add("sender", Host::new(1), &[from]);
-        let receiver = world.add("receiver", Host::serving(2, serve), &[to]);
+        let sender = world.add("sender", TcpHost::new(1), &[from]);
+        let receiver = world.add("receiver", TcpHost::serving(2, serve), &[to]);
         let (there, back) = world.connect(from, to, there, back);
         Self { world, sender, receiver, there, back }
     }

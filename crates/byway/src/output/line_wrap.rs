@@ -1,0 +1,135 @@
+//! Text that fits a screen: lines are broken at blanks, and widths are those that a terminal shows.
+
+use byway_files::Printable;
+use rustix::termios::tcgetwinsize;
+use std::os::fd::AsFd;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// The columns of a page that is no terminal.
+pub(super) const PAGE: usize = 100;
+
+/// The rows of a terminal that does not say how many it has.
+const USUAL_ROWS: usize = 24;
+
+/// How many columns the terminal behind `stream` has; [`PAGE`] if it is none, or does not say.
+pub(super) fn columns(stream: impl AsFd) -> usize {
+    tcgetwinsize(stream)
+        .map(|size| usize::from(size.ws_col))
+        .ok()
+        .filter(|&columns| columns > 0)
+        .unwrap_or(PAGE)
+}
+
+/// How many columns and rows the terminal behind `stream` has.
+pub(super) fn size(stream: impl AsFd) -> (usize, usize) {
+    let rows = |fd: &dyn AsFd| tcgetwinsize(fd.as_fd()).ok().map(|size| usize::from(size.ws_row));
+    let rows = rows(&stream).filter(|&rows| rows > 0).unwrap_or(USUAL_ROWS);
+    (columns(stream), rows)
+}
+
+/// How many columns `text` takes on a terminal.
+pub(super) fn breadth(text: &str) -> usize {
+    text.width()
+}
+
+/// `text`, which is one line, in so many columns: an ellipsis stands for what is cut off its end.
+pub(super) fn cut(text: &str, columns: usize) -> String {
+    if breadth(text) <= columns {
+        return text.to_owned();
+    }
+    let mut room = columns.saturating_sub(1);
+    let kept = text.chars().take_while(|letter| {
+        let left = room.checked_sub(letter.width().unwrap_or(0));
+        room = left.unwrap_or(room);
+        left.is_some()
+    });
+    let mut short: String = kept.collect();
+    short.extend((columns > 0).then_some('…'));
+    short
+}
+
+/// The columns that the longest word takes.
+pub(super) fn longest_word(text: &str) -> usize {
+    text.split(' ').map(breadth).max().unwrap_or_default()
+}
+
+/// `text` in lines of so many columns. A longer word has a line of its own. There is always one
+/// line.
+pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    if breadth(text) <= columns {
+        return vec![text.to_owned()];
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if breadth(line) + 1 + breadth(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    if lines.is_empty() { vec![String::new()] } else { lines }
+}
+
+/// Every line of `text` in so many columns: what does not fit goes on below, two blanks further in
+/// than its beginning.
+pub(super) fn paragraphs(text: &str, columns: usize) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if breadth(line) <= columns {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let rest = line.trim_start();
+        let blanks = line.len() - rest.len();
+        let first = line.get(..blanks).unwrap_or_default();
+        let below = " ".repeat(blanks + 2);
+        for (place, line) in wrap(rest, columns.saturating_sub(below.len())).into_iter().enumerate() {
+            lines.push(format!("{}{line}", if place == 0 { first } else { &below }));
+        }
+    }
+    lines.join("\n")
+}
+
+/// `text` for one line of a terminal: what a peer's names may hold to drive it, or to look like
+/// something else, is spelled out.
+pub(super) fn printable(text: &str) -> String {
+    Printable(text.as_bytes()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_at_blanks() {
+        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrap("one  two", 20), ["one  two"], "what fits is left alone");
+        assert_eq!(wrap("unbreakable one", 6), ["unbreakable", "one"]);
+        assert_eq!(wrap("路路路 路", 7), ["路路路", "路"], "two columns each");
+        assert_eq!(wrap("", 0), [""]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut() {
+        for (text, columns, expected) in [
+            ("direct", 6, "direct"),
+            ("direct", 5, "dire…"),
+            ("路路路路", 8, "路路路路"),
+            ("路路路路", 7, "路路路…"),
+            ("路路路路", 6, "路路…"),
+            ("e\u{301}te\u{301}", 3, "e\u{301}te\u{301}"),
+            ("x", 0, ""),
+        ] {
+            assert_eq!(cut(text, columns), expected, "{text} in {columns}");
+            assert!(breadth(&cut(text, columns)) <= columns);
+        }
+    }
+
+    #[test]
+    fn what_goes_on_stands_further_in() {
+        assert_eq!(paragraphs("short\n  one two three", 11), "short\n  one two\n    three");
+        assert!(paragraphs(&"word ".repeat(99), 40).lines().all(|line| breadth(line) <= 40));
+    }
+}

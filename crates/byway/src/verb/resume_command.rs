@@ -1,0 +1,61 @@
+//! The command that goes on where this one was stopped.
+
+use byway_registry::word;
+use byway_transfer::ticket::looks_like_ticket;
+use byway_wire::relay;
+use std::io::{self, IsTerminal};
+
+/// This process's command line, for a shell. Secrets are left out of it unless a person reads it on
+/// a terminal, who typed them there.
+pub(super) fn command() -> String {
+    let arguments: Vec<String> =
+        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    line(&arguments, io::stderr().is_terminal())
+}
+
+/// Whether it is a relay's or a registry's word, or an option with one.
+fn holds_word(argument: &str) -> bool {
+    [relay::PREFIX, word::PREFIX].iter().any(|prefix| argument.contains(prefix))
+}
+
+fn line(arguments: &[String], secrets: bool) -> String {
+    let words = arguments.iter().enumerate().map(|(index, argument)| {
+        if index == 0 {
+            return "byway".into();
+        }
+        if !secrets {
+            for (is_secret, name) in [(looks_like_ticket(argument), "TICKET"), (holds_word(argument), "WORD")]
+            {
+                if is_secret {
+                    return name.into();
+                }
+            }
+        }
+        quoted(argument)
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// As a word of a POSIX shell.
+fn quoted(text: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:,@%+=".contains(letter);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.into();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted_and_keeps_its_secrets_from_logs() {
+        let arguments = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let typed = arguments(&["/usr/bin/byway", "send", "a b", "it's", "", "byway1-abc", "--json"]);
+        assert_eq!(line(&typed, true), "byway send 'a b' 'it'\\''s' '' byway1-abc --json");
+        assert_eq!(line(&typed, false), "byway send 'a b' 'it'\\''s' '' TICKET --json");
+        let relay = format!("--relay={}xyz", relay::PREFIX);
+        assert_eq!(line(&arguments(&["byway", "recv", "in", &relay]), false), "byway recv in WORD");
+    }
+}

@@ -1,0 +1,152 @@
+//! What happens in a transfer, as events.
+
+use crate::exit::Exit;
+use crate::output::{
+    Event, LendingReport, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Pause, Progress,
+    RelayChange, RelayTotal, ResultEvent, TriedAddress,
+};
+use byway_transfer::{
+    AttemptReply, AttemptResult, PathCounters, PauseReason, RelayOutcome, TransferError, TransferEvent,
+    TransferProgress, carrier,
+};
+
+/// Seconds between two events of progress.
+const EVERY: f64 = 1.0;
+
+/// Turns news into events.
+pub(super) struct EventTranslator {
+    /// When the last event of progress was, in seconds of the transfer.
+    last: Option<f64>,
+    json: bool,
+    /// What this host relays for others meanwhile.
+    pub lends: Option<LendingReport>,
+}
+
+impl EventTranslator {
+    pub fn new(output: &Output) -> Self {
+        Self { last: None, json: output.is_json(), lends: None }
+    }
+
+    /// Shows one piece of news.
+    pub fn news(&mut self, news: TransferEvent, output: &mut Output) {
+        match news {
+            TransferEvent::Progress(tally) => {
+                // Bars are redrawn as often as there is something new; a program reads once a
+                // second.
+                let due = self.last.is_none_or(|last| tally.seconds < last || tally.seconds >= last + EVERY);
+                if due || !self.json {
+                    self.last = Some(tally.seconds);
+                    output.emit(&Event::Progress(Progress { lends: self.lends.clone(), ..progress(tally) }));
+                }
+            }
+            TransferEvent::Warning(message) => output.emit(&Event::Warning { message }),
+            TransferEvent::Path { path, name, state, reason } => {
+                output.emit(&Event::Path(PathChange { path, name, state: state.into(), reason }));
+            }
+            TransferEvent::Relay { name, standing, reason } => {
+                output.emit(&Event::Relay(RelayChange { name, standing, reason }));
+            }
+            TransferEvent::Begun
+            | TransferEvent::Reachable { .. }
+            | TransferEvent::Received(_)
+            | TransferEvent::Forwarded(_)
+            | TransferEvent::Away(_) => {}
+        }
+    }
+}
+
+fn progress(tally: TransferProgress) -> Progress {
+    Progress {
+        seconds: tally.seconds,
+        bytes: tally.bytes,
+        origin: tally.origin.map(origin),
+        total: tally.total,
+        rate_bps: tally.rate_bps,
+        pause: tally.pause.map(pause),
+        lends: None,
+        paths: tally.paths.into_iter().map(path).collect(),
+        arrivals: tally.arrivals.into_iter().map(path).collect(),
+    }
+}
+
+fn path(path: PathCounters) -> PathProgress {
+    PathProgress {
+        path: path.path,
+        carrier: carrier(&path.route),
+        name: path.name,
+        state: path.state.into(),
+        bytes: path.bytes,
+        rate_bps: path.rate_bps,
+        rtt_ms: Some(path.rtt.as_secs_f64() * 1e3),
+        lost: path.lost,
+        pause: path.pause.map(pause),
+    }
+}
+
+/// Whose transfer it is, at a receiver.
+pub(super) fn origin(origin: byway_transfer::TransferId) -> Origin {
+    Origin { transfer: origin.transfer, from: origin.from.to_string(), name: origin.name }
+}
+
+const fn pause(reason: PauseReason) -> Pause {
+    match reason {
+        PauseReason::Yielding => Pause::Yielding,
+        PauseReason::ApplicationLimited => Pause::ApplicationLimited,
+        PauseReason::ReceiverLimited => Pause::ReceiverLimited,
+        PauseReason::RelayQuota => Pause::RelayQuota,
+        PauseReason::BandwidthLimit => Pause::BandwidthLimit,
+        PauseReason::ReceiverBandwidthLimit => Pause::ReceiverBandwidthLimit,
+        PauseReason::NoAnswer => Pause::NoAnswer,
+        PauseReason::CannotSense => Pause::CannotSense,
+    }
+}
+
+/// What each path did in all.
+pub(super) fn totals(paths: &[PathCounters]) -> Vec<PathTotal> {
+    let total = |path: &PathCounters| PathTotal {
+        route: path.name.clone(),
+        carrier: carrier(&path.route),
+        bytes: path.bytes,
+        lost: path.lost,
+    };
+    paths.iter().map(total).collect()
+}
+
+/// What became of each relay.
+pub(super) fn relays(relays: &[RelayOutcome]) -> Vec<RelayTotal> {
+    let total = |relay: &RelayOutcome| RelayTotal {
+        name: relay.name.clone(),
+        standing: relay.standing,
+        reason: relay.reason.clone(),
+        rtt_ms: relay.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
+        bytes: relay.bytes,
+    };
+    relays.iter().map(total).collect()
+}
+
+/// Tells that a receiver does not answer, and what came back on each way.
+pub(super) fn unreached(
+    verb: &'static str,
+    error: &TransferError,
+    tried: &[AttemptResult],
+    output: &mut Output,
+) -> Exit {
+    let exit = Exit::of_transfer(error);
+    let ways = tried.iter().map(|way| TriedAddress {
+        address: way.address.to_string(),
+        relay: matches!(way.heard, AttemptReply::Relay(_)),
+        heard: way.heard.code(),
+        reason: way.heard.to_string(),
+    });
+    output.emit(&Event::Result(ResultEvent {
+        verb,
+        exit: exit as u8,
+        error: Some(error.to_string()),
+        outcome: Outcome::Unreached { tried: ways.collect() },
+    }));
+    output.complain(&error.to_string());
+    for way in tried {
+        output.say(&format!("  {way}"));
+    }
+    exit
+}

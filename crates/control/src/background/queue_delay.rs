@@ -1,0 +1,328 @@
+//! What one path's delays tell: how long packets waited, and how fast that grew.
+
+use super::constants::{BETA, JITTER, LOOK, NEARLY, OWN, RING, THRESHOLD};
+use crate::Delay;
+use crate::detector::{BaseDelay, DelayNoise, RouteChange, Spacing};
+use byway_wire::time::nanos;
+use byway_wire::{Duration, Instant};
+
+/// What packets usually wait is a median over so many slots: two rows.
+const SLOTS: usize = 2 * OWN as usize;
+
+/// How one packet fared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DelayReading {
+    /// What it waited in queues, in nanoseconds.
+    pub waited: i64,
+    /// The least that it and the packets before it waited, as many as tell a burst.
+    pub low: i64,
+    /// The time that it speaks for: since the packet before it was sent.
+    pub speaks_for: Duration,
+}
+
+/// The delays of one path. It measures alike at any rate of sending, because flows of one line must
+/// agree on what a queue is.
+#[derive(Clone, Debug)]
+pub(super) struct QueueDelay {
+    /// Bytes of the largest packets of late.
+    full: f64,
+    base: BaseDelay,
+    leap: RouteChange,
+    /// The base was set or has risen since somebody asked: the route is new, or got longer.
+    risen: bool,
+    spacing: Spacing,
+    /// The shortest time in which a full packet's worth was delivered, over an RTT.
+    delivery: Duration,
+    /// When the latest packet was sent, and its delay.
+    latest: Option<(Instant, i64)>,
+    /// When the latest packets were sent and what they waited, the latest first.
+    recent: [(Instant, i64); RING],
+    /// The mean delays of the latest slots of [`LOOK`], the latest first, and how many there were
+    /// in all.
+    slots: [i64; SLOTS],
+    turn: usize,
+    /// When the present slot began; the sum of its delays, and their number.
+    slot_at: Instant,
+    slot_sum: i64,
+    slot_packets: i64,
+    /// What packets usually wait where no queue is seen, in nanoseconds.
+    usual: Option<f64>,
+    /// The delays are round trips, for want of one-way delays.
+    round_trips: bool,
+}
+
+impl QueueDelay {
+    /// Nothing is known of a path whose full packets have `full` bytes.
+    pub fn new(full: f64) -> Self {
+        Self {
+            full,
+            base: BaseDelay::new(THRESHOLD),
+            leap: RouteChange::default(),
+            risen: true,
+            spacing: Spacing::default(),
+            delivery: Duration::ZERO,
+            latest: None,
+            recent: [(Instant::ZERO, 0); RING],
+            slots: [0; SLOTS],
+            turn: 0,
+            slot_at: Instant::ZERO,
+            slot_sum: 0,
+            slot_packets: 0,
+            usual: None,
+            round_trips: true,
+        }
+    }
+
+    /// Packets were delivered at `rate` bytes per second, over an RTT.
+    pub fn delivers(&mut self, rate: u64) {
+        let time = Duration::from_secs_f64((self.full / rate.max(1) as f64).min(1.0));
+        if self.delivery.is_zero() || time < self.delivery {
+            self.delivery = time;
+        }
+    }
+
+    /// The time that a full packet takes on the line, as far as known.
+    pub fn packet_time(&self) -> Duration {
+        self.spacing.packet().map_or(self.delivery, |apart| self.delivery.min(apart))
+    }
+
+    /// The jitter as far as it is believed: twice what is usual, since half of the packets wait
+    /// longer.
+    pub fn jitter(&self) -> Duration {
+        Duration::from_nanos((2.0 * self.usual.unwrap_or(0.0)) as u64).min(JITTER)
+    }
+
+    /// Whether the route is new or got longer since this was last asked.
+    pub fn has_risen(&mut self) -> bool {
+        core::mem::take(&mut self.risen)
+    }
+
+    /// The threshold on the scale of one-way delays, for the receiver.
+    pub fn limit(&self, threshold: i64) -> Option<i64> {
+        if self.round_trips {
+            return None;
+        }
+        Some(self.base.floor()?.saturating_add(threshold))
+    }
+
+    /// A packet's delay, or an RTT where none is measured. `None` for a short packet: the line
+    /// takes less time for it, so its delay does not compare. What `queued` packets wait is not
+    /// usual.
+    pub fn sample(
+        &mut self,
+        met: Delay,
+        now: Instant,
+        rtt: Duration,
+        round_trip: bool,
+        queued: bool,
+    ) -> Option<DelayReading> {
+        if round_trip != self.round_trips {
+            *self = Self { delivery: self.delivery, round_trips: round_trip, ..Self::new(self.full) };
+        }
+        if !self.is_full(met.bytes) {
+            return None;
+        }
+        let floor = self.base.floor();
+        self.look_for_leap(met, now, rtt);
+        let waited = self.base.sample(met.one_way, now, rtt);
+        if floor.is_some() && self.base.floor() > floor {
+            self.risen = true;
+            (self.usual, self.turn) = (None, 0);
+            (self.slot_sum, self.slot_packets) = (0, 0);
+        }
+        let before = self.latest.replace((met.sent_at, met.one_way)).filter(|(at, _)| *at <= met.sent_at);
+        let speaks_for = before.map_or(Duration::ZERO, |(at, _)| met.sent_at.since(at));
+        if let Some((_, delay_before)) = before {
+            self.spacing.sample(as_i64(speaks_for).saturating_add(met.one_way.saturating_sub(delay_before)));
+        }
+        self.recent.rotate_right(1);
+        self.recent[0] = (met.sent_at, waited);
+        if !queued {
+            self.measure_jitter(met);
+        }
+        let row = self.recent.iter().take(OWN as usize / 2);
+        let low = row.map(|(_, waited)| *waited).min().unwrap_or(waited);
+        Some(DelayReading { waited, low, speaks_for })
+    }
+
+    /// At once means within this time: [`LOOK`], or some packet times.
+    fn look(&self) -> Duration {
+        LOOK.max(self.packet_time().saturating_mul(OWN))
+    }
+
+    /// A route that got longer at once shows within 500 ms. The base alone would find it after 15
+    /// s.
+    fn look_for_leap(&mut self, met: Delay, now: Instant, rtt: Duration) {
+        let Some(floor) = self.base.floor() else { return };
+        let pause = self.look();
+        let line = DelayNoise { floor, tolerance: as_i64(THRESHOLD), spread: as_i64(self.jitter()), pause };
+        if let Some(floor) = self.leap.sample(met.one_way, met.sent_at, now, rtt, line) {
+            self.base.adopt(floor, now);
+        }
+    }
+
+    /// What an empty probe of a path without data waited. It is short, so it never lowers the base.
+    pub fn waits(&mut self, probe: Delay, now: Instant, rtt: Duration) -> i64 {
+        self.look_for_leap(probe, now, rtt);
+        let delay = self.base.floor().map_or(probe.one_way, |floor| floor.max(probe.one_way));
+        self.base.sample(delay, now, rtt)
+    }
+
+    /// Whether a packet counts as a full one. If only short ones are sent, they count after some
+    /// eight rings of them.
+    fn is_full(&mut self, bytes: u32) -> bool {
+        let bytes = f64::from(bytes);
+        if bytes < NEARLY * self.full {
+            self.full -= self.full / (8 * RING) as f64;
+            return false;
+        }
+        self.full = self.full.max(bytes);
+        true
+    }
+
+    /// What is usual falls at once and rises slowly, by a factor e in 2.6 s. Jitter is always
+    /// there, while the queues of others come and go. A mean over [`LOOK`] counts as one, because a
+    /// line that keeps the order of packets delays them together. So flows of any rate find the
+    /// same.
+    fn measure_jitter(&mut self, met: Delay) {
+        self.slot_sum = self.slot_sum.saturating_add(met.one_way);
+        self.slot_packets += 1;
+        // The first packets are all that is known.
+        if self.turn >= SLOTS && met.sent_at.since(self.slot_at) < LOOK {
+            return;
+        }
+        self.slots.rotate_right(1);
+        self.slots[0] = self.slot_sum / self.slot_packets;
+        (self.slot_at, self.slot_sum, self.slot_packets) = (met.sent_at, 0, 0);
+        self.turn += 1;
+        if !self.turn.is_multiple_of(SLOTS / 2) {
+            return;
+        }
+        let mut delays = self.slots;
+        let known = &mut delays[..self.turn.min(SLOTS)];
+        known.sort_unstable();
+        let median = known[known.len() / 2];
+        let waits = median.saturating_sub(self.base.floor().unwrap_or(median)).max(0) as f64;
+        let rises = |usual: f64| waits.min(usual + (waits - usual) / (2 * RING) as f64);
+        self.usual = Some(self.usual.map_or(waits, rises));
+        self.base.set_spread(as_i64(self.jitter()));
+    }
+
+    /// By how many nanoseconds the latest packet waited longer than an earlier one, beyond what an
+    /// overload of one's own can do. Earlier means within [`LOOK`] or some packet times. Where
+    /// packets are further apart, it means the packet before. It looks through the ring, so it is
+    /// asked about packets that wait.
+    pub fn grown(&self) -> i64 {
+        let [(sent_at, waited), earlier @ ..] = &self.recent;
+        let look = self.look();
+        let within = |at: &Instant| sent_at.since(*at) <= look;
+        let earlier = earlier.iter().enumerate().take_while(|(place, (at, _))| *place == 0 || within(at));
+        let grown = earlier.map(|(_, (at, before))| {
+            let own = as_i64(sent_at.since(*at)) as f64 * (1.0 - BETA);
+            waited.saturating_sub(*before).saturating_sub(own as i64)
+        });
+        grown.max().unwrap_or(0)
+    }
+}
+
+/// The nanoseconds of `duration`, at most `i64::MAX`.
+pub(super) fn as_i64(duration: Duration) -> i64 {
+    i64::try_from(nanos(duration)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    const MS: i64 = 1_000_000;
+    const FULL: u32 = 1_500;
+
+    struct Line {
+        sense: QueueDelay,
+        at: Instant,
+    }
+
+    impl Line {
+        fn new() -> Self {
+            Self { sense: QueueDelay::new(f64::from(FULL)), at: Instant::from_millis(1) }
+        }
+
+        /// A packet of so many bytes, 2 ms after the one before, with `delay` in nanoseconds.
+        fn send(&mut self, bytes: u32, delay: i64) -> Option<DelayReading> {
+            self.send_after(Duration::from_millis(2), bytes, delay)
+        }
+
+        fn send_after(&mut self, gap: Duration, bytes: u32, delay: i64) -> Option<DelayReading> {
+            self.at += gap;
+            let met = Delay { sent_at: self.at, one_way: delay, bytes };
+            self.sense.sample(met, self.at, Duration::from_millis(20), false, false)
+        }
+    }
+
+    #[test]
+    fn a_short_packet_sets_no_base_and_no_queue() {
+        let mut line = Line::new();
+        assert!(line.send(60, 0).is_none());
+        assert_eq!(line.send(FULL, 10 * MS).expect("a full packet").waited, 0);
+        assert!(line.send(60, 30 * MS).is_none());
+        assert_eq!(line.send(FULL, 10 * MS).expect("a full packet").waited, 0);
+    }
+
+    #[test]
+    fn short_packets_count_where_there_are_no_others() {
+        let mut line = Line::new();
+        let first = (0..10_000).position(|_| line.send(60, 0).is_some());
+        assert!(first.is_some_and(|first| first > RING), "{first:?}");
+    }
+
+    #[test]
+    fn jitter_is_measured_alike_at_any_rate_and_a_queue_that_comes_and_goes_is_none() {
+        for gap in [250, 2_000, 12_000] {
+            let (mut random, mut arrived) = (Random::new(1), 0);
+            let mut line = Line::new();
+            for _ in 0..20_000 {
+                let at = line.at + Duration::from_micros(gap);
+                // Each is late by up to 8 ms, and none overtakes another.
+                arrived = arrived.max(as_i64(at.since(Instant::ZERO)) + (random.unit() * 8e6) as i64);
+                let delay = arrived - as_i64(at.since(Instant::ZERO));
+                line.send_after(Duration::from_micros(gap), FULL, delay);
+            }
+            let jitter = line.sense.jitter();
+            assert!((Duration::from_millis(2)..=JITTER).contains(&jitter), "{gap} µs: {jitter:?}");
+        }
+        let mut line = Line::new();
+        for packet in 0..20_000 {
+            line.send(FULL, if packet % 32 < 21 { 0 } else { 10 * MS });
+        }
+        assert!(line.sense.jitter() < Duration::from_millis(1), "{:?}", line.sense.jitter());
+    }
+
+    #[test]
+    fn what_packets_wait_in_a_queue_is_no_jitter() {
+        let mut line = Line::new();
+        for packet in 0..10_000 {
+            line.at += Duration::from_millis(2);
+            let met =
+                Delay { sent_at: line.at, one_way: if packet < 100 { 0 } else { 20 * MS }, bytes: FULL };
+            let (rtt, queued) = (Duration::from_millis(20), packet > 150);
+            line.sense.sample(met, line.at, rtt, false, queued);
+        }
+        assert!(line.sense.jitter() < Duration::from_millis(3), "{:?}", line.sense.jitter());
+    }
+
+    #[test]
+    fn growth_counts_beyond_an_overload_of_ones_own() {
+        let mut line = Line::new();
+        for _ in 0..100 {
+            line.send(FULL, 0);
+        }
+        // A tenth of overload: 200 µs of queue in 2 ms.
+        for packet in 1..30 {
+            line.send(FULL, packet * MS / 5).expect("a full packet");
+            assert!(line.sense.grown() < MS / 1000, "{}", line.sense.grown());
+        }
+        line.send(FULL, 12 * MS).expect("a full packet");
+        assert!(line.sense.grown() > 5 * MS, "{}", line.sense.grown());
+    }
+}

@@ -1,0 +1,82 @@
+//! How many proxied paths may be in use: as many as gain something.
+//!
+//! What is enough on one network is too little on another. So the number grows by half, and again
+//! after each step that brings a tenth more bytes per second. Paths as good as the others would
+//! bring half more. After a step without a gain it goes back, and waits.
+
+use byway_wire::{Duration, Instant};
+
+/// Proxied paths that are opened at once, before anything is known of them.
+pub(crate) const START: usize = 8;
+/// What half more paths must bring.
+const GAIN: f64 = 1.1;
+/// After a step without a gain the next is so much later, and twice as late each time.
+const REST: Duration = Duration::from_secs(30);
+const REST_AT_MOST: Duration = Duration::from_secs(480);
+
+/// The most proxied paths in use, and what the last step brought.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathLimit {
+    most: usize,
+    /// The number before the last step, and the bytes per second at the time.
+    before: Option<(usize, f64)>,
+    not_before: Instant,
+    rest: Duration,
+}
+
+impl PathLimit {
+    pub const fn new() -> Self {
+        Self { most: START, before: None, not_before: Instant::ZERO, rest: REST }
+    }
+
+    /// How many more may be opened beside those in use. `rate` is in bytes per second; nothing is
+    /// judged while some are `unproven`.
+    pub fn room(&mut self, now: Instant, in_use: usize, unproven: bool, rate: Option<f64>) -> usize {
+        if in_use >= self.most
+            && !unproven
+            && let Some(rate) = rate
+        {
+            match self.before.take() {
+                Some((most, before)) if rate < GAIN * before => {
+                    self.most = most;
+                    self.not_before = now + self.rest;
+                    self.rest = self.rest.saturating_mul(2).min(REST_AT_MOST);
+                }
+                Some(_) => self.rest = REST,
+                None => {}
+            }
+            if now >= self.not_before {
+                self.before = Some((self.most, rate));
+                self.most += self.most.div_ceil(2);
+            }
+        }
+        self.most.saturating_sub(in_use)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number in use after ten minutes where a path brings `each`, up to `most` in all. Wishes
+    /// come every two seconds.
+    fn reached(each: f64, most: f64) -> usize {
+        let (mut reach, mut in_use, mut opened_at) = (PathLimit::new(), START, 0);
+        for second in (0..600).step_by(2) {
+            let rate = (each * in_use as f64).min(most);
+            let room =
+                reach.room(Instant::from_millis(second * 1_000), in_use, second < opened_at + 20, Some(rate));
+            if room > 0 {
+                (in_use, opened_at) = (in_use + room, second);
+            }
+        }
+        in_use
+    }
+
+    #[test]
+    fn it_grows_while_that_gains() {
+        assert!(reached(1.0, f64::MAX) > 450);
+        assert_eq!(reached(1.0, 5.0), 12, "one step beyond what is enough");
+        assert_eq!(reached(1.0, 20.0), 41, "18, 27, and one step more");
+    }
+}

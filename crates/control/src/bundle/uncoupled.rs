@@ -1,0 +1,119 @@
+//! A single-path algorithm on every path of a bundle, without coupling.
+
+use super::Paths;
+use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo};
+use alloc::boxed::Box;
+use byway_wire::{Instant, PathId};
+use core::fmt::{self, Debug, Formatter};
+
+/// A congestion control that governs one path and knows of no other. The events are those of
+/// [`Controller`].
+pub trait PathController: Debug + Send {
+    /// Whether the controller yields as soon as packets wait ([`Controller::yields`]).
+    fn yields(&self) -> bool {
+        false
+    }
+
+    /// A packet that counts as in flight was sent.
+    fn on_sent(&mut self, sent: &Sent) {
+        let _ = sent;
+    }
+
+    /// Packets were acknowledged.
+    fn on_acked(&mut self, acked: &Acked<'_>);
+
+    /// The network said that there is too much.
+    fn on_congested(&mut self, congested: &Congested);
+
+    /// A loss reported before turned out to be none.
+    fn on_undo(&mut self, undo: &Undo);
+
+    /// The route changed: what was learnt is void.
+    fn on_route_change(&mut self, now: Instant);
+
+    /// What the path may do now.
+    fn allowance(&self) -> Allowance;
+}
+
+/// Lifts a [`PathController`] to a [`Controller`]: every path is governed as if it were alone. `n`
+/// paths through one bottleneck take what `n` connections would.
+pub struct UncoupledPaths<C> {
+    name: &'static str,
+    make: Box<dyn Fn(&Opened) -> C + Send>,
+    paths: Paths<C>,
+}
+
+impl<C: Debug> Debug for UncoupledPaths<C> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Each").field("name", &self.name).field("paths", &self.paths).finish_non_exhaustive()
+    }
+}
+
+impl<C: PathController> UncoupledPaths<C> {
+    /// A bundle whose paths are governed by what `make` makes of the facts at their opening.
+    #[must_use]
+    pub fn new(name: &'static str, make: impl Fn(&Opened) -> C + Send + 'static) -> Self {
+        Self { name, make: Box::new(make), paths: Paths::default() }
+    }
+
+    /// The algorithm on `path`.
+    #[must_use]
+    pub fn single(&self, path: PathId) -> Option<&C> {
+        self.paths.get(path)
+    }
+}
+
+impl<C: PathController> Controller for UncoupledPaths<C> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn open(&mut self, path: PathId, opened: &Opened) {
+        self.paths.insert(path, (self.make)(opened));
+    }
+
+    fn close(&mut self, path: PathId) {
+        self.paths.remove(path);
+    }
+
+    fn on_sent(&mut self, path: PathId, sent: &Sent) {
+        if let Some(single) = self.paths.get_mut(path) {
+            single.on_sent(sent);
+        }
+    }
+
+    fn on_acked(&mut self, path: PathId, acked: &Acked<'_>) {
+        if let Some(single) = self.paths.get_mut(path) {
+            single.on_acked(acked);
+        }
+    }
+
+    fn on_congested(&mut self, path: PathId, congested: &Congested) {
+        if let Some(single) = self.paths.get_mut(path) {
+            single.on_congested(congested);
+        }
+    }
+
+    fn on_undo(&mut self, path: PathId, undo: &Undo) {
+        if let Some(single) = self.paths.get_mut(path) {
+            single.on_undo(undo);
+        }
+    }
+
+    /// Nothing is ever choked here, so no probe matters.
+    fn on_probe(&mut self, _: PathId, _: &ProbeResult) {}
+
+    fn on_route_change(&mut self, path: PathId, now: Instant) {
+        if let Some(single) = self.paths.get_mut(path) {
+            single.on_route_change(now);
+        }
+    }
+
+    fn allowance(&self, path: PathId) -> Allowance {
+        self.paths.get(path).map(PathController::allowance).unwrap_or_default()
+    }
+
+    fn wants(&self) -> PathDemand<'_> {
+        PathDemand { open: usize::MAX, ..PathDemand::default() }
+    }
+}

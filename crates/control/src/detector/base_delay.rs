@@ -1,0 +1,224 @@
+//! The delay of a path whose queues are empty.
+
+use byway_wire::time::signed_nanos;
+use byway_wire::{Duration, Instant};
+
+/// The smallest delay of a path, kept honest: it falls at once and rises only for a reason.
+///
+/// A minimum over a sliding window is wrong in two ways that matter here. A sender that always
+/// keeps a little queue never sees the empty path again, so its minimum creeps up by its own queue
+/// each window. And a competing flow that fills the queue for longer than the window becomes the
+/// new normal, and the sender stops yielding. So the base does not expire while samples near it
+/// keep coming (`confirmed`), and without confirmation it rises only if
+/// - the delays have a floor elsewhere: in at least three of four rounds during [`ADOPT`] the
+///   smallest delay lay within the tolerance of one value. A route that got longer looks so to a
+///   sender that has backed off. The queue of a TCP does not, as it follows a sawtooth; or
+/// - nothing confirmed it during [`MEMORY`].
+///
+/// [`ADOPT`]: BaseDelay::ADOPT
+/// [`MEMORY`]: BaseDelay::MEMORY
+#[derive(Clone, Debug)]
+pub struct BaseDelay {
+    tolerance: i64,
+    /// The jitter of delays without a queue, in nanoseconds. Minima of rounds may lie so far apart.
+    spread: i64,
+    floor: Option<i64>,
+    confirmed: Instant,
+    /// Smallest delay since `since`. That is when the floor was confirmed last, `low` fell by more
+    /// than the tolerance, or the last look ended without a floor. `rounds` counts the rounds since
+    /// then, and `near` those whose minimum was near `low`.
+    low: i64,
+    since: Instant,
+    rounds: u32,
+    near: u32,
+    round_low: i64,
+    round_until: Instant,
+}
+
+impl BaseDelay {
+    /// How long another floor must have shown before it becomes the base.
+    pub const ADOPT: Duration = Duration::from_secs(15);
+    /// How long a base is believed without any confirmation.
+    pub const MEMORY: Duration = Duration::from_secs(600);
+    /// The least number of rounds that a floor must last.
+    const ROUNDS: u32 = 8;
+    /// The shortest round, in which the smallest delay is taken.
+    const ROUND: Duration = Duration::from_millis(10);
+
+    /// A base not known yet. Delays up to `tolerance` above it count as equal to it.
+    #[must_use]
+    pub fn new(tolerance: Duration) -> Self {
+        Self {
+            tolerance: signed_nanos(tolerance),
+            spread: 0,
+            floor: None,
+            confirmed: Instant::ZERO,
+            low: i64::MAX,
+            since: Instant::ZERO,
+            rounds: 0,
+            near: 0,
+            round_low: i64::MAX,
+            round_until: Instant::ZERO,
+        }
+    }
+
+    /// The base, in nanoseconds on the scale of the samples.
+    #[must_use]
+    pub const fn floor(&self) -> Option<i64> {
+        self.floor
+    }
+
+    /// Sets the jitter of delays without a queue, in nanoseconds. Another floor may show as
+    /// unsteadily as that.
+    pub const fn set_spread(&mut self, spread: i64) {
+        self.spread = spread;
+    }
+
+    /// How long ago a delay near the base was last seen.
+    #[must_use]
+    pub const fn unconfirmed(&self, now: Instant) -> Duration {
+        now.since(self.confirmed)
+    }
+
+    /// A packet met `delay`; the RTT is `rtt`. Returns what it waited beyond the base, in
+    /// nanoseconds.
+    pub fn sample(&mut self, delay: i64, now: Instant, rtt: Duration) -> i64 {
+        let Some(floor) = self.floor else {
+            self.set(delay, now);
+            return 0;
+        };
+        if delay <= floor.saturating_add(self.tolerance) {
+            self.set(delay.min(floor), now);
+            return delay.saturating_sub(floor).max(0);
+        }
+        if now >= self.round_until {
+            self.end_round(now, rtt);
+        }
+        if delay < self.low.saturating_sub(self.tolerance) {
+            self.look_anew(now);
+        }
+        self.low = self.low.min(delay);
+        self.round_low = self.round_low.min(delay);
+        if self.unconfirmed(now) >= Self::MEMORY {
+            self.set(self.low, now);
+        } else if now.since(self.since) >= Self::ADOPT {
+            if self.is_floor() { self.set(self.low, now) } else { self.look_anew(now) }
+        }
+        delay.saturating_sub(self.floor.unwrap_or(delay)).max(0)
+    }
+
+    /// The route is another one: its floor is `floor`.
+    pub fn adopt(&mut self, floor: i64, now: Instant) {
+        self.set(floor, now);
+    }
+
+    fn end_round(&mut self, now: Instant, rtt: Duration) {
+        if self.round_low != i64::MAX {
+            self.rounds += 1;
+            let near = self.low.saturating_add(self.tolerance).saturating_add(self.spread);
+            self.near += u32::from(self.round_low <= near);
+        }
+        self.round_low = i64::MAX;
+        self.round_until = now + rtt.max(Self::ROUND);
+    }
+
+    fn is_floor(&self) -> bool {
+        self.rounds >= Self::ROUNDS && self.near >= self.rounds - self.rounds / 4
+    }
+
+    fn set(&mut self, floor: i64, now: Instant) {
+        self.floor = Some(floor);
+        self.confirmed = now;
+        self.look_anew(now);
+    }
+
+    fn look_anew(&mut self, now: Instant) {
+        (self.since, self.rounds, self.near) = (now, 0, 0);
+        (self.low, self.round_low) = (i64::MAX, i64::MAX);
+        self.round_until = now;
+    }
+}
+
+/// The smallest and the largest delay ever seen: `dmin` and `dmax` of Harp, III.D, read literally.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extremes {
+    /// Smallest delay in nanoseconds.
+    pub min: i64,
+    /// Largest delay in nanoseconds.
+    pub max: i64,
+}
+
+impl Extremes {
+    /// Takes a delay into account.
+    pub fn sample(extremes: &mut Option<Self>, delay: i64) -> Self {
+        let seen = extremes.get_or_insert(Self { min: delay, max: delay });
+        seen.min = seen.min.min(delay);
+        seen.max = seen.max.max(delay);
+        *seen
+    }
+
+    /// How far above the smallest delay a part `threshold` of the range is, in nanoseconds. The
+    /// range is taken to be `least` at least.
+    #[must_use]
+    pub fn above_min(self, threshold: f64, least: Duration) -> f64 {
+        let range = self.max.saturating_sub(self.min) as f64;
+        threshold * range.max(least.as_secs_f64() * 1e9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+    const RTT: Duration = Duration::from_millis(20);
+
+    fn feed(base: &mut BaseDelay, from: u64, until: u64, delay: impl Fn(u64) -> i64) {
+        for at in from..until {
+            base.sample(delay(at), Instant::from_millis(at), RTT);
+        }
+    }
+
+    #[test]
+    fn falls_at_once_and_may_be_negative() {
+        let mut base = BaseDelay::new(Duration::from_millis(1));
+        feed(&mut base, 0, 10, |_| 10 * MS);
+        assert_eq!(base.sample(-3 * MS, Instant::from_millis(20), RTT), 0);
+        assert_eq!(base.floor(), Some(-3 * MS));
+        assert_eq!(base.sample(4 * MS, Instant::from_millis(21), RTT), 7 * MS);
+    }
+
+    #[test]
+    fn a_longer_route_is_adopted_and_a_sawing_queue_is_not() {
+        let mut route = BaseDelay::new(Duration::from_millis(1));
+        feed(&mut route, 0, 100, |_| 10 * MS);
+        feed(&mut route, 100, 14_000, |_| 40 * MS);
+        assert_eq!(route.floor(), Some(10 * MS));
+        feed(&mut route, 14_000, 16_000, |_| 40 * MS);
+        assert_eq!(route.floor(), Some(40 * MS));
+
+        // A Reno between 33 and 67 packets over 16.7 of pipe at 10 Mbit/s: 20 to 60 ms of queue,
+        // two seconds a tooth.
+        let mut queue = BaseDelay::new(Duration::from_millis(1));
+        feed(&mut queue, 0, 100, |_| 10 * MS);
+        feed(&mut queue, 100, 500_000, |at| 30 * MS + 40 * MS * (at % 2_000) as i64 / 2_000);
+        assert_eq!(queue.floor(), Some(10 * MS));
+    }
+
+    #[test]
+    fn confirmations_within_the_tolerance_never_ratchet_it_up() {
+        let mut base = BaseDelay::new(Duration::from_millis(1));
+        feed(&mut base, 0, 10, |_| 10 * MS);
+        feed(&mut base, 10, 900_000, |at| 10 * MS + (1 + at as i64 % 6) * MS);
+        assert_eq!(base.floor(), Some(10 * MS));
+        assert_eq!(base.unconfirmed(Instant::from_millis(900_010)).as_millis() / 20, 0);
+    }
+
+    #[test]
+    fn what_nothing_confirms_is_forgotten_in_the_end() {
+        let mut base = BaseDelay::new(Duration::from_millis(1));
+        feed(&mut base, 0, 10, |_| 10 * MS);
+        feed(&mut base, 10, 601_000, |at| 30 * MS + 40 * MS * (at % 2_000) as i64 / 2_000);
+        assert_eq!(base.floor(), Some(30 * MS));
+    }
+}

@@ -1,0 +1,171 @@
+//! A route that got longer from one packet to the next.
+
+use byway_wire::time::signed_nanos;
+use byway_wire::{Duration, Instant};
+
+/// Tells a longer route from a queue within half a second.
+///
+/// A [`BaseDelay`](super::BaseDelay) takes 15 s to believe in a higher floor, because a TCP's queue
+/// can stand for seconds. But a queue has a history. Senders that listen to ACKs make it grow at
+/// most as fast as time passes. In slow start two packets come for each that leaves. A burst makes
+/// it grow faster, and then it drains at the rate of the line. So a rise is a longer route if
+/// - the delay before it was near the base, or much nearer to the base than to the delay after it,
+/// - the delay rose by more than twice the time between the two packets, and
+/// - it stays: in three of four rounds the smallest delay lies within the tolerance of one value.
+///
+/// Nobody knows what came during a pause in sending, so only a part of a long pause counts
+/// ([`DelayNoise::pause`]). The sender's own queue may still drain after the rise. So the rounds
+/// are counted anew from each lower delay, as long as most of the rise remains.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RouteChange {
+    /// When the latest packet was sent, and its delay.
+    latest: Option<(Instant, i64)>,
+    look: Option<DelayRise>,
+}
+
+/// What is known since the delay rose.
+#[derive(Clone, Copy, Debug)]
+struct DelayRise {
+    /// A delay below is none of a longer route.
+    least: i64,
+    low: i64,
+    since: Instant,
+    rounds: u32,
+    near: u32,
+    round_low: i64,
+    round_until: Instant,
+}
+
+/// What a line is like beside its base, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct DelayNoise {
+    /// The base so far.
+    pub floor: i64,
+    /// Delays up to this above a floor count as equal to it.
+    pub tolerance: i64,
+    /// The jitter of delays without a queue.
+    pub spread: i64,
+    /// The most of the time between two packets that counts.
+    pub pause: Duration,
+}
+
+impl RouteChange {
+    /// The least rise that may be a longer route, in tolerances.
+    const LEAST: i64 = 4;
+    /// The least rise that may be a longer route, in times between the two packets.
+    const STEEP: i64 = 2;
+    /// What follows is looked at for so many rounds, and for this long.
+    const ROUNDS: u32 = 8;
+    const LOOK: Duration = Duration::from_millis(500);
+    /// The shortest round, in which the smallest delay is taken.
+    const ROUND: Duration = Duration::from_millis(10);
+
+    /// A packet sent at `sent_at` met `delay`; it is known at `now`, and the RTT is `rtt`. The new
+    /// floor, if there is one.
+    pub fn sample(
+        &mut self,
+        delay: i64,
+        sent_at: Instant,
+        now: Instant,
+        rtt: Duration,
+        line: DelayNoise,
+    ) -> Option<i64> {
+        let before = self.latest.replace((sent_at, delay));
+        let margin = line.tolerance.saturating_mul(Self::LEAST).saturating_add(line.spread);
+        if let Some(look) = &mut self.look {
+            let verdict = look.sample(delay, now, rtt, line);
+            if verdict.is_some() {
+                self.look = None;
+            }
+            return verdict.flatten();
+        }
+        let (sent_before, delay_before) = before?;
+        let leap = delay.saturating_sub(delay_before);
+        let gap = signed_nanos(sent_at.since(sent_before).min(line.pause));
+        let steep = leap > margin.saturating_add(line.spread) && leap > gap.saturating_mul(Self::STEEP);
+        let near = line.floor.saturating_add((2 * margin).max(leap / 2));
+        if steep && delay_before <= near {
+            self.look = Some(DelayRise {
+                least: line.floor.saturating_add(leap / 2),
+                low: delay,
+                since: now,
+                rounds: 0,
+                near: 0,
+                round_low: i64::MAX,
+                round_until: now,
+            });
+        }
+        None
+    }
+}
+
+impl DelayRise {
+    /// `Some(None)`: it was no longer route after all. `Some(Some(floor))`: it was.
+    fn sample(&mut self, delay: i64, now: Instant, rtt: Duration, line: DelayNoise) -> Option<Option<i64>> {
+        if delay < self.least {
+            return Some(None);
+        }
+        if now >= self.round_until {
+            if self.round_low != i64::MAX {
+                self.rounds += 1;
+                let near = self.low.saturating_add(line.tolerance).saturating_add(line.spread);
+                self.near += u32::from(self.round_low <= near);
+            }
+            self.round_low = i64::MAX;
+            self.round_until = now + rtt.max(RouteChange::ROUND);
+        }
+        if delay < self.low.saturating_sub(line.tolerance) {
+            (self.since, self.rounds, self.near) = (now, 0, 0);
+        }
+        self.low = self.low.min(delay);
+        self.round_low = self.round_low.min(delay);
+        if self.rounds < RouteChange::ROUNDS || now.since(self.since) < RouteChange::LOOK {
+            return None;
+        }
+        Some((self.near >= self.rounds - self.rounds / 4).then_some(self.low))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+    const RTT: Duration = Duration::from_millis(20);
+    const LINE: DelayNoise =
+        DelayNoise { floor: 10 * MS, tolerance: 5 * MS / 4, spread: 0, pause: Duration::from_millis(10) };
+
+    /// A packet each millisecond with the delay of its time; the first floor that was found, and
+    /// when.
+    fn look(until: u64, delay: impl Fn(u64) -> i64) -> Option<(u64, i64)> {
+        let mut leap = RouteChange::default();
+        (0..until).find_map(|at| {
+            let sent = Instant::from_millis(at);
+            leap.sample(delay(at), sent, sent + RTT, RTT, LINE).map(|floor| (at, floor))
+        })
+    }
+
+    #[test]
+    fn a_longer_route_is_known_in_half_a_second() {
+        // A queue of the sender's own of 4 ms, or of 11 ms as after fast growth. It drains when the
+        // sender takes the route change for congestion.
+        for queue in [4, 11] {
+            let drains = |at: u64| (queue * MS - (at as i64 - 100) * MS / 10).max(0);
+            let found = look(3_000, |at| if at < 100 { (10 + queue) * MS } else { 40 * MS + drains(at) });
+            let (at, floor) = found.unwrap_or_default();
+            assert!((600..900).contains(&at) && floor == 40 * MS, "{queue}: {at} {floor}");
+        }
+    }
+
+    #[test]
+    fn queues_of_others_are_none() {
+        // The first is a burst that drains. The second is a slow start that overflows and then
+        // follows a sawtooth. The third is the same in a buffer that holds a steady window, which
+        // builds up no faster than time passes.
+        let burst = look(20_000, |at| 10 * MS + (40 - (at % 1_000) as i64).max(0) * MS);
+        let saw =
+            look(60_000, |at| 10 * MS + if at < 100 { 0 } else { 30 + (at as i64 - 100) % 2_000 / 50 } * MS);
+        let slow_start = look(60_000, |at| 10 * MS + (at as i64 - 100).clamp(0, 40) * MS);
+        assert_eq!((burst, saw, slow_start), (None, None, None));
+    }
+}

@@ -1,0 +1,281 @@
+//! All paths together as one CUBIC flow (RFC 9438), whose losses come in parts.
+//!
+//! mPath grows "by one" over all paths (2.3), as a TCP of that window would, and each path gives up
+//! part of its own window at its own loss. Here the TCP is CUBIC. All paths together get per RTT
+//! what RFC 9438 gives one flow of the sum of their windows. They never get less than its estimate
+//! of Reno (4.3), which is mPath's law with a decrease of .3.
+//!
+//! A loss of one flow is of the flow as a whole: CUBIC goes back to where the plateau is K seconds
+//! away. The loss of a path which has a share s of the window takes away s of that. So it is s of
+//! an event, and the flow goes back s of the way there. Thus
+//!
+//! - one path, and paths that lose together, are CUBIC by the letter;
+//! - a small path that loses often does not keep a large one from its plateau, nor from growing
+//!   beyond. So together they are not slower than the better alone;
+//! - under the same loss n paths have 1.2 times the window of one at two, and 1.5 times at three.
+//!   Reno's law, and mPath's eq. 2, have the square root of n. Where the Reno-friendly estimate
+//!   rules it is that root. Load aggregation makes one flow of those that share a bottleneck, as in
+//!   the paper.
+
+use crate::curve::{Curve, Shape};
+use byway_wire::{Duration, Instant};
+
+/// The flow that all paths are together. Windows in packets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AggregateFlow {
+    shape: Shape,
+    curve: Curve,
+    /// Seconds of this stage so far.
+    t: f64,
+    /// The window when last heard of.
+    window: f64,
+    /// The latest ACK of a path that does not recover.
+    seen: Instant,
+    /// The window when the latest loss event began.
+    at_loss: f64,
+    /// W_max of that event.
+    plateau: f64,
+}
+
+impl AggregateFlow {
+    /// No path yet. RFC 9438, 4.10: after a slow start that ends without loss W_max is the window
+    /// and K is 0.
+    pub fn new(shape: Shape) -> Self {
+        Self {
+            shape,
+            curve: Curve::default(),
+            t: 0.0,
+            window: 0.0,
+            seen: Instant::ZERO,
+            at_loss: 0.0,
+            plateau: 0.0,
+        }
+    }
+
+    /// C and beta_cubic.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Sets the window to `window` for reasons that are not this law's. A path came, went, ended
+    /// its slow start, or moved its load. What is ahead stays ahead.
+    pub fn follow(&mut self, window: f64) {
+        let by = window - self.window;
+        self.curve.w_max += by;
+        self.curve.w_est += by;
+        self.curve.prior += by;
+        self.window = window;
+    }
+
+    /// An ACK by which nothing may grow: a path recovers, or the application was the limit. 4.2: t
+    /// MUST NOT include such periods.
+    pub fn pause(&mut self, now: Instant) {
+        self.seen = now;
+    }
+
+    /// Packets by which the flow of `window` grows for `packets` acknowledged on a path of `rtt`.
+    pub fn grow(&mut self, now: Instant, window: f64, packets: f64, rtt: Duration) -> f64 {
+        self.follow(window);
+        // Silence is no time to grow in: with anything in flight there is an ACK per RTT.
+        self.t += now.since(self.seen).min(rtt).as_secs_f64();
+        self.seen = now;
+        // An ACK never stands for more than some RTTs' worth; what claims to is not believed.
+        let windows = (packets / window.max(1.0)).min(4.0);
+        let growth = self.curve.growth(self.shape, self.t, rtt.as_secs_f64(), window, windows);
+        self.window += growth;
+        growth
+    }
+
+    /// A path has lost, which has `share` of what has not lost yet in this event; `first`: the
+    /// event begins with it. `window` is that of all before it decreases.
+    pub fn lose(&mut self, window: f64, share: f64, first: bool) {
+        self.follow(window);
+        if first {
+            self.at_loss = window;
+            self.plateau = self.shape.plateau(window, self.curve.w_max, true);
+        }
+        let after = self.shape.beta * self.at_loss;
+        self.go_back(share, self.shape.time_to(self.plateau, after));
+    }
+
+    /// A path of `share` has timed out. 4.8: the stage of congestion avoidance after it begins on
+    /// the plateau.
+    pub fn time_out(&mut self, window: f64, share: f64) {
+        self.follow(window);
+        self.at_loss = window;
+        self.plateau = window;
+        self.go_back(share, 0.0);
+    }
+
+    /// Goes `share` of the way to where the plateau is `k` seconds ahead. Reno's window goes as far
+    /// behind cwnd_prior as it is after a loss. A new stage begins.
+    fn go_back(&mut self, share: f64, k: f64) {
+        let mean = |whole: f64, before: f64| share * whole + (1.0 - share) * before;
+        // Beyond the plateau it has not grown by more than all of its window, whatever kept it from
+        // following the curve.
+        let furthest = libm::cbrt(self.window / self.shape.c);
+        let k = mean(k, (self.curve.k - self.t).max(-furthest));
+        let behind = (self.curve.prior - self.curve.w_est).max(0.0);
+        let behind = mean((1.0 - self.shape.beta) * self.at_loss, behind);
+        self.curve = Curve {
+            w_max: self.window + self.shape.c * k * k * k,
+            prior: self.window + behind,
+            k,
+            w_est: self.window,
+        };
+        self.t = 0.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+    /// K of a flow of 1000 packets: cbrt(300 / .4).
+    const K: f64 = 9.0856;
+
+    /// A flow of `window` packets that has gone through a slow start.
+    fn of(window: f64) -> AggregateFlow {
+        let mut flow = AggregateFlow::new(Shape::RFC9438);
+        flow.follow(window);
+        flow
+    }
+
+    /// `seconds` more with an ACK of a tenth of a window every 10 ms, and the window then.
+    fn run(flow: &mut AggregateFlow, seconds: f64) -> f64 {
+        for _ in 0..(seconds * 100.0).round() as u32 {
+            let (now, window) = (flow.seen + Duration::from_millis(10), flow.window);
+            flow.grow(now, window, window / 10.0, RTT);
+        }
+        flow.window
+    }
+
+    /// A path of `share` loses.
+    fn lose(flow: &mut AggregateFlow, share: f64) {
+        let window = flow.window;
+        flow.lose(window, share, true);
+        flow.follow(window * (1.0 - 0.3 * share));
+    }
+
+    fn cube(x: f64) -> f64 {
+        x * x * x
+    }
+
+    fn near(value: f64, expected: f64, within: f64) {
+        assert!((value - expected).abs() <= within, "{value}, not {expected}");
+    }
+
+    #[test]
+    fn a_loss_of_all_is_a_loss_of_one_flow() {
+        let mut flow = of(1_000.0);
+        lose(&mut flow, 1.0);
+        near(flow.window, 700.0, 1e-9);
+        // 4.2: `C (t - K)^3 + W_max`, an RTT ahead. Here a window below it reaches it within an
+        // RTT.
+        for second in 1..=14 {
+            let t = f64::from(second);
+            let window = run(&mut flow, 1.0);
+            near(window, 0.4 * cube(t - K) + 1_000.0, 0.4 * 3.0 * (t - K) * (t - K) * 0.1 + 0.5);
+        }
+    }
+
+    #[test]
+    fn paths_that_lose_together_are_one_flow_in_whatever_order() {
+        let mut whole = of(1_000.0);
+        lose(&mut whole, 1.0);
+        let mut parts = of(1_000.0);
+        parts.lose(1_000.0, 0.25, true);
+        parts.follow(925.0);
+        // What is left of 750 that have not lost.
+        parts.lose(925.0, 1.0, false);
+        parts.follow(700.0);
+        near(parts.curve.k, whole.curve.k, 1e-9);
+        near(parts.curve.w_max, whole.curve.w_max, 1e-9);
+        near(parts.curve.prior, whole.curve.prior, 1e-9);
+    }
+
+    #[test]
+    fn a_part_of_a_loss_goes_back_a_part_of_the_way() {
+        let mut flow = of(1_000.0);
+        lose(&mut flow, 1.0);
+        run(&mut flow, 4.0);
+        let before = flow.curve.k - flow.t;
+        near(before, K - 4.0, 0.01);
+        let window = flow.window;
+        lose(&mut flow, 0.1);
+        near(flow.window, 0.97 * window, 1e-9);
+        // Fast convergence (4.7): the plateau of a whole loss here would be at .85 of the window.
+        let whole = libm::cbrt(0.15 * window / 0.4);
+        near(flow.curve.k, 0.9 * before + 0.1 * whole, 1e-9);
+        // The curve goes on from the window that there is, at the pace of where it stands.
+        let k = flow.curve.k;
+        let from = flow.window;
+        near(run(&mut flow, k) - from, 0.4 * cube(k), 1.0);
+    }
+
+    #[test]
+    fn a_small_path_that_loses_often_does_not_hold_a_large_one_back() {
+        let (mut alone, mut together) = (of(1_000.0), of(1_000.0));
+        lose(&mut alone, 1.0);
+        lose(&mut together, 1.0);
+        for _ in 0..12 {
+            run(&mut alone, 1.0);
+            run(&mut together, 1.0);
+            lose(&mut together, 0.002);
+        }
+        // It has itself lost 12 times .06 % of the window.
+        near(together.window, alone.window - 0.3 * 0.002 * 12.0 * 1_000.0, 25.0);
+    }
+
+    #[test]
+    fn reno_s_estimate_is_the_least_where_curves_are_slow() {
+        // 20 packets: by the curve alone a second takes it from 14 to 16.3 and in 2.5 s to the
+        // plateau.
+        let mut flow = of(20.0);
+        lose(&mut flow, 1.0);
+        run(&mut flow, 1.0);
+        near(flow.window, 14.0 + 10.0 * 0.9 / 1.7, 0.2);
+        // 4.3: one packet per RTT beyond cwnd_prior.
+        run(&mut flow, 0.2);
+        let before = flow.window;
+        near(run(&mut flow, 1.0) - before, 10.0, 0.2);
+    }
+
+    #[test]
+    fn neither_pauses_nor_silence_are_time_to_grow_in() {
+        let mut flow = of(1_000.0);
+        lose(&mut flow, 1.0);
+        run(&mut flow, 2.0);
+        let t = flow.t;
+        let mut now = flow.seen;
+        for _ in 0..100 {
+            now += RTT;
+            flow.pause(now);
+        }
+        assert_eq!(flow.t, t);
+        let window = flow.window;
+        flow.grow(now + Duration::from_secs(100), window, 1.0, RTT);
+        near(flow.t - t, 0.1, 1e-9);
+    }
+
+    #[test]
+    fn what_comes_and_goes_by_other_laws_leaves_what_is_ahead() {
+        let mut flow = of(1_000.0);
+        lose(&mut flow, 1.0);
+        let mut other = flow;
+        other.follow(900.0);
+        let (a, b) = (run(&mut flow, 3.0) - 700.0, run(&mut other, 3.0) - 900.0);
+        near(a, b, 1e-6);
+    }
+
+    #[test]
+    fn after_a_timeout_the_window_is_the_plateau() {
+        let mut flow = of(1_000.0);
+        flow.time_out(1_000.0, 1.0);
+        flow.follow(0.0);
+        flow.follow(700.0);
+        near(flow.curve.k, 0.0, 1e-9);
+        near(flow.curve.w_max, 700.0, 1e-9);
+    }
+}

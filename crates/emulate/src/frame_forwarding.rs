@@ -1,0 +1,84 @@
+//! Carrying: what a device lets out goes into a line, what is due at a line's end goes into the
+//! device there.
+
+use crate::frame;
+use crate::lateness::Lateness;
+use crate::packet_socket::{ClockPair, ControlBuffer, Port};
+use crate::simplex_link::SimplexLink;
+use byway_net::Clock;
+use byway_wire::Instant;
+use std::io;
+
+/// Frames that are fetched from one device before the others have their turn and what is due
+/// leaves.
+const BATCH: usize = 32;
+/// No frame is larger, whatever a device was told.
+const LARGEST: usize = 65_600;
+
+/// The wires of a lab. Port and line `2w + e` belong to end `e` of wire `w`; the line leads to the
+/// other end.
+pub(crate) struct LabWires<'a> {
+    clock: Clock,
+    ports: &'a [Port],
+    lines: Vec<SimplexLink>,
+    lateness: Lateness,
+    frame: Vec<u8>,
+    control: ControlBuffer,
+}
+
+impl<'a> LabWires<'a> {
+    pub(crate) fn new(clock: Clock, ports: &'a [Port], lines: Vec<SimplexLink>) -> Self {
+        let lateness = Lateness::default();
+        Self { clock, ports, lines, lateness, frame: vec![0; LARGEST], control: ControlBuffer::new() }
+    }
+
+    /// Fetches what waits at a port. If more is left there, the port stays readable.
+    pub(crate) fn fetch(&mut self, index: usize) -> io::Result<()> {
+        let (Some(port), Some(line)) = (self.ports.get(index), self.lines.get_mut(index)) else {
+            return Ok(());
+        };
+        let clocks = ClockPair::read(&self.clock);
+        for _ in 0..BATCH {
+            let Some(fetched) = port.fetch(&mut self.frame, &mut self.control)? else { break };
+            self.lateness.missed += fetched.missed;
+            let frame = self.frame.get(..fetched.length);
+            if let Some(frame) = frame.filter(|frame| !frame::nobody_sent(frame)) {
+                line.offer(clocks.came(fetched.stamp), frame);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets all leave that is due.
+    pub(crate) fn deliver(&mut self) {
+        let Self { clock, ports, lines, lateness, .. } = self;
+        let now = clock.now();
+        for (index, line) in lines.iter_mut().enumerate() {
+            if line.deadline().is_none_or(|deadline| deadline > now) {
+                continue;
+            }
+            // Its far end is the other of the two.
+            let Some(port) = ports.get(index ^ 1) else { continue };
+            line.deliver(now, |due, frame| {
+                if port.put(frame) {
+                    lateness.note(due, clock.now());
+                } else {
+                    lateness.refused += 1;
+                }
+            });
+        }
+    }
+
+    /// When something is due next.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.lines.iter().filter_map(SimplexLink::deadline).min()
+    }
+
+    pub(crate) fn lines(&self) -> &[SimplexLink] {
+        &self.lines
+    }
+
+    pub(crate) const fn lateness(&self) -> Lateness {
+        self.lateness
+    }
+}

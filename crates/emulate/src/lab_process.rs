@@ -1,0 +1,291 @@
+//! The process that is a lab: it holds the namespaces, carries the packets, and takes everything
+//! with it when it ends.
+
+use crate::blueprint::Blueprint;
+use crate::frame_forwarding::LabWires;
+use crate::lab_directory::{HostRecord, Lab, LabRecord};
+use crate::lateness::Lateness;
+use crate::simplex_link::SimplexLink;
+use crate::status::{LinkStatus, Status};
+use crate::wakeup_lead::WakeupLead;
+use crate::{devices, namespaces};
+use byway_net::Clock;
+use byway_sim::Random;
+use byway_wire::{Duration, Instant};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{WaitOptions, setpriority_process, setsid, wait};
+use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Command, Stdio};
+
+/// Why there is no lab.
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperError {
+    /// A lab of this name is alive.
+    #[error("a lab of this name is up")]
+    Alive,
+    /// No leave to make namespaces.
+    #[error(
+        "this system does not let us make network namespaces ({0}): run as root, or allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone)"
+    )]
+    Forbidden(io::Error),
+    /// The program `ip` cannot be run.
+    #[error("the program `ip` cannot be run ({0}): install iproute2")]
+    NoIp(io::Error),
+    /// The program `ip` refused.
+    #[error("`ip {command}`: {said}")]
+    Ip {
+        /// What it was to do.
+        command: String,
+        /// What it said.
+        said: String,
+    },
+    /// Offloads stay on.
+    #[error(
+        "the offloads of a virtual Ethernet cannot be turned off ({0}), and with them packets are none that a line has"
+    )]
+    Offload(io::Error),
+    /// A setting of the kernel that nothing works without.
+    #[error("{path} cannot be written: {source}")]
+    Setting {
+        /// The setting that failed.
+        path: String,
+        /// Why the setting failed.
+        source: io::Error,
+    },
+    /// A device that does not come up.
+    #[error("device {device} of {host} does not come up")]
+    Down {
+        /// The host.
+        host: String,
+        /// The device.
+        device: String,
+    },
+    /// Anything else.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Lets the next child of this process be a lab's keeper. That is the first process of a PID
+/// namespace, in a user namespace of its own where we are not root. To be called while this process
+/// has one thread, and once.
+///
+/// # Errors
+/// [`KeeperError::Forbidden`].
+pub fn prepare() -> Result<(), KeeperError> {
+    namespaces::prepare().map_err(KeeperError::Forbidden)
+}
+
+/// Is the keeper of a lab until somebody ends it by SIGTERM, or by any other way. `ready` is called
+/// when the lab can be entered. How late packets were is the answer.
+///
+/// A lab may have an `owner`, the reading end of a pipe. When nobody is left who could write to it,
+/// the lab ends, and removes what it left. So it does not outlive a process that was killed.
+///
+/// # Errors
+/// See [`KeeperError`]; then nothing is left.
+pub fn keep(
+    lab: &Lab,
+    plan: &str,
+    seed: u64,
+    blueprint: &Blueprint,
+    owner: Option<BorrowedFd<'_>>,
+    ready: impl FnOnce(),
+) -> Result<Lateness, KeeperError> {
+    // Terminals and their owners come and go; signals for those who sit there are not for us.
+    let _ = setsid();
+    let _lock = lab.take()?.ok_or(KeeperError::Alive)?;
+    // What others call us can be seen only before /proc is our own.
+    let this = fs::read_link("/proc/self")?.to_string_lossy().parse().map_err(io::Error::other)?;
+    namespaces::own_mounts()?;
+    let _ = namespaces::own_proc();
+    let names = lab.file("hosts");
+    fs::write(&names, blueprint.hosts_file())?;
+    rustix::mount::mount_bind(&names, "/etc/hosts").map_err(io::Error::from)?;
+    let core = namespaces::new_network()?;
+    let networks =
+        blueprint.hosts.iter().map(|_| namespaces::new_network()).collect::<io::Result<Vec<_>>>()?;
+    let ports = devices::build(blueprint, &core, &networks)?;
+    let clock = Clock::new();
+    let lines = (0..ports.len()).filter_map(|index| {
+        let (wire, end) = (index / 2, index % 2);
+        let config = blueprint.wires.get(wire)?.pipes.get(end)?.clone();
+        Some(SimplexLink::new(config, Random::component(seed, &blueprint.direction_name(wire, end))))
+    });
+    let carrier = LabWires::new(clock, &ports, lines.collect());
+    let mut loop_ = KeeperLoop::new(lab, blueprint, clock, carrier)?;
+    lab.write(&record(this, plan, seed, blueprint, &networks))?;
+    ready();
+    if loop_.run(&ports, owner)? == EndReason::Abandoned {
+        lab.remove()?;
+    }
+    Ok(loop_.carrier.lateness())
+}
+
+fn record(process: u32, plan: &str, seed: u64, blueprint: &Blueprint, networks: &[OwnedFd]) -> LabRecord {
+    let hosts = blueprint.hosts.iter().zip(networks).map(|(host, network)| HostRecord {
+        name: host.name.clone(),
+        v4: host.v4,
+        v6: host.v6,
+        network: network.as_raw_fd(),
+    });
+    LabRecord { process, plan: plan.to_owned(), seed, hosts: hosts.collect() }
+}
+
+/// Why a lab ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EndReason {
+    /// Somebody asked for it, and removes what is left.
+    Asked,
+    /// The owner of the lab has ended.
+    Abandoned,
+}
+
+/// All that the keeper waits for. It is packets, what is due, questions about how things are, and
+/// signals.
+struct KeeperLoop<'a> {
+    blueprint: &'a Blueprint,
+    clock: Clock,
+    carrier: LabWires<'a>,
+    lead: WakeupLead,
+    listener: UnixListener,
+    stop: UnixStream,
+    children: UnixStream,
+}
+
+impl<'a> KeeperLoop<'a> {
+    fn new(lab: &Lab, blueprint: &'a Blueprint, clock: Clock, carrier: LabWires<'a>) -> io::Result<Self> {
+        let listener = UnixListener::bind(lab.file("socket"))?;
+        let (stop, stopping) = UnixStream::pair()?;
+        let (children, ended) = UnixStream::pair()?;
+        pipe::register(SIGINT, stopping.try_clone()?)?;
+        pipe::register(SIGTERM, stopping)?;
+        pipe::register(SIGCHLD, ended)?;
+        children.set_nonblocking(true)?;
+        listener.set_nonblocking(true)?;
+        hurry();
+        // Waits end when they should, and not up to 50 µs later to save power.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        Ok(Self { blueprint, clock, carrier, lead: WakeupLead::default(), listener, stop, children })
+    }
+
+    fn run(&mut self, ports: &[impl AsFd], owner: Option<BorrowedFd<'_>>) -> io::Result<EndReason> {
+        let (stop, children, listener) =
+            (self.stop.try_clone()?, self.children.try_clone()?, self.listener.try_clone()?);
+        let mut watched = vec![
+            PollFd::new(&stop, PollFlags::IN),
+            PollFd::new(&children, PollFlags::IN),
+            PollFd::new(&listener, PollFlags::IN),
+        ];
+        let others = watched.len();
+        watched.extend(ports.iter().map(|port| PollFd::new(port, PollFlags::IN)));
+        // What an owner says is nothing to us: asked for no event, a pipe tells only that all who
+        // could write have gone.
+        let end = watched.len();
+        watched.extend(owner.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::empty())));
+        loop {
+            self.sleep(&mut watched)?;
+            let readable = |watched: &[PollFd<'_>], index: usize| {
+                watched.get(index).is_some_and(|watched| !watched.revents().is_empty())
+            };
+            if readable(&watched, 0) {
+                return Ok(EndReason::Asked);
+            }
+            if readable(&watched, end) {
+                return Ok(EndReason::Abandoned);
+            }
+            if readable(&watched, 1) {
+                reap(&self.children);
+            }
+            for port in others..end {
+                if readable(&watched, port) {
+                    self.carrier.fetch(port - others)?;
+                }
+            }
+            self.carrier.deliver();
+            if readable(&watched, 2) {
+                self.tell();
+            }
+        }
+    }
+
+    /// Sleeps until there is something to see or something is due, and the last moment awake.
+    fn sleep(&mut self, watched: &mut [PollFd<'_>]) -> io::Result<()> {
+        let deadline = self.carrier.deadline();
+        let begun = self.clock.now();
+        let sleep = deadline.map(|deadline| self.lead.sleep(begun, deadline));
+        match poll(watched, sleep.map(timespec).as_ref()) {
+            Ok(0) => {}
+            Ok(_) | Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        if let (Some(sleep), Some(deadline)) = (sleep, deadline) {
+            self.lead.learn(sleep, begun, self.clock.now());
+            while self.clock.now() < deadline {
+                core::hint::spin_loop();
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells one who asks how things are.
+    fn tell(&self) {
+        let Ok((mut asker, _)) = self.listener.accept() else { return };
+        // Somebody who does not read must not hold up the packets: what does not fit is lost to
+        // them.
+        let _ = asker.set_nonblocking(true);
+        if let Ok(text) = serde_json::to_vec(&self.status(self.clock.now())) {
+            let _ = asker.write_all(&text);
+        }
+    }
+
+    fn status(&self, now: Instant) -> Status {
+        let lateness = self.carrier.lateness();
+        let lines = self.carrier.lines().iter().enumerate();
+        Status {
+            seconds: now.as_secs_f64(),
+            accurate: lateness.accurate(),
+            lateness,
+            links: lines
+                .map(|(index, line)| {
+                    LinkStatus::of(self.blueprint.direction_name(index / 2, index % 2), line, now)
+                })
+                .collect(),
+        }
+    }
+}
+
+/// What runs on hosts, or beside the lab, must not keep packets waiting. So this takes real-time
+/// scheduling where we may have it, else what we may. It uses util-linux' `chrt`, since no crate
+/// here wraps the call. The kernel leaves others a twentieth of each second.
+fn hurry() {
+    let this = std::process::id().to_string();
+    let mut chrt = Command::new("chrt");
+    chrt.args(["--rr", "--reset-on-fork", "--pid", "10", &this])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    if !chrt.status().is_ok_and(|status| status.success()) {
+        let _ = setpriority_process(None, -20);
+    }
+}
+
+/// Whoever lost their parents on a host is our child, and is to be buried by us.
+fn reap(mut children: &UnixStream) {
+    let mut noted = [0; 64];
+    while children.read(&mut noted).is_ok_and(|count| count == noted.len()) {}
+    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}

@@ -1,0 +1,77 @@
+//! Making namespaces, and being in them (namespaces(7)). They belong to threads, and this crate
+//! uses one.
+
+use nix::sched::{CloneFlags, setns, unshare};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::process::{getegid, geteuid};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// Lets the next child be the first process of a PID namespace. Where that is forbidden, in a user
+/// namespace of our own, in which we are root and it is not.
+///
+/// # Errors
+/// The system forbids both.
+pub(crate) fn prepare() -> io::Result<()> {
+    if unshare(CloneFlags::CLONE_NEWPID).is_ok() {
+        return Ok(());
+    }
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    unshare(CloneFlags::CLONE_NEWUSER)?;
+    // A group may be mapped without privilege only if groups cannot be dropped. See
+    // user_namespaces(7).
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("0 {group} 1"))?;
+    Ok(unshare(CloneFlags::CLONE_NEWPID)?)
+}
+
+/// Gives this process mounts of its own: what it mounts nobody else sees, and goes with it.
+pub(crate) fn own_mounts() -> io::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    // As a slave, so that what the system unmounts is not held here.
+    Ok(mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?)
+}
+
+/// Shows the processes of this PID namespace under /proc. Containers that mask parts of it forbid
+/// that; then the processes outside are seen, which harms nothing.
+pub(crate) fn own_proc() -> Result<(), Errno> {
+    mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)
+}
+
+/// Shows the devices of this network namespace under /sys. As with /proc, it may be forbidden.
+pub(crate) fn own_sys() -> Result<(), Errno> {
+    mount("sysfs", "/sys", "sysfs", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)
+}
+
+/// A new network namespace, which this thread is in afterwards.
+pub(crate) fn new_network() -> io::Result<OwnedFd> {
+    unshare(CloneFlags::CLONE_NEWNET)?;
+    Ok(File::open("/proc/thread-self/ns/net")?.into())
+}
+
+/// This thread goes into a network namespace.
+pub(crate) fn go_into(network: &OwnedFd) -> io::Result<()> {
+    Ok(setns(network, CloneFlags::CLONE_NEWNET)?)
+}
+
+/// Goes where another process is. That is its user namespace (if it is another), its mounts, and
+/// its PID namespace (for children). It also enters the network namespace that the process has open
+/// as `network`.
+pub(crate) fn join(process: u32, network: i32) -> io::Result<()> {
+    let here = |kind: &str| fs::read_link(format!("/proc/self/ns/{kind}"));
+    let there = |kind: &str| fs::read_link(format!("/proc/{process}/ns/{kind}"));
+    let open = |kind: &str| File::open(format!("/proc/{process}/ns/{kind}"));
+    let user = if here("user")? == there("user")? { None } else { Some(open("user")?) };
+    let (mounts, processes) = (open("mnt")?, open("pid")?);
+    let network = File::open(format!("/proc/{process}/fd/{network}"))?;
+    if let Some(user) = user {
+        setns(user, CloneFlags::CLONE_NEWUSER)?;
+    }
+    setns(processes, CloneFlags::CLONE_NEWPID)?;
+    setns(network, CloneFlags::CLONE_NEWNET)?;
+    setns(mounts, CloneFlags::CLONE_NEWNS)?;
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Taking a lab down.
+
+use crate::lab_directory::Lab;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// How long a keeper may take to end when it is asked.
+const POLITELY: i64 = 3;
+/// How long the kernel may take to end all processes of a lab.
+const FORCIBLY: i64 = 10;
+
+/// Ends a lab, if it is alive, with all that runs in it, and removes what is left of it.
+///
+/// # Errors
+/// If it does not end, or its directory cannot be removed.
+pub fn end(lab: &Lab) -> io::Result<()> {
+    if let Some(keeper) = keeper(lab)? {
+        for (signal, patience) in [(Signal::TERM, POLITELY), (Signal::KILL, FORCIBLY)] {
+            if pidfd_send_signal(&keeper, signal).is_err() || ended(&keeper, patience)? {
+                break;
+            }
+        }
+        if !ended(&keeper, 0)? {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "its processes do not end"));
+        }
+    }
+    lab.remove()
+}
+
+/// The keeper of a lab that is alive. The number alone could be somebody else's by now: it counts
+/// only if the lock is held after the process was opened.
+fn keeper(lab: &Lab) -> io::Result<Option<OwnedFd>> {
+    if !lab.alive() {
+        return Ok(None);
+    }
+    let process = lab.record().map(|record| record.process.cast_signed());
+    // A lab that is just coming up, or that ended since: there is nothing to signal.
+    let Ok(Some(process)) = process.map(Pid::from_raw) else { return Ok(None) };
+    let keeper = pidfd_open(process, PidfdFlags::empty());
+    Ok(if lab.alive() { Some(keeper?) } else { None })
+}
+
+/// Waits until a process has ended, and with the first of its namespace all others.
+fn ended(process: &OwnedFd, seconds: i64) -> io::Result<bool> {
+    let mut watched = [PollFd::new(process, PollFlags::IN)];
+    loop {
+        match poll(&mut watched, Some(&Timespec { tv_sec: seconds, tv_nsec: 0 })) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return Ok(other? > 0),
+        }
+    }
+}

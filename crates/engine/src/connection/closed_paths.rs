@@ -1,0 +1,120 @@
+//! Paths that are over. Of this side's, it holds what the peer is told about them. Of the peer's,
+//! it holds which ids must not begin again.
+
+use alloc::collections::{BTreeSet, VecDeque};
+use byway_wire::PathId;
+
+/// What the peer is told about path ids of this side, and what it is known to know.
+///
+/// It expects new ids only so far above the highest that it has seen or was told is dropped. So
+/// PATH_DROPPED is repeated until it is acknowledged, and the window of ids moves on even if
+/// nothing sent on any new path ever arrives.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ClosedPaths {
+    due: VecDeque<PathId>,
+    known: u32,
+}
+
+impl ClosedPaths {
+    /// The peer has seen this id.
+    pub fn on_known(&mut self, id: PathId) {
+        self.known = self.known.max(id.0.saturating_add(1));
+    }
+
+    /// One above the highest id that the peer acknowledged a packet or the PATH_DROPPED of.
+    pub const fn known(&self) -> u32 {
+        self.known
+    }
+
+    /// The peer is to be told that this path is dropped.
+    pub fn push(&mut self, id: PathId) {
+        self.due.push_back(id);
+    }
+
+    /// The next dropped path that the peer is to be told of.
+    pub fn pop(&mut self) -> Option<PathId> {
+        self.due.pop_front()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.due.is_empty()
+    }
+}
+
+/// The number of ids below the highest that are told apart one by one. Of those below, all that do
+/// not live are over. A sender tries a path within seconds, and makes so many ids in minutes at
+/// least.
+pub(super) const WINDOW: u32 = 1024;
+
+/// The peer's ids that are over. The packet numbers of a path must never begin again, so an id that
+/// is over is refused for ever. The list of such ids must not grow with every path that ever was.
+/// So below a low-water mark all ids that do not live are over, and above it each is noted.
+#[derive(Debug, Default)]
+pub(super) struct RetiredIds {
+    floor: u32,
+    above: BTreeSet<PathId>,
+    /// One above the highest id that was seen in use or told to be over.
+    next: u32,
+}
+
+impl RetiredIds {
+    /// Whether the id is over, or lives: who asks knows that it does not.
+    pub fn contains(&self, id: PathId) -> bool {
+        id.0 < self.floor || self.above.contains(&id)
+    }
+
+    /// One above the highest id that was seen.
+    pub const fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Ids that neither live nor are over begin here.
+    pub const fn floor(&self) -> u32 {
+        self.floor
+    }
+
+    /// The id is over from now on.
+    pub fn insert(&mut self, id: PathId) {
+        if id.0 >= self.floor {
+            self.above.insert(id);
+        }
+    }
+
+    /// The id was seen in use, or told to be over. `passed` hears of each id that is over since,
+    /// for no other reason than that it is old, or lives.
+    pub fn on_seen(&mut self, id: PathId, mut passed: impl FnMut(PathId)) {
+        self.next = self.next.max(id.0.saturating_add(1));
+        while self.floor < self.next.saturating_sub(WINDOW) {
+            let id = PathId(self.floor);
+            self.floor += 1;
+            if !self.above.remove(&id) {
+                passed(id);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn what_is_over_stays_over_and_is_not_remembered_one_by_one() {
+        let mut ended = RetiredIds::default();
+        let mut passed = Vec::new();
+        for id in (0..100_000).filter(|id| id % 7 != 0) {
+            ended.on_seen(PathId(id), |id| passed.push(id));
+            ended.insert(PathId(id));
+            assert!(ended.above.len() <= WINDOW as usize);
+        }
+        assert_eq!((ended.next(), ended.floor()), (100_000, 100_000 - WINDOW));
+        let old: Vec<_> = (0..ended.floor()).filter(|id| id % 7 == 0).map(PathId).collect();
+        assert_eq!(passed, old);
+        for id in 0..100_000 {
+            assert_eq!(ended.contains(PathId(id)), id < ended.floor() || id % 7 != 0);
+        }
+        ended.insert(PathId(3));
+        assert!(!ended.contains(PathId(100_100)));
+    }
+}

@@ -1,0 +1,230 @@
+//! The datagrams of a connection that no path holds: those that arrived, those that came back, and
+//! what became of others.
+
+use super::outbox::{Outbox, QueuedDatagram};
+use super::path::Path;
+use crate::config::Config;
+use crate::data::Carried;
+use crate::invariant::Invariant as _;
+use crate::path::sent_packets::PacketData;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use byway_wire::codec::varint_len;
+use byway_wire::packet::OVERHEAD;
+use byway_wire::{Instant, PathId, Writer, frame};
+
+/// Room that the largest datagram leaves for a PING and a hint about the path.
+const HINT_ROOM: usize = 20;
+/// Buffers of received datagrams that are kept for later ones.
+const SPARE: usize = 64;
+
+/// Datagrams that wait to be taken back at most.
+const MOST_RETURNED: usize = 1 << 14;
+
+/// A datagram that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceivedDatagram {
+    /// The peer's path that it came by.
+    pub path: PathId,
+    /// When it arrived.
+    pub at: Instant,
+    /// The sender's clock when its packet left: microseconds, modulo 2^32, from an unknown origin.
+    /// With `at`, one-way delays of paths can be compared.
+    pub stamp: u32,
+    /// The bytes of the message. [Give the buffer back](crate::Connection::recycle) when done.
+    pub data: Vec<u8>,
+}
+
+/// What became of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramResult {
+    /// The mark it was sent with.
+    pub mark: u64,
+    /// Whether it arrived; otherwise it is believed lost. One believed lost may be told to have
+    /// arrived later.
+    pub arrived: bool,
+}
+
+/// The datagrams of one connection, but for those that paths took on.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    /// How many received ones may wait for the owner, and fates too; and whether fates are told at
+    /// all.
+    most: usize,
+    fates_wanted: bool,
+    /// How many are in outboxes.
+    waiting: usize,
+    received: VecDeque<ReceivedDatagram>,
+    returned: VecDeque<QueuedDatagram>,
+    fates: VecDeque<DatagramResult>,
+    spare: Vec<Vec<u8>>,
+    /// Whether the endpoint has told that there is something to take, and the owner has not taken
+    /// all since.
+    told: bool,
+}
+
+impl Datagrams {
+    pub fn new(config: &Config) -> Self {
+        Self {
+            most: config.datagrams,
+            fates_wanted: config.datagram_fates,
+            waiting: 0,
+            received: VecDeque::new(),
+            returned: VecDeque::new(),
+            fates: VecDeque::new(),
+            spare: Vec::new(),
+            told: false,
+        }
+    }
+
+    /// Takes a datagram that arrived. When the owner is slow, the oldest is dropped.
+    pub fn on_received(&mut self, path: PathId, at: Instant, stamp: u32, data: &[u8]) {
+        if self.most == 0 {
+            return;
+        }
+        if self.received.len() >= self.most
+            && let Some(oldest) = self.received.pop_front()
+        {
+            self.recycle(oldest.data);
+        }
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(data);
+        self.received.push_back(ReceivedDatagram { path, at, stamp, data: buffer });
+    }
+
+    pub fn on_fate(&mut self, mark: u64, arrived: bool) {
+        if self.fates.len() >= self.most {
+            self.fates.pop_front();
+        }
+        self.fates.push_back(DatagramResult { mark, arrived });
+    }
+
+    /// How many paths took on and did not send yet.
+    pub const fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// A path takes one on.
+    pub fn hand_over(&mut self, path: &mut Path, parcel: QueuedDatagram) {
+        path.outbox.push(parcel);
+        self.waiting += 1;
+    }
+
+    /// Takes back what a path took on.
+    pub fn recall(&mut self, outbox: &mut Outbox) {
+        while let Some(parcel) = outbox.pop() {
+            self.waiting -= 1;
+            self.give_back(parcel);
+        }
+    }
+
+    /// Takes back what is first in line and does not fit any more, because the path's packets
+    /// became smaller.
+    pub fn return_misfits(&mut self, path: &mut Path) {
+        let most = path.send.mtu.current().saturating_sub(overhead(path));
+        while path.outbox.first().is_some_and(|first| first.data.len() > most)
+            && let Some(parcel) = path.outbox.pop()
+        {
+            self.waiting -= 1;
+            self.give_back(parcel);
+        }
+    }
+
+    /// Writes datagrams of a path's: one to the end of the packet, or several.
+    pub fn write(&mut self, path: &mut Path, writer: &mut Writer<'_>, cargo: &mut PacketData) {
+        while let Some(parcel) = path.outbox.first() {
+            let (room, length) = (writer.room(), parcel.data.len());
+            let counted = room != 1 + length;
+            if counted && room < 1 + varint_len(length as u64) + length {
+                break;
+            }
+            frame::write_datagram(writer, &parcel.data, counted);
+            let Some(parcel) = path.outbox.pop().sure() else { break };
+            self.waiting -= 1;
+            if self.fates_wanted {
+                cargo.push(Carried::Datagram(parcel.mark));
+            }
+            self.recycle(parcel.data);
+        }
+    }
+
+    /// The next that came back, with its mark.
+    pub fn next_returned(&mut self) -> Option<(u64, Vec<u8>)> {
+        self.returned.pop_front().map(|parcel| (parcel.mark, parcel.data))
+    }
+
+    /// What became of one that was sent, in the order in which it was learnt.
+    pub fn next_fate(&mut self) -> Option<DatagramResult> {
+        self.fates.pop_front()
+    }
+
+    /// Whether there is something to take of which nobody was told: datagrams that arrived or came
+    /// back, and what became of others.
+    pub fn has_news(&mut self) -> bool {
+        let some = !(self.received.is_empty() && self.returned.is_empty() && self.fates.is_empty());
+        some && !core::mem::replace(&mut self.told, true)
+    }
+
+    /// The next that arrived.
+    pub fn next_received(&mut self) -> Option<ReceivedDatagram> {
+        let next = self.received.pop_front();
+        self.told &= next.is_some();
+        next
+    }
+
+    /// An owner that never takes them loses the oldest.
+    fn give_back(&mut self, parcel: QueuedDatagram) {
+        if self.returned.len() >= MOST_RETURNED {
+            self.returned.pop_front();
+        }
+        self.returned.push_back(parcel);
+    }
+
+    /// Keeps a buffer that is not needed any more for a later one.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(buffer);
+        }
+    }
+}
+
+/// Bytes of a packet that are no datagram's, with the type of the frame.
+fn overhead(path: &Path) -> usize {
+    path.route.overhead() + OVERHEAD + 1
+}
+
+/// The size of the packet to begin now, and whether more than one datagram may stand in it. A
+/// datagram that fills a packet travels alone: runs of equal packets leave in one call. Small
+/// datagrams travel together, with room for `beside` bytes of other frames.
+pub(super) fn packet_size(path: &Path, now: Instant, beside: usize) -> Option<(usize, bool)> {
+    let mtu = path.send.mtu.current();
+    let first = path.outbox.first()?.data.len();
+    let alone = overhead(path) + first;
+    let second = path.outbox.second_length();
+    let fits = |more: usize| alone + varint_len(first as u64) + more <= mtu;
+    let shared = second.is_some_and(|second| fits(1 + second)) || beside > 0 && fits(beside);
+    let talk = now >= path.hint.1 || path.send.timeouts() > 0;
+    let size = if shared {
+        mtu
+    } else if talk {
+        (alone + HINT_ROOM).min(mtu)
+    } else {
+        alone
+    };
+    Some((size, shared || talk))
+}
+
+/// The largest datagram that a path's packets take.
+pub(super) fn largest(path: &Path) -> usize {
+    path.send.mtu.current().saturating_sub(overhead(path) + HINT_ROOM)
+}
+
+/// Bytes of datagrams that a path takes on now. That is what pacer and window let go soon, so that
+/// little waits where it cannot change its path any more. Two packets beyond the window let
+/// acknowledgments find something to send.
+pub(super) fn room(path: &Path) -> u64 {
+    let two = 2 * path.send.mtu.current() as u64;
+    let window = path.allowance.window.saturating_sub(path.send.in_flight) + two;
+    window.min(path.send.pacer.burst().max(two)).saturating_sub(path.outbox.bytes())
+}

@@ -1,0 +1,245 @@
+//! Whether the session lives: what was heard when, and how it ends.
+
+use crate::config::Config;
+use alloc::string::String;
+use byway_wire::{Duration, Instant};
+
+/// A responder keeps a connection this long for a peer that never shows that it has the keys.
+const UNCONFIRMED: Duration = Duration::from_secs(30);
+/// With nothing heard for this long, ask; earlier if the connection would be given up soon.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum SessionPhase {
+    Open,
+    /// CLOSE is told at once, a few times more until `until` since one may be lost, and once per
+    /// packet that still comes.
+    Closing {
+        code: u64,
+        reason: String,
+        until: Instant,
+        again_at: Instant,
+        tell: bool,
+    },
+    Closed,
+}
+
+/// What is due because nothing was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SilenceAction {
+    /// The peer was heard, so nothing is to be done.
+    Heard,
+    /// The peer is to be asked whether it lives.
+    Ask,
+    /// The peer never showed that it has the keys. It is a replay, or a peer that went away.
+    NeverConfirmed,
+    /// The peer is lost.
+    Lost,
+}
+
+/// The life of a session.
+#[derive(Debug)]
+pub(super) struct SessionState {
+    phase: SessionPhase,
+    idle_timeout: Duration,
+    born: Instant,
+    last_heard: Instant,
+    last_asked: Instant,
+    /// Whether the peer proved that it holds the keys.
+    confirmed: bool,
+    /// Whether the owner did not want it, and so was never told of it.
+    rejected: bool,
+    /// Whether the endpoint told its owner that this is over.
+    told_over: bool,
+}
+
+impl SessionState {
+    pub const fn new(now: Instant, config: &Config, confirmed: bool) -> Self {
+        Self {
+            phase: SessionPhase::Open,
+            idle_timeout: config.idle_timeout,
+            born: now,
+            last_heard: now,
+            last_asked: now,
+            confirmed,
+            rejected: false,
+            told_over: false,
+        }
+    }
+
+    #[inline]
+    pub const fn is_open(&self) -> bool {
+        matches!(self.phase, SessionPhase::Open)
+    }
+
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.phase, SessionPhase::Closed)
+    }
+
+    #[inline]
+    pub const fn is_confirmed(&self) -> bool {
+        self.confirmed
+    }
+
+    pub const fn is_rejected(&self) -> bool {
+        self.rejected
+    }
+
+    /// The owner does not want it, and is never told of it.
+    pub const fn set_rejected(&mut self) {
+        self.rejected = true;
+    }
+
+    /// Whether this is the first time that the owner is told that it is over.
+    pub const fn tell_over(&mut self) -> bool {
+        !core::mem::replace(&mut self.told_over, true)
+    }
+
+    /// An authentic packet came. Returns whether it is the first.
+    #[inline]
+    pub fn on_heard(&mut self, now: Instant) -> bool {
+        self.last_heard = now;
+        !core::mem::replace(&mut self.confirmed, true)
+    }
+
+    /// Whether anything was heard of the peer since then.
+    pub fn heard_since(&self, at: Instant) -> bool {
+        self.last_heard > at
+    }
+
+    /// An authentic packet came, perhaps too late: one that comes to a session that ends is
+    /// answered with CLOSE.
+    #[inline]
+    pub const fn answer_close(&mut self) {
+        if let SessionPhase::Closing { tell, .. } = &mut self.phase {
+            *tell = true;
+        }
+    }
+
+    /// Ends the session at `now`, and tells the peer for `linger`.
+    pub fn close(&mut self, now: Instant, code: u64, reason: &str, linger: Duration) {
+        let (until, again_at) = (now + linger, now + linger / 3);
+        self.phase =
+            SessionPhase::Closing { code, reason: String::from(reason), until, again_at, tell: true };
+    }
+
+    /// The owner does not want it: the peer is told as soon as it shows that it is no replay.
+    pub fn reject(&mut self, now: Instant, code: u64, reason: &str) {
+        self.rejected = true;
+        let until = now + UNCONFIRMED;
+        self.phase =
+            SessionPhase::Closing { code, reason: String::from(reason), until, again_at: until, tell: false };
+    }
+
+    /// Ends the session without telling the peer.
+    pub fn end(&mut self) {
+        self.phase = SessionPhase::Closed;
+    }
+
+    /// Code and reason, while the peer is told.
+    pub fn closing(&self) -> Option<(u64, &str)> {
+        match &self.phase {
+            SessionPhase::Closing { code, reason, .. } => Some((*code, reason)),
+            SessionPhase::Open | SessionPhase::Closed => None,
+        }
+    }
+
+    /// Whether CLOSE is to be sent now; not so from now on.
+    pub const fn take_tell(&mut self) -> bool {
+        match &mut self.phase {
+            SessionPhase::Closing { tell, .. } => core::mem::replace(tell, false),
+            SessionPhase::Open | SessionPhase::Closed => false,
+        }
+    }
+
+    /// When a session that ends has something to do.
+    pub fn closing_deadline(&self) -> Option<Instant> {
+        match &self.phase {
+            SessionPhase::Closing { until, again_at, .. } => Some((*until).min(*again_at)),
+            SessionPhase::Open | SessionPhase::Closed => None,
+        }
+    }
+
+    /// Runs what is due of a session that ends.
+    pub fn wake_closing(&mut self, now: Instant) {
+        if let SessionPhase::Closing { until, again_at, tell, .. } = &mut self.phase {
+            if *until <= now {
+                self.phase = SessionPhase::Closed;
+            } else if *again_at <= now {
+                *again_at = *again_at + (until.since(*again_at) / 2).max(Duration::from_millis(1));
+                *tell = true;
+            }
+        }
+    }
+
+    /// What is due because nothing was heard.
+    pub fn silence(&mut self, now: Instant) -> SilenceAction {
+        if !self.confirmed && self.born + UNCONFIRMED <= now {
+            return SilenceAction::NeverConfirmed;
+        }
+        if self.last_heard + self.idle_timeout <= now {
+            return SilenceAction::Lost;
+        }
+        if self.ask_at() > now {
+            return SilenceAction::Heard;
+        }
+        self.last_asked = now;
+        SilenceAction::Ask
+    }
+
+    /// When the peer is asked whether it lives.
+    fn ask_at(&self) -> Instant {
+        self.last_heard.max(self.last_asked) + KEEP_ALIVE.min(self.idle_timeout / 4)
+    }
+
+    /// When [`silence`](Self::silence) has something to say.
+    pub fn deadline(&self) -> Instant {
+        let unconfirmed = if self.confirmed { Instant::FAR_FUTURE } else { self.born + UNCONFIRMED };
+        (self.last_heard + self.idle_timeout).min(self.ask_at()).min(unconfirmed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_peer_is_asked_and_then_lost() {
+        let config = Config { idle_timeout: Duration::from_secs(20), ..Config::default() };
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut session = SessionState::new(at(0), &config, true);
+        assert_eq!((session.deadline(), session.silence(at(4))), (at(5), SilenceAction::Heard));
+        assert_eq!(
+            (session.silence(at(5)), session.silence(at(6))),
+            (SilenceAction::Ask, SilenceAction::Heard)
+        );
+        assert!(!session.on_heard(at(9)));
+        assert_eq!((session.deadline(), session.silence(at(14))), (at(14), SilenceAction::Ask));
+        assert_eq!(session.silence(at(29)), SilenceAction::Lost);
+    }
+
+    #[test]
+    fn who_never_shows_the_keys_is_forgotten() {
+        let mut session = SessionState::new(Instant::ZERO, &Config::default(), false);
+        let until = Instant::ZERO + UNCONFIRMED;
+        session.silence(Instant::ZERO + KEEP_ALIVE);
+        assert_eq!((session.deadline(), session.silence(until)), (until, SilenceAction::NeverConfirmed));
+        assert!(session.on_heard(until) && session.is_confirmed());
+    }
+
+    #[test]
+    fn a_close_is_told_a_few_times_and_once_per_packet() {
+        let at = Instant::from_millis;
+        let mut session = SessionState::new(at(0), &Config::default(), true);
+        session.close(at(0), 7, "done", Duration::from_millis(300));
+        assert!(session.take_tell() && !session.take_tell());
+        session.answer_close();
+        assert!(session.take_tell());
+        let mut told = 0;
+        while let Some(due) = session.closing_deadline() {
+            session.wake_closing(due);
+            told += u32::from(session.take_tell());
+        }
+        assert!(session.is_closed() && (2..12).contains(&told), "{told}");
+    }
+}

@@ -1,0 +1,224 @@
+//! What packets carry, and what became of it. That is streams and objects, datagrams, and the names
+//! of dropped paths.
+
+use super::closed_paths::ClosedPaths;
+use super::datagram_queues::Datagrams;
+use super::outbox::Outbox;
+use crate::config::{Config, Params};
+use crate::data::{Carried, Incoming, Outgoing};
+use crate::role::Role;
+
+/// All that the packets of a connection carry.
+#[derive(Debug)]
+pub(super) struct PacketContents {
+    out: Outgoing,
+    incoming: Incoming,
+    datagrams: Datagrams,
+    farewells: ClosedPaths,
+    /// Whether the owner has nothing more to add.
+    finishing: bool,
+}
+
+impl PacketContents {
+    pub fn new(config: &Config, params: &Params, role: Role) -> Self {
+        let mut out = Outgoing::new(config.outgoing).made_of(config.payload).belonging_to(role);
+        out.set_initial_max_streams(params.max_streams);
+        out.on_max_data(params.max_data);
+        out.set_initial_stream_limit(params.max_stream_data);
+        let mut incoming = Incoming::new(config.incoming).made_of(config.payload).belonging_to(role);
+        if let Some(least) = config.least_window() {
+            incoming = incoming.sharing(least);
+        }
+        let (datagrams, farewells) = (Datagrams::new(config), ClosedPaths::default());
+        Self { out, incoming, datagrams, farewells, finishing: false }
+    }
+
+    pub const fn out(&mut self) -> &mut Outgoing {
+        &mut self.out
+    }
+
+    pub const fn incoming(&mut self) -> &mut Incoming {
+        &mut self.incoming
+    }
+
+    /// What takes a frame of a stream: it knows which streams this side has opened.
+    pub const fn incoming_stream(&mut self) -> &mut Incoming {
+        self.incoming.opened_here(self.out.opened());
+        &mut self.incoming
+    }
+
+    /// Counts the peer's streams that are over in both directions.
+    fn settle_streams(&mut self) {
+        for id in self.incoming.take_ended() {
+            if !self.out.answer_ends(id) {
+                self.incoming.on_streams_over(1);
+            }
+        }
+        self.incoming.on_streams_over(self.out.take_answers_over());
+    }
+
+    pub const fn datagrams(&mut self) -> &mut Datagrams {
+        &mut self.datagrams
+    }
+
+    pub const fn farewells(&mut self) -> &mut ClosedPaths {
+        &mut self.farewells
+    }
+
+    /// Why no more data are sent, if not for want of window.
+    pub fn blocked_by(&self) -> Option<crate::data::Blocked> {
+        self.out.blocked_by()
+    }
+
+    /// One above the highest path id of ours that the peer is known to know.
+    pub const fn known_ids(&self) -> u32 {
+        self.farewells.known()
+    }
+
+    /// Whether data of streams and objects want to be sent.
+    pub fn has_data(&self) -> bool {
+        self.out.wants_to_send()
+    }
+
+    /// Whether data or datagrams want to be sent.
+    pub fn has_any(&self) -> bool {
+        self.has_data() || self.datagrams.waiting() > 0
+    }
+
+    /// Whether limits, refusals or close notifications want to be sent.
+    pub fn has_control(&mut self) -> bool {
+        self.settle_streams();
+        self.incoming.wants_to_send() || !self.farewells.is_empty()
+    }
+
+    /// The owner has nothing more to add.
+    pub const fn finish(&mut self) {
+        self.finishing = true;
+    }
+
+    /// Whether the owner has nothing more to add.
+    pub const fn is_finishing(&self) -> bool {
+        self.finishing
+    }
+
+    /// What a path took on comes back: it carries no datagrams for now.
+    pub fn recall(&mut self, outbox: &mut Outbox) {
+        self.datagrams.recall(outbox);
+    }
+
+    /// What a packet carried arrived.
+    pub fn arrived(&mut self, carried: &Carried) {
+        match carried {
+            Carried::Datagram(mark) => self.datagrams.on_fate(*mark, true),
+            Carried::PathDropped(id) => self.farewells.on_known(*id),
+            _ => self.out.on_acked(carried),
+        }
+    }
+
+    /// What a packet carried is lost: what must arrive goes out again.
+    pub fn lost(&mut self, carried: &Carried) {
+        match carried {
+            Carried::Datagram(mark) => self.datagrams.on_fate(*mark, false),
+            Carried::PathDropped(id) => self.farewells.push(*id),
+            Carried::MaxStreams | Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) => {
+                self.incoming.on_lost(carried);
+            }
+            _ => self.out.on_lost(carried),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::ProtocolError;
+    use byway_wire::frame::{Frame, Frames, Stream};
+    use byway_wire::{Duration, Instant, PathId, StreamId, Writer};
+
+    #[test]
+    fn a_dropped_path_is_told_until_it_is_known() {
+        let config = Config { datagrams: 4, ..Config::default() };
+        let mut exchange = PacketContents::new(&config, &Params::of(&config), Role::Responder);
+        exchange.farewells().push(PathId(3));
+        for _ in 0..3 {
+            assert!(exchange.has_control());
+            assert_eq!(exchange.farewells().pop(), Some(PathId(3)));
+            assert!(!exchange.has_control());
+            exchange.lost(&Carried::PathDropped(PathId(3)));
+        }
+        exchange.farewells().pop();
+        exchange.arrived(&Carried::PathDropped(PathId(3)));
+        assert_eq!((exchange.known_ids(), exchange.has_control()), (4, false));
+    }
+
+    #[test]
+    fn a_stream_is_over_when_both_directions_are() {
+        let mut config = Config::default();
+        config.incoming.streams = 1;
+        let mut exchange = PacketContents::new(&config, &Params::of(&config), Role::Responder);
+        let mut told = alloc::vec![];
+        let mut tell = |exchange: &mut PacketContents| {
+            let due = exchange.has_control();
+            let (mut buffer, mut carried) = ([0; 100], smallvec::SmallVec::new());
+            let mut writer = Writer::new(&mut buffer);
+            exchange.incoming().fill(Instant::ZERO, Duration::ZERO, &mut writer, &mut carried);
+            assert_eq!(due, !writer.is_empty());
+            for frame in Frames::new(writer.written()) {
+                told.push(match frame {
+                    Ok(Frame::MaxStreams(limit)) => limit,
+                    other => panic!("{other:?}"),
+                });
+            }
+            told.len()
+        };
+        let ends = |id| Stream { id: StreamId(id), offset: 0, data: b"", fin: true };
+        let read = |exchange: &mut PacketContents, id| {
+            assert!(exchange.incoming().read(StreamId(id), &mut [0; 9]).is_some_and(|read| read.finished));
+        };
+        let now = Instant::ZERO;
+        // Nobody answers.
+        exchange.incoming_stream().on_stream(now, &ends(0)).unwrap();
+        assert_eq!(tell(&mut exchange), 0);
+        read(&mut exchange, 0);
+        assert_eq!(tell(&mut exchange), 1);
+        // The answer ends last.
+        exchange.incoming_stream().on_stream(now, &ends(2)).unwrap();
+        exchange.out().open_stream(StreamId(2));
+        read(&mut exchange, 2);
+        exchange.out().finish(StreamId(2));
+        assert_eq!(tell(&mut exchange), 1);
+        let end = |id| Carried::Stream { id: StreamId(id), offset: 0, length: 0, fin: true };
+        exchange.arrived(&end(2));
+        assert_eq!(tell(&mut exchange), 2);
+        // The answer ends first.
+        exchange.incoming_stream().on_reset_stream(StreamId(4), 7).unwrap();
+        exchange.out().open_stream(StreamId(4));
+        exchange.out().finish(StreamId(4));
+        exchange.arrived(&end(4));
+        assert_eq!(tell(&mut exchange), 2);
+        while exchange.incoming().next_event().is_some() {}
+        exchange.incoming_stream().on_stream(now, &ends(4)).unwrap();
+        assert_eq!(tell(&mut exchange), 3);
+        // One that this side opened is no business of the peer's limit, and one that nobody opened
+        // is an error.
+        let code = |result: Result<(), ProtocolError>| result.unwrap_err().code;
+        assert_eq!(code(exchange.incoming_stream().on_stream(now, &ends(1))), ProtocolError::STREAM_STATE);
+        exchange.out().open_next().unwrap();
+        exchange.incoming_stream().on_stream(now, &ends(1)).unwrap();
+        read(&mut exchange, 1);
+        assert_eq!(tell(&mut exchange), 3);
+        assert_eq!(code(exchange.incoming_stream().on_stream(now, &ends(8))), ProtocolError::STREAM_LIMIT);
+        assert_eq!(told, [2, 3, 4]);
+    }
+
+    #[test]
+    fn the_fate_of_a_datagram_is_told_under_its_mark() {
+        let config = Config { datagrams: 4, ..Config::default() };
+        let mut exchange = PacketContents::new(&config, &Params::of(&config), Role::Responder);
+        exchange.lost(&Carried::Datagram(8));
+        exchange.arrived(&Carried::Datagram(9));
+        let fates = core::iter::from_fn(|| exchange.datagrams().next_fate());
+        let fates: alloc::vec::Vec<_> = fates.map(|fate| (fate.mark, fate.arrived)).collect();
+        assert_eq!(fates, [(8, false), (9, true)]);
+    }
+}

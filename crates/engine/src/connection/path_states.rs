@@ -1,0 +1,604 @@
+//! The life of paths. Candidates are probed, and what works is available. What the controller wants
+//! is active. What it chokes is probed until it breathes. What is of no use is dropped.
+
+use super::candidates::{CandidateAction, PathHistory};
+use super::losses::{Evidence, LossOutcome, judge};
+use super::packet_contents::PacketContents;
+use super::path::{AddressValidation, ChangeMark, Path, PathOrigin, PathState};
+use super::peer_paths::{MOST_PATHS, PATH_LOOKAHEAD};
+use super::pending_events::RelayEvent;
+use super::relay_states::{PathEndReason, RelayId};
+use super::scheduling::Scheduler;
+use super::serving::{SILENT, is_served, may_stand_in};
+use super::tcp_resting::RestAction;
+use super::{Connection, Event};
+use crate::path::send::SendPath;
+use crate::path::transport::PathTransport;
+use crate::random::Random;
+use crate::role::Role;
+use crate::route::{Route, Via};
+use byway_control::{Controller, Opened, ProbeResult};
+use byway_wire::relay::{Notice, NoticeTrust, Reason};
+use byway_wire::{Duration, Instant, Local, PathId};
+
+/// Lost probes after which a candidate is unusable for now (mPath section 2.1: two consecutive
+/// attempts).
+const PROBES: u32 = 2;
+/// Relays are preferred whose RTT is within this factor of the direct path's (Harp section III-G),
+/// in percent.
+const PREFERRED_PERCENT: u32 = 150;
+
+impl Connection {
+    /// Opens the first path: the handshake went over it, and it may carry data at once.
+    pub(crate) fn open_first(
+        &mut self,
+        now: Instant,
+        route: Route,
+        relay: Option<RelayId>,
+        rtt: Option<Duration>,
+    ) {
+        self.candidates.begin(now, route.clone(), relay);
+        let mut path = self.new_path(now, route, rtt, PathState::Available, PathOrigin::Handshake);
+        path.pending.ping = true; // the responder must hear from us before it may speak
+        let id = self.paths.insert(path);
+        self.activate(now, id);
+        self.agenda.consult();
+        self.agenda.reconsider();
+        self.settle(now);
+    }
+
+    /// A direct route that may become a path. It is probed in its turn.
+    pub(crate) fn add_candidate(&mut self, now: Instant, route: Route) {
+        self.candidates.add(now, route);
+        self.agenda.reconsider();
+        self.settle(now);
+    }
+
+    /// A relay that may become a path by this local socket, or does so again. In its turn the
+    /// endpoint is asked to greet it.
+    pub(crate) fn add_relay(&mut self, now: Instant, relay: RelayId, local: Local) {
+        self.candidates.add_relay(now, relay, local);
+        self.agenda.reconsider();
+        self.settle(now);
+    }
+
+    /// The way through a relay is known, or known afresh: its clock, cookie or consent was renewed.
+    pub(crate) fn offer_route(&mut self, now: Instant, relay: RelayId, route: Route) {
+        self.paths.edit_each(|path| {
+            let same = path.route == route;
+            if same {
+                path.route = route.clone();
+            }
+            same
+        });
+        if let Some(origin) = self.candidates.on_route(relay, &route) {
+            if self.has_name(PATH_LOOKAHEAD) {
+                self.probe(now, route, origin);
+            } else if let Some(relay) =
+                self.candidates.on_dropped(now, origin, PathEndReason::NotNeeded, PathHistory::default())
+            {
+                self.news.want(RelayEvent::Release(relay)); // another time
+            }
+            self.agenda.reconsider();
+        }
+        self.settle(now);
+    }
+
+    /// There is no way through a relay, which was asked for then. Whether it is not tried again.
+    pub(crate) fn relay_failed(&mut self, now: Instant, relay: RelayId, asked_at: Instant) -> bool {
+        let over = self.candidates.on_no_route(now, relay, self.session.heard_since(asked_at));
+        self.agenda.consult();
+        self.agenda.reconsider();
+        self.settle(now);
+        over
+    }
+
+    /// A local socket is gone, and with it the paths that left by it.
+    pub(crate) fn local_down(&mut self, now: Instant, local: Local) {
+        let mut last = None;
+        while let Some(id) = self.paths.next_after(last) {
+            last = Some(id);
+            if self.paths.get(id).is_some_and(|path| path.route.local == local) {
+                self.drop_path(now, id, PathEndReason::LocalGone);
+            }
+        }
+        for relay in self.candidates.local_down(local) {
+            self.news.want(RelayEvent::Release(relay));
+        }
+        self.agenda.reconsider();
+        self.settle(now);
+    }
+
+    /// Whether a path leads by this local socket or connection.
+    pub(crate) fn goes_by(&self, local: Local) -> bool {
+        self.paths.iter().any(|path| path.route.local == local)
+    }
+
+    /// Whether one of its paths, or of its peer's, goes over a TCP connection.
+    pub(crate) fn goes_over_tcp(&self) -> bool {
+        self.paths.iter().any(|path| path.route.local.is_connection())
+    }
+
+    /// A relay says why it does not forward. Returns whether it was about a path of ours.
+    pub(crate) fn on_notice(&mut self, now: Instant, notice: &Notice) -> bool {
+        let judged = self.paths.iter().find_map(|path| match &path.route.via {
+            Via::Relay(hop) => hop.judge(notice, now).map(|verdict| (path.id(), verdict)),
+            _ => None,
+        });
+        let Some((id, verdict)) = judged else { return false };
+        let proven = verdict == NoticeTrust::Proven;
+        self.news.raise(Event::Notice { path: id, reason: notice.reason, proven });
+        if proven && !matches!(notice.reason, Reason::Clock | Reason::OverRate | Reason::Busy) {
+            self.drop_path(now, id, PathEndReason::Refused(notice.reason));
+        }
+        self.settle(now);
+        true
+    }
+
+    /// A datagram to this path could not be sent.
+    pub(crate) fn on_send_error(&mut self, now: Instant, error: &byway_wire::SendError) {
+        let mut last = None;
+        while let Some(id) = self.paths.next_after(last) {
+            last = Some(id);
+            let Some(path) = self.paths.get(id) else { continue };
+            if path.route.local == error.local
+                && path.route.remote == error.remote
+                && let Some(path) = self.paths.judge(id)
+                && error.kind == byway_wire::SendErrorKind::TooLarge
+            {
+                path.send.mtu.refused(now, error.size);
+            }
+        }
+        self.settle(now);
+    }
+
+    /// Whether one more path may live, under an id at most so far `ahead` of those that the peer is
+    /// known to know.
+    pub(super) fn has_name(&self, ahead: u32) -> bool {
+        let next = self.paths.next_id().0;
+        let expected = self.exchange.known_ids().saturating_add(ahead);
+        next < u32::MAX && next < expected && self.paths.len() < MOST_PATHS
+    }
+
+    /// Tries one candidate: a direct route is probed, and a relay greeted.
+    pub(super) fn try_candidate(&mut self, now: Instant) {
+        if !self.session.is_confirmed() || !self.candidates.is_time(now) || !self.has_name(PATH_LOOKAHEAD) {
+            return;
+        }
+        if let Some(path) = self.paths.iter().find(|path| !path.route.is_proxied() && path.send.is_proven()) {
+            self.candidates.note_direct(now, path.send.rtt.minimum());
+        }
+        match self.candidates.next(now, &mut self.random) {
+            Some(CandidateAction::Probe(route, origin)) => self.probe(now, route, origin),
+            Some(CandidateAction::Greet(relay)) => self.news.want(RelayEvent::Greet(relay)),
+            None => {}
+        }
+    }
+
+    /// Sends a PING as a probe, with data if there are any (mPath, section 2.1).
+    fn probe(&mut self, now: Instant, route: Route, origin: PathOrigin) {
+        let mut path = self.new_path(now, route, None, PathState::Probing, origin);
+        path.pending.ping = true;
+        self.paths.insert(path);
+    }
+
+    /// A path that is to be inserted next.
+    pub(super) fn new_path(
+        &mut self,
+        now: Instant,
+        route: Route,
+        rtt: Option<Duration>,
+        state: PathState,
+        origin: PathOrigin,
+    ) -> Path {
+        let id = self.paths.next_id();
+        let mut send = SendPath::new(id, now, rtt, self.config.max_datagram);
+        self.controller.entrust(&mut send, &route);
+        let mut path = Path::new(now, send, route, state, origin, self.paths.connection_id(id));
+        if origin == PathOrigin::Return {
+            path.address = AddressValidation::Unproven { token: self.random.token(), credit: 0 };
+        }
+        path
+    }
+
+    /// Something sent on this path came through.
+    pub(super) fn proven(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.edit(id) else { return };
+        if path.state != PathState::Probing || path.address != AddressValidation::Valid {
+            return;
+        }
+        path.state = PathState::Available;
+        path.probe_at = None;
+        let (origin, rtt) = (path.origin, path.send.rtt.smoothed());
+        let waits = self.common_wait();
+        self.paths.ways_changed();
+        self.agenda.consult();
+        self.agenda.reconsider();
+        if !self.candidates.on_proven(now, origin, rtt.saturating_sub(waits)) {
+            self.drop_path(now, id, PathEndReason::NotNeeded);
+        }
+    }
+
+    /// How long packets of every path wait in queues now. In a full line before all paths a probe
+    /// waits too, whatever its relay. One path alone does not tell where its queue is.
+    fn common_wait(&self) -> Duration {
+        let rtts =
+            self.paths.iter().filter(|path| path.state == PathState::Active).map(|path| &path.send.rtt);
+        let mut waits = rtts.map(|rtt| rtt.smoothed().saturating_sub(rtt.minimum()));
+        match (waits.next(), waits.min()) {
+            (Some(first), Some(least)) => first.min(least),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// The controller takes the path.
+    fn activate(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.judge(id) else { return };
+        path.state = PathState::Active;
+        path.used = Some(now);
+        self.candidates.on_used(path.origin);
+        path.told_size = path.send.mtu.current();
+        let opened = Opened {
+            now,
+            proxied: path.route.is_proxied(),
+            packet_size: path.told_size as u32,
+            rtt: Some(path.send.rtt.smoothed()),
+        };
+        self.controller.take(id, path.send.carriage(), &opened);
+        self.agenda.make_ready(path);
+        self.agenda.set_tick(self.controller.tick(now));
+        self.agenda.reconsider();
+        self.news.raise(Event::PathUp(id));
+    }
+
+    /// Direct paths over datagrams carry data from now on, or those over TCP connections. Without
+    /// this, those over datagrams do. The others stand in while none of these answers.
+    pub fn prefer(&mut self, now: Instant, carriage: PathTransport) {
+        if core::mem::replace(&mut self.preferred, carriage) != carriage {
+            self.candidates.set_may_open();
+            self.agenda.consult();
+            self.settle(now);
+        }
+    }
+
+    /// Has paths rest where one that is preferred answers. Ends those over TCP after a while.
+    fn see_to_resting(&mut self, now: Instant) {
+        if !self.paths.has_connections() {
+            return;
+        }
+        let mut last = None;
+        while let Some(id) = self.paths.next_after(last) {
+            last = Some(id);
+            let Some(path) = self.paths.get(id) else { continue };
+            let answers =
+                !path.route.is_preferred(self.preferred) && is_served(&self.paths, self.preferred, path);
+            let Some(path) = self.paths.quietly(id) else { continue };
+            match path.rest_step(now, answers) {
+                RestAction::Rest => self.rest(id),
+                RestAction::End => self.drop_path(now, id, PathEndReason::Rested),
+                RestAction::Nothing => {}
+            }
+        }
+    }
+
+    /// A path carries no data until it is activated again. What is under way is waited for.
+    fn rest(&mut self, id: PathId) {
+        let Some(path) = self.paths.edit(id) else { return };
+        path.state = PathState::Available;
+        (path.probe_at, path.probe) = (None, None);
+        self.exchange.recall(&mut path.outbox);
+        self.controller.close(id);
+        self.candidates.on_resting(path.origin);
+        let is_tcp = path.route.local.is_connection();
+        let reason = if is_tcp { PathEndReason::Rested.text() } else { "UDP carries far less than TCP" };
+        self.news.raise(Event::PathResting { path: id, reason });
+    }
+
+    /// Whether a path that is not preferred leads where no other does: straight to the peer, or to
+    /// it at all.
+    fn stands_in(&self) -> bool {
+        let direct =
+            |path: &Path| path.is_governed() && !path.route.is_proxied() && path.send.timeouts() == 0;
+        let is_reached = self.paths.iter().any(direct);
+        self.paths.iter().any(|path| {
+            let led = path.route.is_preferred(self.preferred) || is_served(&self.paths, self.preferred, path);
+            !(led || is_reached && path.route.is_proxied())
+        })
+    }
+
+    /// Does what the controller wants done about the bundle.
+    pub(super) fn consult(&mut self, now: Instant) {
+        self.see_to_resting(now);
+        while self.session.is_open() {
+            let wants = self.controller.wants();
+            // A session needs a path in use that answers. Where a path that is not preferred stands
+            // in, it needs one that is. This holds whatever its controller wished for when it had
+            // some.
+            let stands_in = self.paths.has_connections() && self.stands_in();
+            let open = wants.open.max(usize::from(stands_in || !self.has_answering()));
+            let open = if self.needs_paths() { open } else { 0 };
+            if let Some(id) = wants.forget.first().copied() {
+                self.drop_path(now, id, PathEndReason::CarriedLittle);
+            } else if let Some(id) = wants.shares.first().copied() {
+                self.drop_path(now, id, PathEndReason::Shares);
+            } else if let Some(id) = wants.drop.first().copied() {
+                self.drop_path(now, id, PathEndReason::GivenUp);
+            } else if open > 0
+                && self.candidates.may_open()
+                && let Some(id) = self.best_available(now)
+            {
+                self.activate(now, id);
+            } else {
+                if self.candidates.wish(open) {
+                    self.agenda.reconsider();
+                }
+                return;
+            }
+        }
+    }
+
+    /// Whether more paths would be of use. Who only answers needs one.
+    fn needs_paths(&self) -> bool {
+        self.peer.role == Role::Initiator
+            || self.config.datagrams > 0
+            || self.exchange.has_any()
+            || !self.has_answering()
+    }
+
+    /// Whether a path in use answers.
+    fn has_answering(&self) -> bool {
+        self.paths.iter().any(|path| path.is_governed() && path.send.timeouts() < SILENT)
+    }
+
+    /// The available path to open next: an unused one near the direct path's RTT, else the nearest.
+    /// Of used ones it is the one that carried most. If none answers in time, it is the nearest.
+    fn best_available(&mut self, now: Instant) -> Option<PathId> {
+        let direct =
+            self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
+        let limit = direct.map(|rtt| rtt * PREFERRED_PERCENT / 100);
+        let near = |path: &Path| limit.is_none_or(|limit| path.send.rtt.smoothed() <= limit);
+        let preferred = self.preferred;
+        let available = |path: &&Path| {
+            path.state == PathState::Available
+                && path.address == AddressValidation::Valid
+                && (path.route.is_preferred(preferred) || may_stand_in(&self.paths, path))
+        };
+        let rank = |path: &Path| self.candidates.rank(now, path.origin);
+        let best = self.paths.iter().filter(available).map(rank).max()?;
+        if !self.candidates.allows(now, best) {
+            return None;
+        }
+        let usable = |path: &&Path| available(path) && rank(path) == best;
+        let count = self.paths.iter().filter(usable).filter(|path| near(path)).count();
+        if count > 0 {
+            let chosen = self.random.below(count as u64) as usize;
+            return self.paths.iter().filter(usable).filter(|path| near(path)).nth(chosen).map(Path::id);
+        }
+        self.paths.iter().filter(usable).min_by_key(|path| path.send.rtt.smoothed()).map(Path::id)
+    }
+
+    /// Gives a path up. Its data goes out again elsewhere; its name is never used again.
+    pub(super) fn drop_path(&mut self, now: Instant, id: PathId, end: PathEndReason) {
+        let Self { paths, agenda, exchange, controller, .. } = self;
+        let Some(mut path) = paths.remove(id) else {
+            controller.close(id);
+            return;
+        };
+        if path.is_governed() {
+            controller.close(id);
+        }
+        agenda.forget(&path);
+        agenda.reconsider();
+        exchange.recall(&mut path.outbox);
+        path.send.abandon(now, |carried| exchange.lost(carried));
+        exchange.farewells().push(id);
+        let lived = PathHistory {
+            worked: path.send.is_proven(),
+            goodput: path.goodput(now),
+            heard: self.session.heard_since(path.began),
+        };
+        if let Some(relay) = self.candidates.on_dropped(now, path.origin, end, lived) {
+            self.news.want(RelayEvent::Release(relay));
+        }
+        self.arrivals.on_way_gone(id);
+        if end != PathEndReason::NotNeeded {
+            self.news.raise(Event::PathDown { path: id, reason: end.text() });
+        }
+    }
+
+    /// Gives a way back up by which no path of the peer's comes any more, once it is silent.
+    /// Returns whether it did.
+    pub(super) fn drop_orphan(&mut self, now: Instant, id: PathId) -> bool {
+        let Some(path) = self.paths.get(id) else { return false };
+        let silent = path.send.outstanding() == 0 && path.route.is_proxied()
+            || path.send.timeouts() >= PROBES
+            || path.address != AddressValidation::Valid;
+        if path.origin != PathOrigin::Return
+            || !silent
+            || self.arrivals.iter().any(|receiving| receiving.way == Some(id))
+        {
+            return false;
+        }
+        self.drop_path(now, id, PathEndReason::Orphan);
+        true
+    }
+
+    /// Sees to all that was changed in this call: paths first, then what the controller wants, then
+    /// the connection's own timer.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Instant) {
+        if !(self.paths.is_settled() && self.agenda.is_settled()) {
+            self.settle_changes(now);
+        }
+    }
+
+    fn settle_changes(&mut self, now: Instant) {
+        self.settle_paths(now);
+        if self.agenda.take_consult() {
+            self.consult(now);
+            self.settle_paths(now);
+        }
+        if self.agenda.take_reconsider() {
+            if self.candidates.is_used_up(now) {
+                self.news.raise(Event::RelaysUsedUp);
+            }
+            let at = self.own_deadline(now);
+            self.agenda.arm_whole(now, at);
+        }
+    }
+
+    /// In the order in which they were changed; or all in the order of their ids, if the controller
+    /// may allow any something else. Mostly nobody gains by another's trouble, and of hundreds of
+    /// paths each is looked at for that alone.
+    #[inline]
+    fn settle_paths(&mut self, now: Instant) {
+        if self.paths.take_all() {
+            let mut last = None;
+            while let Some(id) = self.paths.next_after(last) {
+                last = Some(id);
+                self.settle_path(now, id, true);
+            }
+        }
+        while let Some(id) = self.paths.next_marked() {
+            self.settle_path(now, id, false);
+        }
+    }
+
+    #[inline]
+    fn settle_path(&mut self, now: Instant, id: PathId, doubted: bool) {
+        let Self { paths, controller, exchange, agenda, random, .. } = self;
+        let Some(path) = paths.quietly(id) else { return };
+        let mark = core::mem::take(&mut path.mark);
+        if mark == ChangeMark::Changed {
+            agenda.place(path);
+        }
+        if mark == ChangeMark::Judged || doubted && !path.is_fresh(now, || controller.allowance(id)) {
+            refresh(now, path, controller, exchange, agenda, random);
+        }
+    }
+
+    pub(super) fn wake_path(&mut self, now: Instant, id: PathId) {
+        let Self { paths, exchange, controller, config, .. } = self;
+        let Some(path) = paths.edit(id) else { return };
+        let mut trouble =
+            judge(now, path, Evidence::Holes, exchange, controller, config) != LossOutcome::Nothing;
+        let mut asked = false;
+        if path.send.timeout_deadline().is_some_and(|at| at <= now) {
+            asked = judge(now, path, Evidence::Timeout, exchange, controller, config) != LossOutcome::Nothing;
+            trouble |= asked;
+            if !self.on_timeout(now, id) {
+                return;
+            }
+        }
+        // Where data can go nowhere else, it is what asks whether the path lives (RFC 9002 section
+        // 6.2.4).
+        let other = asked && self.has_other(id);
+        let under_way = self.paths.get(id).is_some_and(|path| path.send.in_flight > 0);
+        // What is under way still is not repeated, so it does not ask.
+        let ping = asked && (other || under_way || !self.exchange.has_any());
+        let Self { paths, exchange, agenda, random, .. } = self;
+        let Some(path) = paths.edit(id) else { return };
+        if other {
+            exchange.recall(&mut path.outbox);
+        }
+        path.pending.ping |= ping;
+        if path.probe_at.is_some_and(|at| at <= now) {
+            path.probe_at = None;
+            match (path.state, path.address) {
+                (PathState::Choked, _) => {
+                    path.pending.ping = true;
+                    path.probe_at = Some(now + path.choke_interval(random.next()));
+                }
+                (_, AddressValidation::Unproven { .. }) => path.pending.challenge = true,
+                _ => {}
+            }
+        }
+        if path.paced && path.send.pacer.ready_at(path.send.pacer.burst()) <= now {
+            path.paced = false;
+            agenda.make_ready(path);
+        }
+        if trouble {
+            paths.judge(id);
+            paths.judge_all();
+            agenda.consult();
+        }
+    }
+
+    /// Nothing was acknowledged on a path for a whole timeout. Returns whether it lives on.
+    fn on_timeout(&mut self, now: Instant, id: PathId) -> bool {
+        let Self { paths, agenda, .. } = self;
+        let Some(path) = paths.edit(id) else { return false };
+        if path.is_governed() && path.send.timeouts() >= SILENT {
+            agenda.consult();
+        }
+        if path.send.is_as_good_as_gone() && self.has_other(id) {
+            self.drop_path(now, id, PathEndReason::Held);
+            return false;
+        }
+        let Self { paths, controller, .. } = self;
+        let Some(path) = paths.edit(id) else { return false };
+        match path.state {
+            PathState::Probing if path.origin != PathOrigin::Return && path.send.timeouts() >= PROBES => {
+                self.drop_path(now, id, PathEndReason::Unanswered);
+                return false;
+            }
+            PathState::Choked => {
+                if path.probe.take().is_some() {
+                    controller.on_probe(id, &ProbeResult { now, delay: None, rtt: None });
+                }
+            }
+            PathState::Active => {}
+            PathState::Probing | PathState::Available => {
+                path.pending.ping |= path.address == AddressValidation::Valid
+            }
+        }
+        self.paths.ways_changed();
+        !self.drop_orphan(now, id)
+    }
+
+    /// Whether a path other than this is active and answers.
+    pub(super) fn has_other(&self, id: PathId) -> bool {
+        self.paths
+            .iter()
+            .any(|path| path.id() != id && path.state == PathState::Active && path.send.timeouts() == 0)
+    }
+}
+
+/// Takes over what the controller allows a path now.
+fn refresh(
+    now: Instant,
+    path: &mut Path,
+    controller: &mut dyn Controller,
+    exchange: &mut PacketContents,
+    agenda: &mut Scheduler,
+    random: &mut Random,
+) {
+    if path.is_governed() {
+        let size = path.send.mtu.current();
+        if path.told_size != size {
+            path.told_size = size;
+            controller.on_packet_size(path.id(), size as u32);
+        }
+        path.set_allowance(now, controller.allowance(path.id()));
+        match (path.state, path.allowance.choked) {
+            (PathState::Active, true) => {
+                path.state = PathState::Choked;
+                exchange.recall(&mut path.outbox);
+                path.probe_at = Some(now + path.choke_interval(random.next()));
+            }
+            (PathState::Choked, false) => {
+                path.state = PathState::Active;
+                (path.probe_at, path.probe) = (None, None);
+            }
+            _ => {}
+        }
+    }
+    // The search for the packet size costs packets: it waits until the path is used.
+    if path.is_governed() && path.send.timeouts() == 0 && path.send.is_proven() {
+        path.pending.mtu = path.pending.mtu.or_else(|| path.send.mtu.wanted(now));
+    }
+    if path.state == PathState::Active && path.has_room() && !path.paced {
+        agenda.make_ready(path);
+    }
+    agenda.place(path);
+}

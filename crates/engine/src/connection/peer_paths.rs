@@ -1,0 +1,182 @@
+//! The paths that the peer sends on, as this side keeps them, and the connection ids by which they
+//! arrive.
+
+use super::closed_paths::RetiredIds;
+use super::path_table::PathTable;
+use super::timers::Armed;
+use crate::path::receive::ReceivePath;
+use crate::route::PacketSource;
+use crate::seal::{ReplayWindow, connection_id};
+use alloc::collections::VecDeque;
+use byway_wire::{ConnectionId, PathId};
+
+/// How far above the highest path id that it has seen a receiver expects new ones.
+pub const PATH_LOOKAHEAD: u32 = 64;
+/// The most paths that live at once, of either side.
+pub(super) const MOST_PATHS: usize = 1024;
+
+/// A path that the peer sends on, as this side keeps it.
+#[derive(Debug)]
+pub(super) struct PeerPath {
+    pub facts: ReceivePath,
+    pub replay: ReplayWindow,
+    /// Where its newest packet came from, and the path of ours that leads there.
+    pub source: PacketSource,
+    pub way: Option<PathId>,
+    /// What [`Paths::routes`](super::paths::Paths::routes) was when a packet from there last had
+    /// nothing to change about that path.
+    pub settled: Option<u64>,
+    /// Whether it stands in the queue of those whose ACK is due.
+    pub queued: bool,
+    /// The earliest deadline of the path that is armed.
+    pub armed: Armed,
+}
+
+impl PeerPath {
+    pub fn new(facts: ReceivePath, source: PacketSource, way: Option<PathId>) -> Self {
+        Self {
+            facts,
+            replay: ReplayWindow::new(),
+            source,
+            way,
+            settled: None,
+            queued: false,
+            armed: Armed::default(),
+        }
+    }
+}
+
+/// What became of a path of the peer's that it dropped.
+#[derive(Debug)]
+pub(super) enum DroppedPath {
+    /// The path was over already, or its id is one that the peer may not use yet.
+    Before,
+    /// Nothing of it ever arrived.
+    Unseen,
+    /// The path lived. This is the way back to it.
+    Lived(Option<PathId>),
+}
+
+/// The peer's paths, by id.
+#[derive(Debug)]
+pub(super) struct PeerPaths {
+    /// What their connection ids are made of.
+    secret: [u8; 32],
+    table: PathTable<PeerPath>,
+    ended: RetiredIds,
+    /// Paths that are over, whose connection ids the endpoint still knows.
+    forgettable: VecDeque<PathId>,
+    /// One above the highest id whose connection id the endpoint was told.
+    told: u32,
+}
+
+impl PeerPaths {
+    pub fn new(secret: [u8; 32]) -> Self {
+        Self {
+            secret,
+            table: PathTable::new(),
+            ended: RetiredIds::default(),
+            forgettable: VecDeque::new(),
+            told: 0,
+        }
+    }
+
+    #[inline]
+    pub fn get(&self, id: PathId) -> Option<&PeerPath> {
+        self.table.get(id)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, id: PathId) -> Option<&mut PeerPath> {
+        self.table.get_mut(id)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &PeerPath> {
+        self.table.iter()
+    }
+
+    /// Whether a path that does not live may begin.
+    pub fn may_begin(&self, id: PathId) -> bool {
+        !self.ended.contains(id) && self.table.len() < MOST_PATHS
+    }
+
+    /// The peer sends on a path that did not live.
+    pub fn begin(&mut self, id: PathId, receiving: PeerPath) {
+        self.table.insert(id, receiving);
+        self.seen(id);
+    }
+
+    /// The peer's path is no more, whether or not anything of it ever arrived. Its numbers must not
+    /// begin again, and ids above it are expected from now on.
+    pub fn on_dropped(&mut self, id: PathId) -> DroppedPath {
+        let gone = self.table.remove(id);
+        if gone.is_none() && (self.ended.contains(id) || id.0 >= self.told) {
+            return DroppedPath::Before;
+        }
+        self.seen(id);
+        self.ended.insert(id);
+        self.forgettable.push_back(id);
+        gone.map_or(DroppedPath::Unseen, |gone| DroppedPath::Lived(gone.way))
+    }
+
+    /// A path of ours is gone: it is nobody's way back.
+    pub fn on_way_gone(&mut self, way: PathId) {
+        for receiving in self.table.iter_mut().filter(|receiving| receiving.way == Some(way)) {
+            receiving.way = None;
+        }
+    }
+
+    /// The peer uses this id, or has dropped it.
+    fn seen(&mut self, id: PathId) {
+        let Self { ended, table, forgettable, .. } = self;
+        ended.on_seen(id, |old| {
+            if table.get(old).is_none() {
+                forgettable.push_back(old);
+            }
+        });
+    }
+
+    /// A connection id by which this side receives that the endpoint does not know yet.
+    pub fn next_id(&mut self) -> Option<(ConnectionId, PathId)> {
+        if self.told >= self.ended.next().saturating_add(PATH_LOOKAHEAD) {
+            return None;
+        }
+        let id = PathId(self.told);
+        self.told += 1;
+        Some((connection_id(&self.secret, id), id))
+    }
+
+    /// A connection id by which this side receives no more, so that the endpoint can forget it.
+    pub fn next_id_over(&mut self) -> Option<ConnectionId> {
+        self.forgettable.pop_front().map(|id| connection_id(&self.secret, id))
+    }
+
+    /// All connection ids that the endpoint knows, so that it can forget them.
+    pub fn ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        let floor = self.ended.floor();
+        let old = self.table.iter().map(|receiving| receiving.facts.id).take_while(move |id| id.0 < floor);
+        let newer = (floor..self.told).map(PathId).filter(|id| !self.ended.contains(*id));
+        let known = old.chain(newer).chain(self.forgettable.iter().copied());
+        known.map(|id| connection_id(&self.secret, id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_told_once_and_ahead_of_what_was_seen() {
+        let mut arrivals = PeerPaths::new([3; 32]);
+        let told = core::iter::from_fn(|| arrivals.next_id()).count();
+        assert_eq!(told, PATH_LOOKAHEAD as usize);
+        assert!(matches!(arrivals.on_dropped(PathId(64)), DroppedPath::Before), "not told yet");
+        assert!(matches!(arrivals.on_dropped(PathId(9)), DroppedPath::Unseen));
+        assert!(matches!(arrivals.on_dropped(PathId(9)), DroppedPath::Before));
+        assert!(!arrivals.may_begin(PathId(9)) && arrivals.may_begin(PathId(8)));
+        assert_eq!(core::iter::from_fn(|| arrivals.next_id()).count(), 10);
+        assert_eq!(arrivals.ids().count(), 74);
+        assert!(arrivals.next_id_over().is_some() && arrivals.next_id_over().is_none());
+        assert_eq!(arrivals.ids().count(), 73);
+    }
+}

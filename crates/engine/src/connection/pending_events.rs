@@ -1,0 +1,154 @@
+//! What waits to be told: to the owner, to the endpoint about relays, and to the peer about relays.
+
+use super::relay_states::RelayId;
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+use byway_wire::frame::{Frame, RelayConsent, RelayOffer};
+use byway_wire::relay::Reason;
+use byway_wire::{PathId, Writer};
+use core::net::SocketAddr;
+
+/// Events that wait for the owner at most; an owner that never looks loses the oldest.
+const MOST_EVENTS: usize = 1024;
+/// Room for the longest answer about a relay.
+const MOST_ANSWER: usize = 128;
+
+/// What the owner should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The peer is there and authentic: what the handshake allowed may be spent.
+    Confirmed,
+    /// A path may carry data.
+    PathUp(PathId),
+    /// A path works, and carries no data for now.
+    PathResting {
+        /// The path that works and rests.
+        path: PathId,
+        /// Why, for people.
+        reason: &'static str,
+    },
+    /// A path is given up.
+    PathDown {
+        /// The id of the path, which is never used again.
+        path: PathId,
+        /// Why, for people.
+        reason: &'static str,
+    },
+    /// A relay says why it does not forward what is sent on a path.
+    Notice {
+        /// The path on which the relay was used.
+        path: PathId,
+        /// What the relay says.
+        reason: Reason,
+        /// Whether it is certain that the relay says so.
+        proven: bool,
+    },
+    /// Every relay was tried, and the controller wishes for more paths: what else there is may be
+    /// [added](crate::Endpoint::add_relay).
+    RelaysUsedUp,
+    /// The connection is over.
+    Closed {
+        /// Zero: all is well.
+        code: u64,
+        /// The reason, for people.
+        reason: String,
+        /// Whether the peer closed it.
+        by_peer: bool,
+    },
+}
+
+/// What the peer said about relays, and what this side wants of them: the endpoint's business.
+#[derive(Clone, Debug)]
+pub(crate) enum RelayEvent {
+    /// The peer would like to reach this side through a relay.
+    Offered(RelayOffer),
+    /// The peer's consent to be reached through a relay that was offered.
+    Consented { offer: u32, address: SocketAddr, consent: Vec<u8> },
+    /// The peer could not greet a relay that was offered.
+    Refused(u32),
+    /// A relay is to be greeted and offered to the peer.
+    Greet(RelayId),
+    /// A relay need not be known for now.
+    Release(RelayId),
+}
+
+/// What this side says about relays, until it is sent.
+#[derive(Clone, Debug)]
+pub(crate) enum RelayMessage {
+    Offer(RelayOffer),
+    Consent { offer: u32, address: SocketAddr, consent: Vec<u8> },
+    Refuse(u32),
+}
+
+impl RelayMessage {
+    fn frame(&self) -> Frame<'_> {
+        match self {
+            Self::Offer(offer) => Frame::RelayOffer(*offer),
+            Self::Consent { offer, address, consent } => {
+                Frame::RelayConsent(RelayConsent { offer: *offer, address: *address, consent })
+            }
+            Self::Refuse(offer) => Frame::RelayRefused(*offer),
+        }
+    }
+}
+
+/// All events and relay news, in order.
+#[derive(Debug, Default)]
+pub(super) struct PendingEvents {
+    events: VecDeque<Event>,
+    relays: VecDeque<RelayEvent>,
+    answers: VecDeque<RelayMessage>,
+}
+
+impl PendingEvents {
+    /// The owner should know this.
+    pub fn raise(&mut self, event: Event) {
+        if self.events.len() == MOST_EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// This side wants this of a relay. There is no more of it than there are relays that are tried
+    /// at once.
+    pub fn want(&mut self, news: RelayEvent) {
+        self.relays.push_back(news);
+    }
+
+    /// The peer said this about relays. What a peer says beyond reason is not heard.
+    pub fn tell(&mut self, news: RelayEvent) {
+        if self.relays.len() < MOST_EVENTS {
+            self.relays.push_back(news);
+        }
+    }
+
+    pub fn next_relay_news(&mut self) -> Option<RelayEvent> {
+        self.relays.pop_front()
+    }
+
+    /// The peer is to be told this about a relay.
+    pub fn answer(&mut self, answer: RelayMessage) {
+        if self.answers.len() < MOST_EVENTS {
+            self.answers.push_back(answer);
+        }
+    }
+
+    /// Whether the peer is to be told something about a relay.
+    pub fn has_answer(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// Writes what the peer is to be told about relays, as much as fits.
+    pub fn write_answers(&mut self, writer: &mut Writer<'_>) {
+        while writer.room() >= MOST_ANSWER
+            && let Some(answer) = self.answers.pop_front()
+        {
+            answer.frame().write(writer);
+        }
+    }
+}

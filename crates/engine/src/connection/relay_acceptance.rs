@@ -1,0 +1,80 @@
+//! Which relays are good enough (mPath, sections 2.1 and 2.2). A probe must be answered within a
+//! limit that follows the direct path's RTT.
+
+use crate::config::Tau;
+use byway_wire::{Duration, Instant};
+
+/// On a short direct path twice its RTT would exclude every relay. A detour of so much is never too
+/// far.
+const ALWAYS: Duration = Duration::from_millis(20);
+/// How long a direct RTT counts at least, and at most twice as long. Together they cover the last
+/// minute.
+const HALF: Duration = Duration::from_secs(30);
+
+/// Within which RTT a probe must be answered, with RTT₀ as it is (mPath's τ). Literally 2 RTT₀.
+pub(super) fn limit(rule: Tau, rtt: Duration) -> Duration {
+    match rule {
+        Tau::Direct(percent) => rtt * percent / 100,
+        Tau::Adaptive => (rtt * 2).max(rtt + ALWAYS),
+        Tau::AtLeast(least) => (rtt * 2).max(least),
+    }
+}
+
+/// The least of what was noted in the last minute: RTT₀.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MinRtt {
+    began: Option<Instant>,
+    now: Option<Duration>,
+    before: Option<Duration>,
+}
+
+impl MinRtt {
+    pub const NONE: Self = Self { began: None, now: None, before: None };
+
+    /// The direct path's least RTT of late is this.
+    pub fn note(&mut self, now: Instant, rtt: Duration) {
+        let began = *self.began.get_or_insert(now);
+        if now.since(began) >= HALF {
+            self.began = Some(now);
+            self.before = if now.since(began) < HALF * 2 { self.now } else { None };
+            self.now = None;
+        }
+        self.now = Some(self.now.map_or(rtt, |least| least.min(rtt)));
+    }
+
+    /// The least, if anything was noted within the last minute.
+    pub fn get(&self, now: Instant) -> Option<Duration> {
+        let fresh = self.began.is_some_and(|began| now.since(began) < HALF * 2);
+        let least = [self.now, self.before].into_iter().flatten().min();
+        least.filter(|_| fresh)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_twice_the_direct_rtt_and_never_excludes_a_short_detour() {
+        let ms = Duration::from_millis;
+        assert_eq!(limit(Tau::Adaptive, ms(100)), ms(200));
+        assert_eq!(limit(Tau::Adaptive, ms(5)), ms(25));
+        assert_eq!(limit(Tau::Direct(200), ms(5)), ms(10), "literal");
+        assert_eq!(limit(Tau::AtLeast(ms(4_000)), ms(5)), ms(4_000));
+    }
+
+    #[test]
+    fn an_rtt_counts_for_about_a_minute() {
+        let (at, ms) = (Instant::from_millis, Duration::from_millis);
+        let mut least = MinRtt::NONE;
+        assert_eq!(least.get(at(0)), None);
+        least.note(at(0), ms(40));
+        least.note(at(10_000), ms(70));
+        assert_eq!(least.get(at(10_000)), Some(ms(40)));
+        least.note(at(31_000), ms(90));
+        assert_eq!(least.get(at(31_000)), Some(ms(40)));
+        least.note(at(62_000), ms(80));
+        assert_eq!(least.get(at(62_000)), Some(ms(80)));
+        assert_eq!(least.get(at(200_000)), None, "nothing was noted for long");
+    }
+}

@@ -1,0 +1,89 @@
+//! What an owner learns of relays and of paths that ended.
+
+use byway_wire::Duration;
+use byway_wire::relay::Reason;
+
+/// How far a relay has come, and what is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayAttempt {
+    /// The relay that was tried.
+    pub relay: RelayId,
+    /// How far it has come.
+    pub standing: RelayState,
+    /// RTT of its latest probe that was answered, less what packets of every path waited in queues.
+    pub rtt: Option<Duration>,
+    /// Bytes per second that it carried at best while it was in use; zero if it never was.
+    pub goodput: u64,
+    /// How often it fell silent as a path since a probe of it was answered last.
+    pub silences: u32,
+}
+
+/// The endpoint's number for a relay by which one local socket may reach the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RelayId(pub u32);
+
+/// How far a relay has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelayState {
+    /// Nothing was sent to it yet.
+    Untried,
+    /// The relay is greeted, offered to the peer or probed.
+    Trying,
+    /// The relay's probe was answered in time.
+    Available,
+    /// The relay's probe was answered late. It is used if no other is left.
+    Reserve,
+    /// The relay carries data, or did until it was choked.
+    InUse,
+    /// The relay did not answer, or refuses. It is not tried again in this session, unless its
+    /// uplink comes back.
+    Unusable,
+    /// The relay was dropped for good because it carried little.
+    CarriedLittle,
+    /// The relay was dropped because it shares the direct path's bottleneck.
+    Shares,
+}
+
+/// Why a path ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathEndReason {
+    /// The local socket is gone.
+    LocalGone,
+    /// The relay refuses.
+    Refused(Reason),
+    /// Two probes in a row had no answer.
+    Unanswered,
+    /// The TCP connection brought no answer for long, and another path does.
+    Held,
+    /// The path went over TCP, and was not needed for long, because UDP works.
+    Rested,
+    /// The controller gave it up.
+    GivenUp,
+    /// The path carried too little in its whole life.
+    CarriedLittle,
+    /// The path shares the direct path's bottleneck.
+    Shares,
+    /// No path of the peer's comes by it any more.
+    Orphan,
+    /// The path works, and is not needed now.
+    NotNeeded,
+}
+
+impl PathEndReason {
+    /// The reason in words, for people.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::LocalGone => "its local address is gone",
+            Self::Refused(_) => "its relay refuses",
+            Self::Unanswered => "two probes in a row were lost",
+            Self::Held => "its TCP connection is held up, and another path answers",
+            Self::Rested => "UDP works again",
+            Self::GivenUp => "it timed out",
+            Self::CarriedLittle => "its share of the work was too small",
+            Self::Shares => "it shares the direct path's bottleneck",
+            Self::Orphan => "no path of the peer's comes by it any more",
+            Self::NotNeeded => "it is not needed now",
+        }
+    }
+}

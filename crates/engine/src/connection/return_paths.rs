@@ -1,0 +1,175 @@
+//! Ways back: which path leads to where the peer's packets come from, and what happens when they
+//! come from somewhere else.
+
+use super::Connection;
+use super::path::{AddressValidation, Migration, Path, PathOrigin, PathState};
+use super::peer_paths::{DroppedPath, PATH_LOOKAHEAD, PeerPath};
+use crate::invariant::Invariant as _;
+use crate::path::receive::ReceivePath;
+use crate::role::Role;
+use crate::route::{PacketSource, Route};
+use alloc::boxed::Box;
+use byway_control::Controller;
+use byway_wire::{Instant, PathId};
+
+impl Connection {
+    /// Makes sure that the peer's path is known, and a way back to it.
+    pub(super) fn enter(&mut self, now: Instant, id: PathId, source: &PacketSource) {
+        if self.arrivals.get(id).is_some() {
+            return;
+        }
+        let facts = ReceivePath::new(id, now, self.config.pnack);
+        let way = self.way_to(now, source);
+        self.arrivals.begin(id, PeerPath::new(facts, *source, way));
+        self.paths.ways_changed();
+    }
+
+    /// The peer dropped a path.
+    pub(super) fn on_path_dropped(&mut self, now: Instant, id: PathId) {
+        if let DroppedPath::Lived(way) = self.arrivals.on_dropped(id) {
+            self.paths.ways_changed();
+            if let Some(way) = way {
+                self.drop_orphan(now, way);
+            }
+        }
+    }
+
+    /// A challenge was answered.
+    pub(super) fn on_path_response(&mut self, now: Instant, token: [u8; 8]) {
+        let asked = |path: &Path| matches!(path.address, AddressValidation::Unproven { token: ours, .. } if ours == token);
+        let Some(path) = self.paths.edit_first(asked) else { return self.move_proven(now, token) };
+        path.address = AddressValidation::Valid;
+        path.probe_at = None;
+        let id = path.id();
+        self.paths.ways_changed();
+        self.candidates.set_may_open();
+        self.proven(now, id);
+    }
+
+    /// What came from an address may be answered there: as many bytes, until it is proven.
+    pub(super) fn credit_way(&mut self, now: Instant, id: PathId, source: &PacketSource, bytes: usize) {
+        let Self { arrivals, paths, .. } = self;
+        let Some(receiving) = arrivals.get_mut(id).sure() else { return };
+        let Some(way) = receiving.way else { return };
+        let Some(path) = paths.quietly(way).sure() else { return };
+        if !source.is_end_of(&path.route) {
+            return self.credit_move(now, way, source, bytes);
+        }
+        let (valid, renewed) = (path.address == AddressValidation::Valid, path.refresh_ticket(source));
+        if renewed {
+            paths.routes_changed();
+        }
+        if !valid {
+            if let Some(path) = paths.edit(way).sure() {
+                path.earn(bytes as u64);
+            }
+        } else if receiving.source == *source {
+            (receiving.source, receiving.settled) = (*source, Some(paths.routes()));
+        }
+    }
+
+    /// The path of ours that leads to where a packet came from. A responder makes one if there is
+    /// none.
+    pub(super) fn way_to(&mut self, now: Instant, source: &PacketSource) -> Option<PathId> {
+        let known = self.paths.iter().find(|path| source.is_end_of(&path.route)).map(Path::id);
+        if known.is_some() || self.peer.role == Role::Initiator || !self.has_name(2 * PATH_LOOKAHEAD) {
+            return known;
+        }
+        let mut path = self.new_path(now, source.route()?, None, PathState::Probing, PathOrigin::Return);
+        if path.id() == PathId(0) {
+            // The peer's packet shows that it received our handshake message at this address.
+            path.address = AddressValidation::Valid;
+            path.pending.ping = true;
+        } else {
+            path.pending.challenge = true;
+        }
+        Some(self.paths.insert(path))
+    }
+
+    /// The newest packet of a peer's path came from somewhere else than the one before.
+    pub(super) fn source_changed(&mut self, now: Instant, id: PathId, source: PacketSource) {
+        let Some(receiving) = self.arrivals.get_mut(id).sure() else { return };
+        receiving.source = source;
+        self.paths.routes_changed();
+        let old = receiving.way;
+        let existing = self.paths.iter().find(|path| source.is_end_of(&path.route)).map(Path::id);
+        let moves = |old: &PathId| self.paths.get(*old).is_some_and(|path| path.origin == PathOrigin::Return);
+        let way = match (existing, old.filter(moves), source.route()) {
+            (Some(existing), ..) => Some(existing),
+            // The peer moved, or somebody plays its packets from elsewhere.
+            (None, Some(old), Some(route)) => {
+                self.maybe_moved(now, old, route);
+                Some(old)
+            }
+            _ => self.way_to(now, &source),
+        };
+        if let Some(receiving) = self.arrivals.get_mut(id).sure() {
+            receiving.way = way.or(old);
+        }
+        self.paths.ways_changed();
+    }
+
+    /// The peer may have moved. Somebody who copies its packets faster than the network carries
+    /// them looks the same. So a path keeps its proven address until the new one is proven too,
+    /// which costs one RTT. In RFC 9000, section 9.3.3, a sender asks both addresses instead, and
+    /// returns to the old one if that still works.
+    fn maybe_moved(&mut self, now: Instant, id: PathId, route: Route) {
+        let token = self.random.token();
+        self.paths.routes_changed();
+        let Self { paths, controller, .. } = self;
+        let Some(path) = paths.edit(id).sure() else { return };
+        if path.address != AddressValidation::Valid {
+            path.route = route;
+            path.address = AddressValidation::Unproven { token, credit: 0 };
+            path.pending.challenge = true;
+            settle_in(path, controller, now);
+            paths.moved();
+        } else if path.moving.as_ref().is_none_or(|moving| moving.again_at <= now) {
+            let again_at = now + path.challenge_interval();
+            path.moving = Some(Box::new(Migration { route, token, credit: 0, again_at }));
+            path.pending.ask = true;
+        }
+    }
+
+    /// Bytes came from where a path may lead in future: as many may be spent on asking there.
+    pub(super) fn credit_move(&mut self, now: Instant, id: PathId, source: &PacketSource, bytes: usize) {
+        let Some(path) = self.paths.edit(id).sure() else { return };
+        let interval = path.challenge_interval();
+        let Some(moving) = path.moving.as_mut().filter(|moving| source.is_end_of(&moving.route)) else {
+            return;
+        };
+        moving.credit = moving.credit.saturating_add(bytes as u64);
+        if moving.again_at <= now {
+            moving.again_at = now + interval;
+            path.pending.ask = true;
+        }
+    }
+
+    /// A challenge was answered from where a path may lead. It leads there from now on, unless
+    /// newer packets of the peer's came from elsewhere meanwhile.
+    pub(super) fn move_proven(&mut self, now: Instant, token: [u8; 8]) {
+        let asked = |path: &Path| path.moving.as_ref().is_some_and(|moving| moving.token == token);
+        let Some(path) = self.paths.edit_first(asked) else { return };
+        let id = path.id();
+        let Some(moving) = path.moving.take().sure() else { return };
+        let newest =
+            |receiving: &PeerPath| receiving.way == Some(id) && receiving.source.is_end_of(&moving.route);
+        if self.arrivals.iter().any(newest) {
+            path.route = moving.route;
+            path.pending.ask = false;
+            path.pending.ping = true;
+            settle_in(path, &mut self.controller, now);
+            self.paths.moved();
+        }
+    }
+}
+
+/// A path leads elsewhere: it keeps its name, but what it learnt is void. What is under way is
+/// waited for as on a new route.
+fn settle_in(path: &mut Path, controller: &mut dyn Controller, now: Instant) {
+    path.moving = None;
+    path.send.route_changed();
+    if path.state == PathState::Active {
+        controller.on_route_change(path.id(), now);
+    }
+}

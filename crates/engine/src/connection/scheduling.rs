@@ -1,0 +1,316 @@
+//! Which path sends next, and when the connection wakes. This is the one place that fills queues
+//! and arms timers.
+
+use super::path::{Path, PathState};
+use super::peer_paths::PeerPath;
+use super::purpose::RunRemainder;
+use super::rate_limit::RateLimit;
+use super::timers::{Armed, TimerOwner, Timers, claim};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use byway_wire::{Duration, Instant, PathId};
+
+/// What is due already is looked at this much later, never in a loop that cannot end.
+const IN_A_MOMENT: Duration = Duration::from_micros(100);
+
+/// The queues and timers of a connection.
+#[derive(Debug)]
+pub(super) struct Scheduler {
+    /// Paths that may send data, in turn.
+    ready: VecDeque<PathId>,
+    /// Paths with something pending.
+    urgent: VecDeque<PathId>,
+    /// Paths of both queues whose socket is full. They stand in their queue again when that
+    /// changes.
+    held: [Vec<PathId>; 2],
+    /// What is left of a run of which datagrams leave one by one.
+    rest: Option<RunRemainder>,
+    /// What may be sent at most.
+    cap: RateLimit,
+    timers: Timers<TimerOwner>,
+    armed: Armed,
+    /// When the controller wants to be called.
+    tick_at: Option<Instant>,
+    /// Whether a deadline of the connection as a whole may have become earlier.
+    whole: bool,
+    /// Whether the controller may want something done about the bundle.
+    consult: bool,
+}
+
+impl Scheduler {
+    pub fn new(now: Instant, cap: Option<u64>) -> Self {
+        Self {
+            ready: VecDeque::new(),
+            urgent: VecDeque::new(),
+            held: [Vec::new(), Vec::new()],
+            rest: None,
+            cap: RateLimit::new(now, cap),
+            timers: Timers::default(),
+            armed: Armed::default(),
+            tick_at: None,
+            whole: false,
+            consult: false,
+        }
+    }
+
+    /// What may be sent at most.
+    pub const fn cap(&mut self) -> &mut RateLimit {
+        &mut self.cap
+    }
+
+    /// Whether what may be sent at most is what limits.
+    pub const fn is_capped(&self) -> bool {
+        self.cap.holds()
+    }
+
+    pub fn set_cap(&mut self, now: Instant, bytes_per_second: Option<u64>) {
+        self.cap = RateLimit::new(now, bytes_per_second);
+        self.whole = true;
+    }
+
+    // Queues.
+
+    /// A path may send data, in its turn.
+    #[inline]
+    pub fn make_ready(&mut self, path: &mut Path) {
+        if !path.ready && path.state == PathState::Active {
+            path.ready = true;
+            path.paced = false;
+            self.ready.push_back(path.id());
+        }
+    }
+
+    /// Paths that may send data.
+    pub fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// The next path that may send data. It stands in the queue no longer: see to its flag.
+    #[inline]
+    pub fn next_ready(&mut self) -> Option<PathId> {
+        self.ready.pop_front()
+    }
+
+    /// A path that has something pending sends it soon.
+    #[inline]
+    pub fn make_urgent(&mut self, path: &mut Path) {
+        if !path.urgent && path.pending.any() {
+            path.urgent = true;
+            self.urgent.push_back(path.id());
+        }
+    }
+
+    /// Paths with something pending.
+    pub fn urgent(&self) -> usize {
+        self.urgent.len()
+    }
+
+    /// The next path with something pending. It stands in the queue no longer: see to its flag.
+    #[inline]
+    pub fn next_urgent(&mut self) -> Option<PathId> {
+        self.urgent.pop_front()
+    }
+
+    /// A path that stood first among those that may send data waits for its socket.
+    pub fn hold_ready(&mut self, id: PathId) {
+        self.held[0].push(id);
+    }
+
+    /// A path that stood first among those with something pending waits for its socket.
+    pub fn hold_urgent(&mut self, id: PathId) {
+        self.held[1].push(id);
+    }
+
+    /// Whether something waits for a socket.
+    pub fn holds(&self) -> bool {
+        self.held.iter().any(|held| !held.is_empty())
+    }
+
+    /// Sockets may have room: what waits for one stands in its queue again.
+    pub fn release(&mut self) {
+        let Self { ready, urgent, held: [held_ready, held_urgent], .. } = self;
+        ready.extend(held_ready.drain(..));
+        urgent.extend(held_urgent.drain(..));
+    }
+
+    /// A path is gone.
+    pub fn forget(&mut self, path: &Path) {
+        if path.ready {
+            let id = path.id();
+            self.ready.retain(|waiting| *waiting != id);
+            self.held[0].retain(|waiting| *waiting != id);
+        }
+    }
+
+    /// What is left of a run.
+    pub const fn take_rest(&mut self) -> Option<RunRemainder> {
+        self.rest.take()
+    }
+
+    /// Stores what is left of a run.
+    pub const fn leave(&mut self, rest: Option<RunRemainder>) {
+        self.rest = rest;
+    }
+
+    /// Whether more of a run follows, which others must not interrupt.
+    pub const fn is_amid_run(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    // Timers.
+
+    /// The earliest deadline.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// Whose deadline has come, and what it was armed with.
+    pub fn next_due(&mut self, now: Instant) -> Option<(Instant, TimerOwner)> {
+        self.timers.pop(now)
+    }
+
+    /// Whether the connection as a whole is due for a deadline that was popped.
+    pub fn claim_whole(&mut self, at: Instant) -> bool {
+        claim(&mut self.armed, at)
+    }
+
+    /// Sees to what is pending on a path, and to its deadline.
+    #[inline]
+    pub fn place(&mut self, path: &mut Path) {
+        self.make_urgent(path);
+        self.arm(path);
+    }
+
+    /// Wakes for a path's deadline.
+    #[inline]
+    pub fn arm(&mut self, path: &mut Path) {
+        let at = path.deadline();
+        self.timers.arm(TimerOwner::Send(path.id()), &mut path.armed, at);
+    }
+
+    /// Wakes for the ACK of a path of the peer's.
+    #[inline]
+    pub fn arm_receiving(&mut self, receiving: &mut PeerPath) {
+        let at = receiving.facts.deadline();
+        self.timers.arm(TimerOwner::Receive(receiving.facts.id), &mut receiving.armed, at);
+    }
+
+    /// Wakes the connection as a whole at `at`.
+    pub fn arm_whole(&mut self, now: Instant, at: Option<Instant>) {
+        let at = at.map(|at| at.max(now + IN_A_MOMENT));
+        self.timers.arm(TimerOwner::Whole, &mut self.armed, at);
+    }
+
+    /// Wakes the connection as a whole once the cap lets more leave.
+    pub fn arm_cap(&mut self, now: Instant) {
+        self.arm_whole(now, self.cap.until());
+    }
+
+    /// A deadline of the connection as a whole may have become earlier.
+    pub const fn reconsider(&mut self) {
+        self.whole = true;
+    }
+
+    /// Whether neither the connection's own timer nor the controller has to be seen to.
+    #[inline]
+    pub const fn is_settled(&self) -> bool {
+        !(self.whole || self.consult)
+    }
+
+    /// Whether one may; not so from now on.
+    #[inline]
+    pub const fn take_reconsider(&mut self) -> bool {
+        core::mem::replace(&mut self.whole, false)
+    }
+
+    /// When the agenda itself wants the connection as a whole to wake.
+    pub fn own_deadline(&self) -> Option<Instant> {
+        self.tick_at.into_iter().chain(self.cap.until()).min()
+    }
+
+    // The controller.
+
+    /// The controller may want something done about the bundle.
+    pub const fn consult(&mut self) {
+        self.consult = true;
+    }
+
+    /// Whether it may; not so from now on.
+    #[inline]
+    pub const fn take_consult(&mut self) -> bool {
+        core::mem::replace(&mut self.consult, false)
+    }
+
+    /// Whether the controller is to be called now.
+    pub fn ticks(&self, now: Instant) -> bool {
+        self.tick_at.is_some_and(|at| at <= now)
+    }
+
+    /// The controller wants to be called then.
+    pub const fn set_tick(&mut self, at: Option<Instant>) {
+        self.tick_at = at;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::path::PathOrigin;
+    use crate::path::send::SendPath;
+    use crate::route::Route;
+    use byway_wire::{ConnectionId, Local};
+
+    fn path(id: u32, state: PathState) -> Path {
+        let send = SendPath::new(PathId(id), Instant::ZERO, None, 1200);
+        let route = Route::direct(Local(0), "192.0.2.1:1".parse().unwrap());
+        Path::new(Instant::ZERO, send, route, state, PathOrigin::Handshake, ConnectionId::default())
+    }
+
+    #[test]
+    fn a_path_stands_in_a_queue_once_and_leaves_it_when_it_goes() {
+        let mut agenda = Scheduler::new(Instant::ZERO, None);
+        let (mut active, mut choked) = (path(1, PathState::Active), path(2, PathState::Choked));
+        for _ in 0..2 {
+            agenda.make_ready(&mut active);
+            agenda.make_ready(&mut choked);
+            agenda.place(&mut active);
+        }
+        assert_eq!((agenda.ready(), agenda.urgent()), (1, 0));
+        active.pending.ping = true;
+        agenda.place(&mut active);
+        agenda.place(&mut active);
+        assert_eq!((agenda.urgent(), agenda.next_urgent()), (1, Some(PathId(1))));
+        agenda.forget(&active);
+        assert_eq!(agenda.next_ready(), None);
+    }
+
+    #[test]
+    fn a_path_that_waits_for_its_socket_is_in_no_queue_twice() {
+        let mut agenda = Scheduler::new(Instant::ZERO, None);
+        let mut path = path(1, PathState::Active);
+        path.pending.ping = true;
+        agenda.make_ready(&mut path);
+        agenda.place(&mut path);
+        assert!(agenda.next_ready().is_some() && agenda.next_urgent().is_some());
+        agenda.hold_ready(path.id());
+        agenda.hold_urgent(path.id());
+        agenda.make_ready(&mut path);
+        agenda.place(&mut path);
+        assert!(agenda.holds() && (agenda.ready(), agenda.urgent()) == (0, 0));
+        agenda.release();
+        assert!(!agenda.holds() && (agenda.ready(), agenda.urgent()) == (1, 1));
+        agenda.hold_ready(path.id());
+        agenda.forget(&path);
+        assert!(!agenda.holds() && agenda.ready() == 0);
+    }
+
+    #[test]
+    fn what_is_due_already_is_looked_at_in_a_moment() {
+        let mut agenda = Scheduler::new(Instant::ZERO, None);
+        let now = Instant::from_millis(5);
+        agenda.arm_whole(now, Some(Instant::from_millis(1)));
+        assert_eq!(agenda.deadline(), Some(now + IN_A_MOMENT));
+        let (at, owner) = agenda.next_due(now + IN_A_MOMENT).unwrap();
+        assert!(owner == TimerOwner::Whole && agenda.claim_whole(at) && agenda.deadline().is_none());
+    }
+}

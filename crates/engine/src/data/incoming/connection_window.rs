@@ -1,0 +1,106 @@
+//! The connection's flow control, as the receiver keeps it.
+
+use crate::data::carried::ProtocolError;
+
+/// Counts what came and what was taken.
+#[derive(Debug)]
+pub(super) struct ConnectionWindow {
+    window: u64,
+    /// The window at most, where it is a [share](ConnectionWindow::share) of a memory.
+    most: u64,
+    /// What it begins with.
+    least: u64,
+    /// It wants a larger window once so much was taken.
+    more_at: u64,
+    /// Distinct bytes and costs that came.
+    came: u64,
+    /// How many of them were taken by the owner.
+    taken: u64,
+    /// The limit that the peer was told.
+    told: u64,
+    /// Whether the peer must be told again: the packet was lost.
+    again: bool,
+    /// Distinct bytes that came, without costs.
+    pub bytes: u64,
+}
+
+impl ConnectionWindow {
+    pub const fn new(window: u64) -> Self {
+        let (most, least, more_at) = (window, window, u64::MAX);
+        Self { window, most, least, more_at, came: 0, taken: 0, told: window, again: false, bytes: 0 }
+    }
+
+    /// Begins with a window of `least` bytes, before anything comes, and has the one that it has at
+    /// most.
+    pub fn sharing(&mut self, least: u64) {
+        *self = Self { most: self.most, ..Self::new(least) };
+        self.set_window(least);
+    }
+
+    /// The bytes that the peer was granted and nobody has taken, and the window that there is a use
+    /// for. That follows what the owner takes: what it leaves lying is not worth a larger one.
+    pub fn share(&self) -> (u64, u64) {
+        (self.told - self.taken, self.taken.saturating_mul(4).saturating_add(self.least).min(self.most))
+    }
+
+    /// Another window from now on. What the peer was told stays.
+    pub fn set_window(&mut self, window: u64) {
+        self.window = window.min(self.most);
+        self.more_at = if self.window < self.most { self.taken + self.window / 2 } else { u64::MAX };
+    }
+
+    /// Whether so much was taken that a larger window is worth asking for.
+    pub const fn wants_window(&self) -> bool {
+        self.taken >= self.more_at
+    }
+
+    /// The window.
+    pub const fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// Bytes and costs not taken yet.
+    pub const fn held(&self) -> u64 {
+        self.came - self.taken
+    }
+
+    /// Whether more than half of the window is used.
+    pub const fn is_half_full(&self) -> bool {
+        self.held() > self.window / 2
+    }
+
+    /// `bytes` new ones came, and objects with this `cost`.
+    pub const fn receive(&mut self, bytes: u64, cost: u64) -> Result<(), ProtocolError> {
+        self.came += bytes + cost;
+        self.bytes += bytes;
+        if self.came > self.told {
+            return Err(ProtocolError::new(
+                ProtocolError::FLOW_CONTROL,
+                "more data than the connection's limit",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The owner took `amount`.
+    pub fn take(&mut self, amount: u64) {
+        self.taken = (self.taken + amount).min(self.came);
+    }
+
+    /// Whether the peer should be told a new limit: an eighth of the window is worth a frame.
+    pub const fn is_due(&self) -> bool {
+        self.again || (self.taken + self.window).saturating_sub(self.told) >= self.window / 8
+    }
+
+    /// The limit to tell.
+    pub fn tell(&mut self) -> u64 {
+        self.again = false;
+        self.told = self.told.max(self.taken + self.window);
+        self.told
+    }
+
+    /// The limit told may not have arrived.
+    pub const fn tell_again(&mut self) {
+        self.again = true;
+    }
+}

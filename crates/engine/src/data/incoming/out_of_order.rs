@@ -1,0 +1,76 @@
+//! What arrived of everything together, as far as it is scattered: the ranges that describe it, and
+//! the bytes beyond holes.
+
+use crate::data::carried::ProtocolError;
+use crate::data::ranges::RangeSet;
+use smallvec::SmallVec;
+
+/// Ranges beyond one for each stream and object that any peer may make us remember.
+const RANGES: usize = 16 << 10;
+
+/// The runs of a frame that are new: nearly always one.
+pub(super) type NewRanges = SmallVec<[(u64, u64); 4]>;
+
+/// Bytes of runs.
+pub(super) fn length(runs: &NewRanges) -> u64 {
+    runs.iter().map(|(start, end)| end - start).sum()
+}
+
+/// Counts ranges, and bytes that wait for those before them.
+#[derive(Debug, Default)]
+pub(super) struct OutOfOrder {
+    ranges: usize,
+    beyond: u64,
+    /// The most that ever were beyond holes.
+    most: u64,
+}
+
+impl OutOfOrder {
+    /// Adds a frame's bytes to what is known; returns the new runs.
+    pub fn add(&mut self, received: &mut RangeSet, start: u64, end: u64) -> NewRanges {
+        let in_order = received.prefix();
+        let runs = self.add_unwanted(received, start, end);
+        self.beyond = (self.beyond + length(&runs)).saturating_sub(received.prefix() - in_order);
+        self.most = self.most.max(self.beyond);
+        runs
+    }
+
+    /// The same of something that nobody waits for.
+    pub fn add_unwanted(&mut self, received: &mut RangeSet, start: u64, end: u64) -> NewRanges {
+        let mut runs = NewRanges::new();
+        self.ranges -= received.count();
+        received.insert_each(start, end, |from, to| runs.push((from, to)));
+        self.ranges += received.count();
+        runs
+    }
+
+    /// Nobody waits any more for what is missing.
+    pub fn give_up(&mut self, received: &RangeSet) {
+        let beyond = received.iter().map(|(start, end)| end - start).sum::<u64>() - received.prefix();
+        self.beyond -= beyond.min(self.beyond);
+    }
+
+    /// What arrived of something is remembered no longer.
+    pub fn forget(&mut self, received: &RangeSet) {
+        self.ranges -= received.count();
+    }
+
+    /// Bytes beyond holes, and the most that there ever were.
+    pub const fn beyond(&self) -> (u64, u64) {
+        (self.beyond, self.most)
+    }
+
+    /// Whether the ranges of so many streams and objects take no more memory than their data may.
+    pub fn check(&self, things: usize, memory: usize) -> Result<(), ProtocolError> {
+        if self.ranges > things + RANGES.max(memory / 512) {
+            return Err(ProtocolError::new(ProtocolError::SCATTERED, "data too scattered"));
+        }
+        Ok(())
+    }
+
+    /// Ranges that are remembered.
+    #[cfg(test)]
+    pub const fn ranges(&self) -> usize {
+        self.ranges
+    }
+}

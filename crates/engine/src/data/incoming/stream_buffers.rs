@@ -1,0 +1,121 @@
+//! Buffers for the bytes of streams that bring much.
+//!
+//! A buffer that grows as its bytes come is copied as it grows. So a stream that brings much gets
+//! large ones from the beginning, if there are not too many in all. Those that come back are lent
+//! again.
+
+use alloc::vec::Vec;
+
+/// Bytes of a stream are kept in pieces of at most this size.
+pub(super) const PIECE: usize = 64 << 10;
+/// Large buffers that lie free at most.
+const FREE: usize = 16;
+
+/// Bytes of a stream that follow one another.
+#[derive(Debug, Default)]
+pub(super) struct StreamPiece {
+    pub bytes: Vec<u8>,
+    /// Whether its buffer was large from the beginning.
+    large: bool,
+}
+
+impl StreamPiece {
+    /// Appends bytes.
+    pub fn extend(&mut self, bytes: &[u8]) {
+        if self.bytes.capacity() < self.bytes.len() + bytes.len() {
+            self.bytes.reserve_exact(bytes.len().max(self.bytes.len() / 2));
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+}
+
+impl From<&[u8]> for StreamPiece {
+    fn from(bytes: &[u8]) -> Self {
+        Self { bytes: Vec::from(bytes), large: false }
+    }
+}
+
+/// Lends large buffers.
+#[derive(Debug, Default)]
+pub(super) struct StreamBuffers {
+    free: Vec<Vec<u8>>,
+    /// How many are lent.
+    lent: usize,
+    /// How many may be.
+    most: usize,
+}
+
+impl StreamBuffers {
+    /// The memory that streams may have together: an eighth of it may be large buffers.
+    pub fn set_memory(&mut self, memory: u64) {
+        self.most = usize::try_from(memory / 8).unwrap_or(usize::MAX) / PIECE;
+        self.free.truncate(self.most);
+    }
+
+    /// A piece with a large buffer, or one without any if too many are lent.
+    pub fn large(&mut self) -> StreamPiece {
+        if self.lent >= self.most {
+            return StreamPiece::default();
+        }
+        self.lent += 1;
+        let bytes = self.free.pop().unwrap_or_else(|| Vec::with_capacity(PIECE));
+        StreamPiece { bytes, large: true }
+    }
+
+    /// A piece is used no more.
+    pub fn take_back(&mut self, piece: StreamPiece) {
+        if piece.large {
+            self.lent -= 1;
+            self.put(piece.bytes);
+        }
+    }
+
+    /// The bytes of a piece, which are its owner's from now on.
+    pub fn give_away(&mut self, piece: StreamPiece) -> Vec<u8> {
+        self.lent -= usize::from(piece.large);
+        piece.bytes
+    }
+
+    /// A buffer that was given away comes back, or another.
+    pub fn put(&mut self, mut bytes: Vec<u8>) {
+        if bytes.capacity() >= PIECE && bytes.capacity() <= 2 * PIECE && self.free.len() < FREE.min(self.most)
+        {
+            bytes.clear();
+            self.free.push(bytes);
+        }
+    }
+
+    /// Bytes that lie free.
+    pub fn memory(&self) -> usize {
+        self.free.iter().map(Vec::capacity).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_are_lent_than_may_be_and_they_come_back() {
+        let mut lender = StreamBuffers::default();
+        lender.set_memory(32 * PIECE as u64);
+        let mut pieces: Vec<StreamPiece> = (0..6).map(|_| lender.large()).collect();
+        assert_eq!(
+            pieces.iter().map(|piece| piece.large).collect::<Vec<_>>(),
+            [true, true, true, true, false, false]
+        );
+        pieces.iter_mut().for_each(|piece| piece.extend(b"x"));
+        let address = pieces[0].bytes.as_ptr();
+        let given = lender.give_away(pieces.remove(0));
+        assert_eq!((given.as_ptr(), lender.lent), (address, 3));
+        lender.put(given);
+        pieces.into_iter().for_each(|piece| lender.take_back(piece));
+        assert_eq!((lender.lent, lender.memory()), (0, 4 * PIECE));
+        lender.put(Vec::with_capacity(PIECE));
+        lender.put(Vec::with_capacity(10));
+        assert_eq!(lender.memory(), 4 * PIECE);
+        assert!(lender.large().bytes.is_empty());
+        lender.set_memory(0);
+        assert_eq!(lender.memory(), 0);
+    }
+}

@@ -1,0 +1,79 @@
+//! How many streams a peer may open, as RFC 9000 section 4.6 has it: it is told how many in all,
+//! counted from the first.
+//!
+//! As many as are over may be opened anew, so never more than [`most`](StreamLimit::new) are open
+//! at once. A quarter of them is worth a frame (MAX_STREAMS). What was told is never taken back.
+
+/// Counts the streams of a peer.
+#[derive(Debug)]
+pub(super) struct StreamLimit {
+    /// How many may be open at once.
+    most: u64,
+    /// How many are over.
+    over: u64,
+    /// The limit that the peer was told.
+    told: u64,
+    /// Whether the peer must be told again: the packet was lost.
+    again: bool,
+}
+
+impl StreamLimit {
+    /// None is open, and the peer knows that `most` may be.
+    pub const fn new(most: u64) -> Self {
+        Self { most, over: 0, told: most, again: false }
+    }
+
+    /// Whether the peer may have opened the stream that stands there among all of its own, counted
+    /// from 0.
+    pub const fn allows(&self, index: u64) -> bool {
+        index < self.told
+    }
+
+    /// So many more are over.
+    pub const fn on_over(&mut self, count: u64) {
+        self.over += count;
+    }
+
+    /// Whether the peer should be told a new limit.
+    pub const fn is_due(&self) -> bool {
+        self.again || self.over + self.most - self.told >= self.most.div_ceil(4) && self.most > 0
+    }
+
+    /// The limit to tell.
+    pub const fn tell(&mut self) -> u64 {
+        self.again = false;
+        self.told = self.over + self.most;
+        self.told
+    }
+
+    /// The limit told may not have arrived.
+    pub const fn tell_again(&mut self) {
+        self.again = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_as_are_over_may_be_opened_anew() {
+        let mut places = StreamLimit::new(8);
+        assert!(places.allows(7) && !places.allows(8) && !places.is_due());
+        places.on_over(1);
+        assert!(!places.is_due(), "less than a quarter");
+        places.on_over(1);
+        assert!(places.is_due() && !places.allows(8), "it was not told yet");
+        assert_eq!(places.tell(), 10);
+        assert!(places.allows(9) && !places.allows(10) && !places.is_due());
+        places.tell_again();
+        assert!(places.is_due());
+        assert_eq!(places.tell(), 10);
+    }
+
+    #[test]
+    fn who_takes_none_tells_none() {
+        let places = StreamLimit::new(0);
+        assert!(!places.allows(0) && !places.is_due());
+    }
+}

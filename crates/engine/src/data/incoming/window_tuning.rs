@@ -1,0 +1,250 @@
+//! How large the window of a stream is: a policy, as pure functions.
+//!
+//! A window begins small. It is doubled when its reader takes a quarter of it within an RTT: then
+//! the window may limit the sender. QUIC implementations look once half was taken, within two RTTs.
+//! A sender in slow start doubles its own window each RTT, and meets the limit until then. A
+//! transfer of 96 MiB over 100 Mbit/s and 200 ms took 6 % longer with half of a window.
+//!
+//! What a window may reach follows from the memory of the session. Three quarters of that are the
+//! streams'. What nobody has read counts against them. What streams were promised and do not use
+//! counts an eighth. Streams that are being read share a third of the rest. So streams that nobody
+//! reads never have all, and each that is read leaves room for the next.
+//!
+//! A stream that is left keeps what its window was. Where much is left, more will be, so two things
+//! change. Beyond a third of the streams' memory the part of what is free becomes smaller, down to
+//! a fiftieth. And beyond a sixth a window follows what its reader takes in an RTT: three times as
+//! much covers a loss and its repair.
+
+use byway_wire::{Duration, Instant};
+
+/// Unused promises count so little: an idle stream seldom gets a window full of data that nobody
+/// reads.
+const IDLE: u64 = 8;
+/// Readers together have this part of what is free.
+const PART: u64 = 3;
+/// What is left beyond a third of the streams' memory adds to that divisor: its share of the
+/// memory, so many times.
+const PART_MORE: u64 = 80;
+/// What is left counts as much beyond this part of the streams' memory.
+const PRESSED: u64 = 6;
+/// A window covers what is taken in so many RTTs, where much is left.
+const COVERS: u32 = 3;
+/// An RTT counts as so much at least. A reader that waits for a processor may take longer than an
+/// RTT of a local network, and is none the slower: schedulers hand a processor on after one to four
+/// milliseconds.
+const RTT_LEAST: Duration = Duration::from_millis(4);
+/// A stream that comes has this part of the memory, shared with all that live.
+const FIRST: u64 = 32;
+/// Who took no quarter of a window for so many RTTs is no reader.
+const READER: u32 = 8;
+/// The same at least, for RTTs near none.
+const READER_LEAST: Duration = Duration::from_millis(50);
+
+/// What windows follow from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WindowInputs {
+    /// The connection's window.
+    pub memory: u64,
+    /// Bytes of other streams that nobody has read.
+    pub held: u64,
+    /// Bytes that streams may send, or have under way, beyond what each begins with.
+    pub promised: u64,
+    /// Streams that live.
+    pub live: u64,
+    /// Streams that are being read.
+    pub readers: u64,
+}
+
+impl WindowInputs {
+    /// The part of the memory that is the streams'.
+    const fn streams(&self) -> u64 {
+        self.memory / 4 * 3
+    }
+
+    /// Whether so much is left that windows follow what is taken.
+    const fn is_pressed(&self) -> bool {
+        self.held > self.streams() / PRESSED
+    }
+
+    /// What the window of a stream that is read may reach.
+    pub const fn most(&self) -> u64 {
+        let streams = self.streams();
+        let free = streams.saturating_sub(self.held).saturating_sub(self.promised / IDLE);
+        let readers = if self.readers == 0 { 1 } else { self.readers };
+        // Both are below what 64 bits hold a hundred times.
+        let beyond = self.held.saturating_sub(streams / PART) / (streams / 128 + 1);
+        free / (PART + beyond * PART_MORE / 128) / readers
+    }
+
+    /// The window that a stream is told when it is first seen: so much that the first round trips
+    /// of one alone find no limit.
+    pub const fn first(&self) -> u64 {
+        let live = if self.live == 0 { 1 } else { self.live };
+        let (share, most) = (self.memory / FIRST / live, self.most());
+        if share < most { share } else { most }
+    }
+
+    /// How much of a window of `size` bytes its reader takes before it is looked at.
+    pub const fn worth_a_look(size: u64) -> u64 {
+        size / 4
+    }
+
+    /// The window that follows one of `size` bytes of which the reader took `took` in a while.
+    pub fn next(&self, size: u64, took: u64, elapsed: Duration, rtt: Duration) -> u64 {
+        let rtt = rtt.max(RTT_LEAST);
+        let quick = if self.is_pressed() { rtt / 2 } else { rtt };
+        let next = if took >= Self::worth_a_look(size) && elapsed <= quick {
+            size.saturating_mul(2)
+        } else if self.is_pressed() {
+            size.min(at_that_rate(took, elapsed, rtt * COVERS).max(size / 2))
+        } else {
+            size
+        };
+        next.min(self.most())
+    }
+}
+
+/// What is taken in `time` at the rate of `took` in `elapsed`.
+fn at_that_rate(took: u64, elapsed: Duration, time: Duration) -> u64 {
+    let bytes = u128::from(took) * time.as_nanos() / elapsed.as_nanos().max(1);
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// Counts the streams that are being read.
+#[derive(Debug)]
+pub(super) struct Readers {
+    round: u32,
+    began: Option<Instant>,
+    /// In this round so far, and in the one before.
+    counts: [u64; 2],
+}
+
+impl Readers {
+    /// None is.
+    pub const fn new() -> Self {
+        Self { round: 0, began: None, counts: [0; 2] }
+    }
+
+    /// A stream was read that was last seen in round `seen`. Returns how many are being read.
+    pub fn on_read(&mut self, now: Instant, rtt: Duration, seen: &mut u32) -> u64 {
+        let length = (rtt * READER).max(READER_LEAST);
+        let began = *self.began.get_or_insert(now);
+        if self.round == 0 || now.since(began) >= length {
+            let before = if now.since(began) < length * 2 { self.counts[0] } else { 0 };
+            self.counts = [0, before];
+            self.round += 1;
+            self.began = Some(now);
+        }
+        if core::mem::replace(seen, self.round) != self.round {
+            self.counts[0] += 1;
+        }
+        self.count()
+    }
+
+    /// How many are being read.
+    pub const fn count(&self) -> u64 {
+        if self.counts[0] > self.counts[1] { self.counts[0] } else { self.counts[1] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    const MIB: u64 = 1 << 20;
+    const MS: Duration = Duration::from_millis(1);
+
+    fn sight() -> WindowInputs {
+        WindowInputs { memory: 32 * MIB, held: 0, promised: 0, live: 1, readers: 1 }
+    }
+
+    #[test]
+    fn one_alone_has_a_quarter_of_the_memory_and_readers_share_it() {
+        assert_eq!(sight().most(), 8 * MIB);
+        assert_eq!(WindowInputs { readers: 0, ..sight() }.most(), 8 * MIB);
+        assert_eq!(WindowInputs { readers: 4, ..sight() }.most(), 2 * MIB);
+        assert_eq!(sight().first(), MIB);
+        assert_eq!(WindowInputs { live: 4, ..sight() }.first(), MIB / 4);
+        assert_eq!(WindowInputs { live: 0, ..sight() }.first(), MIB);
+    }
+
+    #[test]
+    fn what_nobody_reads_counts_and_what_is_only_promised_counts_little() {
+        assert_eq!(WindowInputs { held: 6 * MIB, ..sight() }.most(), 6 * MIB);
+        assert_eq!(WindowInputs { promised: 48 * MIB, ..sight() }.most(), 6 * MIB);
+        assert_eq!(WindowInputs { held: 24 * MIB, ..sight() }.most(), 0);
+        assert_eq!(WindowInputs { held: 20 * MIB, promised: u64::MAX, ..sight() }.first(), 0);
+    }
+
+    #[test]
+    fn a_window_is_doubled_while_its_reader_keeps_up() {
+        let next = |took, elapsed, rtt| sight().next(MIB, took, elapsed * MS, rtt * MS);
+        assert_eq!(next(MIB / 4, 20, 20), 2 * MIB);
+        assert_eq!(next(MIB / 4, 21, 20), MIB, "slower than that");
+        assert_eq!(next(MIB / 4 - 1, 1, 20), MIB, "too little to tell");
+        assert_eq!(sight().next(6 * MIB, 6 * MIB, MS, MS), 8 * MIB, "no more than it may have");
+        let crowded = WindowInputs { held: 18 * MIB, ..sight() };
+        assert!(crowded.next(4 * MIB, MIB, MS, MS) < MIB / 4, "others need it more");
+        assert_eq!(sight().next(u64::MAX, u64::MAX, MS, MS), 8 * MIB);
+    }
+
+    #[test]
+    fn a_reader_that_waited_for_a_processor_is_none_the_slower() {
+        let next = |elapsed| sight().next(MIB, MIB / 4, elapsed, MS / 10);
+        assert_eq!((next(RTT_LEAST), next(RTT_LEAST + MS)), (2 * MIB, MIB));
+    }
+
+    #[test]
+    fn where_much_is_left_a_window_follows_what_is_taken() {
+        let pressed = WindowInputs { held: 5 * MIB, ..sight() };
+        let next = |took, elapsed| pressed.next(4 * MIB, took, elapsed * MS, 20 * MS);
+        assert_eq!(next(MIB, 10), pressed.most(), "it limits the sender");
+        assert_eq!(next(MIB, 11), 4 * MIB, "no more than three times as much");
+        assert_eq!((next(MIB, 20), next(MIB, 25), next(MIB, 100)), (3 * MIB, 12 * MIB / 5, 2 * MIB));
+        assert_eq!(sight().next(4 * MIB, MIB, 100 * MS, 20 * MS), 4 * MIB, "little is left");
+    }
+
+    /// Streams grow in turn as far as they may, and are left.
+    #[test]
+    fn those_that_come_after_forty_that_were_left_have_a_share() {
+        let mut sight = sight();
+        let windows: Vec<u64> = (0..50)
+            .map(|_| {
+                let window = sight.most().min(5 * MIB);
+                sight.held += window;
+                window >> 10
+            })
+            .collect();
+        assert!(windows[2] > 1_000 && windows[10] > 250 && windows[40] > 70, "{windows:?}");
+    }
+
+    /// However many grow and then stop to be read, together or one after another, they never have
+    /// all.
+    #[test]
+    fn streams_that_stop_to_be_read_leave_some() {
+        for readers in [1, 3, 40] {
+            let mut sight = WindowInputs { readers, ..sight() };
+            for _ in 0..10_000 {
+                let most = sight.most();
+                sight.held += most * readers;
+                assert!(sight.held <= 24 * MIB, "{sight:?}");
+            }
+        }
+        let forty =
+            WindowInputs { held: 40 * WindowInputs { readers: 40, ..sight() }.most(), live: 41, ..sight() };
+        assert!(forty.most() > 5 * MIB, "{forty:?}");
+    }
+
+    #[test]
+    fn a_reader_is_who_reads_within_eight_round_trips() {
+        let (mut readers, rtt) = (Readers::new(), 20 * MS);
+        let mut seen = [0; 3];
+        let mut read =
+            |millis, stream: usize| readers.on_read(Instant::from_millis(millis), rtt, &mut seen[stream]);
+        assert_eq!((read(1_000, 0), read(1_001, 1), read(1_002, 0)), (1, 2, 2));
+        assert_eq!((read(1_160, 0), read(1_200, 0)), (2, 2), "it may still be one");
+        assert_eq!(read(1_330, 0), 1);
+        assert_eq!((read(1_340, 2), read(9_000, 1)), (2, 1));
+    }
+}

@@ -1,0 +1,116 @@
+//! What became of the bytes of one stream or object: sent, acknowledged, lost, repeated.
+
+use crate::data::carried::DataId;
+use crate::data::ranges::RangeSet;
+use alloc::collections::VecDeque;
+
+/// The fate of the bytes of one stream or object.
+#[derive(Debug, Default)]
+pub(super) struct DeliveryState {
+    /// Offsets below this went out at least once.
+    pub sent: u64,
+    /// What the peer has.
+    pub acked: RangeSet,
+    /// What must go out again: sent and not acknowledged.
+    pub lost: RangeSet,
+    /// Offsets below this had their turn in the repetition of the tail.
+    pub repeated_to: u64,
+    /// Whether it counts in [`Queues::wanting`].
+    wanting: bool,
+    /// Whether it stands in [`Queues::again`].
+    in_again: bool,
+    /// Whether it stands in [`Queues::tail`].
+    in_tail: bool,
+}
+
+impl DeliveryState {
+    /// The peer has `start..end`; tells the runs that it was not known to have.
+    pub fn on_acked(&mut self, start: u64, end: u64, new: impl FnMut(u64, u64)) -> u64 {
+        let end = end.min(self.sent);
+        self.lost.remove(start, end);
+        self.acked.insert_each(start, end, new)
+    }
+
+    /// What of `start..end` the peer is not known to have goes out again.
+    pub fn on_lost(&mut self, start: u64, end: u64) {
+        for (from, to) in self.acked.gaps(start, end.min(self.sent)) {
+            self.lost.insert(from, to);
+        }
+    }
+
+    /// The oldest run in flight that was not repeated yet. What is lost goes out anyway and is none
+    /// of it.
+    pub fn to_repeat(&self) -> Option<(u64, u64)> {
+        self.acked
+            .gaps(self.repeated_to, self.sent)
+            .find_map(|(start, end)| self.lost.gaps(start, end).next())
+    }
+}
+
+/// Who has what to send that went out before.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    /// Those with lost data, in the order in which they first had some. May name some that have
+    /// none left.
+    again: VecDeque<DataId>,
+    /// How many have lost data: exact.
+    wanting: usize,
+    /// Those that sent something new since they were last repeated, in that order. May name some
+    /// that are done.
+    tail: VecDeque<DataId>,
+}
+
+impl Queues {
+    /// Whether anybody has something lost to send.
+    pub const fn wants(&self) -> bool {
+        self.wanting > 0
+    }
+
+    /// Keeps the books after a change to what `delivery_state` has lost.
+    pub fn settle(&mut self, id: DataId, track: &mut DeliveryState, wants: bool) {
+        if wants && !track.in_again {
+            track.in_again = true;
+            self.again.push_back(id);
+        }
+        match (track.wanting, wants) {
+            (false, true) => self.wanting += 1,
+            (true, false) => self.wanting -= 1,
+            _ => {}
+        }
+        track.wanting = wants;
+    }
+
+    /// Whose lost data goes next.
+    pub fn next_again(&self) -> Option<DataId> {
+        self.again.front().copied()
+    }
+
+    /// The one at the front has nothing lost left, or is gone.
+    pub fn pop_again(&mut self, track: Option<&mut DeliveryState>) {
+        self.again.pop_front();
+        if let Some(track) = track {
+            track.in_again = false;
+        }
+    }
+
+    /// Something new was sent.
+    pub fn sent_new(&mut self, id: DataId, track: &mut DeliveryState) {
+        if !track.in_tail {
+            track.in_tail = true;
+            self.tail.push_back(id);
+        }
+    }
+
+    /// Whose tail is repeated next.
+    pub fn next_tail(&self) -> Option<DataId> {
+        self.tail.front().copied()
+    }
+
+    /// The one at the front has nothing left to repeat, or is gone.
+    pub fn pop_tail(&mut self, track: Option<&mut DeliveryState>) {
+        self.tail.pop_front();
+        if let Some(track) = track {
+            track.in_tail = false;
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Which connection and path a packet belongs to, for the ids that were seen of late: found at one
+//! place, however many there are.
+
+use super::handle::Handle;
+use alloc::vec;
+use alloc::vec::Vec;
+use byway_wire::{ConnectionId, PathId};
+
+/// Places. Ids are keyed hashes, so that those of 256 paths rarely share one; where they do, the
+/// map of all ids tells.
+const PLACES: usize = 1024;
+
+/// What was found last at each place. Never the only one to know.
+#[derive(Debug)]
+pub(super) struct DemuxCache {
+    places: Vec<Option<(ConnectionId, (Handle, PathId))>>,
+}
+
+impl DemuxCache {
+    pub fn new() -> Self {
+        Self { places: vec![None; PLACES] }
+    }
+
+    pub fn get(&self, id: ConnectionId) -> Option<(Handle, PathId)> {
+        self.places
+            .get(place(id))
+            .copied()
+            .flatten()
+            .filter(|(known, _)| *known == id)
+            .map(|(_, found)| found)
+    }
+
+    pub fn put(&mut self, id: ConnectionId, found: (Handle, PathId)) {
+        if let Some(place) = self.places.get_mut(place(id)) {
+            *place = Some((id, found));
+        }
+    }
+
+    /// The id is nobody's any more.
+    pub fn forget(&mut self, id: ConnectionId) {
+        if self.get(id).is_some()
+            && let Some(place) = self.places.get_mut(place(id))
+        {
+            *place = None;
+        }
+    }
+}
+
+fn place(id: ConnectionId) -> usize {
+    let [a, b, ..] = id.0;
+    usize::from(u16::from_be_bytes([a, b])) % PLACES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_at_the_same_place_are_told_apart() {
+        let (one, other) = (ConnectionId([1; 8]), ConnectionId([1, 1, 1, 1, 1, 1, 1, 2]));
+        assert_eq!(place(one), place(other));
+        let mut recent = DemuxCache::new();
+        recent.put(one, (Handle::new(1), PathId(1)));
+        assert_eq!(recent.get(one), Some((Handle::new(1), PathId(1))));
+        assert_eq!(recent.get(other), None);
+        recent.put(other, (Handle::new(2), PathId(2)));
+        assert_eq!((recent.get(one), recent.get(other)), (None, Some((Handle::new(2), PathId(2)))));
+        recent.forget(one);
+        assert_eq!(recent.get(other), Some((Handle::new(2), PathId(2))));
+        recent.forget(other);
+        assert_eq!(recent.get(other), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! How much work strangers may cause. A HELLO is answered with multiplications on the curve:
+//! nothing costs more of what nobody has to prove anything for, and who forges HELLOs that fit no
+//! key pays nothing for it.
+
+use super::network::NetworkPrefix;
+use alloc::collections::BTreeMap;
+use byway_wire::{Duration, Instant, Meter};
+
+/// So many at once before cookies are asked for.
+const BURST: u32 = 64;
+/// So many more, of senders that showed that they receive at their address, before none is computed
+/// on.
+const MOST: u32 = 1_024;
+/// One network, once cookies are asked for, has one part in so many: no single one uses up what
+/// there is.
+const NETWORK_SHARE: u32 = 4;
+/// So many at once of one network.
+const NETWORK_BURST: u32 = 16;
+/// Networks with a meter of their own.
+const MOST_NETWORKS: usize = 1_024;
+
+/// What to do with a HELLO that nobody has looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HelloDecision {
+    /// Compute.
+    None,
+    /// Compute if its sender shows a cookie.
+    Cookie,
+    /// Drop it.
+    Drop,
+}
+
+/// Meters of HELLOs computed on.
+#[derive(Debug)]
+pub(super) struct HelloLimiter {
+    /// Time that must pass for each HELLO computed on.
+    pace: Duration,
+    /// That of all.
+    all: Meter,
+    /// That of a network, whose senders showed that they receive there.
+    networks: BTreeMap<NetworkPrefix, Meter>,
+}
+
+impl HelloLimiter {
+    /// So many HELLOs a second are computed on.
+    pub(super) fn new(per_second: u32) -> Self {
+        let pace = Duration::from_secs(1) / per_second.max(1);
+        Self { pace, all: Meter::default(), networks: BTreeMap::new() }
+    }
+
+    /// What there is room for. `shown`: the sender's network, if it shows a cookie.
+    pub(super) fn care(&self, now: Instant, shown: Option<NetworkPrefix>) -> HelloDecision {
+        let debt = self.all.debt(now);
+        if debt < self.pace * BURST {
+            return HelloDecision::None;
+        }
+        let own = shown.and_then(|network| self.networks.get(&network)).map(|meter| meter.debt(now));
+        if debt >= self.pace * (BURST + MOST)
+            || own.is_some_and(|own| own >= self.pace * NETWORK_SHARE * NETWORK_BURST)
+        {
+            return HelloDecision::Drop;
+        }
+        HelloDecision::Cookie
+    }
+
+    /// One was computed on.
+    pub(super) fn spend(&mut self, now: Instant, shown: Option<NetworkPrefix>) {
+        self.all.lend(now, self.pace);
+        let Some(network) = shown else { return };
+        if self.networks.len() >= MOST_NETWORKS && !self.networks.contains_key(&network) {
+            self.networks.retain(|_, meter| !meter.is_full(now));
+        }
+        // Where so many come at once, the meter of all has to do.
+        if self.networks.len() < MOST_NETWORKS || self.networks.contains_key(&network) {
+            self.networks.entry(network).or_default().lend(now, self.pace * NETWORK_SHARE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACE: Duration = Duration::from_millis(5);
+
+    fn network(number: u32) -> Option<NetworkPrefix> {
+        Some(NetworkPrefix::of((number << 8).to_be_bytes().into()))
+    }
+
+    #[test]
+    fn a_burst_is_free_then_cookies_then_nothing_and_rest_helps() {
+        let mut effort = HelloLimiter::new(200);
+        let mut now = Instant::from_millis(1_000);
+        for spent in 0..BURST + MOST {
+            let care = effort.care(now, network(spent / 8));
+            assert_eq!(care, if spent < BURST { HelloDecision::None } else { HelloDecision::Cookie });
+            effort.spend(now, network(spent / 8));
+        }
+        assert_eq!(effort.care(now, network(5_000)), HelloDecision::Drop);
+        now += PACE;
+        assert_eq!(effort.care(now, network(5_000)), HelloDecision::Cookie);
+        now += PACE * MOST;
+        assert_eq!(effort.care(now, None), HelloDecision::None);
+    }
+
+    #[test]
+    fn one_network_does_not_use_up_what_there_is_for_all() {
+        let mut effort = HelloLimiter::new(200);
+        let mut dropped = 0;
+        for millis in 0..60_000 {
+            let now = Instant::from_millis(millis);
+            match effort.care(now, network(1)) {
+                HelloDecision::Drop => dropped += 1,
+                _ => effort.spend(now, network(1)),
+            }
+            assert_ne!(effort.care(now, network(2)), HelloDecision::Drop);
+            assert_ne!(effort.care(now, None), HelloDecision::Drop);
+        }
+        assert!(dropped > 45_000, "{dropped}");
+        (0..100_000).for_each(|number| effort.spend(Instant::from_millis(60_000), network(number)));
+        assert!(effort.networks.len() <= MOST_NETWORKS);
+    }
+}

@@ -1,0 +1,82 @@
+//! Time that does not step. A host that sleeps, or whose clock is set forward by an hour, must not
+//! make every timer of every connection fire at once: what the driver was late by, beyond what
+//! scheduling explains, never happened.
+
+use byway_wire::{Duration, Instant};
+
+/// A driver that wakes a machine this late did not oversleep: its clock stepped.
+const STEP: Duration = Duration::from_secs(5);
+
+/// The machine's own time: the driver's, less what it skipped.
+///
+/// How much time really passed before a step cannot be known, only that the driver would have woken
+/// for the deadline. So what is counted goes no further than that deadline, nor more than [`STEP`]
+/// beyond what was seen last: a deadline far ahead, at which a handshake is given up, say, is no
+/// reason to let so much time pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SteadyClock {
+    skipped: Duration,
+    /// The latest of the machine's times seen.
+    seen: Option<Instant>,
+}
+
+impl SteadyClock {
+    /// The machine's time at the driver's `now`, when the earliest thing it waits for was due at
+    /// `deadline` (its own time). After a step it may lie before `deadline`, which is then still to
+    /// come on the driver's clock.
+    pub fn at(&mut self, now: Instant, deadline: Option<Instant>) -> Instant {
+        let mut own = now - self.skipped;
+        if let Some(deadline) = deadline
+            && own > deadline + STEP
+        {
+            let believed = self.seen.map_or(deadline, |seen| deadline.min(seen + STEP).max(seen));
+            self.skipped += own.since(believed);
+            own = believed;
+        }
+        self.seen = self.seen.max(Some(own));
+        own
+    }
+
+    /// A time of the driver's that is past on the machine's clock, without looking for a step.
+    #[must_use]
+    pub fn own(&self, driver: Instant) -> Instant {
+        driver - self.skipped
+    }
+
+    /// A time of the machine's on the driver's clock.
+    #[must_use]
+    pub fn driver(&self, own: Instant) -> Instant {
+        own + self.skipped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_that_never_happened() {
+        let mut steady = SteadyClock::default();
+        let deadline = Instant::from_millis(1_010);
+        assert_eq!(steady.at(Instant::from_millis(1_000), Some(deadline)), Instant::from_millis(1_000));
+        assert_eq!(steady.at(Instant::from_millis(1_005), Some(deadline)), Instant::from_millis(1_005));
+        let hour = Duration::from_secs(3600);
+        assert_eq!(steady.at(Instant::from_millis(1_000) + hour, Some(deadline)), deadline);
+        assert_eq!(steady.own(Instant::from_millis(1_100) + hour), Instant::from_millis(1_110));
+        assert_eq!(steady.driver(deadline), Instant::from_millis(1_000) + hour);
+    }
+
+    #[test]
+    fn a_step_does_not_reach_a_far_deadline() {
+        let mut steady = SteadyClock::default();
+        let far = Instant::from_millis(11_000);
+        assert_eq!(steady.at(Instant::from_millis(1_000), Some(far)), Instant::from_millis(1_000));
+        let stepped = Instant::from_millis(1_020) + Duration::from_secs(3600);
+        let own = steady.at(stepped, Some(far));
+        assert_eq!(own, Instant::from_millis(6_000));
+        // What was due is still to come, and a wake at that time finds it due.
+        let due = steady.driver(far);
+        assert_eq!(due, stepped + Duration::from_secs(5));
+        assert_eq!(steady.at(due, Some(far)), far);
+    }
+}

@@ -1,0 +1,35 @@
+//! What cannot be missing unless byway itself is wrong.
+
+/// Says that something is there, as what happened before makes sure: a debug build stops where that
+/// is not so, and a release build goes on without it. Not for what depends on the peer or on the
+/// owner.
+pub(crate) trait Invariant {
+    /// The same.
+    #[must_use]
+    fn sure(self) -> Self;
+}
+
+impl<T> Invariant for Option<T> {
+    #[inline]
+    #[track_caller]
+    fn sure(self) -> Self {
+        debug_assert!(self.is_some(), "what must be there is missing");
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_stays() {
+        assert_eq!(Some(1).sure(), Some(1));
+    }
+
+    #[test]
+    #[should_panic(expected = "missing")]
+    fn what_is_missing_stops_a_debug_build() {
+        let _ = None::<u8>.sure();
+    }
+}

@@ -1,0 +1,105 @@
+//! How much reordering explains a hole in a path's numbers. The receiver judges holes by it before
+//! it reports them, and the sender those of which no report came: both count alike, and both learn
+//! from packets that were believed lost and came late.
+
+use crate::config::Pnack;
+use byway_wire::Duration;
+
+/// Later packets that make a hole a loss, as long as none came late (RFC 9002 section 6.1.1).
+pub const REORDER_PACKETS: u64 = 3;
+/// The same where packets came late, at most.
+const MOST_REORDER_PACKETS: u64 = 300;
+/// A path that was seen to hold packets up is given this much more time before they count as lost,
+/// or two RTTs if that is longer. RFC 8985 section 6.2 stops at one RTT, but what holds packets up
+/// (a radio link that repeats, balancing over several lines) does so for tens of milliseconds
+/// however short the path.
+const MOST_LATENESS: Duration = Duration::from_millis(60);
+
+/// How much later than expected packets came that were believed lost, with a quarter for those to
+/// come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReorderDelay(Duration);
+
+impl ReorderDelay {
+    /// What has to be waited for.
+    #[must_use]
+    pub const fn wait(self) -> Duration {
+        self.0
+    }
+
+    /// The most that is waited for on a path of this RTT.
+    #[must_use]
+    pub fn most(rtt: Duration) -> Duration {
+        (rtt * 2).max(MOST_LATENESS)
+    }
+
+    /// A packet came so `late` on a path of this RTT.
+    pub fn learn(&mut self, late: Duration, rtt: Duration) {
+        self.0 = self.0.max(late + late / 4).min(Self::most(rtt));
+    }
+}
+
+/// Which holes are losses to a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReorderTolerance {
+    packets: u64,
+    most_packets: u64,
+    lateness: ReorderDelay,
+}
+
+impl ReorderTolerance {
+    /// What `rule` begins with.
+    #[must_use]
+    pub const fn new(rule: Pnack) -> Self {
+        let (packets, most_packets) = match rule {
+            Pnack::Patient => (REORDER_PACKETS, MOST_REORDER_PACKETS),
+            Pnack::FirstGap => (0, 0),
+        };
+        Self { packets, most_packets, lateness: ReorderDelay(Duration::ZERO) }
+    }
+
+    /// So many later packets make a hole a loss.
+    #[must_use]
+    pub const fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// So much time makes a hole a loss, where it does on other paths after `usual`.
+    #[must_use]
+    pub fn patience(&self, usual: Duration) -> Duration {
+        usual.max(self.lateness.wait())
+    }
+
+    /// A packet that was judged lost came, `behind` so many others and so `late`, on a path of this
+    /// RTT.
+    pub fn learn(&mut self, behind: u64, late: Duration, rtt: Duration) {
+        self.packets = self.packets.max(behind + 1).min(self.most_packets);
+        self.lateness.learn(late, rtt);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn late_packets_teach_patience_within_bounds() {
+        let mut tolerance = ReorderTolerance::new(Pnack::Patient);
+        assert_eq!((tolerance.packets(), tolerance.patience(5 * MS)), (REORDER_PACKETS, 5 * MS));
+        tolerance.learn(7, 16 * MS, 10 * MS);
+        assert_eq!((tolerance.packets(), tolerance.patience(5 * MS)), (8, 20 * MS));
+        tolerance.learn(1, MS, 10 * MS);
+        assert_eq!((tolerance.packets(), tolerance.patience(30 * MS)), (8, 30 * MS));
+        tolerance.learn(9_000, 900 * MS, 40 * MS);
+        assert_eq!((tolerance.packets(), tolerance.patience(MS)), (MOST_REORDER_PACKETS, 80 * MS));
+    }
+
+    #[test]
+    fn who_takes_the_first_gap_for_a_loss_learns_no_patience() {
+        let mut tolerance = ReorderTolerance::new(Pnack::FirstGap);
+        tolerance.learn(7, MS, 10 * MS);
+        assert_eq!(tolerance.packets(), 0);
+    }
+}

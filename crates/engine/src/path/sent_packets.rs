@@ -1,0 +1,355 @@
+//! The packets of one path that were sent and are not settled yet, by packet number.
+//!
+//! Numbers are contiguous, so a deque with a base is the whole index; it begins with the oldest
+//! packet of which nothing was heard. A lost packet is remembered for a while: if its ACK comes
+//! after all, the loss was none and what it caused can be undone. What is remembered stands aside,
+//! or a single loss would keep a second's worth of packets in everybody's way.
+
+use crate::data::Carried;
+use alloc::collections::VecDeque;
+use byway_wire::Instant;
+use smallvec::SmallVec;
+
+/// What data a packet carries.
+pub type PacketData = SmallVec<[Carried; 2]>;
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketState {
+    /// Asks for no ACK and is not in flight (an ACK itself, say).
+    Silent,
+    /// Sent, and nothing heard.
+    Outstanding,
+    /// Arrived.
+    Acked,
+    /// Believed lost.
+    Lost,
+}
+
+/// A packet that was sent. Of hundreds of paths' entries each is fetched from afar twice, when it
+/// is made and when its ACK comes: it is to fit into 64 bytes.
+#[derive(Clone, Debug)]
+pub struct SentPacket {
+    /// When.
+    pub sent_at: Instant,
+    /// Size in bytes (UDP payload).
+    pub bytes: u32,
+    /// What became of it.
+    pub fate: PacketState,
+    /// Whether it counts as bytes in flight: a probe for a larger size does not.
+    pub counted: bool,
+    /// Whether the application, not the window, limited what was sent.
+    pub app_limited: bool,
+    /// Bytes delivered on the path when it was sent, and since when: for the delivery rate.
+    pub delivered: (u64, Instant),
+    /// What it carried first.
+    pub first: Option<Carried>,
+    /// Whether it carried more than that.
+    pub more: bool,
+}
+
+const _: () = assert!(size_of::<SentPacket>() <= 64);
+
+/// A lost packet, and what it carried beside the first.
+#[derive(Clone, Debug)]
+struct Lost {
+    entry: SentPacket,
+    more: SmallVec<[Carried; 1]>,
+}
+
+/// The ledger of one path.
+#[derive(Clone, Debug, Default)]
+pub struct SentPackets {
+    base: u64,
+    entries: VecDeque<SentPacket>,
+    /// When the packet at the base was sent, if it is one of which nothing was heard: every
+    /// deadline asks for it, and of many paths' entries few are in the processor's cache.
+    oldest: Option<Instant>,
+    /// What packets carried beside the first, by number: of bulk data none does.
+    more: VecDeque<(u64, Carried)>,
+    /// Lost packets older than the base, by number; and their numbers once more, close together:
+    /// every ACK's ranges are held against them.
+    lost: VecDeque<Lost>,
+    lost_numbers: VecDeque<u64>,
+    outstanding: usize,
+}
+
+/// Lost packets remembered at most; then the oldest is lost for good.
+const MOST_LOST: usize = 1 << 15;
+
+/// Neighbours that are looked at before a number is searched for among all.
+const NEAR: usize = 8;
+
+/// Packets that nothing is heard of and that ask for nothing, kept behind one that does: with more
+/// of them, it is given up.
+const MOST_SILENT: usize = 1 << 16;
+
+impl SentPackets {
+    /// Whether so many silent packets wait behind one of which nothing was heard that they are kept
+    /// for its sake alone: a peer that makes a host send ACKs, and never acknowledges anything,
+    /// must not decide how much memory they take.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.entries.len() >= MOST_SILENT && self.outstanding <= self.entries.len() / 16
+    }
+
+    /// The number that the next packet gets.
+    #[must_use]
+    pub fn next_number(&self) -> u64 {
+        self.base + self.entries.len() as u64
+    }
+
+    /// The smallest number that is not settled.
+    #[must_use]
+    pub const fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Packets of which nothing was heard.
+    #[must_use]
+    pub const fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    /// Enters the next packet, which carries `more` beside what the entry says.
+    pub fn push(&mut self, mut entry: SentPacket, more: &[Carried]) {
+        let number = self.next_number();
+        entry.more = !more.is_empty();
+        self.more.extend(more.iter().map(|carried| (number, *carried)));
+        self.outstanding += usize::from(entry.fate == PacketState::Outstanding);
+        self.entries.push_back(entry);
+        if self.oldest.is_none() {
+            self.trim(Instant::ZERO);
+        }
+    }
+
+    /// The oldest packet of which nothing was heard, and when it was sent.
+    #[must_use]
+    pub fn oldest(&self) -> Option<(u64, Instant)> {
+        if let Some(sent_at) = self.oldest {
+            return Some((self.base, sent_at));
+        }
+        let (number, entry) = self.iter().find(|(_, entry)| entry.fate == PacketState::Outstanding)?;
+        Some((number, entry.sent_at))
+    }
+
+    /// A packet by its number.
+    #[must_use]
+    pub fn get(&self, number: u64) -> Option<&SentPacket> {
+        let index = number.checked_sub(self.base)?;
+        self.entries.get(usize::try_from(index).ok()?)
+    }
+
+    /// Settles a packet as `fate`; returns what it was before and the packet, if it is still known.
+    pub fn settle(&mut self, number: u64, fate: PacketState) -> Option<(PacketState, &SentPacket)> {
+        let entry = match number.checked_sub(self.base) {
+            Some(index) => self.entries.get_mut(usize::try_from(index).ok()?)?,
+            None => {
+                let index = self.lost_numbers.binary_search(&number).ok()?;
+                &mut self.lost.get_mut(index)?.entry
+            }
+        };
+        let before = entry.fate;
+        if before == PacketState::Outstanding && fate != PacketState::Outstanding {
+            self.outstanding -= 1;
+            if number == self.base {
+                self.oldest = None;
+            }
+        }
+        if before != PacketState::Silent {
+            entry.fate = fate;
+        }
+        Some((before, entry))
+    }
+
+    /// What a packet that is known carried beside the first.
+    pub fn more(&self, number: u64) -> impl Iterator<Item = &Carried> {
+        let aside = self.lost_numbers.binary_search(&number).ok();
+        let aside = aside.and_then(|index| self.lost.get(index)).into_iter().flat_map(|lost| &lost.more);
+        let begin = self.more.partition_point(|(owner, _)| *owner < number);
+        let own = self.more.range(begin..).take_while(move |(owner, _)| *owner == number);
+        aside.chain(own.map(|(_, carried)| carried))
+    }
+
+    /// The largest number in `start..below` that [`settle`](Self::settle) may know. Who asks for
+    /// smaller and smaller ones keeps `place`, which begins with [`usize::MAX`], and so has each
+    /// found beside the one before.
+    #[must_use]
+    pub fn last_known(&self, start: u64, below: u64, place: &mut usize) -> Option<u64> {
+        if below > self.base {
+            return (below > start).then(|| below - 1);
+        }
+        let numbers = &self.lost_numbers;
+        *place = (*place).min(numbers.len());
+        for _ in 0..NEAR {
+            match place.checked_sub(1).and_then(|last| numbers.get(last)) {
+                Some(number) if *number >= below => *place -= 1,
+                last => return last.copied().filter(|number| *number >= start),
+            }
+        }
+        *place = numbers.partition_point(|number| *number < below);
+        numbers.get(place.checked_sub(1)?).copied().filter(|number| *number >= start)
+    }
+
+    /// No number below this is known any more.
+    #[must_use]
+    pub fn first_known(&self) -> u64 {
+        self.lost_numbers.front().copied().unwrap_or(self.base)
+    }
+
+    /// Forgets what is settled at the old end; a lost packet only when it was sent before
+    /// `lost_before`.
+    pub fn trim(&mut self, lost_before: Instant) {
+        if self.oldest.is_none() {
+            while self.entries.front().is_some_and(|front| front.fate != PacketState::Outstanding)
+                && let Some(front) = self.entries.pop_front()
+            {
+                if front.more || front.fate == PacketState::Lost {
+                    self.set_aside(self.base, front);
+                }
+                self.base += 1;
+            }
+            self.oldest = self.entries.front().map(|front| front.sent_at);
+        }
+        let over = |lost: &Lost| lost.entry.fate != PacketState::Lost || lost.entry.sent_at < lost_before;
+        while self.lost.len() > MOST_LOST || self.lost.front().is_some_and(over) {
+            self.lost.pop_front();
+            self.lost_numbers.pop_front();
+        }
+    }
+
+    /// Takes what the oldest packet carried, and keeps it if it is lost.
+    #[cold]
+    fn set_aside(&mut self, number: u64, entry: SentPacket) {
+        let count = self.more.partition_point(|(owner, _)| *owner <= number);
+        let more = self.more.drain(..count).map(|(_, carried)| carried).collect();
+        if entry.fate == PacketState::Lost {
+            self.lost.push_back(Lost { entry, more });
+            self.lost_numbers.push_back(number);
+        }
+    }
+
+    /// Numbers and packets from the oldest on.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &SentPacket)> {
+        (self.base..).zip(self.entries.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(sent_millis: u64, fate: PacketState) -> SentPacket {
+        SentPacket {
+            sent_at: Instant::from_millis(sent_millis),
+            bytes: 1200,
+            fate,
+            counted: true,
+            app_limited: false,
+            delivered: (0, Instant::ZERO),
+            first: None,
+            more: false,
+        }
+    }
+
+    #[test]
+    fn settled_packets_leave_from_the_old_end_only() {
+        let mut ledger = SentPackets::default();
+        for at in 0..4 {
+            ledger.push(entry(at, PacketState::Outstanding), &[]);
+        }
+        assert_eq!(
+            ledger.settle(1, PacketState::Acked).map(|(before, _)| before),
+            Some(PacketState::Outstanding)
+        );
+        ledger.trim(Instant::ZERO);
+        assert_eq!((ledger.base(), ledger.outstanding()), (0, 3));
+        ledger.settle(0, PacketState::Lost);
+        ledger.trim(Instant::ZERO);
+        assert_eq!((ledger.base(), ledger.next_number()), (2, 4));
+        assert!(ledger.get(1).is_none() && ledger.get(4).is_none());
+        let before = ledger.settle(0, PacketState::Acked).map(|(before, _)| before);
+        assert_eq!(before, Some(PacketState::Lost), "a loss may still turn out to be none");
+        ledger.trim(Instant::from_millis(1));
+        assert!(ledger.settle(0, PacketState::Acked).is_none());
+    }
+
+    #[test]
+    fn what_may_be_known_is_found_across_what_is_forgotten() {
+        let mut ledger = SentPackets::default();
+        for at in 0..10 {
+            ledger.push(entry(at, PacketState::Outstanding), &[]);
+        }
+        for number in 0..7 {
+            ledger.settle(number, if number % 3 == 0 { PacketState::Lost } else { PacketState::Acked });
+        }
+        ledger.trim(Instant::from_millis(1));
+        assert_eq!((ledger.first_known(), ledger.base(), ledger.outstanding()), (3, 7, 3));
+        let last_known = |start, below| ledger.last_known(start, below, &mut { usize::MAX });
+        assert_eq!(last_known(0, 10), Some(9));
+        assert_eq!((last_known(0, 7), last_known(0, 6)), (Some(6), Some(3)));
+        assert_eq!((last_known(4, 6), last_known(0, 3)), (None, None));
+    }
+
+    #[test]
+    fn the_lost_are_found_one_after_the_other() {
+        let mut ledger = SentPackets::default();
+        for number in 0..200 {
+            ledger.push(entry(1, PacketState::Outstanding), &[]);
+            ledger.settle(number, if number % 7 < 3 { PacketState::Lost } else { PacketState::Acked });
+        }
+        ledger.trim(Instant::ZERO);
+        for step in [1, 2, 5, 40, 150] {
+            let (mut place, mut below) = (usize::MAX, 200u64);
+            while below > 0 {
+                let start = below.saturating_sub(step);
+                let expected = (start..below).rev().find(|number| number % 7 < 3);
+                assert_eq!(ledger.last_known(start, below, &mut place), expected);
+                below = start;
+            }
+        }
+    }
+
+    #[test]
+    fn what_packets_carry_stays_theirs() {
+        let stream = |offset| Carried::Stream { id: byway_wire::StreamId(0), offset, length: 9, fin: false };
+        let mut ledger = SentPackets::default();
+        for number in 0..4 {
+            let more = [stream(10 * number), stream(10 * number + 1)];
+            ledger.push(entry(number, PacketState::Outstanding), &more[..number as usize % 3]);
+        }
+        let carried =
+            |ledger: &SentPackets, number| ledger.more(number).copied().collect::<alloc::vec::Vec<_>>();
+        for (number, count) in [(0, 0), (1, 1), (2, 2), (3, 0)] {
+            assert_eq!(ledger.get(number).map(|entry| entry.more), Some(count > 0));
+            assert_eq!(carried(&ledger, number).len(), count);
+        }
+        for (number, fate) in [(0, PacketState::Lost), (1, PacketState::Acked), (2, PacketState::Lost)] {
+            ledger.settle(number, fate);
+        }
+        ledger.trim(Instant::ZERO);
+        assert_eq!((ledger.base(), ledger.more.len()), (3, 0));
+        assert_eq!(carried(&ledger, 2), [stream(20), stream(21)], "it may be said to have arrived yet");
+        assert_eq!((carried(&ledger, 0).len(), carried(&ledger, 1).len()), (0, 0));
+    }
+
+    #[test]
+    fn losses_are_not_remembered_without_end() {
+        let mut ledger = SentPackets::default();
+        for number in 0..2 * MOST_LOST as u64 {
+            ledger.push(entry(1, PacketState::Outstanding), &[]);
+            ledger.settle(number, PacketState::Lost);
+        }
+        ledger.trim(Instant::ZERO);
+        assert_eq!((ledger.lost.len(), ledger.entries.len()), (MOST_LOST, 0));
+    }
+
+    #[test]
+    fn packets_that_ask_for_nothing_leave_no_trace() {
+        let mut ledger = SentPackets::default();
+        for at in 0..1000 {
+            ledger.push(entry(at, PacketState::Silent), &[]);
+        }
+        assert_eq!((ledger.base(), ledger.entries.len()), (1000, 0));
+    }
+}

@@ -1,0 +1,64 @@
+//! Who sees to congestion and to what is lost on a path: the session, or the kernel.
+
+use byway_wire::Duration;
+
+/// A timeout where nothing gets lost: it says that the connection is held up, and not that anything
+/// has to be sent again.
+const HELD_UP: Duration = Duration::from_secs(1);
+/// So many timeouts in a row are as good as an end, where another path answers.
+const AS_GOOD_AS_GONE: u32 = 3;
+
+/// What carries a path's packets, all the way to the peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathTransport {
+    /// Datagrams: any may be lost, and only the session finds out.
+    #[default]
+    Datagrams,
+    /// A TCP connection to the peer. The kernel controls congestion and repeats what is lost, so
+    /// all arrives in order while it lives.
+    Connection,
+}
+
+impl PathTransport {
+    /// Whether the session finds out what is lost and sends it again.
+    #[must_use]
+    pub fn loses(self) -> bool {
+        self == Self::Datagrams
+    }
+
+    /// How long silence lasts before it is a timeout, where `usual` is the probe timeout of RFC
+    /// 9002.
+    #[must_use]
+    pub fn patience(self, usual: Duration) -> Duration {
+        match self {
+            Self::Datagrams => usual,
+            Self::Connection => (usual * 3).max(HELD_UP),
+        }
+    }
+
+    /// Whether so many timeouts in a row end a path, if another answers.
+    #[must_use]
+    pub fn is_as_good_as_gone(self, timeouts: u32) -> bool {
+        self == Self::Connection && timeouts >= AS_GOOD_AS_GONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_waited_for_longer() {
+        let ms = Duration::from_millis;
+        assert_eq!(PathTransport::Datagrams.patience(ms(70)), ms(70));
+        assert_eq!(
+            (PathTransport::Connection.patience(ms(70)), PathTransport::Connection.patience(ms(700))),
+            (ms(1_000), ms(2_100))
+        );
+        assert!(!PathTransport::Datagrams.is_as_good_as_gone(9));
+        assert!(
+            PathTransport::Connection.is_as_good_as_gone(3)
+                && !PathTransport::Connection.is_as_good_as_gone(2)
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! Whether real programs, and those that are here, can do what a variant asks for.
+
+use super::{gateways, initial_window, utp};
+use byway_lab::Setup;
+use byway_lab::setup::{Carrier, Changed, Demand, NodeChoice, PathChoice, Transfer};
+
+/// Controllers of simulated TCP hosts, and what the kernel calls the like.
+const KERNEL: [(&str, &str); 4] = [("newreno", "reno"), ("reno", "reno"), ("cubic", "cubic"), ("bbr", "bbr")];
+const NO_OPTIONS: &str = "the kernel's TCP has no options of its controllers";
+
+/// Whether real programs can do what a variant asks for.
+pub(super) fn check(setup: &Setup) -> Result<(), String> {
+    for requests in &setup.requests {
+        if kernel(&requests.congestion.name).is_none() {
+            return Err(format!("[[requests]] {}: {}", requests.name, unknown(&requests.congestion.name)));
+        }
+        if !requests.congestion.options.is_empty() {
+            return Err(format!("[[requests]] {}: {NO_OPTIONS}", requests.name));
+        }
+    }
+    if let Some(cross) = setup.cross.first() {
+        return Err(format!("[[cross]] {}: there is no program for it yet", cross.name));
+    }
+    if setup.changes.iter().any(|change| matches!(change.what, Changed::Relay { .. })) {
+        return Err("[[change]]: relays that crash are only simulated".into());
+    }
+    gateways::check(setup)?;
+    initial_window::of(setup)?;
+    setup.transfers.iter().try_for_each(|transfer| {
+        possible(transfer).map_err(|why| format!("[[transfer]] {}: {why}", transfer.name))
+    })
+}
+
+fn possible(transfer: &Transfer) -> Result<(), String> {
+    let (NodeChoice::Node(_), NodeChoice::Node(_)) = (&transfer.from, &transfer.to) else {
+        return Err("ends chosen by the seed are only simulated".into());
+    };
+    if matches!(&transfer.demand, Demand::Rate(steps) if steps.len() > 1) {
+        return Err("a demand that changes is only simulated".into());
+    }
+    let name = transfer.congestion.name.as_str();
+    match &transfer.carrier {
+        Carrier::Tcp(_) | Carrier::Gateways(..) if !transfer.congestion.options.is_empty() => {
+            Err(NO_OPTIONS.into())
+        }
+        Carrier::Tcp(_) if transfer.paths.len() != 1 => {
+            Err("the kernel's TCP has one path: behind gateways it has more (`carrier = \"gateways\"`)"
+                .into())
+        }
+        Carrier::Tcp(_) if matches!(transfer.paths.as_slice(), [PathChoice::Any(..)]) => {
+            Err("ways chosen by the seed are only simulated".into())
+        }
+        Carrier::Tcp(_) if name == utp::NAME => utp::check(transfer),
+        Carrier::Tcp(_) | Carrier::Gateways(..) => kernel(name).map(drop).ok_or_else(|| unknown(name)),
+        Carrier::Session(_) if transfer.paths.iter().any(|way| matches!(way, PathChoice::Any(..))) => {
+            Err("relays chosen by the seed are only simulated".into())
+        }
+        Carrier::Session(_) if transfer.paths.contains(&PathChoice::Registry) => {
+            Err("a registry that senders ask is only simulated".into())
+        }
+        Carrier::Session(options)
+            if options.pnack_first_gap || options.ack_direct || options.tau.is_some() =>
+        {
+            Err("readings of the papers that byway itself does not follow are only simulated".into())
+        }
+        Carrier::Session(_) => Ok(()),
+        Carrier::TcpRelays(_) => Err("tcp-relays are only simulated".into()),
+    }
+}
+
+/// What the kernel calls a controller of this name.
+pub(super) fn kernel(name: &str) -> Option<&'static str> {
+    KERNEL.iter().find(|(known, _)| *known == name).map(|(_, kernel)| *kernel)
+}
+
+fn unknown(name: &str) -> String {
+    let known: Vec<_> = KERNEL.iter().map(|(name, _)| *name).collect();
+    format!("the kernel's TCP has no {name}: there are {}", known.join(", "))
+}

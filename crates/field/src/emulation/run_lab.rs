@@ -1,0 +1,104 @@
+//! A lab for one run, and how programs are started on its hosts.
+
+use crate::error::{Error, OrFailed as _, Result};
+use crate::labs::place;
+use byway_emulate::Lab;
+use std::fs;
+use std::io::{PipeWriter, pipe};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a run takes place on.
+#[derive(Clone, Copy, Debug)]
+pub struct RunContext<'a> {
+    /// byway itself.
+    pub program: &'a Path,
+    /// The plan as `byway lab up` takes it.
+    pub what: &'a str,
+    /// Where experiments are; `None`: those that came with the program.
+    pub experiments: Option<&'a Path>,
+}
+
+/// A lab for one run, and a directory for what its programs keep; both gone when it is dropped. The
+/// lab is gone too if this process is killed.
+pub(super) struct RunLab {
+    pub(super) program: PathBuf,
+    pub(super) lab: Lab,
+    _owner: PipeWriter,
+    pub(super) directory: tempfile::TempDir,
+}
+
+impl RunLab {
+    /// Builds the variant of these axes.
+    pub(super) fn up(ground: RunContext<'_>, axes: &[String], seed: u64) -> Result<Self> {
+        let RunContext { program, what, experiments } = ground;
+        let lab = place().lab(&format!("run-{}", std::process::id()));
+        let mut command = Command::new(program);
+        let seed = seed.to_string();
+        command.args(["--quiet", "lab", "up", what, "--owned", "--name", &lab.name, "--seed", &seed]);
+        command.args(axes.iter().flat_map(|axis| ["--sweep", axis.as_str()]));
+        if let Some(directory) = experiments {
+            command.arg("--experiments").arg(directory);
+        }
+        let (owned, owner) = pipe()?;
+        let output = command.stdin(owned).output()?;
+        if !output.status.success() {
+            let told = String::from_utf8_lossy(&output.stderr);
+            return Err(Error::failed(told.trim().trim_start_matches("byway: ")));
+        }
+        Ok(Self { program: program.to_owned(), lab, _owner: owner, directory: tempfile::tempdir()? })
+    }
+
+    /// A program on a host.
+    pub(super) fn on(&self, host: &str, program: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(["lab", "exec", "--lab", &self.lab.name, host, "--"]).args(program);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Where byway keeps keys and journals on a host.
+    pub(super) fn state(&self, host: &str, role: &str) -> Result<PathBuf> {
+        let state = self.directory.path().join(format!("{role}-{host}"));
+        fs::create_dir_all(&state)?;
+        Ok(state)
+    }
+
+    /// byway itself on a host, with keys and journals of its own there.
+    pub(super) fn byway(&self, host: &str, role: &str, arguments: &[&str]) -> Result<Command> {
+        let state = self.state(host, role)?;
+        let program = self.program.to_string_lossy();
+        let mut command = self.on(host, &[&[&*program, "--json"], arguments].concat());
+        command.env("BYWAY_STATE_DIR", state);
+        Ok(command)
+    }
+
+    /// The address of a host.
+    pub(super) fn address(&self, host: &str) -> Result<String> {
+        let record = self.lab.record()?;
+        let found = record.hosts.iter().find(|known| known.name == host);
+        Ok(found.or_failed(|| format!("there is no host {host}"))?.v4.to_string())
+    }
+}
+
+/// Runs scripts on hosts, which say what routes are to be.
+pub(super) fn set_routes<H: AsRef<str>>(
+    site: &RunLab,
+    scripts: impl IntoIterator<Item = (H, String)>,
+) -> Result<()> {
+    for (host, script) in scripts {
+        let host = host.as_ref();
+        let output = site.on(host, &["sh", "-ec", &script]).output()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(Error::failed(format!("routes at {host}: {}", said.trim())));
+        }
+    }
+    Ok(())
+}
+
+impl Drop for RunLab {
+    fn drop(&mut self) {
+        let _ = byway_emulate::end(&self.lab);
+    }
+}

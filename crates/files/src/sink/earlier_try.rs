@@ -1,0 +1,234 @@
+//! What an earlier try of a transfer left: read back, offered to the sender by the hashes of its
+//! chunks, and taken up. [`resume`] tells the rule.
+//!
+//! The partial file is looked at first. Then comes whatever stands under the final name with the
+//! size and the time of the version that the sender announced. The disk is what counts. The journal
+//! only says which chunks are worth reading.
+
+use super::Sink;
+use super::contents::{Contents, is_zero};
+use crate::chunks::{Hash, Hashing, READ, hole};
+use crate::error::SinkError;
+use crate::manifest::Timestamp;
+use crate::missing_ranges::FileRanges;
+use crate::report::{HAVE_MAX, Reason, Report};
+use crate::resume::{self, Resumed};
+use byway_engine::data::RangeSet;
+use byway_wire::{DecodeError, ObjectId};
+use rustix::fs::{FileType, OFlags, SeekFrom};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// What looking for one file costs of the budget of [`Sink::work`], in bytes.
+const LOOK: u64 = 16 * 1_024;
+
+/// A file being read back.
+#[derive(Debug)]
+pub(super) struct ReadBack {
+    object: ObjectId,
+    left: PriorContents,
+    /// The next chunk to look at.
+    next: u32,
+    hashing: Option<(u32, Hashing)>,
+    /// Whether all that was read of that chunk is zeros.
+    zeros: bool,
+    /// Hashes to tell of chunks that follow each other, and the first of these.
+    first: u32,
+    run: Vec<Hash>,
+}
+
+/// What an earlier try left of a file.
+#[derive(Debug)]
+enum PriorContents {
+    Nothing,
+    /// The partial file; whether its journal says which chunks are in it.
+    Partial {
+        journaled: bool,
+    },
+    Placed(File),
+}
+
+impl Sink {
+    /// Whether [`Self::recall`] has something to do.
+    pub(super) fn is_recalling(&self) -> bool {
+        self.recall.is_some() || !self.asked.is_empty()
+    }
+
+    /// Reads on in the file being read back, up to about `budget` bytes; returns what it spent.
+    pub(super) fn recall(&mut self, budget: u64) -> Result<u64, SinkError> {
+        let Some(mut recall) = self.recall.take().or_else(|| self.look()) else { return Ok(LOOK) };
+        // It may have been withdrawn meanwhile.
+        if !self.objects.contains_key(&recall.object) {
+            return Ok(LOOK);
+        }
+        let mut spent = 0;
+        let mut buffer = vec![0; READ];
+        while spent < budget {
+            match self.read_on(&mut recall, &mut buffer) {
+                Ok(0) => {
+                    self.offer(&mut recall, true);
+                    return Ok(spent + LOOK);
+                }
+                Ok(read) => spent += read,
+                // What cannot be read is not there.
+                Err(_) => {
+                    (recall.next, recall.hashing) = (u32::MAX, None);
+                }
+            }
+        }
+        self.recall = Some(recall);
+        Ok(spent)
+    }
+
+    /// Finds what there is of the next file that the sender is to be told of.
+    fn look(&mut self) -> Option<ReadBack> {
+        let object = self.asked.pop_front()?;
+        let incoming = self.objects.get(&object)?;
+        let (key, layout) = (incoming.key, incoming.hashes.layout);
+        let left = if self.partials.reopen(object, key, &layout) {
+            let journaled =
+                layout.is_divided() && self.partials.journal(object, key, layout).is_ok_and(|(_, was)| was);
+            PriorContents::Partial { journaled }
+        } else {
+            let (size, mtime) = (layout.size, incoming.metadata.mtime);
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+            let found = self.tree.open(&incoming.path, flags).ok().filter(|file| {
+                rustix::fs::fstat(file).is_ok_and(|stat| {
+                    let nanoseconds = u32::try_from(stat.st_mtime_nsec).unwrap_or(u32::MAX);
+                    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+                        && u64::try_from(stat.st_size) == Ok(size)
+                        && mtime == Timestamp { seconds: stat.st_mtime, nanoseconds }
+                })
+            });
+            found.map_or(PriorContents::Nothing, |file| PriorContents::Placed(File::from(file)))
+        };
+        Some(ReadBack { object, left, next: 0, hashing: None, zeros: true, first: 0, run: Vec::new() })
+    }
+
+    /// Reads one piece; 0 at the end.
+    fn read_on(&mut self, recall: &mut ReadBack, buffer: &mut [u8]) -> io::Result<u64> {
+        let object = recall.object;
+        let Some((key, layout)) = self.objects.get(&object).map(|it| (it.key, it.hashes.layout)) else {
+            return Ok(0);
+        };
+        if recall.hashing.is_none() {
+            let next = match recall.left {
+                PriorContents::Nothing => None,
+                PriorContents::Placed(_) => Some(recall.next),
+                PriorContents::Partial { journaled: true } => {
+                    let (journal, _) = self.partials.journal(object, key, layout)?;
+                    (recall.next..layout.count()).find(|index| matches!(journal.read(*index), Ok(Some(_))))
+                }
+                PriorContents::Partial { journaled: false } => {
+                    let from = SeekFrom::Data(layout.range(recall.next).0);
+                    let file = self.partials.file(object, key)?;
+                    rustix::fs::seek(file, from).ok().map(|data| layout.index(data))
+                }
+            };
+            let Some(index) = next.filter(|index| *index < layout.count()) else { return Ok(0) };
+            let (start, end) = layout.range(index);
+            if let PriorContents::Placed(file) = &recall.left
+                && self.objects.get(&object).is_some_and(|incoming| incoming.hashes.is_hole(index))
+                && !has_data(file, start, end)
+            {
+                self.found(recall, index, hole());
+                return Ok(LOOK);
+            }
+            (recall.hashing, recall.zeros) = (Some((index, Hashing::new(&layout, index))), true);
+        }
+        let Some((index, hashing)) = &mut recall.hashing else { return Ok(0) };
+        let index = *index;
+        let file = match &recall.left {
+            PriorContents::Placed(file) => file,
+            _ => self.partials.file(object, key)?,
+        };
+        let length = usize::try_from(hashing.left()).unwrap_or(READ).min(buffer.len());
+        let piece = buffer.get_mut(..length).unwrap_or_default();
+        file.read_exact_at(piece, hashing.at)?;
+        recall.zeros &= is_zero(piece);
+        if let Some(hash) = hashing.update(piece) {
+            let is_hole = self.objects.get(&object).is_some_and(|incoming| incoming.hashes.is_hole(index));
+            // Zeros are a hole to a sender that has one there, however they are stored here.
+            let hash = if is_hole && recall.zeros { hole() } else { hash };
+            self.found(recall, index, hash);
+        }
+        Ok(length as u64)
+    }
+
+    /// Notes that this chunk is there.
+    fn found(&mut self, recall: &mut ReadBack, index: u32, hash: Hash) {
+        (recall.hashing, recall.next) = (None, index + 1);
+        if let Some(incoming) = self.objects.get_mut(&recall.object) {
+            match hash == hole() {
+                true => incoming.hashes.set_zeros(index),
+                false => incoming.hashes.set(index, hash),
+            }
+        }
+        if recall.first + recall.run.len() as u32 != index || recall.run.len() >= HAVE_MAX {
+            self.offer(recall, false);
+            recall.first = index;
+        }
+        recall.run.push(hash);
+    }
+
+    /// Tells the sender of the chunks that were read since the last time.
+    fn offer(&mut self, recall: &mut ReadBack, last: bool) {
+        let placed = matches!(recall.left, PriorContents::Placed(_));
+        let hashes = std::mem::take(&mut recall.run);
+        if last && let Some(incoming) = self.objects.get_mut(&recall.object) {
+            incoming.stage = Contents::Offered { placed };
+        }
+        if last || !hashes.is_empty() {
+            let (object, first) = (recall.object, recall.first);
+            Report::Have { object, first, hashes, placed, last }.encode(&mut self.out);
+        }
+    }
+
+    /// The sender says which of the offered chunks are kept; the others come.
+    pub(super) fn take_parts(&mut self, object: ObjectId, kept: &RangeSet) -> Result<(), SinkError> {
+        let Some(incoming) = self.objects.get_mut(&object) else { return Ok(()) };
+        let Contents::Offered { placed } = incoming.stage else {
+            return Err(DecodeError::Range("order of records").into());
+        };
+        let (layout, hashes) = (incoming.hashes.layout, &mut incoming.hashes);
+        let Some(resumed) = resume::resumed(&layout, placed, kept, |index| hashes.knows(index)) else {
+            self.fail(object, Reason::Protocol, "keeps what is not there".to_owned());
+            return Ok(());
+        };
+        incoming.stage = match resumed {
+            Resumed::Nothing => Contents::Coming,
+            Resumed::Placed => Contents::Placed,
+            Resumed::Partial => Contents::Growing { fresh: false },
+        };
+        hashes.retain(|index| kept.covers(index.into(), u64::from(index) + 1));
+        incoming.travels = FileRanges::without(&layout, kept, &hashes.holes);
+        let travels = incoming.travels.size();
+        self.summary.skipped = self.summary.skipped.saturating_add(layout.size - travels);
+        incoming.finished = travels == 0;
+        for (start, end) in kept.iter() {
+            let (from, to) = layout.bytes(start, end);
+            incoming.received.insert(from, to);
+            incoming.kept += to - from;
+        }
+        // The file was there before: nobody promises that there are zeros.
+        let key = incoming.key;
+        let mut emptied = Ok(());
+        if incoming.is_created() {
+            for (start, end) in incoming.hashes.holes.iter() {
+                let (from, to) = layout.bytes(start, end);
+                emptied = emptied.and_then(|()| self.partials.empty(object, key, from, to - from));
+            }
+        }
+        emptied.or_else(|errno| self.fail_io(object, errno.into()))
+    }
+}
+
+/// Whether a file has anything stored in this stretch. In doubt it has.
+fn has_data(file: &File, start: u64, end: u64) -> bool {
+    match rustix::fs::seek(file, SeekFrom::Data(start)) {
+        Ok(at) => at < end,
+        Err(errno) => errno != Errno::NXIO,
+    }
+}

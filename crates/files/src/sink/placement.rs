@@ -1,0 +1,239 @@
+//! From bytes to a tree: judging contents, moving into place, and what waits until every file is
+//! there.
+
+use super::contents::{Contents, Incoming};
+use super::{Finish, Sink, SinkState};
+use crate::beneath::times;
+use crate::error::SinkError;
+use crate::manifest::{Metadata, Timestamp};
+use crate::name::{check_name, split};
+use crate::report::{Reason, Report};
+use byway_wire::ObjectId;
+use rustix::fd::BorrowedFd;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::io;
+
+/// What a rename, a link or a directory counts for in the budget of [`Sink::work`], in bytes.
+const ENTRY_COST: u64 = 16 * 1_024;
+/// Reports that may wait to be taken before [`Sink::work`] rests, in bytes.
+const REPORTS_HIGH: usize = 1 << 20;
+
+/// What waits until every file is in place.
+#[derive(Debug, Default)]
+pub(super) struct DeferredWork {
+    links: Vec<PendingSymlink>,
+    directories: Vec<Directory>,
+    sorted: bool,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct PendingSymlink {
+    path: Vec<u8>,
+    target: Vec<u8>,
+    mtime: Timestamp,
+}
+
+#[derive(Debug)]
+struct Directory {
+    path: Vec<u8>,
+    metadata: Metadata,
+}
+
+impl DeferredWork {
+    pub(super) fn link(
+        &mut self,
+        path: &[u8],
+        target: &[u8],
+        mtime: Timestamp,
+        limit: usize,
+    ) -> Result<(), SinkError> {
+        self.charge(size_of::<PendingSymlink>() + path.len() + target.len(), limit)?;
+        self.links.push(PendingSymlink { path: path.to_vec(), target: target.to_vec(), mtime });
+        Ok(())
+    }
+
+    fn directory(&mut self, path: &[u8], metadata: Metadata, limit: usize) -> Result<(), SinkError> {
+        self.charge(size_of::<Directory>() + path.len(), limit)?;
+        self.directories.push(Directory { path: path.to_vec(), metadata });
+        Ok(())
+    }
+
+    fn charge(&mut self, bytes: usize, limit: usize) -> Result<(), SinkError> {
+        self.bytes += bytes;
+        if self.bytes > limit { Err(SinkError::TooMany("directories and links")) } else { Ok(()) }
+    }
+
+    /// Puts both lists in the order in which they are taken from the end: links as they came,
+    /// directories with those below others first. Of records with the same path the last one is
+    /// taken last, and counts.
+    fn sort(&mut self) {
+        if !self.sorted {
+            self.links.reverse();
+            self.directories.reverse();
+            self.directories.sort_by(|a, b| a.path.cmp(&b.path));
+            self.sorted = true;
+        }
+    }
+}
+
+impl Sink {
+    /// Does up to about `budget` bytes worth of disk work: reads back what an earlier try left, and
+    /// at the end sets what waits. Whether there is more to do now; if not, records, bytes or a
+    /// call of [`Self::reports`] are awaited.
+    ///
+    /// # Errors
+    /// The disk is full or cannot be used any more.
+    pub fn work(&mut self, budget: u64) -> Result<bool, SinkError> {
+        let mut left = budget.max(1);
+        while left > 0 {
+            if self.out.len() > REPORTS_HIGH || matches!(self.stage, SinkState::Broken | SinkState::Complete)
+            {
+                return Ok(false);
+            }
+            let spent = if self.is_recalling() {
+                self.recall(left)?
+            } else if self.stage == SinkState::Ended && self.objects.is_empty() && self.orphans.is_empty() {
+                self.settle_one()?;
+                ENTRY_COST
+            } else {
+                return Ok(false);
+            };
+            left = left.saturating_sub(spent);
+        }
+        Ok(!matches!(self.stage, SinkState::Complete))
+    }
+
+    /// Makes a directory now, open to its owner only, and remembers what it shall be at the end.
+    pub(super) fn make_directory(&mut self, path: &[u8], metadata: Metadata) -> Result<(), SinkError> {
+        if let Err(error) = check_name(path) {
+            self.refuse(path.to_vec(), Reason::Name, error.to_string());
+            return Ok(());
+        }
+        match self.tree.make_directory(path).map(drop) {
+            Ok(()) => self.later.directory(path, metadata, self.options.memory),
+            Err(errno) => self.refuse_io(path.to_vec(), errno.into()),
+        }
+    }
+
+    fn refuse_io(&mut self, path: Vec<u8>, error: io::Error) -> Result<(), SinkError> {
+        let (reason, detail) = self.judge(error)?;
+        self.refuse(path, reason, detail);
+        Ok(())
+    }
+
+    /// Judges a file of which every byte is there and the hash is known, and puts it in place, or
+    /// fails it.
+    pub(super) fn conclude(&mut self, object: ObjectId) -> Result<Finish, SinkError> {
+        let Some(incoming) = self.objects.get_mut(&object) else { return Ok(Finish::Settled) };
+        let failed = self.summary.failed;
+        if incoming.hash.is_none() || incoming.hashes.root() != incoming.hash {
+            self.fail(object, Reason::Integrity, String::new());
+        } else if matches!(incoming.stage, Contents::Placed) {
+            self.put_right(object)?;
+        } else {
+            let created = incoming.create(object, &mut self.partials);
+            let durable = self.options.durable;
+            match created.and_then(|()| incoming.dress(object, &mut self.partials, durable)) {
+                Ok(()) => self.put_in_place(object)?,
+                Err(errno) => self.fail_io(object, errno.into())?,
+            }
+        }
+        let verified = self.summary.failed == failed;
+        Ok(if verified { Finish::Verified } else { Finish::Failed(self.last_failure) })
+    }
+
+    fn put_in_place(&mut self, object: ObjectId) -> Result<(), SinkError> {
+        let Some(Incoming { path, key, hashes, .. }) = self.objects.get(&object) else {
+            return Ok(());
+        };
+        let (name, partials) = ((*key, &hashes.layout), &mut self.partials);
+        let (directory, leaf) = split(path);
+        let mut place = |directory: BorrowedFd<'_>| partials.place(object, name, directory, leaf);
+        let placed = match self.tree.make_directory(directory).and_then(&mut place) {
+            // The directory held open was removed by somebody: look again.
+            Err(Errno::NOENT) => {
+                self.tree.forget();
+                self.tree.make_directory(directory).and_then(&mut place)
+            }
+            placed => placed,
+        };
+        match placed {
+            Ok(()) => self.verified(object),
+            Err(errno) => return self.fail_io(object, errno.into()),
+        }
+        Ok(())
+    }
+
+    /// A file that was in place before has the right contents and time; its mode may have changed.
+    fn put_right(&mut self, object: ObjectId) -> Result<(), SinkError> {
+        let Some(Incoming { path, metadata, .. }) = self.objects.get(&object) else {
+            return Ok(());
+        };
+        let mode = Mode::from_raw_mode(metadata.mode.into());
+        let right = self.tree.stat(path).and_then(|stat| {
+            if Mode::from_raw_mode(stat.st_mode) == mode {
+                return Ok(());
+            }
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+            rustix::fs::fchmod(self.tree.open(path, flags)?, mode)
+        });
+        match right {
+            Ok(()) => self.verified(object),
+            Err(errno) => return self.fail_io(object, errno.into()),
+        }
+        Ok(())
+    }
+
+    fn verified(&mut self, object: ObjectId) {
+        let Some(incoming) = self.objects.remove(&object) else { return };
+        let layout = incoming.hashes.layout;
+        let size = layout.size;
+        self.keys.remove(&incoming.key);
+        self.holes_held -= incoming.hashes.holes.count();
+        self.summary.files += 1;
+        self.summary.bytes = self.summary.bytes.saturating_add(size);
+        self.summary.kept = self.summary.kept.saturating_add(incoming.kept);
+        Report::Verified { object }.encode(&mut self.out);
+    }
+
+    /// One link, or one directory, or the end.
+    fn settle_one(&mut self) -> Result<(), SinkError> {
+        self.later.sort();
+        if let Some(link) = self.later.links.pop() {
+            let (directory, leaf) = split(&link.path);
+            let placed = self
+                .tree
+                .make_directory(directory)
+                .and_then(|directory| self.partials.place_link(&link.target, link.mtime, directory, leaf));
+            return match placed {
+                Ok(()) => Ok(()),
+                Err(errno) => self.refuse_io(link.path, errno.into()),
+            };
+        }
+        if let Some(directory) = self.later.directories.pop() {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let settled = self.tree.open(&directory.path, flags).and_then(|opened| {
+                // The time last: a change of mode leaves it alone, but not the other way round on
+                // every file system.
+                rustix::fs::fchmod(&opened, Mode::from_raw_mode(directory.metadata.mode.into()))?;
+                rustix::fs::futimens(&opened, &times(directory.metadata.mtime))
+            });
+            return match settled {
+                Ok(()) => Ok(()),
+                Err(errno) => self.refuse_io(directory.path, errno.into()),
+            };
+        }
+        if self.options.sync {
+            self.partials.sync().map_err(|errno| SinkError::from_io(&self.path, errno.into()))?;
+        }
+        // Leftovers that cannot be removed harm nobody: the tree is complete.
+        let _ = self.partials.clean();
+        let summary = self.summary;
+        Report::Done { files: summary.files, bytes: summary.bytes, failed: summary.failed }
+            .encode(&mut self.out);
+        self.stage = SinkState::Complete;
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! The stream of a program's connection: it begins with a request, and what comes by it with the
+//! far end's answer.
+
+use byway_engine::data::StreamRead;
+use byway_forward::request::{Refusal, request};
+use byway_forward::splice::{Splice, Stream, StreamOf};
+use byway_forward::target::Target;
+use byway_wire::StreamId;
+
+/// The stream of a connection.
+#[derive(Debug)]
+pub(crate) struct ForwardedStream {
+    pub target: Target,
+    pub id: StreamId,
+    /// What it is to begin with, until there is room for that.
+    pub request: Option<Vec<u8>>,
+    pub splice: Splice,
+    /// Something came by the stream.
+    pub begun: bool,
+    /// The far end is connected.
+    pub answered: bool,
+    /// Nothing follows the answer.
+    pub ended: bool,
+    pub refusal: Option<Refusal>,
+}
+
+impl ForwardedStream {
+    /// A stream that is to lead to `target`.
+    pub fn new(target: Target, id: StreamId) -> Self {
+        let request = Some(request(&target));
+        let splice = Splice::default();
+        Self { target, id, request, splice, begun: false, answered: false, ended: false, refusal: None }
+    }
+}
+
+/// A stream that begins with the far end's answer.
+pub(crate) struct RequestStream<'a> {
+    pub stream: StreamOf<'a>,
+    pub begun: bool,
+    pub answered: &'a mut bool,
+    pub ended: &'a mut bool,
+    pub refusal: &'a mut Option<Refusal>,
+    /// Bytes that may still be taken from streams; `None`: as many as there are.
+    pub budget: &'a mut Option<usize>,
+    /// Whether there may be more to take than that.
+    pub is_short: bool,
+}
+
+impl RequestStream<'_> {
+    /// Takes the answer: whether it has come. `None`: it is none that is good.
+    pub fn answer(&mut self) -> Option<bool> {
+        if *self.answered || !self.begun {
+            return Some(*self.answered);
+        }
+        let mut byte = [0];
+        let read = self.stream.read(&mut byte)?;
+        if read.length == 0 {
+            return (!read.finished).then_some(false);
+        }
+        match Refusal::check(byte[0]) {
+            Ok(()) => (*self.answered, *self.ended) = (true, read.finished),
+            Err(refusal) => *self.refusal = Some(refusal),
+        }
+        self.answered.then_some(true)
+    }
+}
+
+impl Stream for RequestStream<'_> {
+    fn room(&mut self, wanted: usize) -> usize {
+        self.stream.room(wanted)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.stream.write(bytes);
+    }
+
+    fn finish(&mut self) {
+        self.stream.finish();
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Option<StreamRead> {
+        if !self.answer()? {
+            return Some(StreamRead { length: 0, finished: false });
+        }
+        if *self.ended {
+            return Some(StreamRead { length: 0, finished: true });
+        }
+        let most = self.budget.map_or(buffer.len(), |budget| budget.min(buffer.len()));
+        if most == 0 && !buffer.is_empty() {
+            self.is_short = true;
+            return Some(StreamRead { length: 0, finished: false });
+        }
+        let read = self.stream.read(buffer.get_mut(..most).unwrap_or_default())?;
+        if let Some(budget) = self.budget {
+            *budget -= read.length;
+        }
+        Some(read)
+    }
+
+    fn take(&mut self) -> Option<(Vec<u8>, StreamRead)> {
+        // The answer comes first, and a budget is for parts of a piece too.
+        if !*self.answered || *self.ended || self.budget.is_some() {
+            return Some((Vec::new(), StreamRead { length: 0, finished: false }));
+        }
+        self.stream.take()
+    }
+
+    fn give_back(&mut self, buffer: Vec<u8>) {
+        self.stream.give_back(buffer);
+    }
+
+    fn reset(&mut self, code: u64) {
+        self.stream.reset(code);
+    }
+}

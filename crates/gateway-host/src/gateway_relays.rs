@@ -1,0 +1,221 @@
+//! A relay beside the gateway: peers get words of their own, a registry lists it, and another
+//! offers the gateway relays.
+
+use crate::config::{GatewayConfig, RELAY_PORT, RelayConfig};
+use crate::running::RunningGateway;
+use byway_gateway::Prefix;
+use byway_gateway::report::RelayReport;
+use byway_net::Clock;
+use byway_relay::Policy;
+use byway_transfer::identity::{Identity, PublicKey};
+use byway_transfer::registry::{EnrolEvent, Enrolling, EnrollingPlan, FindEvent, FindPlan, RelayDiscovery};
+use byway_transfer::state::StateDir;
+use byway_transfer::{Error, RelayRunEvent, RelaySummary, Relaying, RelayingPlan, sockets};
+use byway_wire::relay::MAX_ADDRESSES;
+use byway_wire::{Duration, Instant};
+use std::path::Path;
+
+/// A peer's word holds for so long, and is renewed so often.
+const HOLDS: Duration = Duration::from_secs(30 * 86_400);
+const RENEWED: Duration = Duration::from_secs(86_400);
+/// What the relay did is looked at this often.
+const ASKED: Duration = Duration::from_secs(1);
+
+/// What a person may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LendEvent {
+    /// The registry lists the relay, or does not; as a sentence.
+    Said(String),
+    /// Something does not work for now; as a sentence.
+    Warning(String),
+}
+
+/// What a gateway has to do with relays beside those of its file.
+pub struct GatewayRelays {
+    relay: Option<RunningRelay>,
+    finding: Option<RelayDiscovery>,
+    clock: Clock,
+}
+
+struct RunningRelay {
+    relaying: Relaying,
+    report: RelayReport,
+    ask_at: Instant,
+    enrolling: Option<Enrolling>,
+    peers: Vec<PublicKey>,
+    renew_at: Instant,
+}
+
+impl GatewayRelays {
+    /// Starts the relay, if the file has one, and asks the registry, if it names one. `state` is
+    /// the directory of the command line, if it names one.
+    ///
+    /// # Errors
+    /// There is no such directory; an address cannot be bound; keys cannot be read; the system
+    /// gives no thread.
+    pub fn start(config: &GatewayConfig, identity: &Identity, state: Option<&Path>) -> Result<Self, Error> {
+        let clock = Clock::new();
+        if config.relay.is_none() && config.registry.is_none() {
+            return Ok(Self { relay: None, finding: None, clock });
+        }
+        let state = StateDir::locate(state, |name| std::env::var_os(name))?;
+        let start = |relay| RunningRelay::start(config, relay, &state, clock.now());
+        let relay = config.relay.as_ref().map(start).transpose()?;
+        let cache = Some(state.registries());
+        let plan = config.registry.clone().map(|word| FindPlan { word, cache });
+        let finding = plan.map(|plan| RelayDiscovery::start(identity, plan)).transpose()?;
+        Ok(Self { relay, finding, clock })
+    }
+
+    /// What the relay did until a moment ago, if there is one.
+    #[must_use]
+    pub fn report(&self) -> Option<RelayReport> {
+        self.relay.as_ref().map(|relay| relay.report.clone())
+    }
+
+    /// Looks after them, and hands the gateway what it needs. To be called a few times a second.
+    pub fn turn(&mut self, gating: &RunningGateway) -> Vec<LendEvent> {
+        let mut told = Vec::new();
+        let now = self.clock.now();
+        if let Some(relay) = &mut self.relay {
+            relay.turn(now, gating, &mut told);
+        }
+        match self.finding.as_ref().and_then(RelayDiscovery::look) {
+            Some(FindEvent::Relays(words)) => gating.add_relays(words),
+            Some(FindEvent::Useless) => {
+                told.push(LendEvent::Warning("the registry does not help now: it is asked again".into()));
+            }
+            None => {}
+        }
+        told
+    }
+
+    /// Takes no new word from now on, and tells registries that the end is near.
+    pub fn drain(&self) {
+        if let Some(relay) = &self.relay {
+            relay.relaying.drain();
+        }
+    }
+
+    /// Stops it. What the relay did.
+    ///
+    /// # Errors
+    /// The relay broke before.
+    pub fn stop(self) -> Result<Option<RelaySummary>, Error> {
+        self.relay.map(|relay| relay.relaying.stop()).transpose()
+    }
+}
+
+impl RunningRelay {
+    fn start(
+        config: &GatewayConfig,
+        relay: &RelayConfig,
+        state: &StateDir,
+        now: Instant,
+    ) -> Result<Self, Error> {
+        let sockets = sockets::serving(&relay.listen, RELAY_PORT)?;
+        let listen = sockets.iter().map(|socket| socket.address().to_string()).collect();
+        let report = RelayReport { listen, ..RelayReport::default() };
+        let mut addresses = match relay.advertise.as_slice() {
+            [] => sockets::reachable_at(&sockets),
+            told => told.to_vec(),
+        };
+        addresses.truncate(MAX_ADDRESSES);
+        let file = relay.key.as_deref();
+        let key = state.relay_key(file)?;
+        let enrolling = relay.registry.clone().map(|word| EnrollingPlan {
+            key: key.clone(),
+            word,
+            rate: relay.rate,
+            quota: relay.quota,
+            operator: relay.operator.clone(),
+            region: relay.region.clone(),
+            addresses: addresses.clone(),
+            seen: false,
+        });
+        let relaying = Relaying::start(RelayingPlan {
+            key,
+            policy: policy(config, relay),
+            sockets,
+            listeners: Vec::new(),
+            tcp_congestion: byway_net::TcpCongestion::Cubic,
+            tcp_buffer: None,
+            addresses,
+            expires: HOLDS,
+            rate: relay.rate,
+            quota: relay.quota,
+            per_day: relay.per_day,
+            per_month: relay.per_month,
+            accounts: None,
+            keep: Some(state.relay_kept_path(file)),
+            registries: enrolling.iter().map(|plan| plan.word.key.0).collect(),
+            lend: None,
+        })?;
+        let enrolling = enrolling.map(|plan| Enrolling::start(&relaying, plan)).transpose()?;
+        let peers = config.peers.iter().map(|peer| peer.key).collect();
+        Ok(Self { relaying, report, ask_at: now, enrolling, peers, renew_at: now })
+    }
+
+    fn turn(&mut self, now: Instant, gating: &RunningGateway, told: &mut Vec<LendEvent>) {
+        if now >= self.renew_at {
+            self.renew_at = now + RENEWED;
+            for peer in &self.peers {
+                if let Some(word) = self.relaying.word_for(&peer.0, HOLDS) {
+                    gating.lend(*peer, word);
+                }
+            }
+        }
+        if now >= self.ask_at {
+            self.ask_at = now + ASKED;
+            self.relaying.ask();
+        }
+        match self.relaying.next(Duration::ZERO) {
+            Some(RelayRunEvent::Relayed(relayed)) => self.on_relayed(&relayed),
+            Some(RelayRunEvent::NotKept(error)) => told.push(LendEvent::Warning(format!(
+                "cannot write down what was carried: {error}; a restart would forget it"
+            ))),
+            Some(RelayRunEvent::KeptAgain) => {
+                told.push(LendEvent::Said("what was carried is written down again".into()));
+            }
+            Some(RelayRunEvent::Dropped(_) | RelayRunEvent::Lends(_)) | None => {}
+        }
+        let news = self.enrolling.as_mut().and_then(|enrolling| enrolling.look(&self.relaying));
+        told.extend(news.map(enrolled).unwrap_or_default());
+    }
+}
+
+impl RunningRelay {
+    fn on_relayed(&mut self, relayed: &RelaySummary) {
+        let counters = &relayed.counters;
+        self.report.bytes = counters.forwarded_bytes + counters.returned_bytes;
+        self.report.today_bytes = relayed.used.today;
+        self.report.month_bytes = relayed.used.this_month;
+    }
+}
+
+/// How the relay stands with its registry.
+fn enrolled(news: EnrolEvent) -> Vec<LendEvent> {
+    match news {
+        EnrolEvent::Epoch { .. } => Vec::new(),
+        EnrolEvent::Enrolled { passed, failed, .. } => {
+            let texts: Vec<String> = passed.iter().map(ToString::to_string).collect();
+            let listed = format!("the registry lists the relay at {}", texts.join(" "));
+            let not = failed.iter().map(|(address, why)| {
+                LendEvent::Said(format!("the registry does not list it at {address}: {why}"))
+            });
+            [LendEvent::Said(listed)].into_iter().chain(not).collect()
+        }
+        EnrolEvent::Failed { error, again } => {
+            let again = again.as_secs();
+            vec![LendEvent::Warning(format!("not enrolled: {error}; tried again in {again} s"))]
+        }
+    }
+}
+
+/// Public destinations, peers, what the operator allows, and never this host by its other names.
+fn policy(config: &GatewayConfig, relay: &RelayConfig) -> Policy {
+    let peers = config.peers.iter().flat_map(|peer| &peer.addresses);
+    let peers = peers.map(|address| Prefix::of(address.ip(), 128));
+    let allowed = peers.chain(relay.allow_destination.iter().copied());
+    sockets::own_addresses().into_iter().fold(allowed.fold(Policy::public(), Policy::allow), Policy::own)
+}

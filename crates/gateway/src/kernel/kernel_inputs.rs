@@ -1,0 +1,21 @@
+//! What the kernel's part in a gateway follows from.
+
+use crate::Prefix;
+use crate::rules::Rules;
+
+/// What the kernel's part in a gateway follows from.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelInputs<'a> {
+    /// The TUN device.
+    pub tun: &'a str,
+    /// The mark, the number of the routing table, and the priority of the rule that leads there.
+    pub mark: u16,
+    /// Hosts behind the gateway.
+    pub here: &'a [Prefix],
+    /// Hosts behind other gateways.
+    pub there: &'a [Prefix],
+    /// The rules that say which flows are background.
+    pub rules: &'a Rules,
+    /// Whether they wait where there is no way to carry them.
+    pub fail_closed: bool,
+}

@@ -1,0 +1,90 @@
+//! Tables that reach gateways beyond direct peers: what a peer announces is passed on to the
+//! others, with its key and its address.
+//!
+//! - It holds only for a gateway that the file names, and for hosts for which the file lets it
+//!   speak. Whoever passes it on has it in its own file, so memory follows files. With the address
+//!   two gateways that know each other's key meet, though no file says where.
+//! - It is passed on when it comes, and never by a timer. A part goes on once in [`EVERY`], and
+//!   over [`MOST_HOPS`] gateways, so loops end. What is not heard of again is forgotten after
+//!   [`HOLDS`].
+//! - An origin's own word counts more: what others say of it is not looked at while there is a
+//!   session with it.
+
+use super::index_vec::PeerIdx;
+use super::status::Counters;
+use crate::forwarded_announcements::MOST_HOPS;
+use crate::serves::AnnouncementPart;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use byway_wire::{Duration, Instant};
+
+/// A part is passed on no more often than this.
+const EVERY: Duration = Duration::from_secs(2);
+/// What others say of an origin holds for so long. They say it again every minute.
+const HOLDS: Duration = Duration::from_secs(150);
+
+/// What was passed on.
+#[derive(Debug, Default)]
+pub(super) struct AnnouncementForwarder {
+    /// Until when holds what others said of an origin.
+    heard: BTreeMap<PeerIdx, Instant>,
+    /// The serial of a part, and when it was passed on.
+    passed: BTreeMap<(PeerIdx, u8), (u32, Instant)>,
+    counters: Counters,
+}
+
+impl AnnouncementForwarder {
+    /// What is counted here.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// When something is to be forgotten.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.heard.values().copied().min()
+    }
+
+    /// An origin itself says whom it serves. Whether others had told of it until now.
+    pub fn on_own_word(&mut self, origin: PeerIdx) -> bool {
+        self.heard.remove(&origin).is_some()
+    }
+
+    /// Whether what is known of an origin is what others say.
+    pub fn has_heard(&self, origin: PeerIdx) -> bool {
+        self.heard.contains_key(&origin)
+    }
+
+    /// Notes that others say whom an origin serves.
+    pub fn on_heard(&mut self, now: Instant, origin: PeerIdx) {
+        self.heard.insert(origin, now + HOLDS);
+    }
+
+    /// Notes that others say something of a gateway that the file does not name.
+    pub const fn on_unknown(&mut self) {
+        self.counters.unknown_origins += 1;
+    }
+
+    /// Something is passed on to a peer.
+    pub const fn on_passed(&mut self) {
+        self.counters.passed_on += 1;
+    }
+
+    /// Whether a part may be passed on now, over so many gateways.
+    pub fn may_pass(&mut self, now: Instant, origin: PeerIdx, hops: u8, part: &AnnouncementPart) -> bool {
+        let place = (origin, part.part);
+        let known = self.passed.get(&place).filter(|(serial, _)| *serial == part.serial);
+        if hops > MOST_HOPS || known.is_some_and(|(_, at)| now.since(*at) < EVERY) {
+            return false;
+        }
+        self.passed.insert(place, (part.serial, now));
+        true
+    }
+
+    /// Origins of which nothing was heard again. They are forgotten.
+    pub fn take_over(&mut self, now: Instant) -> Vec<PeerIdx> {
+        let over = self.heard.iter().filter(|(_, until)| **until <= now);
+        let over: Vec<PeerIdx> = over.map(|(origin, _)| *origin).collect();
+        self.heard.retain(|_, until| *until > now);
+        over
+    }
+}

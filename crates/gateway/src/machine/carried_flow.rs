@@ -1,0 +1,101 @@
+//! What is kept with a flow that is carried.
+
+use super::index_vec::{PeerIdx, TunnelIdx};
+use crate::encap::Label;
+use crate::flow::FlowTable;
+use crate::tcp::Flags;
+use crate::window::Advertised;
+use byway_wire::{Duration, Instant};
+
+/// The flows that are carried.
+pub(super) type CarriedFlows = FlowTable<CarriedFlow>;
+
+/// What is kept with a flow that is carried.
+#[derive(Clone, Debug)]
+pub(super) struct CarriedFlow {
+    /// The gateway of its other end.
+    pub peer: PeerIdx,
+    /// The tunnel that its packets take, and the one that is its own, if it has one or is to have
+    /// one.
+    pub tunnel: TunnelIdx,
+    pub own: Option<TunnelIdx>,
+    /// The rule that decided, by its place; `None`: the peer did.
+    pub rule: Option<usize>,
+    /// Bytes of its packets from the host here, and to it.
+    pub sent: u64,
+    pub received: u64,
+    /// The name of the flow's direction on the way to the peer.
+    pub label: Label,
+    /// The place of its next packet.
+    pub sequence: u32,
+    /// The tunnel by which packets of the other direction come, and since when it is not the one
+    /// before.
+    pub came_by: TunnelIdx,
+    pub changed_at: Option<Instant>,
+    /// What was advertised to the host on this side.
+    pub advertised: Advertised,
+    /// When its host last sent data, if that was of late: then the peer has it among those that are
+    /// sending.
+    pub sent_at: Option<Instant>,
+    /// The window that the host at the other end allows; until it is known, any.
+    pub receiver: u64,
+    /// The largest packets that its host here was told to send, once it was told.
+    pub told: Option<usize>,
+    /// When its SYN and the answer to it passed, and the round trip of the whole way, once it is
+    /// known.
+    opening: [Option<Instant>; 2],
+    pub rtt: Option<Duration>,
+}
+
+impl CarriedFlow {
+    /// A flow to a peer, by the tunnel `site` that is for all its flows.
+    pub fn new(peer: PeerIdx, site: TunnelIdx, rule: Option<usize>, label: Label) -> Self {
+        Self {
+            peer,
+            tunnel: site,
+            own: None,
+            rule,
+            sent: 0,
+            received: 0,
+            label,
+            sequence: 0,
+            came_by: site,
+            changed_at: None,
+            advertised: Advertised::default(),
+            sent_at: None,
+            receiver: u64::MAX,
+            told: None,
+            opening: [None; 2],
+            rtt: None,
+        }
+    }
+
+    /// The handshake shows the round trip: SYN to SYN, and that to its acknowledgment.
+    pub fn on_opening(&mut self, now: Instant, flags: Flags) {
+        match (self.opening, flags.any(Flags::SYN), flags.any(Flags::ACK)) {
+            ([None, _], true, false) => self.opening[0] = Some(now),
+            ([Some(_), None], true, true) => self.opening[1] = Some(now),
+            ([Some(syn), Some(_)], false, true) if self.rtt.is_none() => self.rtt = Some(now.since(syn)),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::index_vec::TypedIndex as _;
+    use super::*;
+
+    #[test]
+    fn the_handshake_shows_the_round_trip() {
+        let mut flow = CarriedFlow::new(PeerIdx::at(0), TunnelIdx::at(0), None, Label::new(1));
+        let syn_ack = Flags::SYN.or(Flags::ACK);
+        for (ms, flags) in [(10, Flags::SYN), (15, Flags::SYN), (40, syn_ack), (45, syn_ack)] {
+            flow.on_opening(Instant::from_millis(ms), flags);
+            assert_eq!(flow.rtt, None);
+        }
+        flow.on_opening(Instant::from_millis(62), Flags::ACK);
+        flow.on_opening(Instant::from_millis(90), Flags::ACK);
+        assert_eq!(flow.rtt, Some(Duration::from_millis(52)));
+    }
+}

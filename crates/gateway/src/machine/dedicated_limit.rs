@@ -1,0 +1,125 @@
+//! How many flows of a peer get tunnels of their own, and how fast.
+
+use super::index_vec::TunnelIdx;
+use alloc::vec::Vec;
+use byway_wire::{Duration, Instant, Meter};
+
+/// Tunnels to one peer are opened no faster than this, but for so many at once. A handshake is work
+/// for both, and a flood of SYNs is to cause little of it.
+const PACE: Duration = Duration::from_millis(10);
+const BURST: u32 = 32;
+/// The pause after a tunnel that could not be made, or that died. None is opened meanwhile. The
+/// next pause is twice as long, at most the longest.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How many times as many tunnels a peer may open as are opened here. A peer that closes one and
+/// opens the next is ahead of the one that hears of it.
+const TAKEN: usize = 2;
+
+/// Which flows of a peer get tunnels of their own.
+#[derive(Debug, Default)]
+pub(super) struct DedicatedLimit {
+    opened: usize,
+    taken: usize,
+    pace: Meter,
+    shut_until: Instant,
+    pause: Duration,
+    /// Places of tunnels that are over.
+    vacant: Vec<TunnelIdx>,
+}
+
+impl DedicatedLimit {
+    /// Whether a tunnel may be opened now, where there may be `most`.
+    pub fn is_open(&self, now: Instant, most: usize) -> bool {
+        self.opened < most && now >= self.shut_until && self.pace.debt(now) < PACE * BURST
+    }
+
+    /// Whether the peer may open another, where `most` may be opened here.
+    pub const fn takes(&self, most: usize) -> bool {
+        self.taken < most.saturating_mul(TAKEN)
+    }
+
+    /// A tunnel is dialled.
+    pub fn on_dialled(&mut self, now: Instant) {
+        self.pace.lend(now, PACE);
+    }
+
+    /// A tunnel begins. The place of one that is over, if there is one.
+    pub fn begin(&mut self, opened_here: bool) -> Option<TunnelIdx> {
+        *self.count(opened_here) += 1;
+        self.vacant.pop()
+    }
+
+    /// A tunnel is over, and its place is free.
+    pub fn end(&mut self, opened_here: bool, place: TunnelIdx) {
+        *self.count(opened_here) -= 1;
+        self.vacant.push(place);
+    }
+
+    const fn count(&mut self, opened_here: bool) -> &mut usize {
+        if opened_here { &mut self.opened } else { &mut self.taken }
+    }
+
+    /// One could not be made, or died: others would, too. Of those that die together one counts.
+    pub fn shut(&mut self, now: Instant) {
+        if now >= self.shut_until {
+            self.pause = (self.pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+            self.shut_until = now + self.pause;
+        }
+    }
+
+    /// One ended since its flow needed it no more: the next pause is the shortest again.
+    pub const fn on_success(&mut self) {
+        self.pause = Duration::ZERO;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::index_vec::TypedIndex as _;
+    use super::*;
+
+    const AT: fn(u64) -> Instant = Instant::from_millis;
+
+    #[test]
+    fn a_burst_and_then_a_pace() {
+        let mut gate = DedicatedLimit::default();
+        let mut open = |now| {
+            let open = gate.is_open(now, 1_000);
+            if open {
+                gate.on_dialled(now);
+            }
+            open
+        };
+        let burst = (0..100).filter(|_| open(AT(1))).count();
+        assert_eq!(burst, BURST as usize);
+        let paced = (1..1_001).filter(|ms| open(AT(1 + ms))).count();
+        assert!((99..=101).contains(&paced), "{paced}");
+    }
+
+    #[test]
+    fn pauses_double_until_one_succeeds() {
+        let mut gate = DedicatedLimit::default();
+        gate.shut(AT(0));
+        gate.shut(AT(0));
+        assert!(!gate.is_open(AT(999), 1) && gate.is_open(AT(1_000), 1));
+        gate.shut(AT(1_000));
+        assert!(!gate.is_open(AT(2_999), 1) && gate.is_open(AT(3_000), 1));
+        gate.on_success();
+        gate.shut(AT(3_000));
+        assert!(gate.is_open(AT(4_000), 1));
+    }
+
+    #[test]
+    fn places_are_used_again_and_counted_apart() {
+        let mut gate = DedicatedLimit::default();
+        assert_eq!((gate.begin(true), gate.begin(false)), (None, None));
+        assert!(!gate.is_open(AT(0), 1) && gate.takes(1));
+        assert_eq!(gate.begin(false), None);
+        assert!(!gate.takes(1), "twice as many as are opened here");
+        let place = TunnelIdx::at(3);
+        gate.end(false, place);
+        assert!(gate.takes(1) && !gate.is_open(AT(0), 1));
+        assert_eq!(gate.begin(true), Some(place));
+    }
+}

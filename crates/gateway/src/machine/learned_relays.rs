@@ -1,0 +1,207 @@
+//! Relays that no file names: those beside other gateways, of which these tell, and those that a
+//! registry offers.
+//!
+//! A gateway with a relay gives each peer a word of its own. The peer sends through it to all
+//! gateways but that one, to which it would be no detour. What was heard of a peer counts as long
+//! as there is a session with it, for sessions that begin then. Those that are there keep the
+//! relay, and drop it by themselves if it does not answer.
+
+use super::index_vec::PeerIdx;
+use super::peer::Peer;
+use crate::encap::Message;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use byway_engine::{Endpoint, Handle};
+use byway_wire::relay::Word;
+use byway_wire::{Duration, Instant, Writer};
+
+/// Relays of a registry that are kept at most.
+const MOST_FOUND: usize = 400;
+
+/// A peer may name another relay no more often than this: each is greeted from here, and takes a
+/// place in every session.
+const PACE: Duration = Duration::from_secs(60);
+
+/// What of a session is needed to send it through relays.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SessionRef {
+    pub handle: Handle,
+    pub peer: PeerIdx,
+}
+
+/// Relays that no file names.
+#[derive(Debug)]
+pub(super) struct LearnedRelays {
+    /// Whether relays beside other gateways are used.
+    used: bool,
+    /// The word that each peer is told of the relay here.
+    lent: BTreeMap<PeerIdx, Word>,
+    /// What each peer told of its relay, and whether that was in a session that lives.
+    heard: BTreeMap<PeerIdx, (Word, bool)>,
+    /// When a peer named another relay than before.
+    named: BTreeMap<PeerIdx, Instant>,
+    /// What a registry offers.
+    found: Vec<Word>,
+}
+
+impl LearnedRelays {
+    /// A list without detours yet.
+    pub const fn new(used: bool) -> Self {
+        Self {
+            used,
+            lent: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            named: BTreeMap::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// A peer is told of the relay here by this word from now on.
+    pub fn lend(&mut self, to: PeerIdx, word: Word) {
+        self.lent.insert(to, word);
+    }
+
+    /// What a peer is to be told.
+    pub fn announcement(&self, to: PeerIdx) -> Option<Vec<u8>> {
+        let word = self.lent.get(&to)?.to_bytes();
+        let mut datagram = vec![0; word.len() + 1];
+        Message::Relay { word: &word }.write(&mut Writer::new(&mut datagram));
+        Some(datagram)
+    }
+
+    /// Whether a peer told of a relay.
+    pub fn has_heard(&self, of: PeerIdx) -> bool {
+        self.heard.get(&of).is_some_and(|(_, lives)| *lives)
+    }
+
+    /// A peer's word came. The word if it says something new; an error if it is none.
+    pub fn on_word(&mut self, now: Instant, from: PeerIdx, word: &[u8]) -> Result<Option<Word>, ()> {
+        let word = Word::from_bytes(word).map_err(|_| ())?;
+        let known = self.heard.get(&from);
+        if known.is_some_and(|(known, lives)| *known == word && *lives) {
+            return Ok(None);
+        }
+        if !known.is_some_and(|(known, _)| is_same(known, &word)) {
+            if self.named.get(&from).is_some_and(|at| now.since(*at) < PACE) {
+                return Ok(None);
+            }
+            self.named.insert(from, now);
+        }
+        self.heard.insert(from, (word.clone(), true));
+        Ok(Some(word).filter(|_| self.used))
+    }
+
+    /// A registry offers these. Those that are new.
+    pub fn on_found(&mut self, words: Vec<Word>) -> Vec<Word> {
+        let mut fresh = Vec::new();
+        for word in words {
+            match self.found.iter_mut().find(|known| is_same(known, &word)) {
+                Some(known) if *known == word => continue,
+                Some(known) => *known = word.clone(),
+                None => {
+                    if self.found.len() == MOST_FOUND {
+                        self.found.remove(0);
+                    }
+                    self.found.push(word.clone());
+                }
+            }
+            fresh.push(word);
+        }
+        fresh
+    }
+
+    /// There is no session with a peer any more.
+    pub fn forget(&mut self, peer: PeerIdx) {
+        if let Some((_, lives)) = self.heard.get_mut(&peer) {
+            *lives = false;
+        }
+    }
+
+    /// A session begins: it may go through all relays that lead to its peer.
+    pub fn lead(&self, now: Instant, session: SessionRef, peer: &Peer, endpoint: &mut Endpoint) {
+        for (word, reach) in &peer.config.relays {
+            endpoint.add_relay(now, session.handle, word, reach.as_ref());
+        }
+        let heard = self.heard.iter().filter(|(of, (_, lives))| self.used && *lives && **of != session.peer);
+        for word in heard.map(|(_, (word, _))| word).chain(&self.found) {
+            endpoint.add_relay(now, session.handle, word, None);
+        }
+    }
+}
+
+/// Whether two words are of one grant at one relay.
+fn is_same(one: &Word, other: &Word) -> bool {
+    one.relays() == other.relays() && one.grant().id == other.grant().id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::index_vec::TypedIndex as _;
+    use super::*;
+    use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, RelayKey, Scope, Terms};
+    use core::net::SocketAddr;
+
+    fn word(id: u32, expires: u64) -> Word {
+        let terms = Terms {
+            expiry: Minute::from_unix(expires),
+            rate: RateClass::UNLIMITED,
+            quota: QuotaClass::UNLIMITED,
+            scope: Scope::ALL,
+        };
+        let address = SocketAddr::from(([192, 0, 2, 1], 4748));
+        RelayKey::new(&[1; 32]).issue(Grant { id, terms }, vec![address]).unwrap()
+    }
+
+    #[test]
+    fn a_word_is_news_once() {
+        let mut detours = LearnedRelays::new(true);
+        let (a, b, now) = (PeerIdx::at(0), PeerIdx::at(1), Instant::from_millis(5));
+        let first = word(1, 1_900_000_000);
+        assert_eq!(detours.on_word(now, a, &first.to_bytes()), Ok(Some(first.clone())));
+        assert_eq!(detours.on_word(now, a, &first.to_bytes()), Ok(None));
+        let renewed = word(1, 1_900_086_400);
+        assert_eq!(detours.on_word(now, a, &renewed.to_bytes()), Ok(Some(renewed)));
+        assert_eq!(detours.on_word(now, a, b"a word"), Err(()));
+        assert!(detours.has_heard(a) && !detours.has_heard(b));
+        detours.forget(a);
+        assert!(!detours.has_heard(a));
+        let renewed = word(1, 1_900_086_400);
+        assert_eq!(detours.on_word(now, a, &renewed.to_bytes()), Ok(Some(renewed)), "in another session");
+        assert_eq!(LearnedRelays::new(false).on_word(now, a, &first.to_bytes()), Ok(None), "not used");
+    }
+
+    #[test]
+    fn a_peer_names_another_relay_once_a_minute() {
+        let mut detours = LearnedRelays::new(true);
+        let a = PeerIdx::at(0);
+        let taken = (0..300).filter(|second| {
+            let word = word(*second, 1_900_000_000).to_bytes();
+            detours.on_word(Instant::from_millis(u64::from(*second) * 1_000), a, &word).unwrap().is_some()
+        });
+        assert_eq!(taken.collect::<Vec<_>>(), [0, 60, 120, 180, 240]);
+    }
+
+    #[test]
+    fn each_peer_is_told_its_own_word() {
+        let mut detours = LearnedRelays::new(true);
+        let (a, b) = (PeerIdx::at(0), PeerIdx::at(1));
+        detours.lend(a, word(1, 1_900_000_000));
+        let told = detours.announcement(a).unwrap();
+        let expected = word(1, 1_900_000_000).to_bytes();
+        assert_eq!(Message::read(&told), Ok(Message::Relay { word: &expected }));
+        assert_eq!(detours.announcement(b), None);
+    }
+
+    #[test]
+    fn what_a_registry_offers_is_bounded_and_renewed() {
+        let mut detours = LearnedRelays::new(true);
+        let many: Vec<Word> = (0..500).map(|id| word(id, 1_900_000_000)).collect();
+        assert_eq!(detours.on_found(many.clone()).len(), 500);
+        assert_eq!(detours.found.len(), MOST_FOUND);
+        assert_eq!(detours.on_found(many[450..].to_vec()), []);
+        let renewed = word(470, 1_900_086_400);
+        assert_eq!(detours.on_found(vec![renewed.clone()]), [renewed]);
+        assert_eq!(detours.found.len(), MOST_FOUND);
+    }
+}

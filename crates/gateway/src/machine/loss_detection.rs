@@ -1,0 +1,273 @@
+//! Which of the packets that were sent to a peer are lost, where that is not left to its session
+//! alone. It goes by Harp's rule or by HIR's maps, or lost packets are sent again from the
+//! [cache](crate::cache).
+//!
+//! The session tells what arrived, and what it holds for lost by the packet numbers of its paths.
+//! Harp's rule goes by the first of these, and the maps by what the peer reports. A path that fell
+//! silent, or is no more, has lost what was under way on it, by whichever rule.
+
+use crate::encap::{Label, Message};
+use crate::flow::FlowId;
+use crate::loss::{BatchMap, LossRule, LossRuleKind, SentPacket};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use byway_engine::connection::datagrams::DatagramResult;
+use byway_wire::{Duration, Instant, PathId, Writer};
+
+/// Later packets of a path that name a missing one before it is lost, because paths reorder. It is
+/// `kPacketThreshold` (RFC 9002, section 6.1.1).
+const LATER: u32 = 3;
+/// Packets of a flow that are remembered as under way.
+const UNDER_WAY: usize = 1 << 14;
+/// Packets held for lost that are remembered, to see which of them arrive after all.
+const REMEMBERED: usize = 4_096;
+/// A mark says that its datagram is a packet of a flow, of which label, and which of the packets
+/// under it.
+const MARKED: u64 = 1 << 63;
+const PLACE: u32 = 39;
+
+/// A packet that is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lost {
+    pub label: Label,
+    pub sequence: u32,
+    pub flow: FlowId,
+    pub path: PathId,
+    pub sent_at: Instant,
+    pub bytes: u64,
+    /// Whether the controller is to hear of it from us. What the session finds it tells by itself.
+    pub tell: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    packet: SentPacket,
+    sequence: u32,
+    sent_at: Instant,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct FlowInFlight {
+    id: FlowId,
+    /// By place: each packet that is sent has its own, also what is sent once more under its old
+    /// sequence.
+    under_way: BTreeMap<u64, InFlight>,
+    places: BTreeMap<u32, u64>,
+    next: u64,
+    rule: Option<Box<dyn LossRule>>,
+    maps: BatchMap,
+}
+
+impl FlowInFlight {
+    fn take(&mut self, place: u64) -> Option<InFlight> {
+        let flight = self.under_way.remove(&place)?;
+        if self.places.get(&flight.sequence) == Some(&place) {
+            self.places.remove(&flight.sequence);
+        }
+        Some(flight)
+    }
+}
+
+/// What is under way to one peer.
+#[derive(Debug)]
+pub(super) struct LossDetector {
+    rule: LossRuleKind,
+    flows: BTreeMap<Label, FlowInFlight>,
+    /// Paths that carry something, and whether they are silent.
+    paths: BTreeMap<PathId, bool>,
+    /// Marks of what was held for lost.
+    given_up: BTreeSet<u64>,
+    spurious: u64,
+    found: Vec<SentPacket>,
+}
+
+impl LossDetector {
+    /// Nothing sent yet.
+    pub const fn new(rule: LossRuleKind) -> Self {
+        Self {
+            rule,
+            flows: BTreeMap::new(),
+            paths: BTreeMap::new(),
+            given_up: BTreeSet::new(),
+            spurious: 0,
+            found: Vec::new(),
+        }
+    }
+
+    /// Packets held for lost that arrived.
+    pub const fn spurious(&self) -> u64 {
+        self.spurious
+    }
+
+    /// The flow of a label.
+    pub fn begin(&mut self, label: Label, id: FlowId) {
+        let rule = (self.rule == LossRuleKind::AllPassed).then(|| self.rule.make(LATER));
+        self.flows.entry(label).or_insert_with(|| FlowInFlight {
+            id,
+            under_way: BTreeMap::new(),
+            places: BTreeMap::new(),
+            next: 0,
+            rule,
+            maps: BatchMap::new(),
+        });
+    }
+
+    /// A path takes this datagram. Returns the mark under which its fate is to be told, and writes
+    /// its map into it.
+    pub fn on_sent(&mut self, now: Instant, path: PathId, datagram: &mut [u8]) -> u64 {
+        let (label, sequence, maps) = match Message::read(datagram) {
+            Ok(Message::Ordered { label, sequence, .. }) => (label, sequence, false),
+            Ok(Message::Batched { label, sequence, .. }) => (label, sequence, true),
+            _ => return 0,
+        };
+        let Some(flow) = self.flows.get_mut(&label) else { return 0 };
+        let place = flow.next;
+        flow.next += 1;
+        if maps {
+            let map = flow.maps.next(path, u64::from(sequence));
+            // The packet stays where it is.
+            Message::Batched { label, sequence, map, packet: &[] }.write_header(&mut Writer::new(datagram));
+        }
+        let packet = SentPacket { path, number: place, start: place, end: place + 1 };
+        if let Some(rule) = &mut flow.rule {
+            rule.on_sent(packet);
+        }
+        flow.under_way
+            .insert(place, InFlight { packet, sequence, sent_at: now, bytes: datagram.len() as u64 });
+        flow.places.insert(sequence, place);
+        if flow.under_way.len() > UNDER_WAY
+            && let Some((&oldest, _)) = flow.under_way.first_key_value()
+            && let (Some(gone), Some(rule)) = (flow.take(oldest), &mut flow.rule)
+        {
+            rule.withdraw(gone.packet);
+        }
+        self.paths.entry(path).or_insert(false);
+        MARKED | u64::from(label.number()) << PLACE | place & ((1 << PLACE) - 1)
+    }
+
+    /// The path did not take it, or gave it back.
+    pub fn withdraw(&mut self, mark: u64) {
+        let Some((_, flow, place)) = named(&mut self.flows, mark) else { return };
+        if let Some(flight) = flow.take(place)
+            && let Some(rule) = &mut flow.rule
+        {
+            rule.withdraw(flight.packet);
+        }
+    }
+
+    /// The session tells what became of a datagram.
+    pub fn on_fate(&mut self, fate: DatagramResult, lost: &mut Vec<Lost>) {
+        let Self { rule, flows, given_up, found, spurious, .. } = self;
+        let Some((label, flow, place)) = named(flows, fate.mark) else { return };
+        if !fate.arrived {
+            if *rule == LossRuleKind::PathNumbers
+                && let Some(flight) = flow.take(place)
+            {
+                give_up(given_up, fate.mark);
+                lost.push(of(label, flow.id, &flight, false));
+            }
+            return;
+        }
+        let Some(flight) = flow.take(place) else {
+            *spurious += u64::from(given_up.remove(&fate.mark));
+            return;
+        };
+        let Some(rule) = &mut flow.rule else { return };
+        found.clear();
+        rule.on_arrived(flight.packet, found);
+        for packet in found.iter() {
+            if let Some(flight) = flow.take(packet.start) {
+                give_up(given_up, MARKED | u64::from(label.number()) << PLACE | packet.start);
+                lost.push(of(label, flow.id, &flight, true));
+            }
+        }
+    }
+
+    /// The peer misses packets of `label` from `first` on, before `end`. What was sent less than
+    /// `least` ago it cannot know of.
+    pub fn on_reported(
+        &mut self,
+        now: Instant,
+        (label, first, end): (Label, u32, u32),
+        least: Duration,
+        lost: &mut Vec<Lost>,
+    ) {
+        let Some(flow) = self.flows.get_mut(&label).filter(|_| self.rule == LossRuleKind::Batched) else {
+            return;
+        };
+        let within = |sequence: u32| sequence.wrapping_sub(first) < end.wrapping_sub(first);
+        let named = flow.places.range(first..).chain(flow.places.range(..first));
+        let places: Vec<u64> =
+            named.take_while(|(sequence, _)| within(**sequence)).map(|(_, place)| *place).collect();
+        for place in places {
+            if flow.under_way.get(&place).is_none_or(|flight| now.since(flight.sent_at) < least) {
+                continue;
+            }
+            if let Some(flight) = flow.take(place) {
+                give_up(&mut self.given_up, MARKED | u64::from(label.number()) << PLACE | place);
+                lost.push(of(label, flow.id, &flight, true));
+            }
+        }
+    }
+
+    /// Takes the paths as they are; `None` means that there is no such path. What was under way on
+    /// one that fell silent, or is no more, is lost.
+    pub fn on_paths(&mut self, is_silent: impl Fn(PathId) -> Option<bool>, lost: &mut Vec<Lost>) {
+        let Self { flows, given_up, paths: known, .. } = self;
+        known.retain(|path, was_silent| {
+            let silent = is_silent(*path);
+            let fell = !*was_silent && silent != Some(false);
+            *was_silent = silent == Some(true);
+            if fell {
+                for (label, flow) in flows.iter_mut() {
+                    if let Some(rule) = &mut flow.rule {
+                        rule.close(*path);
+                    }
+                    flow.maps.close(*path);
+                    let on_it = flow.under_way.iter().filter(|(_, flight)| flight.packet.path == *path);
+                    let places: Vec<u64> = on_it.map(|(place, _)| *place).collect();
+                    for place in places {
+                        if let Some(flight) = flow.take(place) {
+                            give_up(given_up, MARKED | u64::from(label.number()) << PLACE | place);
+                            lost.push(of(*label, flow.id, &flight, false));
+                        }
+                    }
+                }
+            }
+            silent.is_some()
+        });
+    }
+
+    /// A flow is no more.
+    pub fn forget(&mut self, label: Label) {
+        self.flows.remove(&label);
+    }
+
+    /// The session is no more, and its paths with it.
+    pub fn clear(&mut self) {
+        self.flows.clear();
+        self.paths.clear();
+        self.given_up.clear();
+    }
+}
+
+/// The flow and place that a mark stands for.
+fn named(flows: &mut BTreeMap<Label, FlowInFlight>, mark: u64) -> Option<(Label, &mut FlowInFlight, u64)> {
+    let label = Label::new((mark >> PLACE) as u32);
+    let flow = flows.get_mut(&label).filter(|_| mark & MARKED != 0)?;
+    Some((label, flow, mark & ((1 << PLACE) - 1)))
+}
+
+fn give_up(given_up: &mut BTreeSet<u64>, mark: u64) {
+    given_up.insert(mark);
+    while given_up.len() > REMEMBERED {
+        given_up.pop_first();
+    }
+}
+
+const fn of(label: Label, flow: FlowId, flight: &InFlight, tell: bool) -> Lost {
+    let InFlight { packet: SentPacket { path, .. }, sequence, sent_at, bytes } = *flight;
+    Lost { label, sequence, flow, path, sent_at, bytes, tell }
+}

@@ -1,0 +1,211 @@
+//! What is done about losses that are found here: the controller hears of them, and what is kept is
+//! sent again.
+
+use super::carried_flow::CarriedFlows;
+use super::config::Settings;
+use super::hosts::Hosts;
+use super::index_vec::TunnelIdx;
+use super::loss_detection::Lost;
+use super::packet_buffer::PacketBuffer;
+use super::peer_sessions::PeerSessions;
+use super::status::Counters;
+use crate::cache::{self, Ack, AckAction, Cache, DataPacket};
+use crate::encap::Label;
+use crate::flow::FlowId;
+use crate::loss::{DetectionDelays, LossRuleKind};
+use crate::segment::Segment;
+use crate::tcp::Flags;
+use alloc::vec::Vec;
+use byway_engine::Handle;
+use byway_wire::{Duration, Instant};
+
+/// Losses that are found here.
+#[derive(Debug)]
+pub(super) struct LossRepair {
+    rule: LossRuleKind,
+    /// What is kept of packets: their bytes.
+    cache: Option<Cache<Vec<u8>>>,
+    found: DetectionDelays,
+    counters: Counters,
+    /// Scratch space, kept so that no packet allocates.
+    lost: Vec<Lost>,
+}
+
+impl LossRepair {
+    /// Nothing is lost yet.
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            rule: settings.loss,
+            cache: settings.cache.map(Cache::new),
+            found: DetectionDelays::new(),
+            counters: Counters::default(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// What is counted here.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// How long after they were sent packets were held for lost.
+    pub const fn found(&self) -> &DetectionDelays {
+        &self.found
+    }
+
+    /// What the cache did, and the bytes that it holds, if there is one.
+    pub fn cache(&self) -> Option<(cache::CacheCounters, usize)> {
+        self.cache.as_ref().map(|cache| (cache.counters(), cache.bytes()))
+    }
+
+    /// A packet of a flow gets its place in the order. A copy of data is kept until it is
+    /// acknowledged; `range` are the sequence numbers of TCP that it fills.
+    pub fn keep(&mut self, flow: FlowId, number: u32, (sequence, end): (u32, u32), packet: &[u8]) {
+        if let Some(cache) = self.cache.as_mut().filter(|_| sequence != end) {
+            let kept = DataPacket { number, sequence, end, bytes: packet.len(), packet: packet.to_vec() };
+            cache.on_sent(flow.slot(), kept);
+        }
+    }
+
+    /// A flow is no more.
+    pub fn forget(&mut self, flow: FlowId) {
+        if let Some(cache) = &mut self.cache {
+            cache.clear(flow.slot());
+        }
+    }
+
+    /// What a session of a tunnel tells of the packets that were sent.
+    pub fn judge(
+        &mut self,
+        now: Instant,
+        place: TunnelIdx,
+        session: Handle,
+        links: &mut PeerSessions,
+        flows: &CarriedFlows,
+        hosts: &mut Hosts,
+    ) {
+        let PeerSessions { endpoint, tunnels, .. } = links;
+        let tunnel = &mut tunnels[place];
+        let newest = tunnel.session() == Some(session);
+        let (Some(judge), Some(connection)) = (&mut tunnel.judge, endpoint.connection_mut(session)) else {
+            return;
+        };
+        let before = judge.spurious();
+        // An ACK tells the latest first, which would look like packets that are overtaken.
+        let mut fates: Vec<_> = core::iter::from_fn(|| connection.next_fate()).collect();
+        fates.sort_by_key(|fate| fate.mark);
+        fates.into_iter().for_each(|fate| judge.on_fate(fate, &mut self.lost));
+        if newest {
+            let silent = |id| connection.path_views().find(|view| view.id == id).map(|view| view.silent);
+            judge.on_paths(silent, &mut self.lost);
+        }
+        self.counters.spurious += judge.spurious() - before;
+        self.settle(now, place, links, flows, hosts);
+    }
+
+    /// The peer misses packets of ours, by what it says in a tunnel.
+    pub fn on_reported(
+        &mut self,
+        now: Instant,
+        place: TunnelIdx,
+        missing: (Label, u32, u32),
+        links: &mut PeerSessions,
+        flows: &CarriedFlows,
+        hosts: &mut Hosts,
+    ) {
+        let tunnel = &mut links.tunnels[place];
+        if let Some(judge) = &mut tunnel.judge {
+            judge.on_reported(now, missing, tunnel.way.rtt, &mut self.lost);
+        }
+        self.settle(now, place, links, flows, hosts);
+    }
+
+    /// What becomes of an ACK of the receiver's on its way to the sender, whose flow is `flow`.
+    /// `in_order`: it has a place in the order, and would be waited for.
+    pub fn on_ack(&mut self, now: Instant, flow: FlowId, segment: &Segment, in_order: bool) -> AckAction {
+        let Some(cache) = self.cache.as_mut().filter(|_| segment.tcp.flags.any(Flags::ACK)) else {
+            return AckAction::Pass;
+        };
+        let pure = !in_order && segment.only_acknowledges();
+        let ack = Ack { acknowledgment: segment.tcp.acknowledgment, window: segment.tcp.window, pure };
+        cache.on_ack(now, flow.slot(), ack)
+    }
+
+    /// Deals with what was found.
+    fn settle(
+        &mut self,
+        now: Instant,
+        place: TunnelIdx,
+        links: &mut PeerSessions,
+        flows: &CarriedFlows,
+        hosts: &mut Hosts,
+    ) {
+        let mut all = core::mem::take(&mut self.lost);
+        for lost in all.drain(..) {
+            self.counters.lost += 1;
+            self.found.note(now.since(lost.sent_at));
+            let PeerSessions { endpoint, tunnels, .. } = &mut *links;
+            let tunnel = &mut tunnels[place];
+            if lost.tell
+                && tunnel.epochs.admit(lost.path, lost.sent_at, now)
+                && let Some(connection) =
+                    tunnel.session().and_then(|session| endpoint.connection_mut(session))
+            {
+                self.counters.penalties += 1;
+                connection.judge_lost(now, lost.path, lost.sent_at, lost.bytes);
+            }
+            self.send_again(now, (lost.flow, lost.sequence), links, flows, hosts);
+        }
+        self.lost = all;
+    }
+    /// Sends once more what is kept of a packet, in its old place in the order. So it mends the gap
+    /// if the exit still waits.
+    pub fn send_again(
+        &mut self,
+        now: Instant,
+        (flow, number): (FlowId, u32),
+        links: &mut PeerSessions,
+        flows: &CarriedFlows,
+        hosts: &mut Hosts,
+    ) {
+        let (Some(cache), Some(data)) = (&mut self.cache, flows.get(flow).map(|flow| &flow.data)) else {
+            return;
+        };
+        let tunnel = &mut links.tunnels[data.tunnel];
+        // Until it can have arrived and been acknowledged.
+        let patience = tunnel.way.rtt * 2 + tunnel.way.reorder_wait + Duration::from_millis(20);
+        let Some(packet) = cache.resend(now, flow.slot(), number, number, patience) else { return };
+        let parcel = PacketBuffer::copy(hosts.buffer(), packet);
+        tunnel.returned.push_back(parcel.in_place(self.rule, data.label, number));
+        links.note_waiting(data.tunnel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Parts, parts, segment};
+    use super::*;
+    use crate::encap::Message;
+    use crate::flow::FlowVerdict;
+
+    #[test]
+    fn what_is_kept_goes_once_more_in_its_place_until_its_flow_is_gone() {
+        let now = Instant::from_millis(5);
+        let settings = Settings { cache: Some(cache::CacheLimits::default()), ..Settings::default() };
+        let Parts { mut links, mut flows, mut losses, mut hosts, peer, site } = parts(settings);
+        let (_, syn) = segment("S", 1, b"");
+        let FlowVerdict::Carried { flow, .. } = flows.on_received(now, &syn, peer, &mut links) else {
+            panic!("not taken")
+        };
+        losses.keep(flow, 3, (2, 6), b"data");
+        losses.keep(flow, 4, (6, 6), b"");
+        assert_eq!(losses.cache().unwrap().0.kept, 1, "no data, nothing to keep");
+        losses.send_again(now, (flow, 3), &mut links, &flows.table, &mut hosts);
+        let sent = links.tunnels[site].returned.pop_front().unwrap();
+        let label = flows.table.get(flow).unwrap().data.label;
+        assert_eq!(Message::read(&sent), Ok(Message::Ordered { label, sequence: 3, packet: b"data" }));
+        losses.forget(flow);
+        losses.send_again(now, (flow, 3), &mut links, &flows.table, &mut hosts);
+        assert!(links.tunnels[site].returned.is_empty());
+    }
+}

@@ -1,0 +1,104 @@
+//! How much each rule has decided.
+
+use crate::key::FlowKey;
+use crate::rules::Rules;
+use alloc::vec::Vec;
+
+/// What one rule has decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleCount {
+    /// Flows that it was the first to match; of those that pass, only what the kernel shows to the
+    /// gateway.
+    pub flows: u64,
+    /// The bytes of background flows' packets in both directions. Where the gateway only observes,
+    /// it is the bytes that hosts gave their TCP. It then sees the packets of one direction, and of
+    /// the other what they acknowledge.
+    pub bytes: u64,
+}
+
+/// A flow, with what was counted of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowStatus {
+    /// The direction in which it was opened.
+    pub key: FlowKey,
+    /// The rule that decided, by its place; `None`: the gateway of its other end did.
+    pub rule: Option<usize>,
+    /// The gateway of its other end, by its place.
+    pub peer: usize,
+    /// Bytes from the host here.
+    pub sent: u64,
+    /// Bytes to the host here.
+    pub received: u64,
+}
+
+/// The count of all rules.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RuleCounts {
+    rules: Vec<RuleCount>,
+    /// Flows that a peer carries, and no rule here calls background.
+    others: RuleCount,
+}
+
+impl RuleCounts {
+    pub fn new(rules: &Rules) -> Self {
+        Self { rules: alloc::vec![RuleCount::default(); rules.rules.len()], others: RuleCount::default() }
+    }
+
+    /// What the rules decided, in their order, and then others.
+    pub fn all(&self) -> (Vec<RuleCount>, RuleCount) {
+        (self.rules.clone(), self.others)
+    }
+
+    fn of(&mut self, rule: Option<usize>) -> &mut RuleCount {
+        rule.and_then(|rule| self.rules.get_mut(rule)).unwrap_or(&mut self.others)
+    }
+
+    pub fn on_flow(&mut self, rule: Option<usize>) {
+        self.of(rule).flows += 1;
+    }
+
+    pub fn on_bytes(&mut self, rule: Option<usize>, bytes: usize) {
+        self.of(rule).bytes += bytes as u64;
+    }
+
+    /// Other rules from now on. Those that were there before keep what they counted; where each is
+    /// now.
+    pub fn replace(&mut self, old: &Rules, new: &Rules) -> Vec<Option<usize>> {
+        let mut after = Self::new(new);
+        let mut moved = Vec::new();
+        for (rule, tally) in old.rules.iter().zip(&self.rules) {
+            let free = |(place, other): &(usize, &_)| *other == rule && !moved.contains(&Some(*place));
+            let place = new.rules.iter().enumerate().find(free).map(|(place, _)| place);
+            if let Some(kept) = place.and_then(|place| after.rules.get_mut(place)) {
+                *kept = *tally;
+            }
+            moved.push(place);
+        }
+        after.others = self.others;
+        *self = after;
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_that_stay_keep_what_they_counted() {
+        let rule = |port| crate::rules::Rule {
+            to_ports: alloc::vec![crate::Ports::new(port, port).unwrap()],
+            ..crate::rules::Rule::default()
+        };
+        let rules = |ports: &[u16]| Rules { rules: ports.iter().map(|port| rule(*port)).collect() };
+        let old = rules(&[1, 2, 2, 3]);
+        let mut tallies = RuleCounts::new(&old);
+        for (place, flows) in [(0, 5), (1, 6), (2, 7), (3, 8)] {
+            (0..flows).for_each(|_| tallies.on_flow(Some(place)));
+        }
+        let moved = tallies.replace(&old, &rules(&[3, 4, 2, 2]));
+        assert_eq!(moved, [None, Some(2), Some(3), Some(0)]);
+        let counted: Vec<u64> = tallies.all().0.iter().map(|tally| tally.flows).collect();
+        assert_eq!(counted, [8, 0, 6, 7]);
+    }
+}

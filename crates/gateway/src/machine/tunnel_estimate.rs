@@ -1,0 +1,39 @@
+//! What is known of the way there and back by a tunnel, all its paths together.
+
+use byway_wire::{Duration, Instant};
+
+/// The largest packet that is carried before paths are known to take more.
+const LEAST_PACKET: usize = 1_000;
+
+/// What is known of the way there and back, all paths together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TunnelEstimate {
+    /// Until when this holds.
+    pub until: Instant,
+    /// Bytes that each flow may have in flight.
+    pub flow_limit: u64,
+    /// The largest IP packet that a path carries.
+    pub largest: usize,
+    /// The IP packets that hosts had better send.
+    pub best: usize,
+    /// Round trip of the fastest path.
+    pub rtt: Duration,
+    /// Round trip of the slowest path.
+    pub longest: Duration,
+    /// How long a packet that comes may wait for those before it.
+    pub reorder_wait: Duration,
+}
+
+impl Default for TunnelEstimate {
+    fn default() -> Self {
+        Self {
+            until: Instant::ZERO,
+            flow_limit: u64::MAX,
+            largest: LEAST_PACKET,
+            best: LEAST_PACKET,
+            rtt: Duration::ZERO,
+            longest: Duration::ZERO,
+            reorder_wait: Duration::ZERO,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The board as a picture: a row for each scene, two columns for each law, harm and use. No script,
+//! no font, nothing fetched.
+
+use super::grid::{Foreground, Scene};
+use super::judge::{Board, Figure};
+use super::measure::Figures;
+use std::fmt::Write as _;
+
+/// Sizes in pixels. They are a square's width and height, the names of lines, the heads of columns,
+/// and what is around it all.
+const WIDE: usize = 46;
+const HIGH: usize = 17;
+const NAMES: usize = 220;
+const HEAD: usize = 74;
+const EDGE: usize = 14;
+/// Between two laws, and between two foregrounds.
+const GAP: usize = 8;
+
+/// What is drawn of a foreground: for each of the two columns a heading, a figure, and where it is
+/// best and worst.
+struct HeatScale {
+    heading: &'static str,
+    figure: Figure,
+    best: f64,
+    worst: f64,
+    /// By its logarithm: three is as far from one as nine is from three.
+    ratio: bool,
+}
+
+const HARM: HeatScale = HeatScale { heading: "p90", figure: Figure::P90, best: 1.0, worst: 4.0, ratio: true };
+const SHARE: HeatScale =
+    HeatScale { heading: "share", figure: Figure::Share, best: 0.95, worst: 0.3, ratio: false };
+const KEEPS: HeatScale =
+    HeatScale { heading: "keeps", figure: Figure::Keeps, best: 1.0, worst: 0.5, ratio: false };
+const AGAIN: HeatScale =
+    HeatScale { heading: "again s", figure: Figure::Regain, best: 1.0, worst: 10.0, ratio: true };
+const JAIN: HeatScale =
+    HeatScale { heading: "Jain", figure: Figure::Jain, best: 1.0, worst: 0.5, ratio: false };
+
+/// The two columns of a law beside a foreground.
+const fn shades(foreground: Foreground) -> [&'static HeatScale; 2] {
+    match foreground {
+        Foreground::Nobody => [&JAIN, &SHARE],
+        _ if foreground.is_bulk() => [&KEEPS, &AGAIN],
+        _ => [&HARM, &SHARE],
+    }
+}
+
+/// From best to worst, for all who see colours. It goes `blue, pale, orange, dark red`.
+const RAMP: [(f64, [f64; 3]); 4] = [
+    (0.0, [96.0, 160.0, 206.0]),
+    (0.35, [242.0, 242.0, 236.0]),
+    (0.7, [236.0, 150.0, 70.0]),
+    (1.0, [150.0, 32.0, 40.0]),
+];
+
+impl HeatScale {
+    /// How bad a value is, 0 to 1.
+    fn badness(&self, value: f64) -> f64 {
+        let scale = |value: f64| if self.ratio { libm::log(value.max(1e-9)) } else { value };
+        ((scale(value) - scale(self.best)) / (scale(self.worst) - scale(self.best))).clamp(0.0, 1.0)
+    }
+
+    fn square(&self, figures: &Figures, foreground: Foreground) -> Option<(String, String, bool)> {
+        let value = self.figure.of(figures, foreground)?;
+        let bad = self.badness(value);
+        let text = match value {
+            value if value.is_infinite() => "never".to_owned(),
+            value if value >= 10.0 => format!("{value:.0}"),
+            value => format!("{value:.2}"),
+        };
+        Some((colour(bad), text, bad > 0.85))
+    }
+}
+
+fn colour(bad: f64) -> String {
+    let above = RAMP.iter().position(|(at, _)| *at >= bad).unwrap_or(RAMP.len() - 1).max(1);
+    let (from, to) = (RAMP[above - 1], RAMP[above]);
+    let part = (bad - from.0) / (to.0 - from.0);
+    let mix = |channel: usize| libm::round(from.1[channel] + part * (to.1[channel] - from.1[channel])) as u8;
+    format!("#{:02x}{:02x}{:02x}", mix(0), mix(1), mix(2))
+}
+
+/// The picture of `laws` in the scenes of `board` that have figures. `below` is a line of text:
+/// what it is, of which day and commit.
+#[must_use]
+pub fn draw(board: &Board, laws: &[&str], below: &str) -> String {
+    let law_wide = 2 * WIDE + GAP;
+    let wide = 2 * EDGE + NAMES + laws.len() * law_wide;
+    let mut body = String::new();
+    let mut y = EDGE;
+    for foreground in Foreground::ALL {
+        let scenes: Vec<(usize, &Scene)> = board
+            .scenes()
+            .iter()
+            .enumerate()
+            .filter(|(_, scene)| scene.foreground == foreground)
+            .filter(|(place, _)| laws.iter().any(|law| board.at(*place, law).is_some()))
+            .collect();
+        if scenes.is_empty() {
+            continue;
+        }
+        head(&mut body, foreground, laws, y);
+        y += HEAD;
+        let mut line = String::new();
+        for (place, scene) in scenes {
+            let name = scene.line.to_string();
+            if name != line {
+                text(&mut body, (EDGE, y + HIGH - 4), "start", "i", &name);
+                line = name;
+            }
+            text(&mut body, (EDGE + NAMES - 8, y + HIGH - 4), "end", "s", &scene.who());
+            for (column, law) in laws.iter().enumerate() {
+                let Some(figures) = board.at(place, law) else { continue };
+                for (half, shade) in shades(foreground).into_iter().enumerate() {
+                    let x = EDGE + NAMES + column * law_wide + half * WIDE;
+                    square(&mut body, (x, y), shade.square(figures, foreground));
+                }
+            }
+            y += HIGH;
+        }
+        y += 2 * GAP;
+    }
+    text(&mut body, (EDGE, y + HIGH), "start", "s", below);
+    let high = y + 2 * HIGH;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{wide}\" height=\"{high}\" viewBox=\"0 0 {wide} {high}\">\n\
+         <style>text{{font:11px sans-serif}}.i{{fill:#222}}.s{{fill:#666}}.w{{fill:#fff}}.h{{fill:#222;font-size:14px;font-weight:bold}}.l{{fill:#222;font-size:12px;font-weight:bold}}</style>\n\
+         <rect width=\"{wide}\" height=\"{high}\" fill=\"#fff\"/>\n{body}</svg>\n"
+    )
+}
+
+/// What a foreground's part is about: its name, laws, and what their columns are.
+fn head(body: &mut String, foreground: Foreground, laws: &[&str], y: usize) {
+    let law_wide = 2 * WIDE + GAP;
+    text(body, (EDGE, y + 20), "start", "h", &format!("Beside {}", foreground.name()));
+    text(body, (EDGE, y + HEAD - 6), "start", "s", "rate, RTT, queue");
+    text(body, (EDGE + NAMES - 8, y + HEAD - 6), "end", "s", "transfers");
+    for (column, law) in laws.iter().enumerate() {
+        let x = EDGE + NAMES + column * law_wide;
+        text(body, (x + WIDE, y + HEAD - 24), "middle", "l", law);
+        for (half, shade) in shades(foreground).into_iter().enumerate() {
+            text(body, (x + half * WIDE + WIDE / 2, y + HEAD - 6), "middle", "s", shade.heading);
+        }
+    }
+}
+
+fn square(body: &mut String, (x, y): (usize, usize), shown: Option<(String, String, bool)>) {
+    let Some((colour, value, dark)) = shown else { return };
+    let _ = writeln!(
+        body,
+        "<rect x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{}\" fill=\"{colour}\"/>",
+        WIDE - 1,
+        HIGH - 1
+    );
+    text(body, (x + WIDE / 2, y + HIGH - 5), "middle", if dark { "w" } else { "i" }, &value);
+}
+
+fn text(body: &mut String, (x, y): (usize, usize), anchor: &str, class: &str, text: &str) {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    let _ =
+        writeln!(body, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" class=\"{class}\">{text}</text>");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::{Form, scenes};
+    use super::*;
+
+    #[test]
+    fn a_square_is_the_redder_the_worse() {
+        let figures = |p90| Figures { p90, ..Figures::default() };
+        let square = |p90| HARM.square(&figures(p90), Foreground::Requests).expect("a square");
+        assert_eq!(square(Some(0.9)), (colour(0.0), "0.90".into(), false));
+        assert_eq!(square(None), (colour(1.0), "never".into(), true));
+        assert!((HARM.badness(2.0) - 0.5).abs() < 1e-9 && (SHARE.badness(0.3) - 1.0).abs() < 1e-9);
+        let red = |bad| u8::from_str_radix(&colour(bad)[1..3], 16).expect("a number");
+        let blue = |bad| u8::from_str_radix(&colour(bad)[5..7], 16).expect("a number");
+        assert!(red(0.0) < blue(0.0) && red(1.0) > blue(1.0));
+        assert_eq!(SHARE.square(&Figures::default(), Foreground::Requests), None);
+    }
+
+    #[test]
+    fn a_board_without_rows_is_a_picture_without_parts() {
+        let svg = draw(&Board::new(&scenes(Form::Quick), &[]), &["cubic"], "today & <here>");
+        assert!(
+            !svg.contains("Beside") && svg.contains("today &amp; &lt;here>") && svg.ends_with("</svg>\n")
+        );
+    }
+}

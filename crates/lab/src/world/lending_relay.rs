@@ -1,0 +1,95 @@
+//! A relay where it stands: at a node of its own, or at an end host, whose line it lends behind the
+//! host's own traffic.
+//!
+//! The counters of a lending host's interface are those of the only line at its node: what that
+//! took, and what came by it.
+
+use byway_relay::{InterfaceCounters, LATE, LOOK, Relay};
+use byway_sim::world::LinkEvent;
+use byway_sim::{LinkId, World};
+use byway_wire::{Duration, Input, Instant, Machine, Transmit, TransmitBuffer};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Bytes that counters show of a datagram beside its payload: UDP, IPv4, Ethernet.
+const HEADERS: u64 = 8 + 20 + 14;
+/// A host that itself sends or receives so many bytes per second is busy, as its heartbeats say.
+const BUSY: u64 = 32 << 10;
+
+/// The counters of the line at a node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NodeCounters(Rc<Cell<InterfaceCounters>>);
+
+impl NodeCounters {
+    /// Counts from now on what goes to the line and what comes by it.
+    pub(super) fn watch(&self, world: &mut World, there: LinkId, back: LinkId) {
+        let line = Rc::clone(&self.0);
+        world.observe(there, move |fact| {
+            if matches!(fact.event, LinkEvent::Accepted { .. }) {
+                let counted = line.get();
+                line.set(InterfaceCounters { sent: counted.sent + fact.size as u64 + HEADERS, ..counted });
+            }
+        });
+        let line = Rc::clone(&self.0);
+        world.observe(back, move |fact| {
+            if fact.event == LinkEvent::Delivered {
+                let counted = line.get();
+                line.set(InterfaceCounters {
+                    received: counted.received + fact.size as u64 + HEADERS,
+                    ..counted
+                });
+            }
+        });
+    }
+}
+
+/// A relay and the line that it lends.
+#[derive(Debug)]
+pub(super) struct LendingRelay {
+    relay: Relay,
+    line: Option<NodeCounters>,
+    looked: Option<Instant>,
+}
+
+impl LendingRelay {
+    pub(super) const fn new(relay: Relay, line: Option<NodeCounters>) -> Self {
+        Self { relay, line, looked: None }
+    }
+
+    /// Tells what the counters say, if the last time is so long ago.
+    fn look(&mut self, now: Instant, every: Duration) {
+        let (Some(line), Some(lending)) = (&self.line, self.relay.lending()) else { return };
+        if self.looked.is_some_and(|looked| now.since(looked) < every) {
+            return;
+        }
+        self.looked = Some(now);
+        lending.look(now, Some(line.0.get()));
+        let state = lending.state();
+        self.relay.set_busy(now, state.own_up.max(state.own_down) >= BUSY);
+    }
+}
+
+impl Machine for LendingRelay {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        if matches!(input, Input::Datagram(_)) {
+            self.look(now, LATE);
+        }
+        self.relay.handle(now, input);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.relay.wake(now);
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        let sent = self.relay.transmit(now, out);
+        if sent.is_none() {
+            self.look(now, LOOK);
+        }
+        sent
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.relay.deadline()
+    }
+}

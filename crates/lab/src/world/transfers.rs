@@ -1,0 +1,265 @@
+//! Who carries a transfer in a world, and what each says of it.
+
+use super::gateways::GatewayPair;
+use super::session::{SessionReceiver, SessionSender};
+use super::wang::RelayedTcp;
+use crate::record::TransferRecord;
+use byway_engine::connection::path::PathState;
+use byway_sim::tcp::{FlowId, SubflowState, TcpHost};
+use byway_sim::{Handle, World};
+use byway_wire::{Duration, Instant, PathId};
+use core::net::{IpAddr, SocketAddr};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Whoever carries a transfer.
+pub(super) trait TransferProbe {
+    /// How the transfer is now, in a world with these gateways.
+    fn look(&self, world: &World, gateways: &[GatewayPair]) -> TransferSample;
+
+    /// Notes how the transfer ended.
+    fn finish(&self, world: &World, record: &mut TransferRecord);
+}
+
+/// A transfer at a sample.
+#[derive(Debug, Default)]
+pub(super) struct TransferSample {
+    /// Bytes that the receiver has.
+    pub(super) received: u64,
+    /// Every path that there is, or TCP's subflows by number.
+    pub(super) paths: Vec<PathSample>,
+    /// Where paths count more than data: bytes of data that they have carried together.
+    pub(super) together: Option<u64>,
+}
+
+/// A path at a sample.
+#[derive(Debug)]
+pub(super) struct PathSample {
+    pub(super) path: PathId,
+    /// The way that it goes.
+    pub(super) way: usize,
+    /// Bytes acknowledged, with headers where the path counts them.
+    pub(super) bytes: u64,
+    pub(super) lost: u64,
+    /// Whether data can go by it.
+    pub(super) usable: bool,
+    /// What it sends with, if it sends.
+    pub(super) glance: Option<SendState>,
+}
+
+/// What a path sends with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SendState {
+    /// The window in packets.
+    pub(super) window: f64,
+    pub(super) rtt: Duration,
+    pub(super) choked: bool,
+}
+
+/// The hosts of a transfer.
+#[derive(Clone, Debug)]
+pub(super) enum TransferHosts {
+    /// byway's session.
+    Session(SessionHosts),
+    /// TCP.
+    Tcp(Tcp),
+    /// TCP to relays, and on from there.
+    Relayed(RelayedTcp),
+    /// TCP through a pair of gateways.
+    Behind(GatewayedTcp),
+}
+
+impl TransferHosts {
+    /// Whoever it is.
+    pub(super) fn carrier(&self) -> &dyn TransferProbe {
+        match self {
+            Self::Session(session) => session,
+            Self::Tcp(tcp) => tcp,
+            Self::Relayed(hops) => hops,
+            Self::Behind(behind) => behind,
+        }
+    }
+}
+
+/// byway's session.
+#[derive(Clone, Debug)]
+pub(super) struct SessionHosts {
+    pub(super) sender: Handle<SessionSender>,
+    pub(super) receiver: Handle<SessionReceiver>,
+    /// The way by where its packets go first.
+    firsts: BTreeMap<SocketAddr, usize>,
+    /// The way of the registry's relays by where its packets go first, if it asks there. Their ways
+    /// come after all others. Their ways come after all others.
+    listed: Option<Rc<BTreeMap<SocketAddr, usize>>>,
+}
+
+impl SessionHosts {
+    pub(super) const fn new(
+        sender: Handle<SessionSender>,
+        receiver: Handle<SessionReceiver>,
+        firsts: BTreeMap<SocketAddr, usize>,
+        listed: Option<Rc<BTreeMap<SocketAddr, usize>>>,
+    ) -> Self {
+        Self { sender, receiver, firsts, listed }
+    }
+
+    fn way(&self, first: &SocketAddr) -> Option<usize> {
+        let listed = || Some(self.firsts.len() + self.listed.as_ref()?.get(first)?);
+        self.firsts.get(first).copied().or_else(listed)
+    }
+}
+
+/// TCP between two hosts.
+#[derive(Clone, Debug)]
+pub(super) struct Tcp {
+    pub(super) sender: Handle<TcpHost>,
+    pub(super) receiver: Handle<TcpHost>,
+    pub(super) flow: FlowId,
+    /// Bytes of a segment.
+    pub(super) mss: u32,
+}
+
+/// TCP through a pair of gateways.
+#[derive(Clone, Debug)]
+pub(super) struct GatewayedTcp {
+    pub(super) sender: Handle<TcpHost>,
+    pub(super) receiver: Handle<TcpHost>,
+    pub(super) flow: FlowId,
+    /// The pair's number.
+    pub(super) pair: usize,
+    /// Where the sender is.
+    pub(super) from: IpAddr,
+}
+
+/// A path of a session as it sends, unless it waits or is not needed.
+fn glance(state: PathState, window: u64, datagram: usize, rtt: Duration) -> Option<SendState> {
+    matches!(state, PathState::Active | PathState::Choked).then(|| SendState {
+        window: window as f64 / datagram.max(1) as f64,
+        rtt,
+        choked: state == PathState::Choked,
+    })
+}
+
+/// Bytes of a flow that its receiver has.
+fn received(world: &World, sender: Handle<TcpHost>, receiver: Handle<TcpHost>, flow: FlowId) -> u64 {
+    let received = world[sender].tag(flow).and_then(|tag| world[receiver].received(tag));
+    received.map_or(0, |received| received.bytes)
+}
+
+/// When a flow's last byte was acknowledged, in seconds.
+fn finished(world: &World, sender: Handle<TcpHost>, flow: FlowId) -> Option<f64> {
+    world[sender].report(flow)?.finished.map(Instant::as_secs_f64)
+}
+
+impl TransferProbe for SessionHosts {
+    fn look(&self, world: &World, _gateways: &[GatewayPair]) -> TransferSample {
+        let sender = &world[self.sender];
+        let (paths, over) = sender.paths();
+        let seen = paths.into_iter().filter_map(|path| {
+            Some(PathSample {
+                path: path.id,
+                way: self.way(&path.route.remote)?,
+                bytes: path.totals.acked_bytes,
+                lost: path.totals.lost,
+                usable: path.state != PathState::Probing,
+                glance: glance(path.state, path.window, path.datagram, path.srtt).filter(|_| !over),
+            })
+        });
+        TransferSample {
+            received: world[self.receiver].received,
+            paths: seen.collect(),
+            together: Some(sender.acked),
+        }
+    }
+
+    fn finish(&self, world: &World, record: &mut TransferRecord) {
+        let host = &world[self.sender];
+        record.finished = host.finished.map(Instant::as_secs_f64);
+        record.failed = host.failed.clone();
+        record.reorder = world[self.receiver].reorder;
+    }
+}
+
+impl TransferProbe for Tcp {
+    fn look(&self, world: &World, _gateways: &[GatewayPair]) -> TransferSample {
+        let report = world[self.sender].report(self.flow).unwrap_or_default();
+        let seen = report.subflows.into_iter().enumerate().map(|(number, path)| {
+            let usable = matches!(path.state, SubflowState::Active | SubflowState::Choked);
+            PathSample {
+                path: PathId(number as u32),
+                way: path.place,
+                bytes: path.acked,
+                lost: path.losses,
+                usable,
+                glance: usable.then(|| SendState {
+                    window: path.window as f64 / f64::from(self.mss),
+                    rtt: path.srtt,
+                    choked: path.state == SubflowState::Choked,
+                }),
+            }
+        });
+        TransferSample {
+            // What went out twice, over two subflows, is one thing to the application.
+            received: received(world, self.sender, self.receiver, self.flow).min(report.written),
+            paths: seen.collect(),
+            together: None,
+        }
+    }
+
+    fn finish(&self, world: &World, record: &mut TransferRecord) {
+        record.finished = finished(world, self.sender, self.flow);
+    }
+}
+
+impl TransferProbe for GatewayedTcp {
+    fn look(&self, world: &World, gateways: &[GatewayPair]) -> TransferSample {
+        let bytes = received(world, self.sender, self.receiver, self.flow);
+        let pair = gateways.get(self.pair);
+        let seen = pair.into_iter().flat_map(|pair| {
+            pair.paths(world, self.from).into_iter().filter_map(|path| {
+                Some(PathSample {
+                    path: path.id,
+                    way: *pair.firsts.get(&path.route.remote)?,
+                    bytes: path.totals.acked_bytes,
+                    lost: path.totals.lost,
+                    usable: path.state != PathState::Probing,
+                    glance: glance(path.state, path.window, path.datagram, path.srtt),
+                })
+            })
+        });
+        // Its share of what the paths carry for all.
+        TransferSample { received: bytes, paths: seen.collect(), together: Some(bytes) }
+    }
+
+    fn finish(&self, world: &World, record: &mut TransferRecord) {
+        record.finished = finished(world, self.sender, self.flow);
+    }
+}
+
+impl TransferProbe for RelayedTcp {
+    fn look(&self, world: &World, _gateways: &[GatewayPair]) -> TransferSample {
+        let arrived = self.arrived(world);
+        let received = arrived.iter().sum();
+        let seen = self.flows.iter().zip(arrived).enumerate().filter_map(|(way, (flow, bytes))| {
+            let report = world[self.sender].report(*flow).unwrap_or_default();
+            let path = report.subflows.first()?;
+            let usable = path.state == SubflowState::Active;
+            Some(PathSample {
+                path: PathId(way as u32),
+                way,
+                bytes,
+                lost: path.losses,
+                usable,
+                glance: usable.then(|| SendState {
+                    window: path.window as f64 / f64::from(self.mss),
+                    rtt: path.srtt,
+                    choked: false,
+                }),
+            })
+        });
+        TransferSample { received, paths: seen.collect(), together: None }
+    }
+
+    /// Notes nothing, because the traffic has a rate, and no end.
+    fn finish(&self, _world: &World, _record: &mut TransferRecord) {}
+}

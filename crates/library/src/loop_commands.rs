@@ -1,0 +1,341 @@
+//! What handles of an endpoint tell its event loop: what to do, and which streams to look at.
+
+use crate::datagrams::Datagrams;
+use crate::error::{ConnectError, ConnectionError, Error};
+use crate::path_status::StatusSnapshot;
+use crate::shared::Shared;
+use crate::shared_object::{InboundObject, OutboundObject};
+use crate::shared_stream::{SharedBuffers, SharedStream};
+use byway_engine::Handle;
+use byway_net::Waker;
+use byway_transfer::Ticket;
+use byway_transfer::identity::PublicKey;
+use byway_transfer::ticket::GreetedRelay;
+use byway_wire::relay::Word;
+use byway_wire::{ObjectId, StreamId};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What comes of connecting.
+pub type Connecting = Shared<Option<Result<Arc<PeerCell>, ConnectError>>>;
+
+/// What the event loop is asked to do.
+pub enum Command {
+    /// Connect.
+    Connect {
+        /// To whom.
+        ticket: Box<Ticket>,
+        /// Through which relays, beside the ticket's.
+        relays: Vec<Word>,
+        /// Where to tell what came of it.
+        answer: Arc<Connecting>,
+    },
+    /// Take a stream on that the application opened.
+    Open(Arc<SharedStream>),
+    /// Send an object.
+    Send(Arc<OutboundObject>),
+    /// Tell how a connection stands.
+    Look(Handle, Arc<Shared<Option<StatusSnapshot>>>),
+    /// Close a connection once all that was finished was read.
+    Close(Handle),
+    /// Close a connection now.
+    Abort(Handle, u16, String),
+    /// The application has dropped its last handle of a connection.
+    Abandon(Handle),
+}
+
+/// What the application did something to.
+pub enum ChangedItem {
+    /// A stream.
+    Stream(Arc<SharedStream>),
+    /// An object that it sends.
+    Sent(Arc<OutboundObject>),
+    /// An object that it receives.
+    Coming(Arc<InboundObject>),
+}
+
+/// A connection as the event loop and the application share it.
+#[derive(Debug)]
+pub struct PeerCell {
+    /// Its name.
+    pub handle: Handle,
+    /// Who is at the other end.
+    pub key: PublicKey,
+    /// How it stands.
+    pub state: Shared<PeerState>,
+    /// Messages that may be lost.
+    pub datagrams: Shared<Datagrams>,
+}
+
+/// How a connection stands.
+#[derive(Debug, Default)]
+pub struct PeerState {
+    /// The number of the next stream that this side opens.
+    pub next: u32,
+    /// Streams that this side opened and that are not over.
+    pub open: u32,
+    /// How many the peer allows.
+    pub most: u32,
+    /// Streams that the peer opened and the application has not taken.
+    pub accepted: VecDeque<Arc<SharedStream>>,
+    /// The number of the next object that this side sends.
+    pub next_object: u32,
+    /// Objects of this side's that are under way, and how many may be.
+    pub objects: u32,
+    /// How many the peer allows.
+    pub most_objects: u32,
+    /// Objects that the peer announced and the application has not taken.
+    pub coming: VecDeque<Arc<InboundObject>>,
+    /// Why it is over.
+    pub over: Option<ConnectionError>,
+    /// Whether the peer's application had not read all that was finished when it ended.
+    pub unread: bool,
+}
+
+impl PeerState {
+    /// What closing comes to. `None`: it is not over yet.
+    pub fn closed(&self) -> Option<Result<(), ConnectionError>> {
+        match self.over.clone()? {
+            ConnectionError::ClosedHere => Some(Ok(())),
+            ConnectionError::Closed { code: 0, .. } if !self.unread => Some(Ok(())),
+            other => Some(Err(other)),
+        }
+    }
+
+    /// Takes a place for a stream of this side's: its number. `None`: there is no place for now.
+    pub fn open(&mut self) -> Option<Result<StreamId, ConnectionError>> {
+        if let Some(error) = &self.over {
+            return Some(Err(error.clone()));
+        }
+        if self.open >= self.most {
+            return None;
+        }
+        let id = StreamId(self.next);
+        // 2^31 streams of one connection are as many as there are names.
+        match self.next.checked_add(2) {
+            Some(next) => self.next = next,
+            None => {
+                return Some(Err(ConnectionError::Broke(String::from(
+                    "there are no more names for streams",
+                ))));
+            }
+        }
+        self.open += 1;
+        Some(Ok(id))
+    }
+
+    /// Takes a place for an object of this side's: its number. `None`: there is no place for now.
+    pub fn send(&mut self) -> Option<Result<ObjectId, ConnectionError>> {
+        if let Some(error) = &self.over {
+            return Some(Err(error.clone()));
+        }
+        if self.objects >= self.most_objects {
+            return None;
+        }
+        let id = ObjectId(self.next_object);
+        let names = || ConnectionError::Broke(String::from("there are no more names for objects"));
+        Some(self.next_object.checked_add(1).ok_or_else(names).map(|next| {
+            self.next_object = next;
+            self.objects += 1;
+            id
+        }))
+    }
+
+    /// The next object of the peer's. `None`: there is none for now.
+    pub fn accept_object(&mut self) -> Option<Result<Arc<InboundObject>, ConnectionError>> {
+        match self.coming.pop_front() {
+            Some(coming) => Some(Ok(coming)),
+            None => self.over.clone().map(Err),
+        }
+    }
+
+    /// The next stream of the peer's. `None`: there is none for now.
+    pub fn accept(&mut self) -> Option<Result<Arc<SharedStream>, ConnectionError>> {
+        match self.accepted.pop_front() {
+            Some(cell) => Some(Ok(cell)),
+            None => self.over.clone().map(Err),
+        }
+    }
+}
+
+/// What handles of an endpoint and its event loop share.
+pub struct Core {
+    bell: Waker,
+    desk: Mutex<LoopInbox>,
+    /// Peers that connected and that the application has not taken.
+    pub arrivals: Shared<AcceptQueue>,
+    /// What relays said where a listener stands.
+    pub standing: Shared<ListenerRelays>,
+    /// Buffers.
+    pub spare: Arc<SharedBuffers>,
+    /// Whether anybody accepts.
+    listening: AtomicBool,
+    stopping: AtomicBool,
+}
+
+/// What relays said where a listener stands.
+#[derive(Debug, Default)]
+pub struct ListenerRelays {
+    /// Those through which it can be reached.
+    pub greeted: Vec<GreetedRelay>,
+    /// What is wrong with others, each a sentence.
+    pub troubles: Vec<String>,
+}
+
+/// Who connected.
+#[derive(Debug, Default)]
+pub struct AcceptQueue {
+    /// In the order in which they came.
+    pub peers: VecDeque<Arc<PeerCell>>,
+    /// Whether no more will come.
+    pub over: bool,
+}
+
+impl AcceptQueue {
+    /// The next peer. `None`: there is none for now.
+    pub fn next(&mut self) -> Option<Result<Arc<PeerCell>, Error>> {
+        match self.peers.pop_front() {
+            Some(cell) => Some(Ok(cell)),
+            None => self.over.then_some(Err(Error::Over)),
+        }
+    }
+}
+
+/// Where the event loop finds what it is to do.
+#[derive(Default)]
+struct LoopInbox {
+    work: LoopWork,
+    /// Whether it looks no more.
+    over: bool,
+}
+
+/// What the event loop is to do.
+#[derive(Default)]
+pub struct LoopWork {
+    /// In this order. Every handle has at most a few here.
+    pub commands: VecDeque<Command>,
+    /// What to look at: a stream stands here once, an object as often as pieces of it moved.
+    pub touched: Vec<ChangedItem>,
+}
+
+impl Core {
+    pub fn new(bell: Waker, listening: bool) -> Self {
+        Self {
+            bell,
+            desk: Mutex::default(),
+            arrivals: Shared::default(),
+            standing: Shared::default(),
+            spare: Arc::default(),
+            listening: AtomicBool::new(listening),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    fn desk(&self) -> MutexGuard<'_, LoopInbox> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the event loop to do something. Gives the command back if there is none any more.
+    pub fn ask(&self, command: Command) -> Result<(), Command> {
+        let mut desk = self.desk();
+        if desk.over {
+            return Err(command);
+        }
+        desk.work.commands.push_back(command);
+        drop(desk);
+        self.bell.wake();
+        Ok(())
+    }
+
+    /// Tells the event loop to look at a stream.
+    pub fn touch(&self, cell: &Arc<SharedStream>) {
+        if !cell.list() {
+            return;
+        }
+        let mut desk = self.desk();
+        if !desk.over {
+            desk.work.touched.push(ChangedItem::Stream(Arc::clone(cell)));
+            drop(desk);
+            self.bell.wake();
+        }
+    }
+
+    /// Tells the event loop to look at an object.
+    pub fn touch_other(&self, touched: ChangedItem) {
+        let mut desk = self.desk();
+        if !desk.over {
+            desk.work.touched.push(touched);
+            drop(desk);
+            self.bell.wake();
+        }
+    }
+
+    /// What there is to do; `done` is an earlier one, which is empty and kept for its room.
+    pub fn take(&self, done: &mut LoopWork) {
+        std::mem::swap(&mut self.desk().work, done);
+    }
+
+    /// The event loop is over: what it was still to do.
+    pub fn end(&self) -> LoopWork {
+        let mut desk = self.desk();
+        desk.over = true;
+        std::mem::take(&mut desk.work)
+    }
+
+    /// There is more to do in another turn.
+    pub fn again(&self) {
+        self.bell.wake();
+    }
+
+    /// Whether anybody accepts.
+    pub fn is_listening(&self) -> bool {
+        self.listening.load(Ordering::Acquire)
+    }
+
+    /// Nobody accepts any more.
+    pub fn stop_listening(&self) {
+        self.listening.store(false, Ordering::Release);
+    }
+
+    /// Whether no handle is left.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+}
+
+/// All handles of an endpoint hold it. The event loop ends after the last.
+pub struct EndpointGuard(pub Arc<Core>);
+
+impl Drop for EndpointGuard {
+    fn drop(&mut self) {
+        self.0.stopping.store(true, Ordering::Release);
+        self.0.again();
+    }
+}
+
+/// All handles of a connection hold it. The connection ends after the last.
+pub struct ConnectionGuard {
+    /// The connection.
+    pub cell: Arc<PeerCell>,
+    /// Its endpoint.
+    pub anchor: Arc<EndpointGuard>,
+}
+
+impl ConnectionGuard {
+    pub fn core(&self) -> &Core {
+        &self.anchor.0
+    }
+}
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        // Without an event loop there is no connection.
+        let _ = self.core().ask(Command::Abandon(self.cell.handle));
+    }
+}
+
+/// The first stream that a side opens for its application.
+pub const fn first_stream(initiator: bool) -> StreamId {
+    StreamId(if initiator { 2 } else { 3 })
+}

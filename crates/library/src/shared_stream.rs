@@ -1,0 +1,180 @@
+//! A stream as the event loop and the application share it: two buffers with a bound, and how each
+//! direction stands.
+
+use crate::error::{ConnectionError, StreamError};
+use crate::queue::ByteQueue;
+use crate::shared::Shared;
+use bytes::Bytes;
+use byway_engine::Handle;
+use byway_wire::StreamId;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of one direction that wait between application and event loop at most. Each side of the
+/// handover holds as much again.
+pub const BUFFER: usize = 256 << 10;
+/// Buffers kept for streams that will move something.
+const SPARE: usize = 64;
+
+/// A stream.
+#[derive(Debug)]
+pub struct SharedStream {
+    /// The connection.
+    pub handle: Handle,
+    /// Its number.
+    pub id: StreamId,
+    /// From the application.
+    pub sending: Shared<Sending>,
+    /// For the application.
+    pub receiving: Shared<Receiving>,
+    /// Whether it is among those that the event loop is to look at.
+    listed: AtomicBool,
+}
+
+/// What the application sends.
+#[derive(Debug, Default)]
+pub struct Sending {
+    /// Bytes for the event loop.
+    pub ready: Vec<u8>,
+    /// Nothing follows.
+    pub finished: bool,
+    /// It is given up, with this code.
+    pub reset: Option<u64>,
+    /// How it ended. `Ok`: the peer's application has read all.
+    pub over: Option<Result<(), StreamError>>,
+}
+
+/// What the application receives.
+#[derive(Debug, Default)]
+pub struct Receiving {
+    /// Bytes for the application.
+    pub ready: ByteQueue,
+    /// Whether the event loop waits for room.
+    pub paused: bool,
+    /// What follows the bytes.
+    pub end: Option<StreamEnd>,
+    /// The application has read all, the end included.
+    pub confirmed: bool,
+    /// The application wants no more, and this is its code.
+    pub stopped: Option<u64>,
+}
+
+/// How a direction that is received ends.
+#[derive(Clone, Debug)]
+pub enum StreamEnd {
+    /// Well.
+    Fin,
+    /// It does not.
+    Broken(StreamError),
+}
+
+impl SharedStream {
+    pub fn new(handle: Handle, id: StreamId) -> Self {
+        let (sending, receiving) = (Shared::default(), Shared::default());
+        Self { handle, id, sending, receiving, listed: AtomicBool::new(false) }
+    }
+
+    /// Notes that the event loop is to look at it. Whether that is news.
+    pub fn list(&self) -> bool {
+        !self.listed.swap(true, Ordering::AcqRel)
+    }
+
+    /// The event loop is about to look at it.
+    pub fn unlist(&self) {
+        self.listed.store(false, Ordering::Release);
+    }
+
+    /// The connection is over. What came before stands.
+    pub fn fail(&self, error: &ConnectionError) {
+        let error = StreamError::Connection(error.clone());
+        self.sending.change(|sending| {
+            sending.over.get_or_insert(Err(error.clone()));
+        });
+        self.receiving.change(|receiving| {
+            receiving.end.get_or_insert(StreamEnd::Broken(error));
+        });
+    }
+}
+
+impl Sending {
+    /// Why it takes nothing (any more), if so.
+    pub fn refusal(&self) -> Option<StreamError> {
+        match &self.over {
+            Some(Err(error)) => Some(error.clone()),
+            Some(Ok(())) => Some(StreamError::Finished),
+            None => (self.finished || self.reset.is_some()).then_some(StreamError::Finished),
+        }
+    }
+}
+
+/// Buffers that streams hand back.
+#[derive(Debug, Default)]
+pub struct SharedBuffers(Mutex<Buffers>);
+
+#[derive(Debug, Default)]
+struct Buffers {
+    /// Of any size.
+    any: Vec<Vec<u8>>,
+    /// As the engine keeps bytes of streams in.
+    pieces: Vec<Vec<u8>>,
+}
+
+/// Bytes of a buffer of the engine's that brings much, from and to.
+const PIECE: std::ops::RangeInclusive<usize> = 64 << 10..=128 << 10;
+/// So many of these are kept.
+const PIECES: usize = 16;
+
+impl SharedBuffers {
+    fn buffers(&self) -> MutexGuard<'_, Buffers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A buffer. What stands in it means nothing.
+    pub fn take(&self) -> Vec<u8> {
+        self.buffers().any.pop().unwrap_or_default()
+    }
+
+    /// A buffer for the engine, if there is one.
+    pub fn take_piece(&self) -> Option<Vec<u8>> {
+        self.buffers().pieces.pop()
+    }
+
+    /// Takes a buffer back.
+    pub fn put(&self, buffer: Vec<u8>) {
+        if buffer.capacity() == 0 {
+            return;
+        }
+        let mut buffers = self.buffers();
+        if PIECE.contains(&buffer.capacity()) && buffers.pieces.len() < PIECES {
+            buffers.pieces.push(buffer);
+        } else if buffers.any.len() < SPARE {
+            buffers.any.push(buffer);
+        }
+    }
+}
+
+/// A buffer that goes back to the spare ones when its bytes were sent.
+#[derive(Debug)]
+pub struct PooledBuffer {
+    bytes: Vec<u8>,
+    home: Arc<SharedBuffers>,
+}
+
+impl PooledBuffer {
+    /// Its bytes, for the engine.
+    pub fn bytes(bytes: Vec<u8>, home: &Arc<SharedBuffers>) -> Bytes {
+        Bytes::from_owner(Self { bytes, home: Arc::clone(home) })
+    }
+}
+
+impl AsRef<[u8]> for PooledBuffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for PooledBuffer {
+    fn drop(&mut self) {
+        self.home.put(std::mem::take(&mut self.bytes));
+    }
+}

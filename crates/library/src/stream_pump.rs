@@ -1,0 +1,205 @@
+//! A stream on the event loop's side: bytes go between what the application shares and the engine,
+//! as far as each has room.
+
+use crate::control_records::EndKind;
+use crate::error::StreamError;
+use crate::queue::ByteQueue;
+use crate::shared_stream::{BUFFER, PooledBuffer, SharedBuffers, SharedStream, StreamEnd};
+use bytes::Bytes;
+use byway_engine::data::{Incoming, Outgoing};
+use std::sync::Arc;
+
+/// Bytes of a piece that is handed over as it is. Fewer are gathered.
+const WHOLE: usize = 16 << 10;
+
+/// A stream.
+#[derive(Debug)]
+pub struct StreamPump {
+    cell: Arc<SharedStream>,
+    /// What the application wrote and is not yet the engine's.
+    pending: Bytes,
+    out: SendState,
+    /// Whether what is received is over, and the peer was told.
+    received: bool,
+    /// Whether the engine has given the end of what is received.
+    ended: bool,
+}
+
+/// How what is sent stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SendState {
+    /// The application may send more.
+    Open,
+    /// The engine has the end.
+    Finished,
+    /// It was given up.
+    GivenUp,
+    /// The peer said how it ended there.
+    Over,
+}
+
+/// What the application wants next.
+enum SendAction {
+    Bytes,
+    Finish,
+    Reset(u64),
+    Nothing,
+}
+
+impl StreamPump {
+    pub fn new(cell: Arc<SharedStream>) -> Self {
+        Self { cell, pending: Bytes::new(), out: SendState::Open, received: false, ended: false }
+    }
+
+    /// The part that the application shares.
+    pub const fn cell(&self) -> &Arc<SharedStream> {
+        &self.cell
+    }
+
+    /// Whether both directions are over.
+    pub const fn is_over(&self) -> bool {
+        self.received && matches!(self.out, SendState::Over)
+    }
+
+    /// Whether the application finished it, and waits for the peer's.
+    pub fn is_finishing(&self) -> bool {
+        match self.out {
+            SendState::Open => self.cell.sending.with(|sending| sending.finished && sending.reset.is_none()),
+            SendState::Finished => true,
+            SendState::GivenUp | SendState::Over => false,
+        }
+    }
+
+    /// Hands the engine what the application wrote, as far as that has room; it tells when it has
+    /// more.
+    pub fn send(&mut self, out: &mut Outgoing, spare: &Arc<SharedBuffers>) {
+        loop {
+            match self.next(spare) {
+                SendAction::Bytes => {}
+                SendAction::Finish => {
+                    out.finish(self.cell.id);
+                    self.out = SendState::Finished;
+                    return;
+                }
+                SendAction::Reset(code) => {
+                    out.reset(self.cell.id, code);
+                    self.out = SendState::GivenUp;
+                    self.pending = Bytes::new();
+                    return;
+                }
+                SendAction::Nothing => return,
+            }
+            out.write_bytes(self.cell.id, &mut self.pending);
+            if !self.pending.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn next(&mut self, spare: &Arc<SharedBuffers>) -> SendAction {
+        let is_empty = self.pending.is_empty();
+        let (out, pending) = (self.out, &mut self.pending);
+        let next = |sending: &mut crate::shared_stream::Sending| match (out, sending.reset) {
+            (SendState::Open | SendState::Finished, Some(code)) => SendAction::Reset(code),
+            (SendState::Open, None) if !is_empty => SendAction::Bytes,
+            (SendState::Open, None) if !sending.ready.is_empty() => {
+                *pending = PooledBuffer::bytes(std::mem::take(&mut sending.ready), spare);
+                SendAction::Bytes
+            }
+            (SendState::Open, None) if sending.finished => SendAction::Finish,
+            _ => SendAction::Nothing,
+        };
+        if is_empty && out == SendState::Open {
+            self.cell.sending.change(next)
+        } else {
+            self.cell.sending.with(next)
+        }
+    }
+
+    /// Hands the application what arrived, as far as it has room. Returns how it ended, once.
+    pub fn receive(&mut self, incoming: &mut Incoming, spare: &SharedBuffers) -> Option<EndKind> {
+        if self.received {
+            return None;
+        }
+        let id = self.cell.id;
+        while !self.ended {
+            // Read where it will stand: whoever reads meanwhile waits for one copy at most.
+            let read = self.cell.receiving.with(|receiving| {
+                receiving.paused = receiving.ready.len() >= BUFFER;
+                if receiving.paused || receiving.stopped.is_some() {
+                    return None;
+                }
+                let (piece, mut read) = incoming.take(id, WHOLE)?;
+                let mut wanted = read.length;
+                if read.length > 0 {
+                    receiving.ready.push(piece);
+                } else if !read.finished {
+                    let room = receiving.ready.room(spare, BUFFER);
+                    wanted = room.len();
+                    read = incoming.read(id, room)?;
+                    receiving.ready.add(read.length);
+                }
+                if read.finished {
+                    receiving.end.get_or_insert(StreamEnd::Fin);
+                }
+                Some((read, wanted))
+            });
+            let Some((read, wanted)) = read else { break };
+            self.ended = read.finished;
+            if read.length > 0 || read.finished {
+                self.cell.receiving.change(|_| ());
+            }
+            if read.length < wanted {
+                break;
+            }
+            if let Some(buffer) = spare.take_piece() {
+                incoming.give_back(buffer);
+            }
+        }
+        let how = self.cell.receiving.with(|receiving| match (receiving.confirmed, receiving.stopped) {
+            (true, _) => Some(EndKind::Read),
+            (false, Some(code)) => Some(EndKind::Dropped(code)),
+            _ => None,
+        });
+        if let Some(EndKind::Dropped(code)) = how {
+            incoming.stop(id, code);
+        }
+        self.received |= how.is_some();
+        how
+    }
+
+    /// The peer gave up what it sends. Returns whether that is news to it.
+    pub fn on_reset(&mut self, code: u64) -> bool {
+        self.cell.receiving.change(|receiving| {
+            receiving.ready = ByteQueue::default();
+            receiving.end = Some(StreamEnd::Broken(StreamError::Reset(code)));
+        });
+        !std::mem::replace(&mut self.received, true)
+    }
+
+    /// The peer wants no more of what this side sends; the engine has given it up.
+    pub fn on_stopped(&mut self, code: u64) {
+        if self.out != SendState::Over {
+            self.out = SendState::GivenUp;
+        }
+        self.end_sending(Err(StreamError::Stopped(code)));
+    }
+
+    /// The peer says how what this side sends ended there.
+    pub fn on_over(&mut self, how: EndKind) {
+        self.end_sending(match how {
+            EndKind::Read => Ok(()),
+            EndKind::Dropped(code) => Err(StreamError::Stopped(code)),
+            EndKind::Reset => Err(StreamError::Finished),
+        });
+        self.out = SendState::Over;
+    }
+
+    fn end_sending(&mut self, outcome: Result<(), StreamError>) {
+        self.cell.sending.change(|sending| {
+            sending.ready = Vec::new();
+            sending.over.get_or_insert(outcome);
+        });
+        self.pending = Bytes::new();
+    }
+}

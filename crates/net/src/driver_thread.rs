@@ -1,0 +1,184 @@
+//! A driver on a thread of its own, and the strings that other threads hold.
+
+use crate::clock::Clock;
+use crate::driver::{Finished, Owner, run};
+use crate::socket::Socket;
+use crate::statistics::{Counters, Statistics};
+use crate::waker::Waker;
+use crate::watch::Watch;
+use std::any::Any;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+/// What other threads hold of one driver: its waker, its stop switch, its counts. Made before the
+/// driver where an owner's threads need the waker first; used for one driver only.
+#[derive(Clone, Debug)]
+pub struct Control {
+    waker: Waker,
+    watch: Watch,
+    shared: Arc<DriverFlags>,
+}
+
+#[derive(Debug, Default)]
+struct DriverFlags {
+    stop: AtomicBool,
+    counters: Counters,
+}
+
+impl Control {
+    /// The strings of a driver to come.
+    ///
+    /// # Errors
+    ///
+    /// What the system said when it would not give two descriptors (too many open files).
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { waker: Waker::new()?, watch: Watch::new()?, shared: Arc::default() })
+    }
+
+    /// Rings for the owner's turn. Clone it for whoever needs it.
+    #[must_use]
+    pub fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    /// Where an owner enters what it wants to hear of by [`ready`](Owner::ready). Clone it for
+    /// whoever needs it.
+    #[must_use]
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// Ends the driver soon: one more turn, what the machine then has to say as far as that goes
+    /// without waiting, and no more. Does not wait for the end.
+    pub fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    /// What the driver has done so far.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.shared.counters.read()
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.shared.stop.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+}
+
+/// A driver on a thread of its own. Dropping it ends the driver soon, without waiting for the end.
+#[derive(Debug)]
+pub struct Handle<O: Owner> {
+    control: Control,
+    thread: Option<JoinHandle<Finished<O>>>,
+}
+
+/// The machine, or its owner, panicked on the driver's thread. What it said, if it was text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the driver's thread panicked: {0}")]
+pub struct Panicked(pub String);
+
+/// Runs `machine` on a new thread named `name` (cut to 15 bytes by the system), as [`run`] does.
+///
+/// # Errors
+///
+/// What the system said when it would not give a thread or descriptors.
+pub fn spawn<O>(
+    name: &str,
+    machine: O::Machine,
+    owner: O,
+    sockets: Vec<Socket>,
+    clock: Clock,
+) -> io::Result<Handle<O>>
+where
+    O: Owner + 'static,
+    O::Machine: 'static,
+{
+    spawn_with(Control::new()?, name, machine, owner, sockets, clock)
+}
+
+/// [`spawn`] with a control made before.
+///
+/// # Errors
+///
+/// What the system said when it would not give a thread.
+pub fn spawn_with<O>(
+    control: Control,
+    name: &str,
+    machine: O::Machine,
+    owner: O,
+    sockets: Vec<Socket>,
+    clock: Clock,
+) -> io::Result<Handle<O>>
+where
+    O: Owner + 'static,
+    O::Machine: 'static,
+{
+    let strings = control.clone();
+    // A thread's name ends at a zero byte, and the standard library panics on one.
+    let name = name.replace('\0', "");
+    let thread = Builder::new().name(name).spawn(move || run(machine, owner, sockets, clock, &strings))?;
+    Ok(Handle { control, thread: Some(thread) })
+}
+
+impl<O: Owner> Handle<O> {
+    /// Rings for the owner's turn. Clone it for whoever needs it.
+    #[must_use]
+    pub fn waker(&self) -> &Waker {
+        self.control.waker()
+    }
+
+    /// All strings of the driver.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// As [`Control::stop`].
+    pub fn stop(&self) {
+        self.control.stop();
+    }
+
+    /// As [`Control::statistics`].
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.control.statistics()
+    }
+
+    /// Whether the driver has ended, so that [`join`](Self::join) returns at once.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits for the driver to end by itself (call [`stop`](Self::stop) first to make it) and takes
+    /// back what it ran.
+    ///
+    /// # Errors
+    ///
+    /// [`Panicked`] if the machine or the owner did; both are lost then.
+    pub fn join(mut self) -> Result<Finished<O>, Panicked> {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(finished)) => Ok(finished),
+            Some(Err(panic)) => Err(Panicked(said(&*panic))),
+            None => Err(Panicked(String::new())),
+        }
+    }
+}
+
+impl<O: Owner> Drop for Handle<O> {
+    fn drop(&mut self) {
+        self.control.stop();
+    }
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
+}

@@ -1,0 +1,134 @@
+//! Which interface the system would send by, by source and destination. A socket that is bound to
+//! an address does not tell, so the routing tables are asked over netlink (RFC 3549). Nothing is
+//! sent.
+
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use std::io;
+use std::net::IpAddr;
+
+/// `RTM_NEWROUTE`, `RTM_GETROUTE`, `NLMSG_ERROR`, `NLM_F_REQUEST`: linux/rtnetlink.h,
+/// linux/netlink.h.
+const NEW_ROUTE: u16 = 24;
+const GET_ROUTE: u16 = 26;
+const ERROR: u16 = 2;
+const REQUEST: u16 = 1;
+/// `RTA_DST`, `RTA_SRC`, `RTA_OIF`.
+const DESTINATION: u16 = 1;
+const SOURCE: u16 = 2;
+const INTERFACE: u16 = 4;
+/// Bytes before the attributes: `nlmsghdr`, `rtmsg`.
+const HEADER: usize = 16;
+const ROUTE_HEADER: usize = 12;
+
+/// The number of the interface by which datagrams from `source` to `destination` leave. `None`:
+/// there is no way.
+///
+/// # Errors
+/// The system does not say.
+pub fn way_out(source: IpAddr, destination: IpAddr) -> io::Result<Option<u32>> {
+    // Protocol 0 is `NETLINK_ROUTE`.
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+    send(&socket, &question(source, destination), SendFlags::empty())?;
+    let mut answer = [0; 4096];
+    // The answer is there as soon as the question is taken.
+    let (length, _) = recv(&socket, &mut answer[..], RecvFlags::DONTWAIT)?;
+    read(answer.get(..length).unwrap_or_default()).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidData, "the system's answer about a route makes no sense")
+    })
+}
+
+fn question(source: IpAddr, destination: IpAddr) -> Vec<u8> {
+    let (family, bits) = match destination {
+        IpAddr::V4(_) => (AddressFamily::INET, 32),
+        IpAddr::V6(_) => (AddressFamily::INET6, 128),
+    };
+    let mut message = vec![0; HEADER];
+    message.extend([family.as_raw() as u8, bits, bits, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    for (kind, address) in [(DESTINATION, destination), (SOURCE, source)] {
+        let bytes = match address {
+            IpAddr::V4(ip) => ip.octets().to_vec(),
+            IpAddr::V6(ip) => ip.octets().to_vec(),
+        };
+        message.extend((4 + bytes.len() as u16).to_ne_bytes());
+        message.extend(kind.to_ne_bytes());
+        message.extend(bytes);
+    }
+    let length = (message.len() as u32).to_ne_bytes();
+    let header = [&length[..], &GET_ROUTE.to_ne_bytes(), &REQUEST.to_ne_bytes()].concat();
+    message.splice(..header.len(), header);
+    message
+}
+
+/// The outgoing interface in an answer; `Some(None)`: the system says that there is none. `None`:
+/// this is no answer.
+fn read(answer: &[u8]) -> Option<Option<u32>> {
+    let kind = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
+    let body = answer.get(HEADER..)?;
+    match kind {
+        ERROR => (i32::from_ne_bytes(*body.first_chunk()?) != 0).then_some(None),
+        NEW_ROUTE => {
+            let mut rest = body.get(ROUTE_HEADER..)?;
+            while let Some((head, after)) = rest.split_first_chunk::<4>() {
+                let [a, b, c, d] = *head;
+                let (length, kind) = (usize::from(u16::from_ne_bytes([a, b])), u16::from_ne_bytes([c, d]));
+                let value = after.get(..length.checked_sub(4)?)?;
+                if kind == INTERFACE {
+                    return Some(Some(u32::from_ne_bytes(*value.first_chunk()?)));
+                }
+                // Attributes begin at multiples of four.
+                rest = rest.get(length.next_multiple_of(4)..)?;
+            }
+            // Unreachable and black-holed destinations have routes too, by no interface.
+            Some(None)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    #[test]
+    fn loopback_is_left_by_loopback() {
+        let lo = nix::net::if_::if_nametoindex("lo").unwrap();
+        let v4 = IpAddr::from(Ipv4Addr::LOCALHOST);
+        assert_eq!(way_out(v4, v4).unwrap(), Some(lo));
+    }
+
+    #[test]
+    fn questions_are_frozen() {
+        let v4 = question([10, 0, 0, 1].into(), [192, 0, 2, 7].into());
+        assert_eq!(v4.len(), 16 + 12 + 8 + 8);
+        assert_eq!(
+            v4[..8],
+            [&44_u32.to_ne_bytes()[..], &26_u16.to_ne_bytes(), &1_u16.to_ne_bytes()].concat()
+        );
+        assert_eq!(v4[16..19], [2, 32, 32]);
+        assert_eq!((&v4[32..36], &v4[40..44]), (&[192, 0, 2, 7][..], &[10, 0, 0, 1][..]));
+        let v6 = question(Ipv6Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
+        assert_eq!((v6.len(), v6[16]), (16 + 12 + 20 + 20, 10));
+    }
+
+    #[test]
+    fn answers_of_any_kind_are_read() {
+        let answer = |kind: u16, body: &[u8]| [&[0; 4], &kind.to_ne_bytes()[..], &[0; 10], body].concat();
+        let attribute = |kind: u16, value: &[u8]| {
+            [&(4 + value.len() as u16).to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()
+        };
+        let route = |attributes: &[u8]| answer(NEW_ROUTE, &[&[0; ROUTE_HEADER], attributes].concat());
+        let table = [attribute(15, &[1]), vec![0; 3]].concat();
+        let by_seven = [table.clone(), attribute(INTERFACE, &7_u32.to_ne_bytes())].concat();
+        assert_eq!(read(&route(&by_seven)), Some(Some(7)));
+        assert_eq!(read(&route(&table)), Some(None));
+        assert_eq!(read(&answer(ERROR, &(-101_i32).to_ne_bytes())), Some(None));
+        assert_eq!(read(&answer(3, &[0; 40])), None);
+        for broken in [&attribute(9, &[1, 2, 3, 4])[..6], &[0, 0, 0, 0], &[200, 0, 4, 0]] {
+            assert_eq!(read(&route(broken)), None, "{broken:?}");
+        }
+        for length in 0..16 {
+            assert_eq!(read(&route(&[])[..length]), None);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! How much of what TCP connections carry may wait in this program and in the kernel, and how the
+//! kernel controls their congestion.
+
+/// What the kernel controls congestion with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TcpCongestion {
+    /// CUBIC (RFC 9438).
+    #[default]
+    Cubic,
+    /// NewReno (RFC 5681, RFC 6582).
+    Reno,
+}
+
+impl TcpCongestion {
+    /// Its name in Linux.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Reno => "reno",
+        }
+    }
+}
+
+/// How deep a driver's TCP connections are. The defaults suit a host at the end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpLimits {
+    /// Bytes read of one connection in a round, before the machine is
+    /// [asked](byway_wire::Machine::ask) whether it takes more; at most 256 KiB.
+    pub read: usize,
+    /// Bytes of the longest datagram that is taken. A longer frame ends its connection, and none of
+    /// it is kept.
+    pub longest: usize,
+    /// Bytes that wait in this program for a connection that is full. What is more is dropped, as
+    /// it is for a socket.
+    pub parked: usize,
+    /// Bytes that the kernel takes beyond what it has sent.
+    pub unsent: u32,
+    /// Size of the kernel's buffers for either direction; `None`: as large as the kernel finds
+    /// useful. Small ones limit the rate to a buffer per round trip.
+    pub kernel: Option<usize>,
+    /// What the kernel controls congestion with.
+    pub congestion: TcpCongestion,
+}
+
+impl Default for TcpLimits {
+    fn default() -> Self {
+        // Two of the longest segments that the kernel hands to a device at once.
+        Self {
+            read: 256 << 10,
+            longest: 65_535,
+            parked: 256 << 10,
+            unsent: 128 << 10,
+            kernel: None,
+            congestion: TcpCongestion::Cubic,
+        }
+    }
+}

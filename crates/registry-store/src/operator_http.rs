@@ -1,0 +1,287 @@
+//! What a registry shows its operator over HTTP, on loopback: figures for Prometheus, whether it
+//! lives and is ready, and its relays as JSON. Nothing can be changed there. No label holds a
+//! grant, an address or a name.
+
+use crate::running::{RelayView, View};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, HOST};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use byway_registry::message::Reason;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry as Metrics;
+use serde::Serialize;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use utoipa::{OpenApi, ToSchema};
+
+/// How long a request may take, all in all.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A page that is served, until this is dropped.
+pub struct Page {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Page {
+    /// Serves what `view` shows.
+    ///
+    /// # Errors
+    /// The address is no loopback address or is taken; the system gives no thread.
+    pub fn serve(address: SocketAddr, view: Arc<Mutex<View>>) -> io::Result<Self> {
+        if !address.ip().is_loopback() {
+            let sentence = "operators' pages are served on loopback alone, such as 127.0.0.1:4751";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, sentence));
+        }
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let run = move || {
+            runtime.block_on(async {
+                let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+                let served = axum::serve(listener, router(view));
+                tokio::select! {
+                    _ = served.into_future() => {}
+                    _ = stopped => {}
+                }
+            });
+        };
+        let thread = Builder::new().name("byway page".into()).spawn(run)?;
+        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+type Shared = Arc<Mutex<View>>;
+
+fn router(view: Shared) -> Router {
+    Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/v1/relays", get(relays))
+        .route("/openapi.json", get(|| async { Json(Description::openapi()) }))
+        .layer(from_fn(local))
+        .with_state(view)
+}
+
+/// A page of the Internet that a browser of this host shows must not read this one by a name that
+/// leads here.
+async fn local(request: Request, next: Next) -> Response {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    if !matches!(name, "localhost" | "[::1]") && !name.starts_with("127.") {
+        return StatusCode::MISDIRECTED_REQUEST.into_response();
+    }
+    let answered = tokio::time::timeout(PATIENCE, next.run(request)).await;
+    answered.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
+}
+
+fn look(view: &Shared) -> View {
+    view.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+async fn ready(State(view): State<Shared>) -> Response {
+    let answers = view.lock().unwrap_or_else(PoisonError::into_inner).store_answers;
+    match answers {
+        true => "ready\n".into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n").into_response(),
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Why {
+    reason: &'static str,
+}
+
+async fn metrics(State(view): State<Shared>) -> Response {
+    match text_of(&look(&view)) {
+        Some(text) => {
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            ([(CONTENT_TYPE, kind)], text).into_response()
+        }
+        None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// All figures, as Prometheus reads them.
+fn text_of(view: &View) -> Option<String> {
+    let mut metrics = Metrics::with_prefix("byway_registry");
+    let counters = &view.counters;
+    let counts = [
+        ("heartbeats", "Heartbeats answered", counters.beats),
+        ("heartbeats_unknown", "Heartbeats of relays that are not enrolled", counters.beats_unknown),
+        ("heartbeats_forged", "Heartbeats that were not made with the relay's key", counters.beats_forged),
+        ("heartbeats_replayed", "Heartbeats that came before", counters.beats_replayed),
+        ("enrolments", "Enrolments and changes answered", counters.enrolled),
+        ("questions", "Questions answered", counters.questions),
+        ("grants", "Grants in the answers", counters.grants),
+        ("complaints", "Complaints about relays", counters.complaints),
+        ("tests", "Addresses of relays that were tested", counters.tests),
+        ("tests_failed", "Tests that a relay did not pass", counters.tests_failed),
+        ("sessions_overdue", "Sessions that took too long", counters.overdue),
+        ("store_gone", "Times that the store did not do what it was asked", counters.store_gone),
+        ("malformed", "Datagrams that are none of byway's", counters.malformed),
+    ];
+    for (name, help, count) in counts {
+        let counter: Counter = Counter::default();
+        counter.inc_by(count);
+        metrics.register(name, help, counter);
+    }
+    let refused = Family::<Why, Counter>::default();
+    for reason in Reason::ALL {
+        refused.get_or_create(&Why { reason: reason.name() }).inc_by(counters.refused(reason));
+    }
+    metrics.register("refused", "Requests refused", refused);
+    let listed = view.relays.iter().filter(|relay| relay.listed).count();
+    let gauges = [
+        ("relays", "Relays that are enrolled", view.relays.len()),
+        ("relays_listed", "Relays that are listed", listed),
+        ("epoch", "The epoch of grants", usize::try_from(view.epoch).unwrap_or(usize::MAX)),
+    ];
+    for (name, help, value) in gauges {
+        let gauge: Gauge = Gauge::default();
+        gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        metrics.register(name, help, gauge);
+    }
+    let mut text = String::new();
+    encode(&mut text, &metrics).ok()?;
+    Some(text)
+}
+
+/// A relay.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+struct Relay {
+    /// Its name.
+    relay: String,
+    /// Whose it is.
+    operator: String,
+    /// Where it is, in its operator's words.
+    region: String,
+    /// Where it can be reached.
+    addresses: Vec<String>,
+    /// What it forwards over, as the registry tested it: `udp`, `tcp`.
+    carriers: Vec<&'static str>,
+    /// Seconds since it was heard of, if it was since the registry began.
+    seen_seconds_ago: Option<u64>,
+    /// Bytes per second that it forwards.
+    load: u64,
+    /// Whether senders are told of it.
+    listed: bool,
+}
+
+impl From<&RelayView> for Relay {
+    fn from(shown: &RelayView) -> Self {
+        Self {
+            relay: shown.relay.to_string(),
+            operator: shown.operator.clone(),
+            region: shown.region.clone(),
+            addresses: shown.addresses.iter().map(ToString::to_string).collect(),
+            carriers: shown.carriers.to_vec(),
+            seen_seconds_ago: shown.seen,
+            load: shown.load,
+            listed: shown.listed,
+        }
+    }
+}
+
+/// All relays that are enrolled.
+#[utoipa::path(get, path = "/v1/relays", responses((status = 200, body = Vec<Relay>)))]
+async fn relays(State(view): State<Shared>) -> Json<Vec<Relay>> {
+    Json(look(&view).relays.iter().map(Relay::from).collect())
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    paths(relays),
+    components(schemas(Relay)),
+    info(title = "byway registry", description = "Read-only, for operators.")
+)]
+struct Description;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_wire::heartbeat::RelayId;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
+    fn shown() -> RelayView {
+        RelayView {
+            relay: RelayId([0xab; 16]),
+            operator: "Somebody".into(),
+            region: "eu".into(),
+            addresses: vec!["192.0.2.7:4748".parse().unwrap()],
+            carriers: &["udp"],
+            seen: Some(3),
+            load: 5,
+            listed: true,
+        }
+    }
+
+    fn fetch(page: &Page, path: &str, host: &str) -> String {
+        let mut stream = TcpStream::connect(page.address()).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn what_is_shown_and_what_is_not() {
+        let view =
+            Arc::new(Mutex::new(View { relays: vec![shown()], store_answers: true, ..View::default() }));
+        let page = Page::serve("127.0.0.1:0".parse().unwrap(), Arc::clone(&view)).unwrap();
+        let metrics = fetch(&page, "/metrics", "localhost");
+        assert!(
+            metrics.starts_with("HTTP/1.1 200") && metrics.contains("byway_registry_relays_listed 1"),
+            "{metrics}"
+        );
+        for secret in ["192.0.2.7", "Somebody", "abab"] {
+            assert!(!metrics.contains(secret), "{metrics}");
+        }
+        assert!(fetch(&page, "/healthz", "127.0.0.1:80").starts_with("HTTP/1.1 200"));
+        assert!(fetch(&page, "/readyz", "localhost").starts_with("HTTP/1.1 200"));
+        view.lock().unwrap().store_answers = false;
+        assert!(fetch(&page, "/readyz", "localhost").starts_with("HTTP/1.1 503"));
+        let relays = fetch(&page, "/v1/relays", "[::1]:80");
+        assert!(
+            relays.contains("\"operator\":\"Somebody\"") && relays.contains("192.0.2.7:4748"),
+            "{relays}"
+        );
+        assert!(fetch(&page, "/openapi.json", "localhost").contains("\"/v1/relays\""));
+        assert!(fetch(&page, "/v1/relays", "evil.example").starts_with("HTTP/1.1 421"));
+        assert!(Page::serve("192.0.2.1:80".parse().unwrap(), view).is_err());
+    }
+}

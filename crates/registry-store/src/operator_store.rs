@@ -1,0 +1,248 @@
+//! What every store can do for its operator, beside answering a registry.
+
+use crate::sqlite::Sqlite;
+use byway_engine::handshake::PublicKey;
+use byway_registry::secrets::Secrets;
+use byway_registry::store::{AuditEntry, Changes, Store, WordRow};
+use byway_registry::word::{Token, Word, WordKind};
+use byway_wire::heartbeat::RelayId;
+use byway_wire::relay::{QuotaClass, RateClass};
+use std::net::SocketAddr;
+use std::path::Path;
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+/// The names of the two words that every registry has.
+pub const JOIN: &str = "join";
+/// See [`JOIN`].
+pub const USE: &str = "use";
+
+/// Why a store does not do what it is asked.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// Something is wrong with the file or the data base.
+    #[error("the registry's store: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    /// The data base refused something.
+    #[cfg(feature = "postgres")]
+    #[error("the registry's data base: {}", told(.0))]
+    Postgres(#[from] tokio_postgres::Error),
+    /// There is no connection to the data base.
+    #[cfg(feature = "postgres")]
+    #[error("the registry's data base cannot be reached: {0}")]
+    Pool(#[from] deadpool_postgres::PoolError),
+    /// The data base cannot be used.
+    #[error("the registry's data base: {0}")]
+    DataBase(String),
+    /// The data base does not answer in time.
+    #[error("the registry's data base does not answer in time")]
+    Silent,
+    /// The system refused something.
+    #[error("the registry's store in {path}: {source}")]
+    Io {
+        /// Which file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It was written by a later version.
+    #[error("the registry's store has format {0}, which this byway does not read: update it")]
+    Later(i64),
+    /// It is damaged.
+    #[error("the registry's store is damaged: {0}")]
+    Damaged(String),
+    /// There is nothing of that name.
+    #[error("there is no word and no relay of the name {0}")]
+    NoSuchName(String),
+    /// The name is taken.
+    #[error("there is a word of the name {0} already: revoke it first, or take another name")]
+    NameTaken(String),
+    /// There are as many words as there is room for.
+    #[error("there are as many words as there is room for")]
+    Full,
+    /// No registry ran with this store, so nobody knows where it is.
+    #[error(
+        "no registry ran with this store yet, so its words would lead nowhere: start `byway registry` first"
+    )]
+    NoAddress,
+    /// This kind of store cannot do this.
+    #[error("{0}")]
+    Elsewhere(&'static str),
+    /// The system gives no randomness.
+    #[error(transparent)]
+    Entropy(#[from] byway_net::EntropyError),
+}
+
+/// What a data base says went wrong, with what is behind it.
+#[cfg(feature = "postgres")]
+fn told(error: &tokio_postgres::Error) -> String {
+    let because = std::error::Error::source(error).map(|because| format!(": {because}"));
+    format!("{error}{}", because.unwrap_or_default())
+}
+
+/// A word to be issued.
+#[derive(Clone, Debug)]
+pub struct Issue {
+    /// What it is good for.
+    pub kind: WordKind,
+    /// Whose it is.
+    pub name: String,
+    /// How many relays it enrols; `None`: any number.
+    pub uses: Option<u32>,
+    /// Bytes per second at each relay; `None`: as many as that lends.
+    pub rate: Option<u64>,
+    /// Bytes per day at each relay.
+    pub quota: Option<u64>,
+    /// Until when it is good, in seconds of Unix time; `None`: for ever.
+    pub expires: Option<u64>,
+}
+
+impl Issue {
+    /// The row of the word `number`.
+    #[must_use]
+    pub fn row(&self, number: u32) -> WordRow {
+        WordRow {
+            number,
+            kind: self.kind,
+            name: self.name.clone(),
+            uses: self.uses,
+            rate: self.rate.map_or(RateClass::UNLIMITED, RateClass::at_most),
+            quota: self.quota.map_or(QuotaClass::UNLIMITED, QuotaClass::at_most),
+            expires: self.expires.unwrap_or(u64::MAX),
+            revoked: false,
+        }
+    }
+}
+
+/// What a revocation took back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Revoked {
+    /// A word. What was minted for it ended with the epoch.
+    Word(WordRow),
+    /// A relay: it is listed no more, and cannot enrol again under its name.
+    Relay(RelayId),
+}
+
+/// A store with its operator's side.
+pub trait OperatorStore: Store + Send {
+    /// Everything there is, but for the log.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    fn everything(&mut self) -> Result<Changes, StoreError>;
+
+    /// What the registry's secrets follow from.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    fn secret(&mut self) -> Result<Zeroizing<[u8; 32]>, StoreError>;
+
+    /// Where the registry is, as its words say.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    fn addresses(&mut self) -> Result<Vec<SocketAddr>, StoreError>;
+
+    /// Keeps that.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    fn set_addresses(&mut self, addresses: &[SocketAddr]) -> Result<(), StoreError>;
+
+    /// Issues a word.
+    ///
+    /// # Errors
+    /// The name is taken, or the store does not answer.
+    fn issue(&mut self, issue: &Issue, at: u64) -> Result<WordRow, StoreError>;
+
+    /// Takes back a word or a relay.
+    ///
+    /// # Errors
+    /// There is none of the name, or the store does not answer.
+    fn revoke(&mut self, name: &str, at: u64) -> Result<Revoked, StoreError>;
+
+    /// The last so many entries of the audit log, the latest first.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    fn log(&mut self, most: u32) -> Result<Vec<AuditEntry>, StoreError>;
+
+    /// Copies everything into a new file, while a registry runs.
+    ///
+    /// # Errors
+    /// The file exists, or cannot be written.
+    fn backup(&mut self, to: &Path) -> Result<(), StoreError>;
+
+    /// Looks for damage.
+    ///
+    /// # Errors
+    /// There is some.
+    fn check(&mut self) -> Result<(), StoreError>;
+}
+
+/// The store of this name: a URL that begins with `postgres://`, or a file.
+///
+/// # Errors
+/// It cannot be opened.
+pub fn open(name: &str) -> Result<Box<dyn OperatorStore>, StoreError> {
+    if name.starts_with("postgres://") || name.starts_with("postgresql://") {
+        #[cfg(feature = "postgres")]
+        return Ok(Box::new(crate::postgres::Postgres::open(name)?));
+        #[cfg(not(feature = "postgres"))]
+        return Err(StoreError::Elsewhere("this build has no PostgreSQL: use a file"));
+    }
+    Ok(Box::new(Sqlite::open(Path::new(name))?))
+}
+
+/// The words that a store's rows stand for.
+pub struct Words {
+    secrets: Secrets,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Words {
+    /// Of a store.
+    ///
+    /// # Errors
+    /// It does not answer, or no registry ran with it yet.
+    pub fn of(keeper: &mut dyn OperatorStore) -> Result<Self, StoreError> {
+        let secrets = Secrets::new(&*keeper.secret()?);
+        let addresses = keeper.addresses()?;
+        if addresses.is_empty() { Err(StoreError::NoAddress) } else { Ok(Self { secrets, addresses }) }
+    }
+
+    /// The registry's key.
+    #[must_use]
+    pub fn key(&self) -> PublicKey {
+        self.secrets.identity().public()
+    }
+
+    /// The word of a row.
+    #[must_use]
+    pub fn word(&self, row: &WordRow) -> Word {
+        let token = Token { number: row.number, secret: self.secrets.word(row.number) };
+        Word { kind: row.kind, key: self.key(), token, addresses: self.addresses.clone() }
+    }
+}
+
+/// The two words that every registry has, issued if they are not there.
+///
+/// # Errors
+/// The store does not answer.
+pub fn standard(keeper: &mut dyn OperatorStore, at: u64) -> Result<[WordRow; 2], StoreError> {
+    let mut find = |kind, name: &str| {
+        let words = keeper.everything()?.words.into_iter();
+        let known = words.filter(|word| !word.revoked).find(|word| word.name == name);
+        let issue = Issue { kind, name: name.to_owned(), uses: None, rate: None, quota: None, expires: None };
+        match known.map_or_else(|| keeper.issue(&issue, at), Ok) {
+            // Another registry on the same store was faster.
+            Err(StoreError::NameTaken(_)) => {
+                let words = keeper.everything()?.words.into_iter();
+                let found = words.filter(|word| !word.revoked).find(|word| word.name == name);
+                found.ok_or_else(|| StoreError::Damaged(format!("it has no word {name}")))
+            }
+            other => other,
+        }
+    };
+    Ok([find(WordKind::Join, JOIN)?, find(WordKind::Use, USE)?])
+}

@@ -1,0 +1,301 @@
+//! A registry that runs: the machine on sockets, and a thread that asks its store.
+
+use crate::operator_store::{OperatorStore, StoreError, Words, standard};
+use byway_engine::seal::Suites;
+use byway_net::{Clock, Control, LoopControl, Owner, Socket, Waker, unix_seconds};
+use byway_registry::message::carriers;
+use byway_registry::registry::{LogEvent, RegistryCounters};
+use byway_registry::store::{StoreReply, StoreRequest};
+use byway_registry::word::Word;
+use byway_registry::{Registry, RegistryConfig};
+use byway_wire::heartbeat::RelayId;
+use byway_wire::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
+use thiserror::Error;
+
+/// Requests that wait for the store: more than a registry has at once.
+const REQUESTS: usize = 2_048;
+/// Events that wait for the program.
+const EVENTS: usize = 64;
+/// How often the clock is compared with the system's, which somebody may set.
+const CLOCK: Duration = Duration::from_secs(10);
+/// How often what is shown of the registry is brought up to date.
+const SHOW: Duration = Duration::from_secs(1);
+
+/// How to run a registry.
+pub struct RegistryPlan {
+    /// What it keeps.
+    pub keeper: Box<dyn OperatorStore>,
+    /// To listen on: one per address family.
+    pub sockets: Vec<Socket>,
+    /// Where relays and senders find it: one to four addresses.
+    pub addresses: Vec<SocketAddr>,
+    /// Those of the sockets that test relays and do nothing else: none of `addresses`.
+    pub probe_from: Vec<IpAddr>,
+}
+
+/// Why a registry does not run.
+#[derive(Debug, Error)]
+pub enum RegistryError {
+    /// Its store does not do what it is asked.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system gives no randomness.
+    #[error(transparent)]
+    Entropy(#[from] byway_net::EntropyError),
+    /// The system gives no thread or no descriptor.
+    #[error("the system gives no thread: {0}")]
+    Thread(#[from] io::Error),
+    /// The event loop broke.
+    #[error(transparent)]
+    Driver(#[from] byway_net::DriverError),
+    /// The event loop broke.
+    #[error(transparent)]
+    Panicked(#[from] byway_net::Panicked),
+}
+
+/// What is shown of a relay.
+#[derive(Clone, Debug)]
+pub struct RelayView {
+    /// Its name.
+    pub relay: RelayId,
+    /// Whose it is.
+    pub operator: String,
+    /// Where it is.
+    pub region: String,
+    /// Where it can be reached.
+    pub addresses: Vec<SocketAddr>,
+    /// What it forwards over: `udp`, `tcp`.
+    pub carriers: &'static [&'static str],
+    /// Seconds since it was heard of.
+    pub seen: Option<u64>,
+    /// Bytes per second that it forwards.
+    pub load: u64,
+    /// Whether it is listed.
+    pub listed: bool,
+}
+
+/// What is shown of a registry.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// What it did.
+    pub counters: RegistryCounters,
+    /// Its epoch.
+    pub epoch: u32,
+    /// Relays that are enrolled.
+    pub relays: Vec<RelayView>,
+    /// Whether the store did what it was asked last.
+    pub store_answers: bool,
+}
+
+/// A registry that runs.
+pub struct Running {
+    driver: byway_net::Handle<Operator>,
+    store: Option<JoinHandle<Box<dyn OperatorStore>>>,
+    events: Receiver<LogEvent>,
+    view: Arc<Mutex<View>>,
+    join: Word,
+    ask: Word,
+}
+
+impl Running {
+    /// Starts.
+    ///
+    /// # Errors
+    /// The store does not answer; the system gives no thread.
+    pub fn start(plan: RegistryPlan) -> Result<Self, RegistryError> {
+        let RegistryPlan { mut keeper, sockets, addresses, probe_from } = plan;
+        keeper.set_addresses(&addresses)?;
+        let [join, ask] = standard(&mut *keeper, unix_seconds())?;
+        let words = Words::of(&mut *keeper)?;
+        let clock = Clock::new();
+        let config = RegistryConfig {
+            secret: *keeper.secret()?,
+            seed: byway_net::seed()?,
+            unix_millis: unix_millis(),
+            suites: Suites::SECURE,
+            begin: keeper.everything()?,
+        };
+        let mut registry = Registry::new(config, clock.now());
+        registry.probe_from(probe_from);
+        registry.try_tcp();
+        let control = Control::new()?;
+        let (requests, asked) = sync_channel(REQUESTS);
+        let (answered, replies) = sync_channel(REQUESTS);
+        let waker = control.waker().clone();
+        let store = Builder::new()
+            .name("byway store".into())
+            .spawn(move || ask_store(keeper, &asked, &answered, &waker))?;
+        let (events, told) = sync_channel(EVENTS);
+        let view = Arc::new(Mutex::new(View { store_answers: true, ..View::default() }));
+        let owner = Operator {
+            requests: Some(requests),
+            replies,
+            events,
+            view: Arc::clone(&view),
+            store_answers: true,
+            clock_at: clock.now() + CLOCK,
+            show_at: clock.now(),
+        };
+        let driver = byway_net::spawn_with(control, "byway registry", registry, owner, sockets, clock)?;
+        let (join, ask) = (words.word(&join), words.word(&ask));
+        Ok(Self { driver, store: Some(store), events: told, view, join, ask })
+    }
+
+    /// The word with which any number of relays enrol.
+    #[must_use]
+    pub const fn join_word(&self) -> &Word {
+        &self.join
+    }
+
+    /// The word with which any client asks.
+    #[must_use]
+    pub const fn use_word(&self) -> &Word {
+        &self.ask
+    }
+
+    /// The next thing that happened; `None` if nothing did within `patience`.
+    pub fn next(&self, patience: Duration) -> Option<LogEvent> {
+        self.events.recv_timeout(patience).ok()
+    }
+
+    /// What is to be seen of it, a second ago at most.
+    #[must_use]
+    pub fn view(&self) -> Arc<Mutex<View>> {
+        Arc::clone(&self.view)
+    }
+
+    /// Whether it ended by itself: the event loop broke.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.driver.is_finished()
+    }
+
+    /// Stops it: what it knows is written first. What it did.
+    ///
+    /// # Errors
+    /// The event loop broke before.
+    pub fn stop(mut self) -> Result<RegistryCounters, RegistryError> {
+        self.driver.stop();
+        let mut finished = self.driver.join()?;
+        finished.outcome?;
+        // The thread ends with the last of those who ask it.
+        drop(finished.owner);
+        if let Some(store) = self.store.take()
+            && let Ok(mut keeper) = store.join()
+        {
+            finished.machine.flush(Clock::new().now());
+            while let Some((_, request)) = finished.machine.next_request() {
+                keeper.answer(request);
+            }
+        }
+        Ok(finished.machine.counters().clone())
+    }
+}
+
+fn unix_millis() -> u64 {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(unix.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Answers one request after the other, until nobody asks.
+fn ask_store(
+    mut keeper: Box<dyn OperatorStore>,
+    requests: &Receiver<(u64, StoreRequest)>,
+    replies: &SyncSender<(u64, StoreReply)>,
+    waker: &Waker,
+) -> Box<dyn OperatorStore> {
+    while let Ok((number, request)) = requests.recv() {
+        let reply = keeper.answer(request);
+        if replies.send((number, reply)).is_err() {
+            break;
+        }
+        waker.wake();
+    }
+    keeper
+}
+
+/// The owner of a registry.
+struct Operator {
+    requests: Option<SyncSender<(u64, StoreRequest)>>,
+    replies: Receiver<(u64, StoreReply)>,
+    events: SyncSender<LogEvent>,
+    view: Arc<Mutex<View>>,
+    store_answers: bool,
+    clock_at: Instant,
+    show_at: Instant,
+}
+
+impl Owner for Operator {
+    type Machine = Registry;
+
+    fn turn(&mut self, registry: &mut Registry, now: Instant) -> LoopControl {
+        if now >= self.clock_at {
+            self.clock_at = now + CLOCK;
+            registry.set_clock(now, unix_millis());
+        }
+        loop {
+            match self.replies.try_recv() {
+                Ok((number, reply)) => {
+                    self.store_answers = reply != StoreReply::Gone;
+                    registry.answer(now, number, reply);
+                }
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return LoopControl::Stop,
+            }
+        }
+        while let Some((number, request)) = registry.next_request() {
+            let taken =
+                self.requests.as_ref().is_some_and(|requests| requests.try_send((number, request)).is_ok());
+            if !taken {
+                registry.answer(now, number, StoreReply::Gone);
+            }
+        }
+        // News that nobody takes are not worth waiting for; every refusal is counted too.
+        while let Some(event) = registry.next_event() {
+            let _ = self.events.try_send(event);
+        }
+        if now >= self.show_at {
+            self.show_at = now + SHOW;
+            *self.view.lock().unwrap_or_else(PoisonError::into_inner) = self.look(registry, now);
+        }
+        LoopControl::Continue
+    }
+}
+
+impl Operator {
+    fn look(&self, registry: &Registry, now: Instant) -> View {
+        let shown = |(relay, listed): (&byway_registry::relay_directory::KnownRelay, bool)| RelayView {
+            relay: relay.row.relay,
+            operator: relay.row.operator.to_string(),
+            region: relay.row.region.to_string(),
+            addresses: relay.row.addresses.clone(),
+            carriers: carriers(relay.row.tcp),
+            seen: relay.seen.map(|seen| now.since(seen).as_secs()),
+            load: relay.load,
+            listed,
+        };
+        View {
+            counters: registry.counters().clone(),
+            epoch: registry.epoch().number,
+            relays: registry.book().iter(now).map(shown).collect(),
+            store_answers: self.store_answers,
+        }
+    }
+}
+
+/// How many relays each operator has listed: what a page shows first.
+#[must_use]
+pub fn by_operator(view: &View) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    for relay in view.relays.iter().filter(|relay| relay.listed) {
+        *counts.entry(relay.operator.as_str()).or_default() += 1;
+    }
+    counts
+}

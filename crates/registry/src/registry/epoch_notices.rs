@@ -1,0 +1,52 @@
+//! Relays that are to be told of a new epoch: all of them, but not all at once, which no line would
+//! carry.
+
+use alloc::vec::Vec;
+use byway_wire::heartbeat::RelayId;
+use byway_wire::{Duration, Instant};
+
+/// So many are told at once, and so long passes before others are.
+const AT_ONCE: u32 = 64;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Who they are.
+#[derive(Debug)]
+pub(super) struct EpochNotices {
+    names: Vec<RelayId>,
+    left: u32,
+    at: Instant,
+}
+
+impl EpochNotices {
+    pub const fn new(now: Instant) -> Self {
+        Self { names: Vec::new(), left: 0, at: now }
+    }
+
+    /// All these, and nobody else.
+    pub fn set(&mut self, names: Vec<RelayId>) {
+        self.names = names;
+    }
+
+    pub const fn wake(&mut self, now: Instant) {
+        if self.at.as_nanos() <= now.as_nanos() && self.left == 0 {
+            self.left = AT_ONCE;
+        }
+    }
+
+    /// The next that may be told now.
+    pub fn next(&mut self, now: Instant) -> Option<RelayId> {
+        self.left = self.left.checked_sub(1)?;
+        if self.left == 0 {
+            self.at = now + PAUSE;
+        }
+        let name = self.names.pop();
+        if name.is_none() {
+            self.left = 0;
+        }
+        name
+    }
+
+    pub fn deadline(&self) -> Option<Instant> {
+        (!self.names.is_empty()).then_some(self.at)
+    }
+}

@@ -1,0 +1,149 @@
+//! Who is tested, with what, and what came of it: relays that want in, and those that are tested
+//! again.
+
+use super::applicants::{Applicants, TestOutcome};
+use super::retests::Retests;
+use crate::message::Failure;
+use crate::mint;
+use crate::relay_tests::{Key, RelayTests};
+use crate::store::{Epoch, RelayRow};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use byway_engine::Handle;
+use byway_wire::heartbeat::Heartbeat;
+use byway_wire::relay::{Word, canonical};
+use byway_wire::{Instant, LinkChange, Local};
+use core::net::SocketAddr;
+
+/// The registry's own addresses.
+type Locals = BTreeMap<Local, SocketAddr>;
+/// With what an address is tested, and from where; `None`: there is no socket of its family.
+type RelayTest = (SocketAddr, Option<(Local, Word)>);
+
+/// All tests.
+#[derive(Debug)]
+pub(super) struct RelayTester {
+    trials: RelayTests,
+    applicants: Applicants,
+    retests: Retests,
+    /// Sockets to test from alone: where nobody sends to, no NAT lets answers in.
+    probes: Locals,
+}
+
+impl RelayTester {
+    pub fn new(secret: [u8; 32]) -> Self {
+        let (applicants, retests) = (Applicants::new(), Retests::new());
+        Self { trials: RelayTests::new(secret), applicants, retests, probes: Locals::new() }
+    }
+
+    /// A socket to test from came or went.
+    pub fn set_probe(&mut self, change: LinkChange) {
+        if change.up {
+            self.probes.insert(change.local, change.address);
+        } else {
+            self.probes.remove(&change.local);
+        }
+    }
+
+    /// Whether a socket is there for tests alone.
+    pub fn is_probe(&self, local: Local) -> bool {
+        self.probes.contains_key(&local)
+    }
+
+    /// What is exchanged with relays.
+    pub const fn trials(&mut self) -> &mut RelayTests {
+        &mut self.trials
+    }
+
+    pub fn deadline(&self) -> Option<Instant> {
+        self.trials.deadline()
+    }
+
+    /// Whether nobody else can be tested now.
+    pub fn is_full(&self) -> bool {
+        self.applicants.is_full() || self.trials.is_full()
+    }
+
+    /// A relay wants in.
+    pub fn enter(&mut self, handle: Handle, row: RelayRow, seen: bool) {
+        self.applicants.enter(handle, row, seen);
+    }
+
+    /// Where a heartbeat came from: if it is of a relay that wants in behind a NAT, it is tested
+    /// whether others get in there.
+    pub fn see(&mut self, now: Instant, beat: &Heartbeat, from: SocketAddr, epoch: &Epoch) {
+        if let Some((key, row)) = self.applicants.see(beat, canonical(from)) {
+            self.begin_seen(now, key, &row, epoch);
+        }
+    }
+
+    fn begin_seen(&mut self, now: Instant, key: Key, row: &RelayRow, epoch: &Epoch) {
+        match tests_of(row, epoch, &[&self.probes]).pop() {
+            Some(test @ (_, Some(_))) => self.begin(now, key, test),
+            _ => self.trials.fail(key, Failure::Unprobed),
+        }
+    }
+
+    /// The session of a relay that wants in is over.
+    pub fn forget(&mut self, handle: Handle) {
+        self.applicants.forget(handle);
+    }
+
+    /// Tests a relay that wants in. False: nobody there waits for it.
+    pub fn test(&mut self, now: Instant, handle: Handle, epoch: &Epoch, locals: &Locals) -> bool {
+        let Some(row) = self.applicants.row_of(handle) else { return false };
+        let tests = tests_of(row, epoch, &[&self.probes, locals]);
+        for (key, test) in self.applicants.test(handle, &tests) {
+            self.begin(now, key, test);
+        }
+        for (key, row) in self.applicants.see_earlier(handle) {
+            self.begin_seen(now, key, &row, epoch);
+        }
+        true
+    }
+
+    /// Tests a relay again that is in, unless that was done of late. At an address to which this
+    /// registry has no socket another one tested it.
+    pub fn retest(&mut self, now: Instant, row: &RelayRow, epoch: &Epoch, locals: &Locals) {
+        if self.trials.is_full() || !self.retests.may_begin(now, row.relay) {
+            return;
+        }
+        let tests: Vec<RelayTest> = tests_of(row, epoch, &[&self.probes, locals])
+            .into_iter()
+            .filter(|(_, test)| test.is_some())
+            .collect();
+        if tests.is_empty() {
+            return;
+        }
+        self.retests.begin(now, row.relay);
+        for (key, test) in self.applicants.test_again(row.relay, &tests) {
+            self.begin(now, key, test);
+        }
+    }
+
+    fn begin(&mut self, now: Instant, key: Key, (address, test): RelayTest) {
+        match test {
+            Some((local, word)) => self.trials.begin(now, key, word, local, address),
+            None => self.trials.fail(key, Failure::NoSocket),
+        }
+    }
+
+    /// The next test of an address that is over: what came of all addresses, if it was the last.
+    /// `count` goes up by each.
+    pub fn next_end(&mut self, count: &mut u64) -> Option<Option<TestOutcome>> {
+        let (key, outcome) = self.trials.next_end()?;
+        *count += 1;
+        Some(self.applicants.on_end(key, outcome))
+    }
+}
+
+/// The first socket of these that is of its family tests an address.
+fn tests_of(row: &RelayRow, epoch: &Epoch, from: &[&Locals]) -> Vec<RelayTest> {
+    let word = mint::own(row, epoch, &row.range_key.epoch_key(epoch.number));
+    let of = |address: &SocketAddr| {
+        let mut locals = from.iter().flat_map(|locals| locals.iter());
+        let local = locals.find(|(_, own)| own.is_ipv4() == address.is_ipv4());
+        (*address, local.and_then(|(local, _)| Some((*local, word.clone()?))))
+    };
+    row.addresses.iter().map(of).collect()
+}

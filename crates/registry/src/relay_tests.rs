@@ -1,0 +1,374 @@
+//! Tests of relays: a packet exchange through each of a relay's addresses, before it is listed and
+//! when clients complain.
+//!
+//! The registry is sender and receiver at once. It greets the relay, and so learns its own address
+//! there and gives its consent. Then it sends a packet through the relay to that address. Only who
+//! has the relay's key forwards it, so nobody passes for a relay that is somebody else's. What a
+//! relay says of its capacity is not believed and not asked.
+//!
+//! Where a relay passed over UDP, the same is tried over a TCP connection, if the registry's driver
+//! has any. That only tells clients what the relay serves.
+
+use crate::message::Failure;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+use byway_wire::relay::{
+    Consent, Delivered, GREET_LEN, Greet, Greeted, Hop, Notice, RelayClock, Word, canonical,
+};
+use byway_wire::{ConnectionChange, Duration, Instant, Local, TcpRequest, Writer};
+use core::net::SocketAddr;
+
+/// How long one try takes.
+const TRY: Duration = Duration::from_millis(700);
+/// Tries of a greeting, and of a packet.
+const TRIES: u32 = 3;
+/// A relay may take so long to accept a TCP connection: the kernel has repeated the SYN once by
+/// then.
+const DIAL: Duration = Duration::from_millis(2_500);
+/// Addresses that are tested at once.
+const AT_ONCE: usize = 512;
+/// Addresses that wait for that.
+const WAITING: usize = 4_096;
+/// Bytes of what is sent through a relay: a byte that begins no session's packet, then what only
+/// the registry knows.
+const PROBE_LEN: usize = 17;
+const PROBE: u8 = 0x72;
+
+/// Which address of whom, as the caller numbers them.
+pub type Key = u64;
+
+/// A datagram to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sending {
+    /// From which socket.
+    pub local: Local,
+    /// Where to.
+    pub to: SocketAddr,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What a relay passed its test over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// Over TCP, and not over UDP alone.
+    pub tcp: bool,
+}
+
+#[derive(Debug)]
+enum TestState {
+    /// A TCP connection is being opened.
+    Dialing,
+    Greeting {
+        nonce: [u8; 8],
+    },
+    Packet {
+        probe: [u8; PROBE_LEN],
+        destination: SocketAddr,
+        consent: Consent,
+        clock: RelayClock,
+        cookie: u64,
+    },
+}
+
+#[derive(Debug)]
+struct RunningTest {
+    word: Word,
+    local: Local,
+    address: SocketAddr,
+    stage: TestState,
+    tries: u32,
+    refused: bool,
+    /// It passed over UDP, and is tested over TCP.
+    over_tcp: bool,
+    at: Instant,
+}
+
+/// All tests.
+#[derive(Debug)]
+pub struct RelayTests {
+    secret: [u8; 32],
+    serial: u64,
+    running: BTreeMap<Key, RunningTest>,
+    /// Which test what may come belongs to: the nonce of a greeting, the packet through a relay,
+    /// the consent in it.
+    greetings: BTreeMap<[u8; 8], Key>,
+    probes: BTreeMap<[u8; PROBE_LEN], Key>,
+    consents: BTreeMap<(SocketAddr, [u8; 8]), Key>,
+    /// When each is due.
+    due: BTreeSet<(Instant, Key)>,
+    waiting: VecDeque<(Key, Word, Local, SocketAddr)>,
+    sending: VecDeque<Sending>,
+    ends: VecDeque<(Key, Result<Passed, Failure>)>,
+    /// Whether TCP is tried too.
+    with_tcp: bool,
+    asks: VecDeque<TcpRequest>,
+}
+
+impl RelayTests {
+    /// With 32 bytes of entropy.
+    #[must_use]
+    pub const fn new(secret: [u8; 32]) -> Self {
+        Self {
+            secret,
+            serial: 0,
+            running: BTreeMap::new(),
+            greetings: BTreeMap::new(),
+            probes: BTreeMap::new(),
+            consents: BTreeMap::new(),
+            due: BTreeSet::new(),
+            waiting: VecDeque::new(),
+            sending: VecDeque::new(),
+            ends: VecDeque::new(),
+            with_tcp: false,
+            asks: VecDeque::new(),
+        }
+    }
+
+    /// TCP is tried from now on, where UDP passed. The driver must open connections as it is
+    /// [asked](Self::next_ask).
+    pub const fn try_tcp(&mut self) {
+        self.with_tcp = true;
+    }
+
+    /// Whether no more can be begun.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITING
+    }
+
+    /// Begins the test of an address from a socket. What is begun before it goes first.
+    pub fn begin(&mut self, now: Instant, key: Key, word: Word, local: Local, address: SocketAddr) {
+        self.waiting.push_back((key, word, local, address));
+        self.start(now);
+    }
+
+    fn start(&mut self, now: Instant) {
+        while self.running.len() < AT_ONCE
+            && let Some((key, word, local, address)) = self.waiting.pop_front()
+        {
+            let nonce = self.nonce();
+            let stage = TestState::Greeting { nonce };
+            let running = RunningTest {
+                word,
+                local,
+                address,
+                stage,
+                tries: 0,
+                refused: false,
+                over_tcp: false,
+                at: now,
+            };
+            self.greetings.insert(nonce, key);
+            self.running.insert(key, running);
+            self.again(now, key);
+        }
+    }
+
+    /// Eight bytes that nobody guesses.
+    fn nonce(&mut self) -> [u8; 8] {
+        self.serial += 1;
+        let hash = blake3::keyed_hash(&self.secret, &self.serial.to_be_bytes());
+        let [a, b, c, d, e, f, g, h, ..] = *hash.as_bytes();
+        [a, b, c, d, e, f, g, h]
+    }
+
+    fn end(&mut self, now: Instant, key: Key, mut outcome: Result<Passed, Failure>) {
+        if let Some(running) = self.running.remove(&key) {
+            self.leave(&running, key);
+            if running.over_tcp {
+                // Whatever comes of TCP, it passed over UDP.
+                outcome = Ok(Passed { tcp: outcome.is_ok() });
+                if running.local.is_connection() {
+                    self.asks.push_back(TcpRequest::Close(running.local));
+                }
+            } else if outcome.is_ok() && self.with_tcp {
+                self.dial(now, key, running);
+                return;
+            }
+        }
+        self.ends.push_back((key, outcome));
+        self.start(now);
+    }
+
+    /// Nothing is expected in this stage any more.
+    fn leave(&mut self, running: &RunningTest, key: Key) {
+        self.due.remove(&(running.at, key));
+        match &running.stage {
+            TestState::Dialing => {}
+            TestState::Greeting { nonce } => drop(self.greetings.remove(nonce)),
+            TestState::Packet { probe, consent, .. } => {
+                self.probes.remove(probe);
+                self.consents.remove(&(running.address, consent.tag.to_be_bytes()));
+            }
+        }
+    }
+
+    /// Begins the same over TCP.
+    fn dial(&mut self, now: Instant, key: Key, mut running: RunningTest) {
+        (running.over_tcp, running.stage, running.tries) = (true, TestState::Dialing, TRIES);
+        // A little more than the driver has: it says so itself.
+        running.at = now + DIAL + TRY;
+        self.due.insert((running.at, key));
+        self.asks.push_back(TcpRequest::Dial { peer: running.address, patience: DIAL });
+        self.running.insert(key, running);
+    }
+
+    /// The tests that wait for a connection to this address.
+    fn dialing(&self, peer: SocketAddr) -> Vec<Key> {
+        let waits =
+            |it: &RunningTest| matches!(it.stage, TestState::Dialing) && it.address == canonical(peer);
+        self.running.iter().filter(|(_, running)| waits(running)).map(|(key, _)| *key).collect()
+    }
+
+    /// Takes in that a TCP connection came or went. False: no test has anything to do with it.
+    pub fn on_connection(&mut self, now: Instant, change: &ConnectionChange) -> bool {
+        if !change.open {
+            let of = |(key, running): (&Key, &RunningTest)| (running.local == change.local).then_some(*key);
+            let Some(key) = self.running.iter().find_map(of) else { return false };
+            self.end(now, key, Err(Failure::NoPacket));
+            return true;
+        }
+        let Some(key) = self.dialing(change.peer).first().copied() else { return false };
+        let nonce = self.nonce();
+        if let Some(running) = self.running.get_mut(&key) {
+            (running.local, running.stage, running.tries) = (change.local, TestState::Greeting { nonce }, 0);
+            self.greetings.insert(nonce, key);
+            self.again(now, key);
+        }
+        true
+    }
+
+    /// Takes in that no connection to this address was opened. False as above.
+    pub fn on_not_dialed(&mut self, now: Instant, peer: SocketAddr) -> bool {
+        let Some(key) = self.dialing(peer).first().copied() else { return false };
+        self.end(now, key, Err(Failure::NoAnswer));
+        true
+    }
+
+    /// What is wanted of TCP connections next.
+    pub fn next_ask(&mut self) -> Option<TcpRequest> {
+        self.asks.pop_front()
+    }
+
+    /// Sends once more, or gives up.
+    fn again(&mut self, now: Instant, key: Key) {
+        let Some(running) = self.running.get_mut(&key) else { return };
+        if running.tries >= TRIES {
+            let failure = match running.stage {
+                TestState::Dialing | TestState::Greeting { .. } => Failure::NoAnswer,
+                TestState::Packet { .. } if running.refused => Failure::Refused,
+                TestState::Packet { .. } => Failure::NoPacket,
+            };
+            return self.end(now, key, Err(failure));
+        }
+        running.tries += 1;
+        self.due.remove(&(running.at, key));
+        running.at = now + TRY;
+        self.due.insert((running.at, key));
+        let bytes = match &running.stage {
+            TestState::Dialing => return,
+            TestState::Greeting { nonce } => {
+                let mut bytes = vec![0; GREET_LEN];
+                Greet { nonce: *nonce, grant: running.word.grant().id }.write(&mut Writer::new(&mut bytes));
+                bytes
+            }
+            TestState::Packet { probe, destination, consent, clock, cookie } => {
+                let mut hop = Hop::new(&running.word, running.address, *destination, *consent, *clock);
+                hop.set_cookie(*cookie);
+                let mut bytes = vec![0; hop.room()];
+                bytes.extend_from_slice(probe);
+                if !hop.seal(now, &mut bytes) {
+                    return;
+                }
+                bytes
+            }
+        };
+        self.sending.push_back(Sending { local: running.local, to: running.address, bytes });
+    }
+
+    /// Takes an answer to a greeting, if it is one of ours.
+    pub fn on_greeted(&mut self, now: Instant, from: SocketAddr, packet: &[u8]) -> bool {
+        let Ok(greeted) = Greeted::read(packet) else { return false };
+        let Some(key) = self.greetings.get(&greeted.nonce).copied() else { return false };
+        let is_its = |running: &&RunningTest| running.address == canonical(from);
+        if self.running.get(&key).filter(is_its).is_none() {
+            return false;
+        }
+        self.greetings.remove(&greeted.nonce);
+        let (first, second) = (self.nonce(), self.nonce());
+        let Some(running) = self.running.get_mut(&key) else { return false };
+        let mut probe = [PROBE; PROBE_LEN];
+        probe[1..9].copy_from_slice(&first);
+        probe[9..].copy_from_slice(&second);
+        // An answer to an earlier try makes the round trip seem longer: wrong by less than the
+        // clocks may differ.
+        let sent = Instant::from_nanos(running.at.as_nanos().saturating_sub(TRY.as_nanos() as u64));
+        self.probes.insert(probe, key);
+        self.consents.insert((running.address, greeted.consent.tag.to_be_bytes()), key);
+        running.stage = TestState::Packet {
+            probe,
+            destination: greeted.address,
+            consent: greeted.consent,
+            clock: RelayClock::learn(&greeted, sent, now),
+            cookie: greeted.cookie,
+        };
+        running.tries = 0;
+        self.again(now, key);
+        true
+    }
+
+    /// Takes what came through a relay, if it is one of ours.
+    pub fn on_delivered(&mut self, now: Instant, packet: &[u8]) -> bool {
+        let Ok(delivered) = Delivered::read(packet) else { return false };
+        let Some(inner) = packet.get(delivered.inner..) else { return false };
+        if inner.len() != PROBE_LEN || inner.first() != Some(&PROBE) {
+            return false;
+        }
+        if let Some(key) = self.probes.get(inner).copied() {
+            self.end(now, key, Ok(Passed { tcp: false }));
+        }
+        true
+    }
+
+    /// Takes a relay's notice that it did not forward.
+    pub fn on_notice(&mut self, from: SocketAddr, packet: &[u8]) {
+        let Ok(notice) = Notice::read(packet) else { return };
+        let key = self.consents.get(&(canonical(from), notice.echo));
+        if let Some(running) = key.and_then(|key| self.running.get_mut(key)) {
+            running.refused = true;
+        }
+    }
+
+    /// Ends a test that cannot be begun.
+    pub fn fail(&mut self, key: Key, failure: Failure) {
+        self.ends.push_back((key, Err(failure)));
+    }
+
+    /// Runs what is due.
+    pub fn wake(&mut self, now: Instant) {
+        while let Some((at, key)) = self.due.first().copied()
+            && at <= now
+        {
+            self.due.remove(&(at, key));
+            self.again(now, key);
+        }
+    }
+
+    /// When something is due.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// The next datagram to send.
+    pub fn next_sending(&mut self) -> Option<Sending> {
+        self.sending.pop_front()
+    }
+
+    /// The next test that is over.
+    pub fn next_end(&mut self) -> Option<(Key, Result<Passed, Failure>)> {
+        self.ends.pop_front()
+    }
+}

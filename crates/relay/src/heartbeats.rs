@@ -1,0 +1,170 @@
+//! Heartbeats to the registries at which the relay is enrolled.
+
+use crate::usage::{Load, Used};
+use alloc::vec::Vec;
+use byway_wire::heartbeat::{Heartbeat, HeartbeatAnswer, HeartbeatOrders, HeartbeatReport, RelayId};
+use byway_wire::relay::MacKey;
+use byway_wire::{Duration, Instant};
+use core::net::SocketAddr;
+
+/// Registries that one relay beats for.
+pub(crate) const MOST_REGISTRIES: usize = 8;
+/// Addresses of one registry that get each beat.
+const MOST_ADDRESSES: usize = 4;
+/// Time between beats, whatever a registry says, and as long as none answered.
+const SOONEST: Duration = Duration::from_secs(1);
+const LATEST: Duration = Duration::from_secs(600);
+const UNTOLD: Duration = Duration::from_secs(10);
+
+/// How a relay stands with one registry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegistryStatus {
+    /// When it last answered.
+    pub answered: Option<Instant>,
+    /// Beats since then.
+    pub unanswered: u32,
+    /// It names the relay to those who ask.
+    pub listed: bool,
+}
+
+#[derive(Debug)]
+struct RegistryEnrolment {
+    range: u8,
+    addresses: Vec<SocketAddr>,
+    key: MacKey,
+    /// That of the last beat.
+    counter: u64,
+    next: Instant,
+    every: Duration,
+    standing: RegistryStatus,
+}
+
+#[derive(Debug)]
+pub(crate) struct Heartbeats {
+    id: RelayId,
+    registries: Vec<RegistryEnrolment>,
+    counter: u64,
+    draining: bool,
+    busy: bool,
+}
+
+impl Heartbeats {
+    pub(crate) const fn new(id: RelayId, counter: u64) -> Self {
+        Self { id, registries: Vec::new(), counter, draining: false, busy: false }
+    }
+
+    /// Beats for the registry that has `range` from `first` on.
+    pub(crate) fn watch(
+        &mut self,
+        range: u8,
+        key: MacKey,
+        mut addresses: Vec<SocketAddr>,
+        first: Instant,
+    ) -> bool {
+        self.unwatch(range);
+        if self.registries.len() >= MOST_REGISTRIES {
+            return false;
+        }
+        addresses.truncate(MOST_ADDRESSES);
+        let standing = RegistryStatus::default();
+        self.registries.push(RegistryEnrolment {
+            range,
+            addresses,
+            key,
+            counter: 0,
+            next: first,
+            every: UNTOLD,
+            standing,
+        });
+        true
+    }
+
+    pub(crate) fn unwatch(&mut self, range: u8) {
+        self.registries.retain(|registry| registry.range != range);
+    }
+
+    pub(crate) fn standing(&self, range: u8) -> Option<RegistryStatus> {
+        Some(self.registries.iter().find(|registry| registry.range == range)?.standing)
+    }
+
+    /// Every beat says from now on that the relay ends soon, and the next is due.
+    pub(crate) fn drain(&mut self, now: Instant) {
+        self.draining = true;
+        for registry in &mut self.registries {
+            registry.next = now;
+        }
+    }
+
+    /// Says from now on whether the host has a transfer of its own; the next beat comes soon if
+    /// that changes.
+    pub(crate) fn set_busy(&mut self, now: Instant, busy: bool) {
+        if core::mem::replace(&mut self.busy, busy) != busy {
+            for registry in self.registries.iter_mut().filter(|registry| registry.standing.answered.is_some())
+            {
+                registry.next = registry.next.min(now + SOONEST);
+            }
+        }
+    }
+
+    /// That of the last beat, over all registries.
+    pub(crate) const fn counter(&self) -> u64 {
+        self.counter
+    }
+
+    pub(crate) const fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.registries.iter().map(|registry| registry.next).min()
+    }
+
+    /// A beat that is due, and to whom it goes.
+    pub(crate) fn beat(
+        &mut self,
+        now: Instant,
+        epoch: impl Fn(u8) -> Option<u32>,
+        carries: (Load, Used, u64),
+    ) -> Option<(Heartbeat, &[SocketAddr])> {
+        let registry = self.registries.iter_mut().find(|registry| registry.next <= now)?;
+        self.counter = self.counter.saturating_add(1);
+        registry.counter = self.counter;
+        registry.next = now + registry.every;
+        registry.standing.unanswered = registry.standing.unanswered.saturating_add(1);
+        let (load, used, left) = carries;
+        let draining = if self.draining { HeartbeatReport::DRAINING } else { 0 };
+        let busy = if self.busy { HeartbeatReport::BUSY } else { 0 };
+        let report = HeartbeatReport {
+            relay: self.id,
+            range: registry.range,
+            counter: registry.counter,
+            epoch: epoch(registry.range).unwrap_or(0),
+            rate: load.rate,
+            grants: load.grants,
+            today: used.today,
+            month: used.this_month,
+            left,
+            flags: draining | busy,
+        };
+        Some((Heartbeat::new(report, &registry.key), &registry.addresses))
+    }
+
+    /// Takes an answer to the last beat for a range. `None`: it is none, or not proven.
+    pub(crate) fn answered(
+        &mut self,
+        now: Instant,
+        answered: &HeartbeatAnswer,
+    ) -> Option<(u8, HeartbeatOrders)> {
+        let orders = answered.orders;
+        let registry = self.registries.iter_mut().find(|registry| registry.counter == orders.counter)?;
+        if !answered.is_authentic(&registry.key) {
+            return None;
+        }
+        registry.every = Duration::from_millis(orders.next_millis.into()).clamp(SOONEST, LATEST);
+        // Of several answers to one beat the last says when; none brings a beat back that already
+        // left.
+        registry.next = now + registry.every;
+        registry.standing = RegistryStatus { answered: Some(now), unanswered: 0, listed: orders.is_listed() };
+        Some((registry.range, orders))
+    }
+}

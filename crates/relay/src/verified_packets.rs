@@ -1,0 +1,65 @@
+//! What the last packet of an account was found to be, so that the next one of its run costs one
+//! MAC instead of four.
+//!
+//! Whether a consent and a cookie are good, and which ticket back belongs to them, follows from the
+//! relay's keys, the second that its clock shows, and what the packet says. All of that is compared
+//! whole, and whatever differs is examined anew: so nothing outlives the second, a roll of the key,
+//! or the account, and no rule about expiry is needed here. The MAC over a packet is never
+//! remembered.
+
+use byway_wire::relay::{Consent, ReturnTag};
+use core::net::SocketAddr;
+
+/// Under which keys and when something was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyTime {
+    /// The relay's count of keys, which changes with each.
+    pub(crate) generation: u32,
+    /// The relay's clock, Unix seconds.
+    pub(crate) unix: u64,
+}
+
+/// What a packet said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PacketClaims {
+    pub(crate) moment: KeyTime,
+    pub(crate) from: SocketAddr,
+    /// 0: the sender did not show that it receives at its address.
+    pub(crate) cookie: u64,
+    pub(crate) to: SocketAddr,
+    pub(crate) consent: Consent,
+}
+
+/// What was said, found right, and answered with a ticket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VerifiedPacket {
+    pub(crate) said: PacketClaims,
+    /// `None`: the receiver may not answer, and no tag that he shows is good.
+    pub(crate) ticket: Option<ReturnTag>,
+}
+
+impl VerifiedPacket {
+    /// Whether this sender was found to have this cookie.
+    pub(crate) fn knows_sender(&self, moment: KeyTime, from: SocketAddr, cookie: u64) -> bool {
+        self.said.moment == moment && self.said.cookie == cookie && self.said.from == from
+    }
+
+    /// The ticket, if all of this was said before.
+    pub(crate) fn ticket(&self, said: &PacketClaims) -> Option<Option<ReturnTag>> {
+        (self.said == *said).then_some(self.ticket)
+    }
+
+    /// Whether `receiver` was given just this tag, to reach `sender`.
+    pub(crate) fn gave(
+        &self,
+        moment: KeyTime,
+        tag: &ReturnTag,
+        sender: SocketAddr,
+        receiver: SocketAddr,
+    ) -> bool {
+        self.ticket.as_ref() == Some(tag)
+            && self.said.moment == moment
+            && self.said.from == sender
+            && self.said.to == receiver
+    }
+}

@@ -1,0 +1,88 @@
+//! How a queue decides what it drops or marks before it is full.
+
+mod codel;
+mod fq_codel;
+mod red;
+
+pub use codel::{Codel, CodelConfig, Dequeued, Queued};
+pub use fq_codel::{FqCodel, FqCodelConfig};
+pub use red::{Red, RedConfig, RedVerdict};
+
+use byway_wire::Instant;
+
+/// What a [`Pipe`](crate::Pipe) does with what waits. Its bounds in packets and bytes hold under
+/// every discipline.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum Discipline {
+    /// First come, first served; what finds the queue full is dropped.
+    #[default]
+    DropTail,
+    /// Random Early Detection: decides when a packet comes.
+    Red(RedConfig),
+    /// Controlled Delay: decides when a packet's service would begin.
+    Codel(CodelConfig),
+    /// CoDel for each flow by itself, and flows in turn.
+    FqCodel(FqCodelConfig),
+}
+
+impl Discipline {
+    /// Whether it decides later than when a packet comes.
+    #[must_use]
+    pub const fn decides_later(&self) -> bool {
+        matches!(self, Self::Codel(_) | Self::FqCodel(_))
+    }
+}
+
+/// What waits under a discipline that decides when a packet's service would begin.
+#[derive(Debug)]
+pub(crate) enum DequeueAqm {
+    One(Codel),
+    Fair(FqCodel),
+}
+
+impl DequeueAqm {
+    /// Nothing waits. `salt` is what flows are hashed with, if they are. `None`: the discipline
+    /// decides when a packet comes.
+    pub(crate) fn new(discipline: &Discipline, salt: impl FnOnce() -> u64) -> Option<Self> {
+        match discipline {
+            Discipline::Codel(config) => Some(Self::One(Codel::new(config.clone()))),
+            Discipline::FqCodel(config) => Some(Self::Fair(FqCodel::new(config, salt()))),
+            Discipline::DropTail | Discipline::Red(_) => None,
+        }
+    }
+
+    /// Packets and bytes that wait.
+    pub(crate) fn total(&self) -> (usize, u64) {
+        match self {
+            Self::One(codel) => (codel.len(), codel.bytes()),
+            Self::Fair(queues) => (queues.len(), queues.bytes()),
+        }
+    }
+
+    /// A packet of `flow` comes.
+    pub(crate) fn enqueue(&mut self, flow: u64, packet: Queued) {
+        match self {
+            Self::One(codel) => codel.enqueue(packet),
+            Self::Fair(queues) => queues.enqueue(flow, packet),
+        }
+    }
+
+    /// There is no room: what is dropped for another packet, if anything. `leaving` as in
+    /// [`FqCodel::dequeue`].
+    pub(crate) fn overflow(&mut self, leaving: impl FnMut(usize, Dequeued)) {
+        match self {
+            Self::One(_) => {}
+            Self::Fair(queues) => queues.overflow(leaving),
+        }
+    }
+
+    /// The line is free: what leaves, down to the packet that is served. `leaving` as in
+    /// [`FqCodel::dequeue`].
+    pub(crate) fn dequeue(&mut self, now: Instant, mut leaving: impl FnMut(usize, Dequeued)) {
+        match self {
+            // Packets leave in the order in which they came.
+            Self::One(codel) => codel.dequeue(now, |fate| leaving(0, fate)),
+            Self::Fair(queues) => queues.dequeue(now, leaving),
+        }
+    }
+}

@@ -1,0 +1,523 @@
+//! A node on a host that has TCP: datagrams in frames over the connections that it dials and
+//! accepts.
+
+use super::host::ServerConfig;
+use super::stack::{ByHand, Stack};
+use crate::world::Node;
+use byway_wire::framing::PREFIX;
+use byway_wire::{
+    ConnectionChange, Datagram, Ecn, Input, Instant, LinkChange, Local, Machine, RoomChange, SendError,
+    SendErrorKind, TcpRequest, Transmit, TransmitBuffer,
+};
+use core::net::SocketAddr;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+/// Bytes that a connection takes beyond what it has sent, unless another number is told: as byway's
+/// real ones do.
+const UNSENT: u64 = 128 << 10;
+/// Ports of those who dial: the first of the range of RFC 6335, section 6.
+const EPHEMERAL: u32 = 49_152;
+/// TCP has ports of its own. In a world, where an address is one socket's, this bit of the port
+/// tells them from those of UDP.
+const TCP_PORT: u16 = 1 << 15;
+
+/// Where the TCP host of a UDP address is in a world: at the same IP address, and at the other half
+/// of the ports.
+#[must_use]
+pub const fn tcp_address(udp: SocketAddr) -> SocketAddr {
+    match udp {
+        SocketAddr::V4(v4) => SocketAddr::V4(core::net::SocketAddrV4::new(*v4.ip(), v4.port() ^ TCP_PORT)),
+        SocketAddr::V6(v6) => {
+            SocketAddr::V6(core::net::SocketAddrV6::new(*v6.ip(), v6.port() ^ TCP_PORT, 0, 0))
+        }
+    }
+}
+
+/// The bytes of all TCP connections of a world. Segments there have no bytes, only a length: the
+/// frames themselves wait here until the segments that they stand in have come.
+#[derive(Clone, Debug, Default)]
+pub struct FrameBytes(Rc<RefCell<Streams>>);
+
+#[derive(Debug, Default)]
+struct Streams {
+    /// What is under way, by connection and direction: whether from who dialled.
+    under_way: BTreeMap<(u64, bool), VecDeque<Frame>>,
+    /// Connections ever dialled.
+    dialled: u64,
+}
+
+#[derive(Debug)]
+struct Frame {
+    /// Where it ends in its stream.
+    end: u64,
+    payload: Vec<u8>,
+    phantom: usize,
+}
+
+impl FrameBytes {
+    fn name(&self) -> u64 {
+        let mut streams = self.0.borrow_mut();
+        streams.dialled += 1;
+        streams.dialled
+    }
+
+    fn push(&self, stream: (u64, bool), frame: Frame) {
+        self.0.borrow_mut().under_way.entry(stream).or_default().push_back(frame);
+    }
+
+    /// The next frame of those that end before `come`.
+    fn pop(&self, stream: (u64, bool), come: u64) -> Option<Frame> {
+        let mut streams = self.0.borrow_mut();
+        let frames = streams.under_way.get_mut(&stream)?;
+        if frames.front()?.end > come {
+            return None;
+        }
+        frames.pop_front()
+    }
+
+    fn forget(&self, stream: (u64, bool)) {
+        self.0.borrow_mut().under_way.remove(&stream);
+    }
+}
+
+/// A node on a host with TCP. The connections that its owner dials and those that it accepts carry
+/// datagrams, as `byway-net` has them: its machine gets [`Input::Connection`] and [`Input::Room`].
+///
+/// It is added to a world with the machine's UDP sockets first, and then with a [TCP
+/// address](tcp_address) for each ([`addresses`](Self::addresses)).
+#[derive(Debug)]
+pub struct TcpCarried<N> {
+    both: NodeWithTcp<N>,
+}
+
+/// The node's machine and the host's TCP, as one machine.
+#[derive(Debug)]
+struct NodeWithTcp<N> {
+    node: N,
+    /// The deadline of the node's machine after the latest call.
+    due: Option<Instant>,
+    stack: Stack,
+    /// How many UDP sockets there are.
+    sockets: u16,
+    /// The addresses of the TCP hosts.
+    here: Vec<SocketAddr>,
+    bytes: FrameBytes,
+    connections: Vec<Option<CarriedConnection>>,
+    /// Numbers of connections that are over, the oldest first.
+    over: VecDeque<u16>,
+    refuses: bool,
+    /// Bytes that a connection takes beyond what it has sent.
+    unsent: u64,
+}
+
+#[derive(Debug)]
+struct CarriedConnection {
+    which: ByHand,
+    /// The connection's name in the world, and whether this side dialled it.
+    name: (u64, bool),
+    address: SocketAddr,
+    peer: SocketAddr,
+    /// Whether the machine knows of it.
+    told: bool,
+    /// When the machine, which asked for it, waits no longer for it to be established.
+    until: Option<Instant>,
+    full: bool,
+    /// Whether the machine takes nothing from it now.
+    paused: bool,
+    written: u64,
+    read: u64,
+}
+
+impl CarriedConnection {
+    const fn new(which: ByHand, name: (u64, bool), address: SocketAddr, peer: SocketAddr) -> Self {
+        Self {
+            which,
+            name,
+            address,
+            peer,
+            told: false,
+            until: None,
+            full: false,
+            paused: false,
+            written: 0,
+            read: 0,
+        }
+    }
+}
+
+impl<N: Node> TcpCarried<N> {
+    /// A node with so many UDP sockets on a host whose TCP behaves in this manner. All such hosts
+    /// of a world share `bytes`. `seed` is for what TCP draws by chance.
+    #[must_use]
+    pub fn new(node: N, sockets: u16, bytes: &FrameBytes, seed: u64, serve: ServerConfig) -> Self {
+        let mut stack = Stack::new(seed);
+        stack.serve = serve;
+        stack.newcomers = Some(Vec::new());
+        Self {
+            both: NodeWithTcp {
+                node,
+                due: None,
+                stack,
+                sockets,
+                here: Vec::new(),
+                bytes: bytes.clone(),
+                connections: Vec::new(),
+                over: VecDeque::new(),
+                refuses: false,
+                unsent: UNSENT,
+            },
+        }
+    }
+
+    /// The addresses of such a host in a world.
+    #[must_use]
+    pub fn addresses(udp: &[SocketAddr]) -> Vec<SocketAddr> {
+        udp.iter().copied().chain(udp.iter().map(|address| tcp_address(*address))).collect()
+    }
+
+    /// The node.
+    pub const fn node(&self) -> &N {
+        &self.both.node
+    }
+
+    /// The node.
+    pub const fn node_mut(&mut self) -> &mut N {
+        &mut self.both.node
+    }
+
+    /// Whether connections that others open are refused from now on.
+    pub const fn refuse(&mut self, refuses: bool) {
+        self.both.refuses = refuses;
+    }
+
+    /// Has connections take at most so many bytes beyond what they have sent.
+    #[must_use]
+    pub const fn shallow(mut self, unsent: u64) -> Self {
+        self.both.unsent = unsent;
+        self
+    }
+
+    /// Dials the TCP host of a UDP address, from that of a UDP socket. Returns the connection's
+    /// number; the machine hears of it once it is established. `None`: there is no such socket, or
+    /// no number left.
+    pub fn dial(&mut self, now: Instant, from: Local, peer: SocketAddr) -> Option<Local> {
+        self.both.dial(now, from, peer)
+    }
+
+    /// Closes a connection. What was written still arrives.
+    pub fn close(&mut self, now: Instant, local: Local) {
+        self.both.close(now, local);
+    }
+
+    /// Resets a connection: what is under way on it is lost.
+    pub fn reset(&mut self, now: Instant, local: Local) {
+        if let Some(which) = self.both.connection(local).map(|connection| connection.which) {
+            self.both.stack.reset(now, which);
+            self.both.gone(now, local);
+        }
+    }
+
+    /// Takes nothing from a connection until it goes on: its window closes, and holds the peer
+    /// back.
+    pub fn pause(&mut self, now: Instant, local: Local, paused: bool) {
+        self.both.pause(local, paused);
+        self.both.settle(now);
+    }
+
+    /// Connections that are not over, with the address that each leads to.
+    pub fn connections(&self) -> impl Iterator<Item = (Local, SocketAddr)> + '_ {
+        let all = self.both.connections.iter().enumerate();
+        all.filter_map(|(index, it)| Some((Local::connection(index)?, it.as_ref()?.peer)))
+    }
+}
+
+impl<N: Node> NodeWithTcp<N> {
+    fn tell(&mut self, now: Instant, input: Input<'_>) {
+        self.node.machine().handle(now, input);
+    }
+
+    fn dial(&mut self, now: Instant, from: Local, peer: SocketAddr) -> Option<Local> {
+        let here = *self.here.get(usize::from(from.0))?;
+        let name = self.bytes.name();
+        let way = (Local(self.sockets + from.0), tcp_address(peer));
+        let which = self.stack.dial(now, way, name)?;
+        let address = SocketAddr::new(here.ip(), ephemeral(which.port));
+        self.enter(CarriedConnection::new(which, (name, true), address, peer))
+    }
+
+    fn connection(&self, local: Local) -> Option<&CarriedConnection> {
+        self.connections.get(local.connection_index()?)?.as_ref()
+    }
+
+    fn connection_mut(&mut self, local: Local) -> Option<&mut CarriedConnection> {
+        self.connections.get_mut(local.connection_index()?)?.as_mut()
+    }
+
+    fn enter(&mut self, connection: CarriedConnection) -> Option<Local> {
+        if let Some(local) = Local::connection(self.connections.len()) {
+            self.connections.push(Some(connection));
+            return Some(local);
+        }
+        let local = Local(self.over.pop_front()?);
+        *self.connections.get_mut(local.connection_index()?)? = Some(connection);
+        Some(local)
+    }
+
+    /// A connection is over.
+    fn gone(&mut self, now: Instant, local: Local) {
+        let place = local.connection_index().and_then(|index| self.connections.get_mut(index));
+        let Some(CarriedConnection { name, address, peer, told, until, .. }) = place.and_then(Option::take)
+        else {
+            return;
+        };
+        self.over.push_back(local.0);
+        // What it brought and nobody took.
+        self.bytes.forget((name.0, !name.1));
+        if told {
+            let change = ConnectionChange { local, address, peer, open: false };
+            self.tell(now, Input::Connection(change));
+        } else if until.is_some() {
+            self.tell(now, Input::NotDialed(peer));
+        }
+    }
+
+    /// Does what the machine wants of its connections. Whether it wanted anything.
+    fn answer_asks(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while let Some(ask) = self.node.machine().ask(now) {
+            any = true;
+            match ask {
+                TcpRequest::Dial { peer, patience } => {
+                    let local = self.dial(now, Local(0), peer);
+                    match local.and_then(|local| self.connection_mut(local)) {
+                        Some(connection) => connection.until = Some(now + patience),
+                        None => self.tell(now, Input::NotDialed(peer)),
+                    }
+                }
+                TcpRequest::Pause(local) => self.pause(local, true),
+                TcpRequest::Resume(local) => self.pause(local, false),
+                TcpRequest::Close(local) => self.close(now, local),
+            }
+        }
+        any
+    }
+
+    fn pause(&mut self, local: Local, paused: bool) {
+        if let Some(connection) = self.connection_mut(local) {
+            connection.paused = paused;
+        }
+    }
+
+    fn close(&mut self, now: Instant, local: Local) {
+        if let Some(which) = self.connection(local).map(|connection| connection.which) {
+            self.stack.end(now, which);
+            self.gone(now, local);
+        }
+    }
+
+    /// Tells the machine what became of connections. It names those that came, what they brought,
+    /// which have room, and which are over.
+    fn settle(&mut self, now: Instant) {
+        while let Some(which) = self.stack.newcomers.as_mut().and_then(Vec::pop) {
+            self.accept(now, which);
+        }
+        self.answer_asks(now);
+        for index in 0..self.connections.len() {
+            if let Some(local) = Local::connection(index) {
+                self.settle_one(now, local);
+                self.answer_asks(now);
+            }
+        }
+    }
+
+    fn accept(&mut self, now: Instant, which: ByHand) {
+        if self.refuses {
+            return self.stack.reset(now, which);
+        }
+        let Some(known) = self.stack.by_hand(which) else { return };
+        let name = (known.opening.tag, false);
+        let peer = SocketAddr::new(known.remote.ip(), ephemeral(known.peer_port));
+        let host = known.local.0.checked_sub(self.sockets).and_then(|host| self.here.get(usize::from(host)));
+        let Some(address) = host.copied().map(tcp_address) else { return };
+        self.enter(CarriedConnection::new(which, name, address, peer));
+    }
+
+    fn settle_one(&mut self, now: Instant, local: Local) {
+        let Some(connection) = self.connection(local) else { return };
+        let (which, name, peer) = (connection.which, connection.name, connection.peer);
+        let Some((is_open, come, is_over)) = self
+            .stack
+            .by_hand(which)
+            .map(|known| (known.is_established(), known.receive.next, known.receive.is_complete()))
+        else {
+            return self.gone(now, local);
+        };
+        if !is_open {
+            if connection.until.is_some_and(|until| until <= now) {
+                self.stack.reset(now, which);
+                self.gone(now, local);
+            }
+            return;
+        }
+        let address = connection.address;
+        if !connection.told {
+            self.tell(now, Input::Connection(ConnectionChange { local, address, peer, open: true }));
+            if let Some(connection) = self.connection_mut(local) {
+                connection.told = true;
+            }
+        }
+        while self.connection(local).is_some_and(|connection| !connection.paused)
+            && let Some(Frame { end, mut payload, phantom }) = self.bytes.pop((name.0, !name.1), come)
+        {
+            let datagram = Datagram {
+                local,
+                remote: peer,
+                ecn: Ecn::NotEct,
+                arrival: now,
+                payload: &mut payload,
+                phantom,
+            };
+            self.tell(now, Input::Datagram(datagram));
+            if let Some(connection) = self.connection_mut(local) {
+                let bytes = end - connection.read;
+                connection.read = end;
+                self.stack.read(which, bytes);
+            }
+        }
+        self.look_for_room(now, local);
+        if is_over {
+            self.stack.end(now, which);
+            self.gone(now, local);
+        }
+    }
+
+    /// Tells the machine if a connection that was full has room again.
+    fn look_for_room(&mut self, now: Instant, local: Local) {
+        let Some(which) = self.connection(local).filter(|it| it.full).map(|it| it.which) else { return };
+        if self.stack.unsent(which) <= self.unsent / 2 {
+            if let Some(connection) = self.connection_mut(local) {
+                connection.full = false;
+            }
+            self.tell(now, Input::Room(RoomChange { local, room: true }));
+        }
+    }
+
+    /// Writes what the machine sent by a connection.
+    fn write(&mut self, now: Instant, transmit: &Transmit, bytes: &[u8]) {
+        let local = transmit.local;
+        let refused = SendError {
+            local,
+            remote: transmit.remote,
+            size: transmit.segment,
+            kind: SendErrorKind::Unreachable,
+        };
+        let stack = &self.stack;
+        let known = self.connections.get_mut(local.connection_index().unwrap_or(usize::MAX));
+        let known = known.and_then(Option::as_mut).filter(|it| it.told && it.peer == transmit.remote);
+        let Some(connection) = known.filter(|it| stack.by_hand(it.which).is_some()) else {
+            return self.tell(now, Input::SendError(refused));
+        };
+        let mut written = 0;
+        for payload in bytes.chunks(transmit.segment.max(1)) {
+            written += (PREFIX + payload.len() + transmit.phantom) as u64;
+            let end = connection.written + written;
+            let frame = Frame { end, payload: payload.to_vec(), phantom: transmit.phantom };
+            self.bytes.push(connection.name, frame);
+        }
+        connection.written += written;
+        let which = connection.which;
+        self.stack.write(which, written);
+        if self.stack.unsent(which) > self.unsent
+            && let Some(connection) = self.connection_mut(local)
+            && !core::mem::replace(&mut connection.full, true)
+        {
+            self.tell(now, Input::Room(RoomChange { local, room: false }));
+        }
+    }
+}
+
+/// The port that a dialling side seems to have.
+const fn ephemeral(port: u32) -> u16 {
+    (EPHEMERAL + port % (65_536 - EPHEMERAL)) as u16
+}
+
+impl<N: Node> Machine for NodeWithTcp<N> {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        let local = match &input {
+            Input::Datagram(datagram) => datagram.local,
+            Input::SendError(error) => error.local,
+            Input::Link(change) => change.local,
+            Input::Room(change) => change.local,
+            Input::Connection(change) => change.local,
+            // The node's own, as what comes by its sockets.
+            Input::NotDialed(_) => Local(0),
+        };
+        if local.0 < self.sockets {
+            self.tell(now, input);
+        } else {
+            if let Input::Link(LinkChange { address, up: true, .. }) = &input
+                && self.here.len() < usize::from(self.sockets)
+            {
+                self.here.push(*address);
+            }
+            self.stack.handle(now, input);
+        }
+        self.settle(now);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.stack.wake(now);
+        let machine = self.node.machine();
+        if machine.deadline().is_some_and(|deadline| deadline <= now) {
+            machine.wake(now);
+        }
+        self.settle(now);
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        loop {
+            while let Some(transmit) = self.node.machine().transmit(now, out) {
+                if transmit.local.0 < self.sockets {
+                    return Some(transmit);
+                }
+                let written = out.buffer.get(..transmit.size).map(<[u8]>::to_vec).unwrap_or_default();
+                self.write(now, &transmit, &written);
+            }
+            let transmit = self.stack.transmit(now, out);
+            // What leaves makes room.
+            if transmit.is_some() {
+                for index in 0..self.connections.len() {
+                    if let Some(local) = Local::connection(index) {
+                        self.look_for_room(now, local);
+                    }
+                }
+            }
+            if transmit.is_some() || !self.answer_asks(now) {
+                self.due = self.node.machine().deadline();
+                return transmit;
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let waits = self.connections.iter().flatten().filter(|it| !it.told).filter_map(|it| it.until).min();
+        [self.due, self.stack.deadline(), waits].into_iter().flatten().min()
+    }
+}
+
+impl<N: Node> Node for TcpCarried<N> {
+    fn machine(&mut self) -> &mut dyn Machine {
+        self.both.due = self.both.node.machine().deadline();
+        &mut self.both
+    }
+
+    fn turn(&mut self, now: Instant) {
+        self.both.node.turn(now);
+    }
+
+    fn alarm(&self) -> Option<Instant> {
+        self.both.node.alarm()
+    }
+}

@@ -1,0 +1,77 @@
+//! What RACK-TLP (RFC 8985) adds to a scoreboard. It finds losses by time, and probes the tail.
+
+use super::{DetectedLosses, OutgoingSegment, Scoreboard};
+use crate::tcp::rtt::Rtt;
+use byway_wire::time::nanos;
+use byway_wire::{Duration, Instant};
+
+/// What Linux adds to a timer of RACK or of a probe (`TCP_TIMEOUT_MIN`). It is two ticks of a clock
+/// that has 250 in a second.
+pub(in crate::tcp) const SLACK: Duration = Duration::from_millis(8);
+
+/// A tail loss probe that is under way (RFC 8985, 7.1).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TailProbe {
+    /// TLP.end_seq: the probe is over once this is acknowledged.
+    pub(super) end: u64,
+    /// The transmission that sent the last segment again; `None`: the probe was new data.
+    pub(super) again: Option<u64>,
+}
+
+impl Scoreboard {
+    /// Finds losses with RACK (RFC 8985, 6.2, step 5). It does so also when nothing came and
+    /// `judge_at` is now.
+    #[inline(never)]
+    pub(in crate::tcp) fn judge(
+        &mut self,
+        now: Instant,
+        rtt: &Rtt,
+        judge_at: &mut Instant,
+    ) -> Option<DetectedLosses> {
+        let rack = self.rack.as_ref()?;
+        let patience = rack.rtt + rack.window(rtt, self.una, self.sacked_segments);
+        // What was sent before this is late.
+        let late = now.as_nanos().saturating_sub(nanos(patience)).saturating_add(1);
+        let (latest, rack_sent) = (rack.latest, rack.sent_at);
+        let (losses, waits) = self.lose_before(latest, Instant::from_nanos(late));
+        *judge_at = if waits { rack_sent + patience + SLACK } else { Instant::FAR_FUTURE };
+        losses
+    }
+
+    /// Whether silence is to be answered by a probe of the tail (RFC 8985, 7.2). It is if all was
+    /// well so far, and no probe is under way.
+    #[inline]
+    pub(in crate::tcp) fn may_probe(&self) -> bool {
+        let Some(rack) = &self.rack else { return false };
+        !self.records.is_empty()
+            && self.sacked_segments == 0
+            && self.tail.is_none()
+            && self.lost.is_empty()
+            && !rack.recovers(self.una)
+    }
+
+    /// Whether what is unacknowledged is a single segment.
+    pub(in crate::tcp) fn is_single(&self) -> bool {
+        self.records.len() == 1
+    }
+
+    /// The probe of the tail was new data.
+    pub(in crate::tcp) fn probed_by_new(&mut self) {
+        self.tail = Some(TailProbe { end: self.next, again: None });
+    }
+
+    /// Sends the last segment again as the probe of the tail (RFC 8985, 7.3).
+    pub(in crate::tcp) fn probe_again(&mut self, now: Instant) -> Option<OutgoingSegment> {
+        let number = self.base + (self.records.len() as u64).checked_sub(1)?;
+        self.transmissions += 1;
+        let (transmission, delivered, end) = (self.transmissions, self.delivered, self.next);
+        let before = self.delivered_sent_at;
+        let record = self.get_mut(number)?;
+        (record.transmission, record.sent_at, record.delivered) = (transmission, now, delivered);
+        (record.resent, record.delivered_sent_at) = (true, before);
+        let piece = OutgoingSegment { seq: record.seq, len: record.len, fin: record.fin };
+        self.resent.push_back((transmission, number));
+        self.tail = Some(TailProbe { end, again: Some(transmission) });
+        Some(piece)
+    }
+}

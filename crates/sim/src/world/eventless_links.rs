@@ -1,0 +1,170 @@
+//! Links that need no event for the packets that reach them.
+//!
+//! A link may alone lead to another, and neither may reorder. Then the packets reach the second in
+//! an order that is known when the first accepts them. The second may be a plain pipe with a queue,
+//! a rate, and a delay of more than nothing. Then nothing that happens in between can change what
+//! it does. So the packet goes straight into its [`coming`](super::network::Edge::coming), with the
+//! time at which it will reach it. The one event is at the earliest time at which it can leave.
+//! Then, and whenever somebody may look, the link *catches up*. Packets are offered to it in their
+//! order, each at its own time. Events of one time are ordered by link, and the second link takes
+//! time. So nobody's order depends on this. What links do, their books and the trace are the same
+//! with and without it.
+
+use super::LinkId;
+use super::events::PacketInFlight;
+use super::network::{Edge, EdgeLink, Network};
+use byway_wire::Instant;
+
+/// What leads to a link, over all chains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Feeder {
+    /// No link alone leads here.
+    Nobody,
+    /// This link, always.
+    Link(u32),
+    /// A node, or several links.
+    Many,
+}
+
+impl Network {
+    /// Notes a chain that is new at `now`, and which of its links may be looked at late from then
+    /// on.
+    pub(super) fn note_feeders(&mut self, now: Instant, links: &[LinkId]) {
+        let mut before = Feeder::Many;
+        for &link in links {
+            let known = self.edge(link).feeder;
+            if known != before && known != Feeder::Nobody {
+                // What leaves it still leaves in order: who looks late at what this link leads to
+                // may go on.
+                while self.edge(link).ahead && self.catch_up(link.0, now) {}
+                self.stop_ahead(link.0);
+                before = Feeder::Many;
+            }
+            self.edge_mut(link).feeder = before;
+            before = Feeder::Link(link.0);
+        }
+        if !self.may_look_ahead {
+            return;
+        }
+        for &link in links {
+            let Feeder::Link(feeder) = self.edge(link).feeder else { continue };
+            let feeding = self.edge(LinkId(feeder));
+            let quiet = |edge: &Edge| {
+                edge.outstanding == 0
+                    && edge.coming.is_empty()
+                    && edge.observers.is_empty()
+                    && !edge.may_reorder
+            };
+            let fits = feeder != link.0 && quiet(feeding) && quiet(self.edge(link));
+            let edge = self.edge_mut(link);
+            if fits && edge.soonest(Instant::ZERO, 0).is_some() {
+                edge.ahead = true;
+                self.edge_mut(LinkId(feeder)).leads_ahead = true;
+            }
+        }
+    }
+
+    /// A packet will reach this link at `flight.at`.
+    #[inline]
+    pub(super) fn come(&mut self, id: u32, flight: PacketInFlight) {
+        let edge = &mut self.edges[id as usize];
+        let alone = edge.coming.is_empty() && edge.line.is_empty();
+        edge.coming.push_back(flight);
+        if alone && let Some(at) = edge.next_arrival() {
+            self.expect(at, id);
+        }
+    }
+
+    /// Offers the link the next packet that has reached it by `now`. Whether there was one.
+    #[inline]
+    pub(super) fn catch_up(&mut self, id: u32, now: Instant) -> bool {
+        let due = self.edges[id as usize].coming.front().is_some_and(|first| first.at <= now);
+        if due {
+            self.offer_first_coming(id);
+        }
+        due
+    }
+
+    fn offer_first_coming(&mut self, id: u32) {
+        let edge = &mut self.edges[id as usize];
+        let Some(flight) = edge.coming.pop_front() else { return };
+        if let Feeder::Link(feeder) = edge.feeder {
+            self.edges[feeder as usize].note_arrival(&flight);
+        }
+        let _ = self.offer(flight);
+    }
+
+    /// Lets every link catch up with `now`.
+    pub(super) fn catch_up_all(&mut self, now: Instant) {
+        // A packet may reach a link by another one's catching up.
+        let mut moved = true;
+        while moved {
+            moved = false;
+            for id in 0..self.edges.len() as u32 {
+                while self.edges[id as usize].ahead && self.catch_up(id, now) {
+                    moved = true;
+                }
+            }
+        }
+    }
+
+    /// From now on every packet that reaches this link, or leaves it, has an event for it.
+    pub(super) fn look_closely(&mut self, link: LinkId) {
+        self.stop_ahead(link.0);
+        for id in 0..self.edges.len() as u32 {
+            if self.edges[id as usize].feeder == Feeder::Link(link.0) {
+                self.stop_ahead(id);
+            }
+        }
+    }
+
+    /// Allows or forbids all of this.
+    pub(super) fn look_ahead(&mut self, may: bool) {
+        self.may_look_ahead = may;
+        if !may {
+            for id in 0..self.edges.len() as u32 {
+                self.stop_ahead(id);
+            }
+        }
+    }
+
+    /// Gives what comes to this link back to the line of the one before.
+    pub(super) fn stop_ahead(&mut self, id: u32) {
+        let edge = &mut self.edges[id as usize];
+        if !core::mem::take(&mut edge.ahead) {
+            return;
+        }
+        let coming = core::mem::take(&mut edge.coming);
+        // It may be waited for at an earlier time, which is then for nothing.
+        if let Some(at) = edge.line.front().map(|first| first.at) {
+            self.expect(at, id);
+        }
+        let Feeder::Link(feeder) = self.edges[id as usize].feeder else { return };
+        let line = &mut self.edges[feeder as usize].line;
+        line.extend(coming.into_iter().map(|flight| PacketInFlight { place: flight.place - 1, ..flight }));
+        line.make_contiguous().sort_by_key(|flight| flight.at);
+        if let Some(at) = self.edges[feeder as usize].line.front().map(|first| first.at) {
+            self.expect(at, feeder);
+        }
+    }
+}
+
+impl Edge {
+    /// When there is something to do about what is on its way; not later than the next arrival.
+    #[inline]
+    pub(super) fn next_arrival(&mut self) -> Option<Instant> {
+        if let Some(first) = self.line.front() {
+            return Some(first.at);
+        }
+        let &PacketInFlight { at, size, .. } = self.coming.front()?;
+        Some(self.soonest(at, size).unwrap_or(at).max(self.last_at))
+    }
+
+    #[inline]
+    pub(super) fn soonest(&mut self, at: Instant, size: u32) -> Option<Instant> {
+        match &mut self.body {
+            EdgeLink::Pipe(pipe) => pipe.soonest(at, size),
+            EdgeLink::Other(_) => None,
+        }
+    }
+}

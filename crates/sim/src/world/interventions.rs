@@ -1,0 +1,146 @@
+//! What a test does to a world from outside. It acts as an application, an attacker, a NAT or an
+//! administrator.
+
+use super::network::EdgeLink;
+use super::{Handle, LinkId, Node};
+use super::{NodeId, TapVerdict, TappedDatagram, World};
+use crate::pipe::Pipe;
+use byway_wire::{Ecn, Input, Instant, LinkChange, Local};
+use core::net::SocketAddr;
+
+impl World {
+    /// Lets the application of a node do something now, such as open, write or read. The machine
+    /// then runs.
+    pub fn act<T: Node, R>(&mut self, node: Handle<T>, action: impl FnOnce(&mut T, Instant) -> R) -> R {
+        let now = self.now;
+        let slot = self.slot_mut(node.id);
+        let local = slot.clock.local(now);
+        let Some(concrete) = slot.node.any_mut().downcast_mut::<T>() else {
+            panic!("{:?} is not of this world", node.id)
+        };
+        let result = action(concrete, local);
+        self.settle(node.id.0);
+        result
+    }
+
+    /// A link that is a pipe, to change it while the world runs.
+    ///
+    /// # Panics
+    /// If it is not a [`Pipe`].
+    pub fn pipe(&mut self, link: LinkId) -> &mut Pipe {
+        self.network.stop_ahead(link.0);
+        match &mut self.network.edge_mut(link).body {
+            EdgeLink::Pipe(pipe) => pipe,
+            EdgeLink::Other(_) => panic!("{link:?} is not a pipe"),
+        }
+    }
+
+    /// Lets a closure see, change or take away every datagram that a node sends, before its first
+    /// link.
+    pub fn tap(&mut self, tap: impl FnMut(TappedDatagram<'_>) -> TapVerdict + 'static) {
+        self.tap = Some(Box::new(tap));
+    }
+
+    /// Takes the tap off.
+    pub fn untap(&mut self) {
+        self.tap = None;
+    }
+
+    /// Lets a datagram, forged or replayed, arrive at `to` without any link. It arrives at time
+    /// `at`, not before now.
+    pub fn inject(&mut self, at: Instant, from: SocketAddr, to: SocketAddr, ecn: Ecn, payload: &[u8]) {
+        let slot = self.network.claim(from, to, None);
+        self.network.parcel(slot).payload.extend_from_slice(payload);
+        self.network.inject(at.max(self.now), slot, payload.len() as u32, ecn);
+    }
+
+    /// Rebinds a socket behind a NAT: the world sees another address from now on, the machine is
+    /// not told. Routes by IP address follow the new one: where its IP changes, add them.
+    ///
+    /// # Panics
+    /// If the address is taken, or the node has no such local.
+    pub fn rebind(&mut self, node: impl Into<NodeId>, local: Local, address: SocketAddr) {
+        let id = node.into();
+        let old = self.socket(id, local).seen;
+        self.owners.remove(&old);
+        let taken = self.owners.insert(address, (id.0, local.0));
+        assert!(taken.is_none(), "{}: {address} is taken", self.slot(id).name);
+        self.generation += 1;
+        let socket = self.socket(id, local);
+        socket.seen = address;
+        socket.forget_routes();
+    }
+
+    /// Moves a socket to another address, and tells the machine.
+    ///
+    /// # Panics
+    /// If the address is taken, or the node has no such local.
+    pub fn move_local(&mut self, node: impl Into<NodeId>, local: Local, address: SocketAddr) {
+        let id = node.into();
+        self.rebind(id, local, address);
+        let socket = self.socket(id, local);
+        socket.told = address;
+        let change = LinkChange { local, address, up: socket.up };
+        self.input(id.0, Input::Link(change));
+        self.settle(id.0);
+    }
+
+    /// Takes a socket down or up, and tells the machine. While it is down nothing arrives, and
+    /// sending fails.
+    ///
+    /// # Panics
+    /// If the node has no such local.
+    pub fn set_up(&mut self, node: impl Into<NodeId>, local: Local, up: bool) {
+        let id = node.into();
+        let socket = self.socket(id, local);
+        socket.up = up;
+        let change = LinkChange { local, address: socket.told, up };
+        self.input(id.0, Input::Link(change));
+        self.settle(id.0);
+    }
+
+    /// The largest UDP payload that a socket sends, as the MTU of its interface sets it: what is
+    /// larger fails with [`SendErrorKind::TooLarge`](byway_wire::SendErrorKind::TooLarge). `None`:
+    /// no limit. (A link further on drops in silence what is larger than its own MTU.)
+    ///
+    /// # Panics
+    /// If the node has no such local.
+    pub fn set_largest(&mut self, node: impl Into<NodeId>, local: Local, payload: Option<usize>) {
+        self.socket(node.into(), local).largest = payload.unwrap_or(usize::MAX);
+    }
+
+    /// Freezes a node, as if its process were stopped: it gets nothing and is not woken. Thawed, it
+    /// sees the time.
+    pub fn freeze(&mut self, node: impl Into<NodeId>, frozen: bool) {
+        let id = node.into();
+        self.slot_mut(id).frozen = frozen;
+        if !frozen {
+            self.wake_soon(id.0);
+        }
+    }
+
+    /// A node's process dies. Until [`restart`](Self::restart) it gets nothing, is not woken and
+    /// sends nothing. What comes for it is lost. What it has sent travels on.
+    pub fn crash(&mut self, node: impl Into<NodeId>) {
+        self.freeze(node, true);
+    }
+
+    /// Starts a process anew, after a [`crash`](Self::crash) or in the place of one that runs: it
+    /// remembers nothing. Same sockets, same clock. Returns the old one.
+    pub fn restart<T: Node>(&mut self, node: Handle<T>, fresh: T) -> T {
+        self.replace(node, fresh)
+    }
+
+    /// Puts a fresh node in the place of one that died: same sockets, same clock. Returns the old
+    /// one.
+    pub fn replace<T: Node>(&mut self, node: Handle<T>, fresh: T) -> T {
+        let slot = self.slot_mut(node.id);
+        slot.frozen = false;
+        let Some(place) = slot.node.any_mut().downcast_mut::<T>() else {
+            panic!("{:?} is not of this world", node.id)
+        };
+        let old = core::mem::replace(place, fresh);
+        self.introduce(node.id.0);
+        old
+    }
+}

@@ -1,0 +1,81 @@
+//! What can be seen of a world while it runs.
+
+use super::{LinkId, NodeId};
+use crate::link::{DropReason, Occupancy};
+use byway_wire::{Duration, Ecn, Instant, Local};
+use core::net::SocketAddr;
+
+/// Something that happened to a packet on a link ([`World::observe`](crate::World::observe)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkFact {
+    /// When it happened.
+    pub at: Instant,
+    /// The link where it happened.
+    pub link: LinkId,
+    /// The sender of the packet, as its header says.
+    pub from: SocketAddr,
+    /// Where it goes.
+    pub to: SocketAddr,
+    /// Bytes of UDP payload, those that are only a length included. The link counts its overhead
+    /// besides.
+    pub size: usize,
+    /// The ECN mark of the packet, after the link's own marking.
+    pub ecn: Ecn,
+    /// What happened.
+    pub event: LinkEvent,
+}
+
+/// What happens to a packet on a link. It is accepted or dropped. What was accepted is delivered,
+/// or dropped later where the discipline decides later. A copy that the link made is delivered and
+/// was never accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkEvent {
+    /// The link took it.
+    Accepted {
+        /// What waits now, this packet included unless its service begins at once.
+        waiting: Occupancy,
+        /// How long it will wait; `None`: the discipline decides that later.
+        wait: Option<Duration>,
+    },
+    /// The packet will not arrive.
+    Dropped(DropReason),
+    /// The packet has arrived at the far end.
+    Delivered,
+}
+
+pub(super) type Observer = Box<dyn FnMut(&LinkFact)>;
+
+/// A datagram as a packet capture at a node's socket would show it
+/// ([`World::capture`](crate::World::capture)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Captured<'a> {
+    /// When, in the world's time.
+    pub at: Instant,
+    /// At which node.
+    pub node: NodeId,
+    /// At which of its sockets.
+    pub local: Local,
+    /// Whether it left or came.
+    pub way: CaptureDirection,
+    /// The source address of the datagram, as the network sees it.
+    pub from: SocketAddr,
+    /// The destination address of the datagram.
+    pub to: SocketAddr,
+    /// The ECN mark of the datagram.
+    pub ecn: Ecn,
+    /// The bytes of the datagram, as far as there are any.
+    pub payload: &'a [u8],
+    /// Bytes beyond these that are only a length.
+    pub phantom: usize,
+}
+
+/// Whether a captured datagram left or came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaptureDirection {
+    /// The datagram leaves the node, after the [tap](crate::World::tap).
+    Sent,
+    /// The datagram is given to the node.
+    Arrived,
+}
+
+pub(super) type Capture = Box<dyn FnMut(&Captured<'_>)>;

@@ -1,0 +1,249 @@
+//! Records that a source keeps until the sink has written them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A record, and when it came, in milliseconds of any one clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct TimedRecord {
+    bytes: Arc<[u8]>,
+    came_ms: u64,
+}
+
+/// What a number, or several in a row, stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum BufferItem {
+    Record(TimedRecord),
+    /// So many records were given up.
+    Gap(u64),
+}
+
+impl BufferItem {
+    const fn numbers(&self) -> u64 {
+        match self {
+            Self::Record(_) => 1,
+            Self::Gap(count) => *count,
+        }
+    }
+}
+
+/// What is to be said next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextMessage {
+    /// This record.
+    Record(Arc<[u8]>),
+    /// So many numbers have none.
+    Skipped(u64),
+}
+
+/// Numbered records from the first that is not written to the last that came.
+#[derive(Clone, Debug)]
+pub struct RecordBuffer {
+    /// The number of the first.
+    first: u64,
+    items: VecDeque<BufferItem>,
+    /// How many items were said.
+    said: usize,
+    /// The number after the last.
+    end: u64,
+    bytes: usize,
+    most: usize,
+    given_up: u64,
+}
+
+impl RecordBuffer {
+    /// Nothing yet. It holds `most` bytes of records, or one that is longer.
+    #[must_use]
+    pub const fn new(most: usize) -> Self {
+        Self { first: 0, items: VecDeque::new(), said: 0, end: 0, bytes: 0, most, given_up: 0 }
+    }
+
+    /// Whether one more record of so many bytes may be taken.
+    #[must_use]
+    pub fn has_room(&self, length: usize) -> bool {
+        self.bytes == 0 || self.bytes + length <= self.most
+    }
+
+    /// Takes one more record.
+    pub fn push(&mut self, bytes: Arc<[u8]>, came_ms: u64) {
+        self.bytes += bytes.len();
+        self.end += 1;
+        self.items.push_back(BufferItem::Record(TimedRecord { bytes, came_ms }));
+    }
+
+    /// Gives the oldest records up that were not said yet, until one of so many bytes has room.
+    /// Whether it has.
+    pub fn make_room(&mut self, length: usize) -> bool {
+        while !self.has_room(length) {
+            let unsaid = |at: &usize| matches!(self.items.get(*at), Some(BufferItem::Record(_)));
+            let Some(at) = (self.said..self.items.len()).find(unsaid) else { return false };
+            let before = at.checked_sub(1).filter(|before| *before >= self.said);
+            if let Some(BufferItem::Record(record)) = self.items.get(at) {
+                self.bytes -= record.bytes.len();
+            }
+            self.given_up += 1;
+            if let Some(BufferItem::Gap(count)) = before.and_then(|before| self.items.get_mut(before)) {
+                *count += 1;
+                self.items.remove(at);
+            } else if let Some(item) = self.items.get_mut(at) {
+                *item = BufferItem::Gap(1);
+            }
+        }
+        true
+    }
+
+    /// What is to be said next, which counts as said from now on.
+    pub fn say(&mut self) -> Option<NextMessage> {
+        let next = match self.items.get(self.said)? {
+            BufferItem::Record(record) => NextMessage::Record(Arc::clone(&record.bytes)),
+            BufferItem::Gap(count) => NextMessage::Skipped(*count),
+        };
+        self.said += 1;
+        Some(next)
+    }
+
+    /// Bytes of the record that is to be said next. `None`: there is none.
+    #[must_use]
+    pub fn next_length(&self) -> Option<usize> {
+        match self.items.get(self.said)? {
+            BufferItem::Record(record) => Some(record.bytes.len()),
+            BufferItem::Gap(_) => Some(0),
+        }
+    }
+
+    /// The sink has written all before `number`. Whether that can be: a sink cannot have what was
+    /// never said.
+    pub fn on_written(&mut self, number: u64) -> bool {
+        if number > self.end {
+            return false;
+        }
+        while let Some(item) = self.items.front() {
+            if self.first + item.numbers() > number {
+                break;
+            }
+            self.first += item.numbers();
+            if let BufferItem::Record(record) = item {
+                self.bytes -= record.bytes.len();
+            }
+            self.items.pop_front();
+            self.said = self.said.saturating_sub(1);
+        }
+        true
+    }
+
+    /// A session begins with a sink that wants `number` next: all that it has not written is said
+    /// again. The number that comes first then; `None`: the sink has records that this source did
+    /// not give.
+    pub fn begin(&mut self, number: u64) -> Option<u64> {
+        if !self.on_written(number) {
+            return None;
+        }
+        self.said = 0;
+        Some(self.first)
+    }
+
+    /// What came so far was numbered from 0: it is numbered from `number` on.
+    pub const fn number_from(&mut self, number: u64) {
+        self.first += number;
+        self.end += number;
+    }
+
+    /// The number of the record that comes next.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Whether all is written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Records that are kept.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.end - self.first
+    }
+
+    /// Records given up so far.
+    #[must_use]
+    pub const fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    /// When the oldest came that is not written.
+    #[must_use]
+    pub fn oldest_ms(&self) -> Option<u64> {
+        self.items.iter().find_map(|item| match item {
+            BufferItem::Record(record) => Some(record.came_ms),
+            BufferItem::Gap(_) => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(count: u8) -> RecordBuffer {
+        let mut kept = RecordBuffer::new(10);
+        for number in 0..count {
+            kept.push(Arc::from([number; 2]), u64::from(number));
+        }
+        kept
+    }
+
+    fn said(kept: &mut RecordBuffer) -> Vec<NextMessage> {
+        std::iter::from_fn(|| kept.say()).collect()
+    }
+
+    fn record(number: u8) -> NextMessage {
+        NextMessage::Record(Arc::from([number; 2]))
+    }
+
+    #[test]
+    fn what_is_not_written_is_said_again() {
+        let mut kept = kept(3);
+        assert_eq!(said(&mut kept), [record(0), record(1), record(2)]);
+        assert!(kept.on_written(1) && kept.count() == 2 && kept.oldest_ms() == Some(1));
+        assert_eq!(kept.begin(2), Some(2));
+        assert_eq!(said(&mut kept), [record(2)]);
+        assert_eq!(kept.begin(4), None, "nobody gave record 3");
+        assert!(kept.on_written(3) && kept.is_empty() && kept.end() == 3);
+        assert!(!kept.on_written(4));
+    }
+
+    #[test]
+    fn a_sink_that_lost_its_disk_is_told_where_the_records_begin() {
+        let mut kept = kept(3);
+        assert!(kept.on_written(2));
+        assert_eq!(kept.begin(0), Some(2));
+    }
+
+    #[test]
+    fn the_oldest_that_were_not_said_are_given_up() {
+        let mut kept = kept(5);
+        assert_eq!(kept.say(), Some(record(0)));
+        assert!(!kept.has_room(2) && kept.make_room(2) && kept.given_up() == 1);
+        kept.push(Arc::from([5; 2]), 5);
+        assert!(kept.make_room(2) && kept.given_up() == 2);
+        kept.push(Arc::from([6; 2]), 6);
+        assert_eq!(said(&mut kept), [NextMessage::Skipped(2), record(3), record(4), record(5), record(6)]);
+        assert!(!kept.make_room(2), "what was said is kept");
+        assert!(kept.on_written(3) && kept.count() == 4 && kept.next_length().is_none());
+        assert!(kept.on_written(2), "an older word changes nothing");
+    }
+
+    #[test]
+    fn a_source_that_begins_again_goes_on_with_the_sink_s_numbers() {
+        let mut kept = kept(2);
+        kept.number_from(100);
+        assert_eq!((kept.begin(100), kept.end()), (Some(100), 102));
+        assert_eq!(said(&mut kept), [record(0), record(1)]);
+        let mut long = RecordBuffer::new(10);
+        assert!(long.has_room(1_000), "one that is longer than all may be taken alone");
+        long.push(Arc::from([0; 1_000]), 0);
+        assert!(!long.has_room(1));
+    }
+}

@@ -1,0 +1,147 @@
+//! How a source stands, and why it is slower than it asks for.
+
+use crate::rate::PathRates;
+use byway_wire::PathId;
+use std::collections::BTreeMap;
+
+/// What packets add to records, until it is known.
+const ADDED: f64 = 1.08;
+/// A little more than what packets add, so that rates do not hold back what the demand lets pass.
+const HEADROOM: f64 = 1.02;
+
+/// How a source stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SourceStatus {
+    /// Whether the sink takes records.
+    pub connected: bool,
+    /// Bytes of records per second that the sink got in the last second or so.
+    pub rate: f64,
+    /// Bytes per second that it asks for.
+    pub demand: u64,
+    /// Records that came and that the sink has not written.
+    pub lag: u64,
+    /// For how long the oldest of them waits, in seconds.
+    pub lag_seconds: f64,
+    /// Records that were given up.
+    pub given_up: u64,
+    /// Numbers written by the sink.
+    pub written: u64,
+    /// Bytes that were sent again.
+    pub repeated: u64,
+    /// Its paths.
+    pub paths: Vec<PathStanding>,
+    /// Why it is slower than it asks for, if it is.
+    pub why: Option<String>,
+}
+
+/// How one of its paths stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathStanding {
+    /// Its name.
+    pub name: String,
+    /// Its rate.
+    pub view: PathRates,
+    /// Its RTT, queues included, in seconds.
+    pub rtt: f64,
+    /// Timeouts in a row: it does not answer.
+    pub timeouts: u32,
+}
+
+/// What packets add to records, as measured.
+#[derive(Debug, Default)]
+pub struct Overhead {
+    /// Bytes of packets that arrived, by path, and of records, when it was last looked.
+    packets: BTreeMap<PathId, u64>,
+    records: u64,
+    factor: Option<f64>,
+}
+
+impl Overhead {
+    /// Takes in what arrived so far.
+    pub fn look(&mut self, packets: BTreeMap<PathId, u64>, records: u64) {
+        let more = |(path, bytes): (&PathId, &u64)| {
+            bytes.saturating_sub(self.packets.get(path).copied().unwrap_or_default())
+        };
+        let moved: u64 = packets.iter().map(more).sum();
+        let new = records.saturating_sub(self.records);
+        if new > 8 << 10 {
+            let factor = (moved as f64 / new as f64).clamp(1.0, 1.5);
+            self.factor = Some(self.factor.map_or(factor, |before| before + (factor - before) / 4.0));
+            self.records = records;
+            self.packets = packets;
+        }
+    }
+
+    /// For another session: what was measured stays.
+    pub fn anew(&self) -> Self {
+        Self { factor: self.factor, ..Self::default() }
+    }
+
+    /// Bytes of packets for each byte of records, and a little more.
+    pub fn factor(&self) -> f64 {
+        self.factor.unwrap_or(ADDED) * HEADROOM
+    }
+}
+
+/// Why a source is slower than it asks for, in a sentence. `None`: it is not.
+pub fn slow_because(standing: &SourceStatus) -> Option<String> {
+    if !standing.connected {
+        return Some(String::from("no connection leads to the sink"));
+    }
+    if standing.lag_seconds < 2.0 {
+        return None;
+    }
+    if standing.rate >= 0.95 * standing.demand as f64 {
+        return Some(String::from("the input gives more than --demand lets pass"));
+    }
+    let stuck = standing.paths.iter().filter(|path| path.view.failures > 0 || path.timeouts > 1);
+    let names: Vec<String> = stuck
+        .map(|PathStanding { name, view, timeouts, .. }| match timeouts {
+            0 | 1 => {
+                let grows_to = view.received.unwrap_or(view.rate) / 1e3;
+                format!("{name} does not grow beyond {grows_to:.0} KB/s")
+            }
+            _ => format!("{name} does not answer"),
+        })
+        .collect();
+    Some(match (names.is_empty(), standing.paths.is_empty()) {
+        (_, true) => String::from("no path to the sink is in use"),
+        (true, _) => String::from("its paths are still growing, or the sink does not write"),
+        (false, _) => names.join(", "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_source_names_the_path_that_does_not_grow() {
+        let view = |failures| PathRates { path: PathId(1), rate: 9e3, received: Some(7e3), failures };
+        let path = |name: &str, view| PathStanding { name: name.into(), view, rtt: 0.1, timeouts: 0 };
+        let mut standing = SourceStatus {
+            connected: true,
+            rate: 20e3,
+            demand: 37_500,
+            lag_seconds: 5.0,
+            paths: vec![path("relay a", view(0)), path("relay b", view(3))],
+            ..SourceStatus::default()
+        };
+        assert_eq!(slow_because(&standing).unwrap(), "relay b does not grow beyond 7 KB/s");
+        standing.rate = 37_500.0;
+        assert!(slow_because(&standing).unwrap().contains("--demand"));
+        standing.lag_seconds = 0.1;
+        assert_eq!(slow_because(&standing), None);
+        standing.connected = false;
+        assert!(slow_because(&standing).is_some());
+    }
+
+    #[test]
+    fn what_packets_add_is_measured_over_all_paths() {
+        let mut added = Overhead::default();
+        added.look(BTreeMap::from([(PathId(0), 11_000), (PathId(1), 11_000)]), 20_000);
+        assert!((added.factor() - 1.1 * HEADROOM).abs() < 1e-9);
+        added.look(BTreeMap::from([(PathId(1), 33_000)]), 40_000);
+        assert!((added.factor() - 1.1 * HEADROOM).abs() < 1e-9, "a path that is gone counts no more");
+    }
+}

@@ -1,0 +1,245 @@
+//! The ways to a receiver that has not answered yet: which there are, and what comes back from
+//! each.
+
+use crate::sockets::is_private;
+use byway_engine::RelayTrouble;
+use byway_net::{IcmpError, IcmpProbe, source_for};
+use byway_wire::packet::BASE_DATAGRAM;
+use byway_wire::relay::Word;
+use byway_wire::{Duration, Instant};
+use std::net::{IpAddr, SocketAddr};
+
+/// When a receiver is asked for the first time why it does not answer. Most have answered by then.
+const FIRST: Duration = Duration::from_millis(1_000);
+/// Between two knocks at one address: hosts send about one refusal a second (Linux:
+/// `icmp_ratelimit`).
+const AGAIN: Duration = Duration::from_millis(1_000);
+/// A receiver that is being started is waited for so long, though nobody listens there.
+const HOPE: Duration = Duration::from_secs(5);
+/// So many refusals in a row say that nobody listens.
+const ENOUGH: u32 = 2;
+
+/// A way that was tried, and what came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptResult {
+    /// Where datagrams went first.
+    pub address: SocketAddr,
+    /// What came back.
+    pub heard: AttemptReply,
+}
+
+/// What came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptReply {
+    /// From the address: nothing, or a refusal.
+    Direct(Option<IcmpError>),
+    /// Through a relay: nothing, or why it is of no use.
+    Relay(Option<RelayTrouble>),
+}
+
+impl AttemptResult {
+    /// Whether the receiver's own network alone leads there.
+    pub(crate) fn is_private(&self) -> bool {
+        matches!(self.heard, AttemptReply::Direct(_)) && is_private(self.address.ip())
+    }
+}
+
+/// The ways to a receiver.
+pub struct ConnectAttempts {
+    begun: Option<Instant>,
+    knock_at: Instant,
+    direct: Vec<DirectAttempt>,
+    relays: Vec<(Word, Option<RelayTrouble>)>,
+    /// What this side sends from.
+    locals: Vec<SocketAddr>,
+}
+
+struct DirectAttempt {
+    address: SocketAddr,
+    knock: Option<IcmpProbe>,
+    heard: Option<IcmpError>,
+    /// Refusals in a row, the last knock's included.
+    refusals: u32,
+    /// Whether one came since the last knock.
+    answered: bool,
+}
+
+impl ConnectAttempts {
+    /// Those to a receiver's own addresses, and through the relays that it names. `locals`: what
+    /// this side sends from.
+    pub fn new(addresses: &[SocketAddr], relays: impl Iterator<Item = Word>, locals: &[SocketAddr]) -> Self {
+        let direct = |address: &SocketAddr| DirectAttempt {
+            address: *address,
+            knock: None,
+            heard: None,
+            refusals: 0,
+            answered: false,
+        };
+        Self {
+            begun: None,
+            knock_at: Instant::ZERO,
+            direct: addresses.iter().map(direct).collect(),
+            relays: relays.map(|word| (word, None)).collect(),
+            locals: locals.to_vec(),
+        }
+    }
+
+    /// Knocks where it is time to, and listens. To be called now and then while nobody answers.
+    pub fn look(&mut self, now: Instant) {
+        if self.begun.is_none() {
+            self.begun = Some(now);
+            self.knock_at = now + FIRST;
+        }
+        self.listen();
+        if now >= self.knock_at {
+            self.knock_at = now + AGAIN;
+            self.knock();
+        }
+    }
+
+    /// Whether nobody listens at any address, and no relay is left to wait for.
+    pub fn are_hopeless(&self, now: Instant) -> bool {
+        self.begun.is_some_and(|begun| now.since(begun) >= HOPE)
+            && !self.direct.is_empty()
+            && self.direct.iter().all(|way| way.refusals >= ENOUGH)
+            && self.relays.iter().all(|(_, trouble)| trouble.is_some())
+    }
+
+    /// What was found out about a relay.
+    pub fn on_relay(&mut self, relay: SocketAddr, trouble: RelayTrouble) {
+        for (word, known) in &mut self.relays {
+            if word.relays().contains(&relay) {
+                *known = Some(trouble);
+            }
+        }
+    }
+
+    /// What became of each.
+    pub fn tried(&mut self) -> Vec<AttemptResult> {
+        if self.direct.iter().any(|way| way.knock.is_none()) {
+            // At least what the system says at once.
+            self.knock();
+        }
+        self.listen();
+        let direct = self
+            .direct
+            .iter()
+            .map(|way| AttemptResult { address: way.address, heard: AttemptReply::Direct(way.heard) });
+        let relays = self.relays.iter().filter_map(|(word, trouble)| {
+            Some(AttemptResult { address: *word.relays().first()?, heard: AttemptReply::Relay(*trouble) })
+        });
+        direct.chain(relays).collect()
+    }
+
+    fn listen(&mut self) {
+        for way in &mut self.direct {
+            if let Some(echo) = way.knock.as_mut().and_then(IcmpProbe::listen) {
+                way.hear(echo);
+            }
+        }
+    }
+
+    fn knock(&mut self) {
+        for way in &mut self.direct {
+            if !std::mem::take(&mut way.answered) {
+                way.refusals = 0;
+            }
+            if way.knock.is_none() {
+                match IcmpProbe::new(way.address, from(&self.locals, way.address)) {
+                    Ok(knock) => way.knock = Some(knock),
+                    Err(echo) => way.hear(echo),
+                }
+            }
+            if let Some(echo) = way.knock.as_mut().and_then(|knock| knock.knock(&[0; BASE_DATAGRAM])) {
+                way.hear(echo);
+            }
+        }
+    }
+}
+
+impl DirectAttempt {
+    fn hear(&mut self, echo: IcmpError) {
+        self.heard = Some(echo);
+        self.answered = true;
+        self.refusals = if echo == IcmpError::PortUnreachable { self.refusals + 1 } else { 0 };
+    }
+}
+
+/// Which address to knock from: one that the transfer uses. `None`: the one that the system
+/// chooses, which is among them.
+fn from(locals: &[SocketAddr], to: SocketAddr) -> Option<IpAddr> {
+    let mut fitting = locals.iter().map(SocketAddr::ip).filter(|ip| ip.is_ipv4() == to.is_ipv4()).peekable();
+    let first = fitting.peek().copied()?;
+    let chosen = source_for(to.ip());
+    let is_used = fitting.any(|ip| ip.is_unspecified() || Some(ip) == chosen);
+    (!is_used).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// Looks, and waits for so many refusals in a row.
+    fn look(ways: &mut ConnectAttempts, now: Instant, refusals: u32) {
+        ways.look(now);
+        for _ in 0..10_000 {
+            if ways.direct[0].refusals >= refusals {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            ways.listen();
+        }
+        panic!("no refusal comes");
+    }
+
+    #[test]
+    fn a_receiver_that_is_being_started_is_waited_for() {
+        let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut ways = ConnectAttempts::new(&[address], std::iter::empty(), &[]);
+        ways.look(at(10));
+        assert!(ways.direct[0].knock.is_none(), "most answer by themselves");
+        for (second, refusals) in [(11, 1), (12, 2), (13, 3)] {
+            look(&mut ways, at(second), refusals);
+            assert!(!ways.are_hopeless(at(14)));
+        }
+        assert!(ways.are_hopeless(at(15)));
+        let started = UdpSocket::bind(address).unwrap();
+        ways.look(at(16));
+        ways.look(at(17));
+        assert!(!ways.are_hopeless(at(17)), "somebody listens by now");
+        drop(started);
+        let tried =
+            [AttemptResult { address, heard: AttemptReply::Direct(Some(IcmpError::PortUnreachable)) }];
+        assert_eq!(ways.tried(), tried, "what was heard is not forgotten");
+    }
+
+    #[test]
+    fn who_knows_a_relay_that_may_answer_goes_on() {
+        use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, RelayKey, Scope, Terms};
+        let terms = Terms {
+            expiry: Minute::from_unix(u64::from(u32::MAX)),
+            rate: RateClass::UNLIMITED,
+            quota: QuotaClass::UNLIMITED,
+            scope: Scope::ALL,
+        };
+        let relay: SocketAddr = "198.51.100.9:4748".parse().unwrap();
+        let word = RelayKey::new(&[1; 32]).issue(Grant { id: 1, terms }, vec![relay]).unwrap();
+        let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut ways = ConnectAttempts::new(&[address], std::iter::once(word), &[]);
+        ways.look(at(0));
+        look(&mut ways, at(1), 1);
+        look(&mut ways, at(2), 2);
+        assert!(!ways.are_hopeless(at(6)));
+        ways.on_relay(relay, RelayTrouble::Silent);
+        assert!(ways.are_hopeless(at(6)));
+        assert_eq!(
+            ways.tried()[1],
+            AttemptResult { address: relay, heard: AttemptReply::Relay(Some(RelayTrouble::Silent)) }
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! What a sender tells of its paths and relays: each change once.
+
+use crate::events::TransferEvent;
+use crate::names::route_name;
+use crate::progress::state_name;
+use byway_engine::Connection;
+use byway_engine::connection::Event;
+use byway_wire::PathId;
+use byway_wire::relay::Reason;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+/// What is known of the paths of a connection.
+#[derive(Default)]
+pub struct PathChanges {
+    /// What to call the paths that are up, and where they go first.
+    names: BTreeMap<PathId, (String, SocketAddr)>,
+    /// What which relays said, by name: once is enough, though each is asked again now and then.
+    notices: BTreeSet<(String, u8)>,
+    /// Relays that say that their quota is used up; `None`: one on a path that was never of use.
+    used_up: BTreeSet<Option<SocketAddr>>,
+}
+
+impl PathChanges {
+    /// Takes in what happened in the connection; what there is to tell of it.
+    pub fn on_event(
+        &mut self,
+        event: Event,
+        connection: &Connection,
+        locals: &[SocketAddr],
+    ) -> Option<TransferEvent> {
+        let find = |path: PathId| connection.status().paths.into_iter().find(|it| it.id == path);
+        match event {
+            Event::PathUp(path) => {
+                let status = find(path)?;
+                let (name, remote) = (route_name(&status.route, locals), status.route.remote);
+                if status.route.is_proxied() {
+                    self.used_up.retain(|relay| relay.is_some_and(|relay| relay != remote));
+                }
+                self.names.insert(path, (name.clone(), remote));
+                Some(TransferEvent::Path {
+                    path: path.0,
+                    name,
+                    state: state_name(status.state),
+                    reason: None,
+                })
+            }
+            Event::PathResting { path, reason } => {
+                let (name, _) = self.names.get(&path)?.clone();
+                Some(TransferEvent::Path {
+                    path: path.0,
+                    name,
+                    state: "available",
+                    reason: Some(reason.to_owned()),
+                })
+            }
+            // Of a path that never worked, a notice told why.
+            Event::PathDown { path, reason } => {
+                let (name, _) = self.names.remove(&path)?;
+                Some(TransferEvent::Path {
+                    path: path.0,
+                    name,
+                    state: "closed",
+                    reason: Some(reason.to_owned()),
+                })
+            }
+            Event::Notice { path, reason, proven } => {
+                // A path that was refused at once is gone by now.
+                let known = self.names.get(&path).map(|(name, _)| name.clone());
+                let name = known.or_else(|| find(path).map(|it| route_name(&it.route, locals)));
+                let said = name.is_none() && self.notices.iter().any(|(_, other)| *other == reason as u8);
+                let name = name.unwrap_or_else(|| String::from("a relay"));
+                if proven && matches!(reason, Reason::OverQuota | Reason::RelayQuota) {
+                    self.used_up.insert(self.names.get(&path).map(|(_, relay)| *relay));
+                }
+                let says = if proven { "says" } else { "seems to say" };
+                let is_new = !said && self.notices.insert((name.clone(), reason as u8));
+                is_new.then(|| TransferEvent::Warning(format!("{name} {says}: {reason}")))
+            }
+            Event::Closed { .. } | Event::Confirmed | Event::RelaysUsedUp => None,
+        }
+    }
+
+    /// Whether a relay says that its quota is used up.
+    #[must_use]
+    pub fn is_quota_used_up(&self) -> bool {
+        !self.used_up.is_empty()
+    }
+}

@@ -1,0 +1,271 @@
+//! How far a transfer is, path by path, for those who look on.
+
+use crate::identity::PublicKey;
+use crate::names::route_name;
+use crate::pause_reason::{self, Circumstances, PauseReason};
+use byway_engine::Connection;
+use byway_engine::connection::path::PathState;
+use byway_engine::route::Route;
+use byway_wire::{Duration, Instant, PathId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+/// Time between two looks.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Which of its transfers a receiver speaks of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransferId {
+    /// Its number, counted from 1 since the receiver began.
+    pub transfer: u32,
+    /// Who sends it.
+    pub from: PublicKey,
+    /// What comes: the file or directory that the sender named; of several the first, and an
+    /// ellipsis. Unknown for a stream.
+    pub name: Option<String>,
+}
+
+/// A look at a transfer.
+#[derive(Clone, Debug, Default)]
+pub struct TransferProgress {
+    /// Whose transfer it is, at a receiver.
+    pub origin: Option<TransferId>,
+    /// Seconds since the connection was there.
+    pub seconds: f64,
+    /// Payload bytes that the receiver has.
+    pub bytes: u64,
+    /// Payload bytes in all, once they are counted.
+    pub total: Option<u64>,
+    /// Payload bits per second since the last look, of what travelled.
+    pub rate_bps: f64,
+    /// Why it is not as fast as it could be.
+    pub pause: Option<PauseReason>,
+    /// Every path that there is now.
+    pub paths: Vec<PathCounters>,
+    /// Where both sides send, the paths on which the other side did so far; those that go by one
+    /// name are one.
+    pub arrivals: Vec<PathCounters>,
+}
+
+/// A look at a path.
+#[derive(Clone, Debug)]
+pub struct PathCounters {
+    /// Its number.
+    pub path: u32,
+    /// What to call it.
+    pub name: String,
+    /// How it travels.
+    pub route: Route,
+    /// `probing`, `available`, `active`, `choked`, `closed`; of one that the other side sends on,
+    /// `active` or `idle`.
+    pub state: &'static str,
+    /// Bytes sent over it, or received if the other side sends on it (UDP payload).
+    pub bytes: u64,
+    /// Bits per second since the last look.
+    pub rate_bps: f64,
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// Packets lost.
+    pub lost: u64,
+    /// Why it carries less than it could.
+    pub pause: Option<PauseReason>,
+    /// Whether it ever was in use.
+    pub used: bool,
+}
+
+/// How much of a transfer is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransferAmount {
+    /// Payload bytes that the receiver has.
+    pub bytes: u64,
+    /// Payload bytes that travelled.
+    pub travelled: u64,
+    /// Payload bytes in all, once they are counted.
+    pub total: Option<u64>,
+}
+
+impl TransferAmount {
+    /// Of a tree: what does not travel is `skipped`.
+    #[must_use]
+    pub fn of_tree(travelled: u64, skipped: u64, total: Option<u64>) -> Self {
+        let bytes = travelled.saturating_add(skipped).min(total.unwrap_or(u64::MAX));
+        Self { bytes, travelled, total }
+    }
+}
+
+/// Keeps count between two looks.
+#[derive(Debug, Default)]
+pub struct ProgressCounter {
+    begun: Option<Instant>,
+    looked: Option<Instant>,
+    amount: TransferAmount,
+    paths: BTreeMap<PathId, PathCounters>,
+    /// Since when nothing is heard on any path, as far as was looked.
+    silent: Option<Instant>,
+    /// Packets acknowledged at the last look.
+    acknowledged: u64,
+}
+
+impl ProgressCounter {
+    /// The connection is there: looks are counted from now.
+    pub fn begin(&mut self, now: Instant) {
+        self.begun.get_or_insert(now);
+        self.looked.get_or_insert(now);
+    }
+
+    /// Seconds since the connection was there.
+    #[must_use]
+    pub fn seconds(&self, now: Instant) -> f64 {
+        self.begun.map_or(0.0, |begun| now.since(begun).as_secs_f64())
+    }
+
+    /// Whether it is time for another look.
+    #[must_use]
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.looked.is_some_and(|at| now.since(at) >= INTERVAL)
+    }
+
+    /// Looks at what this side sends. How long nothing is heard is found out here.
+    pub fn look(
+        &mut self,
+        now: Instant,
+        connection: &Connection,
+        locals: &[SocketAddr],
+        circumstances: Circumstances,
+        amount: TransferAmount,
+    ) -> TransferProgress {
+        let rate = self.rate(now);
+        let status = connection.status();
+        let acknowledged = pause_reason::acknowledged(&status);
+        if std::mem::replace(&mut self.acknowledged, acknowledged) < acknowledged {
+            self.silent = None;
+        }
+        self.silent = pause_reason::is_silent(&status).then(|| self.silent.unwrap_or(now));
+        let circumstances = Circumstances { silence: self.silence(now), ..circumstances };
+        let pause = pause_reason::of_transfer(circumstances, &status);
+        let mut paths = Vec::with_capacity(status.paths.len());
+        for path in status.paths {
+            let sent = path.totals.bytes;
+            let before = self.paths.get(&path.id);
+            let tally = PathCounters {
+                path: path.id.0,
+                name: route_name(&path.route, locals),
+                pause: pause_reason::of_path(&path, status.congestion),
+                route: path.route,
+                state: state_name(path.state),
+                bytes: sent,
+                rate_bps: rate(sent.saturating_sub(before.map_or(0, |before| before.bytes))),
+                rtt: path.srtt,
+                lost: path.totals.lost,
+                used: matches!(path.state, PathState::Active | PathState::Choked)
+                    || before.is_some_and(|before| before.used),
+            };
+            self.paths.insert(path.id, tally.clone());
+            paths.push(tally);
+        }
+        // Of hundreds of relays most are probed and closed again.
+        let now_there: BTreeSet<u32> = paths.iter().map(|path| path.path).collect();
+        self.paths.retain(|id, path| path.used || now_there.contains(&id.0));
+        let rate_bps = rate(amount.travelled.saturating_sub(self.amount.travelled));
+        self.tally(now, amount, TransferProgress { rate_bps, pause, paths, ..TransferProgress::default() })
+    }
+
+    /// Looks at what the other side sends. Those of its paths that go by one name are one.
+    pub fn look_at_arrivals(
+        &mut self,
+        now: Instant,
+        connection: &Connection,
+        locals: &[SocketAddr],
+        amount: TransferAmount,
+    ) -> TransferProgress {
+        let rate = self.rate(now);
+        let mut fresh = Vec::new();
+        for path in connection.arrivals() {
+            let before = self.paths.get(&path.id).map_or(0, |before| before.bytes);
+            let more = path.bytes.saturating_sub(before);
+            let tally = PathCounters {
+                path: path.id.0,
+                name: route_name(&path.route, locals),
+                route: path.route,
+                state: if more > 0 { "active" } else { "idle" },
+                bytes: path.bytes,
+                rate_bps: rate(more),
+                rtt: path.srtt.unwrap_or_default(),
+                lost: 0,
+                pause: None,
+                used: true,
+            };
+            self.paths.insert(path.id, tally.clone());
+            fresh.push(tally);
+        }
+        let rate_bps = rate(amount.travelled.saturating_sub(self.amount.travelled));
+        self.tally(
+            now,
+            amount,
+            TransferProgress { rate_bps, paths: together(fresh), ..TransferProgress::default() },
+        )
+    }
+
+    /// Bits per second of what came since the last look.
+    fn rate(&self, now: Instant) -> impl Fn(u64) -> f64 + use<> {
+        let passed = self.looked.map_or(0.0, |at| now.since(at).as_secs_f64());
+        move |more| if passed > 0.0 { more as f64 * 8.0 / passed } else { 0.0 }
+    }
+
+    fn tally(&mut self, now: Instant, amount: TransferAmount, tally: TransferProgress) -> TransferProgress {
+        (self.looked, self.amount) = (Some(now), amount);
+        TransferProgress { seconds: self.seconds(now), bytes: amount.bytes, total: amount.total, ..tally }
+    }
+
+    /// For how long nothing is heard.
+    #[must_use]
+    pub fn silence(&self, now: Instant) -> Duration {
+        self.silent.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// Payload bytes at the last look.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.amount.bytes
+    }
+
+    /// Every path that was ever used, as last seen.
+    #[must_use]
+    pub fn paths(&self) -> Vec<PathCounters> {
+        self.paths.values().filter(|path| path.used).cloned().collect()
+    }
+
+    /// The same, of what the other side sends on.
+    #[must_use]
+    pub fn arrivals(&self) -> Vec<PathCounters> {
+        together(self.paths())
+    }
+}
+
+/// Paths that go by one name as one, in the order in which they came.
+fn together(paths: Vec<PathCounters>) -> Vec<PathCounters> {
+    let mut named: Vec<PathCounters> = Vec::new();
+    for path in paths {
+        match named.iter_mut().find(|known| known.name == path.name) {
+            Some(known) => {
+                known.bytes += path.bytes;
+                known.rate_bps += path.rate_bps;
+                known.lost += path.lost;
+                if path.state == "active" {
+                    (known.state, known.rtt) = (path.state, path.rtt);
+                }
+            }
+            None => named.push(path),
+        }
+    }
+    named
+}
+
+pub(crate) const fn state_name(state: PathState) -> &'static str {
+    match state {
+        PathState::Probing => "probing",
+        PathState::Available => "available",
+        PathState::Active => "active",
+        PathState::Choked => "choked",
+    }
+}

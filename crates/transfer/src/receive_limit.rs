@@ -1,0 +1,119 @@
+//! What a receiver takes at most (`--bwlimit`), of all senders together. It tells each sender its
+//! share. What it does not take is not credited, so flow control holds a sender that does not
+//! listen.
+
+use byway_wire::{Duration, Instant, Meter};
+
+/// What may be taken at once after a pause: owners get their turn a few times a second.
+const BURST: Duration = Duration::from_millis(250);
+/// Bytes that are worth a turn of those who wait, where a rate gives them within an eighth of a
+/// second.
+const WORTH_WHILE: usize = 16 << 10;
+/// The window of a receiver that takes little: what a sender may have on its way before it was told
+/// of a limit.
+const WINDOW: std::ops::RangeInclusive<u64> = 256 << 10..=32 << 20;
+
+/// A meter of bytes. The last piece may be larger than what there was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceiveLimit {
+    /// Bytes per second, at least 1.
+    rate: u64,
+    meter: Meter,
+    /// When it was asked last.
+    at: Instant,
+}
+
+impl ReceiveLimit {
+    pub fn new(bytes_per_second: u64) -> Self {
+        Self { rate: bytes_per_second.max(1), meter: Meter::default(), at: Instant::ZERO }
+    }
+
+    /// Bytes per second.
+    pub const fn rate(&self) -> u64 {
+        self.rate
+    }
+
+    /// Whether anything may be taken now.
+    pub fn allows(&mut self, now: Instant) -> bool {
+        self.at = now;
+        self.meter.debt(now) < BURST
+    }
+
+    /// Bytes that may be taken now: none, or enough to be worth while.
+    pub fn room(&mut self, now: Instant) -> usize {
+        self.at = now;
+        let room = BURST.saturating_sub(self.meter.debt(now)).as_micros().saturating_mul(self.rate.into())
+            / 1_000_000;
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        if room >= WORTH_WHILE.min((self.rate / 8).max(1) as usize) { room } else { 0 }
+    }
+
+    /// So many bytes were taken.
+    pub fn spend(&mut self, bytes: usize) {
+        self.meter.take(self.at, bytes as u64, self.rate);
+    }
+}
+
+/// The window to give senders: a second of what is taken.
+pub(crate) fn window(bytes_per_second: u64) -> usize {
+    // The range is far below what any usize holds.
+    bytes_per_second.clamp(*WINDOW.start(), *WINDOW.end()) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_second_sees_more_than_the_rate_and_one_burst() {
+        for (rate, piece) in [(1_000u64, 100), (1 << 20, 128 << 10), (100 << 20, 128 << 10)] {
+            let mut limit = ReceiveLimit::new(rate);
+            let (mut taken, mut state) = (0u64, 1u64);
+            let mut now = Instant::from_millis(5);
+            for _ in 0..1_000 {
+                while limit.allows(now) {
+                    limit.spend(piece);
+                    taken += piece as u64;
+                }
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                now += Duration::from_millis(state >> 60);
+            }
+            let seconds = now.since(Instant::from_millis(5)).as_secs_f64();
+            let most = rate as f64 * (seconds + 0.25) + piece as f64;
+            assert!(taken as f64 <= most, "{taken} in {seconds}");
+            assert!(taken as f64 >= rate as f64 * seconds * 0.95 - piece as f64, "{taken} in {seconds}");
+        }
+    }
+
+    #[test]
+    fn what_is_metered_out_is_the_rate() {
+        for rate in [1_000_u64, 1 << 20, 100 << 20] {
+            let (mut limit, mut taken, mut turns) = (ReceiveLimit::new(rate), 0, 0);
+            let worth = (rate / 8).min(WORTH_WHILE as u64);
+            for millis in 0..10_000 {
+                let room = limit.room(Instant::from_millis(5 + millis));
+                limit.spend(room);
+                taken += room as u64;
+                turns += u64::from(room > 0);
+            }
+            assert!((rate * 9..=rate * 11).contains(&taken), "{taken} at {rate}");
+            assert!(turns > 50 && taken >= turns * worth, "{taken} in {turns} turns at {rate}");
+        }
+    }
+
+    #[test]
+    fn a_long_pause_is_worth_one_burst() {
+        let mut limit = ReceiveLimit::new(1_000);
+        assert!(limit.allows(Instant::from_millis(1)));
+        limit.spend(2_000);
+        assert!(!limit.allows(Instant::from_millis(1_000)));
+        assert!(limit.allows(Instant::from_millis(100_000)));
+        limit.spend(250);
+        assert!(!limit.allows(Instant::from_millis(100_000)));
+    }
+
+    #[test]
+    fn a_window_is_a_second_within_bounds() {
+        assert_eq!([1, 1 << 20, 1 << 40].map(window), [256 << 10, 1 << 20, 32 << 20]);
+    }
+}

@@ -1,0 +1,130 @@
+//! Where senders find a receiver, and what its person has to know of that.
+
+use crate::address::Endpoint;
+use crate::sockets::is_private;
+use crate::ticket::MAX_ENTRIES;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use thiserror::Error;
+
+/// What is advertised is no address of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "--advertise {0} leads to no host: write an address that senders can send to, with a port if another than the one listened on"
+)]
+pub struct NoHost(pub SocketAddr);
+
+/// Where a receiver can be reached directly.
+#[derive(Debug)]
+pub struct DirectAddresses {
+    /// For the ticket: what was advertised first, then this host's own, [`MAX_ENTRIES`] at most.
+    pub addresses: Vec<SocketAddr>,
+    /// UDP ports that a firewall of this host has to let in.
+    pub ports: BTreeSet<u16>,
+}
+
+impl DirectAddresses {
+    /// The sockets are bound to `bound` and reached at `own` inside; `advertised` leads to them
+    /// from outside.
+    ///
+    /// # Errors
+    /// What is advertised is no address of a host.
+    pub fn new(bound: &[SocketAddr], own: Vec<SocketAddr>, advertised: &[Endpoint]) -> Result<Self, NoHost> {
+        let mut addresses = Vec::new();
+        for endpoint in advertised {
+            let fitting = bound.iter().find(|address| address.is_ipv4() == endpoint.ip.is_ipv4());
+            let port = fitting.or(bound.first()).map_or(0, SocketAddr::port);
+            let address = endpoint.or_port(port);
+            if address.port() == 0 || address.ip().is_unspecified() || address.ip().is_multicast() {
+                return Err(NoHost(address));
+            }
+            addresses.push(address);
+        }
+        addresses.extend(own);
+        let mut seen = BTreeSet::new();
+        addresses.retain(|address| seen.insert(*address));
+        addresses.truncate(MAX_ENTRIES);
+        Ok(Self { addresses, ports: bound.iter().map(SocketAddr::port).collect() })
+    }
+
+    /// Whether no address means anything in other networks.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.addresses.iter().all(|address| is_private(address.ip()))
+    }
+
+    /// Why senders may not find the receiver, if nothing leads there but its addresses.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        if self.addresses.iter().all(|address| address.ip().is_loopback()) {
+            return Some("only this host can send here: the ticket names no address of a network".into());
+        }
+        self.is_private().then(|| {
+            let shown: Vec<String> = self.addresses.iter().map(|address| address.ip().to_string()).collect();
+            format!(
+                "only hosts of the same network can send here: every address in the ticket is private ({}). \
+                 If a router or a cloud forwards UDP to this host, name its outside address: --advertise ADDR:PORT. \
+                 Or use a relay: --relay WORD",
+                shown.join(", ")
+            )
+        })
+    }
+
+    /// What a firewall has to let in, for a person.
+    #[must_use]
+    pub fn firewall(&self) -> String {
+        let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
+        let noun = if ports.len() == 1 { "port" } else { "ports" };
+        format!("a firewall on the way must let in UDP {noun} {}", ports.join(" and "))
+    }
+}
+
+/// What to run where the data is; `ticket` as it is to be shown.
+#[must_use]
+pub fn command(piped: bool, ticket: &str) -> String {
+    format!("byway send {} {ticket}", if piped { "-" } else { "PATH" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn direct(own: &[&str], advertised: &[&str]) -> Result<DirectAddresses, NoHost> {
+        let bound = ["0.0.0.0:4747", "[::]:4748"].map(|text| text.parse().unwrap());
+        let own = own.iter().map(|text| text.parse().unwrap()).collect();
+        let advertised: Vec<Endpoint> = advertised.iter().map(|text| text.parse().unwrap()).collect();
+        DirectAddresses::new(&bound, own, &advertised)
+    }
+
+    fn addresses(own: &[&str], advertised: &[&str]) -> Vec<String> {
+        direct(own, advertised).unwrap().addresses.iter().map(SocketAddr::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_advertised_comes_first_and_has_the_port_listened_on() {
+        let own = ["192.168.1.2:4747"];
+        assert_eq!(addresses(&own, &["198.51.100.7"]), ["198.51.100.7:4747", "192.168.1.2:4747"]);
+        let told = ["198.51.100.7:80", "2001:db8::1", "192.168.1.2"];
+        let expected = ["198.51.100.7:80", "[2001:db8::1]:4748", "192.168.1.2:4747"];
+        assert_eq!(addresses(&own, &told), expected);
+        for nobody in ["0.0.0.0", "198.51.100.7:0", "224.0.0.1", "::"] {
+            assert!(direct(&own, &[nobody]).is_err(), "{nobody}");
+        }
+    }
+
+    #[test]
+    fn who_can_send_is_told_where_that_is_not_everybody() {
+        let warning = |own: &[&str], advertised: &[&str]| direct(own, advertised).unwrap().warning();
+        let private = ["192.168.1.2:4747", "100.64.3.4:4747", "[fd00::1]:4748"];
+        let said = warning(&private, &[]).unwrap();
+        assert!(
+            said.contains("(192.168.1.2, 100.64.3.4, fd00::1)") && said.contains("--advertise"),
+            "{said}"
+        );
+        assert_eq!(warning(&private, &["198.51.100.7"]), None);
+        assert_eq!(warning(&["192.168.1.2:4747", "[2001:db8::1]:4748"], &[]), None);
+        assert!(warning(&["127.0.0.1:1"], &[]).unwrap().starts_with("only this host can send here"));
+        let told = direct(&private, &[]).unwrap().firewall();
+        assert_eq!(told, "a firewall on the way must let in UDP ports 4747 and 4748");
+    }
+}

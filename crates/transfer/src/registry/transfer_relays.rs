@@ -1,0 +1,278 @@
+//! Relays for a transfer: asked for while it begins, and again when all were tried. Those that turn
+//! out to be of no use the registry is told of. Nothing waits for it, and no failure of it ends
+//! anything.
+
+use super::cache;
+use byway_engine::{Endpoint, EndpointEvent, RelayStatus};
+use byway_net::unix_seconds;
+use byway_registry::client::{AskError, ClientExchange, FIRST, MORE, MOST};
+use byway_registry::complaints::Complaints;
+use byway_registry::message::{Answer, MOST_RELAYS, RelayList, RelayQuery, Request};
+use byway_registry::word::Word;
+use byway_wire::{Duration, Instant, relay};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// After a failure the registry is asked again so much later, and ever later.
+const AGAIN: Duration = Duration::from_secs(15);
+const AGAIN_MOST: Duration = Duration::from_secs(300);
+/// A registry that knows of no relay is asked again so much later.
+const EMPTY: Duration = Duration::from_secs(60);
+/// Grants are renewed so long before they end, or after half of their life.
+const BEFORE: u64 = 1_800;
+/// An epoch that ended is known to all relays after some seconds. Not every relay is taken up at
+/// once, since ways back by it go silent first: so it is asked again, so often.
+const EPOCH_KNOWN: Duration = Duration::from_secs(5);
+const EPOCH_AGAIN: Duration = Duration::from_secs(15);
+const RENEWALS: u32 = 3;
+/// So long passes until an epoch may have ended once more.
+const EPOCH_APART: Duration = Duration::from_secs(60);
+
+/// Which registry to ask.
+#[derive(Clone, Debug)]
+pub struct FindPlan {
+    /// Its word.
+    pub word: Word,
+    /// Directory for the last list; `None`: it is not kept.
+    pub cache: Option<PathBuf>,
+}
+
+/// What asks.
+pub(crate) struct Finder {
+    word: Word,
+    cache: Option<PathBuf>,
+    exchange: Option<ClientExchange>,
+    /// It is a complaint: what becomes of it does not matter.
+    complains: bool,
+    complaints: Complaints,
+    /// First addresses of relays that serve TCP, as the registry says.
+    tcp: BTreeSet<SocketAddr>,
+    /// How many of the draw are here.
+    had: usize,
+    /// What was asked for last.
+    skip: usize,
+    most: usize,
+    /// Whether the registry has others.
+    more: bool,
+    /// Whether all relays were tried since it was last asked for others.
+    used_up: bool,
+    /// When to ask next.
+    next: Option<Instant>,
+    failures: u32,
+    told: bool,
+    /// No sooner are grants asked for again because an epoch ended.
+    renew_from: Instant,
+    /// How often they are still asked for.
+    renewals: u32,
+}
+
+/// What came of looking.
+#[derive(Default)]
+pub(crate) struct FoundRelays {
+    /// Relays to try.
+    pub words: Vec<relay::Word>,
+    /// What a person should know.
+    pub warning: Option<String>,
+}
+
+impl Finder {
+    /// What asks, and the relays of the last list.
+    pub fn new(plan: FindPlan) -> (Self, Vec<relay::Word>) {
+        let cache = plan.cache.map(|directory| cache::path_of(&directory, &plan.word));
+        let list = cache.as_deref().and_then(|path| cache::read(path, unix_seconds()));
+        let mut complaints = Complaints::default();
+        list.iter().for_each(|list| complaints.learn(list));
+        let mut tcp = BTreeSet::new();
+        list.iter().for_each(|list| learn_tcp(&mut tcp, list));
+        let kept: Vec<relay::Word> =
+            list.into_iter().flat_map(|list| list.relays).map(|it| it.word).collect();
+        let finder = Self {
+            word: plan.word,
+            cache,
+            exchange: None,
+            complains: false,
+            complaints,
+            tcp,
+            had: 0,
+            skip: 0,
+            most: FIRST,
+            more: true,
+            used_up: false,
+            next: Some(Instant::ZERO),
+            failures: 0,
+            told: false,
+            renew_from: Instant::ZERO,
+            renewals: 0,
+        };
+        (finder, kept)
+    }
+
+    /// Whether a relay that the registry named serves TCP.
+    pub fn serves_tcp(&self, word: &relay::Word) -> bool {
+        word.relays().first().is_some_and(|address| self.tcp.contains(address))
+    }
+
+    /// All relays were tried. Others are asked for as soon as no other question is under way and
+    /// the registry answers.
+    pub const fn ask_for_more(&mut self) {
+        self.used_up = true;
+    }
+
+    /// Takes in how far the relays of the transfer are.
+    pub fn on_relays(&mut self, now: Instant, relays: &[RelayStatus]) {
+        self.complaints.look(now, relays);
+    }
+
+    /// A relay says that the epoch of its grant is over: there are new grants, for all relays.
+    pub fn on_epoch_over(&mut self, now: Instant) {
+        if now >= self.renew_from && self.failures == 0 {
+            (self.renew_from, self.renewals) = (now + EPOCH_APART, RENEWALS);
+            (self.skip, self.most) = (0, self.had.max(FIRST));
+            self.ask_by(now + EPOCH_KNOWN);
+        }
+    }
+
+    fn ask_by(&mut self, at: Instant) {
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+    }
+
+    /// Takes in an event of the endpoint; whether it is about the registry.
+    pub fn on_event(&mut self, event: &EndpointEvent, now: Instant) -> bool {
+        let Some(exchange) = &mut self.exchange else { return false };
+        match exchange.on_event(event) {
+            Ok(about) => about,
+            Err(error) => {
+                self.fail(&error, now);
+                true
+            }
+        }
+    }
+
+    /// Asks if it is time, and takes what was answered.
+    pub fn look(&mut self, endpoint: &mut Endpoint, now: Instant) -> FoundRelays {
+        let mut found = FoundRelays::default();
+        if let Some(request) = self.exchange.is_none().then(|| self.request(now)).flatten() {
+            match ClientExchange::begin(endpoint, now, &self.word) {
+                Ok(mut exchange) => {
+                    exchange.ask(&request);
+                    exchange.finish();
+                    self.exchange = Some(exchange);
+                }
+                Err(error) => self.fail(&error, now),
+            }
+        }
+        let Some(exchange) = &mut self.exchange else { return self.told(found) };
+        match exchange.drive(endpoint, now) {
+            Ok(None) => {}
+            Ok(Some(Answer::Heard)) if self.complains => self.end(endpoint, now),
+            Ok(Some(Answer::List(list))) if !self.complains => {
+                self.end(endpoint, now);
+                found.words = self.take(list, now);
+            }
+            Ok(Some(_)) => {
+                self.end(endpoint, now);
+                self.fail(&AskError::Closed("it answers something else".into()), now);
+            }
+            Err(error) => {
+                self.end(endpoint, now);
+                self.fail(&error, now);
+            }
+        }
+        self.told(found)
+    }
+
+    /// What is asked now, if anything is: for relays, or that those of no use be tested.
+    fn request(&mut self, now: Instant) -> Option<Request> {
+        let due = self.next.is_some_and(|next| next <= now);
+        let more = !due && self.used_up && self.more && self.had < MOST && self.failures == 0;
+        self.complains = !due && !more;
+        if self.complains {
+            let relays = self.complaints.take(now);
+            let complain = |relays| Request::Complain { token: self.word.token.clone(), relays };
+            return Some(relays).filter(|relays| !relays.is_empty()).map(complain);
+        }
+        if more {
+            // The time for the next renewal stays: what is here ends when it would.
+            (self.skip, self.most) = (self.had, MORE);
+        } else {
+            self.next = None;
+        }
+        let most = u8::try_from(self.most.min(MOST_RELAYS)).unwrap_or(u8::MAX);
+        let skip = u16::try_from(self.skip).unwrap_or(u16::MAX);
+        Some(Request::Ask(RelayQuery { token: self.word.token.clone(), most, skip }))
+    }
+
+    /// Says once that the registry is of no use.
+    fn told(&mut self, found: FoundRelays) -> FoundRelays {
+        if self.failures == 0 || self.told {
+            return found;
+        }
+        self.told = true;
+        let warning = Some("the registry does not help now; the transfer goes on without it".into());
+        FoundRelays { warning, ..found }
+    }
+
+    fn end(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.end(endpoint, now);
+        }
+    }
+
+    fn fail(&mut self, error: &AskError, now: Instant) {
+        self.exchange = None;
+        if self.complains {
+            return;
+        }
+        self.failures += 1;
+        (self.skip, self.most) = (0, self.had.max(FIRST));
+        let later = AGAIN * 2_u32.saturating_pow(self.failures.min(8) - 1);
+        // What it refuses now it refuses later, mostly: a word that was taken back comes back with
+        // another name.
+        let wait =
+            if matches!(error, AskError::Refused(reason) if !reason.passes()) { AGAIN_MOST } else { later };
+        self.next = Some(now + wait.min(AGAIN_MOST));
+    }
+
+    fn take(&mut self, list: RelayList, now: Instant) -> Vec<relay::Word> {
+        (self.failures, self.told) = (0, false);
+        self.complaints.learn(&list);
+        learn_tcp(&mut self.tcp, &list);
+        self.used_up &= self.skip == 0;
+        self.more = list.more;
+        self.had = self.had.max(self.skip + list.relays.len());
+        let left = list.until.saturating_sub(unix_seconds());
+        let renew = left.saturating_sub(BEFORE).max(left / 2).max(60);
+        self.ask_by(now + Duration::from_secs(renew));
+        self.renewals = self.renewals.saturating_sub(1);
+        if self.renewals > 0 {
+            self.ask_by(now + EPOCH_AGAIN);
+        }
+        if self.had == 0 {
+            self.ask_by(now + EMPTY);
+        }
+        if self.skip == 0
+            && let Some(path) = self.cache.clone()
+        {
+            let list = list.clone();
+            // A disk that is slow holds nothing up. What is not kept is asked for again.
+            let keep = move || drop(cache::write(&path, &list));
+            let _ = std::thread::Builder::new().name("byway list".into()).spawn(keep);
+        }
+        // The next time all are renewed, at most as many as one answer holds.
+        (self.skip, self.most) = (0, self.had.max(FIRST));
+        list.relays.into_iter().map(|listed| listed.word).collect()
+    }
+}
+
+/// Takes in what a list says of TCP.
+fn learn_tcp(tcp: &mut BTreeSet<SocketAddr>, list: &RelayList) {
+    for listed in &list.relays {
+        let Some(address) = listed.word.relays().first() else { continue };
+        if listed.tcp {
+            tcp.insert(*address);
+        } else {
+            tcp.remove(address);
+        }
+    }
+}

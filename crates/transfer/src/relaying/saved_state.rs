@@ -1,0 +1,226 @@
+//! What a relay keeps over restarts, as text: what it carried, its heartbeats' counter, and the
+//! ranges that it gave to registries.
+//!
+//! ```text
+//! byway-relay-kept 1
+//! relay 0123456789abcdef0123456789abcdef     whose key it is
+//! day 20849 123456                           days since 1970, bytes
+//! month 684 1234567                          months since 1970, bytes
+//! beats 1801396800123                        the last counter
+//! range 5 REGISTRY 9 1801400400              number, the registry's key, epoch, until when the last one holds (Unix)
+//! check 01234567                             of all lines before: BLAKE3, 4 bytes
+//! ```
+
+use byway_relay::Used;
+use byway_wire::heartbeat::RelayId;
+use byway_wire::relay::RANGES;
+use std::fmt;
+use std::str::{FromStr, Lines};
+use thiserror::Error;
+
+const FIRST: &str = "byway-relay-kept 1";
+/// Bytes of the longest file: every range, and the rest.
+pub(super) const LONGEST: u64 = 64 << 10;
+
+/// What a relay keeps over restarts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SavedState {
+    /// Whose heartbeats and ranges they are. Another key of the relay's makes it another.
+    pub relay: Option<RelayId>,
+    /// What it carried.
+    pub used: Used,
+    /// The counter of its last heartbeat.
+    pub beats: u64,
+    /// The ranges that it gave to registries, each once.
+    pub ranges: Vec<KeptRange>,
+}
+
+/// A range of grants that was given to a registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptRange {
+    /// Which: 0 to 127.
+    pub number: u8,
+    /// The registry's public key.
+    pub registry: [u8; 32],
+    /// The last epoch that the relay knew; 0 before the first.
+    pub epoch: u32,
+    /// Until when the epoch before holds, Unix seconds.
+    pub last_until: u64,
+}
+
+/// What is kept is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("holds no whole account of what a relay carried")]
+pub struct NotKept;
+
+impl SavedState {
+    /// The range of a registry, or one that nobody had yet; `None` if there is none left.
+    pub fn range_of(&mut self, registry: &[u8; 32]) -> Option<&mut KeptRange> {
+        if let Some(at) = self.ranges.iter().position(|range| range.registry == *registry) {
+            return self.ranges.get_mut(at);
+        }
+        let free = |number: &u8| self.ranges.iter().all(|range| range.number != *number);
+        let number = (0..RANGES as u8).find(free)?;
+        self.ranges.push(KeptRange { number, registry: *registry, epoch: 0, last_until: 0 });
+        self.ranges.last_mut()
+    }
+}
+
+impl fmt::Display for SavedState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = format!("{FIRST}\n");
+        let mut line = |line: fmt::Arguments<'_>| text.push_str(&format!("{line}\n"));
+        if let Some(relay) = self.relay {
+            line(format_args!("relay {relay}"));
+        }
+        line(format_args!("day {} {}", self.used.day, self.used.today));
+        line(format_args!("month {} {}", self.used.month, self.used.this_month));
+        line(format_args!("beats {}", self.beats));
+        for KeptRange { number, registry, epoch, last_until } in &self.ranges {
+            let registry = blake3::Hash::from_bytes(*registry).to_hex();
+            line(format_args!("range {number} {registry} {epoch} {last_until}"));
+        }
+        writeln!(f, "{text}check {}", check(&text))
+    }
+}
+
+impl FromStr for SavedState {
+    type Err = NotKept;
+
+    fn from_str(text: &str) -> Result<Self, NotKept> {
+        let (body, last) = text.strip_suffix('\n').and_then(|text| text.rsplit_once('\n')).ok_or(NotKept)?;
+        let body = &text[..=body.len()];
+        if last.strip_prefix("check ") != Some(check(body).as_str()) {
+            return Err(NotKept);
+        }
+        let mut lines = body.lines();
+        if lines.next() != Some(FIRST) {
+            return Err(NotKept);
+        }
+        Self::read(lines).ok_or(NotKept)
+    }
+}
+
+impl SavedState {
+    fn read(lines: Lines<'_>) -> Option<Self> {
+        let mut kept = Self::default();
+        for line in lines {
+            let words: Vec<&str> = line.split(' ').collect();
+            match words.as_slice() {
+                ["relay", id] => kept.relay = Some(RelayId(hex(id)?)),
+                ["day", day, bytes] => {
+                    (kept.used.day, kept.used.today) = (day.parse().ok()?, bytes.parse().ok()?);
+                }
+                ["month", month, bytes] => {
+                    (kept.used.month, kept.used.this_month) = (month.parse().ok()?, bytes.parse().ok()?);
+                }
+                ["beats", counter] => kept.beats = counter.parse().ok()?,
+                ["range", number, registry, epoch, last_until] => {
+                    let number = number.parse().ok().filter(|number| usize::from(*number) < RANGES)?;
+                    let registry = hex(registry)?;
+                    let taken =
+                        kept.ranges.iter().any(|range| range.number == number || range.registry == registry);
+                    if taken {
+                        return None;
+                    }
+                    let (epoch, last_until) = (epoch.parse().ok()?, last_until.parse().ok()?);
+                    kept.ranges.push(KeptRange { number, registry, epoch, last_until });
+                }
+                _ => return None,
+            }
+        }
+        Some(kept)
+    }
+}
+
+fn check(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().chars().take(8).collect()
+}
+
+fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    let digits = text.as_bytes();
+    if digits.len() != 2 * N {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |at: usize| char::from(*pair.get(at)?).to_digit(16);
+        *byte = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn some() -> SavedState {
+        SavedState {
+            relay: Some(RelayId([0xab; 16])),
+            used: Used { day: 20_849, today: 123_456, month: 684, this_month: 1_234_567 },
+            beats: 1_801_396_800_123,
+            ranges: vec![KeptRange { number: 5, registry: [0xcd; 32], epoch: 9, last_until: 1_801_400_400 }],
+        }
+    }
+
+    #[test]
+    fn frozen_text() {
+        let registry = "cd".repeat(32);
+        let text = format!(
+            "byway-relay-kept 1\nrelay {}\nday 20849 123456\nmonth 684 1234567\nbeats 1801396800123\n\
+             range 5 {registry} 9 1801400400\ncheck ",
+            "ab".repeat(16)
+        );
+        assert_eq!(some().to_string().split_at(text.len()).0, text);
+        assert_eq!(some().to_string().parse(), Ok(some()));
+        assert_eq!(SavedState::default().to_string().parse(), Ok(SavedState::default()));
+    }
+
+    #[test]
+    fn what_is_damaged_or_of_another_kind_is_refused() {
+        let good = some().to_string();
+        for cut in 0..good.len() {
+            assert_eq!(good[..cut].parse::<SavedState>(), Err(NotKept), "{cut}");
+        }
+        assert_eq!(
+            good.replace("123456 ", "023456 ").replace("day 20849 1", "day 20849 2").parse::<SavedState>(),
+            Err(NotKept)
+        );
+        let with = |body: &str| format!("{body}check {}\n", check(body)).parse::<SavedState>();
+        assert!(with("byway-relay-kept 1\n").is_ok());
+        let registry = "cd".repeat(32);
+        for body in [
+            "byway-relay-kept 2\n".to_owned(),
+            "byway-relay-kept 1\nmore\n".into(),
+            "byway-relay-kept 1\nday 1\n".into(),
+            "byway-relay-kept 1\nday 1 -1\n".into(),
+            "byway-relay-kept 1\nrelay abc\n".into(),
+            format!("byway-relay-kept 1\nrange 128 {registry} 1 1\n"),
+            format!("byway-relay-kept 1\nrange 1 {registry} 1 1\nrange 2 {registry} 1 1\n"),
+        ] {
+            assert_eq!(with(&body), Err(NotKept), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_registry_has_one_range_and_a_new_one_gets_a_new_one() {
+        let mut kept = some();
+        assert_eq!(kept.range_of(&[0xcd; 32]).unwrap().number, 5);
+        for (registry, number) in (0..127).zip((0..5).chain(6..128)) {
+            assert_eq!(kept.range_of(&[registry; 32]).unwrap().number, number);
+        }
+        assert_eq!(kept.range_of(&[0xff; 32]), None);
+        assert!(kept.to_string().len() as u64 <= LONGEST);
+        assert_eq!(kept.to_string().parse(), Ok(kept));
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(text in "\\PC{0,80}", lines in prop::collection::vec("(day|range|relay|beats) [0-9a-f]{0,40}( [0-9]{0,22}){0,4}", 0..5)) {
+            let _ = text.parse::<SavedState>();
+            let body = format!("{FIRST}\n{}\n", lines.join("\n"));
+            let _ = format!("{body}check {}\n", check(&body)).parse::<SavedState>();
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Keeps on disk what a relay has to know after a restart, on a thread of its own: a disk that is
+//! slow or full holds up no packet.
+
+use super::saved_state::{LONGEST, SavedState};
+use super::{RelayRunEvent, Snapshot};
+use crate::state::{StateError, put};
+use byway_net::{Waker, unix_seconds};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::Duration;
+
+/// Time between two looks at what was carried. What a kill may lose is that, and what the disk
+/// takes.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Heartbeats between two writes, if there is nothing else to keep.
+const BEATS: u64 = 1_024;
+
+/// Reads what was kept; nothing if there is no file.
+pub(super) fn read(path: &Path) -> Result<SavedState, StateError> {
+    let cannot = |source| StateError::Io {
+        what: "read what the relay carried in".into(),
+        path: path.to_owned(),
+        source,
+    };
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SavedState::default()),
+        opened => opened.map_err(cannot)?,
+    };
+    let mut bytes = Vec::new();
+    file.take(LONGEST).read_to_end(&mut bytes).map_err(cannot)?;
+    let kept = std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok());
+    kept.ok_or_else(|| StateError::Damaged {
+        path: path.to_owned(),
+        holds: "holds no whole account of what the relay carried".into(),
+    })
+}
+
+/// What keeps.
+pub(super) struct StateWriter {
+    path: PathBuf,
+    /// What is to be kept.
+    kept: SavedState,
+    news: SyncSender<RelayRunEvent>,
+    /// Times that it could not be written.
+    failures: Arc<AtomicU64>,
+    /// What is on the disk, if anything is since the start.
+    written: Option<SavedState>,
+    failing: bool,
+}
+
+impl StateWriter {
+    pub(super) fn new(
+        path: PathBuf,
+        kept: SavedState,
+        news: SyncSender<RelayRunEvent>,
+        failures: Arc<AtomicU64>,
+    ) -> Self {
+        Self { path, kept, news, failures, written: None, failing: false }
+    }
+
+    /// Keeps what comes until nothing can come any more, and asks for it. Gives itself back for the
+    /// last time.
+    pub(super) fn run(mut self, inbox: &Receiver<Snapshot>, ask: &AtomicBool, waker: &Waker) -> Self {
+        loop {
+            match inbox.recv_timeout(EVERY) {
+                Ok(snapshot) => self.keep(&snapshot),
+                Err(RecvTimeoutError::Timeout) => {
+                    ask.store(true, Ordering::Release);
+                    waker.wake();
+                }
+                Err(RecvTimeoutError::Disconnected) => return self,
+            }
+        }
+    }
+
+    /// Writes, if there is something new. A disk that takes nothing is told of once, until it takes
+    /// something again.
+    pub(super) fn keep(&mut self, snapshot: &Snapshot) {
+        (self.kept.used, self.kept.beats) = (snapshot.used, snapshot.beats);
+        let unix = unix_seconds();
+        for (number, epoch, last_holds) in &snapshot.epochs {
+            let range = self.kept.ranges.iter_mut().find(|range| range.number == *number);
+            if let Some(range) = range.filter(|range| range.epoch != *epoch) {
+                (range.epoch, range.last_until) = (*epoch, unix.saturating_add(last_holds.as_secs()));
+            }
+        }
+        // Heartbeats alone are not worth a write each: a restart counts far ahead.
+        let is_new = |written: &SavedState| {
+            written.used != self.kept.used
+                || written.ranges != self.kept.ranges
+                || self.kept.beats.saturating_sub(written.beats) > BEATS
+        };
+        if !self.written.as_ref().is_none_or(is_new) {
+            return;
+        }
+        match put(&self.path, &self.kept.to_string()) {
+            Ok(()) => {
+                self.written = Some(self.kept.clone());
+                if std::mem::take(&mut self.failing) {
+                    let _ = self.news.try_send(RelayRunEvent::KeptAgain);
+                }
+            }
+            Err(error) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                if !std::mem::replace(&mut self.failing, true) {
+                    let _ = self.news.try_send(RelayRunEvent::NotKept(error));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_relay::Used;
+    use std::sync::mpsc::sync_channel;
+
+    fn snapshot(today: u64) -> Snapshot {
+        let used = Used { day: 1, today, month: 0, this_month: today };
+        Snapshot { used, beats: today, epochs: Vec::new() }
+    }
+
+    #[test]
+    fn a_disk_that_takes_nothing_is_counted_and_told_of_once() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("state");
+        let path = directory.join("relay-kept");
+        let (news, inbox) = sync_channel(8);
+        let mut keeper = StateWriter::new(path.clone(), SavedState::default(), news, Arc::default());
+        std::fs::write(&directory, "in the way").unwrap();
+        for today in 1..4 {
+            keeper.keep(&snapshot(today));
+        }
+        assert_eq!(keeper.failures.load(Ordering::Relaxed), 3);
+        let told: Vec<_> = inbox.try_iter().collect();
+        assert!(matches!(told.as_slice(), [RelayRunEvent::NotKept(_)]), "{told:?}");
+        std::fs::remove_file(&directory).unwrap();
+        for today in [4, 5, 5] {
+            keeper.keep(&snapshot(today));
+        }
+        let told: Vec<_> = inbox.try_iter().collect();
+        assert!(matches!(told.as_slice(), [RelayRunEvent::KeptAgain]), "{told:?}");
+        assert_eq!(keeper.failures.load(Ordering::Relaxed), 3);
+        assert_eq!(read(&path).unwrap().used, snapshot(5).used);
+        let names = std::fs::read_dir(&directory).unwrap().count();
+        assert_eq!(names, 1, "no draft stays behind");
+    }
+
+    #[test]
+    fn a_damaged_file_is_not_taken_for_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("relay-kept");
+        assert_eq!(read(&path).unwrap(), SavedState::default());
+        std::fs::write(&path, "byway-relay-kept 1\nday 1").unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("remove the file"));
+    }
+}

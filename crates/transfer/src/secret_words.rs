@@ -1,0 +1,228 @@
+//! Words that are secrets, as a person gives them: each itself, or the name of a file that holds
+//! it.
+
+use crate::secret::Secret;
+use byway_wire::word;
+use std::error::Error;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use thiserror::Error as ThisError;
+
+/// Words that a file may hold, and an option be given in all.
+pub const MOST: usize = 1_000;
+
+/// Why there is no word.
+#[derive(Debug, ThisError)]
+pub enum NoWord {
+    /// It is none.
+    #[error("{0}")]
+    Wrong(Box<dyn Error + Send + Sync>),
+    /// What a file holds is none.
+    #[error("the word in {}: {why}", .path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: Box<dyn Error + Send + Sync>,
+    },
+    /// What stands in a line of a file is none.
+    #[error("line {number} of {}: {why}", .path.display())]
+    InLine {
+        /// The file.
+        path: PathBuf,
+        /// Its line, counted from 1.
+        number: usize,
+        /// What is wrong.
+        why: Box<dyn Error + Send + Sync>,
+    },
+    /// A file has no line with a word.
+    #[error("{} holds no word", .0.display())]
+    Empty(PathBuf),
+    /// A file is none that a person wrote.
+    #[error("{} holds no word: it is not text", .0.display())]
+    NoText(PathBuf),
+    /// A file cannot be read.
+    #[error("cannot read {}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// More than an option takes.
+    #[error("{0} words, and {MOST} are the most")]
+    TooMany(usize),
+    /// Of an option.
+    #[error("{0}")]
+    Of(&'static str, #[source] Box<NoWord>),
+}
+
+impl NoWord {
+    /// Whether what was written is wrong; else the system did not give what is there.
+    #[must_use]
+    pub fn is_mistyped(&self) -> bool {
+        match self {
+            Self::Read { .. } => false,
+            Self::Of(_, inner) => inner.is_mistyped(),
+            _ => true,
+        }
+    }
+}
+
+type Result<T> = std::result::Result<T, NoWord>;
+
+/// A word as given: itself, or `@FILE`, which is read when the word is needed.
+pub struct WordArgument<T> {
+    source: WordSource,
+    kind: PhantomData<fn() -> T>,
+}
+
+#[derive(Clone)]
+enum WordSource {
+    Literal(Secret<String>),
+    File(PathBuf),
+}
+
+impl<T> Clone for WordArgument<T> {
+    fn clone(&self) -> Self {
+        Self { source: self.source.clone(), kind: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for WordArgument<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            WordSource::Literal(secret) => secret.fmt(f),
+            WordSource::File(path) => write!(f, "@{}", path.display()),
+        }
+    }
+}
+
+impl<T> FromStr for WordArgument<T> {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        let source = match text.strip_prefix('@') {
+            Some(path) => WordSource::File(PathBuf::from(path)),
+            None => WordSource::Literal(Secret::new(text.to_owned())),
+        };
+        Ok(Self { source, kind: PhantomData })
+    }
+}
+
+impl<T> WordArgument<T>
+where
+    T: FromStr,
+    T::Err: Error + Send + Sync + 'static,
+{
+    /// The value that the word stands for.
+    ///
+    /// # Errors
+    /// Its file cannot be read, or the word is none.
+    pub fn value(&self) -> Result<T> {
+        match &self.source {
+            WordSource::Literal(text) => {
+                text.expose().trim().parse::<T>().map_err(|error| NoWord::Wrong(error.into()))
+            }
+            WordSource::File(path) => {
+                let text = read(path, word::MAX_LEN)?;
+                let wrong = |error: T::Err| NoWord::InFile { path: path.clone(), why: error.into() };
+                text.expose().trim().parse::<T>().map_err(wrong)
+            }
+        }
+    }
+
+    /// The values that it stands for: a file may hold one word a line. Empty lines and those that
+    /// begin with `#` say nothing.
+    fn values(&self) -> Result<Vec<T>> {
+        let WordSource::File(path) = &self.source else { return Ok(vec![self.value()?]) };
+        let text = read(path, MOST * (word::MAX_LEN + 2))?;
+        let lines = (1..).zip(text.expose().lines().map(str::trim));
+        let words = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let parse = |(number, line): (usize, &str)| {
+            let wrong = |error: T::Err| NoWord::InLine { path: path.clone(), number, why: error.into() };
+            line.parse::<T>().map_err(wrong)
+        };
+        let values: Vec<T> = words.map(parse).collect::<Result<_>>()?;
+        if values.is_empty() {
+            return Err(NoWord::Empty(path.clone()));
+        }
+        Ok(values)
+    }
+}
+
+/// The values of an option that may be given several times, or with files of several words.
+///
+/// # Errors
+/// A word is none, a file cannot be read, or there are more than [`MOST`].
+pub fn values<T>(words: &[WordArgument<T>], option: &'static str) -> Result<Vec<T>>
+where
+    T: FromStr,
+    T::Err: Error + Send + Sync + 'static,
+{
+    let mut all = Vec::new();
+    for word in words {
+        all.extend(word.values().map_err(|error| NoWord::Of(option, Box::new(error)))?);
+    }
+    if all.len() > MOST {
+        return Err(NoWord::Of(option, Box::new(NoWord::TooMany(all.len()))));
+    }
+    Ok(all)
+}
+
+/// What a file says, or its beginning.
+fn read(path: &Path, most: usize) -> Result<Secret<String>> {
+    let text = File::open(path).and_then(|file| {
+        let mut text = String::new();
+        file.take(most as u64 + 1).read_to_string(&mut text)?;
+        Ok(Secret::new(text))
+    });
+    text.map_err(|source| match source.kind() {
+        io::ErrorKind::InvalidData => NoWord::NoText(path.to_owned()),
+        _ => NoWord::Read { path: path.to_owned(), source },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::{KeyError, PublicKey};
+    use std::fs;
+
+    #[test]
+    fn a_word_comes_from_the_argument_or_from_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("key");
+        let key = PublicKey([7; 32]);
+        let word = |text: &str| text.parse::<WordArgument<PublicKey>>().unwrap();
+        assert_eq!(word(&key.to_string()).value().unwrap(), key);
+        let from_file = word(&format!("@{}", file.display()));
+        assert!(!from_file.value().unwrap_err().is_mistyped());
+        fs::write(&file, format!("{key}\n")).unwrap();
+        assert_eq!(from_file.value().unwrap(), key);
+        fs::write(&file, "nonsense").unwrap();
+        let error = from_file.value().unwrap_err();
+        assert!(
+            error.is_mistyped() && error.to_string().ends_with(&KeyError::NotAKey.to_string()),
+            "{error}"
+        );
+        fs::write(&file, format!("# ours\n{key}\n\n {key} \r\n")).unwrap();
+        assert_eq!(values(&[from_file.clone(), word(&key.to_string())], "--to").unwrap(), [key; 3]);
+        fs::write(&file, format!("{key}\nnonsense\n")).unwrap();
+        let error = values(std::slice::from_ref(&from_file), "--to").unwrap_err();
+        assert!(error.source().unwrap().to_string().starts_with("line 2 of "), "{error:?}");
+        fs::write(&file, format!("{key}\n").repeat(MOST)).unwrap();
+        assert_eq!(values(std::slice::from_ref(&from_file), "--to").unwrap().len(), MOST);
+        let error = values(&[from_file.clone(), from_file.clone()], "--to").unwrap_err();
+        assert_eq!(error.source().unwrap().to_string(), "2000 words, and 1000 are the most");
+        fs::write(&file, "# nothing\n").unwrap();
+        assert!(values(std::slice::from_ref(&from_file), "--to").unwrap_err().is_mistyped());
+        fs::write(&file, [0xff; 4]).unwrap();
+        assert!(from_file.value().unwrap_err().is_mistyped());
+        assert_eq!(format!("{:?}", word("byway1-secret")), "[redacted]");
+    }
+}

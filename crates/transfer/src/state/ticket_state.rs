@@ -1,0 +1,276 @@
+//! What makes a ticket good beyond the process that printed it: the permission in it, the port, and
+//! whose it is.
+
+use crate::identity::PublicKey;
+use crate::secret::Secret;
+use byway_wire::word;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+const PREFIX: &str = "byway-receiver-secret-";
+/// Permission, port, and the sender's key; zeros, which no sender can have, stand for nobody.
+const LEN: usize = 16 + 2 + 32;
+/// What was kept before tickets had an owner.
+const LEN_WITHOUT_SENDER: usize = 16 + 2;
+
+/// What a receiver says in its tickets, kept for one directory. One process at a time has it;
+/// another that receives into the same directory gets one that is not kept.
+#[derive(Debug)]
+pub struct TicketState {
+    permission: Secret<[u8; 16]>,
+    port: Option<u16>,
+    sender: Option<PublicKey>,
+    kept: Option<LockedFile>,
+}
+
+/// A locked file, empty or with one word.
+#[derive(Debug)]
+struct LockedFile {
+    path: PathBuf,
+    file: File,
+    is_empty: bool,
+}
+
+impl TicketState {
+    /// One that is not kept.
+    ///
+    /// # Errors
+    /// The system gives no randomness.
+    pub fn passing() -> io::Result<Self> {
+        let mut permission = [0; 16];
+        getrandom::fill(&mut permission).map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(Self { permission: Secret::new(permission), port: None, sender: None, kept: None })
+    }
+
+    /// The one kept at `path`, or a new one: also where what is kept is damaged, or others could
+    /// read it.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        if let Some(directory) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        }
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => return Self::passing(),
+            locked => locked?,
+        }
+        let mut kept = LockedFile { path: path.to_owned(), file, is_empty: true };
+        let known = kept.read()?;
+        kept.is_empty = known.is_none();
+        let standing = known.map_or_else(Self::passing, Ok)?;
+        Ok(Self { kept: Some(kept), ..standing })
+    }
+
+    /// What the receiver recognises its ticket by.
+    #[must_use]
+    pub const fn permission(&self) -> &Secret<[u8; 16]> {
+        &self.permission
+    }
+
+    /// The port that tickets named before.
+    #[must_use]
+    pub const fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// The sender that completed the first transfer: the ticket is good for no other.
+    #[must_use]
+    pub const fn sender(&self) -> Option<PublicKey> {
+        self.sender
+    }
+
+    /// Whether another process that receives into the directory has the ticket that is kept.
+    #[must_use]
+    pub const fn is_passing(&self) -> bool {
+        self.kept.is_none()
+    }
+
+    /// Whether the next run will have it.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| !kept.is_empty)
+    }
+
+    /// Makes every ticket printed so far worthless. The port stays.
+    ///
+    /// # Errors
+    /// The system gives no randomness, or what is kept cannot be replaced.
+    pub fn renew(&mut self) -> io::Result<()> {
+        self.permission = Self::passing()?.permission;
+        self.sender = None;
+        self.write()
+    }
+
+    /// Keeps it for the next run, which is to listen on `port`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep(&mut self, port: u16) -> io::Result<()> {
+        self.port = Some(port);
+        self.write()
+    }
+
+    /// Binds the ticket to this sender, for this run and those after it.
+    ///
+    /// # Errors
+    /// It cannot be written: then it is for this run alone.
+    pub fn bind(&mut self, sender: PublicKey) -> io::Result<()> {
+        self.sender = Some(sender);
+        self.write()
+    }
+
+    /// The next run prints another ticket.
+    pub fn forget(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            // It stays good if it cannot be cut short: a nuisance at most.
+            kept.is_empty = kept.file.set_len(0).is_ok();
+        }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let Some(kept) = &mut self.kept else { return Ok(()) };
+        let port = self.port.unwrap_or_default().to_be_bytes();
+        let sender = self.sender.map_or([0; 32], |sender| sender.0);
+        let payload = Secret::new([&self.permission.expose()[..], &port, &sender].concat());
+        let line = Secret::new(word::encode(PREFIX, payload.expose()) + "\n");
+        kept.write(line.expose())
+    }
+}
+
+impl LockedFile {
+    fn read(&mut self) -> io::Result<Option<TicketState>> {
+        if self.file.metadata()?.mode() & 0o077 != 0 {
+            fs::set_permissions(&self.path, fs::Permissions::from_mode(0o600))?;
+            return Ok(None);
+        }
+        let mut text = Vec::new();
+        (&self.file).take(word::MAX_LEN as u64).read_to_end(&mut text)?;
+        let text = Secret::new(String::from_utf8(text).unwrap_or_default());
+        let payload = word::decode(PREFIX, text.expose()).ok().map(Secret::new);
+        Ok(payload.and_then(|payload| parse(payload.expose())))
+    }
+
+    /// Writes over what was there, which has the same length: a run that is killed meanwhile leaves
+    /// the one or the other.
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        self.file.write_all_at(line.as_bytes(), 0)?;
+        self.is_empty = false;
+        self.file.set_len(line.len() as u64)?;
+        self.file.sync_all()
+    }
+}
+
+fn parse(payload: &[u8]) -> Option<TicketState> {
+    if payload.len() != LEN && payload.len() != LEN_WITHOUT_SENDER {
+        return None;
+    }
+    let (permission, rest) = payload.split_first_chunk::<16>()?;
+    let (port, sender) = rest.split_first_chunk::<2>()?;
+    let port = Some(u16::from_be_bytes(*port)).filter(|port| *port != 0);
+    let sender = sender.first_chunk::<32>().copied().filter(|key| *key != [0; 32]).map(PublicKey);
+    Some(TicketState { permission: Secret::new(*permission), port, sender, kept: None })
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        if self.is_empty {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("receiving/x");
+        (directory, path)
+    }
+
+    #[test]
+    fn the_next_run_has_what_this_one_kept_and_another_process_has_not() {
+        let (_guard, path) = place();
+        let mut first = TicketState::open(&path).unwrap();
+        first.keep(4_711).unwrap();
+        let permission = first.permission().clone();
+        let other = TicketState::open(&path).unwrap();
+        assert!(other.permission() != &permission && other.port().is_none() && other.is_passing());
+        drop((first, other));
+        let mut again = TicketState::open(&path).unwrap();
+        assert!(again.is_kept());
+        assert_eq!((again.permission(), again.port()), (&permission, Some(4_711)));
+        again.forget();
+        assert!(!again.is_kept());
+        drop(again);
+        assert!(!path.exists());
+        assert!(TicketState::open(&path).unwrap().permission() != &permission);
+    }
+
+    #[test]
+    fn whose_it_is_is_kept_until_it_is_renewed() {
+        let (_guard, path) = place();
+        let mut first = TicketState::open(&path).unwrap();
+        first.keep(4_711).unwrap();
+        let permission = first.permission().clone();
+        first.bind(PublicKey([7; 32])).unwrap();
+        drop(first);
+        let mut again = TicketState::open(&path).unwrap();
+        assert_eq!((again.permission(), again.sender()), (&permission, Some(PublicKey([7; 32]))));
+        again.keep(4_712).unwrap();
+        drop(again);
+        let mut again = TicketState::open(&path).unwrap();
+        assert_eq!((again.port(), again.sender()), (Some(4_712), Some(PublicKey([7; 32]))));
+        again.renew().unwrap();
+        let renewed = again.permission().clone();
+        assert!(renewed != permission && again.sender().is_none());
+        drop(again);
+        let again = TicketState::open(&path).unwrap();
+        assert_eq!((again.permission(), again.port(), again.sender()), (&renewed, Some(4_712), None));
+    }
+
+    #[test]
+    fn what_an_earlier_version_kept_is_good_still() {
+        let (_guard, path) = place();
+        TicketState::open(&path).unwrap().keep(1).unwrap();
+        let before = [&[3; 16][..], &4_711_u16.to_be_bytes()].concat();
+        fs::write(&path, word::encode(PREFIX, &before)).unwrap();
+        let mut standing = TicketState::open(&path).unwrap();
+        assert_eq!((standing.permission().expose(), standing.port()), (&[3; 16], Some(4_711)));
+        standing.bind(PublicKey([7; 32])).unwrap();
+        drop(standing);
+        assert_eq!(TicketState::open(&path).unwrap().sender(), Some(PublicKey([7; 32])));
+    }
+
+    #[test]
+    fn what_is_damaged_or_exposed_is_not_used() {
+        let (_guard, path) = place();
+        let mut standing = TicketState::open(&path).unwrap();
+        standing.keep(1).unwrap();
+        drop(standing);
+        let good = fs::read(&path).unwrap();
+        type Damage = fn(&Path, &[u8]);
+        let damages: [Damage; 5] = [
+            |path, good| fs::write(path, &good[..good.len() - 4]).unwrap(),
+            |path, _| fs::write(path, [0xff; 50]).unwrap(),
+            |path, _| fs::write(path, word::encode(PREFIX, &[1; 17])).unwrap(),
+            |path, _| fs::write(path, word::encode("byway-identity-secret-", &[1; LEN])).unwrap(),
+            |path, _| fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap(),
+        ];
+        for damage in damages {
+            fs::write(&path, &good).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            assert!(TicketState::open(&path).unwrap().is_kept());
+            damage(&path, &good);
+            let standing = TicketState::open(&path).unwrap();
+            assert!(!standing.is_kept());
+            drop(standing);
+        }
+        assert!(!path.exists(), "nothing was kept");
+    }
+}
