@@ -1,6 +1,6 @@
 //! How many packets per second a sender and a receiver move over the IPv4 loopback, each on its own
-//! thread: through the driver, and through the shortest loop that quinn-udp allows. The last column
-//! is what the driver costs.
+//! thread. It measures the driver, and the shortest loop that quinn-udp allows. The last column is
+//! what the driver costs.
 //!
 //! `cargo run --release -p byway-net --example loopback`
 //!
@@ -130,7 +130,7 @@ fn through_the_driver(size: usize, run: usize) -> f64 {
     arrived as f64 / elapsed.as_secs_f64()
 }
 
-/// The loop without a driver: one socket, no clock, no machine, no owner.
+/// The loop without a driver. It has one socket, and neither clock, machine nor owner.
 struct Bare {
     io: UdpSocket,
     state: UdpSocketState,

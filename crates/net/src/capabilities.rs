@@ -25,8 +25,8 @@ pub fn allow_descriptors(wanted: u64) {
     }
 }
 
-/// Keeps `CAP_NET_ADMIN` and gives all other capabilities up, for good: what this process starts
-/// from now on gets no more either, also if the user is root.
+/// Keeps `CAP_NET_ADMIN` and gives all other capabilities up for good. Processes that this one
+/// starts get no more either, also if the user is root.
 ///
 /// Capabilities belong to a thread, and threads have those of the one that started them: call this
 /// before any are started. Files are opened by their permissions alone afterwards, so whatever

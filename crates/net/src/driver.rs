@@ -1,4 +1,4 @@
-//! The loop that runs one machine in the real world: receive, wake, turn, transmit, wait.
+//! The loop that runs one machine on sockets. Its steps are receive, wake, turn, transmit and wait.
 
 use crate::carrier::Carrier;
 use crate::clock::Clock;
@@ -37,10 +37,10 @@ pub trait Owner: Send {
     /// before the turn. Must not block either.
     fn ready(&mut self, _machine: &mut Self::Machine, _ready: Ready, _now: Instant) {}
 
-    /// Called after each round of input, after each ring of the [`Waker`](crate::Waker), and at the
-    /// machine's deadlines: move what came in on, put what is to go out in. Must not block; other
-    /// threads are reached by bounded channels. What the machine has to send after the turn is sent
-    /// next. May be called without cause.
+    /// Is called after each round of input, after each ring of the [`Waker`](crate::Waker), and at
+    /// the machine's deadlines. The owner takes what came in, and gives what is to go out. Must not
+    /// block; other threads are reached by bounded channels. What the machine has to send after the
+    /// turn is sent next. May be called without cause.
     fn turn(&mut self, machine: &mut Self::Machine, now: Instant) -> LoopControl;
 
     /// Sockets and TCP connections that the owner opened in the turn before: the driver takes them.

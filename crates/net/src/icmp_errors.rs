@@ -20,8 +20,8 @@ pub enum IcmpError {
     NetworkUnreachable,
     /// A firewall forbids it: this host's, or one that says so.
     Forbidden,
-    /// The datagram is too large for the way: for its packet, headers included, there are so many
-    /// bytes, if that is known.
+    /// The datagram is too large for a link on its way. The value is the link's MTU in bytes,
+    /// headers included, if it is known.
     TooNarrow(Option<u32>),
     /// Something else.
     Other,

@@ -22,8 +22,8 @@ pub struct Interface {
 }
 
 /// The addresses of all interfaces that are up and running, loopback devices included, in a fixed
-/// order. Those that reach no other host are left out: loopback, link-local (a scope would be
-/// needed to bind them), unspecified, multicast.
+/// order. Addresses that reach no other host are left out: loopback, link-local, unspecified and
+/// multicast. Binding a link-local address would need a scope.
 ///
 /// # Errors
 ///

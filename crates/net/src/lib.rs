@@ -1,6 +1,5 @@
-//! The real world for machines: sockets, a clock, entropy, and the loop that drives a
-//! [`Machine`](byway_wire::Machine) with them. Its twin, `byway-sim`, invents all of these; a
-//! machine cannot tell the two apart.
+//! Sockets, a clock and entropy, and the loop that drives a [`Machine`](byway_wire::Machine) with
+//! them. Its twin, `byway-sim`, invents all of these; a machine cannot tell the two apart.
 //!
 //! Bind [`Socket`]s first. Then give a machine and its [`Owner`] to [`spawn`] (a thread of its own)
 //! or [`run`] (this thread). Other threads talk to the owner through bounded channels and its

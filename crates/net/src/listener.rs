@@ -101,7 +101,7 @@ impl ConnectionPermit {
         let network = network(peer);
         let mut held = seats.lock().unwrap_or_else(PoisonError::into_inner);
         let of_this = held.of_network.get(&network).copied().unwrap_or(0);
-        // Who is on this host is one of its users.
+        // A peer on this host is one of its users.
         let most = if peer.is_loopback() { all } else { MOST_OF_ONE };
         if held.all >= all || of_this >= most {
             return None;

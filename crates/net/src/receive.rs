@@ -11,8 +11,8 @@ use std::io::{self, IoSliceMut};
 
 /// A buffer takes the longest run that the system coalesces.
 const BUFFER_BYTES: usize = 65_536;
-/// What one call should bring at most, if buffers come as full as before: it should still be in the
-/// processor's cache when its turn comes to be opened.
+/// How many bytes one call should bring at most, if buffers come as full as before. They should
+/// still be in the processor's cache when they are opened.
 const CALL_BYTES: usize = 512 << 10;
 
 /// The same for a TCP connection: it has no batches.
@@ -125,8 +125,8 @@ fn mark(ecn: Option<EcnCodepoint>) -> Ecn {
 /// Translates the kernel's receive stamps, which are wall-clock time, to the driver's clock.
 ///
 /// The two clocks run at one speed (time daemons slew both alike), so their difference changes only
-/// when the wall clock is set. Stamps from before such a step would be wrong by the step: after
-/// one, the time of the receive call stands in for the stamp until all that may have been queued is
+/// when the wall clock is set. Stamps from before such a step would be wrong by the step. After a
+/// step the time of the receive call replaces the stamp, until all that may have been queued is
 /// gone.
 #[derive(Debug, Default)]
 struct StampConverter {

@@ -1,6 +1,6 @@
-//! Out: runs of datagrams go to the system in as few calls as it allows (`sendmmsg`, each message a
-//! run that the system cuts itself), and what the system answers is sorted into what to do about
-//! it.
+//! Sends runs of datagrams to the system in as few calls as it allows. Each message of `sendmmsg`
+//! is a run, which the system cuts itself. The system's errors are sorted into what to do about
+//! them.
 //!
 //! Mark (ECN and code point) and segment size are options of the socket, set when they change. Most
 //! datagrams that leave one after the other have both in common, and a message without ancillary
@@ -49,7 +49,7 @@ impl TrafficClass {
         u32::from(self.0 & !3)
     }
 
-    /// The code point is the upper six bits (RFC 2474), ECN the lower two (RFC 3168).
+    /// The upper six bits are the code point (RFC 2474). The lower two are ECN (RFC 3168).
     const fn new(dscp: Dscp, ecn: Ecn) -> Self {
         let ecn = match ecn {
             Ecn::NotEct => 0,
@@ -105,8 +105,8 @@ fn answer(error: &io::Error, run: bool) -> SendErrorAction {
         Some(Errno::IO | Errno::INVAL) if run => SendErrorAction::SendSingly,
         Some(Errno::MSGSIZE) => SendErrorAction::TellMachine(TooLarge),
         Some(Errno::PERM | Errno::ACCESS) => SendErrorAction::TellMachine(Denied),
-        // ENETUNREACH, EHOSTUNREACH, ECONNREFUSED, ENETDOWN, an address that went away, and what
-        // nobody has met yet: from here there is no way there.
+        // ENETUNREACH, EHOSTUNREACH, ECONNREFUSED and ENETDOWN: the destination cannot be reached
+        // from here. So it is with an address that went away, and with unknown errors.
         _ => SendErrorAction::TellMachine(Unreachable),
     }
 }
@@ -349,8 +349,8 @@ mod tests {
         let (mut socket, receiver, remote) = pair();
         let counters = Counters::default();
         let bytes: Vec<u8> = (0..9_000_u32).map(|byte| (byte % 251) as u8).collect();
-        // (first byte, bytes, segment, mark): calls end where a mark or a segment size does, or a
-        // datagram would be cut.
+        // Each call as (first byte, bytes, segment, mark). A call ends where mark or segment size
+        // changes, or a datagram would be cut.
         let kinds = [
             (0, 2_500, 1_000, CAPABLE),
             (2_500, 700, 700, CAPABLE),

@@ -95,10 +95,10 @@ impl Socket {
 
 /// Sets all options that quinn-udp knows, but one.
 ///
-/// quinn-udp 0.6 reads at most 96 bytes of ancillary data per buffer. On a coalesced run, stamp (32
-/// bytes), stride (24), destination address (32 or 40) and ECN mark (24) are more than that, and
-/// the kernel drops the last, which is the mark. Nobody here asks for the destination address:
-/// without it there is room.
+/// quinn-udp 0.6 reads at most 96 bytes of ancillary data per buffer. A coalesced run brings a
+/// stamp (32 bytes), a stride (24), a destination address (32 or 40) and an ECN mark (24). That is
+/// more, and the kernel drops the last, which is the mark. Nobody here asks for the destination
+/// address: without it there is room.
 pub(crate) fn state(io: &UdpSocket) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(UdpSockRef::from(io))?;
     if io.local_addr()?.is_ipv4() {
@@ -139,7 +139,7 @@ impl Buffers {
     }
 }
 
-/// Linux keeps, and reports, twice what was asked for: the other half is for its own bookkeeping
+/// Linux keeps and reports twice what was asked for. The other half is for its own bookkeeping
 /// (socket(7), `SO_RCVBUF`).
 fn usable(reported: usize) -> usize {
     if cfg!(target_os = "linux") { reported / 2 } else { reported }

@@ -1,6 +1,5 @@
 //! What an interface has sent and received, by the system's own counters. They are asked over
-//! netlink (RFC 3549), which tells of the network namespace that the process is in, whatever is
-//! mounted at `/sys`.
+//! netlink (RFC 3549). It tells of the process's network namespace, whatever is mounted at `/sys`.
 
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};

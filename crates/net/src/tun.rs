@@ -1,7 +1,7 @@
 //! A TUN device: IP packets of other hosts, as the kernel's routes bring them, and back.
 //!
-//! With segmentation offload a read brings up to 64 KB of one flow at once, which is cut into
-//! packets here, and a write takes packets of a flow together (`virtio_net_hdr`; the kernel's
+//! With segmentation offload a read brings up to 64 KB of one flow, which is cut into packets here.
+//! A write takes packets of a flow together (`virtio_net_hdr`; the kernel's
 //! `Documentation/networking/tuntap.rst`).
 
 use crate::device::DeviceSource;

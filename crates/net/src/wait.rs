@@ -40,8 +40,8 @@ pub(crate) enum WaitEvent {
     Dialed(u32),
 }
 
-/// Waits for what is entered in a [`Watch`]: the waker, sockets, the owner's device if there is
-/// one, and what the owner enters.
+/// Waits for what is entered in a [`Watch`]: waker, sockets and owner's device, and what the owner
+/// enters.
 ///
 /// Sockets, waker and device are watched by level: a driver takes its share and comes back for the
 /// rest. Room to send is asked for only while a socket is full, since a socket that is not would
@@ -84,8 +84,8 @@ impl<'a> Waiter<'a> {
         self.watch.remove(source)
     }
 
-    /// Returns when something happened, a signal was caught or the time is `until`, whichever is
-    /// first; with `until` in the past, at once.
+    /// Returns when something happened, a signal was caught or the time is `until`. With `until` in
+    /// the past it returns at once.
     pub(crate) fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<()> {
         loop {
             let remaining = until.map(|until| until.since(clock.now()));
@@ -159,8 +159,8 @@ fn timespec(duration: Duration) -> Timespec {
     }
 }
 
-/// The kernel may end a wait up to 50 µs late to save power, unless a thread says otherwise
-/// (prctl(2), `PR_SET_TIMERSLACK`). Says otherwise while it lives, then restores what was.
+/// The kernel may end a wait up to 50 µs late, to save power. A thread can ask for less by prctl(2)
+/// with `PR_SET_TIMERSLACK`. Says otherwise while it lives, then restores what was.
 struct TimerSlack(Option<NonZeroU64>);
 
 impl TimerSlack {

@@ -22,18 +22,19 @@ pub struct Ready {
     pub writable: bool,
 }
 
-/// What a driver waits for, in the kernel's own list (epoll): a wake-up costs what happened, and
-/// not what is watched. Cheap to clone; descriptors come and go from any thread.
+/// What a driver waits for, in the kernel's own list (epoll). The cost of a wake-up grows with what
+/// happened, not with what is watched. Cheap to clone; descriptors come and go from any thread.
 ///
 /// Descriptors of the owner are watched by edges: each is entered once, for both directions, and
 /// told of when it *becomes* readable or writable. So nothing is asked of the system when a stream
 /// is held back or goes on. In return the owner remembers what it was told until a read or write
-/// answers [`WouldBlock`](io::ErrorKind::WouldBlock), and rings the [`Waker`](crate::Waker) if it
+/// answers [`WouldBlock`](io::ErrorKind::WouldBlock). It rings the [`Waker`](crate::Waker) if it
 /// leaves some for its next turn.
 #[derive(Clone, Debug)]
 pub struct Watch(Arc<OwnedFd>);
 
-/// Who is meant by an event: the upper half of its data. The lower is a number.
+/// The part of the loop that an event is for. It stands in the upper half of the event's data. The
+/// lower is a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
     Source,
@@ -71,8 +72,8 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// What the system says: it is watched already, it is nothing that can be waited for (a file),
-    /// or there are too many.
+    /// Those of the system: the descriptor is watched already, cannot be waited for (as a file), or
+    /// there are too many.
     pub fn add(&self, source: impl AsFd, token: Token) -> io::Result<()> {
         let both = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         self.enter(source, EventSource::Source.data(token.0), both)

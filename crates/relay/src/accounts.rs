@@ -1,11 +1,11 @@
-//! One account per grant in use: what it used today, how fast, its MAC key so that it is not
-//! derived per packet, and what its last packet was found to be.
+//! One account per grant in use. It knows what the grant used today and how fast. It keeps the MAC
+//! key, so that no packet derives it, and the verdict on the last packet.
 //!
-//! The table grows set by set from [`FIRST`] accounts to as many as it is made for, by linear
-//! hashing: sets split in turn, and each split moves the accounts of one set. Memory for it is
-//! taken between packets ([`Accounts::make_room`]), so no packet allocates. None waits for more
-//! than one set to move. Only who has a genuine word gets an account, so forgers cannot fill it.
-//! One word gets at most 255 branches.
+//! The table grows from [`FIRST`] accounts to as many as it is made for, by linear hashing. Sets
+//! split in turn, and each split moves the accounts of one set. Memory for it is taken between
+//! packets ([`Accounts::make_room`]), so no packet allocates. None waits for more than one set to
+//! move. Only the holder of a genuine word gets an account. So forgers cannot fill it. One word
+//! gets at most 255 branches.
 //!
 //! A newcomer may find both of its sets of [`WAYS`] full. Then an account that owes nothing makes
 //! room. Such an account has expired, or its rate meter has lent nothing and it used nothing of a
@@ -20,8 +20,8 @@ use alloc::vec::Vec;
 use byway_wire::relay::{Caveat, Grant, MacKey, Reason, Terms};
 use byway_wire::{Duration, Instant, Meter};
 
-/// Accounts in a set. A lookup looks at one set, and at another for who is not there: one that
-/// found the first full.
+/// Accounts in a set. A lookup reads one set. If the account is not there, it reads a second set,
+/// in which an account stands that found the first full.
 const WAYS: usize = 8;
 /// Accounts for which there is memory from the start.
 const FIRST: usize = 16_384;
@@ -263,9 +263,9 @@ impl Accounts {
         Some((own, Some(above), u64::from(evicted) + u64::from(too)))
     }
 
-    /// Takes in an account: in the place of the one of the same name, whose debts it inherits, or
-    /// in a free place, or in that of one that owes nothing, but never in place `keep`. Gives its
-    /// place, and whether another had to go.
+    /// Takes in an account. It replaces the account of the same name and inherits its debts. Else
+    /// it takes a free place, or the place of an account that owes nothing. Place `keep` is never
+    /// taken. Gives its place, and whether another had to go.
     pub(crate) fn admit(
         &mut self,
         mut account: Account,

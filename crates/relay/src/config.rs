@@ -54,7 +54,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Sound values: public destinations only, no caps, 16,384 accounts, 4 MiB of queue.
+    /// Sound values: public destinations only, 16,384 accounts and 4 MiB of queue. There is no
+    /// limit of rate or quota.
     #[must_use]
     pub const fn new(key: [u8; 32], unix_millis: u64) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Hops over TCP: which connections there are, where each leads on, and who is held back.
+//! Hops over TCP: which connections there are, where each leads on, and which is held back.
 //!
 //! A connection that comes in leads on to the connection of the destination's, if that has one
 //! here. Otherwise the destination is dialled, a connection for each that comes in, and reached

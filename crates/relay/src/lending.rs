@@ -162,9 +162,9 @@ impl LendingControl {
         room
     }
 
-    /// Takes in what the interface's counters say now; `None`: they cannot be read. To be told when
-    /// all arrivals were handled and all was sent that was to be, once the last time is [`LOOK`]
-    /// ago, and before arrivals are handled after [`LATE`].
+    /// Takes in what the interface's counters say now; `None`: they cannot be read. Is called when
+    /// all arrivals were handled and all was sent, if the last call is [`LOOK`] ago. After [`LATE`]
+    /// it is called before arrivals are handled.
     pub fn look(&mut self, now: Instant, counted: Option<InterfaceCounters>) {
         let before = core::mem::replace(&mut self.counted, counted);
         let looked = self.looked.replace(now);

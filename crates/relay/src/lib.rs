@@ -1,10 +1,11 @@
 //! The relay: forwards what it cannot read, for senders that hold a word, to receivers that
 //! consented.
 //!
-//! [`Relay`] is a [`Machine`](byway_wire::Machine). It keeps no state per flow: what it needs to
-//! judge a packet stands in the packet ([`byway_wire::relay`]), and follows from its key. What it
-//! keeps is bounded and made at construction: one account per grant in use ([`Config::accounts`]),
-//! and the datagrams on their way out ([`Config::queue_bytes`]). No packet makes it allocate.
+//! [`Relay`] is a [`Machine`](byway_wire::Machine). It keeps no state per flow. What it needs to
+//! judge a packet stands in the packet ([`byway_wire::relay`]) or follows from its key. What it
+//! keeps is bounded: one account per grant in use ([`Config::accounts`]), and the datagrams on
+//! their way out ([`Config::queue_bytes`]). All memory is taken at construction. No packet makes it
+//! allocate.
 //!
 //! ```text
 //! handle ── read ── whose word? ── allowed? ── consented? ── charge ── rewrite in place ──> queue ──> transmit (runs)

@@ -19,15 +19,15 @@ impl Policy {
         Self { allowed: Vec::new(), own: Vec::new() }
     }
 
-    /// Allows a network beside: a laboratory, a company's inside.
+    /// Allows one more network as destination, as that of a laboratory.
     #[must_use]
     pub fn allow(mut self, network: Prefix) -> Self {
         self.allowed.push(network);
         self
     }
 
-    /// Names an address of the relay's own host that its sockets do not show (it is behind NAT, or
-    /// bound to all): not a destination, unless in an allowed network.
+    /// Names an address of the relay's own host that its sockets do not show, as behind NAT or when
+    /// bound to all. It is no destination, unless an allowed network has it.
     #[must_use]
     pub fn own(mut self, ip: IpAddr) -> Self {
         self.own.push(ip);
@@ -76,8 +76,8 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 }
 
 /// In the global unicast block 2000::/3, but not one of the special-purpose blocks there (RFC 6890
-/// and its registry). That leaves out by itself: unspecified, loopback, mapped and translated IPv4
-/// (64:ff9b::/96), unique local, link-local.
+/// and its registry). The block itself excludes unspecified, loopback, unique local and link-local
+/// addresses. It also excludes mapped and translated IPv4 (64:ff9b::/96).
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     match ip.segments() {
         [0x2001, 0..=0x01ff, ..] => false, // protocol assignments: Teredo, benchmarks, ORCHID

@@ -1,9 +1,10 @@
-//! Datagrams on their way out, sorted into runs: what goes to one address in datagrams of one size
-//! leaves in one call of the system (segmentation offload), also when it came in between others'.
+//! Datagrams on their way out, sorted into runs. A run has one address and one size of datagrams.
+//! It leaves in one system call (segmentation offload), also if its datagrams came in between
+//! others.
 //!
-//! All memory is taken at construction. Bytes are put one after the other and the whole is taken up
-//! again when all has been sent, which a driver does after each batch of arrivals: the memory in
-//! use stays as small, and as warm, as a batch.
+//! All memory is taken at construction. Bytes are put one after the other. The memory is used anew
+//! when all has been sent, which a driver does after each batch of arrivals. So it stays as small
+//! as a batch, and in the processor's cache.
 
 use alloc::boxed::Box;
 use alloc::vec;

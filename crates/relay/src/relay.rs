@@ -103,9 +103,9 @@ impl Relay {
         self.keys.current().issue(grant, relays)
     }
 
-    /// Takes a new key. What was made under the key until now holds on, what was made under the one
-    /// before ends: rolling twice revokes every word that is not issued anew. Registries know it by
-    /// its key: it has to enrol again.
+    /// Takes a new key. What was made under the present key still holds. What was made under the
+    /// key before it ends. So rolling twice revokes every word that is not issued anew. Registries
+    /// know it by its key: it has to enrol again.
     pub fn roll(&mut self, key: &[u8; 32]) {
         self.keys.roll(key);
         self.heart = Heartbeats::new(self.keys.current().id(), self.heart.counter());
@@ -158,8 +158,8 @@ impl Relay {
         self.heart.unwatch(range);
     }
 
-    /// Beats for the registry that has `range`, in `first` for the first time: one datagram to each
-    /// of its addresses, of which the first four count. Its answers tell when the next is due, and
+    /// Sends heartbeats to the registry that has `range`, from `first` on. Each beat is one
+    /// datagram to each of the first four addresses. Its answers tell when the next is due, and
     /// [the epoch](Self::set_epoch). False if the relay beats for eight others already.
     pub fn watch(&mut self, now: Instant, range: u8, addresses: Vec<SocketAddr>, first: Duration) -> bool {
         let key = self.range_key(range).heartbeat_key();
@@ -391,7 +391,7 @@ impl Relay {
             self.accounts.remember(places.0, VerifiedPacket { said, ticket });
             ticket
         });
-        // No ticket for who may not be answered, or may not be who he says.
+        // A sender that may not be answered, or did not show its address, gets no return tag.
         let none = ReturnTag { grant: account.0, branch: account.1, expiry: 0, tag: 0 };
         let tag = ticket.unwrap_or(none);
         let written = Delivered { from, tag, inner: forward.inner }.write(datagram.payload);

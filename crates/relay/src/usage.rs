@@ -67,8 +67,9 @@ impl Usage {
         period as u32
     }
 
-    /// A new day or month begins with nothing. One that was already there, since the clock was set
-    /// back, goes on with all that was counted: a wrong clock gives a quota anew at most once.
+    /// A new day or month begins with nothing. A period that was already there, since the clock was
+    /// set back, goes on with all that was counted. So a wrong clock gives a quota anew at most
+    /// once.
     fn turn(&mut self, unix: u64) {
         let day = unix / DAY;
         if day == self.used.day {

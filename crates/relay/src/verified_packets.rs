@@ -1,11 +1,10 @@
 //! What the last packet of an account was found to be, so that the next one of its run costs one
 //! MAC instead of four.
 //!
-//! Whether a consent and a cookie are good, and which ticket back belongs to them, follows from the
-//! relay's keys, the second that its clock shows, and what the packet says. All of that is compared
-//! whole, and whatever differs is examined anew: so nothing outlives the second, a roll of the key,
-//! or the account, and no rule about expiry is needed here. The MAC over a packet is never
-//! remembered.
+//! The relay's keys, the second of its clock and the packet decide whether a consent and a cookie
+//! are good. They also decide which return tag belongs to them. All of that is compared whole, and
+//! whatever differs is examined anew. So nothing outlives the second, a roll of the key, or the
+//! account. No rule about expiry is needed here. The MAC over a packet is never remembered.
 
 use byway_wire::relay::{Consent, ReturnTag};
 use core::net::SocketAddr;
@@ -30,7 +29,7 @@ pub(crate) struct PacketClaims {
     pub(crate) consent: Consent,
 }
 
-/// What was said, found right, and answered with a ticket.
+/// What a packet claimed, found right, and the return tag that answered it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VerifiedPacket {
     pub(crate) said: PacketClaims,
@@ -44,7 +43,7 @@ impl VerifiedPacket {
         self.said.moment == moment && self.said.cookie == cookie && self.said.from == from
     }
 
-    /// The ticket, if all of this was said before.
+    /// The return tag, if a packet claimed all of this before.
     pub(crate) fn ticket(&self, said: &PacketClaims) -> Option<Option<ReturnTag>> {
         (self.said == *said).then_some(self.ticket)
     }

@@ -93,8 +93,8 @@ fn a_cookie_of_another_address_is_refused_and_none_means_no_way_back() {
     let mut world = World::new(&config());
     let word = world.word(1, terms());
     let mut hop = world.hop(&word, sender(), receiver());
-    // A victim's source, forged by who holds a word: without the victim's cookie there is no ticket
-    // to him.
+    // A word's holder forges a victim's source. Without the victim's cookie no return tag leads to
+    // him.
     let victim = at("7.7.7.7:53");
     world.put(victim, &seal(&hop, world.now, b"x"));
     assert_eq!(refused(&world, Reason::UnknownWord), 1);
@@ -490,9 +490,9 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// `World::put` asserts for every datagram that no more bytes leave than came in. Here: what
-    /// leaves goes to who sent it, to who consented, or back to a sender that showed its address;
-    /// and the same steps give the same bytes.
+    /// `World::put` asserts for every datagram that no more bytes leave than came in. Here they
+    /// are: what leaves goes to its sender, to a receiver that consented, or back to a sender that
+    /// showed its address. The same steps give the same bytes.
     #[test]
     fn whatever_happens_nobody_is_sent_what_he_did_not_ask_for(steps in prop::collection::vec(any_step(), 0..60)) {
         let run = || {

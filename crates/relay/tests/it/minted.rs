@@ -74,7 +74,7 @@ fn forged_grants_are_refused_and_nothing_is_kept() {
         forged[bit / 8] ^= 1 << (bit % 8);
         world.put(sender(), &forged);
     }
-    // Another range's key, another relay's, another epoch's, a key out of the air; and what the
+    // The keys of another range, another relay and another epoch, an invented key, and what the
     // operator would derive.
     let other_relay = RelayKey::new(&[6; 32]);
     let grant = *good.grant();
@@ -92,7 +92,7 @@ fn forged_grants_are_refused_and_nothing_is_kept() {
         let hop = world.hop(&word, sender(), receiver());
         expect_refusal(&mut world, &hop, Reason::UnknownWord, NoticeTrust::Hint);
     }
-    // Who has a good word cannot make more of it.
+    // The holder of a good word cannot make more of it.
     for terms in [Terms { rate: RateClass(0xf0), ..terms() }, Terms { expiry: Minute::MAX, ..terms() }] {
         world.pass(200);
         let mut bytes = good.to_bytes();
@@ -244,7 +244,7 @@ fn one_client_s_grant_opens_no_way_of_another_s() {
     let forged = world.hop_with(&Word::from_bytes(&bytes).unwrap(), receiver(), consent);
     expect_refusal(&mut world, &forged, Reason::UnknownWord, NoticeTrust::Hint);
     // B stole A's word. It spends A's rate and bytes, reaches whom A reaches and nobody else, and
-    // wins no ticket to A.
+    // wins no return tag to A.
     let stolen = world.hop(&a, sender(), receiver());
     let thief = at("7.7.7.7:7");
     world.pass(1_000);

@@ -1,6 +1,5 @@
-//! A relay remembers what an account's last packet was found to be. None of it may show: whatever
-//! came before, a packet is treated as by a relay that was started this moment with the same keys
-//! and has never seen its sender.
+//! A relay remembers what an account's last packet was found to be. None of it may show. A packet
+//! is treated as by a relay that was started this moment with the same keys, whatever came before.
 
 use crate::common::*;
 use byway_relay::{Config, Dropped};
@@ -219,8 +218,8 @@ fn a_warm_account_refuses_what_a_cold_one_refuses() {
     assert_eq!(world.relay.counters().dropped(Dropped::BadReturn), 1);
     hop.set_cookie(cookie);
     warm(&mut world, &hop);
-    // Two rolls: word, consent, cookie and tag are all worthless, in the very second in which they
-    // were good.
+    // After two rolls, word, consent, cookie and return tag are worthless, in the very second in
+    // which they were good.
     world.relay.roll(&[1; 32]);
     warm(&mut world, &hop);
     world.relay.roll(&[2; 32]);

@@ -1,4 +1,5 @@
-//! TCP connections at a relay: who is dialled, what goes where, and who is held back.
+//! TCP connections at a relay: which addresses are dialled, what goes where, and which connection
+//! is held back.
 
 use crate::common::{World, at, config, receiver, seal, sender, terms};
 use byway_relay::Dropped;
