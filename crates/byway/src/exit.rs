@@ -64,7 +64,7 @@ impl Failure {
         Self { exit, sentence: sentence.into() }
     }
 
-    /// Its exit code.
+    /// The exit code of this failure.
     #[must_use]
     pub const fn exit(&self) -> Exit {
         self.exit

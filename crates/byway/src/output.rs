@@ -41,7 +41,7 @@ pub struct Style {
     pub progress: bool,
     /// Nothing but errors and what was asked for.
     pub quiet: bool,
-    /// Also what happens to each path.
+    /// Whether to print what happens to each path, too.
     pub verbose: bool,
 }
 
@@ -67,9 +67,9 @@ struct Columns {
 
 /// How standard error is written.
 enum StderrStyle {
-    /// Errors only.
+    /// Writes errors only.
     Quiet(Plain),
-    /// Lines.
+    /// Writes lines, without drawing.
     Plain(Plain),
     /// Bars, and lines above them.
     Bars(Bars),

@@ -147,8 +147,8 @@ fn is_ignored(signal: i32) -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status, signal))
 }
 
-/// The same, as `/proc/PID/status` has it: a mask in hexadecimal digits whose lowest bit is signal
-/// 1.
+/// Whether `status`, the text of `/proc/PID/status`, says that the process ignores `signal`. The
+/// text has a mask in hexadecimal digits, whose lowest bit is signal 1.
 fn ignores(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

@@ -144,7 +144,7 @@ pub struct Delay {
 /// What told of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// Packets were lost.
+    /// Packets of the path were lost.
     Loss,
     /// A packet was marked Congestion Experienced (RFC 3168).
     Ce,
@@ -155,7 +155,7 @@ pub enum Trigger {
 /// The network said that there is too much.
 #[derive(Clone, Copy, Debug)]
 pub struct Congested {
-    /// What told so.
+    /// The event that showed the congestion.
     pub trigger: Trigger,
     /// When the earliest packet concerned was sent: start of mPath's loss interval.
     pub first_sent_at: Instant,

@@ -6,7 +6,7 @@
 pub struct Shape {
     /// C in packets per cubic second. RFC 9438, 5.1: SHOULD be 0.4.
     pub c: f64,
-    /// beta_cubic, the part of the window that a loss leaves. 4.6: SHOULD be 0.7.
+    /// beta_cubic, the share of the window that a loss leaves. 4.6: SHOULD be 0.7.
     pub beta: f64,
 }
 
@@ -35,13 +35,13 @@ impl Shape {
 /// What follows from the last congestion event.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Curve {
-    /// W_max: the window where the last event happened, and the plateau.
+    /// W_max in packets: the window where the last congestion event happened, and the plateau.
     pub w_max: f64,
-    /// cwnd_prior: the window when ssthresh was set last.
+    /// cwnd_prior in packets: the window when ssthresh was set last.
     pub prior: f64,
-    /// K: when the curve reaches W_max.
+    /// K in seconds: when the curve reaches W_max.
     pub k: f64,
-    /// W_est: the window that Reno would have.
+    /// W_est in packets: the window that Reno would have.
     pub w_est: f64,
 }
 

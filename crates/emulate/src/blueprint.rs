@@ -58,13 +58,13 @@ pub struct Wire {
 /// Why a graph cannot become a lab.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlueprintError {
-    /// Nothing to build.
+    /// The plan has nothing to build.
     #[error("a lab needs at least two hosts and a link between them")]
     Empty,
-    /// Too many hosts.
+    /// The plan has too many hosts.
     #[error("{hosts} hosts are too many for one machine: at most {MOST_HOSTS}")]
     TooLarge {
-        /// How many.
+        /// How many hosts the plan has.
         hosts: usize,
     },
     /// A node that cannot be a host.
@@ -80,9 +80,9 @@ pub enum BlueprintError {
         "{first} and {second} are the same name to a resolver, which does not tell small from capital letters"
     )]
     SameName {
-        /// One.
+        /// The first of the two names.
         first: String,
-        /// The other.
+        /// The second of the two names.
         second: String,
     },
 }

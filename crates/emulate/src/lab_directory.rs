@@ -30,11 +30,11 @@ pub struct Lab {
 pub struct LabRecord {
     /// The keeper, as processes outside of the lab call it.
     pub process: u32,
-    /// What was built.
+    /// The plan that was built.
     pub plan: String,
     /// The seed of its links.
     pub seed: u64,
-    /// The hosts.
+    /// The lab's hosts.
     pub hosts: Vec<HostRecord>,
 }
 

@@ -43,10 +43,10 @@ pub enum KeeperError {
     Ip {
         /// What it was to do.
         command: String,
-        /// What it said.
+        /// The program's text on standard error.
         said: String,
     },
-    /// Offloads stay on.
+    /// Offloads of a device could not be switched off.
     #[error(
         "the offloads of a virtual Ethernet cannot be turned off ({0}), and with them packets are none that a line has"
     )]
@@ -62,12 +62,12 @@ pub enum KeeperError {
     /// A device that does not come up.
     #[error("device {device} of {host} does not come up")]
     Down {
-        /// The host.
+        /// The host's name.
         host: String,
-        /// The device.
+        /// The device's name.
         device: String,
     },
-    /// Anything else.
+    /// Any other failure of the system.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

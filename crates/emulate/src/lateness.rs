@@ -14,7 +14,7 @@ pub const MOST_LATE: f64 = 0.01;
 /// How late frames left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
-    /// Frames that left.
+    /// How many frames left.
     pub frames: u64,
     /// The frames that left later than [`LATE`] after their time.
     pub late: u64,

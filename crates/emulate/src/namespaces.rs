@@ -52,7 +52,7 @@ pub(crate) fn new_network() -> io::Result<OwnedFd> {
     Ok(File::open("/proc/thread-self/ns/net")?.into())
 }
 
-/// This thread goes into a network namespace.
+/// Moves this thread into a network namespace.
 pub(crate) fn go_into(network: &OwnedFd) -> io::Result<()> {
     Ok(setns(network, CloneFlags::CLONE_NEWNET)?)
 }

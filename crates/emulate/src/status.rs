@@ -22,7 +22,7 @@ pub struct Status {
 /// What one direction of a link did. Sizes count from the IP header on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkStatus {
-    /// Both ends: `alice>bob`.
+    /// Both ends of the link, as `alice>bob`.
     pub link: String,
     /// Packets that came to it.
     pub packets: u64,

@@ -139,11 +139,11 @@ impl Default for Config {
 pub struct Params {
     /// Distinct stream and object bytes that the other side may send before it is told more.
     pub max_data: u64,
-    /// The same for each stream.
+    /// Bytes of one stream that the other side may send before it is told more.
     pub max_stream_data: u64,
     /// The largest datagram that it takes (UDP payload).
     pub max_datagram: u64,
-    /// Streams that the other side may open before it is told more.
+    /// How many streams the other side may open before it is told more.
     pub max_streams: u64,
     /// What its objects are made of.
     pub payload: Payload,

@@ -4,7 +4,7 @@
 /// is not so, and a release build goes on without it. Not for what depends on the peer or on the
 /// owner.
 pub(crate) trait Invariant {
-    /// The same.
+    /// Returns the value unchanged. A debug build panics if it is missing.
     #[must_use]
     fn sure(self) -> Self;
 }

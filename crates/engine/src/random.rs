@@ -1,5 +1,5 @@
 //! The session's own randomness, from the seed that its owner gives it. Not for keys: for choosing
-//! among equals, spreading probes in time, and tokens that only need to be unguessable from outside
+//! among equals, spreading probes in time, and bytes that only need to be unguessable from outside
 //! the seed.
 
 use byway_wire::random;
@@ -9,7 +9,7 @@ use byway_wire::random;
 pub struct Random {
     choices: random::Random,
     key: [u8; 32],
-    tokens: u64,
+    drawn: u64,
 }
 
 impl Random {
@@ -18,7 +18,7 @@ impl Random {
     pub fn new(seed: [u8; 32]) -> Self {
         let mut state = [0; 8];
         state.copy_from_slice(&blake3::derive_key("byway 2026 session choices", &seed)[..8]);
-        Self { choices: random::Random::new(u64::from_le_bytes(state)), key: seed, tokens: 0 }
+        Self { choices: random::Random::new(u64::from_le_bytes(state)), key: seed, drawn: 0 }
     }
 
     /// 64 bits, to choose with.
@@ -32,19 +32,19 @@ impl Random {
     }
 
     /// Bytes that nobody can predict without the seed.
-    pub fn token<const N: usize>(&mut self) -> [u8; N] {
-        self.tokens += 1;
-        let mut token = [0; N];
+    pub fn unguessable<const N: usize>(&mut self) -> [u8; N] {
+        self.drawn += 1;
+        let mut bytes = [0; N];
         let mut reader = blake3::Hasher::new_keyed(&self.key)
             .update(b"token")
-            .update(&self.tokens.to_le_bytes())
+            .update(&self.drawn.to_le_bytes())
             .finalize_xof();
-        reader.fill(&mut token);
-        token
+        reader.fill(&mut bytes);
+        bytes
     }
 
     /// A seed for something that draws on its own.
     pub fn fork(&mut self) -> [u8; 32] {
-        self.token()
+        self.unguessable()
     }
 }

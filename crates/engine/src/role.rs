@@ -5,9 +5,9 @@ use byway_wire::StreamId;
 /// Who began the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// This side sent the HELLO.
+    /// The side that sent the HELLO.
     Initiator,
-    /// This side answered it.
+    /// The side that answered the HELLO.
     Responder,
 }
 

@@ -132,7 +132,7 @@ impl Route {
 pub struct PacketSource {
     /// The socket that it came in by.
     pub local: Local,
-    /// Its UDP source: the peer, or a relay.
+    /// The UDP source address of the datagram: the peer, or a relay.
     pub remote: SocketAddr,
     /// What the relay said about it. Not authentic by itself.
     pub through: Through,
@@ -141,11 +141,11 @@ pub struct PacketSource {
 /// What a relay said about a datagram.
 #[derive(Clone, Copy, Debug)]
 pub enum Through {
-    /// There was no relay.
+    /// The datagram came without a relay.
     Nothing,
-    /// It brought it from a sender, with a ticket back.
+    /// A relay brought it from a sender, with a return tag.
     Delivered(Delivered),
-    /// It brought it back from a receiver at this address.
+    /// A relay brought it back from a receiver at this address.
     Back(SocketAddr),
 }
 
@@ -164,8 +164,8 @@ impl PacketSource {
         Self { local, remote, through: Through::Nothing }
     }
 
-    /// Whether it is the same to the last byte, the relay's ticket too, wherever the packet behind
-    /// it began.
+    /// Whether both sources are equal to the last byte, the relay's return tag included. Where the
+    /// inner packet begins does not count.
     #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         let alike = match (&self.through, &other.through) {

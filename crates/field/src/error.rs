@@ -17,10 +17,10 @@ pub enum Error {
     /// What was asked for makes no sense.
     #[error("{0}")]
     Usage(String),
-    /// There is nothing of that name.
+    /// Nothing has the name that was given.
     #[error("{0}")]
     NotFound(String),
-    /// It did not work.
+    /// Something that was to be done failed.
     #[error("{0}")]
     Failed(String),
     /// The system refused.

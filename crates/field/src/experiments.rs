@@ -54,13 +54,13 @@ pub struct Task {
 /// What happens while a task runs.
 #[derive(Clone, Debug)]
 pub enum ExperimentEvent {
-    /// Its title.
+    /// A task with this title begins.
     Begins(String),
-    /// So many runs are done of so many.
+    /// How many runs are done, and of how many.
     Progress(usize, usize),
     /// A run on this machine begins, or is not to be trusted.
     Run(String),
-    /// It was stopped after so many runs of so many.
+    /// The task was stopped after so many runs of so many.
     Stopped(usize, usize),
     /// A figure cannot be drawn, and why.
     NoFigure(String),
@@ -69,13 +69,13 @@ pub enum ExperimentEvent {
 /// What came of a task.
 #[derive(Clone, Debug)]
 pub enum TaskResult {
-    /// It has no form for this mode, or was cancelled before its first run ended.
+    /// The task has no form for this mode, or was cancelled before its first run ended.
     Nothing,
-    /// It cannot be run, and why.
+    /// The task cannot be run, for this reason.
     NotRun(String),
-    /// It can only be simulated, and why.
+    /// The task can only be simulated, for this reason.
     NotEmulated(String),
-    /// It was run.
+    /// The task was run, with this result.
     Done(Box<ExperimentResult>),
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// What a fetcher is told first, and then, after a line with [`GO`], it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FetchTask {
-    /// Its place in the list.
+    /// The errand's place in the list.
     pub(crate) index: usize,
     /// Who asks; a client's errands follow each other.
     pub(crate) client: u32,
@@ -30,7 +30,7 @@ pub(crate) struct FetchTask {
 /// What a fetcher tells of each errand that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FetchResult {
-    /// Its place in the list.
+    /// The errand's place in the list.
     pub(crate) index: usize,
     /// Seconds after the beginning.
     pub(crate) began: f64,

@@ -14,7 +14,7 @@ const BATCH: u64 = 50;
 pub enum FuzzEvent {
     /// A world broke a law.
     Found(Finding),
-    /// So far.
+    /// How many worlds were run so far, and what they had.
     Progress(FuzzCounts),
 }
 

@@ -32,7 +32,7 @@ pub struct HarmOptions {
     pub queue: Vec<u32>,
     /// The link's rate, Mbit/s.
     pub rate: u32,
-    /// Its round-trip time, milliseconds.
+    /// The line's round-trip time in milliseconds.
     pub rtt: u32,
     /// When requests begin follows from this seed.
     pub seed: u64,
@@ -45,7 +45,7 @@ pub struct HarmOptions {
 /// What happens meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub enum HarmEvent<'a> {
-    /// So many runs follow, which take so many minutes.
+    /// The runs begin. Their number, and the minutes that they take, follow.
     Begins {
         /// Runs, those alone included.
         runs: usize,

@@ -26,7 +26,7 @@ const READY: &str = "ready";
 /// A lab on this machine, as it is now.
 #[derive(Clone, Debug, Serialize)]
 pub struct LabState {
-    /// Its name.
+    /// The lab's name.
     pub lab: String,
     /// Whether it is up.
     pub up: bool,

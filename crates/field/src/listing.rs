@@ -81,7 +81,7 @@ pub fn write_page(entries: &[ReportEntry], file: &Path) -> Result<()> {
 /// What came of an experiment, for programs.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExperimentSummary {
-    /// Its name.
+    /// The experiment's name.
     pub id: String,
     /// The worst of its claims: pass, known, fail, not-run.
     pub verdict: &'static str,
@@ -97,7 +97,7 @@ pub struct ExperimentSummary {
 /// What came of a claim.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClaimSummary {
-    /// Its name.
+    /// The claim's name.
     pub id: String,
     /// pass, known, fail, report or not-run.
     pub verdict: &'static str,

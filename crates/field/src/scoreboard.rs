@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 
 /// Time between two lines of progress.
 const PROGRESS: Duration = Duration::from_secs(5);
-/// So many digits of a program's hash tell it from any other.
+/// How many hexadecimal digits of a program's hash tell it from any other.
 const DIGITS: usize = 16;
 
 /// What happens meanwhile.
 #[derive(Clone, Debug)]
 pub enum ScoreboardEvent {
-    /// So many cells are wanted, and so many of them have a row.
+    /// The run begins. How many cells it needs follows, and how many of these have a row already.
     Begins {
         /// Cells.
         cells: usize,
@@ -29,7 +29,7 @@ pub enum ScoreboardEvent {
     },
     /// A cell has come to its end.
     Row(Box<CellRow>),
-    /// It is this far.
+    /// How far the run is.
     Progress {
         /// Cells that were run.
         done: usize,

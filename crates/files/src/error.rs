@@ -9,7 +9,7 @@ use thiserror::Error;
 /// Why a tree cannot be sent.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// Nothing was named.
+    /// The list of things to send is empty.
     #[error("nothing to send: name at least one file or directory")]
     Nothing,
     /// Nothing stands under a name.
@@ -18,7 +18,7 @@ pub enum SourceError {
     /// A name may not be looked at.
     #[error("{} cannot be read ({cause}): check its permissions and those of the directories above it", .path.display())]
     Unreadable {
-        /// What was named.
+        /// The path that was named.
         path: PathBuf,
         /// What the system said.
         cause: io::Error,
@@ -38,7 +38,7 @@ pub enum SinkError {
     /// Something other than a directory stands where it should be.
     #[error("{} is not a directory: name another place to receive into", .0.display())]
     NotADirectory(PathBuf),
-    /// There is no permission to write.
+    /// The process has no permission to write there.
     #[error("{} cannot be written to: change its permissions or name another directory", .0.display())]
     NotWritable(PathBuf),
     /// The file system is mounted read-only.
@@ -64,7 +64,7 @@ pub enum SinkError {
     /// Something else that the system said.
     #[error("{} cannot be used ({cause}): check the disk", .path.display())]
     Io {
-        /// Where.
+        /// The path at which it happened.
         path: PathBuf,
         /// What the system said.
         cause: io::Error,

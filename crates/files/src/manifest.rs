@@ -73,11 +73,11 @@ pub struct Metadata {
 /// What a tree holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Regular files.
+    /// How many regular files.
     pub files: u64,
-    /// Directories.
+    /// How many directories.
     pub directories: u64,
-    /// Symbolic links.
+    /// How many symbolic links.
     pub symlinks: u64,
     /// Bytes of all regular files.
     pub bytes: u64,
@@ -100,7 +100,7 @@ pub enum Record<'a> {
         /// Format of what follows.
         version: u64,
     },
-    /// A directory.
+    /// A directory that is to be made.
     Directory {
         /// Mode and time, to be set when everything below is in place.
         metadata: Metadata,
@@ -109,16 +109,16 @@ pub enum Record<'a> {
     },
     /// A regular file, whose contents travel as an object.
     File {
-        /// The object.
+        /// The object that carries the file's bytes.
         object: ObjectId,
         /// The size of the file in bytes.
         size: u64,
-        /// Mode and time.
+        /// The file's mode and time.
         metadata: Metadata,
         /// The path of the file.
         path: &'a [u8],
     },
-    /// A symbolic link.
+    /// A symbolic link that is to be made.
     Symlink {
         /// Last modification of the link itself.
         mtime: Timestamp,
@@ -129,14 +129,14 @@ pub enum Record<'a> {
     },
     /// The BLAKE3 hash of an object.
     Hash {
-        /// The object.
+        /// The object that this is about.
         object: ObjectId,
         /// The BLAKE3 hash of the file.
         hash: [u8; 32],
     },
     /// The object will not be completed.
     Withdrawn {
-        /// The object.
+        /// The object that this is about.
         object: ObjectId,
         /// Why it is taken back.
         why: Withdrawal,
@@ -145,12 +145,12 @@ pub enum Record<'a> {
     End(Counts),
     /// What the receiver has of a file and keeps; the object is the rest.
     Parts {
-        /// The object.
+        /// The object that this is about.
         object: ObjectId,
         /// Chunks by their index.
         kept: ChunkRanges<'a>,
     },
-    /// This is another try of a transfer that was begun.
+    /// The sender tries a transfer again that was begun before.
     Resume,
     /// What there is to send, as far as that was counted: for whoever looks on.
     Total {
@@ -203,7 +203,7 @@ impl<'a> ChunkRanges<'a> {
         Self(bytes)
     }
 
-    /// The chunks.
+    /// The chunks as a set of their indices.
     pub(crate) fn set(self) -> RangeSet {
         let (mut reader, mut set, mut at) = (Reader::new(self.0), RangeSet::new(), 0);
         while let (Ok(gap), Ok(length)) = (reader.varint(), reader.varint()) {

@@ -25,7 +25,7 @@ pub enum NameError {
     /// Begins or ends with a slash, or has two in a row.
     #[error("the name has an empty component")]
     EmptyComponent,
-    /// `.` or `..`.
+    /// A component of the name is `.` or `..`.
     #[error("the name has a dot component")]
     Dots,
     /// Holds a NUL byte.

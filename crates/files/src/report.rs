@@ -41,7 +41,7 @@ macro_rules! reasons {
         pub enum Reason { $($(#[$doc])* $name,)* }
 
         impl Reason {
-            /// Every reason.
+            /// All reasons, in the order of their codes.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// The number of the reason in a report.
@@ -76,7 +76,7 @@ reasons! {
     Name = 5, "the name cannot be written at the receiver: rename it";
     /// The sender took it back.
     Withdrawn = 6, "the file changed or could not be read at the sender: send it again when it is at rest";
-    /// No permission.
+    /// The receiver has no permission to write there.
     Denied = 7, "the receiver may not write there: change the permissions of the directory";
     /// The file is larger than the receiver's file system allows.
     TooLarge = 8, "the file is too large for the receiver's file system: receive elsewhere";
@@ -88,17 +88,17 @@ reasons! {
     Other = 11, "the receiver could not write it";
 }
 
-/// One report.
+/// What a receiver reports to the sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     /// The object is in place, its hash found right.
     Verified {
-        /// The object.
+        /// The object that this is about.
         object: ObjectId,
     },
     /// The object is not in place and will not be.
     Failed {
-        /// The object.
+        /// The object that this is about.
         object: ObjectId,
         /// Why the file failed.
         reason: Reason,
@@ -116,7 +116,7 @@ pub enum Report {
     },
     /// The receiver is through: every object was reported, times and modes are set.
     Done {
-        /// Files in place.
+        /// How many files are in place.
         files: u64,
         /// Bytes of the files in place.
         bytes: u64,
@@ -125,7 +125,7 @@ pub enum Report {
     },
     /// What the receiver has of a file that an earlier try began.
     Have {
-        /// The object.
+        /// The object that this is about.
         object: ObjectId,
         /// The chunk that the first hash is of.
         first: u32,
@@ -139,7 +139,7 @@ pub enum Report {
     /// The receiver wants no more than so many bytes per second from now on. It is held to by flow
     /// control as well.
     Limit {
-        /// 0: no limit.
+        /// The limit in bytes per second. 0: there is none.
         bytes_per_second: u64,
     },
 }

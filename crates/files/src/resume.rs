@@ -77,7 +77,7 @@ impl Comparison {
 pub(crate) enum Resumed {
     /// Nothing: the file comes whole.
     Nothing,
-    /// The partial file.
+    /// The partial file is taken up again.
     Partial,
     /// The file under its final name, which is what the sender has.
     Placed,

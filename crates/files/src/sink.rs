@@ -121,11 +121,11 @@ pub struct Problem {
 pub struct Summary {
     /// What was announced so far.
     pub announced: Counts,
-    /// Files in place.
+    /// How many files are in place.
     pub files: u64,
     /// Bytes of the files in place.
     pub bytes: u64,
-    /// Entries that failed.
+    /// How many entries failed.
     pub failed: u64,
     /// Bytes of files in place that an earlier try had brought.
     pub kept: u64,
@@ -179,13 +179,13 @@ pub struct Sink {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SinkState {
-    /// Nothing was received.
+    /// The sink has received nothing yet.
     Begun,
     /// The START record came.
     Receiving,
     /// The END record came.
     Ended,
-    /// DONE was reported.
+    /// The sink has reported DONE.
     Complete,
     /// The manifest is not valid; nothing more is done.
     Broken,

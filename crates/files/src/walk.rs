@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 pub struct Warning {
     /// The path of the entry in the manifest.
     pub path: PathBuf,
-    /// What is wrong.
+    /// The kind of problem.
     pub kind: WarningKind,
 }
 

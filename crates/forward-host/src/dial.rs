@@ -14,7 +14,7 @@ const EACH: Duration = Duration::from_secs(10);
 
 /// How far dialling is.
 pub(crate) enum Dialled {
-    /// It goes on until then.
+    /// Dialling goes on until then.
     Goes(Instant),
     /// An address answered.
     Connected(Tcp),

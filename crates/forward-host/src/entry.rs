@@ -98,11 +98,11 @@ pub enum EntryEvent {
 /// What a connection is doing.
 #[derive(Debug)]
 enum EntryState {
-    /// Its program says what it wants.
+    /// The program says by SOCKS5 what it wants.
     Socks(Socks),
-    /// There is no session, or the far end takes no more streams for now.
+    /// The connection waits for a session, or for a stream that the far end admits.
     Waiting(Target),
-    /// It has a stream.
+    /// The connection has a stream.
     Open(ForwardedStream),
 }
 
@@ -110,7 +110,7 @@ enum EntryState {
 #[derive(Debug)]
 struct ProgramConnection {
     tcp: Tcp,
-    /// It speaks SOCKS5, and waits for its reply.
+    /// Whether the program speaks SOCKS5 and waits for its reply.
     awaits_reply: bool,
     stage: EntryState,
     broken: bool,
@@ -178,8 +178,8 @@ impl Entry {
         self.moved
     }
 
-    /// So many bytes at most are taken from streams from now on, until this is called again.
-    /// `None`: as many as there are.
+    /// Takes at most `budget` bytes from streams until the next call. With `None` it takes as many
+    /// as there are.
     pub fn allow(&mut self, budget: Option<usize>) {
         if std::mem::replace(&mut self.budget, budget) == Some(0) && budget != Some(0) {
             self.slots.unblock();

@@ -22,15 +22,15 @@ const SCRATCH: usize = 64 << 10;
 
 /// What a connection is doing.
 enum ExitState {
-    /// Its request has not come yet.
+    /// The stream's request has not come whole yet.
     Asking(Request),
-    /// Its name is looked up.
+    /// The target's name is being looked up.
     Resolving(Target),
-    /// Its target is dialled.
+    /// The target is being dialled.
     Dialling(Dial),
-    /// It is refused. What is left is to say so.
+    /// The request was refused, and the reply has yet to be sent.
     Refused,
-    /// It lives.
+    /// The stream and the target are connected.
     Open(Tcp, Splice),
 }
 

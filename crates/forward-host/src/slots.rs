@@ -9,9 +9,9 @@ pub(crate) type Number = u32;
 #[derive(Debug)]
 struct Slot<T> {
     inside: T,
-    /// It stands in the queue of those whose turn it is.
+    /// Whether the slot stands in the queue of those whose turn it is.
     due: bool,
-    /// It stands in the list of those that wait for others.
+    /// Whether the slot stands in the list of those that wait for the budget.
     blocked: bool,
     until: Option<Instant>,
 }
@@ -75,7 +75,7 @@ impl<T> Slots<T> {
         Some(slot.inside)
     }
 
-    /// It is its turn soon.
+    /// Puts the slot into the queue of those whose turn it is.
     pub fn hurry(&mut self, number: Number) {
         let Some(Some(slot)) = self.slots.get_mut(number as usize) else { return };
         if !std::mem::replace(&mut slot.due, true) {
@@ -83,7 +83,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// It waits for what all others wait for that are in the list.
+    /// Puts the slot into the list of those that wait for the budget.
     pub fn block(&mut self, number: Number) {
         let Some(Some(slot)) = self.slots.get_mut(number as usize) else { return };
         if !std::mem::replace(&mut slot.blocked, true) {
@@ -120,7 +120,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// It has time until then, or as much as it likes.
+    /// Gives the slot time until `until`, or without a limit.
     pub fn set_end(&mut self, number: Number, until: Option<Instant>) {
         let Some(Some(slot)) = self.slots.get_mut(number as usize) else { return };
         if let Some(before) = std::mem::replace(&mut slot.until, until) {

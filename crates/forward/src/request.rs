@@ -44,13 +44,13 @@ pub enum Refusal {
     /// Nobody listens at the port.
     #[error("the target refused the connection: nobody listens at this port")]
     Refused,
-    /// There is no route.
+    /// No route leads to the target.
     #[error("the receiver has no route to the target")]
     Unreachable,
     /// Nobody answered.
     #[error("the target does not answer")]
     Timeout,
-    /// There are as many connections as the exit holds.
+    /// The exit holds as many connections as it may.
     #[error("the receiver holds as many connections as it may")]
     Full,
     /// Something else failed there.

@@ -121,9 +121,9 @@ impl Socks {
 enum SocksFailure {
     /// Bytes are missing.
     Truncated,
-    /// It does not speak SOCKS5. What it would understand is not known.
+    /// The program does not speak SOCKS5, so no reply would be understood.
     Foreign,
-    /// It is told with a reply.
+    /// The program gets this reply.
     Reply(u8),
 }
 

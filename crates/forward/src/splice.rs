@@ -19,7 +19,7 @@ const MANY: usize = 16 << 10;
 /// How reading or writing a socket went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoResult {
-    /// So many bytes; none of a read: the end.
+    /// So many bytes were read or written. A read of none is the end.
     Done(usize),
     /// None now. The socket tells when it is worth while to try again.
     Later,
@@ -115,11 +115,11 @@ pub struct WaitsFor {
 /// How a connection stands after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpliceStatus {
-    /// It lives.
+    /// The connection lives, and waits for this.
     Open(WaitsFor),
     /// Both directions ended well: the socket can be closed.
     Over,
-    /// It broke, and both sides were told.
+    /// The connection broke, and both sides were told.
     Broken,
 }
 
@@ -140,13 +140,13 @@ pub struct Splice {
 
 /// How one direction came to rest.
 enum StopReason {
-    /// It ended.
+    /// The direction ended.
     Ended,
-    /// Its source has nothing.
+    /// The direction's source has no bytes now.
     Source,
-    /// Its sink is full.
+    /// The direction's sink is full.
     Sink,
-    /// It had its turn.
+    /// The direction moved as many bytes as it may in one turn.
     Turn,
     Broken,
 }

@@ -48,11 +48,11 @@ pub struct GatewayConfig {
     pub file: PathBuf,
     /// Whether the file holds a secret (a relay's word) and can be read by others.
     pub exposed: bool,
-    /// Its key file; `None`: this host's identity.
+    /// The gateway's key file; `None`: this host's identity.
     pub key: Option<PathBuf>,
     /// Where it listens; none: at all addresses, on [`PORT`].
     pub listen: Vec<SocketAddr>,
-    /// Its TUN device.
+    /// The name of the gateway's TUN device.
     pub tun: String,
     /// Mark, table and priority of its rules.
     pub mark: u16,
@@ -86,7 +86,7 @@ pub struct GatewayConfig {
 pub struct GuestSection {
     /// What people call it.
     pub name: String,
-    /// Its key.
+    /// The peer's public key.
     pub key: PublicKey,
     /// Addresses at which it may be served; none: any.
     pub hosts: Vec<Prefix>,
@@ -99,7 +99,7 @@ pub struct GuestSection {
 pub struct PeerSection {
     /// What people call it.
     pub name: String,
-    /// Its key.
+    /// The guest's public key.
     pub key: PublicKey,
     /// Where it may be reached; none: it connects to us.
     pub addresses: Vec<SocketAddr>,

@@ -29,7 +29,7 @@ const FAREWELL: Duration = Duration::from_millis(300);
 /// A gateway to be asked: `KEY@ADDRESS`, with or without a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GatewayAt {
-    /// Its key.
+    /// The gateway's public key.
     pub key: PublicKey,
     /// Where it is.
     pub address: SocketAddr,
@@ -38,7 +38,7 @@ pub struct GatewayAt {
 /// Why a text names no gateway.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 pub enum NoGateway {
-    /// There is no `@`.
+    /// The text has no `@`.
     #[error("a gateway is named by its key and its address: byway-key-…@198.51.100.7:4749")]
     Form,
     /// Before the `@` stands no key.

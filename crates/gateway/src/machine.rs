@@ -104,7 +104,7 @@ pub struct Gateway {
 /// Why a gateway cannot be made of its configuration.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum InvalidConfig {
-    /// There is no such controller, or it has no such options.
+    /// No controller has that name, or it has no such options.
     #[error(transparent)]
     Congestion(#[from] ChoiceError),
     /// What it serves cannot be announced.

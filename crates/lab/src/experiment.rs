@@ -10,13 +10,13 @@ static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments")
 /// One folder of `experiments/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Experiment {
-    /// The folder's name.
+    /// The name of the experiment's directory.
     pub id: String,
     /// `README.md`: the claim, its source, what was reconstructed.
     pub readme: String,
     /// `plan.toml`; `None`: it cannot be run here, and the expectation says why.
     pub plan: Option<String>,
-    /// `expect.toml`.
+    /// The text of `expect.toml`.
     pub expect: String,
     /// `result.json`: what came out the last time that it was run and kept.
     pub result: Option<String>,

@@ -35,7 +35,7 @@ const STANDSTILL: usize = 400;
 pub struct Finding {
     /// The seed: run it again with `byway lab fuzz --first SEED --seeds 1`.
     pub seed: u64,
-    /// What is wrong.
+    /// What is wrong, in one sentence.
     pub what: String,
 }
 

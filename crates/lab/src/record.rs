@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Record {
     /// The label of each axis for this variant.
     pub axes: Vec<(String, String)>,
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
     /// The world's hash: the same for the same seed, on every machine.
     pub trace: u64,
@@ -19,7 +19,7 @@ pub struct Record {
     pub cut: f64,
     /// Packets that links delivered.
     pub packets: u64,
-    /// Bulk transfers.
+    /// The records of bulk transfers.
     pub transfers: Vec<TransferRecord>,
     /// What people waited for.
     pub requests: Vec<RequestsRecord>,
@@ -36,7 +36,7 @@ pub struct Record {
     pub optimum: Option<f64>,
 }
 
-/// A transfer.
+/// What one transfer did in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TransferRecord {
     /// The name of the transfer.
@@ -95,7 +95,7 @@ pub struct RequestsRecord {
     pub list: Vec<RequestRecord>,
 }
 
-/// One fetch.
+/// One request and its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// Bytes of the answer.
@@ -106,7 +106,7 @@ pub struct RequestRecord {
     pub took: Option<f64>,
 }
 
-/// Cross traffic.
+/// What cross traffic did in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CrossRecord {
     /// The plan's name for it.
@@ -142,9 +142,9 @@ pub struct GatewayRecord {
 /// A link in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkRecord {
-    /// From this node.
+    /// The node at which the link begins.
     pub from: String,
-    /// To this node.
+    /// The node at which the link ends.
     pub to: String,
     /// Bits per second; 0: unlimited.
     pub rate: u64,

@@ -29,7 +29,7 @@ td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.v{fo
 .pass{color:var(--pass)}.known{color:var(--known)}.fail{color:var(--fail)}.soft{color:var(--soft)}\
 svg{max-width:100%;height:auto;background:#fff}summary{cursor:pointer}h2{margin-top:3rem}code{font-size:.9em}";
 
-/// The page.
+/// The page of results.
 #[must_use]
 pub fn html(entries: &[ReportEntry]) -> String {
     let mut page = format!(

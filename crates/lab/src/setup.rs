@@ -21,7 +21,7 @@ pub struct Setup {
     pub cut: Duration,
     /// How often things are noted.
     pub sample: Duration,
-    /// The network.
+    /// The network that the hosts are in.
     pub network: Network,
     /// What changes during the run, in order of time.
     pub changes: Vec<Change>,
@@ -33,7 +33,7 @@ pub struct Setup {
     pub transfers: Vec<Transfer>,
     /// What people wait for.
     pub requests: Vec<Requests>,
-    /// Unresponsive traffic.
+    /// Traffic that does not respond to congestion.
     pub cross: Vec<Cross>,
     /// The most bytes that packets under way may take; a world that could need more is refused.
     pub memory: u64,
@@ -72,9 +72,9 @@ pub struct Network {
 /// A link in one direction.
 #[derive(Clone, Debug)]
 pub struct LinkSetup {
-    /// From this node.
+    /// The node at which the link begins.
     pub from: String,
-    /// To this node.
+    /// The node at which the link ends.
     pub to: String,
     /// What it is like; where the plan changes a link of a named topology, only the keys that it
     /// names.
@@ -86,13 +86,13 @@ pub struct LinkSetup {
 pub struct LinkSpec {
     /// Bits per second, headers included.
     pub rate: Option<u64>,
-    /// Propagation, one way.
+    /// The propagation delay, one way.
     pub delay: Option<Duration>,
-    /// What may wait.
+    /// How much may wait in the link's queue.
     pub queue: Option<QueueLimit>,
-    /// Probability of loss.
+    /// The probability with which a packet is lost, from 0 to 1.
     pub loss: Option<f64>,
-    /// Most jitter.
+    /// The most by which jitter delays a packet.
     pub jitter: Option<Duration>,
     /// Probability that bits flip.
     pub corruption: Option<f64>,
@@ -128,25 +128,25 @@ pub enum Discipline {
         min: f64,
         /// Average from which (gently) everything drops.
         max: f64,
-        /// Probability at `max`.
+        /// The probability of a drop at the threshold `max`, from 0 to 1.
         max_p: f64,
         /// Weight of the average.
         weight: f64,
-        /// Gentle.
+        /// Whether the probability rises on beyond `max`, as in gentle RED.
         gentle: bool,
     },
     /// CoDel, RFC 8289.
     CoDel {
-        /// Target.
+        /// CoDel's TARGET, the delay that it accepts.
         target: Duration,
-        /// Interval.
+        /// CoDel's INTERVAL, over which it looks for the least delay.
         interval: Duration,
     },
     /// FQ-CoDel, RFC 8290. A flow is what goes from one address to another.
     FqCodel {
-        /// Of each queue.
+        /// The TARGET of each queue.
         target: Duration,
-        /// Of each queue.
+        /// The INTERVAL of each queue.
         interval: Duration,
         /// Bytes that a flow sends in its turn.
         quantum: u32,
@@ -160,7 +160,7 @@ pub enum Discipline {
 pub struct Change {
     /// When the change comes.
     pub at: Duration,
-    /// What.
+    /// What changes at that time.
     pub what: Changed,
 }
 
@@ -169,22 +169,22 @@ pub struct Change {
 pub enum Changed {
     /// A link (both directions of it are two changes).
     Link {
-        /// From this node.
+        /// The node at which the link begins.
         from: String,
-        /// To this node.
+        /// The node at which the link ends.
         to: String,
-        /// New rate.
+        /// The link's new rate in bits per second.
         rate: Option<u64>,
-        /// New propagation delay.
+        /// The link's new propagation delay.
         delay: Option<Duration>,
-        /// New loss.
+        /// The link's new probability of loss, from 0 to 1.
         loss: Option<f64>,
-        /// Down or up.
+        /// Whether the link is up from then on.
         up: Option<bool>,
     },
     /// The relay at a node crashes, or starts again with nothing in memory.
     Relay {
-        /// The node.
+        /// The node that changes.
         node: String,
         /// Whether it is up from now on.
         up: bool,
@@ -204,13 +204,13 @@ pub struct Transfer {
     pub to: NodeChoice,
     /// The ways it may go.
     pub paths: Vec<PathChoice>,
-    /// What carries it.
+    /// The kind of connection that carries the transfer.
     pub carrier: Carrier,
     /// The congestion controller of the transfer.
     pub congestion: ControllerChoice,
     /// What there is to send.
     pub demand: Demand,
-    /// When it begins.
+    /// When the transfer begins.
     pub start: Duration,
     /// The greatest random time by which it begins later.
     pub start_jitter: Duration,
@@ -221,7 +221,7 @@ pub struct Transfer {
 /// Where a host sits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeChoice {
-    /// At this node.
+    /// The place is this node.
     Node(String),
     /// At a node chosen by the seed among those whose names begin so; never both ends at one.
     Any(String),
@@ -232,7 +232,7 @@ pub enum NodeChoice {
 pub enum PathChoice {
     /// As the routers route.
     Direct,
-    /// Through this node.
+    /// The path leads through this node.
     Through(String),
     /// Through so many nodes chosen by the seed among those whose names begin so.
     Any(String, usize),
@@ -279,11 +279,11 @@ pub struct TcpOptions {
     pub delayed_ack: bool,
     /// Receive window in bytes; `None`: never in the way.
     pub receive_window: Option<u64>,
-    /// Least retransmission timeout.
+    /// The least retransmission timeout.
     pub min_rto: Duration,
     /// Initial window in packets.
     pub initial_window: u32,
-    /// Selective acknowledgements.
+    /// Whether selective acknowledgements are used (SACK).
     pub sack: bool,
     /// Payload of a full segment in bytes.
     pub mss: u32,
@@ -335,28 +335,28 @@ pub struct Requests {
     pub client: String,
     /// Where the server sits.
     pub server: String,
-    /// When they come.
+    /// How requests follow each other.
     pub arrivals: Arrivals,
     /// How large they are.
     pub sizes: Sizes,
     /// The server's congestion controller.
     pub congestion: ControllerChoice,
-    /// The hosts' TCP.
+    /// The options of the hosts' TCP.
     pub tcp: TcpOptions,
     /// The first not before.
     pub start: Duration,
-    /// None after.
+    /// The time after which no request begins.
     pub stop: Option<Duration>,
 }
 
-/// When requests come.
+/// How requests follow each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// So many clients, each asking again an exponential think time after its last answer.
+    /// Clients of which each asks again after its last answer and an exponential think time.
     Closed {
-        /// How many.
+        /// How many clients there are.
         clients: u32,
-        /// Mean think time.
+        /// The mean of the exponential think time.
         think: Duration,
         /// How often each of them asks; `None`: until the end.
         rounds: Option<u32>,
@@ -367,7 +367,7 @@ pub enum Arrivals {
         count: u32,
         /// Time between two, or its mean.
         every: Duration,
-        /// Exponential times between.
+        /// Whether the times between requests are exponential.
         poisson: bool,
     },
 }
@@ -386,9 +386,9 @@ pub enum Sizes {
 pub struct Cross {
     /// The name of the traffic.
     pub name: String,
-    /// From this node.
+    /// The node that sends.
     pub from: String,
-    /// To this node.
+    /// The node that receives.
     pub to: String,
     /// Bits per second on the wire.
     pub rate: u64,
@@ -396,9 +396,9 @@ pub struct Cross {
     pub packet: u32,
     /// Exponential times between packets.
     pub poisson: bool,
-    /// When it begins.
+    /// When the traffic begins.
     pub start: Duration,
-    /// When it ends.
+    /// When the traffic ends.
     pub stop: Option<Duration>,
     /// Whether the delay of each packet is noted.
     pub delays: bool,

@@ -14,22 +14,22 @@ use std::sync::Arc;
 /// Why somebody is not let in, as it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
-    /// It does not say what an application says.
+    /// The peer did not say what an application says.
     #[error(transparent)]
     Preamble(#[from] PreambleError),
-    /// Its ticket is another listener's, or was replaced.
+    /// The peer's ticket is another listener's, or was replaced.
     #[error("the listener does not know this ticket (any more): ask for the one that it gives now")]
     UnknownTicket,
-    /// Its key is not on the list.
+    /// The peer's key is not on the list.
     #[error("the listener admits only certain keys, and yours is not among them")]
     NotListed,
-    /// It is a sender of files.
+    /// The peer is a sender of files.
     #[error(
         "this is an application that speaks {0}, and takes no files from `byway send`: \
          send to the ticket that `byway recv` prints"
     )]
     NoFiles(Protocol),
-    /// It speaks something else.
+    /// The peer speaks another protocol.
     #[error("the listener speaks {here}, and the other side {there}")]
     OtherProtocol {
         /// What the listener speaks.

@@ -38,7 +38,7 @@ pub struct Config(Settings);
 /// What is set.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// This host.
+    /// The key pair of this host.
     pub identity: Option<Identity>,
     /// What its tickets say.
     pub permission: Option<Secret<[u8; 16]>>,

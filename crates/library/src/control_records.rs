@@ -55,7 +55,7 @@ pub enum ControlRecord {
     Object {
         /// The object.
         object: ObjectId,
-        /// Its size in bytes.
+        /// The object's size in bytes.
         size: u64,
         /// What the application says of it.
         header: Vec<u8>,

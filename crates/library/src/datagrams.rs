@@ -11,7 +11,7 @@ pub const MOST: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatagramError {
-    /// It fits into no packet of any path.
+    /// The datagram fits into no packet of any path.
     #[error("a datagram has at most {0} bytes now")]
     TooLarge(usize),
     /// As many wait as may: the paths carry no more for now.

@@ -13,10 +13,11 @@ pub use byway_transfer::{Error as StartError, NotConnected};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It could not be started.
+    /// The endpoint could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Its event loop is over: the endpoint was closed, or the system took its sockets away.
+    /// The endpoint's event loop is over: the endpoint was closed, or the system took its sockets
+    /// away.
     #[error("the endpoint is over")]
     Over,
 }
@@ -25,7 +26,7 @@ pub enum Error {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// This side could not begin.
+    /// The connection could not begin on this side.
     #[error(transparent)]
     Start(#[from] StartError),
     /// Nobody answered, or somebody else did.
@@ -46,7 +47,7 @@ pub enum ConnectError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectionError {
-    /// This side closed it, or dropped its last handle.
+    /// The application on this side closed the connection, or dropped its last handle.
     #[error("this side closed the connection")]
     ClosedHere,
     /// The peer closed it. Code 0 says that nothing is wrong; others are the peer's application's.
@@ -87,7 +88,7 @@ pub enum StreamError {
     /// [`io::ErrorKind::BrokenPipe`].
     #[error("the peer wants no more of the stream, and says code {0}")]
     Stopped(u64),
-    /// This side finished the stream or gave it up, and it takes no more.
+    /// The application on this side finished the stream or gave it up, so it takes no more.
     /// [`io::ErrorKind::NotConnected`].
     #[error("the stream was finished or given up by this side")]
     Finished,

@@ -48,12 +48,12 @@ impl FilledBuffer {
         self.bytes.get_mut(self.length..end).unwrap_or_default()
     }
 
-    /// So many bytes were written into the [room](Self::room).
+    /// Enters that `length` bytes were written into the [room](Self::room).
     pub fn add(&mut self, length: usize) {
         self.length = (self.length + length).min(self.bytes.len());
     }
 
-    /// Its memory, for another.
+    /// The buffer's memory, for another buffer.
     pub fn into_memory(self) -> Vec<u8> {
         self.bytes
     }

@@ -58,7 +58,7 @@ pub enum ChangedItem {
 /// A connection as the event loop and the application share it.
 #[derive(Debug)]
 pub struct PeerCell {
-    /// Its name.
+    /// The engine's name of the connection.
     pub handle: Handle,
     /// Who is at the other end.
     pub key: PublicKey,
@@ -177,7 +177,7 @@ pub struct Core {
 /// What relays said where a listener stands.
 #[derive(Debug, Default)]
 pub struct ListenerRelays {
-    /// Those through which it can be reached.
+    /// Relays through which the listener can be reached.
     pub greeted: Vec<GreetedRelay>,
     /// What is wrong with others, each a sentence.
     pub troubles: Vec<String>,
@@ -283,7 +283,7 @@ impl Core {
         std::mem::take(&mut desk.work)
     }
 
-    /// There is more to do in another turn.
+    /// Asks for another turn, since there is more to do.
     pub fn again(&self) {
         self.bell.wake();
     }
@@ -318,7 +318,7 @@ impl Drop for EndpointGuard {
 pub struct ConnectionGuard {
     /// The connection.
     pub cell: Arc<PeerCell>,
-    /// Its endpoint.
+    /// The connection's endpoint.
     pub anchor: Arc<EndpointGuard>,
 }
 

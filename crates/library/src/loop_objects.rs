@@ -24,7 +24,7 @@ pub struct ConnectionObjects {
     /// Pieces that were asked for and not given.
     asked: usize,
     coming: BTreeMap<ObjectId, Arc<InboundObject>>,
-    /// Those that were given up before all of them came, the latest.
+    /// Objects that were given up before all of their bytes came, the latest.
     gone: VecDeque<ObjectId>,
 }
 

@@ -106,7 +106,7 @@ impl IncomingObject {
         &self.header
     }
 
-    /// Its size in bytes, as its sender says. No more will come.
+    /// The object's size in bytes, as its sender says. No more will come.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size

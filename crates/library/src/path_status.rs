@@ -14,11 +14,11 @@ use std::time::Duration;
 pub enum PathState {
     /// Nothing that was sent on it was answered yet.
     Probing,
-    /// It works, and is not needed so far.
+    /// The path works, and is not needed so far.
     Available,
-    /// It carries data.
+    /// The path carries data.
     Active,
-    /// It makes room for others, and carries probes alone.
+    /// The path makes room for others, and carries probes alone.
     Choked,
 }
 
@@ -26,7 +26,7 @@ pub enum PathState {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PathStatus {
-    /// Its number, never used again in its connection.
+    /// The path's number, never used again in its connection.
     pub id: u32,
     /// What a person calls it: `direct`, `direct from 192.0.2.1`, `relay 198.51.100.1:4748`.
     pub name: String,

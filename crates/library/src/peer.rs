@@ -184,7 +184,7 @@ const fn over() -> ConnectionError {
     ConnectionError::EndpointOver
 }
 
-/// The same for tasks: whatever runs them, nothing here blocks its thread.
+/// Methods for tasks. Nothing here blocks the thread that runs the task.
 #[cfg(feature = "tokio")]
 impl Peer {
     /// As [`open_stream`](Self::open_stream).

@@ -42,7 +42,7 @@ impl ByteQueue {
         self.parts.back_mut().map(|part| part.room(most)).unwrap_or_default()
     }
 
-    /// So many bytes were written into the [room](Self::room).
+    /// Enters that `length` bytes were written into the [room](Self::room).
     pub fn add(&mut self, length: usize) {
         if let Some(part) = self.parts.back_mut() {
             part.add(length);

@@ -40,11 +40,11 @@ pub struct LoopResources<'a> {
 /// How a session stands after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionStatus {
-    /// It lives.
+    /// The session lives.
     Open,
-    /// There is something to do in another turn.
+    /// The session has something to do in another turn.
     Again,
-    /// It is over, and everybody was told.
+    /// The session is over, and all that waited for it were told.
     Over,
 }
 
@@ -58,9 +58,9 @@ pub struct Session {
     lanes: BTreeMap<StreamId, StreamPump>,
     /// How many of them the peer opened.
     theirs: u32,
-    /// Those that the application touched.
+    /// Streams that the application touched.
     touched: Vec<StreamId>,
-    /// Those that the engine could not open yet.
+    /// Streams that the engine could not open yet.
     unopened: VecDeque<Arc<SharedStream>>,
     /// Records to send, from `said` on not yet the engine's.
     unsaid: Vec<u8>,

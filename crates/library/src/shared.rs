@@ -85,7 +85,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// The same for a task: what `attempt` gives, or the task is woken by the next change.
+    /// Returns what `attempt` gives. If it gives nothing, the task is woken by the next change.
     #[cfg(feature = "tokio")]
     pub fn poll<R>(
         &self,

@@ -33,11 +33,11 @@ pub enum ObjectError {
 pub struct OutboundObject {
     /// The connection.
     pub handle: Handle,
-    /// Its number.
+    /// The object's number.
     pub id: ObjectId,
     /// What the application says of it.
     pub header: Vec<u8>,
-    /// Its size in bytes.
+    /// The object's size in bytes.
     pub size: u64,
     /// What moves.
     pub state: Shared<SentState>,
@@ -74,14 +74,14 @@ pub enum ObjectEnd {
     Well,
     /// The receiving application wanted no more.
     Refused(u64),
-    /// Its sender gave it up.
+    /// The sender gave the object up.
     Withdrawn,
     /// The connection is over.
     Connection(ConnectionError),
 }
 
 impl ObjectEnd {
-    /// The same as a result.
+    /// The object's end as a result.
     pub fn outcome(self) -> Result<(), ObjectError> {
         match self {
             Self::Well => Ok(()),
@@ -97,7 +97,7 @@ impl ObjectEnd {
 pub struct InboundObject {
     /// The connection.
     pub handle: Handle,
-    /// Its number.
+    /// The object's number.
     pub id: ObjectId,
     /// What moves.
     pub state: Shared<InboundState>,

@@ -21,7 +21,7 @@ const SPARE: usize = 64;
 pub struct SharedStream {
     /// The connection.
     pub handle: Handle,
-    /// Its number.
+    /// The stream's number.
     pub id: StreamId,
     /// From the application.
     pub sending: Shared<Sending>,
@@ -38,7 +38,7 @@ pub struct Sending {
     pub ready: Vec<u8>,
     /// Nothing follows.
     pub finished: bool,
-    /// It is given up, with this code.
+    /// The code with which the stream was given up.
     pub reset: Option<u64>,
     /// How it ended. `Ok`: the peer's application has read all.
     pub over: Option<Result<(), StreamError>>,
@@ -64,7 +64,7 @@ pub struct Receiving {
 pub enum StreamEnd {
     /// Well.
     Fin,
-    /// It does not.
+    /// The direction broke, for this reason.
     Broken(StreamError),
 }
 
@@ -121,7 +121,7 @@ struct Buffers {
 
 /// Bytes of a buffer of the engine's that brings much, from and to.
 const PIECE: std::ops::RangeInclusive<usize> = 64 << 10..=128 << 10;
-/// So many of these are kept.
+/// How many such buffers are kept.
 const PIECES: usize = 16;
 
 impl SharedBuffers {
@@ -161,7 +161,7 @@ pub struct PooledBuffer {
 }
 
 impl PooledBuffer {
-    /// Its bytes, for the engine.
+    /// The buffer's bytes, for the engine.
     pub fn bytes(bytes: Vec<u8>, home: &Arc<SharedBuffers>) -> Bytes {
         Bytes::from_owner(Self { bytes, home: Arc::clone(home) })
     }

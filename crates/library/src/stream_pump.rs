@@ -32,7 +32,7 @@ enum SendState {
     Open,
     /// The engine has the end.
     Finished,
-    /// It was given up.
+    /// The application gave the direction up.
     GivenUp,
     /// The peer said how it ended there.
     Over,

@@ -76,7 +76,7 @@ pub enum LoopControl {
 pub struct Finished<O: Owner> {
     /// The machine, in the state it ended in.
     pub machine: O::Machine,
-    /// Its owner.
+    /// The machine's owner.
     pub owner: O,
     /// The sockets, still bound.
     pub sockets: Vec<Socket>,
@@ -156,7 +156,7 @@ struct Driver<'a, O: Owner> {
     links: Links,
     /// When the machine is asked whether it has a use for a TCP connection.
     connections: Connections,
-    /// Those that the machine asked for and that are being opened.
+    /// TCP connections that the machine asked for, and that are being opened.
     asked: PendingDials,
     depth: TcpLimits,
     /// Which of them are full.
@@ -174,7 +174,7 @@ struct Driver<'a, O: Owner> {
 enum FlushResult {
     /// The machine has nothing more to say, or nothing to a socket that has room.
     Done,
-    /// It may have; its share of this round is used up.
+    /// The machine may have more to send, but its share of this round is used up.
     More,
 }
 

@@ -40,7 +40,7 @@ impl Listener {
         Ok(Self { io: io.into(), seats: Arc::default(), most: MOST })
     }
 
-    /// It has so many seats for all, and not 1,024.
+    /// Sets how many connections of all peers are open at once, in the place of 1,024.
     #[must_use]
     pub const fn with_seats(mut self, most: usize) -> Self {
         self.most = most;

@@ -121,7 +121,7 @@ impl Outbox {
         true
     }
 
-    /// So many runs are done with, and `sent` bytes of the next one.
+    /// Enters that `runs` more runs are sent, and `sent` bytes of the next one.
     pub(crate) fn advance(&mut self, runs: usize, sent: usize) {
         (self.done, self.sent) = (self.done + runs, sent);
         if self.done >= self.runs.len() {

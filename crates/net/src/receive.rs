@@ -15,7 +15,7 @@ const BUFFER_BYTES: usize = 65_536;
 /// still be in the processor's cache when they are opened.
 const CALL_BYTES: usize = 512 << 10;
 
-/// The same for a TCP connection: it has no batches.
+/// How many bytes one call brings at most from a TCP connection, which has no batches.
 const STREAM_BYTES: usize = 256 << 10;
 
 /// Room for one batch; made once, used for every receive call of a driver.

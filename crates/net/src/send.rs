@@ -39,7 +39,7 @@ pub(crate) struct DatagramRun<'a> {
 pub(crate) struct TrafficClass(u8);
 
 impl TrafficClass {
-    /// That of what a machine wrote.
+    /// The traffic class of what a machine wrote.
     pub(crate) const fn of(transmit: &Transmit) -> Self {
         Self::new(transmit.dscp, transmit.ecn)
     }
@@ -71,7 +71,7 @@ pub(crate) struct BatchProgress {
 /// What became of the first run that did not leave whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendResult {
-    /// There is none: all left.
+    /// All runs left.
     All,
     /// The first so many bytes left; the rest has to wait.
     Blocked(usize, Obstacle),

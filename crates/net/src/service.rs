@@ -8,7 +8,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// All that was to be started is: whoever comes after it may start now.
 pub const READY: &str = "READY=1";
-/// It is about to end.
+/// What a service tells its manager before it ends.
 pub const STOPPING: &str = "STOPPING=1";
 
 /// Tells the service manager that started this process, if one did. Whether it is heard makes no

@@ -11,8 +11,8 @@ macro_rules! statistics {
             $($(#[$doc])* pub $name: u64,)*
         }
 
-        /// The same counts while they grow. One thread writes, so a count needs no locked
-        /// instruction.
+        /// The counts of [`Statistics`] while they grow. One thread writes, so a count needs no
+        /// locked instruction.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
             $(pub(crate) $name: Count,)*

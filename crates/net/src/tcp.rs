@@ -68,7 +68,7 @@ impl TcpCarrier {
         })
     }
 
-    /// Its address here.
+    /// The connection's local address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address

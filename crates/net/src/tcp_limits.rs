@@ -12,7 +12,7 @@ pub enum TcpCongestion {
 }
 
 impl TcpCongestion {
-    /// Its name in Linux.
+    /// The algorithm's name in Linux.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -187,7 +187,7 @@ impl Clients {
         let word = &self.words[self.asked % self.words.len()];
         self.asked += 1;
         let mut exchange = ClientExchange::begin(&mut load.endpoint, now, word).unwrap();
-        exchange.ask(&Request::Ask(RelayQuery { token: word.token.clone(), most: 100, skip: 0 }));
+        exchange.ask(&Request::Ask(RelayQuery { proof: word.proof.clone(), most: 100, skip: 0 }));
         exchange.finish();
         // When it should have begun: what this program is late by counts.
         self.running.insert(exchange.handle(), (exchange, self.next));

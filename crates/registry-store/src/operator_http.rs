@@ -183,7 +183,7 @@ fn text_of(view: &View) -> Option<String> {
 /// A relay.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct Relay {
-    /// Its name.
+    /// The relay's name.
     relay: String,
     /// Whose it is.
     operator: String,

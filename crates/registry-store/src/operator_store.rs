@@ -4,7 +4,7 @@ use crate::sqlite::Sqlite;
 use byway_engine::handshake::PublicKey;
 use byway_registry::secrets::Secrets;
 use byway_registry::store::{AuditEntry, Changes, Store, WordRow};
-use byway_registry::word::{Token, Word, WordKind};
+use byway_registry::word::{Word, WordKind, WordProof};
 use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{QuotaClass, RateClass};
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ pub enum StoreError {
     #[cfg(feature = "postgres")]
     #[error("the registry's data base: {}", told(.0))]
     Postgres(#[from] tokio_postgres::Error),
-    /// There is no connection to the data base.
+    /// The database cannot be reached.
     #[cfg(feature = "postgres")]
     #[error("the registry's data base cannot be reached: {0}")]
     Pool(#[from] deadpool_postgres::PoolError),
@@ -45,19 +45,19 @@ pub enum StoreError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// It was written by a later version.
+    /// A later version of byway wrote the store.
     #[error("the registry's store has format {0}, which this byway does not read: update it")]
     Later(i64),
-    /// It is damaged.
+    /// The store is damaged.
     #[error("the registry's store is damaged: {0}")]
     Damaged(String),
-    /// There is nothing of that name.
+    /// No word and no relay has the name that was given.
     #[error("there is no word and no relay of the name {0}")]
     NoSuchName(String),
     /// The name is taken.
     #[error("there is a word of the name {0} already: revoke it first, or take another name")]
     NameTaken(String),
-    /// There are as many words as there is room for.
+    /// The registry has as many words as it has room for.
     #[error("there are as many words as there is room for")]
     Full,
     /// No registry ran with this store, so nobody knows where it is.
@@ -65,7 +65,7 @@ pub enum StoreError {
         "no registry ran with this store yet, so its words would lead nowhere: start `byway registry` first"
     )]
     NoAddress,
-    /// This kind of store cannot do this.
+    /// The kind of store cannot do what was asked.
     #[error("{0}")]
     Elsewhere(&'static str),
     /// The system gives no randomness.
@@ -220,8 +220,8 @@ impl Words {
     /// The word of a row.
     #[must_use]
     pub fn word(&self, row: &WordRow) -> Word {
-        let token = Token { number: row.number, secret: self.secrets.word(row.number) };
-        Word { kind: row.kind, key: self.key(), token, addresses: self.addresses.clone() }
+        let proof = WordProof { number: row.number, secret: self.secrets.word(row.number) };
+        Word { kind: row.kind, key: self.key(), proof, addresses: self.addresses.clone() }
     }
 }
 

@@ -36,7 +36,7 @@ pub struct WordLine {
 /// A relay.
 #[derive(Clone, Debug, Serialize)]
 pub struct RelayLine {
-    /// Its name.
+    /// The relay's name.
     pub relay: String,
     /// Whose it is.
     pub operator: String,
@@ -64,9 +64,9 @@ pub struct RelayLine {
 /// What a registry keeps.
 #[derive(Clone, Debug, Serialize)]
 pub struct Listing {
-    /// Its words.
+    /// The words that the registry gave out.
     pub words: Vec<WordLine>,
-    /// Its relays.
+    /// The relays that are enrolled.
     pub relays: Vec<RelayLine>,
 }
 
@@ -180,7 +180,7 @@ impl<'a> StartReport<'a> {
 pub struct Done {
     /// Whose it is.
     pub name: String,
-    /// It, secret included.
+    /// The word's text, secret included.
     pub word: String,
 }
 

@@ -36,14 +36,15 @@ pub struct RegistryPlan {
     pub sockets: Vec<Socket>,
     /// Where relays and senders find it: one to four addresses.
     pub addresses: Vec<SocketAddr>,
-    /// Those of the sockets that test relays and do nothing else: none of `addresses`.
+    /// Addresses of sockets that only test relays. None of [`addresses`](Self::addresses) is among
+    /// them.
     pub probe_from: Vec<IpAddr>,
 }
 
 /// Why a registry does not run.
 #[derive(Debug, Error)]
 pub enum RegistryError {
-    /// Its store does not do what it is asked.
+    /// The registry's store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The system gives no randomness.
@@ -63,7 +64,7 @@ pub enum RegistryError {
 /// What is shown of a relay.
 #[derive(Clone, Debug)]
 pub struct RelayView {
-    /// Its name.
+    /// The relay's name.
     pub relay: RelayId,
     /// Whose it is.
     pub operator: String,
@@ -86,7 +87,7 @@ pub struct RelayView {
 pub struct View {
     /// What it did.
     pub counters: RegistryCounters,
-    /// Its epoch.
+    /// The number of the registry's epoch.
     pub epoch: u32,
     /// Relays that are enrolled.
     pub relays: Vec<RelayView>,

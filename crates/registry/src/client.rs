@@ -28,22 +28,22 @@ const BACK: StreamId = StreamId(1);
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AskError {
-    /// There is no session.
+    /// No session with the registry could be had.
     #[error("the registry cannot be reached: {0}")]
     Connect(#[from] ConnectError),
     /// The session ended.
     #[error("the registry ended the session: {0}")]
     Closed(String),
-    /// It said something that is no answer.
+    /// The registry said something that is no answer.
     #[error("what the registry says makes no sense: it {0}")]
     Malformed(#[from] DecodeError),
-    /// It said too much.
+    /// The registry's answer was too long.
     #[error("what the registry says makes no sense: {0}")]
     TooLong(#[from] TooLong),
-    /// It refused.
+    /// The registry refused, for this reason.
     #[error("{0}")]
     Refused(Reason),
-    /// It takes too long.
+    /// The registry took too long to answer.
     #[error("the registry does not answer in time")]
     TooLate,
 }

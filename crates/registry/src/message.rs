@@ -5,10 +5,10 @@
 //! it, a list a count (1).
 //!
 //! ```text
-//! 01 ENROL     token (20), relay (16), range (1), range key (32), rate class (1), quota class (1), operator, region, addresses, seen (1)
+//! 01 ENROL     proof (20), relay (16), range (1), range key (32), rate class (1), quota class (1), operator, region, addresses, seen (1)
 //! 02 READY     the relay knows the epoch: it may be tested
-//! 03 ASK       token (20), most (1), passed over (2)
-//! 04 COMPLAIN  token (20), relays (16 each)
+//! 03 ASK       proof (20), most (1), passed over (2)
+//! 04 COMPLAIN  proof (20), relays (16 each)
 //!
 //! 81 EPOCH     epoch (4), last epoch holds for s (4)
 //! 82 ENROLLED  beat after ms (4), addresses that passed, failures: address, reason
@@ -20,7 +20,7 @@
 //! 8f REFUSED   reason (1), retry after s (4)
 //! ```
 
-use crate::word::Token;
+use crate::word::WordProof;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -97,8 +97,8 @@ impl fmt::Display for Label {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enrol {
     /// The word that lets it in.
-    pub token: Token,
-    /// Its name.
+    pub proof: WordProof,
+    /// The relay's name.
     pub relay: RelayId,
     /// The range of grants that it gives: 0 to 127.
     pub range: u8,
@@ -114,7 +114,8 @@ pub struct Enrol {
     pub region: Label,
     /// Where it can be reached: one to [`MOST_ADDRESSES`].
     pub addresses: Vec<SocketAddr>,
-    /// It may stand behind a NAT: the address that its heartbeats come from is to be tested too.
+    /// Whether the relay may stand behind a NAT. Then the address that its heartbeats come from is
+    /// tested, too.
     pub seen: bool,
 }
 
@@ -122,7 +123,7 @@ pub struct Enrol {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayQuery {
     /// The word that lets it ask.
-    pub token: Token,
+    pub proof: WordProof,
     /// How many, at most.
     pub most: u8,
     /// How many of the same draw it has already.
@@ -141,7 +142,7 @@ pub enum Request {
     /// To test these relays again.
     Complain {
         /// The word that lets it ask.
-        token: Token,
+        proof: WordProof,
         /// Which ones are of no use.
         relays: Vec<RelayId>,
     },
@@ -157,10 +158,10 @@ pub enum Reason {
     /// The word was taken back.
     #[error("this word was revoked")]
     Revoked = 2,
-    /// Its time is over.
+    /// The word has expired.
     #[error("this word has expired")]
     Expired = 3,
-    /// It was used as often as it may be.
+    /// The word was used as often as it may be.
     #[error("this word was used as often as it may be")]
     UsedUp = 4,
     /// A client's word does not enrol, and a relay's does not ask.
@@ -168,7 +169,7 @@ pub enum Reason {
         "this word is for something else: relays enrol with the word for joining, senders ask with the word for use"
     )]
     OtherKind = 5,
-    /// Too many questions.
+    /// The word's holder asks too often.
     #[error("this word asks too often")]
     TooOften = 6,
     /// The store does not answer.
@@ -186,7 +187,7 @@ pub enum Reason {
     /// Nothing that a byway says.
     #[error("the registry does not understand the request")]
     Malformed = 11,
-    /// It has as much to do as it can.
+    /// The registry has as much to do as it can.
     #[error("the registry has as much to do as it can")]
     Busy = 12,
     /// A NAT or a firewall lets the registry in, and nobody else.
@@ -267,13 +268,13 @@ impl Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[repr(u8)]
 pub enum Failure {
-    /// It did not answer a greeting.
+    /// The relay did not answer a greeting.
     #[error("no answer to a greeting")]
     NoAnswer = 1,
-    /// It answered, and no packet came back through it.
+    /// The relay answered, and no packet came back through it.
     #[error("a packet did not come back; the relay may not be allowed to send to the registry's address")]
     NoPacket = 2,
-    /// It answered that it does not forward.
+    /// The relay answered that it does not forward.
     #[error("the relay refused to forward")]
     Refused = 3,
     /// The registry has no socket of this address family.
@@ -298,7 +299,7 @@ impl Failure {
 /// A relay that a client is told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name.
+    /// The relay's name.
     pub relay: RelayId,
     /// Whose it is.
     pub operator: Label,
@@ -368,7 +369,7 @@ impl Request {
         let mut reader = Reader::new(record);
         let request = match reader.u8()? {
             0x01 => Self::Enrol(alloc::boxed::Box::new(Enrol {
-                token: Token::read(&mut reader)?,
+                proof: WordProof::read(&mut reader)?,
                 relay: RelayId(reader.array()?),
                 range: match reader.u8()? {
                     range if usize::from(range) < RANGES => range,
@@ -384,12 +385,12 @@ impl Request {
             })),
             0x02 => Self::Ready,
             0x03 => Self::Ask(RelayQuery {
-                token: Token::read(&mut reader)?,
+                proof: WordProof::read(&mut reader)?,
                 most: reader.u8()?,
                 skip: reader.u16()?,
             }),
             0x04 => Self::Complain {
-                token: Token::read(&mut reader)?,
+                proof: WordProof::read(&mut reader)?,
                 relays: read_list(&mut reader, MOST_COMPLAINTS, |reader| Ok(RelayId(reader.array()?)))?,
             },
             other => return Err(DecodeError::UnknownType(other)),
@@ -403,7 +404,7 @@ impl Request {
         to_bytes(LONGEST_REQUEST, |writer| match self {
             Self::Enrol(enrol) => {
                 writer.u8(0x01);
-                enrol.token.write(writer);
+                enrol.proof.write(writer);
                 writer.bytes(&enrol.relay.0);
                 writer.u8(enrol.range);
                 writer.bytes(enrol.range_key.reveal());
@@ -417,13 +418,13 @@ impl Request {
             Self::Ready => writer.u8(0x02),
             Self::Ask(ask) => {
                 writer.u8(0x03);
-                ask.token.write(writer);
+                ask.proof.write(writer);
                 writer.u8(ask.most);
                 writer.u16(ask.skip);
             }
-            Self::Complain { token, relays } => {
+            Self::Complain { proof, relays } => {
                 writer.u8(0x04);
-                token.write(writer);
+                proof.write(writer);
                 let relays = relays.iter().take(MOST_COMPLAINTS);
                 writer.u8(relays.len() as u8);
                 relays.for_each(|relay| writer.bytes(&relay.0));

@@ -19,7 +19,7 @@ use crate::mint;
 use crate::relay_directory::{HeartbeatResult, RelayDirectory};
 use crate::secrets::Secrets;
 use crate::store::{self, AuditEntry, Changes, Epoch, RelayRow, StoreReply};
-use crate::word::{Token, WordKind};
+use crate::word::{WordKind, WordProof};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -137,7 +137,7 @@ impl Registry {
         self.examiner.trials().try_tcp();
     }
 
-    /// Its public key.
+    /// The registry's public key.
     #[must_use]
     pub fn public_key(&self) -> PublicKey {
         self.endpoint.public_key()
@@ -342,7 +342,7 @@ impl Registry {
             Request::Enrol(enrol) => self.on_enrol(now, handle, peer, *enrol),
             Request::Ready => self.on_ready(now, handle),
             Request::Ask(ask) => self.on_ask(now, handle, peer, &ask),
-            Request::Complain { token, relays } => self.on_complaint(now, handle, &token, &relays),
+            Request::Complain { proof, relays } => self.on_complaint(now, handle, &proof, &relays),
         };
         if let Err(reason) = refused {
             self.refuse(handle, reason);
@@ -357,7 +357,7 @@ impl Registry {
         ask: &message::RelayQuery,
     ) -> Result<(), Reason> {
         let unix = self.unix(now);
-        let word = self.words.find(&ask.token, WordKind::Use, unix)?.clone();
+        let word = self.words.find(&ask.proof, WordKind::Use, unix)?.clone();
         self.words.may_ask(now, word.number)?;
         self.counters.questions += 1;
         let slot = blake3::hash(&peer.0).as_bytes()[0] % SLOTS;
@@ -375,7 +375,7 @@ impl Registry {
         peer: PublicKey,
         mut enrol: Enrol,
     ) -> Result<(), Reason> {
-        let word = self.words.find(&enrol.token, WordKind::Join, self.unix(now))?;
+        let word = self.words.find(&enrol.proof, WordKind::Join, self.unix(now))?;
         let known = self.book.get(enrol.relay).filter(|relay| !relay.row.revoked);
         if known.is_some_and(|relay| relay.row.key != peer) {
             return Err(Reason::OtherKey);
@@ -392,7 +392,7 @@ impl Registry {
         let row = RelayRow {
             relay: enrol.relay,
             key: peer,
-            word: enrol.token.number,
+            word: enrol.proof.number,
             range: enrol.range,
             range_key: enrol.range_key,
             rate: enrol.rate,
@@ -441,10 +441,10 @@ impl Registry {
         &mut self,
         now: Instant,
         handle: Handle,
-        token: &Token,
+        proof: &WordProof,
         relays: &[RelayId],
     ) -> Result<(), Reason> {
-        let number = self.words.find(token, WordKind::Use, self.unix(now))?.number;
+        let number = self.words.find(proof, WordKind::Use, self.unix(now))?.number;
         self.words.may_complain(now, number, relays.len())?;
         self.counters.complaints += 1;
         for relay in relays {

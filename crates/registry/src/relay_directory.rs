@@ -40,11 +40,11 @@ pub struct KnownRelay {
     /// Until when it counts as alive without another heartbeat.
     alive_until: Instant,
     draining: bool,
-    /// It has a transfer of its own.
+    /// Whether the relay has a transfer of its own.
     busy: bool,
-    /// Its quota is used up, or as good as.
+    /// Whether the relay's quota is used up, or nearly so.
     spent: bool,
-    /// It failed a test since the last one that it passed.
+    /// Whether the relay failed a test since the last one that it passed.
     failed: bool,
     /// Where its last heartbeat came from, and by which socket.
     from: Option<(Local, SocketAddr)>,
@@ -92,9 +92,9 @@ pub enum HeartbeatResult {
     },
     /// No such relay.
     Unknown,
-    /// Not made with its key, or for another range.
+    /// The beat was not made with the relay's key, or is for another range.
     Forged,
-    /// Not above the last one.
+    /// The beat's number is not above the last one.
     Replayed,
 }
 

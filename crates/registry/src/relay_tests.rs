@@ -80,7 +80,7 @@ struct RunningTest {
     stage: TestState,
     tries: u32,
     refused: bool,
-    /// It passed over UDP, and is tested over TCP.
+    /// Whether the relay passed over UDP, and is tested over TCP.
     over_tcp: bool,
     at: Instant,
 }

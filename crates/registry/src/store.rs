@@ -27,7 +27,7 @@ pub const MOST_WORDS: u32 = byway_wire::relay::SERIALS - 1;
 /// A word that was given out. Its secret follows from its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordRow {
-    /// Its number, from 1. It is also the serial number of its grants at every relay.
+    /// The word's number, from 1. It is also the serial number of its grants at every relay.
     pub number: u32,
     /// What it is good for.
     pub kind: WordKind,
@@ -48,7 +48,7 @@ pub struct WordRow {
 /// A relay that is enrolled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayRow {
-    /// Its name.
+    /// The relay's name.
     pub relay: RelayId,
     /// The key that enrolled it, and alone may change it.
     pub key: PublicKey,
@@ -90,7 +90,7 @@ pub struct LastHeartbeat {
 /// Which grants hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Epoch {
-    /// Its number, from 1.
+    /// The epoch's number, from 1.
     pub number: u32,
     /// When it began, in seconds of Unix time.
     pub began: u64,
@@ -121,7 +121,7 @@ pub enum StoreRequest {
     },
     /// To enrol a relay, or to change it, for good.
     Enrol {
-        /// It.
+        /// The relay's row.
         row: RelayRow,
         /// When, in seconds of Unix time.
         at: u64,
@@ -164,7 +164,7 @@ pub enum EnrolRefusal {
     Word,
     /// The word was used as often as it may be.
     UsedUp,
-    /// Too many relays at one of its addresses.
+    /// One of the relay's addresses has too many relays.
     Crowded,
     /// Another key enrolled it.
     OtherKey,
@@ -230,9 +230,9 @@ pub fn judge<'a>(
 /// What a relay is that may be enrolled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnrolCheck {
-    /// It uses its word once more.
+    /// The relay is new, and uses its word once more.
     New,
-    /// It was enrolled before.
+    /// The relay was enrolled before.
     Known,
 }
 

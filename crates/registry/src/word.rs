@@ -60,16 +60,17 @@ impl WordKind {
     }
 }
 
-/// What shows the registry that one of its words is at hand.
+/// The part of a word that a request carries. It proves to the registry that the asker holds the
+/// word.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Token {
+pub struct WordProof {
     /// Which word it is.
     pub number: u32,
     /// What only its holder and the registry know.
     pub secret: Secret<[u8; 16]>,
 }
 
-impl Token {
+impl WordProof {
     /// Reads 20 bytes.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self { number: reader.u32()?, secret: Secret::new(reader.array()?) })
@@ -90,7 +91,7 @@ pub struct Word {
     /// The registry's key.
     pub key: PublicKey,
     /// What the registry recognises it by.
-    pub token: Token,
+    pub proof: WordProof,
     /// Where the registry is: one to four addresses.
     pub addresses: Vec<SocketAddr>,
 }
@@ -106,7 +107,7 @@ pub enum WordError {
     Character {
         /// The character.
         found: char,
-        /// Its place, counted from 1.
+        /// The address's place in the word, counted from 1.
         at: usize,
     },
     /// The checksum is wrong.
@@ -136,7 +137,7 @@ impl Word {
         }
         let kind = WordKind::of(reader.u8()?).ok_or(DecodeError::Range("kind"))?;
         let key = PublicKey(reader.array()?);
-        let token = Token::read(&mut reader)?;
+        let proof = WordProof::read(&mut reader)?;
         let count = usize::from(reader.u8()?);
         if !(1..=MAX_ADDRESSES).contains(&count) {
             return Err(WordError::Addresses);
@@ -148,7 +149,7 @@ impl Word {
         if addresses.iter().any(|address| address.port() == 0 || address.ip().is_unspecified()) {
             return Err(WordError::Addresses);
         }
-        Ok(Self { kind, key, token, addresses })
+        Ok(Self { kind, key, proof, addresses })
     }
 
     /// The bytes of the word, secret included. Addresses beyond [`MAX_ADDRESSES`] are left out.
@@ -159,7 +160,7 @@ impl Word {
         writer.u8(FORMAT);
         writer.u8(self.kind.number());
         writer.bytes(&self.key.0);
-        self.token.write(&mut writer);
+        self.proof.write(&mut writer);
         let addresses = self.addresses.iter().take(MAX_ADDRESSES);
         writer.u8(addresses.len() as u8);
         addresses.for_each(|address| write_address(&mut writer, *address));
@@ -201,7 +202,7 @@ impl fmt::Debug for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Word")
             .field("kind", &self.kind)
-            .field("number", &self.token.number)
+            .field("number", &self.proof.number)
             .field("addresses", &self.addresses)
             .finish_non_exhaustive()
     }
@@ -217,7 +218,7 @@ mod tests {
         Word {
             kind: WordKind::Use,
             key: PublicKey([7; 32]),
-            token: Token { number: 5, secret: Secret::new(*b"0123456789abcdef") },
+            proof: WordProof { number: 5, secret: Secret::new(*b"0123456789abcdef") },
             addresses: vec!["192.0.2.1:4750".parse().unwrap(), "[2001:db8::1]:4750".parse().unwrap()],
         }
     }

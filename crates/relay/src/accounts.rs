@@ -136,7 +136,7 @@ impl Account {
     }
 }
 
-/// The table.
+/// The table of all accounts.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     /// Of [`SEGMENT`] places each, or one that is smaller.

@@ -12,11 +12,11 @@ use core::net::SocketAddr;
 /// Where a packet goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextLink {
-    /// This way.
+    /// The packet leaves from this socket or connection.
     Way(SendAddress),
     /// A connection has to be opened for it first.
     Dial,
-    /// It waits for one that is being opened.
+    /// The packet waits for a connection that is being opened.
     Wait,
 }
 

@@ -16,7 +16,7 @@ pub struct Config {
     pub previous_key: Option<[u8; 32]>,
     /// Unix time in ms at construction. It goes on by the machine's own clock.
     pub unix_millis: u64,
-    /// Where it sends.
+    /// The destinations that the relay sends to.
     pub policy: Policy,
     /// The most bytes per second for one grant, whatever its word says.
     pub rate_cap: Option<u64>,

@@ -21,9 +21,9 @@ const UNTOLD: Duration = Duration::from_secs(10);
 pub struct RegistryStatus {
     /// When it last answered.
     pub answered: Option<Instant>,
-    /// Beats since then.
+    /// How many beats went unanswered since then.
     pub unanswered: u32,
-    /// It names the relay to those who ask.
+    /// Whether the registry names the relay to senders that ask.
     pub listed: bool,
 }
 
@@ -32,7 +32,7 @@ struct RegistryEnrolment {
     range: u8,
     addresses: Vec<SocketAddr>,
     key: MacKey,
-    /// That of the last beat.
+    /// The number of the last beat.
     counter: u64,
     next: Instant,
     every: Duration,
@@ -106,7 +106,7 @@ impl Heartbeats {
         }
     }
 
-    /// That of the last beat, over all registries.
+    /// The number of the last beat, over all registries.
     pub(crate) const fn counter(&self) -> u64 {
         self.counter
     }

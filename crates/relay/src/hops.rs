@@ -32,7 +32,7 @@ const OF_GRANT: usize = 256;
 enum NextConnection {
     /// Nobody was dialled for it.
     Open,
-    /// This destination is being dialled.
+    /// The relay dials this destination.
     Dialing(SocketAddr),
     /// To this destination by a connection of its own.
     Connection(SocketAddr, Local),
@@ -44,7 +44,7 @@ enum NextConnection {
 #[derive(Debug)]
 struct Hop {
     peer: SocketAddr,
-    /// The same as the driver has it.
+    /// The peer's address in the form that the driver has.
     remote: SocketAddr,
     onward: NextConnection,
     /// For whom this one was dialled.
@@ -71,19 +71,20 @@ pub(crate) enum NextHop {
     Connection { way: SendAddress, full: bool },
     /// Nobody was dialled yet: it waits until that is done.
     Dial,
-    /// It waits for the destination that is being dialled. `full`: no more of them may.
+    /// The packet waits for the destination that is being dialled. `full`: no more packets may
+    /// wait.
     Wait { full: bool },
     /// The grant has as many connections as it may.
     TooMany,
-    /// Over UDP.
+    /// The packet leaves over UDP.
     Datagrams,
 }
 
-/// All of them.
+/// All TCP connections of a relay.
 #[derive(Debug, Default)]
 pub(crate) struct Hops {
     all: Vec<Option<Hop>>,
-    /// Those that peers opened, by their addresses.
+    /// Connections that peers opened, by the peers' addresses.
     came: BTreeMap<SocketAddr, Local>,
     /// Destinations that are dialled, and for whom; `None`: who wanted it is gone.
     dialing: VecDeque<(SocketAddr, Option<Local>)>,

@@ -57,9 +57,9 @@ pub struct LendingConfig {
 /// What an interface's counters say: bytes since some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
-    /// Sent.
+    /// Bytes that the host sent.
     pub sent: u64,
-    /// Received.
+    /// Bytes that the host received.
     pub received: u64,
 }
 
@@ -135,7 +135,7 @@ impl LendingControl {
         self.down.relayed(bytes, 1);
     }
 
-    /// Such datagrams leave.
+    /// Counts datagrams that leave and are no traffic of the host's own.
     pub(crate) fn left(&mut self, sent: &Transmit) {
         let datagrams = sent.size.div_ceil(sent.segment.max(1));
         self.up.relayed((sent.size + datagrams * sent.phantom) as u64, datagrams as u64);
@@ -234,7 +234,7 @@ impl LendingControl {
 /// One direction. Rates are bytes per second.
 #[derive(Clone, Copy, Debug)]
 struct DirectionRate {
-    /// The operator's rate.
+    /// The operator's limit in bytes per second.
     rate: Option<u64>,
     /// Strangers' bytes that the counter has not shown yet.
     unseen: u64,

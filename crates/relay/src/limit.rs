@@ -4,7 +4,8 @@ use byway_wire::{Instant, Meter};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// So many a second, a tenth of a second's worth (and one) at once.
+/// Admits a number of events per second. A tenth of a second's worth, and one more, may come at
+/// once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limiter {
     meter: Meter,

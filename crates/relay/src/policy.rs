@@ -57,7 +57,8 @@ impl Policy {
     }
 }
 
-/// Not one of the IANA IPv4 special-purpose addresses (RFC 6890 and its registry), nor multicast.
+/// Whether an address is public: none of the IANA IPv4 special-purpose addresses (RFC 6890 and its
+/// registry), nor multicast.
 fn is_public_v4(ip: Ipv4Addr) -> bool {
     !matches!(
         ip.octets(),

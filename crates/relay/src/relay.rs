@@ -59,8 +59,8 @@ pub struct Relay {
     log: Log,
 }
 
-/// Whose word a packet is under.
-struct TokenHolder {
+/// What is known of the word that a packet was sent under.
+struct WordHolder {
     key: MacKey,
     origin: KeyOrigin,
     /// Where the account stands, if it is this word's already.
@@ -111,7 +111,7 @@ impl Relay {
         self.heart = Heartbeats::new(self.keys.current().id(), self.heart.counter());
     }
 
-    /// Its name at registries.
+    /// The relay's name at registries.
     #[must_use]
     pub const fn id(&self) -> RelayId {
         self.keys.current().id()
@@ -305,7 +305,7 @@ impl Relay {
 
     /// Who made the packet. The account knows its key; only the first packet of a word, and a
     /// forged one, cost more.
-    fn holder(&self, forward: &Forward, packet: &[u8], from: SocketAddr, unix: u64) -> Option<TokenHolder> {
+    fn holder(&self, forward: &Forward, packet: &[u8], from: SocketAddr, unix: u64) -> Option<WordHolder> {
         let (id, said) = (forward.grant.id, forward.unix(unix));
         let good = |cookie| cookie == 0 || self.keys.check_cookie(cookie, id, from, unix);
         let place = self.accounts.find(id, forward.branch());
@@ -319,7 +319,7 @@ impl Relay {
             let again = |recent: &VerifiedPacket| recent.knows_sender(self.moment(unix), from, cookie);
             if account.recent().is_some_and(again) || good(cookie) {
                 let (key, origin) = (account.key.clone(), account.origin);
-                return Some(TokenHolder { key, origin, place, cookie });
+                return Some(WordHolder { key, origin, place, cookie });
             }
         }
         self.keys.origins(id).find_map(|origin| {
@@ -328,7 +328,7 @@ impl Relay {
             }
             let key = self.keys.mac_key(origin, &forward.grant, forward.caveat.as_ref())?;
             let cookie = forward.cookie(packet, &key, said);
-            good(cookie).then_some(TokenHolder { key, origin, place: None, cookie })
+            good(cookie).then_some(WordHolder { key, origin, place: None, cookie })
         })
     }
 
@@ -339,7 +339,7 @@ impl Relay {
         datagram: &mut Datagram<'_>,
         forward: &Forward,
         from: SocketAddr,
-        holder: &TokenHolder,
+        holder: &WordHolder,
     ) -> Result<(), (Dropped, u32)> {
         let refuse = |reason| Err((Dropped::Refused(reason), 0));
         let to = forward.destination;
@@ -365,7 +365,7 @@ impl Relay {
         let (moment, cookie, consent) = (self.moment(unix), holder.cookie, forward.consent);
         let said = PacketClaims { moment, from, cookie, to, consent };
         let recent = holder.place.and_then(|place| self.accounts.get(place)?.recent());
-        let known = recent.and_then(|recent| recent.ticket(&said));
+        let known = recent.and_then(|recent| recent.return_tag(&said));
         if known.is_none() {
             match self.keys.check_consent(&consent, forward.grant.id, to, unix) {
                 None => return refuse(Reason::NoConsent),
@@ -384,16 +384,16 @@ impl Relay {
             .map_err(|(reason, retry)| (Dropped::Refused(reason), retry))?;
 
         let account = (forward.grant.id, forward.branch());
-        let ticket = known.unwrap_or_else(|| {
+        let return_tag = known.unwrap_or_else(|| {
             let may_answer = cookie != 0 && terms.scope.contains(Scope::BACK);
-            let ticket =
+            let return_tag =
                 may_answer.then(|| self.keys.current().return_tag(account, from, to, unix + RETURN_LIFE));
-            self.accounts.remember(places.0, VerifiedPacket { said, ticket });
-            ticket
+            self.accounts.remember(places.0, VerifiedPacket { said, return_tag });
+            return_tag
         });
         // A sender that may not be answered, or did not show its address, gets no return tag.
         let none = ReturnTag { grant: account.0, branch: account.1, expiry: 0, tag: 0 };
-        let tag = ticket.unwrap_or(none);
+        let tag = return_tag.unwrap_or(none);
         let written = Delivered { from, tag, inner: forward.inner }.write(datagram.payload);
         if written && self.carriers.goes(way, datagram, to, Some(account.0)) {
             self.counters.forwarded_packets += 1;
@@ -424,7 +424,7 @@ impl Relay {
         now: Instant,
         unix: u64,
         forward: &Forward,
-        holder: &TokenHolder,
+        holder: &WordHolder,
     ) -> Option<(usize, Option<usize>)> {
         let Self { accounts, keys, caps, counters, .. } = self;
         let (origin, grant, branch) = (holder.origin, forward.grant, forward.caveat);

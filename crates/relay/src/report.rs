@@ -37,7 +37,7 @@ impl Dropped {
     /// Number of kinds, for tables.
     pub const COUNT: usize = Reason::ALL.len() + 7;
 
-    /// All kinds.
+    /// All reasons why a datagram is dropped.
     pub fn all() -> impl Iterator<Item = Self> {
         let others = [
             Self::Malformed,
@@ -80,9 +80,9 @@ pub struct RelayCounters {
     pub returned_packets: u64,
     /// Bytes from receivers back to senders.
     pub returned_bytes: u64,
-    /// Greetings answered.
+    /// How many greetings were answered.
     pub greeted: u64,
-    /// Notices sent.
+    /// How many notices were sent.
     pub notices: u64,
     /// Sends that the system refused.
     pub send_errors: u64,

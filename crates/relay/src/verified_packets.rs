@@ -34,7 +34,7 @@ pub(crate) struct PacketClaims {
 pub(crate) struct VerifiedPacket {
     pub(crate) said: PacketClaims,
     /// `None`: the receiver may not answer, and no tag that he shows is good.
-    pub(crate) ticket: Option<ReturnTag>,
+    pub(crate) return_tag: Option<ReturnTag>,
 }
 
 impl VerifiedPacket {
@@ -44,8 +44,8 @@ impl VerifiedPacket {
     }
 
     /// The return tag, if a packet claimed all of this before.
-    pub(crate) fn ticket(&self, said: &PacketClaims) -> Option<Option<ReturnTag>> {
-        (self.said == *said).then_some(self.ticket)
+    pub(crate) fn return_tag(&self, said: &PacketClaims) -> Option<Option<ReturnTag>> {
+        (self.said == *said).then_some(self.return_tag)
     }
 
     /// Whether `receiver` was given just this tag, to reach `sender`.
@@ -56,7 +56,7 @@ impl VerifiedPacket {
         sender: SocketAddr,
         receiver: SocketAddr,
     ) -> bool {
-        self.ticket.as_ref() == Some(tag)
+        self.return_tag.as_ref() == Some(tag)
             && self.said.moment == moment
             && self.said.from == sender
             && self.said.to == receiver

@@ -9,7 +9,7 @@ use core::ops::AddAssign;
 /// They balance at all times: `sent + duplicated = delivered + dropped + queued + in_flight`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LinkCounters {
-    /// Packets offered.
+    /// How many packets were offered.
     pub sent: u64,
     /// UDP payload bytes offered.
     pub sent_bytes: u64,

@@ -77,7 +77,7 @@ pub struct Decision {
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketOutcome {
-    /// The packet arrives.
+    /// The packet arrives at the link's end.
     Delivered(Delivery),
     /// The packet arrives twice, the second time not before the first.
     Duplicated(Delivery, Delivery),
@@ -151,7 +151,7 @@ impl DropReason {
 /// How much waits, or may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Occupancy {
-    /// Packets.
+    /// How many packets.
     pub packets: usize,
     /// Bytes on the wire, headers included.
     pub bytes: u64,

@@ -30,7 +30,7 @@ struct QueuedPacket {
 /// such pipes.
 #[derive(Clone, Copy, Debug)]
 struct PlainPipe {
-    /// 0: no limit.
+    /// The rate in bytes per second. 0: there is no limit.
     rate: u64,
     /// The propagation delay in nanoseconds.
     delay: u64,

@@ -295,7 +295,7 @@ impl Shaper {
         }
     }
 
-    /// Keeps a datagram.
+    /// Keeps a datagram until it is due.
     fn store(&mut self, lane: usize, local: Local, remote: SocketAddr, ecn: Ecn, payload: &[u8]) -> usize {
         let slot = self.free.pop().unwrap_or_else(|| {
             let payload = Vec::new();

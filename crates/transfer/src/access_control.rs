@@ -13,13 +13,13 @@ use thiserror::Error;
 /// Why a sender is not let in, as it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {
-    /// It does not say what a sender says.
+    /// The peer did not say what a sender says.
     #[error(transparent)]
     Preamble(#[from] PreambleError),
-    /// Its ticket is another receiver's, or was replaced.
+    /// The peer's ticket is another receiver's, or was replaced.
     #[error("the receiver does not know this ticket (any more): ask for the one that it prints now")]
     UnknownTicket,
-    /// Its key is not on the list.
+    /// The peer's key is not on the list.
     #[error(
         "the receiver admits only certain keys and yours is not among them: \
          let it run with `--allow` and what `byway id` prints here"
@@ -31,19 +31,19 @@ pub(crate) enum Refusal {
          let the receiver run with `--new-ticket`, or with `--allow` and what `byway id` prints here"
     )]
     OtherOwner,
-    /// It sends a stream, and files are taken.
+    /// The peer sends a stream, and the receiver takes files.
     #[error("the receiver writes files and cannot take a stream: let it run `byway recv -`")]
     NoStreams,
-    /// It sends files, and a stream is taken.
+    /// The peer sends files, and the receiver takes a stream.
     #[error("the receiver takes a stream and no files: send `-`, or let it run `byway recv DIR`")]
     NoFiles,
-    /// It wants connections, and none are made here.
+    /// The peer wants connections, and the receiver makes none.
     #[error("the receiver connects nobody to anything: let it run with `--allow-forward HOST:PORT`")]
     NoForwards,
     /// One transfer is taken, and it has come.
     #[error("the receiver takes one transfer only, and has it")]
     Taken,
-    /// There are too many transfers at once.
+    /// The receiver has as many transfers at once as it takes.
     #[error("the receiver has as many transfers as it takes: try again later")]
     TooMany,
 }
@@ -77,7 +77,7 @@ pub(crate) struct AccessControl {
     pub forwards: bool,
     /// The only transfer that is taken, if there is one.
     pub taken: SingleTransfer,
-    /// For the controllers of what is sent back.
+    /// The seed of the controllers of what is sent back.
     pub seed: u64,
 }
 

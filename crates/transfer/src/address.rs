@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Why a text is no address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AddressError {
-    /// Neither IP nor IP:PORT.
+    /// The text is neither IP nor IP:PORT.
     #[error(
         "write an IP address with or without a port: 192.0.2.7, 192.0.2.7:4747, 2001:db8::7 or [2001:db8::7]:4747"
     )]

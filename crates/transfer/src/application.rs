@@ -24,7 +24,7 @@ pub struct Protocol {
 /// Why a text is no name of a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolNameError {
-    /// It is longer than [`PROTOCOL_MAX`] bytes.
+    /// The name is longer than [`PROTOCOL_MAX`] bytes.
     #[error("the name of a protocol has {0} bytes: {PROTOCOL_MAX} are the most")]
     TooLong(usize),
     /// A byte that is not printable ASCII, or a space.
@@ -33,7 +33,7 @@ pub enum ProtocolNameError {
 }
 
 impl Protocol {
-    /// The name.
+    /// The protocol's name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let name = self.name.get(..self.length.into()).unwrap_or_default();
@@ -78,9 +78,9 @@ impl fmt::Debug for Protocol {
 /// What an application says first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Application {
-    /// From the ticket.
+    /// The permission that the ticket has.
     pub permission: Secret<[u8; 16]>,
-    /// What it speaks.
+    /// The protocol that the application speaks.
     pub protocol: Protocol,
 }
 

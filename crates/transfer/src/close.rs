@@ -50,7 +50,7 @@ impl CloseCode {
         Self::Terminated,
     ];
 
-    /// As it stands on the wire.
+    /// The code's number on the wire.
     #[must_use]
     pub const fn number(self) -> u64 {
         self as u64

@@ -16,7 +16,7 @@ const FIRST: Duration = Duration::from_millis(1_000);
 const AGAIN: Duration = Duration::from_millis(1_000);
 /// A receiver that is being started is waited for so long, though nobody listens there.
 const HOPE: Duration = Duration::from_secs(5);
-/// So many refusals in a row say that nobody listens.
+/// How many refusals in a row say that nobody listens.
 const ENOUGH: u32 = 2;
 
 /// A way that was tried, and what came back.
@@ -65,8 +65,8 @@ struct DirectAttempt {
 }
 
 impl ConnectAttempts {
-    /// Those to a receiver's own addresses, and through the relays that it names. `locals`: what
-    /// this side sends from.
+    /// Attempts at a receiver's own addresses, and through the relays that it names. `locals` are
+    /// the addresses that this side sends from.
     pub fn new(addresses: &[SocketAddr], relays: impl Iterator<Item = Word>, locals: &[SocketAddr]) -> Self {
         let direct = |address: &SocketAddr| DirectAttempt {
             address: *address,

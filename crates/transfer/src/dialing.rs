@@ -100,7 +100,7 @@ impl Dialer {
         }
     }
 
-    /// Where it dials.
+    /// The addresses that it dials.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }

@@ -29,7 +29,7 @@ pub enum Error {
     /// A relay cannot listen on TCP.
     #[error("cannot listen on TCP {address}: {source}")]
     Listen {
-        /// Where.
+        /// The address that the relay cannot listen on.
         address: SocketAddr,
         /// What the system says.
         source: io::Error,
@@ -66,10 +66,10 @@ pub enum Error {
 /// Why a transfer did not come to its end.
 #[derive(Debug, Error)]
 pub enum TransferError {
-    /// This side gave up: it was asked to.
+    /// The transfer was given up on this side, as its owner asked.
     #[error("interrupted")]
     Cancelled,
-    /// This side closed the connection because it was stopped.
+    /// The connection was closed on this side, because the transfer was stopped.
     #[error("stopped before the transfer was complete")]
     Stopped,
     /// No connection was made.
@@ -80,13 +80,14 @@ pub enum TransferError {
         "the connection was lost: nothing was heard from the other side for a minute; what arrived is kept, the same command goes on from there"
     )]
     ConnectionLost,
-    /// This side found the other at fault, and closed.
+    /// The other side made an error, for which this side closed the connection.
     #[error("the connection broke: {0}")]
     ConnectionBroke(String),
     /// The receiver of a tree is another process than the one that the connection is with.
     #[error("the receiver was started anew: the same command goes on from there")]
     ReceiverRestarted,
-    /// The same of a stream, whose beginning is gone.
+    /// The receiver of a stream is another process than the one that the connection is with. The
+    /// stream's beginning is gone.
     #[error("the receiver was started anew: send the stream again, with the ticket that it prints now")]
     StreamReceiverRestarted,
     /// The receiver takes the other kind of transfer; its reason.
@@ -139,7 +140,7 @@ pub enum TransferError {
     /// The reports about a tree are none.
     #[error("the receiver's reports make no sense ({0}): compare the versions of byway")]
     Reports(DecodeError),
-    /// The receiver's disk.
+    /// The receiver's disk failed.
     #[error("{0}")]
     Sink(SinkError),
     /// The event loop ended without a reason.

@@ -18,11 +18,11 @@ pub enum TransferEvent {
     Warning(String),
     /// A path changed its state.
     Path {
-        /// Its number.
+        /// The path's number.
         path: u32,
         /// What to call it.
         name: String,
-        /// Its state from now on.
+        /// The path's state from now on.
         state: &'static str,
         /// Why, for a person.
         reason: Option<String>,
@@ -38,7 +38,7 @@ pub enum TransferEvent {
     },
     /// A receiver can be reached through a relay where it stands.
     Reachable {
-        /// The relay.
+        /// The relay's address.
         relay: SocketAddr,
         /// The receiver's address as the relay saw it.
         address: SocketAddr,

@@ -10,7 +10,7 @@ use byway_net::{Control, Ready, Waker};
 use byway_wire::Instant;
 use std::collections::BTreeMap;
 
-/// Sessions at once.
+/// How many sessions with forwards there are at once.
 const MOST: usize = 64;
 
 /// Who asks, and the name of the program that does.

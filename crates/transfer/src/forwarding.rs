@@ -28,14 +28,14 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 const NEWS: usize = 256;
 /// How long to stay after the end, so that a CLOSE that is lost can be said again.
 const LINGER: Duration = Duration::from_millis(200);
-/// The same is not said again for so long.
+/// How long a sentence that was told is not told again.
 const SAID: Duration = Duration::from_secs(10);
-/// Different sentences remembered.
+/// How many different sentences are remembered.
 const SENTENCES: usize = 64;
 
 /// What to forward, by whom, and how.
 pub struct ForwardingPlan {
-    /// This host.
+    /// The key pair of this host.
     pub identity: Identity,
     /// The receiver, at whose side targets are dialled.
     pub ticket: Ticket,
@@ -45,7 +45,7 @@ pub struct ForwardingPlan {
     pub registry: Option<FindPlan>,
     /// The ports of programs.
     pub listening: Listening,
-    /// Connections at once, at most.
+    /// How many connections there are at once, at most.
     pub most: usize,
     /// The class in which the receiver is to send.
     pub class: Class,
@@ -70,9 +70,9 @@ pub struct ForwardingPlan {
 pub struct ForwardCounters {
     /// Whether there is a session with the receiver.
     pub connected: bool,
-    /// Connections of programs now.
+    /// How many connections programs have now.
     pub open: usize,
-    /// Connections that the receiver was asked to make.
+    /// How many connections the receiver was asked to make.
     pub opened: u64,
     /// Bytes from programs to targets.
     pub forth: u64,
@@ -286,7 +286,7 @@ impl Forwarder {
         }
     }
 
-    /// Takes stock.
+    /// Counts connections and bytes anew.
     fn look(&mut self) {
         let (open, opened) = self.entry.count();
         let ByteCounts { forth, back } = self.entry.moved();

@@ -35,9 +35,9 @@ const REPORTS: usize = 1 << 20;
 /// Which of a receiver's transfers one is.
 #[derive(Clone, Copy)]
 pub(crate) struct InboundId {
-    /// Counted since the receiver began.
+    /// The transfer's number, counted since the receiver began.
     pub number: u32,
-    /// Who sends.
+    /// The sender's public key.
     pub peer: PublicKey,
     /// What the sender calls it.
     pub transfer: [u8; 16],
@@ -69,7 +69,7 @@ pub(crate) struct Inbound {
     done_at: Option<Instant>,
     failure: Option<TransferError>,
     counter: ProgressCounter,
-    /// Its share of what is taken, in bytes per second.
+    /// The sender's share of what is taken, in bytes per second.
     share: Option<u64>,
 }
 
@@ -161,7 +161,7 @@ impl Inbound {
         }
     }
 
-    /// Which it is, counted since the receiver began; the same for each try.
+    /// The transfer's number, counted since the receiver began. Each try of it has the same.
     pub const fn number(&self) -> u32 {
         self.which.number
     }
@@ -209,7 +209,7 @@ impl Inbound {
         TransferId { transfer: self.which.number, from: self.which.peer, name: self.seen.name() }
     }
 
-    /// Who sends it.
+    /// The sender's public key.
     pub const fn peer(&self) -> PublicKey {
         self.which.peer
     }

@@ -30,9 +30,9 @@ const WORD: Duration = Duration::from_secs(60);
 /// How much a host relays for others in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quota {
-    /// So many bytes a day (UTC).
+    /// At most so many bytes a day (UTC).
     Day(u64),
-    /// So many bytes a month (UTC).
+    /// At most so many bytes a month (UTC).
     Month(u64),
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Quota {
 
 /// What to lend, and who finds it.
 pub struct LendingPlan {
-    /// In all.
+    /// How many bytes the host relays in all.
     pub quota: Quota,
     /// Bytes per second of either direction; `None`: as many as the line has shown.
     pub rate: Option<u64>,
@@ -74,7 +74,7 @@ pub struct LendingPlan {
     pub allow: Vec<Prefix>,
 }
 
-/// What happens.
+/// What happens to a host that lends.
 #[derive(Debug)]
 pub enum LendingEvent {
     /// The registry lists this host at these addresses.

@@ -19,7 +19,7 @@ pub enum NoAnswer {
         takes(.mtu)
     )]
     TooNarrow {
-        /// Where it leads.
+        /// The address that the path leads to.
         address: SocketAddr,
         /// Bytes of a packet that it takes, if that is known.
         mtu: Option<u32>,
@@ -27,9 +27,9 @@ pub enum NoAnswer {
     /// A relay does not let the packets through.
     #[error("the receiver does not answer, and relay {relay} refuses: {reason}; {}", advice(.reason))]
     RelayRefuses {
-        /// The relay.
+        /// The relay's address.
         relay: SocketAddr,
-        /// Why.
+        /// The reason that the relay gives.
         reason: Reason,
     },
     /// The receiver's hosts answer that nothing listens.
@@ -38,7 +38,7 @@ pub enum NoAnswer {
          start `byway recv` there, and use the ticket that it prints"
     )]
     NotRunning,
-    /// This host, or one on the way, forbids to send there.
+    /// A firewall of this host, or one on the path, forbids to send there.
     #[error("a firewall forbids to send to the receiver: let UDP out of this host")]
     Firewall,
     /// The ticket names addresses of one network alone.
@@ -48,7 +48,7 @@ pub enum NoAnswer {
          firewall let UDP through?"
     )]
     PrivateAddresses,
-    /// Nothing came back.
+    /// No packet came back.
     #[error(
         "the receiver does not answer at any address of the ticket: is `byway recv` still running there, \
          and does a firewall let UDP through? A relay may help (--relay)"

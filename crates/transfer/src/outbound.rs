@@ -36,7 +36,7 @@ const QUIET: Duration = Duration::from_millis(100);
 /// Bytes of the receipt of a pipe: length and BLAKE3 hash.
 pub(crate) const RECEIPT_LEN: usize = 8 + 32;
 
-/// What is sent.
+/// What a connection sends.
 pub(crate) enum Outbound {
     Tree(Box<OutboundTree>),
     Pipe(Box<OutboundPipe>),
@@ -135,7 +135,7 @@ pub(crate) struct OutboundTree {
     quiet: Option<Instant>,
     finished: bool,
     reads: usize,
-    /// Bytes of them.
+    /// Bytes of the reads that are under way.
     reading: usize,
     reports: usize,
     /// Objects that the engine has and the receiver has not.

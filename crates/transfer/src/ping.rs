@@ -28,20 +28,20 @@ const PROBE: Duration = Duration::from_millis(50);
 /// How long the first round waits for more paths, once all relays are probed: each must be greeted,
 /// and the receiver must greet it too.
 const FIRST: Duration = Duration::from_millis(2500);
-/// The same, where no relay is in play.
+/// How long the first round waits for more paths, where no relay is in play.
 const FIRST_DIRECT: Duration = Duration::from_millis(1000);
 /// How long a later round waits for the paths of those before.
 const LATER: Duration = Duration::from_millis(1500);
 
 /// Whom to ping, and how.
 pub struct PingPlan {
-    /// This host.
+    /// The key pair of this host.
     pub identity: Identity,
-    /// The receiver.
+    /// The ticket of the receiver.
     pub ticket: Ticket,
     /// Relays besides those that the ticket names.
     pub relays: Vec<Word>,
-    /// To send from.
+    /// The sockets to send from.
     pub sockets: Vec<Socket>,
     /// How often to connect.
     pub rounds: u32,
@@ -52,7 +52,7 @@ pub struct PingPlan {
 pub struct PingSummary {
     /// What to call it.
     pub name: String,
-    /// Rounds.
+    /// How many rounds there were.
     pub sent: u32,
     /// The round-trip time of each round in which it worked.
     pub rtts: Vec<Duration>,

@@ -35,9 +35,9 @@ pub enum ConnectionPurpose {
 /// What a sender says first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preamble {
-    /// What for.
+    /// The purpose of the connection.
     pub kind: ConnectionPurpose,
-    /// From the ticket.
+    /// The permission that the ticket has.
     pub permission: Secret<[u8; 16]>,
     /// Names the transfer: the same when it is tried again.
     pub transfer: [u8; 16],
@@ -67,7 +67,7 @@ pub enum PreambleError {
 pub enum FirstMessage {
     /// A sender of files or of a stream, or a ping.
     Transfer(Preamble),
-    /// An application.
+    /// The sender is an application.
     Application(Application),
 }
 

@@ -16,9 +16,9 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// Which of its transfers a receiver speaks of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferId {
-    /// Its number, counted from 1 since the receiver began.
+    /// The transfer's number, counted from 1 since the receiver began.
     pub transfer: u32,
-    /// Who sends it.
+    /// The sender's public key.
     pub from: PublicKey,
     /// What comes: the file or directory that the sender named; of several the first, and an
     /// ellipsis. Unknown for a stream.
@@ -50,11 +50,11 @@ pub struct TransferProgress {
 /// A look at a path.
 #[derive(Clone, Debug)]
 pub struct PathCounters {
-    /// Its number.
+    /// The path's number.
     pub path: u32,
     /// What to call it.
     pub name: String,
-    /// How it travels.
+    /// How the path's datagrams travel.
     pub route: Route,
     /// `probing`, `available`, `active`, `choked`, `closed`; of one that the other side sends on,
     /// `active` or `idle`.
@@ -65,7 +65,7 @@ pub struct PathCounters {
     pub rate_bps: f64,
     /// Smoothed round-trip time.
     pub rtt: Duration,
-    /// Packets lost.
+    /// How many packets were lost.
     pub lost: u64,
     /// Why it carries less than it could.
     pub pause: Option<PauseReason>,
@@ -235,7 +235,7 @@ impl ProgressCounter {
         self.paths.values().filter(|path| path.used).cloned().collect()
     }
 
-    /// The same, of what the other side sends on.
+    /// Counters of the paths on which the other side sends.
     #[must_use]
     pub fn arrivals(&self) -> Vec<PathCounters> {
         together(self.paths())

@@ -58,7 +58,7 @@ pub(crate) enum DiskReply {
     Records {
         batch: Batch,
         finished: bool,
-        /// There is more to do for the next piece: it is worth asking for at once.
+        /// Whether there is more to do for the next piece, so that it should be asked for at once.
         busy: bool,
         /// Bytes so far that do not travel.
         skipped: u64,
@@ -85,11 +85,15 @@ pub(crate) enum DiskReply {
 /// How the sending of a tree ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TreeDone {
+    /// Payload bytes that the receiver has in place.
     pub bytes: u64,
     /// How many of them did not travel, since an earlier try had brought them.
     pub kept: u64,
+    /// How many files, directories and links are in place.
     pub entries: u64,
+    /// How many entries the receiver refused or found damaged.
     pub failed: u64,
+    /// How many entries could not be read.
     pub unsent: u64,
     /// Whether a hash disagreed.
     pub damaged: bool,

@@ -48,7 +48,7 @@ impl ReceiveLimit {
         if room >= WORTH_WHILE.min((self.rate / 8).max(1) as usize) { room } else { 0 }
     }
 
-    /// So many bytes were taken.
+    /// Enters that `bytes` were taken.
     pub fn spend(&mut self, bytes: usize) {
         self.meter.take(self.at, bytes as u64, self.rate);
     }

@@ -18,7 +18,7 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// What it takes.
+    /// The kind of transfer that the destination takes.
     pub(crate) const fn kind(&self) -> ConnectionPurpose {
         match self {
             Self::Directory(..) => ConnectionPurpose::Tree,
@@ -40,11 +40,11 @@ pub struct ReceivedTransfer {
     pub bytes: u64,
     /// How many of them did not travel, since an earlier try had brought them.
     pub kept: u64,
-    /// Files, directories and links in place.
+    /// How many files, directories and links are in place.
     pub entries: u64,
-    /// Entries that are not in place.
+    /// How many entries are not in place.
     pub failed: u64,
-    /// From the first contact to the end.
+    /// Seconds from the first contact to the end.
     pub seconds: f64,
     /// What there is of a tree that did not come to its end.
     pub broken_off: Option<PartialTransfer>,
@@ -55,10 +55,10 @@ pub struct ReceivedTransfer {
 /// What there is of a tree that did not come to its end, in payload bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialTransfer {
-    /// Here, and kept for another try.
+    /// Bytes that are here and kept for another try.
     pub arrived: u64,
-    /// Brought by this try.
+    /// Bytes that this try brought.
     pub travelled: u64,
-    /// In all, if the sender said so.
+    /// Bytes of the whole tree, if the sender said so.
     pub total: Option<u64>,
 }

@@ -54,7 +54,7 @@ const MOST: usize = 64;
 
 /// How to receive.
 pub struct ReceivingPlan {
-    /// This host.
+    /// The key pair of this host.
     pub identity: Identity,
     /// What the ticket says, and its holder knows.
     pub permission: Secret<[u8; 16]>,
@@ -66,7 +66,7 @@ pub struct ReceivingPlan {
     pub destination: Destination,
     /// What programs of senders are connected to.
     pub forwards: Allow,
-    /// Connections of these at once, at most.
+    /// How many connections to targets of [`forwards`](Self::forwards) there are at once, at most.
     pub most_forwards: usize,
     /// End after one complete transfer.
     pub once: bool,
@@ -75,7 +75,7 @@ pub struct ReceivingPlan {
     pub limit: Option<u64>,
     /// Relays to stand at.
     pub relays: Vec<Word>,
-    /// To listen on.
+    /// The sockets to listen on.
     pub sockets: Vec<Socket>,
     /// To listen on for senders whose networks drop UDP.
     pub listeners: Vec<Listener>,

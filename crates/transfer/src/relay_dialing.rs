@@ -46,7 +46,7 @@ impl RelayDialer {
         dialer
     }
 
-    /// Its tokens go on from `first`. To be told before it dials.
+    /// Numbers the descriptors of its connections from `first` on. Must be called before it dials.
     pub(crate) const fn with_tokens(mut self, first: u32) -> Self {
         self.first = first;
         self

@@ -65,7 +65,7 @@ const LAST_HOLDS_MOST: u64 = 3_600;
 pub struct RelayingPlan {
     /// What all words follow from.
     pub key: Secret<[u8; 32]>,
-    /// Where it sends.
+    /// The destinations that the relay sends to.
     pub policy: Policy,
     /// To listen on: one per address family.
     pub sockets: Vec<Socket>,
@@ -89,7 +89,7 @@ pub struct RelayingPlan {
     pub per_day: Option<u64>,
     /// Bytes per month over all words.
     pub per_month: Option<u64>,
-    /// Accounts kept at most: [`Config::accounts`].
+    /// How many accounts are kept at most: [`Config::accounts`].
     pub accounts: Option<usize>,
     /// Where it keeps what it carried:
     /// [`StateDir::relay_kept_path`](crate::state::StateDir::relay_kept_path). Without, a restart
@@ -97,7 +97,7 @@ pub struct RelayingPlan {
     pub keep: Option<PathBuf>,
     /// The public keys of the registries whose words it carries.
     pub registries: Vec<[u8; 32]>,
-    /// It is an end host's, and lends the line that leads to an address.
+    /// The line that the relay lends, if it is an end host's: the one that leads to an address.
     pub lend: Option<LendLine>,
 }
 
@@ -135,22 +135,22 @@ pub enum RelayRunEvent {
     NotKept(io::Error),
     /// What it carried is on the disk again.
     KeptAgain,
-    /// It lends nothing for this reason, or lends again.
+    /// The relay lends nothing for this reason. `None`: it lends again.
     Lends(Option<LendingTrouble>),
 }
 
 /// What a relay did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RelaySummary {
-    /// Since its start.
+    /// What the relay counted since its start.
     pub counters: RelayCounters,
     /// On this day and in this month, over restarts.
     pub used: Used,
-    /// At the moment.
+    /// The relay's load now.
     pub load: Load,
-    /// Times that it could not be written to the disk.
+    /// How often it could not be written to the disk.
     pub not_kept: u64,
-    /// TCP connections at the moment.
+    /// How many TCP connections there are now.
     pub connections: usize,
     /// How far it lends, if it is an end host.
     pub lending: Option<LendingState>,
@@ -161,9 +161,9 @@ pub struct RelaySummary {
 pub struct Enrolment {
     /// The relay's name at registries.
     pub relay: RelayId,
-    /// The range of grants that this registry gets.
+    /// The number of the range of grants that this registry gets, 0 to 127.
     pub range: u8,
-    /// Its key.
+    /// The key of that range.
     pub key: RangeKey,
 }
 

@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(3);
 /// What to do about a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProbeAction {
-    /// Nothing now.
+    /// Nothing is to be done now.
     Wait,
     /// Try a second connection.
     Ask,

@@ -12,19 +12,19 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use thiserror::Error as ThisError;
 
-/// Words that a file may hold, and an option be given in all.
+/// How many words a file may hold, and how many an option may have in all.
 pub const MOST: usize = 1_000;
 
 /// Why there is no word.
 #[derive(Debug, ThisError)]
 pub enum NoWord {
-    /// It is none.
+    /// The text is no word, for this reason.
     #[error("{0}")]
     Wrong(Box<dyn Error + Send + Sync>),
     /// What a file holds is none.
     #[error("the word in {}: {why}", .path.display())]
     InFile {
-        /// The file.
+        /// The file's path.
         path: PathBuf,
         /// What is wrong.
         why: Box<dyn Error + Send + Sync>,
@@ -32,9 +32,9 @@ pub enum NoWord {
     /// What stands in a line of a file is none.
     #[error("line {number} of {}: {why}", .path.display())]
     InLine {
-        /// The file.
+        /// The file's path.
         path: PathBuf,
-        /// Its line, counted from 1.
+        /// The line's number, counted from 1.
         number: usize,
         /// What is wrong.
         why: Box<dyn Error + Send + Sync>,
@@ -48,7 +48,7 @@ pub enum NoWord {
     /// A file cannot be read.
     #[error("cannot read {}", .path.display())]
     Read {
-        /// The file.
+        /// The file's path.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -56,7 +56,7 @@ pub enum NoWord {
     /// More than an option takes.
     #[error("{0} words, and {MOST} are the most")]
     TooMany(usize),
-    /// Of an option.
+    /// An option has no word for this reason.
     #[error("{0}")]
     Of(&'static str, #[source] Box<NoWord>),
 }

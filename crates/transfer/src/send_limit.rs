@@ -23,7 +23,7 @@ impl SendLimit {
         before != (self.wanted, self.is_lifted)
     }
 
-    /// The limit that holds.
+    /// The limit that holds, in bytes per second; `None` is no limit.
     pub fn bytes_per_second(&self) -> Option<u64> {
         let own = self.own.filter(|_| !self.is_lifted);
         let wanted = Some(self.wanted).filter(|wanted| *wanted > 0);

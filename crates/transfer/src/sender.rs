@@ -45,9 +45,9 @@ const LINGER: Duration = Duration::from_millis(200);
 
 /// What to send, whom to, and how.
 pub struct SendingPlan {
-    /// This host.
+    /// The key pair of this host.
     pub identity: Identity,
-    /// The receiver.
+    /// The ticket of the receiver.
     pub ticket: Ticket,
     /// Relays besides those that the ticket names.
     pub relays: Vec<Word>,
@@ -57,7 +57,7 @@ pub struct SendingPlan {
     pub payload: Payload,
     /// Where to keep what another run needs in order to go on with a tree; `None`: nowhere.
     pub journals: Option<PathBuf>,
-    /// Governs all paths.
+    /// The controller of all paths.
     pub controller: Box<dyn Controller>,
     /// To send from: each adds paths.
     pub sockets: Vec<Socket>,
@@ -107,15 +107,15 @@ pub struct SentTransfer {
     pub bytes: u64,
     /// How many of them did not travel, since an earlier try had brought them.
     pub kept: u64,
-    /// Files, directories and links in place.
+    /// How many files, directories and links are in place.
     pub entries: u64,
-    /// Entries that the receiver refused, or that were found damaged.
+    /// How many entries the receiver refused or found damaged.
     pub failed: u64,
-    /// Entries that could not be read.
+    /// How many entries could not be read.
     pub unsent: u64,
     /// Whether a hash disagreed.
     pub damaged: bool,
-    /// From the connection to the receiver's last word.
+    /// Seconds from the connection to the last that the receiver said.
     pub seconds: f64,
     /// Every path that there was.
     pub paths: Vec<PathCounters>,

@@ -101,8 +101,8 @@ pub(crate) fn uplinks(destinations: &[IpAddr]) -> io::Result<Vec<IpAddr>> {
     Ok(best_first(interfaces()?, &elsewhere, leads_out))
 }
 
-/// Those of the addresses from which the system sends to `destinations`, then others that are
-/// wanted too, public ones before.
+/// Puts the addresses from which the system sends to `destinations` first. Others that are wanted
+/// follow, public ones before.
 fn best_first(
     interfaces: Vec<Interface>,
     destinations: &[IpAddr],
@@ -161,7 +161,7 @@ pub fn reachable_at(sockets: &[Socket]) -> Vec<SocketAddr> {
     reachable(sockets.iter().map(Socket::address))
 }
 
-/// The same, of sockets that are bound to these.
+/// Where others find sockets that are bound to these addresses.
 pub(crate) fn reachable(bound: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     // Without the list there is still the unspecified address.
     let own = best_first(interfaces().unwrap_or_default(), &INTERNET, |_| true);

@@ -23,14 +23,14 @@ const PIPED: usize = 16;
 
 /// What to send.
 pub enum Payload {
-    /// Files and directories.
+    /// Files and directories are sent.
     Tree {
         /// Where they are.
         paths: Vec<PathBuf>,
         /// With their setuid and setgid bits, too.
         keep_modes: bool,
     },
-    /// A stream.
+    /// A stream is sent.
     Pipe(Box<dyn Read + Send>),
 }
 

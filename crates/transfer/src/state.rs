@@ -51,7 +51,7 @@ pub enum StateError {
     Exposed {
         /// The kind of key.
         what: &'static str,
-        /// Its file.
+        /// The file's path.
         path: PathBuf,
         /// The file's mode.
         mode: u32,
@@ -59,9 +59,9 @@ pub enum StateError {
     /// A file that should hold a key holds something else.
     #[error("{} {holds}: put back a copy, or remove the file for a new one", .path.display())]
     Damaged {
-        /// The file.
+        /// The file's path.
         path: PathBuf,
-        /// What it holds.
+        /// The text that the file holds.
         holds: String,
     },
 }

@@ -9,7 +9,7 @@ const LISTENERS: u32 = u32::MAX;
 /// Listeners, and the connections that they took.
 pub struct Entrance {
     listeners: Vec<Listener>,
-    /// Those at which connections may wait.
+    /// Indices of the listeners at which connections may wait.
     waiting: Vec<usize>,
     /// Connections for the driver.
     accepted: Vec<TcpCarrier>,

@@ -23,7 +23,7 @@ use zeroize::Zeroize;
 
 const PREFIX: &str = "byway1-";
 
-/// Addresses, and relays, that one ticket names at most.
+/// How many addresses one ticket names at most, and how many relays.
 pub const MAX_ENTRIES: usize = 16;
 
 const ADDRESS_MAX: usize = 1 + 16 + 2;
@@ -77,9 +77,9 @@ pub enum TicketError {
     /// A character that no ticket contains.
     #[error("this ticket was mistyped: character {at} is {found:?}, which no ticket contains")]
     Character {
-        /// The character.
+        /// The character that was found.
         found: char,
-        /// Its place, counted from 1.
+        /// The address's place in the ticket, counted from 1.
         at: usize,
     },
     /// The checksum agrees and the contents make no sense: not made by byway.

@@ -12,19 +12,19 @@ use thiserror::Error;
 /// Why a text is no quantity.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnitError {
-    /// Not a size.
+    /// The text is not a size.
     #[error("`{0}` is not a number of bytes: write for example 500, 64K, 10M or 1.5G")]
     Size(String),
-    /// Not a duration.
+    /// The text is not a duration.
     #[error("`{0}` is not a duration: write for example 90s, 30m, 24h or 7d")]
     Duration(String),
-    /// Not an amount in a time.
+    /// The text is not an amount of bytes in a time.
     #[error("`{0}` is no quota: write for example 500M/day or 20G/month")]
     Quota(String),
     /// A limit of nothing.
     #[error("a limit of 0 never lets anything through: write `off` for no limit")]
     Zero,
-    /// A timetable.
+    /// The limit is a timetable.
     #[error(
         "`{0}` is a timetable of limits, which this version does not read: give one limit, such as 10M or 10M:1M"
     )]
@@ -87,9 +87,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
 /// A cap on what a transfer uses, in bytes per second of payload; `None` is no cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct BandwidthLimit {
-    /// Towards the peer.
+    /// Bytes per second towards the peer.
     pub up: Option<u64>,
-    /// From the peer.
+    /// Bytes per second from the peer.
     pub down: Option<u64>,
 }
 

@@ -57,7 +57,7 @@ fn unanswered(error: ConnectError, tried: &[AttemptResult]) -> NoAnswer {
 }
 
 impl AttemptReply {
-    /// The same, as programs read it.
+    /// The reply's code, for programs.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {

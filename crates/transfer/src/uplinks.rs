@@ -22,7 +22,7 @@ pub struct Uplinks {
 /// What an address did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// That of this socket.
+    /// The address of the socket with this index went away.
     Left(usize),
     Returned(usize),
     /// None of a socket.

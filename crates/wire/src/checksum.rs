@@ -16,7 +16,7 @@ pub fn sum(bytes: &[u8]) -> u64 {
     wide + u64::from(u32::from_be_bytes(last))
 }
 
-/// A sum as one word, with the carries added in.
+/// A sum as one checksum of 16 bits, with the carries added in.
 #[must_use]
 pub const fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
@@ -43,8 +43,8 @@ pub const fn replaced(checksum: u16, old: u16, new: u16) -> u16 {
     !fold(!checksum as u64 + !old as u64 + new as u64)
 }
 
-/// As [`replaced`], for a word that begins at an odd place: its halves belong to two words of the
-/// sum, each in the other half.
+/// The checksum as [`replaced`] makes it, for a word that may begin at an odd offset `at`. Then its
+/// halves belong to two words of the sum, each in the other half.
 #[must_use]
 pub const fn replaced_at(checksum: u16, old: u16, new: u16, at: usize) -> u16 {
     if at.is_multiple_of(2) {

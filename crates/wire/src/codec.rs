@@ -17,7 +17,7 @@ pub enum DecodeError {
     UnknownType(u8),
 }
 
-/// The largest value a variable-length integer holds.
+/// The largest number that a variable-length integer holds (RFC 9000, section 16).
 pub const VARINT_MAX: u64 = (1 << 62) - 1;
 
 /// The number of bytes that [`Writer::varint`] takes for `value`: `1`, `2`, `4` or `8`.
@@ -172,7 +172,7 @@ impl<'a> Writer<'a> {
         self.overflowed
     }
 
-    /// What was written.
+    /// The bytes written so far.
     #[must_use]
     pub fn written(&self) -> &[u8] {
         self.buffer.get(..self.length).unwrap_or_default()
@@ -258,7 +258,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A signed value as an unsigned one with small magnitudes small.
+/// A signed number as an unsigned one. Numbers of small magnitude stay small.
 #[must_use]
 pub const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64

@@ -20,7 +20,7 @@
 //! | 16 | RESET_STREAM | stream, code |
 //! | 17 | STOP_SENDING | stream, code |
 //! | 18 | CLOSE | code, length, UTF-8 reason |
-//! | 19, 1a | PATH_CHALLENGE, PATH_RESPONSE | token (8) |
+//! | 19, 1a | PATH_CHALLENGE, PATH_RESPONSE | challenge (8) |
 //! | 1b | PATH_DROPPED | path: its sender will not use it again |
 //! | 1c, 1d | PATH_HINT | path, smoothed RTT in µs, \[delay limit (4) if bit 0\]: see [`PathHint`] |
 //! | 1e | RELAY_OFFER | offer, address, grant id (4): see [`RelayOffer`] |
@@ -68,7 +68,7 @@ const FIN: u8 = 0x02;
 /// The most bytes that the header of an OBJECT frame without a length takes: type, id below 2^30,
 /// offset.
 pub const OBJECT_HEADER_MAX: usize = 1 + 4 + 8;
-/// Object ids stay below this, so that their headers stay small.
+/// Numbers of objects stay below this, so that their headers stay small.
 pub const MAX_OBJECT_ID: u32 = (1 << 30) - 1;
 
 /// One frame, borrowed from the packet.
@@ -105,7 +105,7 @@ pub enum Frame<'a> {
     Stream(Stream<'a>),
     /// Bytes of an object.
     Object(Object<'a>),
-    /// An unreliable message.
+    /// A message that is sent once and never again.
     Datagram(&'a [u8]),
     /// The peer may have opened this many streams in all: those whose number, counted from 0, is
     /// below it.
@@ -123,26 +123,26 @@ pub enum Frame<'a> {
     ResetStream {
         /// The stream.
         id: StreamId,
-        /// The application's reason.
+        /// The application's code for the reason.
         code: u64,
     },
     /// The receiver of a stream wants no more of it.
     StopSending {
         /// The stream.
         id: StreamId,
-        /// The application's reason.
+        /// The application's code for the reason.
         code: u64,
     },
-    /// The connection ends.
+    /// The sender ends the connection.
     Close {
         /// Zero: all is well.
         code: u64,
         /// The reason, for people.
         reason: &'a str,
     },
-    /// Send this token back, over the way that it came from the other side.
+    /// Asks the peer to return these bytes over the path by which they came.
     PathChallenge([u8; 8]),
-    /// A token sent back.
+    /// The bytes of a PATH_CHALLENGE, returned.
     PathResponse([u8; 8]),
     /// The peer will not use this path of its own again.
     PathDropped(PathId),
@@ -202,14 +202,15 @@ pub struct RelayOffer {
     pub offer: u32,
     /// Where the relay listens.
     pub relay: SocketAddr,
-    /// The grant under which the sender will use it: the consent is good for this one only.
+    /// The id of the grant under which the sender will use the relay. The consent is good for this
+    /// grant only.
     pub grant: u32,
 }
 
 /// A relay's word that the receiver consented to be reached through it; opaque to the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayConsent<'a> {
-    /// The offer that this answers.
+    /// The number of the offer that this answers.
     pub offer: u32,
     /// The receiver's address as the relay saw it.
     pub address: SocketAddr,
@@ -360,13 +361,13 @@ impl Frame<'_> {
                 writer.varint(*code);
                 write_counted(writer, reason.as_bytes());
             }
-            Self::PathChallenge(token) => {
+            Self::PathChallenge(data) => {
                 writer.u8(PATH_CHALLENGE);
-                writer.bytes(token);
+                writer.bytes(data);
             }
-            Self::PathResponse(token) => {
+            Self::PathResponse(data) => {
                 writer.u8(PATH_RESPONSE);
-                writer.bytes(token);
+                writer.bytes(data);
             }
             Self::PathDropped(path) => {
                 writer.u8(PATH_DROPPED);

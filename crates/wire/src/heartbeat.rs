@@ -52,15 +52,15 @@ impl fmt::Debug for RelayId {
 pub struct HeartbeatReport {
     /// The relay that reports.
     pub relay: RelayId,
-    /// The range of grants that it gave this registry: 0 to 127.
+    /// The number of the range of grants that the relay gave this registry, 0 to 127.
     pub range: u8,
-    /// Above that of every beat before.
+    /// The number of this beat, above that of every beat before.
     pub counter: u64,
-    /// The epoch of the range that it knows.
+    /// The number of the newest epoch of the range that the relay knows.
     pub epoch: u32,
     /// Bytes per second that it forwards.
     pub rate: u64,
-    /// Grants in use.
+    /// How many grants are in use.
     pub grants: u32,
     /// Bytes that it forwarded on this UTC day.
     pub today: u64,
@@ -75,9 +75,10 @@ pub struct HeartbeatReport {
 }
 
 impl HeartbeatReport {
-    /// The relay takes no new grants and ends soon.
+    /// The bit of [`flags`](Self::flags) for a relay that takes no new grants and ends soon.
     pub const DRAINING: u8 = 1;
-    /// The relay is an end host that has a transfer of its own.
+    /// The bit of [`flags`](Self::flags) for a relay that is an end host and has a transfer of its
+    /// own.
     pub const BUSY: u8 = 2;
 
     /// Whether it has a transfer of its own, behind which what it forwards stands.
@@ -116,11 +117,11 @@ impl HeartbeatReport {
 /// What a registry answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatOrders {
-    /// The counter of the beat that this answers.
+    /// The number of the beat that this answers.
     pub counter: u64,
     /// After how many ms the next beat shall come.
     pub next_millis: u32,
-    /// The epoch of the relay's range.
+    /// The number of the present epoch of the relay's range.
     pub epoch: u32,
     /// For how many seconds more the epoch before holds; 0: it ended.
     pub last_holds: u32,
@@ -129,7 +130,7 @@ pub struct HeartbeatOrders {
 }
 
 impl HeartbeatOrders {
-    /// The registry names the relay to those who ask.
+    /// The bit of [`flags`](Self::flags) for a relay that the registry names to senders that ask.
     pub const LISTED: u8 = 1;
 
     /// Whether the registry names the relay to those who ask.
@@ -157,7 +158,7 @@ impl HeartbeatOrders {
 /// A heartbeat of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// What it tells.
+    /// What the relay reports.
     pub report: HeartbeatReport,
     mac: u64,
 }
@@ -208,7 +209,7 @@ impl Heartbeat {
 /// A registry's answer to a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatAnswer {
-    /// What it says.
+    /// What the registry orders.
     pub orders: HeartbeatOrders,
     mac: u64,
 }

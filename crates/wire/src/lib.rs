@@ -8,7 +8,7 @@
 //! |---|---|
 //! | packets, frames, their codec | [`packet`], [`frame`], [`codec`] |
 //! | datagrams over a TCP connection | [`framing`] |
-//! | relays: envelopes, tokens, words | [`relay`] |
+//! | relays: envelopes, credentials | [`relay`] |
 //! | relays and their registries: heartbeats | [`heartbeat`] |
 //! | time, identifiers, the contract of machines | [`time`], [`id`], [`machine`] |
 //! | rate limits | [`meter`] |

@@ -197,7 +197,7 @@ pub enum Dscp {
 }
 
 impl Dscp {
-    /// The six bits.
+    /// The six bits of the code point.
     #[must_use]
     pub const fn code_point(self) -> u8 {
         match self {

@@ -49,7 +49,7 @@ pub struct Header {
     pub connection: ConnectionId,
     /// The low bits of the packet number.
     pub number: u32,
-    /// Key epoch modulo 4.
+    /// The number of the key epoch, modulo 4.
     pub epoch: u8,
 }
 
@@ -114,14 +114,14 @@ pub enum Handshake<'a> {
     },
     /// The responder is busy: show that you receive at your address.
     Retry {
-        /// From the HELLO.
+        /// The connection id that the HELLO named for answers.
         reply: ConnectionId,
         /// To be sent back in the next HELLO.
         cookie: &'a [u8],
     },
-    /// The responder's message.
+    /// The responder's answer to a HELLO.
     Reply {
-        /// From the HELLO.
+        /// The connection id that the HELLO named for answers.
         reply: ConnectionId,
         /// Noise message 2.
         noise: &'a [u8],
@@ -129,7 +129,7 @@ pub enum Handshake<'a> {
     /// The responder will not talk. Not authenticated: a hint for people, never an end to the
     /// attempt by itself.
     Refuse {
-        /// From the HELLO.
+        /// The connection id that the HELLO named for answers.
         reply: ConnectionId,
         /// Why the HELLO is refused.
         reason: RefuseReason,

@@ -11,7 +11,7 @@ pub use core::time::Duration;
 pub struct Instant(u64);
 
 impl Instant {
-    /// The driver's epoch.
+    /// The time at which the driver's clock began.
     pub const ZERO: Self = Self(0);
     /// Later than anything that happens: the deadline of a thing that waits for nothing.
     pub const FAR_FUTURE: Self = Self(u64::MAX);

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 pub const CHECKSUM_LEN: usize = 4;
 /// What tells a bad copy.
 pub type Checksum = [u8; CHECKSUM_LEN];
-/// The longest word that is looked at, in characters.
+/// How many characters of a word are read at most.
 pub const MAX_LEN: usize = 8192;
 
 const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz234567";
@@ -46,7 +46,7 @@ pub enum WordError {
         /// The place of the character, counted from 1.
         at: usize,
     },
-    /// Longer than [`MAX_LEN`].
+    /// The word is longer than [`MAX_LEN`].
     TooLong,
     /// The checksum disagrees. Holds all bytes that the text gave, so that the caller can tell a
     /// short one from a wrong one.

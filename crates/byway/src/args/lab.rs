@@ -296,7 +296,7 @@ pub struct Where {
 }
 
 impl Where {
-    /// The same, for those who do the work.
+    /// The directories of these options, for the crate that does the work.
     #[must_use]
     pub fn directories(&self) -> Directories {
         Directories { experiments: self.experiments.clone(), out: self.out.clone() }

@@ -64,7 +64,7 @@ impl Bars {
         self.draw();
     }
 
-    /// Draws nothing more.
+    /// Removes the bars and draws nothing more.
     pub(super) fn stop(&mut self) {
         self.stopped = true;
         self.running.clear();

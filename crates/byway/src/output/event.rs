@@ -25,7 +25,7 @@ pub enum Event {
     Progress(Progress),
     /// Something a person should know and that does not end the transfer.
     Warning {
-        /// One sentence.
+        /// The message in one sentence.
         message: String,
     },
     /// From now on a receiver's ticket is good for one sender alone: the first that completed a
@@ -50,9 +50,9 @@ pub enum Event {
     /// What a verb tells of its own matters, under the name that it gives.
     #[serde(untagged)]
     Told {
-        /// The name.
+        /// The event's name.
         event: &'static str,
-        /// The rest.
+        /// The fields that the event has beside its name.
         #[serde(flatten)]
         fields: Fields,
     },
@@ -124,22 +124,22 @@ pub struct ResultEvent {
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Outcome {
-    /// `send` and `recv`.
+    /// The result of `send` or `recv`.
     Transfer(Box<Transferred>),
-    /// `send --dry-run`.
+    /// The result of `send --dry-run`.
     Plan {
-        /// Payload bytes.
+        /// Payload bytes that would be sent.
         bytes: u64,
-        /// Files.
+        /// How many files would be sent.
         files: u64,
-        /// Directories.
+        /// How many directories would be sent.
         directories: u64,
-        /// Symbolic links.
+        /// How many symbolic links would be sent.
         links: u64,
         /// Entries that cannot be read and would be left out.
         unreadable: u64,
     },
-    /// `demo`.
+    /// The result of `demo`.
     Demo {
         /// Payload bytes, sent twice.
         bytes: u64,
@@ -154,17 +154,17 @@ pub enum Outcome {
         /// Every path of the second transfer.
         paths: Vec<DemoPath>,
     },
-    /// `id`.
+    /// The result of `id`.
     Id {
-        /// The public key.
+        /// The host's public key.
         key: String,
     },
-    /// `ping`.
+    /// The result of `ping`.
     Ping {
-        /// Every path tried.
+        /// Every path that was tried.
         paths: Vec<PingPath>,
     },
-    /// `relay`.
+    /// The result of `relay`.
     Relay(RelayCounters),
     /// `send` and `ping`, of a receiver that does not answer.
     Unreached {
@@ -202,7 +202,7 @@ pub struct RelayCounters {
     pub returned_packets: u64,
     /// Bytes of the datagrams from receivers back to senders.
     pub returned_bytes: u64,
-    /// Greetings answered.
+    /// How many greetings were answered.
     pub greeted: u64,
     /// Notices sent to senders whose datagrams were dropped.
     pub notices: u64,
@@ -212,7 +212,7 @@ pub struct RelayCounters {
     pub today_bytes: u64,
     /// Bytes both ways in this month (UTC), over restarts.
     pub month_bytes: u64,
-    /// Words in use.
+    /// How many grants are in use.
     pub grants: u32,
     /// Times that these could not be written to the disk.
     pub not_kept: u64,
@@ -250,7 +250,7 @@ impl fmt::Display for RelayCounters {
 pub struct DemoPath {
     /// `direct`, or which relay.
     pub name: String,
-    /// Bytes it carried.
+    /// Bytes that the path carried.
     pub bytes: u64,
     /// The mean rate of the path in bits per second.
     pub rate_bps: f64,
@@ -261,9 +261,9 @@ pub struct DemoPath {
 pub struct PingPath {
     /// `direct`, or which relay.
     pub route: String,
-    /// Probes sent.
+    /// How many probes were sent.
     pub sent: u32,
-    /// Answers received.
+    /// How many answers came.
     pub received: u32,
     /// The smallest round-trip time, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,7 @@ const MARGIN: usize = 4;
 /// Fewer columns are no terminal to draw on: such lines wrap.
 const NARROWEST: usize = 20;
 
-/// Draws and erases.
+/// Draws lines on a terminal, and erases them.
 pub(super) struct Painter {
     out: Box<dyn Write + Send>,
     /// Columns and rows of the terminal.

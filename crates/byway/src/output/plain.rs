@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 
-/// Writes lines.
+/// Writes each message as a line, without drawing.
 pub(super) struct Plain {
     out: Box<dyn Write + Send>,
     /// Seconds between two lines of progress.

@@ -24,7 +24,7 @@ pub(super) struct Stream {
     writer: Writer,
 }
 
-/// Who writes.
+/// The part of the process that writes to the stream.
 enum Writer {
     /// Nothing has come yet.
     None,
@@ -50,7 +50,7 @@ struct LineQueue {
     until: Option<Instant>,
     /// The reader has gone.
     gone: bool,
-    /// Nothing more comes.
+    /// Whether nothing more comes.
     ended: bool,
 }
 

@@ -100,10 +100,10 @@ pub struct PathProgress {
     pub bytes: u64,
     /// Rate over the last seconds.
     pub rate_bps: f64,
-    /// Round-trip time, milliseconds.
+    /// The path's round-trip time in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt_ms: Option<f64>,
-    /// Packets lost.
+    /// How many packets were lost.
     pub lost: u64,
     /// Why it carries less than it could.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +122,7 @@ pub enum Pause {
     ReceiverLimited,
     /// The relay's quota for this word is used up.
     RelayQuota,
-    /// `--bwlimit` caps it.
+    /// The sender's `--bwlimit` limits the rate.
     BandwidthLimit,
     /// The receiver's `--bwlimit` caps it.
     ReceiverBandwidthLimit,
@@ -133,7 +133,7 @@ pub enum Pause {
 }
 
 impl Pause {
-    /// The same, of one path.
+    /// What holds one path back, in words.
     #[must_use]
     pub fn of_path(self) -> String {
         match self {
@@ -201,7 +201,7 @@ pub struct Transferred {
     pub goodput_bps: f64,
     /// Whether the hashes of all files agree at both ends.
     pub verified: bool,
-    /// Every path used.
+    /// Every path that was used.
     pub paths: Vec<PathTotal>,
     /// What became of each relay that was tried, at a sender.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -36,9 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// What was forwarded, as `--json` tells it.
 #[derive(Serialize)]
 struct Forwarded {
-    /// Connections now.
+    /// How many connections there are now.
     open: usize,
-    /// Connections in all.
+    /// How many connections there were in all.
     connections: u64,
     /// Bytes from programs to targets.
     sent_bytes: u64,
@@ -46,7 +46,7 @@ struct Forwarded {
     received_bytes: u64,
 }
 
-/// That the receiver went, or came back.
+/// Tells that the receiver went, or came back.
 #[derive(Serialize)]
 struct Presence {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -127,6 +127,55 @@ const LONGER: [(&str, usize); 0] = [];
 /// Crates of the program without its features, itself and ours included.
 const SMALL: usize = 70;
 
+/// The crates whose public numbers must name their unit or kind.
+const WITH_UNITS: [&str; 4] = ["wire", "engine", "transfer", "control"];
+
+/// Words of which a number's doc comment has one: units, and kinds of numbers without a unit. A
+/// plural counts as its word.
+const UNITS: [&str; 41] = [
+    "byte",
+    "packet",
+    "datagram",
+    "segment",
+    "bit", // sizes
+    "second",
+    "millisecond",
+    "microsecond",
+    "nanosecond",
+    "ms",
+    "µs",
+    "minute",
+    "hour",
+    "day", // times
+    "how many",
+    "how often",
+    "count",
+    "number",
+    "index",
+    "position",
+    "offset",
+    "id",
+    "port", // numbers
+    "share",
+    "percent",
+    "%",
+    "factor",
+    "ratio",
+    "per",
+    "unit",
+    "exponent",
+    "logarithm", // proportions
+    "hash",
+    "checksum",
+    "cookie",
+    "mac",
+    "seed",
+    "code",
+    "version",
+    "mask",
+    "identifier", // opaque values
+];
+
 /// How far the types of each crate are spread over its files. It counts `impl` blocks that stand in
 /// another file than their type, and fields that are `pub(super)` or `pub(crate)`. Both may only
 /// fall. A crate that is not here has none.
@@ -445,6 +494,76 @@ fn lines_are_read_as_they_are_meant() {
     assert_eq!(fields.map(opens_a_field), [true, true, false, false]);
     let text = "a\n#[cfg(test)]\nuse b;\nc\n#[cfg(test)]\n#[path = \"d\"]\nmod tests;\n";
     assert_eq!(lines_without_tests(text).len(), 4);
+}
+
+/// The type that a line of a public item has, if the item is a function, a field or a constant.
+/// `lines` begin with that line.
+fn public_type(lines: &[&str]) -> Option<String> {
+    let item = lines[0].trim().strip_prefix("pub ")?;
+    if item.contains("fn ") {
+        let end = lines.iter().position(|line| line.contains(['{', ';']))?;
+        let signature = lines[..=end].iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+        let (_, returned) = signature.rsplit_once("-> ")?;
+        return Some(returned.split([' ', '{', ';']).next()?.to_owned());
+    }
+    let (_, of) = item.strip_prefix("const ").unwrap_or(item).split_once(": ")?;
+    Some(of.split([' ', ',', ';', '{']).next()?.to_owned())
+}
+
+fn is_number(of: &str) -> bool {
+    let of = of.strip_prefix("Option<").map_or(of, |of| of.trim_end_matches('>'));
+    ["u8", "u16", "u32", "u64", "usize", "f32", "f64"].contains(&of)
+}
+
+fn names_a_unit(comment: &str) -> bool {
+    let comment = comment.to_lowercase();
+    let words: Vec<&str> = comment.split(|letter: char| !letter.is_alphanumeric() && letter != '%').collect();
+    let has = |unit: &str| words.iter().any(|word| *word == unit || word.strip_suffix('s') == Some(unit));
+    UNITS.iter().any(|unit| if unit.contains(' ') { comment.contains(unit) } else { has(unit) })
+}
+
+#[test]
+fn public_numbers_say_what_they_count() {
+    let (root, mut silent, mut seen) = (root(), Vec::new(), 0);
+    for name in WITH_UNITS {
+        let mut files = Vec::new();
+        sources(&root.join(format!("crates/{name}/src")), &mut files);
+        files.retain(|file| !is_test(file.to_str().unwrap()));
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
+            let (mut comment, lines) = (String::new(), lines_without_tests(&text));
+            for (at, line) in lines.iter().map(|line| line.trim()).enumerate() {
+                if let Some(more) = line.strip_prefix("///") {
+                    comment = comment + more + "\n";
+                    continue;
+                }
+                if line.starts_with("#[") {
+                    continue;
+                }
+                if public_type(&lines[at..]).is_some_and(|of| is_number(&of)) {
+                    seen += 1;
+                    if !names_a_unit(&comment) {
+                        let place = file.strip_prefix(&root).unwrap().display();
+                        silent.push(format!("{place}:{}: {line}", at + 1));
+                    }
+                }
+                comment.clear();
+            }
+        }
+    }
+    assert!(seen > 500, "only {seen} public numbers were found");
+    assert_eq!(silent, [""; 0], "a public number's comment names its unit or kind: {UNITS:?}");
+}
+
+#[test]
+fn units_are_found_in_comments() {
+    assert!(names_a_unit(" Bytes in flight.") && names_a_unit(" How many there are."));
+    assert!(!names_a_unit(" The window.") && !names_a_unit(" The idle window's name."));
+    let function = ["    pub const fn room(", "        &self,", "    ) -> Option<u64> {"];
+    assert!(is_number(&public_type(&function).unwrap()));
+    assert_eq!(public_type(&["    pub id: PathId,"]).as_deref(), Some("PathId"));
+    assert_eq!(public_type(&["pub const MOST: usize = 16;"]).as_deref(), Some("usize"));
+    assert_eq!(public_type(&["    private: u64,"]), None);
 }
 
 #[test]

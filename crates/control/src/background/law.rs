@@ -30,7 +30,7 @@ use core::f64::consts::LN_2;
 /// What a packet says of the path's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QueueSignal {
-    /// There is none.
+    /// The path has no queue.
     Free,
     /// The packet waited. It is not known yet for whom.
     Waits,
@@ -99,6 +99,7 @@ pub(super) struct BackgroundPath {
     pub opened_at: Instant,
     /// Probes of the choked path come back.
     pub reached: bool,
+    /// How many timeouts there were in a row.
     pub timeouts: u32,
     memento: Option<UndoState<SavedLevel>>,
 }

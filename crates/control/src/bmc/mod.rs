@@ -34,7 +34,7 @@ pub struct Bmc {
 /// What BMC keeps of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BmcPath {
-    /// The weight D of the path, worth so many TCPs.
+    /// The weight D of the path: how many TCPs it is worth.
     pub weight: f64,
     /// Bytes acknowledged since the measurement began.
     delivered: f64,

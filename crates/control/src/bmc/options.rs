@@ -15,9 +15,9 @@ pub enum WeightStep {
 pub struct BmcOptions {
     /// How far a weight goes down.
     pub step: WeightStep,
-    /// No weight moves while the least T_wr is less than this part below the largest.
+    /// The share of the largest T_wr by which the least must be below it before a weight moves.
     pub hysteresis: f64,
-    /// No weight goes below, so that no path dies of its squares.
+    /// The number below which no weight goes, so that repeated squaring stops no path.
     pub floor: f64,
 }
 

@@ -23,7 +23,7 @@ pub enum GrowthPhase {
 /// What a decrease leaves of a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decrease {
-    /// The part of what was in flight that is kept.
+    /// The share of the bytes in flight that is kept.
     pub keep: f64,
     /// The least number of packets that a decrease leaves.
     pub least: f64,

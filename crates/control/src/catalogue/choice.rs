@@ -20,7 +20,7 @@ pub struct ControllerChoice {
 /// What is wrong with a choice of a controller.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ChoiceError {
-    /// There is none of that name.
+    /// No controller has the name that was given.
     #[error("there is no congestion controller `{name}`: choose one of {known}")]
     UnknownName {
         /// The name that was asked for.
@@ -47,7 +47,7 @@ pub enum ChoiceError {
         option: String,
         /// The value that was given.
         value: f64,
-        /// What would do.
+        /// The values that would do.
         expected: String,
     },
     /// What follows the name is no option with a number.
@@ -55,7 +55,7 @@ pub enum ChoiceError {
     NoOption {
         /// The name of the controller.
         name: String,
-        /// What was found.
+        /// The value that was found.
         found: String,
     },
 }

@@ -76,7 +76,7 @@ pub const NAMES: &[(&str, &str)] = &[
 pub enum SenderKind {
     /// A session of byway's.
     Session,
-    /// Reference TCP hosts.
+    /// The simulator's TCP hosts.
     Tcp {
         /// In packets; what loss-based controllers begin with unless `initial` says otherwise.
         initial_window: u32,

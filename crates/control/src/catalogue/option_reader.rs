@@ -61,7 +61,7 @@ impl<'a> OptionReader<'a> {
         *value = number as u32;
     }
 
-    /// 0 or 1.
+    /// Reads an option that is 0 or 1.
     pub fn switch(&mut self, name: &str, value: &mut bool) {
         let mut number = f64::from(u8::from(*value));
         self.part(name, &mut number);

@@ -51,7 +51,7 @@ impl ConsecutiveDelays {
         delayed && f64::from(self.0) >= libm::ceil(window / 4.0).clamp(2.0, Self::LONGEST)
     }
 
-    /// Ends the row.
+    /// Ends the row of delayed packets.
     pub const fn reset(&mut self) {
         self.0 = 0;
     }

@@ -61,7 +61,7 @@ pub struct MPath {
     /// part in it.
     event_at: Instant,
     events: u64,
-    /// Decreases so far.
+    /// How many decreases there were so far.
     losses: u64,
     /// Growth earned and not yet handed out, in packets.
     earned: f64,

@@ -24,13 +24,13 @@ pub enum Increase {
 /// What mPath leaves open or use in earnest wants otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MPathOptions {
-    /// Most of a proxied path's window that moves to the direct path at a shared loss.
+    /// The largest share of a proxied path's window that moves to the direct path at a shared loss.
     pub alpha: f64,
     /// New proxied paths per packet of the direct window at a loss.
     pub beta: f64,
     /// How much all paths grow.
     pub increase: Increase,
-    /// The part of a path's window that its loss leaves.
+    /// The share of a path's window that its loss leaves.
     pub keep: f64,
     /// How growth is handed out.
     pub growth: Growth,
@@ -41,8 +41,8 @@ pub struct MPathOptions {
     /// Whether proxied paths have a slow start too. Then every slow start ends when delays rise
     /// (RFC 9406), not only at a loss.
     pub start_everywhere: bool,
-    /// Proxied paths wished for from the start; more are if that gains something. 0: the paper's
-    /// rule alone.
+    /// How many proxied paths are wished for from the start. More are if that gains something. 0:
+    /// the paper's rule alone.
     pub open_at_start: usize,
     /// The number of losses of a proxied path in a row that must coincide with losses of the direct
     /// one before load moves.

@@ -39,7 +39,7 @@ pub(super) struct Path {
     /// Bytes of a full packet.
     pub packet: f64,
     pub proxied: bool,
-    /// w_i, in packets.
+    /// The paper's w_i: the path's window in packets.
     pub window: f64,
     /// Slow start threshold, in packets.
     pub threshold: f64,
@@ -51,6 +51,7 @@ pub(super) struct Path {
     /// The number of losses of this path in a row that coincided with losses of the direct path.
     pub coincident: u32,
     pub acked_at: Option<Instant>,
+    /// How many timeouts there were in a row.
     pub timeouts: u32,
     /// Whether slow starts after timeouts are kept through losses, and whether this is one.
     starts: bool,
@@ -75,7 +76,7 @@ pub(super) struct Path {
     /// new.
     revived: Instant,
     memento: Option<UndoState<SavedWindow>>,
-    /// The bundle's loss event that it has had its part in.
+    /// The number of the bundle's last loss event that the path took part in.
     pub event: u64,
     least: Option<i64>,
     run: ConsecutiveDelays,

@@ -15,7 +15,7 @@ use byway_wire::Instant;
 pub struct CubicOptions {
     /// C in packets per cubic second. 5.1: SHOULD be 0.4.
     pub c: f64,
-    /// beta_cubic, the part of the window that a loss leaves. 4.6: SHOULD be 0.7.
+    /// beta_cubic, the share of the window that a loss leaves. 4.6: SHOULD be 0.7.
     pub beta: f64,
     /// 4.7: gives up room for flows that begin. SHOULD be on, except for a single flow without any
     /// others.
@@ -114,7 +114,7 @@ pub struct Cubic {
     /// 4.9.2: what a loss that was none gives back.
     before: AvoidanceStage,
     watch: SlowStartExit,
-    /// The latest ACK.
+    /// When the latest ACK came.
     seen: Instant,
 }
 

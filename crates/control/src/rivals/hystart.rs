@@ -13,11 +13,12 @@ pub struct HyStartOptions {
     pub least_rise: Duration,
     /// `MAX_RTT_THRESH`: a rise of this is always one.
     pub most_rise: Duration,
-    /// `MIN_RTT_DIVISOR`: in between, a rise is this part of the RTT of the round before.
+    /// `MIN_RTT_DIVISOR`, a number. Between the two thresholds, a rise is one by the RTT of the
+    /// round before over this.
     pub divisor: u32,
     /// `N_RTT_SAMPLE`: a round of fewer packets is not judged.
     pub samples: u32,
-    /// `CSS_GROWTH_DIVISOR`: how much slower conservative slow start grows.
+    /// `CSS_GROWTH_DIVISOR`, the factor by which conservative slow start grows slower.
     pub slower: f64,
     /// `CSS_ROUNDS`: how many rounds of conservative slow start make sure of it.
     pub rounds: u32,

@@ -17,22 +17,22 @@ use byway_wire::{Duration, Instant};
 pub struct LedbatPpOptions {
     /// TARGET: the queue that is steered to. 60 ms.
     pub target: Duration,
-    /// GAIN is at least one over this. 16.
+    /// The number of which GAIN is at least the reciprocal. 16.
     pub slowest: f64,
-    /// Constant: how fast the window falls when the queue is above the target. 1.
+    /// Constant, a factor: how fast the window falls when the queue is above the target. 1.
     pub constant: f64,
-    /// The first slow start ends when the queue exceeds this part of the target. 3/4.
+    /// The share of the target that the queue exceeds when the first slow start ends. 3/4.
     pub leave: f64,
-    /// The next slowdown comes after so many times what the last one took. 9.
+    /// The factor by which the time to the next slowdown is longer than the last one took. 9.
     pub interval: u32,
-    /// RTTs from the end of the first slow start to the first slowdown, and those that a slowdown
-    /// stays at the bottom. 2.
+    /// How many RTTs pass from the end of the first slow start to the first slowdown. A slowdown
+    /// also stays at the bottom for so many. 2.
     pub pause: u32,
     /// Initial and smallest window in packets. 2.
     pub least: f64,
     /// Minutes after which a base delay is forgotten (RFC 6817). 10.
     pub history: usize,
-    /// Samples of which the smallest is the delay now (RFC 6817). 4.
+    /// How many samples there are of which the smallest is the present delay (RFC 6817). 4.
     pub filter: usize,
 }
 

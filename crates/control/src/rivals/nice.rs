@@ -18,7 +18,8 @@ use byway_wire::{Duration, Instant};
 /// What the papers name or leave to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NiceOptions {
-    /// The paper's t. Delays above `min + t (max - min)` are late. The paper takes 0.1.
+    /// The paper's t, a share of the range of delays. Delays above `min + t (max - min)` are late.
+    /// The paper takes 0.1.
     pub threshold: f64,
     /// f: late packets of an RTT above this share are congestion. The paper takes 0.5.
     pub fraction: f64,

@@ -17,12 +17,12 @@ use byway_wire::{Duration, Instant};
 /// What the paper names or leaves to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpLpOptions {
-    /// The paper's delta, 0.15. A smoothed delay above `min + delta (max - min)` is an early
-    /// congestion indication.
+    /// The paper's delta, a share of the range of delays: 0.15. A smoothed delay above `min + delta
+    /// (max - min)` is an early congestion indication.
     pub threshold: f64,
-    /// gamma: the weight of a sample in the smoothed delay. 1/8.
+    /// gamma, the share of a sample in the smoothed delay. 1/8.
     pub smoothing: f64,
-    /// The inference phase, in RTTs. 3.
+    /// How many RTTs the inference phase lasts. 3.
     pub inference: u32,
     /// max - min is taken to be this at least. The paper: 0. But max is meant to be the delay of a
     /// full queue, and a flow that yields never fills one. So alone it would yield to its own

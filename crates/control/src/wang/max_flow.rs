@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 const NOTHING: f64 = 1e-12;
 
 /// The largest sum of rates of sources with the given `demands` over relays with the given
-/// `capacities` towards the destination. Source s may use the relays `choices[s]`. Ways from
-/// sources to relays have no limits.
+/// `capacities` towards the destination. All rates are in one unit, as bytes per second. Source s
+/// may use the relays `choices[s]`. Paths from sources to relays have no limits.
 ///
 /// Dinic's algorithm (Soviet Mathematics Doklady 11, 1970). Relays that do not exist are left out.
 #[must_use]

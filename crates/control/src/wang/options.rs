@@ -3,23 +3,24 @@
 /// The parameters of a source. Rates are in any one unit; the presets are in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WangOptions {
-    /// m: the source's demand. Infinite: it has more to send than all paths carry.
+    /// m, the source's demand, in the unit of rates. Infinite: the source has more to send than all
+    /// paths carry.
     pub demand: f64,
-    /// epsilon: the constant part of a raise.
+    /// epsilon, the constant part of a raise, in the unit of rates.
     pub epsilon: f64,
-    /// alpha > 1: what a success multiplies the rate increment term by.
+    /// alpha > 1, the factor by which a success multiplies the rate increment term.
     pub alpha: f64,
-    /// gamma > 1: what a failure divides it by.
+    /// gamma > 1, the factor by which a failure divides the rate increment term.
     pub gamma: f64,
-    /// delta: a raise has succeeded if no larger part of the rate was not received.
+    /// delta, a share of the rate. A raise has succeeded if no larger share was not received.
     pub delta: f64,
-    /// beta(0), the rate increment term of a new path. 0 means additive increase and decrease
-    /// (A-AIAD).
+    /// beta(0), the rate increment term of a new path, in the unit of rates. 0 means additive
+    /// increase and decrease (A-AIAD).
     pub beta: f64,
     /// Whether a raise that meets the demand rewrites the rate increment term, to what was raised
     /// in fact. Then a source that once had all on one path has a term of 0 there for ever.
     pub rewrite: bool,
-    /// No rate increment term grows beyond this.
+    /// The most that a rate increment term grows to, in the unit of rates.
     pub cap: f64,
     /// No path's probability falls below this (or half of its equal share). The proof of theorem 1
     /// wants it positive.

@@ -45,7 +45,7 @@ impl RateController {
         &self.rates
     }
 
-    /// The path that is raised in this interval.
+    /// The index of the path that is raised in this interval.
     #[must_use]
     pub fn raised(&self) -> Option<usize> {
         self.raised.map(|(path, _)| path)

@@ -63,12 +63,12 @@ impl RetiredIds {
         id.0 < self.floor || self.above.contains(&id)
     }
 
-    /// One above the highest id that was seen.
+    /// The number one above the highest path id that was seen.
     pub const fn next(&self) -> u32 {
         self.next
     }
 
-    /// Ids that neither live nor are over begin here.
+    /// The lowest number of a path id that neither lives nor is over.
     pub const fn floor(&self) -> u32 {
         self.floor
     }

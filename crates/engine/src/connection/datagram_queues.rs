@@ -38,7 +38,7 @@ pub struct ReceivedDatagram {
 /// What became of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramResult {
-    /// The mark it was sent with.
+    /// The number that its owner sent it with.
     pub mark: u64,
     /// Whether it arrived; otherwise it is believed lost. One believed lost may be told to have
     /// arrived later.

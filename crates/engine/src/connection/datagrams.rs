@@ -48,7 +48,7 @@ pub struct PathView {
 /// Why a datagram is not taken; nothing was done with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// There is no such path, or it carries no data now.
+    /// No path has that id, or the path carries no data now.
     #[error("the path carries no data now")]
     NotActive,
     /// Window and queue of the path are full.

@@ -40,7 +40,7 @@ impl FullSockets {
         self.changes += 1;
     }
 
-    /// Whether any is.
+    /// Whether any socket is full.
     #[inline]
     pub const fn any(&self) -> bool {
         self.count > 0

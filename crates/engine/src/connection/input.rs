@@ -25,9 +25,9 @@ const MOST_RESPONSES: usize = 2;
 /// How the packet came that a frame stood in.
 #[derive(Clone, Copy, Debug)]
 struct PacketInfo {
-    /// The peer's path.
+    /// The path of the peer's that the packet came on.
     on: PathId,
-    /// When it arrived.
+    /// When the packet arrived.
     at: Instant,
     /// When it left, by the peer's clock.
     stamp: u32,
@@ -144,15 +144,15 @@ impl Connection {
             Frame::ResetStream { id, code } => self.exchange.incoming_stream().on_reset_stream(id, code)?,
             Frame::StopSending { id, code } => self.exchange.out().on_stop_sending(id, code),
             Frame::Close { code, reason } => self.end(code, reason, true),
-            Frame::PathChallenge(token) => {
+            Frame::PathChallenge(challenge) => {
                 if let Some(way) = self.arrivals.get(on).and_then(|receiving| receiving.way)
                     && let Some(path) = self.paths.edit(way)
                     && path.pending.responses.len() < MOST_RESPONSES
                 {
-                    path.pending.responses.push(token);
+                    path.pending.responses.push(challenge);
                 }
             }
-            Frame::PathResponse(token) => self.on_path_response(now, token),
+            Frame::PathResponse(challenge) => self.on_path_response(now, challenge),
             Frame::PathDropped(path) => self.on_path_dropped(now, path),
             Frame::PathHint(hint) => {
                 if let Some(receiving) = self.arrivals.get_mut(hint.path) {

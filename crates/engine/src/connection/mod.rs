@@ -78,24 +78,24 @@ use timers::TimerOwner;
 
 /// Codes of CLOSE that the session itself uses; the application's are below 2^16.
 pub mod close {
-    /// All is well.
+    /// The code for a session that ended well.
     pub const DONE: u64 = 0;
-    /// Nothing was heard for too long. Never sent.
+    /// The code for a peer that was not heard for too long. It is never sent.
     pub const IDLE: u64 = 0x1_0001;
     /// A packet could not be understood.
     pub const MALFORMED: u64 = 0x1_0002;
-    /// An ACK of what was never sent, and other lies.
+    /// The code for an ACK of what was never sent, and for other violations of the protocol.
     pub const VIOLATION: u64 = 0x1_0003;
-    /// Keys are worn out.
+    /// The code for keys that are worn out.
     pub const WORN_OUT: u64 = 0x1_0004;
     /// One side's objects are bytes, the other's only a length
     /// ([`Payload`](crate::config::Payload)).
     pub const PAYLOAD: u64 = 0x1_0005;
     pub(crate) const OTHER_PAYLOAD: &str = "one side's objects are bytes, the other's only a length";
-    /// There are as many sessions as there is memory for.
+    /// The code of an endpoint that has as many sessions as it has memory for.
     pub const BUSY: u64 = 0x1_0006;
     pub(crate) const TOO_MANY: &str = "there are as many sessions as there is memory for";
-    /// Added to the data layer's codes ([`crate::data::ProtocolError`]).
+    /// The number that is added to the data layer's codes ([`crate::data::ProtocolError`]).
     pub const DATA: u64 = 0x1_0100;
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct ConnectionStart {
     pub params: Params,
     /// Governs what is sent.
     pub controller: Box<dyn Controller>,
-    /// To choose with.
+    /// The generator for choices.
     pub random: Random,
 }
 

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 /// A datagram on its way out, with the mark that its owner gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueuedDatagram {
+    /// The number that its owner gave it.
     pub mark: u64,
     pub data: Vec<u8>,
 }
@@ -32,7 +33,7 @@ impl Outbox {
         self.parcels.front()
     }
 
-    /// The length of the one after the next.
+    /// The length in bytes of the datagram after the next.
     pub fn second_length(&self) -> Option<usize> {
         self.parcels.get(1).map(|parcel| parcel.data.len())
     }

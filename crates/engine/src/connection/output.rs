@@ -418,7 +418,7 @@ impl Connection {
             }
             Purpose::Ask => {
                 if let Some(moving) = self.paths.get(id).and_then(|path| path.moving.as_ref()).sure() {
-                    Frame::PathChallenge(moving.token).write(writer);
+                    Frame::PathChallenge(moving.challenge).write(writer);
                 }
                 false
             }
@@ -470,13 +470,13 @@ impl Connection {
 
     fn write_pending(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
         let Some(path) = self.paths.quietly(id).sure() else { return };
-        for token in path.pending.responses.drain(..) {
-            Frame::PathResponse(token).write(writer);
+        for challenge in path.pending.responses.drain(..) {
+            Frame::PathResponse(challenge).write(writer);
         }
         if core::mem::take(&mut path.pending.challenge)
-            && let AddressValidation::Unproven { token, .. } = path.address
+            && let AddressValidation::Unproven { challenge, .. } = path.address
         {
-            Frame::PathChallenge(token).write(writer);
+            Frame::PathChallenge(challenge).write(writer);
             path.probe_at = Some(now + path.challenge_interval());
         }
         if core::mem::take(&mut path.pending.ping) {

@@ -70,7 +70,7 @@ impl PacketContents {
         self.out.blocked_by()
     }
 
-    /// One above the highest path id of ours that the peer is known to know.
+    /// The number one above the highest path id of this side that the peer is known to know.
     pub const fn known_ids(&self) -> u32 {
         self.farewells.known()
     }

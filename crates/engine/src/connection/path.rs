@@ -59,9 +59,9 @@ pub enum ChangeMark {
 pub struct PendingFrames {
     /// Whether a PING is to be sent.
     pub ping: bool,
-    /// A padded PING of this size.
+    /// The size in bytes of a padded PING that is to be sent, to probe the MTU.
     pub mtu: Option<usize>,
-    /// A PATH_CHALLENGE with the path's token.
+    /// A PATH_CHALLENGE with the path's challenge data.
     pub challenge: bool,
     /// A PATH_CHALLENGE to where the path may have [moved](Migration).
     pub ask: bool,
@@ -83,11 +83,11 @@ impl PendingFrames {
 pub enum AddressValidation {
     /// The peer proved that it receives there.
     Valid,
-    /// The peer has yet to return this token from the address. So many more bytes may be sent
+    /// The peer has yet to return this challenge from the address. So many more bytes may be sent
     /// there.
     Unproven {
         /// What a PATH_CHALLENGE carries.
-        token: [u8; 8],
+        challenge: [u8; 8],
         /// Bytes that came from there, less those sent.
         credit: u64,
     },
@@ -96,10 +96,10 @@ pub enum AddressValidation {
 /// Where the peer's packets come from of late, while it has not shown that it receives there.
 #[derive(Debug)]
 pub struct Migration {
-    /// The route there.
+    /// The route to the new address.
     pub route: Route,
     /// What a PATH_CHALLENGE there carries.
-    pub token: [u8; 8],
+    pub challenge: [u8; 8],
     /// Bytes that came from there, less those sent.
     pub credit: u64,
     /// When it may be asked again, or another address be asked instead.
@@ -149,7 +149,7 @@ pub struct Path {
     pub moving: Option<alloc::boxed::Box<Migration>>,
     /// Where it comes from.
     pub origin: PathOrigin,
-    /// When it began.
+    /// When the path began.
     pub began: Instant,
     /// When the controller took it, if it did.
     pub used: Option<Instant>,
@@ -295,9 +295,9 @@ impl Path {
         in_flight == 0 || in_flight + packet <= self.allowance.window
     }
 
-    /// A relay's tickets back expire: takes the one of the newest packet that proved to be the
-    /// peer's. Returns whether it is another than it was.
-    pub(super) fn refresh_ticket(&mut self, source: &PacketSource) -> bool {
+    /// Takes the return tag of the newest packet that proved to be the peer's, since a relay's
+    /// return tags expire. Returns whether it is another than it was.
+    pub(super) fn refresh_return_tag(&mut self, source: &PacketSource) -> bool {
         if let (Via::Return(hop), Through::Delivered(delivered)) = (&mut self.route.via, &source.through)
             && source.remote == hop.relay()
         {

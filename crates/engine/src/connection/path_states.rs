@@ -84,7 +84,8 @@ impl Connection {
         self.settle(now);
     }
 
-    /// There is no way through a relay, which was asked for then. Whether it is not tried again.
+    /// Enters that no route leads through a relay, which was asked for at `asked_at`. Returns
+    /// whether the relay is not tried again.
     pub(crate) fn relay_failed(&mut self, now: Instant, relay: RelayId, asked_at: Instant) -> bool {
         let over = self.candidates.on_no_route(now, relay, self.session.heard_since(asked_at));
         self.agenda.consult();
@@ -196,7 +197,7 @@ impl Connection {
         self.controller.entrust(&mut send, &route);
         let mut path = Path::new(now, send, route, state, origin, self.paths.connection_id(id));
         if origin == PathOrigin::Return {
-            path.address = AddressValidation::Unproven { token: self.random.token(), credit: 0 };
+            path.address = AddressValidation::Unproven { challenge: self.random.unguessable(), credit: 0 };
         }
         path
     }

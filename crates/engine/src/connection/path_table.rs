@@ -117,6 +117,7 @@ impl<T> PathTable<T> {
         Some(PathId(self.base + (first + found) as u32))
     }
 
+    /// How many paths live.
     pub const fn len(&self) -> usize {
         self.elders.all.len() + self.taken
     }

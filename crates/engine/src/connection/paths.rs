@@ -102,6 +102,7 @@ impl Paths {
         self.table.from(last.map_or(PathId(0), after))
     }
 
+    /// How many paths live.
     pub const fn len(&self) -> usize {
         self.table.len()
     }
@@ -174,14 +175,13 @@ impl Paths {
         core::mem::replace(&mut self.all, false)
     }
 
-    /// How often a route, a way back or a relay's ticket changed. As long as none does, packets
-    /// that come from where those before came from need not be checked against the path that leads
-    /// there.
+    /// How often a route, a return path or a relay's return tag changed. As long as none does,
+    /// packets from the address of those before need no check against the path that leads there.
     pub const fn routes(&self) -> u64 {
         self.routes
     }
 
-    /// A route, a way back or a relay's ticket changed.
+    /// Counts that a route, a return path or a relay's return tag changed.
     pub const fn routes_changed(&mut self) {
         self.routes += 1;
     }

@@ -10,7 +10,7 @@ use crate::seal::{ReplayWindow, connection_id};
 use alloc::collections::VecDeque;
 use byway_wire::{ConnectionId, PathId};
 
-/// How far above the highest path id that it has seen a receiver expects new ones.
+/// How many new path ids a receiver expects above the highest that it has seen.
 pub const PATH_LOOKAHEAD: u32 = 64;
 /// The most paths that live at once, of either side.
 pub(super) const MOST_PATHS: usize = 1024;

@@ -25,14 +25,14 @@ pub enum Event {
     PathResting {
         /// The path that works and rests.
         path: PathId,
-        /// Why, for people.
+        /// The reason, for people.
         reason: &'static str,
     },
     /// A path is given up.
     PathDown {
         /// The id of the path, which is never used again.
         path: PathId,
-        /// Why, for people.
+        /// The reason, for people.
         reason: &'static str,
     },
     /// A relay says why it does not forward what is sent on a path.
@@ -114,8 +114,8 @@ impl PendingEvents {
         self.events.pop_front()
     }
 
-    /// This side wants this of a relay. There is no more of it than there are relays that are tried
-    /// at once.
+    /// Asks the endpoint for something of a relay. Such requests are at most as many as the relays
+    /// that are tried at once.
     pub fn want(&mut self, news: RelayEvent) {
         self.relays.push_back(news);
     }

@@ -7,7 +7,7 @@ use byway_wire::PathId;
 pub(super) enum Purpose {
     /// What is pending on the path.
     Pending,
-    /// A padded PING.
+    /// A padded PING that probes a size.
     Size,
     /// A PATH_CHALLENGE to where the path may have moved.
     Ask,
@@ -21,7 +21,7 @@ pub(super) enum Purpose {
     Datagram,
     /// Data that was sent before and is not acknowledged yet.
     Tail,
-    /// The end.
+    /// A CLOSE, which ends the session.
     Close,
 }
 
@@ -29,7 +29,9 @@ pub(super) enum Purpose {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunRemainder {
     pub path: PathId,
+    /// The size of each packet in bytes.
     pub size: usize,
+    /// How many more packets the run may have.
     pub most: usize,
     pub purpose: Purpose,
 }

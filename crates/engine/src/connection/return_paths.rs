@@ -35,9 +35,9 @@ impl Connection {
     }
 
     /// A challenge was answered.
-    pub(super) fn on_path_response(&mut self, now: Instant, token: [u8; 8]) {
-        let asked = |path: &Path| matches!(path.address, AddressValidation::Unproven { token: ours, .. } if ours == token);
-        let Some(path) = self.paths.edit_first(asked) else { return self.move_proven(now, token) };
+    pub(super) fn on_path_response(&mut self, now: Instant, challenge: [u8; 8]) {
+        let asked = |path: &Path| matches!(path.address, AddressValidation::Unproven { challenge: ours, .. } if ours == challenge);
+        let Some(path) = self.paths.edit_first(asked) else { return self.move_proven(now, challenge) };
         path.address = AddressValidation::Valid;
         path.probe_at = None;
         let id = path.id();
@@ -55,7 +55,7 @@ impl Connection {
         if !source.is_end_of(&path.route) {
             return self.credit_move(now, way, source, bytes);
         }
-        let (valid, renewed) = (path.address == AddressValidation::Valid, path.refresh_ticket(source));
+        let (valid, renewed) = (path.address == AddressValidation::Valid, path.refresh_return_tag(source));
         if renewed {
             paths.routes_changed();
         }
@@ -114,19 +114,19 @@ impl Connection {
     /// which costs one RTT. In RFC 9000, section 9.3.3, a sender asks both addresses instead, and
     /// returns to the old one if that still works.
     fn maybe_moved(&mut self, now: Instant, id: PathId, route: Route) {
-        let token = self.random.token();
+        let challenge = self.random.unguessable();
         self.paths.routes_changed();
         let Self { paths, controller, .. } = self;
         let Some(path) = paths.edit(id).sure() else { return };
         if path.address != AddressValidation::Valid {
             path.route = route;
-            path.address = AddressValidation::Unproven { token, credit: 0 };
+            path.address = AddressValidation::Unproven { challenge, credit: 0 };
             path.pending.challenge = true;
             settle_in(path, controller, now);
             paths.moved();
         } else if path.moving.as_ref().is_none_or(|moving| moving.again_at <= now) {
             let again_at = now + path.challenge_interval();
-            path.moving = Some(Box::new(Migration { route, token, credit: 0, again_at }));
+            path.moving = Some(Box::new(Migration { route, challenge, credit: 0, again_at }));
             path.pending.ask = true;
         }
     }
@@ -147,8 +147,8 @@ impl Connection {
 
     /// A challenge was answered from where a path may lead. It leads there from now on, unless
     /// newer packets of the peer's came from elsewhere meanwhile.
-    pub(super) fn move_proven(&mut self, now: Instant, token: [u8; 8]) {
-        let asked = |path: &Path| path.moving.as_ref().is_some_and(|moving| moving.token == token);
+    pub(super) fn move_proven(&mut self, now: Instant, challenge: [u8; 8]) {
+        let asked = |path: &Path| path.moving.as_ref().is_some_and(|moving| moving.challenge == challenge);
         let Some(path) = self.paths.edit_first(asked) else { return };
         let id = path.id();
         let Some(moving) = path.moving.take().sure() else { return };

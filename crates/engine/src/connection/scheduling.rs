@@ -80,7 +80,7 @@ impl Scheduler {
         }
     }
 
-    /// Paths that may send data.
+    /// How many paths may send data.
     pub fn ready(&self) -> usize {
         self.ready.len()
     }
@@ -100,7 +100,7 @@ impl Scheduler {
         }
     }
 
-    /// Paths with something pending.
+    /// How many paths have something pending.
     pub fn urgent(&self) -> usize {
         self.urgent.len()
     }

@@ -17,7 +17,7 @@ const RECENT: Duration = Duration::from_secs(2);
 /// τ at least, unless it follows the direct path alone.
 const LEAST: Duration = Duration::from_millis(60);
 
-/// The holes' timing.
+/// When holes are named to the sender.
 #[derive(Debug)]
 pub(super) struct Snacks {
     rule: Tau,

@@ -14,13 +14,13 @@ use byway_wire::{Duration, PathId};
 pub struct PathStatus {
     /// The id of the path.
     pub id: PathId,
-    /// How it travels.
+    /// How the path's datagrams travel.
     pub route: Route,
     /// Where it is in its life.
     pub state: PathState,
     /// The smoothed RTT of the path.
     pub srtt: Duration,
-    /// Smallest recent RTT.
+    /// The smallest RTT of late.
     pub min_rtt: Duration,
     /// How long the newest packet of which that is known waited in queues on the way there: its
     /// one-way delay less the smallest.
@@ -33,7 +33,7 @@ pub struct PathStatus {
     pub rate: Option<u64>,
     /// Largest datagram (UDP payload).
     pub datagram: usize,
-    /// Timeouts in a row.
+    /// How many timeouts there were in a row.
     pub silent: u32,
     /// Packets and bytes sent, acknowledged and lost since the path began.
     pub totals: Totals,

@@ -21,9 +21,9 @@ pub(super) struct TcpResting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RestAction {
     Nothing,
-    /// It rests from now on.
+    /// The path rests from now on.
     Rest,
-    /// It is given up, if it goes over TCP.
+    /// The path is given up, if it goes over TCP.
     End,
 }
 

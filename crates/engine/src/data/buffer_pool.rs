@@ -19,7 +19,7 @@ impl BufferPool {
     /// Smaller buffers are not kept, in bytes: many of them share a page.
     pub const LEAST: usize = 1 << 10;
 
-    /// None yet.
+    /// A pool without buffers.
     #[must_use]
     pub const fn new() -> Self {
         Self { by_size: BTreeMap::new(), bytes: 0 }

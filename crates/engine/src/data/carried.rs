@@ -25,7 +25,7 @@ pub enum Carried {
         id: StreamId,
         /// Where the bytes stand in it.
         offset: u64,
-        /// How many.
+        /// How many bytes.
         length: u32,
         /// Whether they end it.
         fin: bool,
@@ -36,7 +36,7 @@ pub enum Carried {
         id: ObjectId,
         /// Where the bytes stand in it.
         offset: u64,
-        /// How many.
+        /// How many bytes.
         length: u32,
         /// Whether they end it.
         fin: bool,
@@ -47,13 +47,13 @@ pub enum Carried {
     MaxData,
     /// A stream's flow-control limit.
     MaxStreamData(StreamId),
-    /// That this side gave up a stream.
+    /// RESET_STREAM: this side gave up a stream.
     ResetStream(StreamId),
-    /// That this side wants no more of a stream.
+    /// STOP_SENDING: this side wants no more of a stream.
     StopSending(StreamId),
     /// An unreliable message, with the mark its owner gave it: the session's business too.
     Datagram(u64),
-    /// That this side gave up a path: the session's business, not the data layer's.
+    /// PATH_DROPPED: this side gave up a path. The session deals with it, not the data layer.
     PathDropped(PathId),
 }
 
@@ -61,9 +61,9 @@ pub enum Carried {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{reason}")]
 pub struct ProtocolError {
-    /// For the peer's machine: one of the constants of this type.
+    /// The error's number for the peer's machine: one of the constants of this type.
     pub code: u64,
-    /// For people.
+    /// The error in words, for people.
     pub reason: &'static str,
 }
 
@@ -71,13 +71,13 @@ impl ProtocolError {
     /// More data than the limits allowed (the number is RFC 9000's, section 20.1, as are the next
     /// three).
     pub const FLOW_CONTROL: u64 = 0x03;
-    /// More streams or objects at once than allowed.
+    /// The code for more streams or objects at once than allowed.
     pub const STREAM_LIMIT: u64 = 0x04;
-    /// A frame of a stream that this side opens and has not opened.
+    /// The code for a frame of a stream that its receiver would have to open, and did not.
     pub const STREAM_STATE: u64 = 0x05;
-    /// A stream's or object's end that moves, or data beyond it.
+    /// The code for a stream's or object's end that moves, and for data beyond the end.
     pub const FINAL_SIZE: u64 = 0x06;
-    /// Data so scattered that remembering it would take more memory than the data.
+    /// The code for data so scattered that remembering it would take more memory than the data.
     pub const SCATTERED: u64 = 0x40;
 
     pub(crate) const fn new(code: u64, reason: &'static str) -> Self {

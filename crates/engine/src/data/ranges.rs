@@ -18,7 +18,7 @@ const PIECE: usize = if cfg!(test) { 4 } else { 256 };
 pub struct RangeSet {
     /// The highest ranges; empty only if the set is.
     ranges: VecDeque<(u64, u64)>,
-    /// Those below, in parts that are never empty.
+    /// The ranges below, in parts that are never empty.
     below: VecDeque<Vec<(u64, u64)>>,
     /// How many ranges are in these parts.
     count_below: usize,
@@ -337,7 +337,7 @@ mod tests {
 
     const SPACE: usize = 160;
 
-    /// The same set, one flag per offset.
+    /// A set as one flag per offset.
     fn flags(set: &RangeSet) -> Vec<bool> {
         let mut flags = vec![false; SPACE];
         for (start, end) in set.iter() {

@@ -254,7 +254,7 @@ impl Endpoint {
         }
     }
 
-    /// There are as many sessions as there is memory for.
+    /// Refuses a newcomer, since there are as many sessions as there is memory for.
     fn refuse_full(&mut self, source: &PacketSource, packet: &[u8]) {
         self.dropped.hellos += 1;
         // Never more bytes than came.

@@ -36,6 +36,7 @@ const MOST: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnsweredRelay {
     pub clock: RelayClock,
+    /// The cookie of the address that the relay saw.
     pub cookie: u64,
     /// This side's address as the relay saw it, and its consent.
     pub address: SocketAddr,
@@ -68,9 +69,10 @@ impl GreetingPurpose {
 /// A relay that is greeted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Greeting {
-    /// Its number, by which it is offered to a peer.
+    /// The greeting's number, by which the relay is offered to a peer.
     pub number: u32,
     pub address: SocketAddr,
+    /// The id of the grant under which it is greeted.
     pub grant: u32,
     pub local: Local,
     pub purpose: GreetingPurpose,
@@ -115,13 +117,13 @@ impl Greeting {
 pub(super) enum Failure {
     /// The relay does not answer.
     Silent,
-    /// It refuses.
+    /// The relay refuses, for this reason.
     Refused(Reason),
     /// The peer does not answer the offer.
     NotTaken,
 }
 
-/// What was due.
+/// What came due for relays that are greeted.
 #[derive(Debug, Default)]
 pub(super) struct DueGreetings {
     pub sent: Option<Transmit>,
@@ -130,7 +132,7 @@ pub(super) struct DueGreetings {
     pub failed: Vec<(Greeting, Failure)>,
 }
 
-/// All of them.
+/// All greetings of an endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Greetings {
     all: Vec<Greeting>,
@@ -181,7 +183,7 @@ impl Greetings {
         self.due
     }
 
-    /// There is a peer to offer relays to now.
+    /// Offers relays soon, since there is a peer to offer them to.
     pub fn hurry(&mut self, now: Instant) {
         if !self.all.is_empty() {
             self.due = Some(now);
@@ -244,12 +246,12 @@ impl Greetings {
         self.asks.pop_front()
     }
 
-    /// That by which a connection would send through a relay.
+    /// The greeting by which a connection would send through a relay.
     pub fn to_send(&self, handle: Handle, id: RelayId) -> Option<&Greeting> {
         self.all.iter().find(|greeting| greeting.is_to_send(handle, id))
     }
 
-    /// Those that a peer asked for under this number.
+    /// The greetings that a peer asked for under the offer of this number.
     pub fn of_offer(&self, handle: Handle, offer: u32) -> impl Iterator<Item = &Greeting> {
         self.all.iter().filter(move |greeting| greeting.is_offer(handle, offer))
     }

@@ -6,15 +6,14 @@ use super::network::NetworkPrefix;
 use alloc::collections::BTreeMap;
 use byway_wire::{Duration, Instant, Meter};
 
-/// So many at once before cookies are asked for.
+/// How many HELLOs may come at once before cookies are asked for.
 const BURST: u32 = 64;
-/// So many more, of senders that showed that they receive at their address, before none is computed
-/// on.
+/// How many more HELLOs are computed on at once if their senders showed a cookie.
 const MOST: u32 = 1_024;
 /// One network, once cookies are asked for, has one part in so many: no single one uses up what
 /// there is.
 const NETWORK_SHARE: u32 = 4;
-/// So many at once of one network.
+/// How many HELLOs of one network may come at once.
 const NETWORK_BURST: u32 = 16;
 /// Networks with a meter of their own.
 const MOST_NETWORKS: usize = 1_024;
@@ -22,11 +21,11 @@ const MOST_NETWORKS: usize = 1_024;
 /// What to do with a HELLO that nobody has looked into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HelloDecision {
-    /// Compute.
+    /// The HELLO is computed on.
     None,
     /// Compute if its sender shows a cookie.
     Cookie,
-    /// Drop it.
+    /// The HELLO is dropped.
     Drop,
 }
 
@@ -35,14 +34,14 @@ pub(super) enum HelloDecision {
 pub(super) struct HelloLimiter {
     /// Time that must pass for each HELLO computed on.
     pace: Duration,
-    /// That of all.
+    /// The meter of all senders.
     all: Meter,
-    /// That of a network, whose senders showed that they receive there.
+    /// The meters of networks whose senders showed that they receive there.
     networks: BTreeMap<NetworkPrefix, Meter>,
 }
 
 impl HelloLimiter {
-    /// So many HELLOs a second are computed on.
+    /// A limit of `per_second` HELLOs a second that are computed on.
     pub(super) fn new(per_second: u32) -> Self {
         let pace = Duration::from_secs(1) / per_second.max(1);
         Self { pace, all: Meter::default(), networks: BTreeMap::new() }

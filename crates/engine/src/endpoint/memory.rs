@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 /// What a session has of the memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MemoryShare {
-    /// What it may still send or has sent, and nobody has taken yet.
+    /// Bytes that the peer may still send or has sent, and that nobody has taken yet.
     pub granted: u64,
-    /// What it has a use for.
+    /// Bytes that the session has a use for.
     pub wanted: u64,
 }
 

@@ -63,7 +63,7 @@ pub trait Admission: Send {
     fn admit(&mut self, peer: PublicKey, said: &[u8]) -> Admit;
 }
 
-/// A decision.
+/// What the owner decides of a newcomer.
 #[derive(Debug)]
 pub enum Admit {
     /// Welcome; this controller governs what is sent to it.
@@ -72,14 +72,14 @@ pub enum Admit {
     Reject {
         /// The application's code, below 2^16.
         code: u64,
-        /// For people.
+        /// The reason, for people.
         reason: String,
     },
 }
 
 /// What an endpoint is made with.
 pub struct EndpointConfig {
-    /// This host's key.
+    /// The key pair of this host.
     pub identity: Identity,
     /// Ciphers, as offered and as taken.
     pub suites: Suites,
@@ -118,13 +118,13 @@ pub enum EndpointEvent {
     Closed(Handle),
     /// A relay is not used for this peer; the transfer goes on without it.
     RelayTrouble(Handle, SocketAddr, RelayTrouble),
-    /// This side can be reached through a relay where it [stands](Endpoint::stand_at).
+    /// A relay at which this side [stands](Endpoint::stand_at) leads to this side.
     Reachable {
         /// The relay.
         relay: SocketAddr,
-        /// This side's address as the relay saw it.
+        /// The address of this side, as the relay saw it.
         address: SocketAddr,
-        /// This side's consent.
+        /// The consent of this side.
         consent: Consent,
     },
     /// A relay where this side stands is in trouble.
@@ -142,7 +142,7 @@ pub struct DropCounters {
     pub forged: u64,
     /// Packets seen before.
     pub replayed: u64,
-    /// HELLOs that were not answered.
+    /// How many HELLOs were not answered.
     pub hellos: u64,
 }
 
@@ -189,7 +189,7 @@ pub struct Endpoint {
     effort: HelloLimiter,
     greetings: Greetings,
     answers: VecDeque<(Route, Vec<u8>)>,
-    /// Those that may have something to send, in turn.
+    /// Connections that may have something to send, in turn.
     dirty: VecDeque<Handle>,
     timers: Timers<Handle>,
     events: VecDeque<EndpointEvent>,
@@ -206,7 +206,8 @@ impl Endpoint {
     pub fn new(config: EndpointConfig) -> Self {
         let mut random = Random::new(config.seed);
         let effort = HelloLimiter::new(config.connection.hellos_per_second);
-        let responder = Responder::new(config.identity.clone(), config.suites, random.token(), random.fork());
+        let responder =
+            Responder::new(config.identity.clone(), config.suites, random.unguessable(), random.fork());
         Self {
             identity: config.identity,
             suites: config.suites,
@@ -238,7 +239,7 @@ impl Endpoint {
         }
     }
 
-    /// This host's public key.
+    /// The public key of this host.
     #[must_use]
     pub fn public_key(&self) -> PublicKey {
         self.identity.public()

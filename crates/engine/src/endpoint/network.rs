@@ -8,7 +8,7 @@ use core::net::IpAddr;
 pub(super) enum NetworkPrefix {
     /// The first three bytes.
     V4([u8; 3]),
-    /// The first seven.
+    /// The first seven bytes of an IPv6 address.
     V6([u8; 7]),
 }
 

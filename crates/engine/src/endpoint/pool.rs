@@ -9,7 +9,8 @@ use byway_wire::relay::{Consent, Reason, Word};
 use byway_wire::{Duration, Instant, Local};
 use core::net::SocketAddr;
 
-/// Relays of a connection, counted once for each local socket that reaches them.
+/// How many relays a connection has at most. A relay counts once for each local socket that reaches
+/// it.
 pub const MOST_RELAYS: usize = 4096;
 
 /// A way for a peer to be reached through a relay, from a ticket.
@@ -26,10 +27,10 @@ pub struct RelayRoute {
 /// Why a relay is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RelayTrouble {
-    /// It does not answer.
+    /// The relay does not answer.
     #[error("it does not answer")]
     Silent,
-    /// It answers that it does not serve this side, or this way.
+    /// The relay answers that it does not serve this side, or not this route.
     #[error("it refuses: {0}")]
     Refused(Reason),
     /// The peer could not greet it, or did not answer.
@@ -38,10 +39,10 @@ pub enum RelayTrouble {
     /// No local socket can reach it.
     #[error("no local socket can reach it")]
     NoRoute,
-    /// There are as many relays as there is room for.
+    /// The session has as many relays as it has room for.
     #[error("there are as many relays as there is room for")]
     TooMany,
-    /// This host greets as many relays at once as it can.
+    /// The host greets as many relays at once as it can.
     #[error("too many relays are greeted at once")]
     Busy,
     /// No relay can be at the address.
@@ -66,6 +67,7 @@ struct Pooled {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GreetingRequest {
     pub way: (Local, SocketAddr),
+    /// The id of the grant under which it is greeted.
     pub grant: u32,
     pub reach: Option<(SocketAddr, Consent)>,
 }

@@ -6,16 +6,16 @@ use core::net::{IpAddr, SocketAddr};
 /// Why an address cannot be a relay's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressProblem {
-    /// Port 0.
+    /// The port is 0.
     #[error("port 0 is nobody's")]
     Port,
-    /// 0.0.0.0/8, `::`.
+    /// The address is in 0.0.0.0/8, or is `::`.
     #[error("the address is unspecified: it names no host")]
     Unspecified,
-    /// 224.0.0.0/4, ff00::/8.
+    /// The address is in 224.0.0.0/4 or ff00::/8.
     #[error("the address is a multicast group")]
     Multicast,
-    /// 240.0.0.0/4 with 255.255.255.255.
+    /// The address is in 240.0.0.0/4, to which 255.255.255.255 belongs.
     #[error("the address is broadcast or reserved")]
     Broadcast,
     /// 127.0.0.0/8, `::1`, though the peer is elsewhere.

@@ -101,7 +101,7 @@ impl Endpoint {
         grant: u32,
         purpose: GreetingPurpose,
     ) -> bool {
-        let nonce = self.random.token();
+        let nonce = self.random.unguessable();
         self.greetings.begin(now, way, grant, purpose, nonce)
     }
 
@@ -161,7 +161,7 @@ impl Endpoint {
             self.dropped.unknown += 1;
             return;
         };
-        let nonce = self.random.token();
+        let nonce = self.random.unguessable();
         let Some((greeting, told)) = self.greetings.on_greeted(now, (local, remote), &greeted, nonce) else {
             self.dropped.stray += 1;
             return;

@@ -5,7 +5,7 @@ use super::handle::Handle;
 use super::network::NetworkPrefix;
 use alloc::vec::Vec;
 
-/// Places there are.
+/// How many peers may wait at once.
 const MOST: usize = 1024;
 /// Places of one network.
 const MOST_OF_NETWORK: usize = 64;
@@ -17,7 +17,7 @@ pub(super) enum PeerPriority {
     Refused,
     /// The owner wants it.
     Welcome,
-    /// The same, and it has a confirmed connection already.
+    /// The owner wants the peer, which has a confirmed connection already.
     Known,
 }
 
@@ -32,15 +32,15 @@ struct UnconfirmedPeer {
 /// What is to be done with a newcomer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NewcomerDecision {
-    /// It has a place.
+    /// The newcomer has a place.
     Room,
-    /// It has the place of this one, whose connection is to be removed.
+    /// The newcomer takes the place of this connection, which is to be removed.
     Instead(Handle),
-    /// There is none.
+    /// No place is free.
     Full,
 }
 
-/// Those that wait.
+/// Connections whose peers have yet to show that they are no replay.
 #[derive(Debug, Default)]
 pub(super) struct UnconfirmedPeers(Vec<UnconfirmedPeer>);
 
@@ -53,7 +53,7 @@ impl UnconfirmedPeers {
         self.0.push(UnconfirmedPeer { handle, network, standing });
     }
 
-    /// It waits no more, if it did.
+    /// Removes a connection, if it waits.
     pub(super) fn remove(&mut self, handle: Handle) {
         if let Some(at) = self.0.iter().position(|place| place.handle == handle) {
             self.0.swap_remove(at);

@@ -7,7 +7,7 @@ use snow::types::Hash;
 const BLOCK_LEN: usize = 64;
 const HASH_LEN: usize = 32;
 
-/// BLAKE2s for snow.
+/// BLAKE2s in the form that snow uses.
 #[derive(Default)]
 pub(super) struct Blake2s(Blake2s256);
 

@@ -41,7 +41,7 @@ impl Identity {
         Self { secret, public }
     }
 
-    /// What others know.
+    /// The public key, which others know.
     #[must_use]
     pub const fn public(&self) -> PublicKey {
         self.public

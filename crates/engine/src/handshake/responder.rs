@@ -39,9 +39,9 @@ pub enum HelloResponse {
     },
     /// Send these bytes, and no more: they say why not.
     Refuse {
-        /// The REFUSE.
+        /// The bytes of the REFUSE.
         bytes: Vec<u8>,
-        /// What it says.
+        /// The reason that the REFUSE gives.
         reason: RefuseReason,
     },
     /// Nothing is owed: not a HELLO, or one too small to be answered.
@@ -68,7 +68,7 @@ impl Responder {
         Self { identity, suites, cookies: Cookies::new(cookie_key), seed, answered: 0, computed: 0 }
     }
 
-    /// HELLOs so far that took multiplications on the curve, answered or not.
+    /// How many HELLOs so far took multiplications on the curve, answered or not.
     #[must_use]
     pub const fn computed(&self) -> u64 {
         self.computed

@@ -12,7 +12,7 @@ pub enum DscpSupport {
     Untried,
     /// A packet was acknowledged.
     Open,
-    /// There was a timeout before anything was acknowledged.
+    /// A timeout came before anything was acknowledged.
     Shut,
 }
 
@@ -23,7 +23,7 @@ impl DscpSupport {
         self != Self::Shut
     }
 
-    /// Packets were acknowledged.
+    /// Enters that packets of the path were acknowledged.
     pub fn on_ack(&mut self) {
         if *self == Self::Untried {
             *self = Self::Open;

@@ -21,7 +21,7 @@ enum EcnState {
     /// All marked so far.
     #[default]
     Trial,
-    /// Some came unmarked.
+    /// Some packets came back without a CE mark, so the path does not mark everything.
     Capable,
     /// The path marks everything.
     Mangled,

@@ -14,15 +14,16 @@ const RAISE_AFTER: Duration = Duration::from_secs(600);
 /// How long the base size is kept after a black hole: if it was an outage, the size comes back
 /// soon.
 const AFTER_BLACK_HOLE: Duration = Duration::from_secs(10);
-/// So many times in a row, each an RTT after the one before, packets above the base size were lost
-/// and none came through: a black hole. Smaller ones may pass all the while, so silence of the path
-/// is no measure (RFC 8899 section 4.3).
+/// How many times in a row packets above the base size were lost while none came through, each an
+/// RTT after the one before. Then the path has a black hole. Smaller packets may pass all the
+/// while, so silence of the path is no measure (RFC 8899 section 4.3).
 const BLACK_HOLE_LOSSES: u8 = 3;
 /// A frame holds as much as its path delivers in this time, so that it delays the next one little.
 const FRAME_TIME: Duration = Duration::from_millis(1);
 /// Bytes of a frame at most. A driver takes four of these at once.
 const LONGEST_FRAME: usize = 65_535 / 4;
-/// The same by way of a relay, which takes 9 KiB with its envelope.
+/// A frame by way of a relay holds as much as its path delivers in this time. The relay takes 9 KiB
+/// with its envelope.
 const HOPS_TIME: Duration = Duration::from_millis(40);
 const LONGEST_BY_HOPS: usize = 8 << 10;
 /// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels,
@@ -99,13 +100,13 @@ impl Mtu {
         }
     }
 
-    /// The size that passes.
+    /// The size in bytes (UDP payload) of the largest datagrams that are known to pass.
     #[must_use]
     pub const fn current(&self) -> usize {
         self.current
     }
 
-    /// The size to probe now, if a probe is due.
+    /// The size in bytes to probe now, if a probe is due.
     #[must_use]
     pub fn wanted(&self, now: Instant) -> Option<usize> {
         if self.probe.is_some() || now < self.next_at {

@@ -41,7 +41,8 @@ impl Pacer {
         self.set_rate_with(now, rate, packet, BURST);
     }
 
-    /// The same with another length of a burst.
+    /// Sets the rate (bytes per second), the size of a full packet in bytes, and the time whose
+    /// bytes may leave as one burst.
     pub fn set_rate_with(&mut self, now: Instant, rate: u64, packet: u64, burst: Duration) {
         self.fill(now);
         self.rate = rate;

@@ -75,15 +75,15 @@ pub struct ReceivePath {
 /// A packet that arrived and was authentic.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketArrival {
-    /// Its number.
+    /// The packet's number.
     pub number: u64,
     /// When it arrived.
     pub at: Instant,
-    /// The sender's stamp.
+    /// The sender's stamp in µs, modulo 2^32 ([`byway_wire::packet`]).
     pub stamp: u32,
     /// Bytes (UDP payload).
     pub bytes: usize,
-    /// Its ECN mark.
+    /// The packet's ECN mark.
     pub ecn: Ecn,
     /// Whether it must be acknowledged.
     pub eliciting: bool,

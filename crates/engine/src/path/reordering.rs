@@ -7,7 +7,7 @@ use byway_wire::Duration;
 
 /// Later packets that make a hole a loss, as long as none came late (RFC 9002 section 6.1.1).
 pub const REORDER_PACKETS: u64 = 3;
-/// The same where packets came late, at most.
+/// How many later packets make a hole a loss, at most, where packets came late.
 const MOST_REORDER_PACKETS: u64 = 300;
 /// A path that was seen to hold packets up is given this much more time before they count as lost,
 /// or two RTTs if that is longer. RFC 8985 section 6.2 stops at one RTT, but what holds packets up
@@ -58,13 +58,13 @@ impl ReorderTolerance {
         Self { packets, most_packets, lateness: ReorderDelay(Duration::ZERO) }
     }
 
-    /// So many later packets make a hole a loss.
+    /// How many later packets make a hole a loss.
     #[must_use]
     pub const fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// So much time makes a hole a loss, where it does on other paths after `usual`.
+    /// The time after which a hole is a loss. `usual` is that time on paths without late packets.
     #[must_use]
     pub fn patience(&self, usual: Duration) -> Duration {
         usual.max(self.lateness.wait())

@@ -13,7 +13,7 @@ const GRANULARITY: Duration = Duration::from_millis(1);
 /// How long a minimum counts before it must be seen again.
 const MIN_WINDOW: Duration = Duration::from_secs(30);
 
-/// The estimate.
+/// The estimate of a path's RTT.
 #[derive(Clone, Debug)]
 pub struct Rtt {
     sampled: bool,

@@ -23,7 +23,7 @@ pub const ACK_DELAY: Duration = Duration::from_millis(12);
 /// Timeouts back off to this at most while there is something to send: a path that lives again is
 /// found soon.
 const LONGEST_TIMEOUT: Duration = Duration::from_millis(1500);
-/// So many timeouts without an answer are silence, too, however lately something was sent.
+/// How many timeouts in a row without an answer are silence, however lately something was sent.
 const LONG_SILENCE: u32 = 3;
 
 /// Facts about the sending end of a path. In the order in which they are asked for: what may be
@@ -34,7 +34,7 @@ const LONG_SILENCE: u32 = 3;
 pub struct SendPath {
     /// Bytes in flight.
     pub in_flight: u64,
-    /// The name.
+    /// The path's name.
     pub id: PathId,
     /// Timeouts in a row.
     timeouts: u32,
@@ -79,9 +79,9 @@ pub struct Totals {
     pub acked_bytes: u64,
     /// Packets believed lost, less those that came after all.
     pub lost: u64,
-    /// Their bytes.
+    /// Bytes of the packets believed lost.
     pub lost_bytes: u64,
-    /// Timeouts.
+    /// How many timeouts there were.
     pub timeouts: u64,
 }
 
@@ -111,7 +111,7 @@ pub struct NewlyAcked {
     pub latest: Option<(Instant, bool)>,
     /// An RTT sample.
     pub rtt: Option<Duration>,
-    /// New CE marks.
+    /// How many CE marks are new.
     pub ce: u32,
     /// When packets that were believed lost, and were not, had been sent.
     pub undone: SmallVec<[Instant; 4]>,
@@ -122,7 +122,7 @@ pub struct NewlyAcked {
 pub struct DetectedLosses {
     /// How many.
     pub packets: u32,
-    /// Their bytes.
+    /// Bytes of the lost packets.
     pub bytes: u64,
     /// When the first of them was sent.
     pub first_sent_at: Instant,
@@ -214,7 +214,7 @@ impl SendPath {
         self.last_sent_at
     }
 
-    /// Timeouts in a row: the path is silent.
+    /// How many timeouts there were in a row. Above 0 the path is silent.
     #[must_use]
     pub const fn timeouts(&self) -> u32 {
         self.timeouts
@@ -234,7 +234,7 @@ impl SendPath {
         Some(Duration::from_nanos(latest.abs_diff(least)))
     }
 
-    /// A delay on the controller's scale as the receiver will see it.
+    /// A delay on the controller's scale, as the receiver will see it, in microseconds.
     #[must_use]
     pub fn apparent(&self, now: Instant, one_way: i64) -> Option<u32> {
         self.delay.apparent(now, one_way)

@@ -5,7 +5,7 @@ use byway_wire::Duration;
 /// A timeout where nothing gets lost: it says that the connection is held up, and not that anything
 /// has to be sent again.
 const HELD_UP: Duration = Duration::from_secs(1);
-/// So many timeouts in a row are as good as an end, where another path answers.
+/// How many timeouts in a row count as the end of a connection, where another path answers.
 const AS_GOOD_AS_GONE: u32 = 3;
 
 /// What carries a path's packets, all the way to the peer.

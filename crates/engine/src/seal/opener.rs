@@ -16,11 +16,11 @@ pub enum OpenError {
     /// Of an epoch whose key is gone: too late.
     #[error("packet is of an epoch that is over")]
     OldEpoch,
-    /// Not sealed by the peer for this path and number, or changed on the way.
+    /// The packet was not sealed by the peer for this path and number, or was changed on the way.
     #[error("packet is forged or damaged")]
     Forged,
-    /// So many forgeries that the next might succeed: the connection has to end (RFC 9001 section
-    /// 6.6).
+    /// The session saw so many forged packets that the next might succeed, and has to end (RFC 9001
+    /// section 6.6).
     #[error("too many forged packets")]
     Exhausted,
 }
@@ -70,7 +70,7 @@ impl Opener {
         self.suite
     }
 
-    /// Epochs begun before the current one.
+    /// How many epochs began before the current one.
     #[must_use]
     pub const fn epochs(&self) -> u64 {
         self.current

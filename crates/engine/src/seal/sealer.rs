@@ -67,7 +67,7 @@ impl Sealer {
         (self.epoch & 3) as u8
     }
 
-    /// Epochs begun before this one.
+    /// How many epochs began before this one.
     #[must_use]
     pub const fn epochs(&self) -> u64 {
         self.epoch

@@ -87,7 +87,7 @@ impl Suites {
         Self(suite.to_byte())
     }
 
-    /// This set and `suite`.
+    /// A set that has `suite`, too.
     #[must_use]
     pub const fn with(self, suite: Suite) -> Self {
         Self(self.0 | suite.to_byte())

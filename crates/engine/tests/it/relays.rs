@@ -272,10 +272,10 @@ fn acks_take_another_way_when_theirs_dies() {
     }
 }
 
-/// Tickets back are good for ten minutes, and clocks drift; the path through a relay must outlive
+/// Return tags are good for ten minutes, and clocks drift. The path through a relay must outlive
 /// both.
 #[test]
-fn a_path_through_a_relay_outlives_its_tickets() {
+fn a_path_through_a_relay_outlives_its_return_tags() {
     let mut plan = through("newreno", 330 * MIB, 1);
     plan.suites = byway_engine::seal::Suites::INSECURE_SIMULATION;
     let mut world = detours(1, plan, &line(1, 10 * MS), &[(line(1, 10 * MS), line(10, 5 * MS))]);

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const OURS: u16 = 4749;
 /// The firewall mark of the first pair's gateways; each pair has its own.
 const MARK: u32 = 25_207;
-/// So long gateways may take to find each other, and each of their paths.
+/// The time that gateways have to find each other, and that each of their paths has.
 const PATIENCE: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(100);
 /// A window is told in bytes; so many are a packet of a path.

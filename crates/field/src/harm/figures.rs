@@ -10,7 +10,7 @@ use byway_lab::utilization::{self, at};
 pub struct Bounds {
     /// Requests' times over their times alone, at most: the median.
     pub median: f64,
-    /// Their ninetieth percentile.
+    /// The 90th percentile of the ratios of requests' times, at most.
     pub p90: f64,
     /// Of what the requests leave, at least.
     pub share: f64,
@@ -19,9 +19,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Those on a line of so many Mbit/s beside so many transfers. A request's packets take longer
-    /// on a thin line, and one packet of somebody else's delays it more; on a fast one nobody need
-    /// notice anything.
+    /// The bounds on a line of `mbit` Mbit/s beside `bulk` transfers. A request's packets take
+    /// longer on a slow line, and another sender's packet delays them more. On a fast line nobody
+    /// need notice a transfer.
     #[must_use]
     pub const fn of(mbit: u32, bulk: u32) -> Self {
         let (median, p90, share) = match (bulk, mbit) {

@@ -21,9 +21,9 @@ const AFTER: u32 = 12;
 /// Where requests are made, and what is in their way.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessLink {
-    /// Its rate, Mbit/s.
+    /// The line's rate in Mbit/s.
     pub mbit: u32,
-    /// Its round-trip time, milliseconds.
+    /// The line's round-trip time in milliseconds.
     pub rtt_ms: u32,
     /// Packets that wait before it.
     pub queue: u32,

@@ -43,7 +43,7 @@ impl SmallFile {
     /// As many as are worth being handed over at once.
     pub const TOGETHER: usize = 16;
 
-    /// Bytes of it.
+    /// Bytes that the batch takes.
     #[must_use]
     pub const fn length(&self) -> usize {
         self.bytes.len()

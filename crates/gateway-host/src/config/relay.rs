@@ -32,7 +32,7 @@ pub struct RelayConfig {
     pub per_day: Option<u64>,
     /// Bytes per month in all.
     pub per_month: Option<u64>,
-    /// Its key file; `None`: this host's relay key.
+    /// The relay's key file; `None`: this host's relay key.
     pub key: Option<PathBuf>,
     /// Where it enrols.
     pub registry: Option<Word>,

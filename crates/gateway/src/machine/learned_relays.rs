@@ -111,7 +111,7 @@ impl LearnedRelays {
         fresh
     }
 
-    /// There is no session with a peer any more.
+    /// Forgets a peer with which there is no session any more.
     pub fn forget(&mut self, peer: PeerIdx) {
         if let Some((_, lives)) = self.heard.get_mut(&peer) {
             *lives = false;

@@ -162,14 +162,14 @@ impl Peer {
         self.announcing = Some(Announcing { at: now, told: 0 });
     }
 
-    /// There is something new to tell it.
+    /// Sends the peer this side's announcement again, since something in it is new.
     pub fn announce_anew(&mut self, now: Instant) {
         if let Some(announcing) = &mut self.announcing {
             *announcing = Announcing { at: now, told: 0 };
         }
     }
 
-    /// There is no session for all flows any more, or the attempt at one failed, and why.
+    /// Enters that the session for all flows is over, or that the attempt at one failed, and why.
     pub fn on_gone(&mut self, now: Instant, why: String) {
         // To whom there is no session nothing is announced.
         self.announcing = None;

@@ -16,7 +16,7 @@ pub enum Release {
     TimedOut,
     /// A packet behind it had waited long enough.
     Swept,
-    /// Too much was waiting.
+    /// More packets waited than the buffer holds.
     Overflow,
 }
 

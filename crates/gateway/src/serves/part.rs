@@ -22,7 +22,7 @@ const HEADER: usize = 7;
 pub struct Served {
     /// The addresses of the hosts.
     pub hosts: Prefix,
-    /// Their ports; none: all.
+    /// The ports that are served; none: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<Ports>,
 }

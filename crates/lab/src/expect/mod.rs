@@ -35,13 +35,13 @@ pub struct Expectation {
     pub claims: Vec<Claim>,
     /// Columns of the table.
     pub shows: Vec<Show>,
-    /// What is drawn.
+    /// The figures that are drawn.
     pub figures: Vec<FigureSpec>,
     file: String,
     source: String,
 }
 
-/// A claim.
+/// A sentence of a paper with a bound on a measure.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// Unique within the file.
@@ -50,7 +50,7 @@ pub struct Claim {
     pub says: String,
     /// The paper's number, in its words.
     pub paper: Option<String>,
-    /// What is measured.
+    /// The expression over records that the bound is for.
     pub measure: Measure,
     /// The claim holds if the measure is no less.
     pub at_least: Option<f64>,
@@ -93,9 +93,9 @@ impl Claim {
 /// A column of the table: evaluated for every variant.
 #[derive(Clone, Debug)]
 pub struct Show {
-    /// Above the column.
+    /// The column's heading.
     pub name: String,
-    /// What is measured.
+    /// The expression over records that the column shows.
     pub measure: Measure,
     /// The unit of the measure.
     pub unit: String,
@@ -106,7 +106,7 @@ pub struct Show {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reading {
-    /// To the letter.
+    /// The paper is taken to the letter.
     Literal,
     /// As byway does it.
     Recommended,

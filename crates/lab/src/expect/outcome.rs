@@ -46,9 +46,9 @@ impl Verdict {
 /// A seed without a value, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// The seed.
+    /// The seed of the run that failed.
     pub seed: u64,
-    /// A sentence.
+    /// The reason in one sentence.
     pub why: String,
 }
 
@@ -59,7 +59,7 @@ pub struct Measured {
     pub variant: Vec<(String, String)>,
     /// The seeds with a value.
     pub seeds: Vec<u64>,
-    /// Their values, in the same order.
+    /// The seeds' values, in the order of `seeds`.
     pub values: Vec<f64>,
     /// The median of the values; `None` if there is none.
     pub median: Option<f64>,
@@ -77,7 +77,7 @@ pub struct ClaimResult {
     pub id: String,
     /// The claim in words.
     pub says: String,
-    /// The paper's number.
+    /// The number that the paper has.
     pub paper: Option<String>,
     /// The measure as it stands in the file.
     pub measure: String,
@@ -125,16 +125,16 @@ pub struct ColumnResult {
 pub struct Judged {
     /// The worst of the claims.
     pub verdict: Verdict,
-    /// Every claim.
+    /// The result of every claim.
     pub claims: Vec<ClaimResult>,
-    /// Every column.
+    /// The result of every column.
     pub shows: Vec<ColumnResult>,
 }
 
 /// What came out, when, and of what: kept as `result.json` beside the plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The experiment.
+    /// The experiment's name.
     pub id: String,
     /// How much of it was run.
     pub mode: Mode,
@@ -148,7 +148,7 @@ pub struct Outcome {
     pub trace: String,
     /// The worst of the claims.
     pub verdict: Verdict,
-    /// Every claim.
+    /// The result of every claim.
     pub claims: Vec<ClaimResult>,
     /// Every column of the table.
     pub shows: Vec<ColumnResult>,

@@ -6,7 +6,7 @@ use crate::stats::Interval;
 /// Cells under headings. Whoever prints it decides on widths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grid {
-    /// Above the columns.
+    /// The headings of the columns.
     pub headings: Vec<String>,
     /// The number of columns at the left that tell which row this is.
     pub keys: usize,

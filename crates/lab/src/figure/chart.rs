@@ -30,16 +30,16 @@ const LONGEST_NAME: usize = 27;
 /// A line: its name and its points in order of x.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// For the legend.
+    /// The line's name in the legend.
     pub name: String,
-    /// Points.
+    /// The line's points (x, y), in the units of the axes.
     pub points: Vec<(f64, f64)>,
 }
 
 /// Bars of one colour: a value for each category, perhaps with an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
-    /// For the legend.
+    /// The name in the legend.
     pub name: String,
     /// Value, and its interval.
     pub values: Vec<Option<(f64, f64, f64)>>,
@@ -106,7 +106,7 @@ fn tick(value: f64) -> String {
 pub struct Panel<'a> {
     /// What the y axis is, with its unit.
     pub y: &'a str,
-    /// Lines.
+    /// The lines of the chart.
     pub lines: &'a [Line],
 }
 

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureSpec {
-    /// Above the figure.
+    /// The title above the figure.
     pub title: String,
-    /// What is shown.
+    /// The kind of figure, with what it shows.
     pub kind: FigureKind,
     /// Transfers, groups, requests, or links as "A>B". All if empty.
     #[serde(default)]
@@ -40,7 +40,7 @@ pub struct FigureSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FigureKind {
-    /// Goodput over time.
+    /// Goodput over time, in Mbit/s over seconds.
     Goodput,
     /// Rate of each path over time.
     Paths,

@@ -20,7 +20,7 @@ pub(super) struct Signature {
 }
 
 impl Signature {
-    /// The most arguments.
+    /// How many arguments the function takes at most.
     pub(super) const fn most(&self) -> usize {
         match self.function {
             Function::Min | Function::Max => usize::MAX,

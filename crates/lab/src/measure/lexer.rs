@@ -70,7 +70,7 @@ impl<'a> Lexer<'a> {
         self.clone().next()
     }
 
-    /// The next piece.
+    /// Takes the next token.
     pub(super) fn next(&mut self) -> Result<Token<'a>, MeasureError> {
         let place = self.place();
         let rest = self.rest();

@@ -219,7 +219,7 @@ impl Parser<'_> {
         Ok(over)
     }
 
-    /// `[axis=label, …]`.
+    /// Parses `[axis=label, …]`, which chooses variants.
     fn variant(&mut self) -> Result<Vec<AxisChoice>, MeasureError> {
         if !self.lexer.skip('[')? {
             let found = self.lexer.peek()?;

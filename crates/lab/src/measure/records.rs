@@ -91,7 +91,7 @@ impl<'a> Records<'a> {
         Ok(found)
     }
 
-    /// The axes.
+    /// The axes of the sweep, with their labels.
     #[must_use]
     pub fn axes(&self) -> &[AxisLabels] {
         &self.axes
@@ -230,7 +230,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// `[axis=label, …]`.
+/// Writes labels as `[axis=label, …]`.
 fn written<'s>(pairs: impl Iterator<Item = (&'s str, &'s str)>) -> String {
     let pairs: Vec<String> = pairs.map(|(axis, label)| format!("{axis}={label}")).collect();
     if pairs.is_empty() { "the only variant".to_owned() } else { format!("[{}]", pairs.join(", ")) }

@@ -3,7 +3,7 @@
 use super::functions::Function;
 use core::ops::Range;
 
-/// An expression.
+/// An expression over records.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {
     Number(f64),

@@ -49,7 +49,7 @@ impl Mode {
         }
     }
 
-    /// All of them.
+    /// All modes in which a plan runs.
     pub const EVERY: [Self; 5] = [Self::Quick, Self::All, Self::Full, Self::Emulate, Self::EmulateQuick];
 
     /// The modes whose changes of a plan count, the first that the plan names; and whether it must
@@ -68,7 +68,7 @@ impl Mode {
 /// What the command line says instead of the plan.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// How many seeds.
+    /// How many seeds the plan runs with.
     pub seeds: Option<u32>,
     /// Values of axes of the sweep.
     pub sweep: Vec<(String, Vec<String>)>,
@@ -92,7 +92,7 @@ pub struct Plan {
     pub seeds: u32,
     /// The axes of the sweep.
     pub axes: Vec<Axis>,
-    /// Every variant.
+    /// Every variant of the plan.
     pub variants: Vec<Setup>,
     /// Why it cannot be run by real programs, if so.
     pub only_simulated: Option<String>,

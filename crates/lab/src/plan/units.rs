@@ -6,7 +6,7 @@ use byway_wire::{Duration, units};
 /// What kind of quantity is wanted, with an example for whoever wrote another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuantityKind {
-    /// Bits per second.
+    /// A rate in bits per second.
     Rate,
     /// A time in seconds.
     Time,

@@ -12,14 +12,14 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is run.
+/// One run of the scoreboard: a scene, a law and a seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// Where, beside whom, how many.
     pub scene: Scene,
     /// The law that governs the transfers.
     pub law: Law,
-    /// With this seed.
+    /// The seed of the run.
     pub seed: u64,
 }
 
@@ -36,7 +36,7 @@ pub enum CellError {
         scene: String,
         /// The law that was run in it.
         law: String,
-        /// Why it failed.
+        /// The reason of the failure.
         error: Box<RunError>,
     },
 }
@@ -56,7 +56,7 @@ pub struct CellRow {
     pub half: LineHalf,
     /// The foreground traffic.
     pub foreground: String,
-    /// How many transfers.
+    /// How many transfers the scene has.
     pub transfers: u32,
     /// How they differ among themselves.
     pub among: String,
@@ -71,7 +71,7 @@ pub struct CellRow {
     pub trace: String,
     /// Packets that links delivered.
     pub packets: u64,
-    /// Simulated seconds.
+    /// How long the run lasts, in simulated seconds.
     pub seconds: f64,
     /// Seconds of a processor that it took.
     pub cpu_seconds: f64,

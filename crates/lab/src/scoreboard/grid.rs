@@ -33,7 +33,7 @@ pub enum RateProfile {
 /// Which paths a background transfer has. Foregrounds have the direct one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {
-    /// The direct one.
+    /// The scene has the direct path only.
     One,
     /// The direct one, and one through a relay. Both share the line.
     TwoOverOne,
@@ -87,7 +87,7 @@ pub struct Bottleneck {
     pub rtt_ms: u32,
     /// Packets that may wait, the one being sent not counted.
     pub queue: u32,
-    /// What is dropped.
+    /// The rule by which the queue drops packets.
     pub queueing: Queueing,
     /// Tenths of a percent of the packets that are lost by chance, in each direction.
     pub loss: u32,
@@ -163,7 +163,7 @@ impl Bottleneck {
     }
 }
 
-/// Its name: `10m-20ms-50p`, and what else there is to it.
+/// Writes the line's name, as `10m-20ms-50p`, with what else distinguishes it.
 impl fmt::Display for Bottleneck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}m-{}ms-{}p", self.mbit, self.rtt_ms, self.queue)?;
@@ -274,7 +274,7 @@ pub enum Foreground {
     Cubic,
     /// One BBR that does.
     Bbr,
-    /// There is no foreground traffic.
+    /// The scene has no foreground traffic.
     Nobody,
 }
 
@@ -327,7 +327,7 @@ pub const TRANSFERS: [u32; 3] = [1, 2, 8];
 /// What a law governs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LawCarrier {
-    /// Sessions of byway's.
+    /// The law governs sessions of byway.
     Session,
     /// TCP hosts that do as Linux does.
     Tcp,
@@ -340,7 +340,7 @@ pub enum LawCarrier {
 pub struct Law {
     /// The name of the law on the board.
     pub name: String,
-    /// What it governs.
+    /// The kind of connection that the law governs.
     pub carrier: LawCarrier,
     /// The controller, as plans name it.
     pub congestion: String,
@@ -434,7 +434,7 @@ impl Scene {
     }
 }
 
-/// `10m-20ms-50p/requests/8`
+/// Writes the scene's name, as `10m-20ms-50p/requests/8`.
 impl fmt::Display for Scene {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.line, self.foreground.name(), self.who())
@@ -446,7 +446,7 @@ impl fmt::Display for Scene {
 pub enum Form {
     /// Some 150 scenes.
     Quick,
-    /// All.
+    /// All scenes of the grid, and those beside it.
     Full,
 }
 

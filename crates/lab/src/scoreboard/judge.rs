@@ -37,7 +37,7 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// All of them.
+    /// All figures that have bounds.
     pub const ALL: [Self; 11] = [
         Self::Median,
         Self::P90,
@@ -129,7 +129,7 @@ pub struct Bound {
 /// A promise that is broken, and for what reason.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownFailure {
-    /// The bound.
+    /// The name of the bound.
     pub bound: &'static str,
     /// How the names of the scenes begin.
     pub scene: &'static str,
@@ -142,9 +142,9 @@ pub struct KnownFailure {
 pub struct BoundMiss {
     /// The scene's name.
     pub scene: String,
-    /// What is missed.
+    /// The name of the figure that misses its bound.
     pub figure: &'static str,
-    /// What it is.
+    /// The figure's value.
     pub value: f64,
     /// What it should be.
     pub limit: f64,
@@ -155,7 +155,7 @@ pub struct BoundMiss {
 /// What became of a promise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundResult {
-    /// The bound.
+    /// The name of the bound.
     pub id: &'static str,
     /// The bound in words.
     pub says: &'static str,
@@ -213,7 +213,7 @@ impl Board {
             .filter_map(move |(place, scene)| Some((scene, self.cells.get(&(place, law.to_owned()))?)))
     }
 
-    /// The scenes.
+    /// The scenes for which the bound holds.
     #[must_use]
     pub fn scenes(&self) -> &[Scene] {
         &self.scenes

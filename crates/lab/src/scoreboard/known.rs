@@ -60,11 +60,11 @@ const DRAINED: &str =
 /// Where each flow has a queue of its own.
 const FAIR: &str =
     "a call waits for the turns of eight others, whatever they do: p90 1.12, and 1.10 beside CUBIC";
-/// Beside rivals.
+/// Why laws miss a bound beside rivals.
 const RIVALS: &str = "eight of harp-adaptive and hir delay a call less, as they are like few: Jain .51 \
                       and .31 at 10 Mbit/s. One of them delays it as much as one of the class";
 
-/// Every known miss.
+/// Every miss of a bound whose reason is known.
 pub const KNOWN: &[KnownFailure] = &[
     known("one-1", "1m-60ms-50p/", THIN),
     known("one-2", "2m-100ms-17p/", THIN),

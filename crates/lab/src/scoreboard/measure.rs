@@ -136,7 +136,7 @@ fn group<'a>(record: &'a Record, name: &'a str) -> impl Iterator<Item = &'a Tran
     record.transfers.iter().filter(move |transfer| transfer.group == name)
 }
 
-/// Every background transfer.
+/// The records of all background transfers.
 fn background(record: &Record) -> impl Iterator<Item = &TransferRecord> {
     group(record, BACKGROUND).chain(group(record, LAST))
 }

@@ -90,7 +90,7 @@ pub struct CellSelection {
 }
 
 impl CellSelection {
-    /// Their scenes, in the order of tables and pictures.
+    /// The scenes of the selection, in the order of tables and pictures.
     #[must_use]
     pub fn scenes(&self) -> Vec<Scene> {
         let mut scenes = scenes(self.form);
@@ -101,7 +101,7 @@ impl CellSelection {
         scenes
     }
 
-    /// Their laws.
+    /// The laws of the selection.
     pub fn laws(&self) -> impl Iterator<Item = &Law> {
         self.laws.iter().filter(|law| self.only.iter().all(|only| only.admits_law(law)))
     }

@@ -22,7 +22,7 @@ pub struct SceneTimes {
 
 /// As many requests as `lab harm` makes; on fast lines half as many still tell a 90th percentile.
 const REQUESTS: u32 = 300;
-/// Pages.
+/// How many pages are fetched.
 const PAGES: u32 = 24;
 /// Bits of a page: 30 objects of 7.8 KB on average.
 const PAGE_BITS: u32 = 30 * 7_800 * 8;

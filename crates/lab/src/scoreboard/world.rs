@@ -43,8 +43,8 @@ const MPATH_7: [(&str, &str, u32, u32, bool); 7] = [
     ("access", "relay3", 5, 39_000, true),
     ("relay3", "core", 100, 39_000, false),
 ];
-/// Its line: one-way delay in microseconds, packets that may wait. Elsewhere in it so many may
-/// wait.
+/// The line of mPath's figure 7: one-way delay in microseconds, and the packets that its queue
+/// holds.
 const MPATH_7_LINE: (u32, u32) = (1_000, 50);
 const MPATH_7_FREE: u32 = 1_000;
 

@@ -7,7 +7,7 @@ use byway_gateway::machine::Settings;
 /// A gateway at each of two nodes, and sessions between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gateways {
-    /// Unique name.
+    /// The gateway's unique name.
     pub name: String,
     /// Where the one of the senders stands, and where that of the receivers.
     pub between: (String, String),
@@ -15,6 +15,6 @@ pub struct Gateways {
     pub paths: Vec<PathChoice>,
     /// The controller of the session, as `--congestion` takes it.
     pub congestion: ControllerChoice,
-    /// How they behave.
+    /// The settings of the gateways.
     pub settings: Settings,
 }

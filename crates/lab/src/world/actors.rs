@@ -48,7 +48,7 @@ pub(super) struct Actors {
 #[derive(Debug)]
 pub(super) struct TransferActor {
     pub(super) placed: PlacedTransfer,
-    /// When it begins.
+    /// When the transfer begins.
     pub(super) start: Instant,
     /// The links of each way, there.
     pub(super) ways: Vec<Vec<Direction>>,

@@ -179,7 +179,7 @@ pub(super) fn enrolled(registry: &RegistrySetup, graph: &Graph, seed: u64) -> Re
     Ok(nodes)
 }
 
-/// So many of the nodes whose names begin so, and that `fit`.
+/// Takes some of the nodes whose names begin with a word, and that `fit`.
 fn some(
     who: &str,
     prefix: &str,

@@ -54,9 +54,9 @@ pub enum RunError {
     /// A new link leads one way only.
     #[error("a link leads from {from} to {to}, but none back: without `one_way`, it is one each way")]
     OneWay {
-        /// Where it begins.
+        /// The node at which the link begins.
         from: String,
-        /// Where it ends.
+        /// The node at which the link ends.
         to: String,
     },
     /// Fewer nodes than a plan wants to choose among.
@@ -64,7 +64,7 @@ pub enum RunError {
         "{transfer}: {wanted} nodes that begin with {prefix:?} are wanted, but only {there} can be chosen"
     )]
     TooFew {
-        /// The transfer.
+        /// The transfer's name.
         transfer: String,
         /// How their names should begin.
         prefix: String,
@@ -76,35 +76,35 @@ pub enum RunError {
     /// A way through one of its own ends, or twice through the same node.
     #[error("{transfer}: a way leads through {node}, which is one of its ends or stands there already")]
     OwnRelay {
-        /// The transfer.
+        /// The transfer's name.
         transfer: String,
-        /// The node.
+        /// The node's name.
         node: String,
     },
     /// A relay is to crash where there is none.
     #[error("at {node} there is no relay that could go down or come up: no session goes through there")]
     NoRelay {
-        /// The node.
+        /// The node's name.
         node: String,
     },
     /// A host that lends has several lines.
     #[error("at {node} there is a relay that lends the line of its host, and that has not just one")]
     Lines {
-        /// The node.
+        /// The node's name.
         node: String,
     },
     /// What the plan says of a controller is wrong.
     #[error("{of}: {error}")]
     Congestion {
-        /// The transfer.
+        /// The transfer's name.
         of: String,
-        /// What is wrong.
+        /// What is wrong with the choice.
         error: ChoiceError,
     },
     /// A server of requests has fewer controllers to choose from.
     #[error("{requests}: servers run newreno or cubic without options, not {name}")]
     Server {
-        /// The requests.
+        /// The name of the requests.
         requests: String,
         /// The controller that was asked for.
         name: String,
@@ -112,7 +112,7 @@ pub enum RunError {
     /// What the plan asks for cannot be done by this carrier.
     #[error("{transfer}: {why}")]
     Carrier {
-        /// The transfer.
+        /// The transfer's name.
         transfer: String,
         /// What cannot be done.
         why: &'static str,
@@ -120,9 +120,9 @@ pub enum RunError {
     /// The world could need more memory than the plan allows.
     #[error("this may need {needed} MB of memory, and the plan allows {allowed} MB (`memory`)")]
     Memory {
-        /// Megabytes, rounded up.
+        /// Megabytes that the run would need, rounded up.
         needed: u64,
-        /// Megabytes.
+        /// Megabytes that a run may use.
         allowed: u64,
     },
     /// The packets could not be written.

@@ -56,7 +56,7 @@ pub(super) fn links(
     watched(graph, actors, layout).into_iter().map(record).collect()
 }
 
-/// Takes notes.
+/// Notes a run's state at each sample.
 #[derive(Debug)]
 pub(super) struct Recorder {
     all: Vec<LinkId>,

@@ -15,7 +15,7 @@ use byway_registry::secrets::Secrets;
 use byway_registry::store::{
     LastHeartbeat, Memory, RelayRow, Store, StoreReply, StoreRequest as Wish, WordRow,
 };
-use byway_registry::word::{Token, Word, WordKind};
+use byway_registry::word::{Word, WordKind, WordProof};
 use byway_registry::{Registry, RegistryConfig};
 use byway_relay::Relay;
 use byway_sim::{Node, Random};
@@ -50,7 +50,7 @@ impl RegistryBuilder {
         Self { address, secret, store, words: JOIN }
     }
 
-    /// Where it is.
+    /// The registry's address.
     pub(super) const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -81,8 +81,8 @@ impl RegistryBuilder {
         self.words += 1;
         self.store.put_word(row(self.words, WordKind::Use));
         let secrets = Secrets::new(&self.secret);
-        let token = Token { number: self.words, secret: secrets.word(self.words) };
-        Word { kind: WordKind::Use, key: secrets.identity().public(), token, addresses: vec![self.address] }
+        let proof = WordProof { number: self.words, secret: secrets.word(self.words) };
+        Word { kind: WordKind::Use, key: secrets.identity().public(), proof, addresses: vec![self.address] }
     }
 
     /// How many clients have a word.
@@ -205,7 +205,7 @@ impl RegistryClient {
     fn ask(&mut self, now: Instant) {
         let most = if self.had == 0 { FIRST } else { MORE };
         let ask = RelayQuery {
-            token: self.word.token.clone(),
+            proof: self.word.proof.clone(),
             most: u8::try_from(most).unwrap_or(u8::MAX),
             skip: u16::try_from(self.had).unwrap_or(u16::MAX),
         };

@@ -64,7 +64,7 @@ impl SessionSetup {
 
 /// What a sender is to do.
 pub(super) struct SendTask {
-    /// The receiver's key.
+    /// The receiver's public key.
     pub(super) peer: PublicKey,
     /// The receiver's address, if the direct way may be used.
     pub(super) direct: Option<SocketAddr>,
@@ -78,7 +78,7 @@ pub(super) struct SendTask {
     pub(super) supply: Supply,
     /// The controller that governs the session.
     pub(super) controller: Box<dyn Controller>,
-    /// When it begins.
+    /// When the transfer begins.
     pub(super) start: Instant,
     /// When it ends at the latest.
     pub(super) stop: Option<Instant>,
@@ -109,7 +109,7 @@ pub(super) struct SessionSender {
     pub(super) acked: u64,
     /// When the last byte was acknowledged.
     pub(super) finished: Option<Instant>,
-    /// Why it failed.
+    /// Why the session failed.
     pub(super) failed: Option<String>,
     over: bool,
 }

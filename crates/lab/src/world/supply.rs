@@ -40,7 +40,7 @@ pub(super) struct RateSource {
 }
 
 impl Supply {
-    /// What `demand` says.
+    /// A supply of bytes as `demand` describes it.
     pub(super) fn new(demand: &Demand) -> Self {
         match demand {
             Demand::Unlimited => Self::Bulk { size: ENDLESS, given: false },

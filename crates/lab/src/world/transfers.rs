@@ -59,9 +59,9 @@ pub(super) struct SendState {
 /// The hosts of a transfer.
 #[derive(Clone, Debug)]
 pub(super) enum TransferHosts {
-    /// byway's session.
+    /// The transfer is a session of byway.
     Session(SessionHosts),
-    /// TCP.
+    /// The transfer is a TCP connection.
     Tcp(Tcp),
     /// TCP to relays, and on from there.
     Relayed(RelayedTcp),
@@ -70,7 +70,7 @@ pub(super) enum TransferHosts {
 }
 
 impl TransferHosts {
-    /// Whoever it is.
+    /// The transfer's carrier, as something that can be measured.
     pub(super) fn carrier(&self) -> &dyn TransferProbe {
         match self {
             Self::Session(session) => session,
@@ -81,7 +81,7 @@ impl TransferHosts {
     }
 }
 
-/// byway's session.
+/// The hosts of a session of byway.
 #[derive(Clone, Debug)]
 pub(super) struct SessionHosts {
     pub(super) sender: Handle<SessionSender>,

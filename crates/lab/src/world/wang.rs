@@ -13,7 +13,7 @@ use byway_wire::{Duration, Instant};
 
 /// T at 1.2 Mbit/s (section IV).
 const INTERVAL_MS: f64 = 400.0;
-/// epsilon (section IV).
+/// The paper's epsilon in kbit/s (section IV).
 const EPSILON_KBIT: f64 = 0.5;
 
 /// The hosts of a transfer, and the relays of its ways.

@@ -3,8 +3,8 @@ use byway_wire::relay::{Grant, Minute, RelayKey, Scope, Terms};
 use byway_wire::secret::Secret;
 use proptest::prelude::*;
 
-fn token() -> Token {
-    Token { number: 7, secret: Secret::new([9; 16]) }
+fn proof() -> WordProof {
+    WordProof { number: 7, secret: Secret::new([9; 16]) }
 }
 
 fn address() -> SocketAddr {
@@ -25,7 +25,7 @@ pub(crate) fn listed() -> Listed {
 
 fn enrol() -> Enrol {
     Enrol {
-        token: token(),
+        proof: proof(),
         relay: RelayId([2; 16]),
         range: 5,
         range_key: RangeKey::new([6; 32]),
@@ -40,12 +40,12 @@ fn enrol() -> Enrol {
 
 #[test]
 fn requests_are_read_as_they_were_written() {
-    let ask = RelayQuery { token: token(), most: 100, skip: 300 };
-    let complain = Request::Complain { token: token(), relays: vec![RelayId([1; 16]), RelayId([2; 16])] };
+    let ask = RelayQuery { proof: proof(), most: 100, skip: 300 };
+    let complain = Request::Complain { proof: proof(), relays: vec![RelayId([1; 16]), RelayId([2; 16])] };
     for request in [Request::Enrol(enrol().into()), Request::Ready, Request::Ask(ask), complain] {
         assert_eq!(Request::read(&request.to_bytes()), Ok(request));
     }
-    let bytes = Request::Ask(RelayQuery { token: token(), most: 100, skip: 300 }).to_bytes();
+    let bytes = Request::Ask(RelayQuery { proof: proof(), most: 100, skip: 300 }).to_bytes();
     assert_eq!(bytes, [b"\x03\x00\x00\x00\x07".as_slice(), &[9; 16], b"\x64\x01\x2c"].concat());
 }
 

@@ -80,7 +80,7 @@ impl Applicants {
         self.applicants.insert(handle, applicant);
     }
 
-    /// Its session is over.
+    /// Forgets an applicant whose session is over.
     pub fn forget(&mut self, handle: Handle) {
         self.take(handle);
     }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use byway_wire::heartbeat::RelayId;
 use byway_wire::{Duration, Instant};
 
-/// So many are told at once, and so long passes before others are.
+/// How many relays are told at once of a new epoch. A pause follows before others are told.
 const AT_ONCE: u32 = 64;
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -8,7 +8,7 @@ use byway_wire::{Duration, Instant};
 /// A relay is tested no sooner again after a complaint, or after it failed.
 const APART: Duration = Duration::from_secs(60);
 
-/// Those that were tested of late.
+/// The relays that were tested of late.
 #[derive(Debug)]
 pub(super) struct Retests {
     recent: BTreeSet<RelayId>,
@@ -32,7 +32,7 @@ impl Retests {
         !self.recent.contains(&relay)
     }
 
-    /// Its test begins.
+    /// Enters that the relay's test begins.
     pub fn begin(&mut self, now: Instant, relay: RelayId) {
         if self.recent.insert(relay) {
             self.order.push_back((now, relay));

@@ -22,7 +22,7 @@ struct ClientSession {
     /// The next request is not looked at before this one is answered.
     busy: bool,
     requests: u32,
-    /// It asks nothing more.
+    /// Whether the client asks nothing more.
     ended: bool,
     /// Everything is answered.
     finished: bool,
@@ -79,7 +79,7 @@ impl Sessions {
         self.until.front().map(|(until, _)| *until)
     }
 
-    /// It says nothing that is understood: no more of it is read.
+    /// Reads no more of a client that says nothing that is understood.
     pub fn stop(&mut self, handle: Handle) {
         if let Some(session) = self.sessions.get_mut(&handle) {
             session.requests = REQUESTS;

@@ -66,7 +66,8 @@ impl StoreQueue {
         }
     }
 
-    /// There are no more of these than relays that are tested at once.
+    /// Asks the store to enrol a relay. Such requests are at most as many as the relays that are
+    /// tested at once.
     pub fn enrol(&mut self, applicant: Applicant, at: u64) {
         let row = applicant.row.clone();
         self.ask(StoreRequest::Enrol { row, at }, PendingReply::Enrol(Box::new(applicant)));

@@ -1,9 +1,9 @@
-//! The words that were given out: whose a token is, and how often it may ask.
+//! The words that were given out: which word a proof is of, and how often its holder may ask.
 
 use crate::message::Reason;
 use crate::secrets::Secrets;
 use crate::store::WordRow;
-use crate::word::{Token, WordKind};
+use crate::word::{WordKind, WordProof};
 use alloc::collections::BTreeMap;
 use byway_wire::{Instant, Meter};
 
@@ -41,10 +41,10 @@ impl Words {
         self.rows.insert(row.number, row);
     }
 
-    /// The word that a token is of, if it is good for this.
-    pub fn find(&self, token: &Token, kind: WordKind, unix: u64) -> Result<&WordRow, Reason> {
-        let row = self.rows.get(&token.number).ok_or(Reason::UnknownWord)?;
-        if self.secrets.word(token.number) != token.secret {
+    /// The word that a proof is of, if that word is good for `kind`.
+    pub fn find(&self, proof: &WordProof, kind: WordKind, unix: u64) -> Result<&WordRow, Reason> {
+        let row = self.rows.get(&proof.number).ok_or(Reason::UnknownWord)?;
+        if self.secrets.word(proof.number) != proof.secret {
             return Err(Reason::UnknownWord);
         }
         if row.revoked {

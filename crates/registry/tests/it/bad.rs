@@ -94,7 +94,7 @@ fn more_questions_than_a_word_has_are_refused_and_another_word_is_not() {
     }
     assert!(clients.iter().all(|client| net.world[*client].answers.len() <= 16));
     let other = Request::Ask(byway_registry::message::RelayQuery {
-        token: word(5, WordKind::Use).token,
+        proof: word(5, WordKind::Use).proof,
         most: 9,
         skip: 0,
     });

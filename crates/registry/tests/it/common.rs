@@ -7,7 +7,7 @@ use byway_registry::client::{AskError, ClientExchange};
 use byway_registry::message::{Answer, Enrol, Label, RelayList, RelayQuery, Request};
 use byway_registry::secrets::Secrets;
 use byway_registry::store::{self, Memory, Store, StoreReply, WordRow};
-use byway_registry::word::{Token, Word, WordKind};
+use byway_registry::word::{Word, WordKind, WordProof};
 use byway_registry::{Registry, RegistryConfig};
 use byway_relay::{Config as RelayConfig, Policy, Relay};
 use byway_sim::{Handle, Node, PipeConfig, World};
@@ -54,8 +54,8 @@ pub fn memory() -> Memory {
 
 pub fn word(number: u32, kind: WordKind) -> Word {
     let secrets = Secrets::new(&SECRET);
-    let token = Token { number, secret: secrets.word(number) };
-    Word { kind, key: secrets.identity().public(), token, addresses: vec![hub_address()] }
+    let proof = WordProof { number, secret: secrets.word(number) };
+    Word { kind, key: secrets.identity().public(), proof, addresses: vec![hub_address()] }
 }
 
 /// A registry and its store, which may be away.
@@ -221,7 +221,7 @@ pub fn relay(index: usize, now: Instant, off: i64) -> Relay {
 pub fn enrol(index: usize, addresses: &[SocketAddr]) -> Enrol {
     let key = RelayKey::new(&relay_key(index));
     Enrol {
-        token: word(JOIN, WordKind::Join).token,
+        proof: word(JOIN, WordKind::Join).proof,
         relay: key.id(),
         range: RANGE,
         range_key: key.range_key(RANGE),
@@ -235,7 +235,7 @@ pub fn enrol(index: usize, addresses: &[SocketAddr]) -> Enrol {
 }
 
 pub fn ask(most: u8, skip: u16) -> Request {
-    Request::Ask(RelayQuery { token: word(USE, WordKind::Use).token, most, skip })
+    Request::Ask(RelayQuery { proof: word(USE, WordKind::Use).proof, most, skip })
 }
 
 /// A world with a registry, and lines to it.

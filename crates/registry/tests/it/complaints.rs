@@ -118,7 +118,7 @@ impl End {
         self.complained.extend(&relays);
         let word = word(USE, WordKind::Use);
         let mut exchange = ClientExchange::begin(&mut self.endpoint, now, &word).unwrap();
-        exchange.ask(&Request::Complain { token: word.token, relays });
+        exchange.ask(&Request::Complain { proof: word.proof, relays });
         exchange.finish();
         self.exchange = Some(exchange);
     }
@@ -285,7 +285,7 @@ fn no_number_of_complaints_takes_a_good_relay_off_the_list() {
     net.run(Duration::from_secs(3));
     let all = names(&net.list(client, 9, 0));
     let complain = |number| Request::Complain {
-        token: word(number, WordKind::Use).token,
+        proof: word(number, WordKind::Use).proof,
         relays: all.iter().copied().cycle().take(16).collect(),
     };
     let (mut heard, mut refused) = (0, 0);

@@ -73,14 +73,14 @@ fn each_word_is_good_for_what_it_says() {
     let (host, second, client) =
         (net.asker(Asker::new(1)), net.asker(Asker::new(2)), net.asker(Asker::new(3)));
     let refused = |reason| Err(AskError::Refused(reason));
-    let token = |number: u32, kind| word(number, kind).token;
+    let proof = |number: u32, kind| word(number, kind).proof;
     let with = |number, index: usize| Enrol {
-        token: token(number, WordKind::Join),
+        proof: proof(number, WordKind::Join),
         ..enrol(index, &[relay_address(index)])
     };
     let asks = |number: u32| {
         byway_registry::message::Request::Ask(byway_registry::message::RelayQuery {
-            token: token(number, WordKind::Use),
+            proof: proof(number, WordKind::Use),
             most: 5,
             skip: 0,
         })
@@ -92,10 +92,10 @@ fn each_word_is_good_for_what_it_says() {
     assert_eq!(net.enrol(other, second, &join(), with(USE, 1)), refused(Reason::OtherKind));
     assert_eq!(net.ask(client, &use_word, &asks(JOIN)), refused(Reason::OtherKind));
     assert_eq!(net.ask(client, &use_word, &asks(99)), refused(Reason::UnknownWord));
-    let mut forged = token(5, WordKind::Use);
+    let mut forged = proof(5, WordKind::Use);
     forged.secret = byway_wire::secret::Secret::new([0; 16]);
     let forged = byway_registry::message::Request::Ask(byway_registry::message::RelayQuery {
-        token: forged,
+        proof: forged,
         most: 5,
         skip: 0,
     });

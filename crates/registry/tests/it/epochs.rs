@@ -128,7 +128,7 @@ fn a_registry_whose_own_clock_is_a_day_off_keeps_its_relays_and_brings_no_epoch_
             number = now;
             // What it mints is carried: the relay passes the test that a complaint leads to.
             let names = vec![enrol(0, &[]).relay];
-            let complain = Request::Complain { token: word(USE, WordKind::Use).token, relays: names };
+            let complain = Request::Complain { proof: word(USE, WordKind::Use).proof, relays: names };
             assert_eq!(net.ask(client, &word(USE, WordKind::Use), &complain), Ok(Answer::Heard));
             net.run(Duration::from_secs(40));
             let list = net.list(client, 9, 0);
@@ -146,7 +146,7 @@ fn a_relay_that_senders_complain_of_is_tested_again() {
     let (host, client) = (net.asker(Asker::new(1)), net.asker(Asker::new(2)));
     let (good, bad) = (member(&mut net, 0, host), member(&mut net, 1, host));
     let names = [0, 1].map(|index| enrol(index, &[]).relay);
-    let complain = Request::Complain { token: word(USE, WordKind::Use).token, relays: names.to_vec() };
+    let complain = Request::Complain { proof: word(USE, WordKind::Use).proof, relays: names.to_vec() };
     assert_eq!(net.ask(client, &word(USE, WordKind::Use), &complain), Ok(Answer::Heard));
     net.run(Duration::from_secs(5));
     assert_eq!(net.list(client, 9, 0).relays.len(), 2, "both pass");
@@ -157,7 +157,7 @@ fn a_relay_that_senders_complain_of_is_tested_again() {
     let list = net.list(client, 9, 0);
     assert_eq!(list.relays.iter().map(|it| it.relay).collect::<Vec<_>>(), names[..1]);
     let _ = good;
-    let refused = Request::Complain { token: join().token, relays: names.to_vec() };
+    let refused = Request::Complain { proof: join().proof, relays: names.to_vec() };
     let answer = net.ask(client, &word(USE, WordKind::Use), &refused);
     assert_eq!(answer, Err(AskError::Refused(Reason::OtherKind)));
 }

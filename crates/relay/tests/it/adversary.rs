@@ -100,7 +100,7 @@ fn a_cookie_of_another_address_is_refused_and_none_means_no_way_back() {
     assert_eq!(refused(&world, Reason::UnknownWord), 1);
     hop.set_cookie(0);
     let sent = world.put(victim, &seal(&hop, world.now, b"x"));
-    let [(_, delivered)] = sent.as_slice() else { panic!("delivered without a ticket") };
+    let [(_, delivered)] = sent.as_slice() else { panic!("delivered without a return tag") };
     let back = ReturnHop::new(relay_v4(), &Delivered::read(delivered).unwrap());
     let mut packet = vec![0; back.room() + 1];
     assert!(back.seal(&mut packet));

@@ -46,7 +46,7 @@ pub struct Queued {
 /// What became of a packet that was first in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dequeued {
-    /// Dropped.
+    /// The packet was dropped.
     Dropped,
     /// The packet's service begins. Its mark is CE if it was marked here.
     Served(Queued),
@@ -82,7 +82,7 @@ impl Codel {
         }
     }
 
-    /// Packets that wait.
+    /// How many packets wait.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len()
@@ -100,7 +100,7 @@ impl Codel {
         self.bytes
     }
 
-    /// A packet comes.
+    /// Puts a packet at the queue's end.
     pub fn enqueue(&mut self, packet: Queued) {
         self.bytes += packet.bytes;
         self.queue.push_back(packet);

@@ -31,7 +31,7 @@ type Number = u64;
 /// The most packets that an overflow drops at once (section 4.1).
 const BATCH: usize = 64;
 
-/// Queues of flows.
+/// The queues of all flows on one link.
 #[derive(Clone, Debug)]
 pub struct FqCodel {
     quantum: i64,
@@ -82,7 +82,7 @@ impl FqCodel {
         }
     }
 
-    /// Packets that wait.
+    /// How many packets wait.
     #[must_use]
     pub fn len(&self) -> usize {
         self.packets
@@ -116,8 +116,8 @@ impl FqCodel {
         }
     }
 
-    /// There is no room for another packet: drops from the longest queue, half of it and at most
-    /// `BATCH` packets, the oldest first. Tells `leaving` of each; the first argument is as in
+    /// Makes room for another packet. It drops the oldest packets of the longest queue, half of the
+    /// queue and at most `BATCH`. It tells `leaving` of each, with a first argument as in
     /// [`dequeue`](Self::dequeue).
     pub fn overflow(&mut self, mut leaving: impl FnMut(usize, Dequeued)) {
         // The first of those that are equally long, in every build.

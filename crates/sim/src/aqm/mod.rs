@@ -67,7 +67,7 @@ impl DequeueAqm {
         }
     }
 
-    /// There is no room: what is dropped for another packet, if anything. `leaving` as in
+    /// Makes room for another packet, if this queue drops others for it. `leaving` is as in
     /// [`FqCodel::dequeue`].
     pub(crate) fn overflow(&mut self, leaving: impl FnMut(usize, Dequeued)) {
         match self {

@@ -15,9 +15,9 @@ pub struct Cbr {
     random: Option<Random>,
     next: Instant,
     until: Instant,
-    /// Datagrams sent.
+    /// How many datagrams were sent.
     pub sent: u64,
-    /// Datagrams received.
+    /// How many datagrams arrived.
     pub heard: u64,
     /// Bytes of UDP payload received.
     pub heard_bytes: u64,

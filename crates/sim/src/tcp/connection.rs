@@ -14,7 +14,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TcpState {
-    /// This side has sent a SYN.
+    /// A SYN was sent from this side.
     SynSent,
     /// The other side has, and was answered.
     SynReceived,

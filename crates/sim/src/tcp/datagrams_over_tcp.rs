@@ -44,7 +44,7 @@ pub struct FrameBytes(Rc<RefCell<Streams>>);
 struct Streams {
     /// What is under way, by connection and direction: whether from who dialled.
     under_way: BTreeMap<(u64, bool), VecDeque<Frame>>,
-    /// Connections ever dialled.
+    /// How many connections were ever dialled.
     dialled: u64,
 }
 
@@ -177,12 +177,12 @@ impl<N: Node> TcpCarried<N> {
         udp.iter().copied().chain(udp.iter().map(|address| tcp_address(*address))).collect()
     }
 
-    /// The node.
+    /// The node whose datagrams go over TCP.
     pub const fn node(&self) -> &N {
         &self.both.node
     }
 
-    /// The node.
+    /// The node whose datagrams go over TCP.
     pub const fn node_mut(&mut self) -> &mut N {
         &mut self.both.node
     }

@@ -104,21 +104,21 @@ impl Flow {
         Self::new(vec![Subflow::direct(remote)], newreno())
     }
 
-    /// With this demand.
+    /// Sets how much the flow has to send.
     #[must_use]
     pub fn demand(mut self, demand: Demand) -> Self {
         self.demand = demand;
         self
     }
 
-    /// Opened at `start`.
+    /// Sets the time at which the flow begins.
     #[must_use]
     pub fn start(mut self, start: Instant) -> Self {
         self.start = start;
         self
     }
 
-    /// With these options.
+    /// Sets the options of the flow's TCP.
     #[must_use]
     pub fn options(mut self, options: TcpConfig) -> Self {
         self.options = options;
@@ -167,11 +167,11 @@ pub struct SubflowReport {
     pub min_rtt: Duration,
     /// Segments of data sent, repeated ones included.
     pub segments: u64,
-    /// Segments found lost.
+    /// How many segments were found lost.
     pub losses: u64,
-    /// Retransmission timeouts.
+    /// How many retransmission timeouts there were.
     pub timeouts: u64,
-    /// Segments sent again.
+    /// How many segments were sent again.
     pub retransmits: u64,
     /// When it was opened.
     pub opened: Instant,

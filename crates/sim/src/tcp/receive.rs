@@ -12,9 +12,9 @@ const ACK_DELAY: Duration = Duration::from_millis(40);
 /// How the application takes what came.
 #[derive(Clone, Debug)]
 pub(super) enum ReadPattern {
-    /// All at once.
+    /// The receiver reads all bytes at once.
     All,
-    /// At a rate.
+    /// The receiver reads at this rate.
     Paced(Pace),
     /// When it says so: [`Receive::take`].
     ByHand,

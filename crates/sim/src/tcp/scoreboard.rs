@@ -89,7 +89,7 @@ pub(super) struct NewlyAcked {
     from_sent_at: Instant,
 }
 
-/// Segments found lost.
+/// The segments that an ACK showed to be lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DetectedLosses {
     pub packets: u32,

@@ -45,7 +45,7 @@ pub(super) struct Segment {
     pub ack: u32,
     pub stamp: u32,
     pub echo: u32,
-    /// With a SYN.
+    /// The fields that come with a SYN.
     pub opening: SynFields,
     pub sacks: [(u32, u32); MOST_SACKS],
     pub sack_count: usize,

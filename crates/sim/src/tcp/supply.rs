@@ -106,7 +106,7 @@ impl Supply {
         self.stopped
     }
 
-    /// Bytes written.
+    /// Bytes that the application has written.
     pub(super) fn written(&self) -> u64 {
         self.written
     }

@@ -6,13 +6,13 @@ pub enum TopologyError {
     /// A name that cannot be one.
     #[error("{name:?} is no name for a node: it needs at least one character, and neither '>' nor spaces")]
     BadName {
-        /// The name.
+        /// The name that was given.
         name: String,
     },
     /// Two nodes of one name.
     #[error("there are two nodes called {name}")]
     DuplicateNode {
-        /// The name.
+        /// The name that was given.
         name: String,
     },
     /// A node that nobody added.
@@ -26,23 +26,23 @@ pub enum TopologyError {
     /// Two edges between the same nodes. Put a node into one of them.
     #[error("{a} and {b} are joined already: for a second way between them, put a node on it")]
     DuplicateEdge {
-        /// One end.
+        /// The node at one end of the link.
         a: String,
-        /// The other.
+        /// The node at the other end.
         b: String,
     },
     /// An edge from a node to itself.
     #[error("{name} cannot be joined to itself")]
     Loop {
-        /// The node.
+        /// The node's name.
         name: String,
     },
     /// A rate of zero carries nothing; an outage is a partition.
     #[error("the link {from}>{to} has a rate of zero: leave it out, or give it a partition")]
     ZeroRate {
-        /// Where it begins.
+        /// The node at which the link begins.
         from: String,
-        /// Where it ends.
+        /// The node at which the link ends.
         to: String,
     },
     /// A direction between neighbours that are none.
@@ -78,7 +78,7 @@ pub enum TopologyError {
     /// A parameter that a network does not have.
     #[error("{topology} has no parameter {name}; it has {known}")]
     UnknownParameter {
-        /// The network.
+        /// The network's name.
         topology: String,
         /// The name that was given.
         name: String,
@@ -88,13 +88,13 @@ pub enum TopologyError {
     /// A value that a parameter cannot have.
     #[error("{topology}: {name} = {value}, but it must be {expected}")]
     BadParameter {
-        /// The network.
+        /// The network's name.
         topology: String,
-        /// The parameter.
+        /// The parameter's name.
         name: String,
         /// The value that was given.
         value: f64,
-        /// What would do.
+        /// The values that would do.
         expected: String,
     },
 }

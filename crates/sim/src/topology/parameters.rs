@@ -51,7 +51,7 @@ pub struct Parameter {
     pub least: f64,
     /// The most that it may be.
     pub most: f64,
-    /// Meaning and unit.
+    /// The parameter's meaning and unit.
     pub about: &'static str,
 }
 

@@ -20,7 +20,7 @@ use byway_wire::Instant;
 pub(super) enum Feeder {
     /// No link alone leads here.
     Nobody,
-    /// This link, always.
+    /// All that comes to the link comes from this link.
     Link(u32),
     /// A node, or several links.
     Many,

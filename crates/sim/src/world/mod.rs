@@ -92,7 +92,7 @@ pub struct TappedDatagram<'a> {
 pub enum TapVerdict {
     /// Let it go on, changed or not.
     Pass,
-    /// Take it away.
+    /// The packet is taken away.
     Drop,
 }
 

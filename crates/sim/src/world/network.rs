@@ -185,7 +185,7 @@ pub(super) struct Network {
 pub(super) enum WorldEvent {
     /// The packet is where it was going.
     Arrived(PacketInFlight),
-    /// This node wanted to be woken.
+    /// A timer is due that this node set.
     Wake(u32),
     /// Nothing: it was the network's own.
     Quiet,
@@ -262,7 +262,7 @@ impl Network {
         self.by_local.get(&(node, local, to)).or_else(|| self.by_address.get(&(from, to))).copied()
     }
 
-    /// The next event.
+    /// The event that comes next.
     pub(super) fn next(&self) -> Option<Event> {
         self.events.peek().copied()
     }

@@ -14,7 +14,7 @@ pub struct LinkFact {
     pub link: LinkId,
     /// The sender of the packet, as its header says.
     pub from: SocketAddr,
-    /// Where it goes.
+    /// The address that the packet goes to.
     pub to: SocketAddr,
     /// Bytes of UDP payload, those that are only a length included. The link counts its overhead
     /// besides.
@@ -51,7 +51,7 @@ pub(super) type Observer = Box<dyn FnMut(&LinkFact)>;
 pub struct Captured<'a> {
     /// When, in the world's time.
     pub at: Instant,
-    /// At which node.
+    /// The node at which it happened.
     pub node: NodeId,
     /// At which of its sockets.
     pub local: Local,

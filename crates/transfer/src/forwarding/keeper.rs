@@ -45,11 +45,11 @@ pub(super) struct SessionPlan {
     pub name: [u8; 16],
 }
 
-/// What happened.
+/// What happened to the session.
 pub(super) enum SessionEvent {
-    /// A session begins.
+    /// The session begins.
     Connected,
-    /// There is none any more, or none yet; another is tried for.
+    /// The session ended, or could not begin. Another is tried for.
     Lost(TransferError),
     /// The receiver does not serve this host.
     Refused(TransferError),
@@ -59,7 +59,7 @@ pub(super) enum SessionEvent {
 
 /// Where the session is.
 enum SessionState {
-    /// It is tried for from then on.
+    /// A session is tried for from then on.
     Away(Instant),
     Trying(Handle),
     Connected(Handle),
@@ -383,7 +383,7 @@ impl SessionKeeper {
         self.lose(error.into(), now, kept);
     }
 
-    /// There is no session. Another is tried for, later and later.
+    /// Enters that there is no session. The time before the next attempt grows with each failure.
     fn lose(&mut self, error: TransferError, now: Instant, kept: &mut Vec<SessionEvent>) {
         let wait = (AGAIN * 2_u32.saturating_pow(self.failures.min(16))).min(AGAIN_MOST);
         self.failures += 1;

@@ -18,7 +18,7 @@ const FORMAT: u8 = 1;
 
 /// Where the list for a word is.
 pub fn path_of(directory: &Path, word: &Word) -> PathBuf {
-    let name = blake3::hash(&[&word.key.0[..], &word.token.number.to_be_bytes()].concat()).to_hex();
+    let name = blake3::hash(&[&word.key.0[..], &word.proof.number.to_be_bytes()].concat()).to_hex();
     directory.join(name.get(..32).unwrap_or_default())
 }
 

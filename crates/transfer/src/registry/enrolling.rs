@@ -43,22 +43,22 @@ pub struct EnrollingPlan {
     pub region: String,
     /// Where it can be reached.
     pub addresses: Vec<SocketAddr>,
-    /// It may stand behind a NAT: it is reached where its heartbeats come from, if others are let
-    /// in there.
+    /// Whether the relay may stand behind a NAT. It is reached where its heartbeats come from, if
+    /// others are let in there.
     pub seen: bool,
 }
 
-/// What happens.
+/// What happens while a relay is enrolled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnrolEvent {
     /// The relay carries what is minted in this epoch from now on, and is tested.
     Epoch {
-        /// The epoch.
+        /// The number of the epoch.
         epoch: u32,
         /// For how long the one before holds.
         last_holds: Duration,
     },
-    /// It is enrolled.
+    /// The relay is enrolled.
     Enrolled {
         /// When the first heartbeat is due.
         beat: Duration,
@@ -67,9 +67,9 @@ pub enum EnrolEvent {
         /// Where it is not, and why.
         failed: Vec<(SocketAddr, Failure)>,
     },
-    /// It is not, for now.
+    /// The relay is not enrolled for now.
     Failed {
-        /// Why.
+        /// Why the registry did not enrol it.
         error: AskError,
         /// When it is tried again.
         again: Duration,
@@ -82,7 +82,7 @@ pub struct Enrolling {
     news: Receiver<EnrolEvent>,
     ready: Arc<AtomicBool>,
     range: u8,
-    /// Where heartbeats go.
+    /// The addresses of the registry that heartbeats go to.
     registry: Vec<SocketAddr>,
     beats: bool,
     /// The registry is to see where heartbeats come from, before it lists the relay.
@@ -100,7 +100,7 @@ impl Enrolling {
         let identity = Identity::new(Secret::new(secret));
         let destinations: Vec<_> = plan.word.addresses.iter().map(SocketAddr::ip).collect();
         let request = Request::Enrol(Box::new(Enrol {
-            token: plan.word.token.clone(),
+            proof: plan.word.proof.clone(),
             relay: enrolment.relay,
             range: enrolment.range,
             range_key: enrolment.key,

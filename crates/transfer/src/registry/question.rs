@@ -45,7 +45,7 @@ impl QueryOwner {
             None => {
                 let mut exchange = ClientExchange::begin(endpoint, now, &self.word)?;
                 let most = MOST_RELAYS as u8; // 100
-                exchange.ask(&Request::Ask(RelayQuery { token: self.word.token.clone(), most, skip: 0 }));
+                exchange.ask(&Request::Ask(RelayQuery { proof: self.word.proof.clone(), most, skip: 0 }));
                 exchange.finish();
                 self.exchange.insert(exchange)
             }

@@ -26,24 +26,24 @@ const BEFORE: u64 = 1_800;
 const EPOCH_KNOWN: Duration = Duration::from_secs(5);
 const EPOCH_AGAIN: Duration = Duration::from_secs(15);
 const RENEWALS: u32 = 3;
-/// So long passes until an epoch may have ended once more.
+/// The time after the end of an epoch in which no other end is looked for.
 const EPOCH_APART: Duration = Duration::from_secs(60);
 
 /// Which registry to ask.
 #[derive(Clone, Debug)]
 pub struct FindPlan {
-    /// Its word.
+    /// The registry's word for use.
     pub word: Word,
     /// Directory for the last list; `None`: it is not kept.
     pub cache: Option<PathBuf>,
 }
 
-/// What asks.
+/// Asks a registry for relays, and complains of relays.
 pub(crate) struct Finder {
     word: Word,
     cache: Option<PathBuf>,
     exchange: Option<ClientExchange>,
-    /// It is a complaint: what becomes of it does not matter.
+    /// Whether the request is a complaint, whose answer does not matter.
     complains: bool,
     complaints: Complaints,
     /// First addresses of relays that serve TCP, as the registry says.
@@ -70,7 +70,7 @@ pub(crate) struct Finder {
 /// What came of looking.
 #[derive(Default)]
 pub(crate) struct FoundRelays {
-    /// Relays to try.
+    /// The words of the relays to try.
     pub words: Vec<relay::Word>,
     /// What a person should know.
     pub warning: Option<String>,
@@ -189,7 +189,7 @@ impl Finder {
         self.complains = !due && !more;
         if self.complains {
             let relays = self.complaints.take(now);
-            let complain = |relays| Request::Complain { token: self.word.token.clone(), relays };
+            let complain = |relays| Request::Complain { proof: self.word.proof.clone(), relays };
             return Some(relays).filter(|relays| !relays.is_empty()).map(complain);
         }
         if more {
@@ -200,7 +200,7 @@ impl Finder {
         }
         let most = u8::try_from(self.most.min(MOST_RELAYS)).unwrap_or(u8::MAX);
         let skip = u16::try_from(self.skip).unwrap_or(u16::MAX);
-        Some(Request::Ask(RelayQuery { token: self.word.token.clone(), most, skip }))
+        Some(Request::Ask(RelayQuery { proof: self.word.proof.clone(), most, skip }))
     }
 
     /// Says once that the registry is of no use.

@@ -27,9 +27,9 @@ pub(super) const LONGEST: u64 = 64 << 10;
 pub struct SavedState {
     /// Whose heartbeats and ranges they are. Another key of the relay's makes it another.
     pub relay: Option<RelayId>,
-    /// What it carried.
+    /// What the relay carried.
     pub used: Used,
-    /// The counter of its last heartbeat.
+    /// The number of its last heartbeat.
     pub beats: u64,
     /// The ranges that it gave to registries, each once.
     pub ranges: Vec<KeptRange>,
@@ -38,11 +38,11 @@ pub struct SavedState {
 /// A range of grants that was given to a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptRange {
-    /// Which: 0 to 127.
+    /// The range's number, 0 to 127.
     pub number: u8,
     /// The registry's public key.
     pub registry: [u8; 32],
-    /// The last epoch that the relay knew; 0 before the first.
+    /// The number of the last epoch that the relay knew; 0 before the first.
     pub epoch: u32,
     /// Until when the epoch before holds, Unix seconds.
     pub last_until: u64,

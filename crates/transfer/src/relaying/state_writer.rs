@@ -40,7 +40,7 @@ pub(super) fn read(path: &Path) -> Result<SavedState, StateError> {
     })
 }
 
-/// What keeps.
+/// Writes what the relay must remember to the disk.
 pub(super) struct StateWriter {
     path: PathBuf,
     /// What is to be kept.

@@ -14,9 +14,9 @@
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, unzigzag, varint_len, zigzag};
 use crate::id::PathId;
 
-/// The most ranges, and the most stamp runs, in one entry.
+/// How many ranges one entry has at most, and how many stamp runs.
 pub const MAX_ENTRY_RANGES: u64 = 256;
-/// The most entries in one frame.
+/// How many entries one frame has at most.
 pub const MAX_ENTRIES: u64 = 256;
 
 /// Checked entries of an ACK frame as they stand in a packet.
@@ -146,7 +146,7 @@ impl<'a> AckEntry<'a> {
     }
 }
 
-/// What [`AckWriter::entry`] writes.
+/// The counts that [`AckWriter::entry`] writes.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryParts<'a> {
     /// The path, as the reader of the ACK numbers it.

@@ -51,7 +51,7 @@ impl ReturnTag {
 pub struct Delivered {
     /// The sender's address as the relay saw it.
     pub from: SocketAddr,
-    /// The ticket back.
+    /// The return tag for the way back.
     pub tag: ReturnTag,
     /// Where the inner packet begins.
     pub inner: usize,
@@ -82,7 +82,7 @@ impl Delivered {
 pub struct Return {
     /// The sender's address, from [`Delivered`].
     pub to: SocketAddr,
-    /// The ticket back to the sender's address.
+    /// The return tag for the sender's address.
     pub tag: ReturnTag,
     /// Where the inner packet begins.
     pub inner: usize,

@@ -15,7 +15,7 @@
 //!
 //! A sender that greeted the relay adds (exclusive or) its [cookie](super::Greeted::cookie) to the
 //! MAC. So the relay learns, without a byte more, whether the sender receives at the address that
-//! it sends from. Only then does it give the receiver a ticket back to that address. A source can
+//! it sends from. Only then does it give the receiver a return tag for that address. A source can
 //! be forged, and nobody shall be sent what they did not ask for.
 //!
 //! Why the time is enough against replays: a relay that remembered packets would keep state by the
@@ -56,7 +56,7 @@ const FIXED: usize = TIME_AT + 2 + super::GRANT_LEN + CONSENT_LEN;
 /// that the relay gave to the sender's address, or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// Under which grant.
+    /// The grant under which the packet is sent.
     pub grant: Grant,
     /// What the grant was narrowed to.
     pub caveat: Option<Caveat>,
@@ -106,7 +106,7 @@ impl Forward {
         key.mac(packet.first().copied().unwrap_or_default(), unix, covered) ^ self.mac
     }
 
-    /// The account under the grant's, 0 for none.
+    /// The number of the branch, which is an account under the grant's; 0 for none.
     #[must_use]
     pub fn branch(&self) -> u8 {
         self.caveat.map_or(0, |caveat| caveat.branch)

@@ -21,7 +21,7 @@ pub const CAVEAT_LEN: usize = 7;
 pub struct Minute(u32);
 
 impl Minute {
-    /// The last one.
+    /// The last minute that can be written.
     pub const MAX: Self = Self(0x00ff_ffff);
 
     /// The minute that `seconds` of Unix time fall in; clamped at both ends.
@@ -138,9 +138,9 @@ impl fmt::Debug for QuotaClass {
 pub struct Scope(pub u8);
 
 impl Scope {
-    /// To IPv4 destinations.
+    /// The right to send to IPv4 destinations.
     pub const V4: Self = Self(1);
-    /// To IPv6 destinations.
+    /// The right to send to IPv6 destinations.
     pub const V6: Self = Self(2);
     /// Receivers may answer through the relay.
     pub const BACK: Self = Self(4);
@@ -153,7 +153,7 @@ impl Scope {
         other.0 & !self.0 == 0
     }
 
-    /// What either allows.
+    /// The rights that both scopes have together.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -203,9 +203,9 @@ impl Terms {
 /// one id share its rate and quota, whatever else they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
-    /// The id of the account.
+    /// The number of the account.
     pub id: u32,
-    /// What it allows.
+    /// What the grant allows.
     pub terms: Terms,
 }
 

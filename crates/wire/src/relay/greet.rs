@@ -61,7 +61,7 @@ pub struct Greet {
     /// Chosen anew for each greeting; the answer repeats it, so only who sees the way to the relay
     /// can answer.
     pub nonce: [u8; 8],
-    /// The grant for which the greeter consents.
+    /// The id of the grant for which the greeter consents.
     pub grant: u32,
 }
 
@@ -90,13 +90,14 @@ impl Greet {
 /// The answer to a greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeted {
-    /// From the greeting.
+    /// The nonce of the greeting.
     pub nonce: [u8; 8],
     /// The greeter's address as the relay saw it: what a sender must name as the destination.
     pub address: SocketAddr,
     /// The consent of that address for the grant of the greeting.
     pub consent: Consent,
-    /// For [`Hop::set_cookie`](super::Hop::set_cookie), if the greeter sends under this grant.
+    /// The cookie for [`Hop::set_cookie`](super::Hop::set_cookie), if the greeter sends under this
+    /// grant.
     pub cookie: u64,
     /// The relay's clock, in ms of Unix time.
     pub unix_millis: u64,

@@ -1,5 +1,5 @@
-//! Token arithmetic. Every secret, consent and return tag follows from the relay's key. So a relay
-//! that restarts with its key knows all its words again and needs to remember none.
+//! How credentials are computed. Every secret, consent and return tag follows from the relay's key.
+//! So a relay that restarts with its key knows all its words again and needs to remember none.
 //!
 //! ```text
 //! relay key (32) ──KDF──> grant key ──PRF(grant)──> secret (16) ──PRF(caveat)──> secret of the narrower word (16)
@@ -125,12 +125,13 @@ pub struct Consent {
     pub tag: u64,
 }
 
-/// A receiver's ticket back to a sender, given by the relay with each packet that it delivers.
+/// What lets a receiver answer a sender through the relay. The relay gives it with each packet that
+/// it delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReturnTag {
-    /// The account that is charged.
+    /// The number of the account that is charged: the grant's id.
     pub grant: u32,
-    /// The account under it, 0 for none.
+    /// The number of the branch, which is an account under the grant's; 0 for none.
     pub branch: u8,
     /// When it ends, in [`EXPIRY_UNIT`]s of Unix time modulo 2^16.
     pub expiry: u16,
@@ -205,8 +206,8 @@ impl RelayKey {
         (self.consent_tag(grant, address, units) == consent.tag).then_some(units * EXPIRY_UNIT)
     }
 
-    /// A ticket for `receiver` to reach `sender` until `expires` (Unix seconds; rounded down to
-    /// [`EXPIRY_UNIT`]).
+    /// The return tag with which `receiver` reaches `sender` until `expires` (Unix seconds, rounded
+    /// down to [`EXPIRY_UNIT`]).
     #[must_use]
     pub fn return_tag(
         &self,

@@ -23,9 +23,9 @@ use super::key::{GrantSecret, MacKey, half};
 use core::fmt;
 use zeroize::Zeroize;
 
-/// Ranges of a relay: as many registries at once or one after the other.
+/// How many ranges a relay has. Each registry gets one of its own.
 pub const RANGES: usize = 128;
-/// Serials of a range, in each parity.
+/// How many serials a range has in an epoch.
 pub const SERIALS: u32 = 1 << 23;
 
 const MINTED: u32 = 1 << 31;
@@ -51,7 +51,7 @@ impl GrantId {
         }
     }
 
-    /// An id of the operator's own from entropy.
+    /// A grant id of the operator's own, from 31 bits of entropy.
     #[must_use]
     pub const fn own(entropy: u32) -> u32 {
         entropy & !MINTED
@@ -61,7 +61,7 @@ impl GrantId {
 /// The parts of a minted grant's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Minted {
-    /// The range of the relay's grants, 0 to 127.
+    /// The number of the relay's range, 0 to 127.
     pub range: u8,
     /// Whether the epoch is odd.
     pub odd: bool,
@@ -89,15 +89,15 @@ impl Minted {
         Some(Self { range, odd: id & PARITY != 0, serial: id & (SERIALS - 1) })
     }
 
-    /// The grant's id.
+    /// The number of the grant, by which the relay keeps its account.
     #[must_use]
     pub const fn id(self) -> u32 {
         let parity = if self.odd { PARITY } else { 0 };
         MINTED | (self.range as u32 & 0x7f) << RANGE_SHIFT | parity | (self.serial & (SERIALS - 1))
     }
 
-    /// The epoch that the grant names while the current one is `epoch`. It is that one or the one
-    /// before. It is `None` before the first.
+    /// The number of the epoch that the grant names, while the current one is `epoch`. It is that
+    /// one or the one before. It is `None` before the first.
     #[must_use]
     pub const fn epoch(self, epoch: u32) -> Option<u32> {
         if self.odd == (epoch % 2 == 1) { Some(epoch) } else { epoch.checked_sub(1) }

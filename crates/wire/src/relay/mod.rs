@@ -1,4 +1,4 @@
-//! The relay envelope and its capability tokens.
+//! The relay envelope and its credentials: words, grants, consents, cookies and return tags.
 //!
 //! A relay forwards packets that it cannot read between hosts that it does not know. It keeps no
 //! state per flow, because all that it needs to judge a packet stands in the packet. There are
@@ -71,19 +71,19 @@ const NOTICE: u8 = 0x6e;
 /// What a first byte between 0x60 and 0x6f announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageType {
-    /// [`Forward`]
+    /// The packet is a [`Forward`].
     Forward,
-    /// [`Delivered`]
+    /// The packet is a [`Delivered`].
     Delivered,
-    /// [`Return`]
+    /// The packet is a [`Return`].
     Return,
-    /// [`ReturnedPacket`]
+    /// The packet is a [`ReturnedPacket`].
     Back,
-    /// [`Greet`]
+    /// The packet is a [`Greet`].
     Greet,
-    /// [`Greeted`]
+    /// The packet is a [`Greeted`].
     Greeted,
-    /// [`Notice`]
+    /// The packet is a [`Notice`].
     Notice,
 }
 

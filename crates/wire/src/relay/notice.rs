@@ -60,7 +60,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All reasons.
+    /// All reasons, in the order of their numbers.
     pub const ALL: [Self; 16] = [
         Self::UnknownWord,
         Self::Expired,
@@ -108,7 +108,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A relay's refusal.
+/// A relay's refusal of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// Why the relay did not forward.

@@ -22,7 +22,7 @@ use zeroize::Zeroize;
 
 /// What the text of every relay word begins with.
 pub const PREFIX: &str = "byway-relay-";
-/// The most addresses in a word: an IPv4 and an IPv6 one, twice.
+/// How many addresses a word has at most: an IPv4 and an IPv6 one, twice.
 pub const MAX_ADDRESSES: usize = 4;
 
 const VERSION: u8 = 1;

@@ -112,7 +112,8 @@ fn rules(family: Family, mark: u16) -> Result<usize> {
     Ok(listed.iter().filter(ours).count())
 }
 
-/// Our routes.
+/// How many routes byway has in its own table for a family. The call fails if the table has other
+/// routes.
 fn routes(family: Family, mark: u16) -> Result<usize> {
     let listed = listed(family, &["route", "show", "table", &mark.to_string()])?;
     let protocol = PROTOCOL.to_string();

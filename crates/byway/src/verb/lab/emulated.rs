@@ -35,7 +35,7 @@ fn conclude(labs: &[LabState], output: &mut Output) {
     output.emit(&Event::result("lab", Exit::Ok, Outcome::Told(Fields::one("labs", &labs))));
 }
 
-/// Is the lab.
+/// Runs as the process that keeps the lab.
 pub(super) fn keep(arguments: &LabUp) -> Result<Exit> {
     labs::keep(&arguments.wanted(), arguments.owned)?;
     Ok(Exit::Ok)

@@ -24,7 +24,7 @@ struct ScoreboardReport {
     seeds: u64,
     /// Of the cells, the ones that were run now.
     ran: usize,
-    /// Bounds that hold.
+    /// How many bounds hold.
     held: usize,
     /// Bounds that are missed for a reason that is known.
     known: usize,

@@ -80,7 +80,7 @@ pub(super) fn show(arguments: &LabShow, output: &mut Output) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The page.
+/// Writes the page of results of all experiments.
 pub(super) fn report(arguments: &LabReport, output: &mut Output) -> Result<Exit> {
     let entries = entries(&arguments.place.directories(), &[])?;
     let file = arguments.html.clone().unwrap_or_else(|| arguments.place.out.join("report.html"));

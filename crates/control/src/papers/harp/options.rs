@@ -20,7 +20,7 @@ pub enum DelayRule {
     /// Harp, III.D: `delay > dmin + delta (dmax - dmin)`, with the extremes of the whole life of
     /// the path.
     Relative {
-        /// The paper's delta.
+        /// The paper's delta, a share.
         delta: f64,
         /// How much of an RTT's packets must be delayed (see
         /// [`DelayedShare`](crate::detector::DelayedShare)).
@@ -57,7 +57,7 @@ pub struct HarpOptions {
     /// MI: packets added per packet acknowledged, so `(1 + alpha)` per RTT as in eq. 15 of the
     /// appendix. Algorithm 1 adds .03 bytes per ACK, which doubles a window in 35 000 RTTs.
     pub alpha: f64,
-    /// MD: fraction taken off at a delay signal.
+    /// MD: the share of the window that a delay signal takes off.
     pub beta: f64,
     /// Initial window in packets.
     pub initial: f64,

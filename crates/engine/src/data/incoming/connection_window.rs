@@ -10,7 +10,7 @@ pub(super) struct ConnectionWindow {
     most: u64,
     /// What it begins with.
     least: u64,
-    /// It wants a larger window once so much was taken.
+    /// The number of bytes taken from which on the window wants to be larger.
     more_at: u64,
     /// Distinct bytes and costs that came.
     came: u64,
@@ -54,7 +54,7 @@ impl ConnectionWindow {
         self.taken >= self.more_at
     }
 
-    /// The window.
+    /// The connection's window in bytes.
     pub const fn window(&self) -> u64 {
         self.window
     }
@@ -92,7 +92,8 @@ impl ConnectionWindow {
         self.again || (self.taken + self.window).saturating_sub(self.told) >= self.window / 8
     }
 
-    /// The limit to tell.
+    /// Returns the limit to tell the peer, in bytes since the connection began, and notes it as
+    /// told.
     pub fn tell(&mut self) -> u64 {
         self.again = false;
         self.told = self.told.max(self.taken + self.window);

@@ -7,7 +7,7 @@ use crate::data::ranges::RangeSet;
 #[derive(Debug, Default)]
 pub(super) struct Extent {
     pub received: RangeSet,
-    /// Its size, once its end was seen.
+    /// The size of the stream or object in bytes, once its end was seen.
     pub size: Option<u64>,
 }
 
@@ -29,7 +29,7 @@ impl Extent {
         }
     }
 
-    /// The size, if all has arrived.
+    /// The size in bytes, if all has arrived.
     pub fn complete(&self) -> Option<u64> {
         self.size.filter(|size| self.received.covers(0, *size))
     }

@@ -19,7 +19,9 @@ pub(super) struct Region {
     /// When the first was seen, or named last.
     pub since: Instant,
     pub id: DataId,
+    /// The offset of its first byte.
     pub start: u64,
+    /// One past the offset of its last byte.
     pub end: u64,
 }
 
@@ -28,7 +30,7 @@ pub(super) struct Region {
 pub(super) struct Holes {
     /// Due at once: their stream's window is half full.
     urgent: VecDeque<Region>,
-    /// Not named yet.
+    /// Regions that were not named to the sender yet.
     fresh: VecDeque<Region>,
     /// Named, and due for another time.
     named: VecDeque<Region>,

@@ -9,17 +9,17 @@ pub struct IncomingLimits {
     /// The window: bytes of streams and objects that may be received and not yet read or written,
     /// and the costs of objects. At least 16 KiB.
     pub memory: usize,
-    /// A stream's window at first, of which the peer knows from the handshake. When the stream is
-    /// seen, it is told more, as its reader keeps up and as the memory allows. It is less, down to
-    /// 2 KiB, where [`streams`](Self::streams) times as much is more than the memory: streams that
-    /// nobody reads fill it only if all that may be open are such.
+    /// Bytes of a stream's window at first, of which the peer knows from the handshake. When the
+    /// stream is seen, it is told more, as its reader keeps up and as the memory allows. It is
+    /// less, down to 2 KiB, where [`streams`](Self::streams) times as much is more than the memory:
+    /// streams that nobody reads fill it only if all open streams are such.
     pub stream_start: usize,
-    /// A stream's window at most.
+    /// Bytes that a stream's window reaches at most.
     pub stream_window: usize,
     /// Streams of the peer's that are open at once. It is told how many it may open (RFC 9000
     /// section 4.6): at first so many, and with each that is over in both directions one more.
     pub streams: usize,
-    /// Objects incomplete at once. The peer must know it:
+    /// How many objects may be incomplete at once. The peer must know it:
     /// [`OutgoingLimits::objects`](crate::data::OutgoingLimits::objects).
     pub objects: usize,
 }

@@ -123,7 +123,7 @@ impl Incoming {
         self
     }
 
-    /// This side has opened so many streams: the peer may answer on these.
+    /// Enters that this side opened `count` streams. The peer may answer on these.
     pub(crate) const fn opened_here(&mut self, count: u64) {
         self.streams.opened_here(count);
     }
@@ -133,7 +133,8 @@ impl Incoming {
         self.streams.take_ended()
     }
 
-    /// So many streams that the peer opened are over in both directions: it may open as many more.
+    /// Enters that `count` streams of the peer's are over in both directions. The peer may open as
+    /// many more.
     pub(crate) const fn on_streams_over(&mut self, count: u64) {
         self.streams.on_over(count);
     }
@@ -206,7 +207,7 @@ impl Incoming {
 
 /// Frames from the peer: checked, counted, and put where they belong.
 impl Incoming {
-    /// A STREAM frame.
+    /// Takes a STREAM frame.
     pub fn on_stream(&mut self, now: Instant, frame: &frame::Stream<'_>) -> Result<(), ProtocolError> {
         let (id, start) = (frame.id, frame.offset);
         let end = start + frame.data.len() as u64;
@@ -243,7 +244,7 @@ impl Incoming {
         self.check_ranges()
     }
 
-    /// A RESET_STREAM frame.
+    /// Takes a RESET_STREAM frame.
     pub fn on_reset_stream(&mut self, id: StreamId, code: u64) -> Result<(), ProtocolError> {
         let Some((stream, _)) = self.streams.opened(id, &mut self.events)? else { return Ok(()) };
         match stream.interest {
@@ -262,7 +263,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// An OBJECT frame.
+    /// Takes an OBJECT frame.
     pub fn on_object(&mut self, now: Instant, frame: &frame::Object<'_>) -> Result<(), ProtocolError> {
         let (id, start) = (frame.id, frame.offset);
         let end = start + frame.data.len() as u64;

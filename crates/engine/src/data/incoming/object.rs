@@ -20,8 +20,8 @@ pub(super) struct InObject {
 }
 
 impl InObject {
-    /// Where a block that starts at `start` ends: at the next boundary, the next block or the end
-    /// of the object.
+    /// The offset at which a block ends that starts at offset `start`: the next multiple of
+    /// `block`, the next block or the end of the object.
     pub fn block_end(&self, start: u64, block: u64) -> u64 {
         let boundary = (start / block + 1) * block;
         let next = self.blocks.range(start..).next().map_or(u64::MAX, |(next, _)| *next);
@@ -40,13 +40,13 @@ impl InObject {
 pub(super) struct Block {
     /// One past the last offset that it takes.
     pub end: u64,
-    /// Its place in the order in which blocks were opened.
+    /// Its number in the order in which blocks were opened.
     pub serial: u64,
     /// Bytes from the start on; holes are zero.
     pub data: Vec<u8>,
     /// Where there are bytes, counted from the start.
     have: RangeSet,
-    /// How many.
+    /// How many of the block's bytes are there.
     pub filled: u64,
 }
 

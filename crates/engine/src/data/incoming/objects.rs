@@ -22,7 +22,7 @@ pub(super) struct DiscardedObject {
 }
 
 impl DiscardedObject {
-    /// What it costs, the first time.
+    /// Bytes of flow control that the object costs: [`OBJECT_COST`] at the first call, then 0.
     pub fn cost(&mut self) -> u64 {
         if core::mem::replace(&mut self.begun, true) { 0 } else { OBJECT_COST }
     }
@@ -49,7 +49,7 @@ impl Objects {
         self.live.len() + self.forgotten.len()
     }
 
-    /// Whether one lives.
+    /// Whether the object lives.
     pub fn lives(&self, id: ObjectId) -> bool {
         self.live.contains_key(&id)
     }

@@ -35,7 +35,7 @@ impl OutOfOrder {
         runs
     }
 
-    /// The same of something that nobody waits for.
+    /// Adds bytes that nobody waits for to what is known. Returns the new runs.
     pub fn add_unwanted(&mut self, received: &mut RangeSet, start: u64, end: u64) -> NewRanges {
         let mut runs = NewRanges::new();
         self.ranges -= received.count();
@@ -68,7 +68,7 @@ impl OutOfOrder {
         Ok(())
     }
 
-    /// Ranges that are remembered.
+    /// How many ranges are remembered.
     #[cfg(test)]
     pub const fn ranges(&self) -> usize {
         self.ranges

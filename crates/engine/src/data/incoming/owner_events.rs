@@ -40,7 +40,7 @@ pub enum InEvent {
     StreamReset {
         /// The stream.
         id: StreamId,
-        /// The peer's reason.
+        /// The peer's code for the reason.
         code: u64,
     },
     /// All of an object arrived, and all of it was handed out by
@@ -50,7 +50,7 @@ pub enum InEvent {
     ObjectComplete {
         /// The object.
         id: ObjectId,
-        /// Its size in bytes.
+        /// The object's size in bytes.
         size: u64,
     },
 }

@@ -28,6 +28,7 @@ impl Pool {
         while self.memory() > self.budget && self.spare.drop_one().is_some() {}
     }
 
+    /// The size of a block in bytes.
     pub const fn block(&self) -> usize {
         self.block
     }

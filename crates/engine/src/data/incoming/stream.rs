@@ -36,7 +36,7 @@ pub(super) struct InStream {
     pieces: BTreeMap<u64, StreamPiece>,
     /// Whether the last piece that was read was a large one.
     bulk: bool,
-    /// How far the owner has read.
+    /// The offset up to which the owner has read.
     pub read: u64,
     /// Bytes that wait to be read.
     pub held: u64,

@@ -29,7 +29,7 @@ impl StreamLimit {
         index < self.told
     }
 
-    /// So many more are over.
+    /// Enters that `count` more streams are over.
     pub const fn on_over(&mut self, count: u64) {
         self.over += count;
     }
@@ -39,7 +39,8 @@ impl StreamLimit {
         self.again || self.over + self.most - self.told >= self.most.div_ceil(4) && self.most > 0
     }
 
-    /// The limit to tell.
+    /// Returns how many streams the peer may have opened since the connection began, and notes it
+    /// as told.
     pub const fn tell(&mut self) -> u64 {
         self.again = false;
         self.told = self.over + self.most;

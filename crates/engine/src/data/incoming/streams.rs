@@ -44,9 +44,9 @@ pub(super) struct Streams {
     promised: u64,
     readers: Readers,
     lender: StreamBuffers,
-    /// Those with a new limit to tell.
+    /// Streams with a new limit to tell the peer.
     limits: VecDeque<StreamId>,
-    /// Those to refuse.
+    /// Streams that the peer is to be asked to stop.
     stops: VecDeque<StreamId>,
 }
 
@@ -80,7 +80,7 @@ impl Streams {
         (self.role, self.ended, self.opened_here) = (role, Some(Vec::new()), 0);
     }
 
-    /// This side has opened so many streams.
+    /// Enters that this side opened `count` streams.
     pub const fn opened_here(&mut self, count: u64) {
         self.opened_here = count;
     }
@@ -90,12 +90,12 @@ impl Streams {
         self.ended.as_mut().map(core::mem::take).unwrap_or_default().into_iter()
     }
 
-    /// So many streams of the peer's are over in both directions.
+    /// Enters that `count` streams of the peer's are over in both directions.
     pub const fn on_over(&mut self, count: u64) {
         self.places.on_over(count);
     }
 
-    /// The window of each, as it begins.
+    /// The window of each stream as it begins, in bytes.
     pub const fn window(&self) -> u64 {
         self.window.0
     }
@@ -106,7 +106,7 @@ impl Streams {
         self.lender.set_memory(memory);
     }
 
-    /// So many bytes came that somebody wants.
+    /// Enters that `bytes` came that somebody wants.
     pub const fn on_kept(&mut self, bytes: u64) {
         self.held += bytes;
     }
@@ -129,7 +129,7 @@ impl Streams {
         size.clamp(self.window.0, self.window.1)
     }
 
-    /// How many live.
+    /// How many streams live.
     pub fn len(&self) -> usize {
         self.live.len()
     }
@@ -348,7 +348,7 @@ impl Streams {
         self.places.tell_again();
     }
 
-    /// That a stream is refused may not have arrived.
+    /// Refuses a stream once more, since the first refusal may not have arrived.
     pub fn refuse_again(&mut self, id: StreamId) {
         if self.stop_code(id).is_some() && !self.stops.contains(&id) {
             self.stops.push_back(id);

@@ -24,7 +24,7 @@ pub(super) struct StreamWindow {
     pressed: bool,
     /// When the reader was last looked at, and how far it had read.
     looked: (Option<Instant>, u64),
-    /// The last [round](super::window_tuning::Readers) in which it was read.
+    /// The number of the last [round](super::window_tuning::Readers) in which it was read.
     pub round: u32,
 }
 
@@ -42,7 +42,7 @@ impl StreamWindow {
         more && self.make_due()
     }
 
-    /// The window.
+    /// The stream's window in bytes.
     pub const fn size(&self) -> u64 {
         self.size
     }
@@ -57,8 +57,8 @@ impl StreamWindow {
         end <= self.limit
     }
 
-    /// So many bytes are held now, and there is a hole before some of them or not. Returns whether
-    /// the window is pressed only now.
+    /// Enters that `held` bytes are held, and whether there is a hole before some of them. Returns
+    /// whether the window is pressed only now.
     pub const fn press(&mut self, held: u64, hole: bool) -> bool {
         let pressed = held > self.size / 2 && hole;
         let before = core::mem::replace(&mut self.pressed, pressed);
@@ -107,7 +107,8 @@ impl StreamWindow {
         self.size = size;
     }
 
-    /// The limit to tell a peer who has a use for it, now that the owner has read up to `read`.
+    /// Returns the offset up to which the peer may send, now that the owner has read up to offset
+    /// `read`.
     pub fn tell(&mut self, read: u64) -> u64 {
         self.limit = self.limit.max(read + self.size);
         self.limit

@@ -37,21 +37,21 @@ const RTT_LEAST: Duration = Duration::from_millis(4);
 const FIRST: u64 = 32;
 /// Who took no quarter of a window for so many RTTs is no reader.
 const READER: u32 = 8;
-/// The same at least, for RTTs near none.
+/// The shortest time after which a stream counts as not being read, for RTTs near 0.
 const READER_LEAST: Duration = Duration::from_millis(50);
 
 /// What windows follow from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WindowInputs {
-    /// The connection's window.
+    /// The connection's window in bytes.
     pub memory: u64,
     /// Bytes of other streams that nobody has read.
     pub held: u64,
     /// Bytes that streams may send, or have under way, beyond what each begins with.
     pub promised: u64,
-    /// Streams that live.
+    /// How many streams live.
     pub live: u64,
-    /// Streams that are being read.
+    /// How many streams are being read.
     pub readers: u64,
 }
 
@@ -66,7 +66,7 @@ impl WindowInputs {
         self.held > self.streams() / PRESSED
     }
 
-    /// What the window of a stream that is read may reach.
+    /// Bytes that the window of a stream that is read may reach.
     pub const fn most(&self) -> u64 {
         let streams = self.streams();
         let free = streams.saturating_sub(self.held).saturating_sub(self.promised / IDLE);
@@ -76,8 +76,8 @@ impl WindowInputs {
         free / (PART + beyond * PART_MORE / 128) / readers
     }
 
-    /// The window that a stream is told when it is first seen: so much that the first round trips
-    /// of one alone find no limit.
+    /// Bytes of the window that a stream is told when it is first seen. They are so many that the
+    /// first round trips of a single stream find no limit.
     pub const fn first(&self) -> u64 {
         let live = if self.live == 0 { 1 } else { self.live };
         let (share, most) = (self.memory / FIRST / live, self.most());
@@ -120,7 +120,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    /// None is.
+    /// Readers of which none reads yet.
     pub const fn new() -> Self {
         Self { round: 0, began: None, counts: [0; 2] }
     }

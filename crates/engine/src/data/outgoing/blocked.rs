@@ -3,7 +3,7 @@
 /// Why nothing is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// There is nothing to send.
+    /// The application has nothing to send.
     Application,
     /// The peer takes no more for now: its flow control, or its limit on objects at once.
     PeerLimit,

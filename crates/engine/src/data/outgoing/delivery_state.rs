@@ -7,13 +7,13 @@ use alloc::collections::VecDeque;
 /// The fate of the bytes of one stream or object.
 #[derive(Debug, Default)]
 pub(super) struct DeliveryState {
-    /// Offsets below this went out at least once.
+    /// The offset below which all bytes went out at least once.
     pub sent: u64,
     /// What the peer has.
     pub acked: RangeSet,
     /// What must go out again: sent and not acknowledged.
     pub lost: RangeSet,
-    /// Offsets below this had their turn in the repetition of the tail.
+    /// The offset below which all bytes had their turn in the repetition of the tail.
     pub repeated_to: u64,
     /// Whether it counts in [`Queues::wanting`].
     wanting: bool,
@@ -24,7 +24,8 @@ pub(super) struct DeliveryState {
 }
 
 impl DeliveryState {
-    /// The peer has `start..end`; tells the runs that it was not known to have.
+    /// Enters that the peer has the bytes `start..end`, and tells `new` the runs that it was not
+    /// known to have. Returns the bytes of those runs.
     pub fn on_acked(&mut self, start: u64, end: u64, new: impl FnMut(u64, u64)) -> u64 {
         let end = end.min(self.sent);
         self.lost.remove(start, end);
@@ -50,13 +51,13 @@ impl DeliveryState {
 /// Who has what to send that went out before.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
-    /// Those with lost data, in the order in which they first had some. May name some that have
+    /// Streams and objects with lost data, in the order in which they first had some. Some may have
     /// none left.
     again: VecDeque<DataId>,
     /// How many have lost data: exact.
     wanting: usize,
-    /// Those that sent something new since they were last repeated, in that order. May name some
-    /// that are done.
+    /// Streams and objects that sent something new since they were last repeated, in that order.
+    /// Some may be done.
     tail: VecDeque<DataId>,
 }
 

@@ -9,7 +9,7 @@ pub struct OutgoingLimits {
     pub memory: usize,
     /// Bytes that the owner is asked to read at once; at most a quarter of the memory.
     pub read_size: usize,
-    /// Objects begun and not wholly acknowledged: what the peer's
+    /// How many objects may be begun and not wholly acknowledged: what the peer's
     /// [`IncomingLimits::objects`](crate::data::IncomingLimits::objects) allows.
     pub objects: usize,
 }

@@ -71,7 +71,7 @@ pub struct Outgoing {
     progress: DataCounters,
 }
 
-/// The owner's side.
+/// What the owner calls.
 impl Outgoing {
     /// Nothing to send yet, and nothing allowed yet: see [`Outgoing::on_max_data`].
     #[must_use]
@@ -158,7 +158,8 @@ impl Outgoing {
         taken
     }
 
-    /// The same, without a copy of many bytes. Those that were not taken stay in `data`.
+    /// Appends to a stream without a copy of many bytes. Returns how many bytes were taken. The
+    /// others stay in `data`.
     pub fn write_bytes(&mut self, id: StreamId, data: &mut Bytes) -> usize {
         let taken = self.room(id, data.len());
         let Some(stream) = self.streams.get_mut(&id).filter(|_| taken > 0) else { return 0 };
@@ -270,8 +271,9 @@ impl Outgoing {
         self.progress
     }
 
-    /// Pieces of objects that were asked for and not wholly sent yet: how far reading is ahead. Who
-    /// asks for the [next read](Self::next_read) may stop where more would only lie and wait.
+    /// How many pieces of objects were asked for and not wholly sent yet, which is how far reading
+    /// is ahead. The owner may stop to ask for the [next read](Self::next_read) where more pieces
+    /// would only wait.
     #[must_use]
     pub const fn unsent(&self) -> usize {
         self.unsent
@@ -477,7 +479,7 @@ impl Outgoing {
     }
 }
 
-/// The books.
+/// What keeps queues and memory up to date.
 impl Outgoing {
     const fn credit(&self) -> u64 {
         self.limit.saturating_sub(self.used)

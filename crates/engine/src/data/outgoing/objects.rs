@@ -18,7 +18,8 @@ const CHUNK_COST: usize = 4096;
 enum Chunk {
     /// The owner was asked to read it.
     Asked,
-    /// Here, with so many bytes not acknowledged; without data where they are only a length.
+    /// The chunk is in memory, with `unacked` bytes not acknowledged. It has no data where objects
+    /// are only a length.
     Held { data: Bytes, length: usize, unacked: usize },
     /// Acknowledged, or not wanted any more.
     Gone,
@@ -86,7 +87,7 @@ impl OutObject {
         self.asked < self.size
     }
 
-    /// Chunks that were asked for and did not wholly go out yet.
+    /// How many chunks were asked for and did not wholly go out yet.
     pub const fn unsent(&self) -> usize {
         (self.asked.div_ceil(self.chunk_size) - self.sent_chunks()) as usize
     }
@@ -236,7 +237,8 @@ impl OutObject {
         }
     }
 
-    /// The source vanished: nothing new goes out. Returns memory freed.
+    /// Sends nothing new of the object, since its source vanished. Returns the bytes of memory
+    /// freed.
     pub fn abandon(&mut self) -> usize {
         let (sent, mut freed) = (self.track.sent, 0);
         self.abandoned = true;

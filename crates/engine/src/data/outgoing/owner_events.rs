@@ -8,7 +8,7 @@ use byway_wire::{ObjectId, StreamId};
 pub struct ReadRequest {
     /// The object.
     pub object: ObjectId,
-    /// Where in it.
+    /// The first byte's offset in the object.
     pub offset: u64,
     /// How many bytes.
     pub length: usize,
@@ -26,7 +26,7 @@ pub enum OutEvent {
     Stopped {
         /// The stream.
         stream: StreamId,
-        /// The peer's reason.
+        /// The peer's code for the reason.
         code: u64,
     },
     /// A write to this stream was cut short before; it takes bytes again. Told once for each time

@@ -13,7 +13,7 @@ const PIECE: usize = 64 << 10;
 /// Some of the bytes.
 #[derive(Debug)]
 enum BufferPiece {
-    /// A copy.
+    /// A copy of the owner's bytes.
     Own(Vec<u8>),
     /// As they were given.
     Given(Bytes),
@@ -48,12 +48,12 @@ pub(super) struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// Where it begins.
+    /// The offset of the first byte that is kept.
     pub const fn base(&self) -> u64 {
         self.base
     }
 
-    /// Where it ends.
+    /// One past the offset of the last byte that was written.
     pub const fn end(&self) -> u64 {
         self.tail_start + self.tail.len() as u64
     }

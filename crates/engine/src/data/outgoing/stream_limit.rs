@@ -53,13 +53,13 @@ impl PeerStreamLimit {
         self.opened
     }
 
-    /// So many may be opened in all.
+    /// Sets how many streams may be opened in all.
     pub const fn set_limit(&mut self, limit: u64) {
         self.limit = limit;
     }
 
-    /// So many may be opened in all, if that is more. Returns whether one that was refused can be
-    /// opened now.
+    /// Raises how many streams may be opened in all to `limit`. Returns whether a stream that was
+    /// refused can be opened now.
     pub fn raise_limit(&mut self, limit: u64) -> bool {
         self.limit = self.limit.max(limit);
         let told = self.refused && self.opened < self.limit;
@@ -67,7 +67,7 @@ impl PeerStreamLimit {
         told
     }
 
-    /// The streams of the peer's that were over here since this was last asked.
+    /// How many streams of the peer's were over on this side since the last call.
     pub const fn take_answers_over(&mut self) -> u64 {
         core::mem::replace(&mut self.answers_over, 0)
     }

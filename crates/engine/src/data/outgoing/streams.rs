@@ -9,17 +9,19 @@ use byway_wire::Writer;
 /// What a stream may hold: of the memory, and beyond the peer's limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteAllowance {
+    /// Bytes of the memory that the stream may take.
     pub share: usize,
+    /// Bytes that may be written beyond the peer's limit.
     pub ahead: usize,
 }
 
 /// What became of the mark that a stream ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fin {
-    /// It was not sent, or was lost.
+    /// The mark was not sent, or was lost.
     #[default]
     Due,
-    /// It is in flight.
+    /// The mark is in flight.
     Sent,
     /// The peer has it.
     Acked,
@@ -31,11 +33,11 @@ pub(super) enum Reset {
     /// The stream was not given up.
     #[default]
     None,
-    /// It was, and the peer must still learn of it.
+    /// The stream was given up with this code, of which the peer must still learn.
     Due(u64),
     /// The word is in flight.
     Sent(u64),
-    /// The peer knows.
+    /// The peer knows that the stream was given up.
     Acked,
 }
 
@@ -62,7 +64,7 @@ pub(super) struct OutStream {
     pub track: DeliveryState,
     /// What was written and is not acknowledged, sent or not.
     kept: SendBuffer,
-    /// The peer's limit on this stream.
+    /// The peer's limit on this stream: the offset up to which it may be sent.
     pub limit: u64,
     /// Nothing will be added.
     pub finished: bool,

@@ -105,7 +105,7 @@ pub fn asked(seeds: u64, jitter: Duration, others: u8) -> [f64; 4] {
     mean(seeds, of)
 }
 
-/// The same of [`requests`]: percentiles as multiples of those alone.
+/// Percentiles of requests' times beside [`requests`], as multiples of those alone.
 pub fn requested(seeds: u64, queue: usize, others: u8) -> [f64; 4] {
     mean(seeds, |seed| {
         let (alone, beside) = (requests(seed, queue, 0), requests(seed, queue, others));

@@ -458,7 +458,7 @@ pub fn line(mbit: u64, delay: Duration) -> PipeConfig {
     PipeConfig::new(mbit * 1_000_000, delay).queue(50)
 }
 
-/// The same both ways.
+/// A pair of equal pipes, one for each direction.
 pub fn both(config: PipeConfig) -> (PipeConfig, PipeConfig) {
     (config.clone(), config)
 }

@@ -17,11 +17,11 @@ use std::net::SocketAddr;
 /// What is done with a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Its owner goes on.
+    /// The stream's owner goes on.
     Go,
-    /// Not now: asked again soon.
+    /// The stream's owner does nothing now, and is asked again soon.
     Wait,
-    /// Its owner gives it up.
+    /// The stream's owner gives it up.
     GiveUp,
 }
 
@@ -63,7 +63,7 @@ pub struct Talker {
     ends: bool,
     rule: Rule,
     plan: Plan,
-    /// Those that are open: bytes written.
+    /// Open streams, with the bytes written.
     pub open: BTreeMap<StreamId, u64>,
     waiting: BTreeSet<StreamId>,
     now: Instant,
@@ -177,7 +177,7 @@ pub struct Listener {
     pub endpoint: Endpoint,
     pub handle: Option<Handle>,
     rule: Rule,
-    /// Those that came: bytes read.
+    /// Streams that came, with the bytes read.
     pub read: BTreeMap<StreamId, u64>,
     waiting: BTreeSet<StreamId>,
     now: Instant,
@@ -185,7 +185,7 @@ pub struct Listener {
     pub finished: u32,
     pub resets: u32,
     pub stopped: u32,
-    /// Those that came to their ends, in one way or another.
+    /// Streams that came to their ends, in one way or another.
     over: BTreeSet<StreamId>,
     pub closed: Option<(u64, String)>,
     /// Streams that lived at once, at most.
