@@ -6,8 +6,8 @@
 //! [`Waker`]. Needs Linux (eventfd, `epoll`, UDP segmentation).
 //!
 //! ```
-//! use byway_net::{Clock, Flow, Owner, Socket, spawn};
-//! # use byway_wire::{Input, Machine, Out, Transmit};
+//! use byway_net::{Clock, LoopControl, Owner, Socket, spawn};
+//! # use byway_wire::{Input, Machine, TransmitBuffer, Transmit};
 //! use byway_wire::Instant;
 //! use std::sync::mpsc;
 //! # #[derive(Default)] struct Session(Vec<String>);
@@ -15,16 +15,16 @@
 //! # impl Machine for Session {
 //! #     fn handle(&mut self, _: Instant, _: Input<'_>) {}
 //! #     fn wake(&mut self, _: Instant) {}
-//! #     fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> { None }
+//! #     fn transmit(&mut self, _: Instant, _: &mut TransmitBuffer<'_>) -> Option<Transmit> { None }
 //! #     fn deadline(&self) -> Option<Instant> { None }
 //! # }
 //!
 //! struct Sayer(mpsc::Receiver<String>);
 //! impl Owner for Sayer {
 //!     type Machine = Session;
-//!     fn turn(&mut self, session: &mut Session, _now: Instant) -> Flow {
+//!     fn turn(&mut self, session: &mut Session, _now: Instant) -> LoopControl {
 //!         self.0.try_iter().for_each(|word| session.say(word));
-//!         Flow::Continue
+//!         LoopControl::Continue
 //!     }
 //! }
 //!

@@ -5,7 +5,7 @@
 //! a permission. Its holder may send. Each side has an [`Identity`]: a key pair.
 //!
 //! ```no_run
-//! use byway_transfer::{Identity, News, Payload, Sending, SendingPlan};
+//! use byway_transfer::{Identity, TransferEvent, Payload, Sending, SendingPlan};
 //! use std::time::Duration;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,7 +13,7 @@
 //! let payload = Payload::Tree { paths: vec!["photos".into()], keep_modes: false };
 //! let sending = Sending::start(SendingPlan::new(Identity::generate()?, ticket, payload)?)?;
 //! while !sending.is_over() {
-//!     if let Some(News::Progress(tally)) = sending.next(Duration::from_millis(100)) {
+//!     if let Some(TransferEvent::Progress(tally)) = sending.next(Duration::from_millis(100)) {
 //!         println!("{} bytes have arrived", tally.bytes);
 //!     }
 //! }

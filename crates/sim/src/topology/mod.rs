@@ -21,7 +21,7 @@
 //! let receiver: std::net::SocketAddr = receiver.into();
 //! built.route(&mut world, std::net::SocketAddr::from(sender), receiver.ip(), &relayed)?;
 //! assert_eq!(world.counters(built.link("T2", "T3")?).sent, 0);
-//! # Ok::<(), byway_sim::topology::Error>(())
+//! # Ok::<(), byway_sim::topology::TopologyError>(())
 //! ```
 
 mod bmc;
