@@ -3,9 +3,9 @@
 //! transfer was begun before.
 
 use crate::chunks::Layout;
+use crate::file_status::FileStatus;
 use crate::journal::Journal;
 use crate::open_files::OpenFiles;
-use crate::walk::FileStatus;
 use byway_wire::ObjectId;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};

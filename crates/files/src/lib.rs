@@ -33,6 +33,7 @@ mod chunks;
 mod compare;
 mod error;
 mod expire;
+mod file_status;
 mod generate;
 mod journal;
 mod journals;

@@ -2,10 +2,11 @@
 
 use super::{FileResult, NewObject, Source};
 use crate::chunks::{Hash, Hashes, Hashing, Layout, hole};
+use crate::file_status::FileStatus;
 use crate::manifest::{ChunkRanges, Record, Withdrawal};
 use crate::missing_ranges::FileRanges;
 use crate::resume::Comparison;
-use crate::walk::{FileStatus, Warning, WarningKind};
+use crate::walk::{Warning, WarningKind};
 use byway_engine::data::RangeSet;
 use byway_wire::{DecodeError, ObjectId};
 use rustix::fs::SeekFrom;
