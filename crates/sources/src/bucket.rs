@@ -40,6 +40,12 @@ impl Bucket {
         self.tokens.max(0.0) as usize
     }
 
+    /// Whether nothing left for as long as a burst lasts: it is not the rate that holds things back.
+    pub fn is_full(&mut self, now: Instant) -> bool {
+        self.available(now);
+        self.tokens >= Self::most(self.rate)
+    }
+
     /// So many left.
     pub fn spend(&mut self, bytes: usize) {
         self.tokens -= bytes as f64;
@@ -60,6 +66,8 @@ mod tests {
             sent += bytes;
         }
         assert!((400_000..=405_000).contains(&sent), "{sent}");
+        assert!(!bucket.is_full(Instant::from_millis(10_000)));
+        assert!(bucket.is_full(Instant::from_millis(10_200)));
         bucket.set_rate(1);
         assert!(bucket.available(Instant::from_millis(11_000)) <= 1_500);
     }

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::Builder;
 
 /// Bytes read at once.
-const PIECE: usize = 64 << 10;
+const PIECE: usize = 16 << 10;
 /// Batches of records that wait for a source, each of one read.
 const BATCHES: usize = 4;
 

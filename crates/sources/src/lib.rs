@@ -19,7 +19,7 @@
 //! | which records a source keeps, and which it gives up | [`record_buffer`] |
 //! | what a sink knows of a source's file after a restart | [`checkpoint`] |
 //! | which rate each path has | `rate` |
-//! | when a record may leave | `bucket` |
+//! | when a record may leave, and when one may come | `bucket`, `intake` |
 //! | which TCP connections there are | `tcp_dialer` |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
@@ -28,6 +28,7 @@ mod bucket;
 pub mod checkpoint;
 mod endpoint;
 mod input;
+mod intake;
 pub mod message;
 mod name;
 mod plan;
@@ -40,6 +41,7 @@ mod sink;
 mod sink_files;
 mod source;
 mod source_status;
+mod stage;
 mod tcp_dialer;
 
 pub use input::{Feed, Input, InputError, Wakers, read};

@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// Room for so many items is never given back.
+const SPARE: usize = 1024;
+
 /// A record, and when it came, in milliseconds of any one clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TimedRecord {
@@ -47,6 +50,8 @@ pub struct RecordBuffer {
     /// The number after the last.
     end: u64,
     bytes: usize,
+    /// Those of records that were not said.
+    unsaid: usize,
     most: usize,
     given_up: u64,
 }
@@ -55,7 +60,7 @@ impl RecordBuffer {
     /// Nothing yet. It holds `most` bytes of records, or one that is longer.
     #[must_use]
     pub const fn new(most: usize) -> Self {
-        Self { first: 0, items: VecDeque::new(), said: 0, end: 0, bytes: 0, most, given_up: 0 }
+        Self { first: 0, items: VecDeque::new(), said: 0, end: 0, bytes: 0, unsaid: 0, most, given_up: 0 }
     }
 
     /// Whether one more record of so many bytes may be taken.
@@ -67,6 +72,7 @@ impl RecordBuffer {
     /// Takes one more record.
     pub fn push(&mut self, bytes: Arc<[u8]>, came_ms: u64) {
         self.bytes += bytes.len();
+        self.unsaid += bytes.len();
         self.end += 1;
         self.items.push_back(BufferItem::Record(TimedRecord { bytes, came_ms }));
     }
@@ -80,6 +86,7 @@ impl RecordBuffer {
             let before = at.checked_sub(1).filter(|before| *before >= self.said);
             if let Some(BufferItem::Record(record)) = self.items.get(at) {
                 self.bytes -= record.bytes.len();
+                self.unsaid -= record.bytes.len();
             }
             self.given_up += 1;
             if let Some(BufferItem::Gap(count)) = before.and_then(|before| self.items.get_mut(before)) {
@@ -95,7 +102,10 @@ impl RecordBuffer {
     /// What is to be said next, which counts as said from now on.
     pub fn say(&mut self) -> Option<NextMessage> {
         let next = match self.items.get(self.said)? {
-            BufferItem::Record(record) => NextMessage::Record(Arc::clone(&record.bytes)),
+            BufferItem::Record(record) => {
+                self.unsaid -= record.bytes.len();
+                NextMessage::Record(Arc::clone(&record.bytes))
+            }
             BufferItem::Gap(count) => NextMessage::Skipped(*count),
         };
         self.said += 1;
@@ -124,9 +134,16 @@ impl RecordBuffer {
             self.first += item.numbers();
             if let BufferItem::Record(record) = item {
                 self.bytes -= record.bytes.len();
+                if self.said == 0 {
+                    self.unsaid -= record.bytes.len();
+                }
             }
             self.items.pop_front();
             self.said = self.said.saturating_sub(1);
+        }
+        // After an outage the room of what waited is given back.
+        if self.items.capacity() > SPARE && self.items.capacity() / 8 > self.items.len() {
+            self.items.shrink_to(self.items.len() * 2);
         }
         true
     }
@@ -139,6 +156,7 @@ impl RecordBuffer {
             return None;
         }
         self.said = 0;
+        self.unsaid = self.bytes;
         Some(self.first)
     }
 
@@ -158,6 +176,12 @@ impl RecordBuffer {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
+    }
+
+    /// Bytes of records that were not said yet.
+    #[must_use]
+    pub const fn unsaid(&self) -> usize {
+        self.unsaid
     }
 
     /// Records that are kept.
@@ -207,7 +231,7 @@ mod tests {
         let mut kept = kept(3);
         assert_eq!(said(&mut kept), [record(0), record(1), record(2)]);
         assert!(kept.on_written(1) && kept.count() == 2 && kept.oldest_ms() == Some(1));
-        assert_eq!(kept.begin(2), Some(2));
+        assert_eq!((kept.unsaid(), kept.begin(2), kept.unsaid()), (0, Some(2), 2));
         assert_eq!(said(&mut kept), [record(2)]);
         assert_eq!(kept.begin(4), None, "nobody gave record 3");
         assert!(kept.on_written(3) && kept.is_empty() && kept.end() == 3);
@@ -230,9 +254,18 @@ mod tests {
         assert!(kept.make_room(2) && kept.given_up() == 2);
         kept.push(Arc::from([6; 2]), 6);
         assert_eq!(said(&mut kept), [NextMessage::Skipped(2), record(3), record(4), record(5), record(6)]);
-        assert!(!kept.make_room(2), "what was said is kept");
+        assert!(!kept.make_room(2) && kept.unsaid() == 0, "what was said is kept");
         assert!(kept.on_written(3) && kept.count() == 4 && kept.next_length().is_none());
         assert!(kept.on_written(2), "an older word changes nothing");
+    }
+
+    #[test]
+    fn the_room_of_what_is_written_is_given_back() {
+        let mut kept = Kept::new(1 << 20);
+        (0..100_000).for_each(|number| kept.push(Arc::from([0; 2]), number));
+        assert_eq!(kept.unsaid(), 200_000);
+        assert!(kept.on_written(99_990) && kept.count() == 10 && kept.unsaid() == 20);
+        assert!(kept.items.capacity() <= SPARE, "{}", kept.items.capacity());
     }
 
     #[test]

@@ -28,7 +28,7 @@ const NEWS: usize = 256;
 const BLOCK: usize = 256 << 10;
 /// A block is written when it holds so much, or after so long.
 const ENOUGH: usize = 32 << 10;
-const SOON: Duration = Duration::from_millis(40);
+const SOON: Duration = Duration::from_millis(150);
 /// How often every source is looked at, though nothing was heard of it.
 const LOOK: Duration = Duration::from_millis(20);
 /// Bytes of a source read at once.
@@ -168,6 +168,8 @@ struct Connected {
     /// Records that came and are not with the thread that writes.
     block: Block,
     block_since: Option<Instant>,
+    /// Bytes of the block before: room that this one will use.
+    block_before: usize,
     /// Whether it has the file open, and whether a block is being written.
     open: bool,
     writing: bool,
@@ -195,6 +197,7 @@ impl Connected {
             messages: Messages::default(),
             block: Block::default(),
             block_since: None,
+            block_before: 0,
             open: false,
             writing: false,
             next: 0,
@@ -231,6 +234,9 @@ impl Connected {
             FromSource::Skipped(count) if self.open => self.skip(now, count),
             FromSource::Record(record) if self.open => {
                 self.block_since.get_or_insert(now);
+                if self.block.bytes.is_empty() {
+                    self.block.bytes.reserve(self.block_before.max(record.len()));
+                }
                 self.block.bytes.extend_from_slice(&record);
                 self.block.records += 1;
                 self.next += 1;
@@ -258,6 +264,7 @@ impl Connected {
         }
         self.writing = true;
         self.block_since = None;
+        self.block_before = self.block.bytes.len();
         Some(std::mem::take(&mut self.block))
     }
 }

@@ -4,7 +4,8 @@
 use crate::bucket::Bucket;
 use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_TAKEN, PATIENT, endpoint};
 use crate::input::Feed;
-use crate::message::{FromSink, FromSource, Message as _, Messages, SourceHeartbeat, record_head};
+use crate::intake::Intake;
+use crate::message::{FromSink, FromSource, Message as _, SourceHeartbeat, record_head};
 use crate::name::Name;
 use crate::plan::{OverflowPolicy, SourceError, SourceEvent, SourcePlan};
 use crate::rate::{RateState, SourceRates};
@@ -12,6 +13,7 @@ use crate::record_buffer::{NextMessage, RecordBuffer};
 use crate::relay_choice::{RelayChoice, draw};
 use crate::running::{RunningLoop, StopFlag};
 use crate::source_status::{Overhead, PathStanding, SourceStatus, slow_because};
+use crate::stage::{ActiveSession, ConnectState};
 use crate::tcp_dialer::TcpDialer;
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
@@ -31,6 +33,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 const NEWS: usize = 64;
 /// Relays that a source draws unless told otherwise.
 const PATHS: usize = 2;
+/// Bytes of records that a source keeps unless told otherwise.
+const KEPT: usize = 8 << 20;
 /// Bytes that a session is given beyond what it has sent: what waits there cannot be given up.
 const AHEAD: u64 = 16 << 10;
 /// How often a source says how it stands, and tells the program.
@@ -87,8 +91,9 @@ impl Source {
             seed,
             demand: plan.demand,
             bucket: Bucket::new(demand),
+            intake: (plan.keep.is_none() && plan.held == OverflowPolicy::Back).then(|| Intake::new(demand)),
             held: plan.held,
-            kept: RecordBuffer::new(plan.keep),
+            kept: RecordBuffer::new(plan.keep.unwrap_or(KEPT)),
             numbered: false,
             replay: plan.replay,
             pass_over: 0,
@@ -122,32 +127,6 @@ impl Source {
     }
 }
 
-/// How far a session is.
-enum ConnectState {
-    /// There is none.
-    Away,
-    /// The sink has not answered yet.
-    Connecting(Handle, Vec<bool>),
-    /// It has.
-    Talking(Handle, Box<ActiveSession>),
-}
-
-/// What is said in a session.
-#[derive(Default)]
-struct ActiveSession {
-    /// Relays that the session knows, in the order of the ways.
-    entered: Vec<bool>,
-    messages: Messages,
-    heard_at: Instant,
-    welcome: bool,
-    /// What is to be said, from `said` on.
-    out: Vec<u8>,
-    said: usize,
-    /// Bytes given to the session.
-    given: u64,
-    end_said: bool,
-}
-
 /// How it ends.
 struct SourceEnd {
     outcome: Result<(), SourceError>,
@@ -170,6 +149,7 @@ pub struct SourceOwner {
     seed: u64,
     demand: Arc<AtomicU64>,
     bucket: Bucket,
+    intake: Option<Intake>,
     held: OverflowPolicy,
     kept: RecordBuffer,
     /// Whether the sink has said how its numbers go on.
@@ -233,15 +213,6 @@ impl Owner for SourceOwner {
         });
         let gone = handle.and_then(|handle| endpoint.connection(handle)).is_none_or(|it| it.is_closed());
         if gone || now >= leave_at { LoopControl::Stop } else { LoopControl::Continue }
-    }
-}
-
-impl ConnectState {
-    const fn handle(&self) -> Option<Handle> {
-        match self {
-            Self::Away => None,
-            Self::Connecting(handle, _) | Self::Talking(handle, _) => Some(*handle),
-        }
     }
 }
 
@@ -388,16 +359,25 @@ impl SourceOwner {
                 continue;
             }
             let room = match self.held {
-                OverflowPolicy::Back => self.kept.has_room(length),
+                OverflowPolicy::Back => self.kept.has_room(length) && self.may_take(now),
                 OverflowPolicy::GivenUp => self.kept.make_room(length),
             };
             if !room {
                 return;
             }
             if let Some(record) = self.feed.take() {
+                if let Some(intake) = &mut self.intake {
+                    intake.take(length);
+                }
                 self.kept.push(record, came_ms);
             }
         }
+    }
+
+    fn may_take(&mut self, now: Instant) -> bool {
+        let Some(intake) = &mut self.intake else { return true };
+        let outage = self.bucket.is_full(now);
+        intake.may_take(now, self.demand.load(Ordering::Relaxed), self.kept.unsaid(), outage)
     }
 
     fn talk(&mut self, endpoint: &mut Endpoint, now: Instant) {
@@ -570,6 +550,7 @@ impl SourceOwner {
                 .map_or(0.0, |came| millis(now).saturating_sub(came) as f64 / 1e3),
             given_up: self.kept.given_up(),
             written: self.written,
+            held_back: self.intake.as_mut().is_some_and(Intake::was_held_back),
             ..SourceStatus::default()
         };
         let connection = self.stage.handle().filter(|_| talking).and_then(|it| endpoint.connection_mut(it));

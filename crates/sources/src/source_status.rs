@@ -24,6 +24,8 @@ pub struct SourceStatus {
     pub lag_seconds: f64,
     /// Records that were given up.
     pub given_up: u64,
+    /// Whether the demand held the input back in the last second or so.
+    pub held_back: bool,
     /// Numbers written by the sink.
     pub written: u64,
     /// Bytes that were sent again.
@@ -88,10 +90,11 @@ pub fn slow_because(standing: &SourceStatus) -> Option<String> {
     if !standing.connected {
         return Some(String::from("no connection leads to the sink"));
     }
-    if standing.lag_seconds < 2.0 {
+    let has_demand = standing.rate >= 0.95 * standing.demand as f64;
+    if standing.lag_seconds < 2.0 && !(standing.held_back && has_demand) {
         return None;
     }
-    if standing.rate >= 0.95 * standing.demand as f64 {
+    if has_demand {
         return Some(String::from("the input gives more than --demand lets pass"));
     }
     let stuck = standing.paths.iter().filter(|path| path.view.failures > 0 || path.timeouts > 1);
@@ -131,6 +134,9 @@ mod tests {
         standing.rate = 37_500.0;
         assert!(slow_because(&standing).unwrap().contains("--demand"));
         standing.lag_seconds = 0.1;
+        standing.held_back = true;
+        assert!(slow_because(&standing).unwrap().contains("--demand"));
+        standing.held_back = false;
         assert_eq!(slow_because(&standing), None);
         standing.connected = false;
         assert!(slow_because(&standing).is_some());

@@ -102,9 +102,10 @@ pub struct Source {
     /// back]
     #[arg(long)]
     pub give_up_oldest: bool,
-    /// Bytes of records to keep until a sink has written them, K/M/G binary
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "8M")]
-    pub keep: u64,
+    /// Bytes of records to keep until a sink has written them, K/M/G binary [default: 8M; of an
+    /// input that gives more than --demand, half a second of it]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub keep: Option<u64>,
     /// Standard input begins with the first record that there ever was: pass over those that the
     /// sink has [default: every record is new]
     #[arg(long)]

@@ -105,7 +105,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             paths: Some(arguments.paths.into()),
             demand: Arc::clone(&demand),
             held: if arguments.give_up_oldest { OverflowPolicy::GivenUp } else { OverflowPolicy::Back },
-            keep: usize::try_from(arguments.keep).unwrap_or(usize::MAX),
+            keep: arguments.keep.map(|keep| usize::try_from(keep).unwrap_or(usize::MAX)),
             replay: arguments.replay,
             feed,
         })?;

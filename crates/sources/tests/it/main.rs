@@ -45,7 +45,7 @@ fn records_arrive_once_and_in_order() {
         paths: None,
         demand: Arc::new(AtomicU64::new(1 << 20)),
         held: OverflowPolicy::Back,
-        keep: 1 << 20,
+        keep: Some(1 << 20),
         replay: false,
         feed: feeds.remove(0),
     })
