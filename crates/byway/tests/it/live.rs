@@ -6,6 +6,9 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{ChildStdin, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// A sink's directory, and records.
 struct Net {
@@ -185,6 +188,36 @@ fn what_makes_no_sense_is_refused_in_a_sentence() {
     assert_eq!(fs::read(net.out("radar7")).unwrap(), b"short\n");
     let ended = net.place.run("source", &["send", "/etc/hostname", &ticket, "--no-relay"]);
     assert!(ended.code != Some(0) && ended.stderr.contains("byway sink"), "{}", ended.stderr);
+}
+
+#[test]
+fn an_input_without_end_is_held_back_at_the_demand() {
+    const DEMAND: u64 = 100_000;
+    let net = Net::new(10);
+    let (_sink, ticket) = net.sink(&[]);
+    let (mut source, mut input) = net.fed(&ticket, &["--demand", &DEMAND.to_string()]);
+    let given = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&given);
+    std::thread::spawn(move || {
+        let piece = [vec![b'x'; 99], b"\n".to_vec()].concat();
+        while input.write_all(&piece).is_ok() {
+            count.fetch_add(100, Ordering::Relaxed);
+        }
+    });
+    net.wait_for(1);
+    let begun = Instant::now();
+    net.wait_for(400_000);
+    let (took, written) = (begun.elapsed().as_secs_f64(), fs::metadata(net.out("radar7")).unwrap().len());
+    let given = given.load(Ordering::Relaxed);
+    // What the pipe holds, what is read ahead, half a second of the demand, and what is on its way; far less than 8 MiB.
+    assert!(given < written + DEMAND * took as u64 + 1_000_000, "{given} bytes given, {written} written");
+    let most = DEMAND as f64 * (took + 1.0) + 65_536.0;
+    assert!((written as f64) < most, "{written} bytes in {took} s");
+    let told = wait_for(PATIENCE, || {
+        let why = source.event("source")["slow_because"].as_str().unwrap_or_default().to_owned();
+        why.contains("--demand").then_some(())
+    });
+    assert!(told.is_some());
 }
 
 #[test]

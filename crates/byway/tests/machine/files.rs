@@ -161,7 +161,7 @@ fn two_at_once() {
 }
 
 /// A disk that goes away with its guard.
-struct Mounted(std::path::PathBuf);
+pub(super) struct Mounted(std::path::PathBuf);
 
 impl Drop for Mounted {
     fn drop(&mut self) {
@@ -169,7 +169,7 @@ impl Drop for Mounted {
     }
 }
 
-fn small_disk(at: &Path, bytes: u64) -> Option<Mounted> {
+pub(super) fn small_disk(at: &Path, bytes: u64) -> Option<Mounted> {
     fs::create_dir_all(at).unwrap();
     let size = format!("size={bytes}");
     let mount =

@@ -34,6 +34,8 @@ pub fn tests() -> Vec<Trial> {
     let lacks = missing(possible, "it needs root and the programs ip, tc and nft");
     vec![
         test("live::a_relay_is_killed_and_no_record_is_missing_or_twice", lacks, a_relay_is_killed),
+        test("live::with_all_relays_gone_a_source_waits_and_goes_on", lacks, all_relays_gone),
+        test("live::a_demand_above_the_uplink_gets_what_there_is", lacks, more_than_the_uplink),
         measures("live::two_sources_share_three_relays", lacks, two_sources_share_three_relays),
     ]
 }
@@ -64,13 +66,12 @@ impl Net {
                     add rule ip n pass ip daddr 10.82.9.1 drop";
         spaces.says("hub", &["nft", drop]);
         let place = Place::new();
+        let relays = RELAYS.map(|(name, address, _)| relay(&spaces, &place, name, address)).into();
+        Self::with(spaces, place, relays)
+    }
+
+    fn with(spaces: Spaces, place: Place, relays: Vec<(Running, String)>) -> Self {
         let start = |host: &str, arguments: &[&str]| spaces.byway(host, &place.path(host), arguments);
-        let relay = |(name, address, _): &(&str, &str, &str)| {
-            let mut relay = start(name, &["relay", "--listen", address, "--allow-destination", "10.0.0.0/8"]);
-            let word = relay.event("ready")["word"].as_str().unwrap().to_owned();
-            (relay, word)
-        };
-        let relays: Vec<(Running, String)> = RELAYS.iter().map(relay).collect();
         let out = place.path("out").display().to_string();
         let words = relays.iter().flat_map(|(_, word)| ["--relay", word.as_str()]);
         let arguments = ["sink", &out, "--listen", "0.0.0.0:4760"].into_iter().chain(words);
@@ -82,7 +83,12 @@ impl Net {
 
     /// A source that gives records as fast as they are taken; so many of them, if that is said.
     fn source(&self, number: usize, most: Option<usize>) -> Running {
-        let (name, relays, demand) = SOURCES[number];
+        self.source_of(number, most, SOURCES[number].2)
+    }
+
+    /// The same with another demand.
+    fn source_of(&self, number: usize, most: Option<usize>, demand: u64) -> Running {
+        let (name, relays, _) = SOURCES[number];
         let demand = demand.to_string();
         let words = relays.iter().flat_map(|relay| ["--relay", self.relays[*relay].1.as_str()]);
         let fixed = ["source", "--name", name, "--to", &self.ticket, "--demand", &demand, "--keep", "64K"];
@@ -95,6 +101,15 @@ impl Net {
             (0..most.unwrap_or(usize::MAX)).all(|number| writer.write_all(record(number).as_bytes()).is_ok())
         });
         Running::start(command)
+    }
+
+    /// The source ends well, and the sink has all of its records, each once and in order.
+    #[track_caller]
+    fn has_all(&self, mut source: Running, number: usize, records: usize) {
+        let result = source.event("result");
+        assert_eq!((&result["exit"], &result["written_records"][0]), (&0.into(), &records.into()));
+        let expected: String = (0..records).map(record).collect();
+        assert!(fs::read_to_string(self.file(number)).unwrap() == expected, "the records differ");
     }
 
     fn file(&self, source: usize) -> PathBuf {
@@ -113,6 +128,14 @@ impl Net {
     }
 }
 
+/// A relay, and its word.
+fn relay(spaces: &Spaces, place: &Place, name: &str, address: &str) -> (Running, String) {
+    let arguments = ["relay", "--listen", address, "--allow-destination", "10.0.0.0/8"];
+    let mut relay = spaces.byway(name, &place.path(name), &arguments);
+    let word = relay.event("ready")["word"].as_str().unwrap().to_owned();
+    (relay, word)
+}
+
 fn record(number: usize) -> String {
     format!("{number:09} {}\n", "x".repeat(RECORD - 11))
 }
@@ -120,13 +143,45 @@ fn record(number: usize) -> String {
 fn a_relay_is_killed() -> Result<(), Failed> {
     let net = Net::new("k");
     let records = 2_500;
-    let mut source = net.source(0, Some(records));
+    let source = net.source(0, Some(records));
     net.wait_for(0, 20_000);
     net.relays[0].0.signal("KILL");
-    let result = source.event("result");
-    assert_eq!((&result["exit"], &result["written_records"][0]), (&0.into(), &records.into()));
-    let expected: String = (0..records).map(record).collect();
-    assert!(fs::read_to_string(net.file(0)).unwrap() == expected, "the records differ");
+    net.has_all(source, 0, records);
+    Ok(())
+}
+
+fn all_relays_gone() -> Result<(), Failed> {
+    let mut net = Net::new("g");
+    let records = 2_500;
+    let mut source = net.source(0, Some(records));
+    net.wait_for(0, 20_000);
+    for number in SOURCES[0].1 {
+        net.relays[number].0.signal("KILL");
+    }
+    let told = wait_for(PATIENCE, || (!source.event("source")["slow_because"].is_null()).then_some(()));
+    assert!(told.is_some());
+    for number in SOURCES[0].1 {
+        let (name, address, _) = RELAYS[number];
+        let (again, word) = relay(&net.spaces, &net.place, name, address);
+        assert_eq!(word, net.relays[number].1);
+        net.relays[number].0 = again;
+    }
+    net.has_all(source, 0, records);
+    Ok(())
+}
+
+fn more_than_the_uplink() -> Result<(), Failed> {
+    let net = Net::new("u");
+    let records = 5_000;
+    let mut source = net.source_of(0, Some(records), 1 << 20);
+    let told = wait_for(PATIENCE, || {
+        let event = source.event("source");
+        let why = event["slow_because"].as_str().unwrap_or_default();
+        // It says so of the paths, and not of the input.
+        (!why.is_empty() && !why.contains("--demand") && event["connected"] == true).then_some(())
+    });
+    assert!(told.is_some());
+    net.has_all(source, 0, records);
     Ok(())
 }
 

@@ -25,6 +25,8 @@ mod hosts;
 mod joining;
 mod lending;
 mod live;
+mod live_crowd;
+mod live_disk;
 mod marks;
 mod namespaces;
 mod nat;
@@ -76,6 +78,8 @@ fn main() {
         plumbing::tests(),
         sources::tests(),
         live::tests(),
+        live_disk::tests(),
+        live_crowd::tests(),
         marks::tests(),
         lending::tests(),
         crowd::tests(),
