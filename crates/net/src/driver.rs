@@ -50,6 +50,11 @@ pub trait Owner: Send {
         Vec::new()
     }
 
+    /// When there is to be a turn, whatever happens until then. Asked for after each turn.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
     /// A device of the owner's, beside the machine's sockets: there is a turn whenever it has
     /// something to read. Asked for once, before the first turn.
     fn device(&self) -> Option<DeviceSource> {
@@ -382,7 +387,8 @@ impl<O: Owner> Driver<'_, O> {
         }
         let retries = self.full.iter().filter_map(|local| self.links.get(*local)?.full?.retry);
         let connections = self.connections.ask_at().into_iter().chain(self.asked.due());
-        retries.chain(self.machine.deadline()).chain(connections).min()
+        let deadlines = self.machine.deadline().into_iter().chain(self.owner.deadline());
+        retries.chain(deadlines).chain(connections).min()
     }
 
     fn receive(&mut self, waiter: &Waiter<'_>, local: Local) -> Result<(), DriverError> {

@@ -5,6 +5,9 @@ use byway_wire::{Duration, Instant};
 /// Bytes that may leave at once: those of so long, and a packet at least.
 const BURST: Duration = Duration::from_millis(100);
 const PACKET: f64 = 1_500.0;
+/// Bytes leave together: those of so long, and a small packet's, but not more than those of a burst.
+const TOGETHER: Duration = Duration::from_millis(20);
+const SMALL_PACKET: f64 = 1_200.0;
 
 /// A token bucket whose tokens are bytes of payload.
 #[derive(Clone, Debug)]
@@ -40,7 +43,24 @@ impl Bucket {
         self.tokens.max(0.0) as usize
     }
 
-    /// Whether nothing left for as long as a burst lasts: it is not the rate that holds things back.
+    /// Bytes that leave together. Packets of single records would cost a processor more than what they
+    /// carry.
+    fn together(&self) -> f64 {
+        let burst = self.rate * BURST.as_secs_f64();
+        (self.rate * TOGETHER.as_secs_f64()).max(SMALL_PACKET.min(burst))
+    }
+
+    /// When as many bytes may leave as leave together. `None`: they may now.
+    pub fn ready_at(&mut self, now: Instant) -> Option<Instant> {
+        self.available(now);
+        let lacking = self.together() - self.tokens;
+        (lacking > 0.0).then(|| {
+            let seconds = (lacking / self.rate.max(1.0)).min(BURST.as_secs_f64());
+            now + Duration::try_from_secs_f64(seconds).unwrap_or(BURST).max(Duration::from_millis(1))
+        })
+    }
+
+    /// Whether nothing left for as long as a burst lasts: the rate does not hold things back.
     pub fn is_full(&mut self, now: Instant) -> bool {
         self.available(now);
         self.tokens >= Self::most(self.rate)
@@ -55,6 +75,23 @@ impl Bucket {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_leave_together() {
+        let mut bucket = Bucket::new(150_000);
+        let mut now = Instant::ZERO;
+        assert_eq!(bucket.ready_at(now), None);
+        let all = bucket.available(now);
+        bucket.spend(all);
+        let ready_at = bucket.ready_at(now).unwrap();
+        assert_eq!(ready_at, Instant::from_millis(20));
+        now = ready_at;
+        assert!(bucket.ready_at(now).is_none_or(|at| at <= now + Duration::from_millis(1)));
+        assert!(bucket.available(now + Duration::from_millis(1)) >= 3_000);
+        let mut slow = Bucket::new(1_000);
+        slow.spend(1_500);
+        assert_eq!(slow.ready_at(Instant::ZERO), Some(Instant::from_millis(100)));
+    }
 
     #[test]
     fn the_rate_is_kept_whatever_the_turns() {

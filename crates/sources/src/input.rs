@@ -11,7 +11,7 @@ use std::thread::Builder;
 /// Bytes read at once.
 const PIECE: usize = 16 << 10;
 /// Batches of records that wait for a source, each of one read.
-const BATCHES: usize = 4;
+const BATCHES: usize = 2;
 
 /// Why the input gives no more.
 #[derive(Debug, thiserror::Error)]

@@ -1,14 +1,15 @@
 //! How much an input may give before it has left.
 //!
-//! Of an input that gives more than the demand, what the demand sends soon is enough. In an outage it may give what the demand would have
-//! sent meanwhile: an input that keeps to the demand is not held back by one.
+//! Of an input that gives more than the demand, what the demand sends soon is enough. In an outage it
+//! may give what the demand would have sent meanwhile. An input that keeps to the demand is not held
+//! back by one.
 
 use crate::bucket::Bucket;
 use byway_wire::{Duration, Instant};
 
 /// What the demand sends in so long may wait, and so many bytes at least.
-const SOON: Duration = Duration::from_millis(500);
-const LEAST: f64 = 65_536.0;
+const SOON: Duration = Duration::from_millis(250);
+const LEAST: f64 = 32_768.0;
 
 /// The limit of what an input gives.
 #[derive(Clone, Debug)]
@@ -23,7 +24,8 @@ impl Intake {
         Self { given: Bucket::new(demand), held_back: false }
     }
 
-    /// Whether one more record may be taken, where `waiting` bytes have not left yet. `outage`: the demand would have let more leave than did.
+    /// Whether one more record may be taken, where `waiting` bytes have not left yet. `outage`: the
+    /// demand would have let more leave than did.
     pub fn may_take(&mut self, now: Instant, demand: u64, waiting: usize, outage: bool) -> bool {
         self.given.set_rate(demand);
         let soon = (demand as f64 * SOON.as_secs_f64()).max(LEAST);
@@ -47,7 +49,7 @@ impl Intake {
 mod tests {
     use super::*;
 
-    /// Bytes that an input of endless records of 100 bytes gives in so many milliseconds, of which none leaves.
+    /// Bytes that an input of endless records gives in so many milliseconds, of which none leaves.
     fn given(intake: &mut Intake, from: u64, until: u64, outage: bool) -> usize {
         let mut waiting = 0;
         for millis in from..until {
@@ -62,7 +64,7 @@ mod tests {
     #[test]
     fn an_input_without_end_gives_what_leaves_soon_and_in_an_outage_the_demand() {
         let mut intake = Intake::new(200_000);
-        assert_eq!(given(&mut intake, 0, 5_000, false), 100_000);
+        assert_eq!(given(&mut intake, 0, 5_000, false), 50_000);
         assert!(intake.was_held_back() && !intake.was_held_back());
         let mut intake = Intake::new(200_000);
         let ten_seconds = given(&mut intake, 0, 10_000, true);

@@ -33,7 +33,7 @@ pub struct SourcePlan {
     /// What is done with records that cannot be sent.
     pub held: OverflowPolicy,
     /// Bytes of records that are kept at most until the sink has written them. `None`: 8 MiB. While
-    /// only the demand holds records back, it is half a second of it then.
+    /// only the demand holds records back, it is a quarter of a second of it then.
     pub keep: Option<usize>,
     /// Whether the input begins with the first record that the sink ever got: those that it has are
     /// passed over.

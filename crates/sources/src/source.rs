@@ -91,6 +91,7 @@ impl Source {
             seed,
             demand: plan.demand,
             bucket: Bucket::new(demand),
+            leave_at: None,
             intake: (plan.keep.is_none() && plan.held == OverflowPolicy::Back).then(|| Intake::new(demand)),
             held: plan.held,
             kept: RecordBuffer::new(plan.keep.unwrap_or(KEPT)),
@@ -149,6 +150,8 @@ pub struct SourceOwner {
     seed: u64,
     demand: Arc<AtomicU64>,
     bucket: Bucket,
+    /// When records that wait for the demand may leave.
+    leave_at: Option<Instant>,
     intake: Option<Intake>,
     held: OverflowPolicy,
     kept: RecordBuffer,
@@ -187,7 +190,12 @@ impl Owner for SourceOwner {
         TcpLimits { parked: 64 << 10, unsent: 4 << 10, ..TcpLimits::default() }
     }
 
+    fn deadline(&self) -> Option<Instant> {
+        self.leave_at
+    }
+
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
+        self.leave_at = None;
         while let Some(event) = endpoint.next_event() {
             self.on_event(endpoint, event, now);
         }
@@ -483,6 +491,7 @@ impl SourceOwner {
             FromSource::Beat(beat).write(&mut talk.out);
         }
         let out = connection.outgoing();
+        let may_leave = talk.welcome && self.bucket.ready_at(now).is_none();
         loop {
             let waiting = talk.out.get(talk.said..).unwrap_or_default();
             if !waiting.is_empty() {
@@ -496,7 +505,7 @@ impl SourceOwner {
                 talk.out.clear();
                 talk.said = 0;
             }
-            if !talk.welcome || self.bucket.available(now) == 0 {
+            if !may_leave || self.bucket.available(now) == 0 {
                 break;
             }
             match self.kept.say() {
@@ -508,6 +517,9 @@ impl SourceOwner {
                 Some(NextMessage::Skipped(count)) => FromSource::Skipped(count).write(&mut talk.out),
                 None => break,
             }
+        }
+        if talk.welcome && self.kept.unsaid() > 0 {
+            self.leave_at = self.bucket.ready_at(now);
         }
         if talk.given == out.progress().sent {
             self.shared.is_idle();

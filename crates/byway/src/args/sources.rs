@@ -103,7 +103,7 @@ pub struct Source {
     #[arg(long)]
     pub give_up_oldest: bool,
     /// Bytes of records to keep until a sink has written them, K/M/G binary [default: 8M; of an
-    /// input that gives more than --demand, half a second of it]
+    /// input that gives more than --demand, a quarter of a second of it]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub keep: Option<u64>,
     /// Standard input begins with the first record that there ever was: pass over those that the
