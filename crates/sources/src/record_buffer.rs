@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_room_of_what_is_written_is_given_back() {
-        let mut kept = Kept::new(1 << 20);
+        let mut kept = RecordBuffer::new(1 << 20);
         (0..100_000).for_each(|number| kept.push(Arc::from([0; 2]), number));
         assert_eq!(kept.unsaid(), 200_000);
         assert!(kept.on_written(99_990) && kept.count() == 10 && kept.unsaid() == 20);
