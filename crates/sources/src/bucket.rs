@@ -5,7 +5,8 @@ use byway_wire::{Duration, Instant};
 /// Bytes that may leave at once: those of so long, and a packet at least.
 const BURST: Duration = Duration::from_millis(100);
 const PACKET: f64 = 1_500.0;
-/// Bytes leave together: those of so long, and a small packet's, but not more than those of a burst.
+/// Bytes leave together: those of so long, and a small packet's, but not more than those of a
+/// burst.
 const TOGETHER: Duration = Duration::from_millis(20);
 const SMALL_PACKET: f64 = 1_200.0;
 
@@ -43,8 +44,8 @@ impl Bucket {
         self.tokens.max(0.0) as usize
     }
 
-    /// Bytes that leave together. Packets of single records would cost a processor more than what they
-    /// carry.
+    /// Bytes that leave together. Packets of single records would cost a processor more than what
+    /// they carry.
     fn together(&self) -> f64 {
         let burst = self.rate * BURST.as_secs_f64();
         (self.rate * TOGETHER.as_secs_f64()).max(SMALL_PACKET.min(burst))

@@ -1,8 +1,8 @@
 //! How much an input may give before it has left.
 //!
-//! Of an input that gives more than the demand, what the demand sends soon is enough. In an outage it
-//! may give what the demand would have sent meanwhile. An input that keeps to the demand is not held
-//! back by one.
+//! Of an input that gives more than the demand, what the demand sends soon is enough. In an outage
+//! it may give what the demand would have sent meanwhile. An input that keeps to the demand is not
+//! held back by one.
 
 use crate::bucket::Bucket;
 use byway_wire::{Duration, Instant};
