@@ -3,7 +3,7 @@
 
 use byway_registry::message::{Answer, LONGEST_REQUEST, MOST_RELAYS, Request};
 use byway_registry::records::{Records, append};
-use byway_registry::word::{PREFIX, Word};
+use byway_registry::word::{PREFIX, RegistryWord};
 use byway_wire::word;
 use libfuzzer_sys::fuzz_target;
 
@@ -33,11 +33,11 @@ fuzz_target!(|bytes: &[u8]| {
         }
         assert_eq!(found, expected);
     }
-    if let Ok(word) = word::encode(PREFIX, bytes).parse::<Word>() {
+    if let Ok(word) = word::encode(PREFIX, bytes).parse::<RegistryWord>() {
         assert_eq!(word.reveal().parse(), Ok(word));
     }
     if let Ok(text) = std::str::from_utf8(bytes)
-        && let Ok(word) = text.parse::<Word>()
+        && let Ok(word) = text.parse::<RegistryWord>()
     {
         assert_eq!(word.reveal().parse(), Ok(word));
     }

@@ -3,7 +3,7 @@
 use crate::units::UnitError;
 use byway_files::SourceError;
 use byway_registry::client::AskError;
-use byway_registry::word::WordError as RegistryWordError;
+use byway_registry::word::RegistryWordError;
 use byway_transfer::identity::KeyError;
 use byway_transfer::receiver_addresses::NoHost;
 use byway_transfer::secret_words::NoWord;

@@ -76,7 +76,7 @@ pub struct GatewayConfig {
     /// A relay beside it.
     pub relay: Option<RelayConfig>,
     /// A registry to ask for relays.
-    pub registry: Option<registry::Word>,
+    pub registry: Option<registry::RegistryWord>,
     /// Whether it was told to observe, and to fail closed, whatever its file says.
     pub insisted: [bool; 2],
 }

@@ -22,7 +22,7 @@ use byway_net::{Clock, LoopControl, Owner, Socket, unix_seconds};
 use byway_registry::client::ClientExchange;
 use byway_registry::message::{Answer, Label, RelayQuery, Request};
 use byway_registry::store::{self, LastHeartbeat, RelayRow};
-use byway_registry::word::{Word, WordKind};
+use byway_registry::word::{RegistryWord, WordKind};
 use byway_registry_store::operator_store::Words;
 use byway_registry_store::{Issue, OperatorStore, RegistryPlan, Running, open};
 use byway_wire::heartbeat::{ANSWERED, BEAT_LEN, Heartbeat, HeartbeatReport};
@@ -172,7 +172,7 @@ impl Machine for Load {
 }
 
 struct Clients {
-    words: Vec<Word>,
+    words: Vec<RegistryWord>,
     gap: Duration,
     next: Instant,
     until: Instant,
@@ -249,7 +249,7 @@ fn ask(directory: &str, rate: usize, seconds: usize) {
     let relays = (0..everything.relays.len()).map(key).collect();
     let words = Words::of(&mut *keeper).unwrap();
     let clients = everything.words.iter().filter(|word| word.name.starts_with("client"));
-    let words: Vec<Word> = clients.map(|row| words.word(row)).collect();
+    let words: Vec<RegistryWord> = clients.map(|row| words.word(row)).collect();
     drop(keeper);
     let endpoint = Endpoint::new(EndpointConfig {
         identity: Identity::from_secret(byway_net::seed().unwrap()),

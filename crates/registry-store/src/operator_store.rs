@@ -4,7 +4,7 @@ use crate::sqlite::Sqlite;
 use byway_engine::handshake::PublicKey;
 use byway_registry::secrets::Secrets;
 use byway_registry::store::{AuditEntry, Changes, Store, WordRow};
-use byway_registry::word::{Word, WordKind, WordProof};
+use byway_registry::word::{RegistryWord, WordKind, WordProof};
 use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{QuotaClass, RateClass};
 use std::net::SocketAddr;
@@ -219,9 +219,9 @@ impl Words {
 
     /// The word of a row.
     #[must_use]
-    pub fn word(&self, row: &WordRow) -> Word {
+    pub fn word(&self, row: &WordRow) -> RegistryWord {
         let proof = WordProof { number: row.number, secret: self.secrets.word(row.number) };
-        Word { kind: row.kind, key: self.key(), proof, addresses: self.addresses.clone() }
+        RegistryWord { kind: row.kind, key: self.key(), proof, addresses: self.addresses.clone() }
     }
 }
 

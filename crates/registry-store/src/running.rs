@@ -6,7 +6,7 @@ use byway_net::{Clock, Control, LoopControl, Owner, Socket, Waker, unix_seconds}
 use byway_registry::message::carriers;
 use byway_registry::registry::{LogEvent, RegistryCounters};
 use byway_registry::store::{StoreReply, StoreRequest};
-use byway_registry::word::Word;
+use byway_registry::word::RegistryWord;
 use byway_registry::{Registry, RegistryConfig};
 use byway_wire::heartbeat::RelayId;
 use byway_wire::{Duration, Instant};
@@ -101,8 +101,8 @@ pub struct Running {
     store: Option<JoinHandle<Box<dyn OperatorStore>>>,
     events: Receiver<LogEvent>,
     view: Arc<Mutex<View>>,
-    join: Word,
-    ask: Word,
+    join: RegistryWord,
+    ask: RegistryWord,
 }
 
 impl Running {
@@ -151,13 +151,13 @@ impl Running {
 
     /// The word with which any number of relays enrol.
     #[must_use]
-    pub const fn join_word(&self) -> &Word {
+    pub const fn join_word(&self) -> &RegistryWord {
         &self.join
     }
 
     /// The word with which any client asks.
     #[must_use]
-    pub const fn use_word(&self) -> &Word {
+    pub const fn use_word(&self) -> &RegistryWord {
         &self.ask
     }
 

@@ -3,7 +3,7 @@
 
 use crate::message::{Answer, LONGEST_ANSWER, Reason, Request};
 use crate::records::{self, Records, TooLong};
-use crate::word::Word;
+use crate::word::RegistryWord;
 use alloc::string::String;
 use alloc::vec::Vec;
 use byway_control::Class;
@@ -67,7 +67,7 @@ impl ClientExchange {
     ///
     /// # Errors
     /// There is no such key.
-    pub fn begin(endpoint: &mut Endpoint, now: Instant, word: &Word) -> Result<Self, AskError> {
+    pub fn begin(endpoint: &mut Endpoint, now: Instant, word: &RegistryWord) -> Result<Self, AskError> {
         let connect = Connect {
             peer: word.key,
             addresses: word.addresses.clone(),

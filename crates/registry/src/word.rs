@@ -85,7 +85,7 @@ impl WordProof {
 
 /// A registry word.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Word {
+pub struct RegistryWord {
     /// What it is good for.
     pub kind: WordKind,
     /// The registry's key.
@@ -98,7 +98,7 @@ pub struct Word {
 
 /// Why something is not a registry word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum WordError {
+pub enum RegistryWordError {
     /// The text does not begin with [`PREFIX`].
     #[error("a registry word begins with \"byway-registry-\"")]
     Prefix,
@@ -124,30 +124,30 @@ pub enum WordError {
     Addresses,
 }
 
-impl Word {
+impl RegistryWord {
     /// Reads the bytes of a word, all of them.
     ///
     /// # Errors
-    /// See [`WordError`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, WordError> {
+    /// See [`RegistryWordError`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RegistryWordError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
             FORMAT => {}
-            other => return Err(WordError::Format(other)),
+            other => return Err(RegistryWordError::Format(other)),
         }
         let kind = WordKind::of(reader.u8()?).ok_or(DecodeError::Range("kind"))?;
         let key = PublicKey(reader.array()?);
         let proof = WordProof::read(&mut reader)?;
         let count = usize::from(reader.u8()?);
         if !(1..=MAX_ADDRESSES).contains(&count) {
-            return Err(WordError::Addresses);
+            return Err(RegistryWordError::Addresses);
         }
         let addresses = (0..count).map(|_| read_address(&mut reader)).collect::<Result<Vec<_>, _>>()?;
         if !reader.is_empty() {
             return Err(DecodeError::Range("length").into());
         }
         if addresses.iter().any(|address| address.port() == 0 || address.ip().is_unspecified()) {
-            return Err(WordError::Addresses);
+            return Err(RegistryWordError::Addresses);
         }
         Ok(Self { kind, key, proof, addresses })
     }
@@ -179,17 +179,17 @@ impl Word {
     }
 }
 
-impl FromStr for Word {
-    type Err = WordError;
+impl FromStr for RegistryWord {
+    type Err = RegistryWordError;
 
-    fn from_str(text: &str) -> Result<Self, WordError> {
+    fn from_str(text: &str) -> Result<Self, RegistryWordError> {
         let mut bytes = word::decode(PREFIX, text).map_err(|error| match error {
-            TextError::Prefix => WordError::Prefix,
-            TextError::Character { found, at } => WordError::Character { found, at },
-            TextError::TooLong => WordError::Checksum,
+            TextError::Prefix => RegistryWordError::Prefix,
+            TextError::Character { found, at } => RegistryWordError::Character { found, at },
+            TextError::TooLong => RegistryWordError::Checksum,
             TextError::Checksum(mut bytes) => {
                 bytes.zeroize();
-                WordError::Checksum
+                RegistryWordError::Checksum
             }
         })?;
         let word = Self::from_bytes(&bytes);
@@ -198,9 +198,9 @@ impl FromStr for Word {
     }
 }
 
-impl fmt::Debug for Word {
+impl fmt::Debug for RegistryWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Word")
+        f.debug_struct("RegistryWord")
             .field("kind", &self.kind)
             .field("number", &self.proof.number)
             .field("addresses", &self.addresses)
@@ -214,8 +214,8 @@ mod tests {
     use alloc::format;
     use proptest::prelude::*;
 
-    fn word() -> Word {
-        Word {
+    fn word() -> RegistryWord {
+        RegistryWord {
             kind: WordKind::Use,
             key: PublicKey([7; 32]),
             proof: WordProof { number: 5, secret: Secret::new(*b"0123456789abcdef") },
@@ -242,22 +242,22 @@ mod tests {
 
     #[test]
     fn each_slip_has_its_own_error() {
-        assert_eq!("byway-relay-aa".parse::<Word>(), Err(WordError::Prefix));
-        assert_eq!("byway-registry-aaaa".parse::<Word>(), Err(WordError::Checksum));
+        assert_eq!("byway-relay-aa".parse::<RegistryWord>(), Err(RegistryWordError::Prefix));
+        assert_eq!("byway-registry-aaaa".parse::<RegistryWord>(), Err(RegistryWordError::Checksum));
         let mut later = word().to_bytes();
         later[0] = 9;
-        assert_eq!(Word::from_bytes(&later), Err(WordError::Format(9)));
+        assert_eq!(RegistryWord::from_bytes(&later), Err(RegistryWordError::Format(9)));
         for addresses in [vec![], vec!["192.0.2.1:0".parse().unwrap()]] {
-            let bytes = Word { addresses, ..word() }.to_bytes();
-            assert_eq!(Word::from_bytes(&bytes), Err(WordError::Addresses));
+            let bytes = RegistryWord { addresses, ..word() }.to_bytes();
+            assert_eq!(RegistryWord::from_bytes(&bytes), Err(RegistryWordError::Addresses));
         }
     }
 
     proptest! {
         #[test]
         fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..160), text in "\\PC{0,80}") {
-            let _ = Word::from_bytes(&bytes);
-            let _ = format!("{PREFIX}{text}").parse::<Word>();
+            let _ = RegistryWord::from_bytes(&bytes);
+            let _ = format!("{PREFIX}{text}").parse::<RegistryWord>();
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::sockets;
 use crate::state::{StateDir, StateError};
 use crate::units::{Bytes, UnitError, parse_size};
 use byway_net::Clock;
-use byway_registry::word::Word;
+use byway_registry::word::RegistryWord;
 use byway_relay::{LendingTrouble, Policy};
 use byway_wire::relay::MAX_ADDRESSES;
 use byway_wire::{Duration, Instant, Prefix};
@@ -67,7 +67,7 @@ pub struct LendingPlan {
     /// Bytes per second of either direction; `None`: as many as the line has shown.
     pub rate: Option<u64>,
     /// The registry's word for joining.
-    pub registry: Word,
+    pub registry: RegistryWord,
     /// Outside addresses that lead here; those without a port, at the port that is listened on.
     pub advertise: Vec<Endpoint>,
     /// Networks that may be forwarded to besides the public Internet.

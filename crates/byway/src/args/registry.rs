@@ -47,7 +47,7 @@ pub struct Registry {
 #[derive(Clone, Debug, Subcommand)]
 pub enum RegistryCommand {
     /// Print a new word: for relays (--uses), or for a sender (--for)
-    Word(RegistryWord),
+    Word(WordIssue),
     /// Show words and relays
     List,
     /// Take back a word by its name, or a relay by its own
@@ -72,7 +72,7 @@ pub enum RegistryCommand {
 
 /// `byway registry word`
 #[derive(Clone, Debug, Args)]
-pub struct RegistryWord {
+pub struct WordIssue {
     /// How many relays it enrols [default: it enrols none]
     #[arg(long, value_name = "N", required_unless_present = "name")]
     pub uses: Option<u32>,

@@ -93,7 +93,7 @@ pub struct Recv {
     /// Registry that lists this host with --also-relay, as a word for joining or @FILE [default:
     /// none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
-    pub registry: Option<WordArgument<registry::Word>>,
+    pub registry: Option<WordArgument<registry::RegistryWord>>,
     /// What it relays for others.
     #[command(flatten)]
     pub lending: Lending,
@@ -154,7 +154,7 @@ pub struct Send {
     /// Registry to ask for relays, as a word or @FILE. With --also-relay it is a word for joining,
     /// or one of either kind. Repeatable [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true, value_delimiter = ',')]
-    pub registry: Vec<WordArgument<registry::Word>>,
+    pub registry: Vec<WordArgument<registry::RegistryWord>>,
     /// Use the direct path only, whatever the ticket and the environment name [default: off]
     #[arg(long)]
     pub no_relay: bool,
@@ -261,7 +261,7 @@ pub struct Forward {
     pub relay: Vec<WordArgument<relay::Word>>,
     /// Registry to ask for relays, as a word or @FILE [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
-    pub registry: Option<WordArgument<registry::Word>>,
+    pub registry: Option<WordArgument<registry::RegistryWord>>,
     /// How much to ask of lines that others use too, in both directions
     #[arg(long, value_enum, value_name = "CLASS", env = "BYWAY_PRIORITY", default_value = "background")]
     pub priority: Priority,
@@ -350,7 +350,7 @@ pub struct Relay {
     pub drain: Duration,
     /// Registry to enrol at, as a word for joining or @FILE [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
-    pub registry: Option<WordArgument<registry::Word>>,
+    pub registry: Option<WordArgument<registry::RegistryWord>>,
     /// Whose the relay is, for a registry, which spreads its answers over operators [default:
     /// nobody's in particular]
     #[arg(long, value_name = "NAME", env = "BYWAY_OPERATOR", default_value = "", hide_default_value = true)]
@@ -382,7 +382,7 @@ pub struct Relays {
         hide_env_values = true,
         hide_default_value = true
     )]
-    pub registry: WordArgument<registry::Word>,
+    pub registry: WordArgument<registry::RegistryWord>,
 }
 
 /// `byway id`

@@ -8,7 +8,7 @@ use crate::output::{Event, Fields, LendingReport, Output};
 use crate::signals::Signals;
 use anyhow::Result;
 use byway_net::Clock;
-use byway_registry::word::{Word, WordKind};
+use byway_registry::word::{RegistryWord, WordKind};
 use byway_transfer::address::Endpoint;
 use byway_transfer::lending::{Lending, LendingEvent, LendingPlan};
 use byway_wire::{Duration, Instant};
@@ -34,7 +34,7 @@ impl LendingStatus {
     pub fn start(
         global: &Global,
         arguments: &Arguments,
-        words: &[Word],
+        words: &[RegistryWord],
         advertise: &[Endpoint],
         output: &mut Output,
     ) -> Result<Self> {

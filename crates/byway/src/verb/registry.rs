@@ -1,14 +1,14 @@
 //! `byway registry`: where relays enrol, and senders ask for them.
 
 use crate::args::Global;
-use crate::args::registry::{Registry, RegistryCommand, RegistryWord};
+use crate::args::registry::{Registry, RegistryCommand, WordIssue};
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Fields, Outcome, Output};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_net::unix_seconds;
 use byway_registry::registry;
-use byway_registry::word::{MAX_ADDRESSES, Word, WordKind};
+use byway_registry::word::{MAX_ADDRESSES, RegistryWord, WordKind};
 use byway_registry_store::operator_http::Page;
 use byway_registry_store::operator_store::{Revoked, Words};
 use byway_registry_store::report::{Done, Listing, StartReport};
@@ -66,7 +66,7 @@ pub(super) fn run(global: &Global, arguments: &Registry, output: &mut Output) ->
     Ok(Exit::Ok)
 }
 
-fn issue(keeper: &mut dyn OperatorStore, word: &RegistryWord, output: &mut Output) -> Result<Fields> {
+fn issue(keeper: &mut dyn OperatorStore, word: &WordIssue, output: &mut Output) -> Result<Fields> {
     let now = unix_seconds();
     let kind = if word.uses.is_some() { WordKind::Join } else { WordKind::Use };
     let unnamed = || format!("relay-{:08x}", byway_net::seed().map_or(0, u32::from_be_bytes));
@@ -123,7 +123,7 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
     })?;
     let page = arguments.http.map(|address| Page::serve(address, running.view())).transpose();
     let page = page.context("cannot serve pages")?;
-    let [join, ask] = [running.join_word(), running.use_word()].map(Word::reveal);
+    let [join, ask] = [running.join_word(), running.use_word()].map(RegistryWord::reveal);
     let address = addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
     output.emit(&Event::told(
         "ready",

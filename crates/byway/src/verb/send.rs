@@ -40,8 +40,9 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let registries =
         arguments.registry.iter().map(secret_words::WordArgument::value).collect::<Result<Vec<_>, _>>()?;
     let lends = arguments.lending.also_relay.is_some();
-    let asks =
-        |word: &&registry::Word| !(arguments.no_relay || lends && word.kind == registry::WordKind::Join);
+    let asks = |word: &&registry::RegistryWord| {
+        !(arguments.no_relay || lends && word.kind == registry::WordKind::Join)
+    };
     let registry = registries.iter().find(asks).cloned();
     let paths: Vec<PathBuf> = paths.into_iter().map(Path::to_owned).collect();
     let piped = paths.iter().any(|path| path.as_os_str() == "-");

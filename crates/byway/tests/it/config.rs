@@ -8,7 +8,7 @@ use byway_gateway::loss::LossRuleKind;
 use byway_gateway::machine::{Bundle, Settings};
 use byway_gateway::options::OPTIONS;
 use byway_gateway::rules::Direction;
-use byway_registry::word::{Word, WordKind, WordProof};
+use byway_registry::word::{RegistryWord, WordKind, WordProof};
 use byway_transfer::identity::{Identity, PublicKey};
 use byway_transfer::secret::Secret;
 use byway_wire::Duration;
@@ -220,7 +220,7 @@ fn a_file_becomes_a_gateway() {
 fn registry(kind: WordKind) -> String {
     let addresses = vec!["192.0.2.9:4750".parse().unwrap()];
     let proof = WordProof { number: 5, secret: Secret::new([1; 16]) };
-    Word { kind, key: handshake::PublicKey([7; 32]), proof, addresses }.reveal()
+    RegistryWord { kind, key: handshake::PublicKey([7; 32]), proof, addresses }.reveal()
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::common::ticket_in;
 use crate::namespaces::PRIVATE;
 use crate::process::Process;
 use byway_registry::message::RelayList;
-use byway_registry::word::Word;
+use byway_registry::word::RegistryWord;
 use byway_wire::relay::Minted;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
@@ -240,13 +240,13 @@ impl Fleet {
     }
 
     /// A client's word.
-    fn word(&self, arguments: &[&str]) -> Word {
+    fn word(&self, arguments: &[&str]) -> RegistryWord {
         let done = self.operate(&[&["word"], arguments].concat());
         done["word"].as_str().unwrap().parse().unwrap()
     }
 
     /// What a registry offers, as soon as it does.
-    fn list(&self, word: &Word, is_enough: impl Fn(&RelayList) -> bool + Sync) -> RelayList {
+    fn list(&self, word: &RegistryWord, is_enough: impl Fn(&RelayList) -> bool + Sync) -> RelayList {
         let identity = byway_transfer::Identity::generate().unwrap();
         let list = self.spaces.at("alice", || {
             wait_for(PATIENCE, || {
@@ -385,7 +385,7 @@ fn outlives(fleet: &Fleet, server: Option<&Server>) -> Result<(), Failed> {
     relays.iter_mut().for_each(|relay| drop(relay.event("enrolled")));
     fleet.swallow(SWALLOW, "udp length > 3 @th,64,8 { 0x64, 0x65 }");
     let transfer = Transfer::begin(fleet, &ask);
-    let ask: Word = ask.parse()?;
+    let ask: RegistryWord = ask.parse()?;
     transfer.goes_on(1 << 20);
     if registries.len() == 1 {
         // They answer and beat. The sender complains of them, and the registry finds that they

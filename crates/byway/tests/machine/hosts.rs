@@ -17,7 +17,7 @@ use crate::common::machine::{PATIENCE, missing, test, wait_for};
 use crate::common::spaces::Spaces;
 use crate::process::Process;
 use byway_registry::message::RelayList;
-use byway_registry::word::Word;
+use byway_registry::word::RegistryWord;
 use byway_wire::random::mixed;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
@@ -158,7 +158,7 @@ impl Hosts {
 
     /// What the registry offers to alice, as soon as it does.
     #[track_caller]
-    fn list(&self, word: &Word, is_enough: impl Fn(&RelayList) -> bool + Sync) -> RelayList {
+    fn list(&self, word: &RegistryWord, is_enough: impl Fn(&RelayList) -> bool + Sync) -> RelayList {
         let identity = byway_transfer::Identity::generate().unwrap();
         let list = self.spaces.at("alice", || {
             wait_for(PATIENCE, || {
@@ -276,7 +276,7 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
     let ready = registry.event("ready");
     let [join, ask] = ["join", "use"].map(|word| ready[word].as_str().unwrap().to_owned());
     let both = format!("{join},{ask}");
-    let word: Word = ask.parse()?;
+    let word: RegistryWord = ask.parse()?;
 
     // Nobody else relays yet: hosts without a transfer of their own do.
     let mut receivers: Vec<Process> = (0..HOSTS / 2).map(|it| hosts.receiver(2 * it + 1, &join)).collect();

@@ -3,7 +3,7 @@
 
 use super::text::{As, ConfigError, ConfigSource};
 use byway_gateway::Prefix;
-use byway_registry::word::{Word, WordKind};
+use byway_registry::word::{RegistryWord, WordKind};
 use byway_transfer::address::Endpoint;
 use byway_transfer::units::{Bytes, parse_size};
 use byway_wire::relay::MAX_ADDRESSES;
@@ -35,7 +35,7 @@ pub struct RelayConfig {
     /// The relay's key file; `None`: this host's relay key.
     pub key: Option<PathBuf>,
     /// Where it enrols.
-    pub registry: Option<Word>,
+    pub registry: Option<RegistryWord>,
     /// Whose it is, for the registry.
     pub operator: String,
     /// Where it is, for the registry.
@@ -122,9 +122,9 @@ pub(super) fn registry(
     directory: &Path,
     told: Option<&Spanned<String>>,
     kind: WordKind,
-) -> Result<Option<Word>, ConfigError> {
+) -> Result<Option<RegistryWord>, ConfigError> {
     let Some(told) = told else { return Ok(None) };
-    let word: Word = place.word(directory, told)?;
+    let word: RegistryWord = place.word(directory, told)?;
     if word.kind == kind {
         return Ok(Some(word));
     }

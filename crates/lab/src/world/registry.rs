@@ -15,7 +15,7 @@ use byway_registry::secrets::Secrets;
 use byway_registry::store::{
     LastHeartbeat, Memory, RelayRow, Store, StoreReply, StoreRequest as Wish, WordRow,
 };
-use byway_registry::word::{Word, WordKind, WordProof};
+use byway_registry::word::{RegistryWord, WordKind, WordProof};
 use byway_registry::{Registry, RegistryConfig};
 use byway_relay::Relay;
 use byway_sim::{Node, Random};
@@ -77,12 +77,17 @@ impl RegistryBuilder {
     }
 
     /// A word of its own for a client.
-    pub(super) fn word(&mut self) -> Word {
+    pub(super) fn word(&mut self) -> RegistryWord {
         self.words += 1;
         self.store.put_word(row(self.words, WordKind::Use));
         let secrets = Secrets::new(&self.secret);
         let proof = WordProof { number: self.words, secret: secrets.word(self.words) };
-        Word { kind: WordKind::Use, key: secrets.identity().public(), proof, addresses: vec![self.address] }
+        RegistryWord {
+            kind: WordKind::Use,
+            key: secrets.identity().public(),
+            proof,
+            addresses: vec![self.address],
+        }
     }
 
     /// How many clients have a word.
@@ -177,7 +182,7 @@ impl SharedOffers {
 /// Asks a registry for a sender.
 pub(super) struct RegistryClient {
     endpoint: Endpoint,
-    word: Word,
+    word: RegistryWord,
     exchange: Option<ClientExchange>,
     offers: SharedOffers,
     /// How many of the draw are here.
@@ -187,7 +192,7 @@ pub(super) struct RegistryClient {
 
 impl RegistryClient {
     /// Asks for the first time at `start`.
-    pub(super) fn new(word: Word, offers: SharedOffers, start: Instant, random: &mut Random) -> Self {
+    pub(super) fn new(word: RegistryWord, offers: SharedOffers, start: Instant, random: &mut Random) -> Self {
         let (mut secret, mut seed) = ([0; 32], [0; 32]);
         random.fill(&mut secret);
         random.fill(&mut seed);

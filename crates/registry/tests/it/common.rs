@@ -7,7 +7,7 @@ use byway_registry::client::{AskError, ClientExchange};
 use byway_registry::message::{Answer, Enrol, Label, RelayList, RelayQuery, Request};
 use byway_registry::secrets::Secrets;
 use byway_registry::store::{self, Memory, Store, StoreReply, WordRow};
-use byway_registry::word::{Word, WordKind, WordProof};
+use byway_registry::word::{RegistryWord, WordKind, WordProof};
 use byway_registry::{Registry, RegistryConfig};
 use byway_relay::{Config as RelayConfig, Policy, Relay};
 use byway_sim::{Handle, Node, PipeConfig, World};
@@ -52,10 +52,10 @@ pub fn memory() -> Memory {
     memory
 }
 
-pub fn word(number: u32, kind: WordKind) -> Word {
+pub fn word(number: u32, kind: WordKind) -> RegistryWord {
     let secrets = Secrets::new(&SECRET);
     let proof = WordProof { number, secret: secrets.word(number) };
-    Word { kind, key: secrets.identity().public(), proof, addresses: vec![hub_address()] }
+    RegistryWord { kind, key: secrets.identity().public(), proof, addresses: vec![hub_address()] }
 }
 
 /// A registry and its store, which may be away.
@@ -118,7 +118,7 @@ impl Asker {
         Self { endpoint, exchange: None, raw: None, answers: Vec::new(), error: None }
     }
 
-    pub fn begin(&mut self, now: Instant, word: &Word, request: &Request, more: bool) {
+    pub fn begin(&mut self, now: Instant, word: &RegistryWord, request: &Request, more: bool) {
         self.answers.clear();
         self.error = None;
         let mut exchange = ClientExchange::begin(&mut self.endpoint, now, word).unwrap();
@@ -140,7 +140,7 @@ impl Asker {
     }
 
     /// Opens a session, and says nothing in it that is understood.
-    pub fn open(&mut self, now: Instant, word: &Word) {
+    pub fn open(&mut self, now: Instant, word: &RegistryWord) {
         let connect = Connect {
             peer: word.key,
             addresses: word.addresses.clone(),
@@ -286,7 +286,12 @@ impl Net {
     }
 
     /// Asks, and waits for the end.
-    pub fn ask(&mut self, asker: Handle<Asker>, word: &Word, request: &Request) -> Result<Answer, AskError> {
+    pub fn ask(
+        &mut self,
+        asker: Handle<Asker>,
+        word: &RegistryWord,
+        request: &Request,
+    ) -> Result<Answer, AskError> {
         self.world.act(asker, |asker, now| asker.begin(now, word, request, false));
         let limit = self.world.now() + Duration::from_secs(30);
         let _ =
@@ -309,7 +314,7 @@ impl Net {
         &mut self,
         relay: Handle<Relay>,
         asker: Handle<Asker>,
-        word: &Word,
+        word: &RegistryWord,
         enrol: Enrol,
     ) -> Result<Answer, AskError> {
         let range = enrol.range;

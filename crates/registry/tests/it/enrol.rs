@@ -3,11 +3,11 @@
 use crate::common::*;
 use byway_registry::client::AskError;
 use byway_registry::message::{Answer, Enrol, Failure, Reason};
-use byway_registry::word::{Word, WordKind};
+use byway_registry::word::{RegistryWord, WordKind};
 use byway_wire::Duration;
 use byway_wire::relay::Minted;
 
-fn join() -> Word {
+fn join() -> RegistryWord {
     word(JOIN, WordKind::Join)
 }
 

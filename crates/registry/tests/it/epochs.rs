@@ -3,13 +3,13 @@
 use crate::common::*;
 use byway_registry::client::AskError;
 use byway_registry::message::{Answer, Reason, Request};
-use byway_registry::word::{Word, WordKind};
+use byway_registry::word::{RegistryWord, WordKind};
 use byway_relay::Relay;
 use byway_sim::Handle;
 use byway_wire::Duration;
 use byway_wire::relay::Minted;
 
-fn join() -> Word {
+fn join() -> RegistryWord {
     word(JOIN, WordKind::Join)
 }
 

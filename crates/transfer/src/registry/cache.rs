@@ -6,7 +6,7 @@
 //! ```
 
 use byway_registry::message::{LONGEST_ANSWER, RelayList};
-use byway_registry::word::Word;
+use byway_registry::word::RegistryWord;
 use byway_wire::word::{CHECKSUM_LEN, checksum};
 use byway_wire::{Reader, Writer};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const FORMAT: u8 = 1;
 
 /// Where the list for a word is.
-pub fn path_of(directory: &Path, word: &Word) -> PathBuf {
+pub fn path_of(directory: &Path, word: &RegistryWord) -> PathBuf {
     let name = blake3::hash(&[&word.key.0[..], &word.proof.number.to_be_bytes()].concat()).to_hex();
     directory.join(name.get(..32).unwrap_or_default())
 }

@@ -11,7 +11,7 @@ use byway_engine::{Config, Endpoint, EndpointEvent};
 use byway_net::{Clock, Control, LoopControl, Owner};
 use byway_registry::client::{AskError, ClientExchange};
 use byway_registry::message::{Answer, Enrol, Failure, Label, Request};
-use byway_registry::word::Word;
+use byway_registry::word::RegistryWord;
 use byway_wire::relay::{QuotaClass, RateClass};
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ pub struct EnrollingPlan {
     /// The relay's key, from which its name at registries follows, and its key pair there.
     pub key: Secret<[u8; 32]>,
     /// The registry's word for joining.
-    pub word: Word,
+    pub word: RegistryWord,
     /// Bytes per second that it lends to a client; `None`: any.
     pub rate: Option<u64>,
     /// Bytes per day that it lends to a client; `None`: any.
@@ -157,7 +157,7 @@ impl Enrolling {
 }
 
 struct Enroller {
-    word: Word,
+    word: RegistryWord,
     request: Request,
     exchange: Option<ClientExchange>,
     next: Instant,

@@ -8,7 +8,7 @@ use byway_engine::{Config, Endpoint};
 use byway_net::{Clock, LoopControl, Owner};
 use byway_registry::client::{AskError, ClientExchange};
 use byway_registry::message::{Answer, MOST_RELAYS, RelayList, RelayQuery, Request};
-use byway_registry::word::Word;
+use byway_registry::word::RegistryWord;
 use byway_wire::Instant;
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 ///
 /// # Errors
 /// The system gives no socket or thread. `Ok(Err(…))`: the registry does not answer, or refuses.
-pub fn ask(identity: &Identity, word: &Word) -> Result<Result<RelayList, AskError>, Error> {
+pub fn ask(identity: &Identity, word: &RegistryWord) -> Result<Result<RelayList, AskError>, Error> {
     let destinations: Vec<_> = word.addresses.iter().map(SocketAddr::ip).collect();
     let owner = QueryOwner { word: word.clone(), exchange: None, outcome: None };
     let endpoint = endpoint(identity, Config::default(), None)?;
@@ -33,7 +33,7 @@ pub fn ask(identity: &Identity, word: &Word) -> Result<Result<RelayList, AskErro
 }
 
 struct QueryOwner {
-    word: Word,
+    word: RegistryWord,
     exchange: Option<ClientExchange>,
     outcome: Option<Result<RelayList, AskError>>,
 }

@@ -8,7 +8,7 @@ use byway_net::unix_seconds;
 use byway_registry::client::{AskError, ClientExchange, FIRST, MORE, MOST};
 use byway_registry::complaints::Complaints;
 use byway_registry::message::{Answer, MOST_RELAYS, RelayList, RelayQuery, Request};
-use byway_registry::word::Word;
+use byway_registry::word::RegistryWord;
 use byway_wire::{Duration, Instant, relay};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -33,14 +33,14 @@ const EPOCH_APART: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub struct FindPlan {
     /// The registry's word for use.
-    pub word: Word,
+    pub word: RegistryWord,
     /// Directory for the last list; `None`: it is not kept.
     pub cache: Option<PathBuf>,
 }
 
 /// Asks a registry for relays, and complains of relays.
 pub(crate) struct Finder {
-    word: Word,
+    word: RegistryWord,
     cache: Option<PathBuf>,
     exchange: Option<ClientExchange>,
     /// Whether the request is a complaint, whose answer does not matter.
