@@ -4,7 +4,7 @@
 use byway_registry::message::{Answer, LONGEST_REQUEST, MOST_RELAYS, Request};
 use byway_registry::records::{Records, append};
 use byway_registry::word::{PREFIX, RegistryWord};
-use byway_wire::word;
+use byway_wire::checked_text;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -33,7 +33,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         assert_eq!(found, expected);
     }
-    if let Ok(word) = word::encode(PREFIX, bytes).parse::<RegistryWord>() {
+    if let Ok(word) = checked_text::encode(PREFIX, bytes).parse::<RegistryWord>() {
         assert_eq!(word.reveal().parse(), Ok(word));
     }
     if let Ok(text) = std::str::from_utf8(bytes)

@@ -7,11 +7,11 @@ use byway_cli::units::{BandwidthLimit, parse_duration, parse_size};
 use byway_transfer::identity::PublicKey;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
 use byway_wire::relay::Word;
-use byway_wire::{Prefix, word};
+use byway_wire::{Prefix, checked_text};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(ticket) = word::encode("byway1-", bytes).parse::<Ticket>() {
+    if let Ok(ticket) = checked_text::encode("byway1-", bytes).parse::<Ticket>() {
         assert_eq!(ticket.to_string().parse(), Ok(ticket));
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };

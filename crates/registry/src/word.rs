@@ -5,16 +5,16 @@
 //! byway-registry-   format 1 (1), kind (1), key (32), number (4), secret (16), count (1) × address
 //! ```
 //!
-//! The text has the form of all words ([`byway_wire::word`]), with the checksum over the prefix
-//! too. A word is a secret.
+//! The text has a prefix and a checksum ([`byway_wire::checked_text`]), with the checksum over the
+//! prefix too. A word is a secret.
 
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use byway_engine::handshake::PublicKey;
+use byway_wire::checked_text::{self, TextError};
 use byway_wire::frame::{read_address, write_address};
 use byway_wire::secret::Secret;
-use byway_wire::word::{self, WordError as TextError};
 use byway_wire::{DecodeError, Reader, Writer};
 use core::fmt;
 use core::net::SocketAddr;
@@ -173,7 +173,7 @@ impl RegistryWord {
     #[must_use]
     pub fn reveal(&self) -> String {
         let mut bytes = self.to_bytes();
-        let text = word::encode(PREFIX, &bytes);
+        let text = checked_text::encode(PREFIX, &bytes);
         bytes.zeroize();
         text
     }
@@ -183,7 +183,7 @@ impl FromStr for RegistryWord {
     type Err = RegistryWordError;
 
     fn from_str(text: &str) -> Result<Self, RegistryWordError> {
-        let mut bytes = word::decode(PREFIX, text).map_err(|error| match error {
+        let mut bytes = checked_text::decode(PREFIX, text).map_err(|error| match error {
             TextError::Prefix => RegistryWordError::Prefix,
             TextError::Character { found, at } => RegistryWordError::Character { found, at },
             TextError::TooLong => RegistryWordError::Checksum,

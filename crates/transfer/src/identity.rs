@@ -4,7 +4,7 @@
 use crate::error::Error;
 use crate::secret::Secret;
 use byway_engine::handshake;
-use byway_wire::word::{self, WordError};
+use byway_wire::checked_text::{self, TextError};
 use std::fmt;
 use std::str::FromStr;
 
@@ -28,7 +28,7 @@ pub enum KeyError {
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&word::encode(PREFIX, &self.0))
+        f.write_str(&checked_text::encode(PREFIX, &self.0))
     }
 }
 
@@ -42,10 +42,10 @@ impl FromStr for PublicKey {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        match word::decode(PREFIX, text) {
+        match checked_text::decode(PREFIX, text) {
             Ok(bytes) => bytes.try_into().map(Self).map_err(|_| KeyError::Mistyped),
-            Err(WordError::Prefix | WordError::TooLong) => Err(KeyError::NotAKey),
-            Err(WordError::Character { .. } | WordError::Checksum(_)) => Err(KeyError::Mistyped),
+            Err(TextError::Prefix | TextError::TooLong) => Err(KeyError::NotAKey),
+            Err(TextError::Character { .. } | TextError::Checksum(_)) => Err(KeyError::Mistyped),
         }
     }
 }

@@ -46,7 +46,7 @@
 //! | question | place |
 //! |---|---|
 //! | what a HELLO says, and who is let in | `preamble`, [`application`], `gate` |
-//! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::word`] |
+//! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::checked_text`] |
 //! | what is kept between runs | [`state`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `uplinks` |
 //! | when TCP takes the place of UDP, and where it comes in | `dialers`, `dialing`, `relay_dialing`, `tcp_entrance` |

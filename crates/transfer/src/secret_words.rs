@@ -2,7 +2,7 @@
 //! it.
 
 use crate::secret::Secret;
-use byway_wire::word;
+use byway_wire::checked_text;
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
@@ -129,7 +129,7 @@ where
                 text.expose().trim().parse::<T>().map_err(|error| NoWord::Wrong(error.into()))
             }
             WordSource::File(path) => {
-                let text = read(path, word::MAX_LEN)?;
+                let text = read(path, checked_text::MAX_LEN)?;
                 let wrong = |error: T::Err| NoWord::InFile { path: path.clone(), why: error.into() };
                 text.expose().trim().parse::<T>().map_err(wrong)
             }
@@ -140,7 +140,7 @@ where
     /// begin with `#` say nothing.
     fn values(&self) -> Result<Vec<T>> {
         let WordSource::File(path) = &self.source else { return Ok(vec![self.value()?]) };
-        let text = read(path, MOST * (word::MAX_LEN + 2))?;
+        let text = read(path, MOST * (checked_text::MAX_LEN + 2))?;
         let lines = (1..).zip(text.expose().lines().map(str::trim));
         let words = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         let parse = |(number, line): (usize, &str)| {

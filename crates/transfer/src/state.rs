@@ -1,8 +1,8 @@
 //! What byway keeps between runs, for its owner alone: its keys, notes for transfers that may be
 //! taken up again ([`byway_files::Journals`]), and what a receiver's ticket says ([`TicketState`]).
 //!
-//! A key file holds one line: a word ([`byway_wire::word`]) with the 32 secret bytes. So a damaged
-//! file is noticed, and an identity is not taken for a relay key.
+//! A key file holds one line: a text with a checksum ([`byway_wire::checked_text`]) that has the 32
+//! secret bytes. So a damaged file is noticed, and an identity is not taken for a relay key.
 
 mod ticket_state;
 
@@ -10,7 +10,7 @@ pub use ticket_state::TicketState;
 
 use crate::identity::Identity;
 use crate::secret::Secret;
-use byway_wire::word::{self, WordError};
+use byway_wire::checked_text::{self, TextError};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -209,16 +209,16 @@ impl KeyFile {
             return Err(StateError::Exposed { what, path: path.to_owned(), mode });
         }
         let mut text = String::new();
-        let read = file.take(word::MAX_LEN as u64).read_to_string(&mut text);
+        let read = file.take(checked_text::MAX_LEN as u64).read_to_string(&mut text);
         let payload = match read {
-            Ok(_) => word::decode(self.prefix, &text),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(WordError::Prefix),
+            Ok(_) => checked_text::decode(self.prefix, &text),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(TextError::Prefix),
             Err(error) => return Err(cannot()(error)),
         };
         text.zeroize();
         let damaged = |holds: String| StateError::Damaged { path: path.to_owned(), holds };
         let bytes = payload.map_err(|error| match error {
-            WordError::Prefix => damaged(format!("does not hold a byway {what}")),
+            TextError::Prefix => damaged(format!("does not hold a byway {what}")),
             _ => damaged(format!("holds a damaged byway {what}")),
         })?;
         let key = <[u8; 32]>::try_from(bytes).map_err(|_| damaged("holds a key of another length".into()))?;
@@ -254,7 +254,7 @@ impl KeyFile {
     fn generate(&self) -> Result<Secret<String>> {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(StateError::NoRandomness)?;
-        let line = word::encode(self.prefix, &key) + "\n";
+        let line = checked_text::encode(self.prefix, &key) + "\n";
         key.zeroize();
         Ok(Secret::new(line))
     }

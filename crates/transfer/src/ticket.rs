@@ -6,14 +6,14 @@
 //! address   4 or 16 (1), IP address, port (2)
 //! ```
 //!
-//! The checksum of [`byway_wire::word`] tells a mistyped ticket from an expired one before anything
+//! The checksum of [`byway_wire::checked_text`] tells a mistyped ticket from an expired one before anything
 //! is sent. A ticket is a secret: who holds it may send, and may use the relays that it names.
 
 use crate::identity::{KeyError, PublicKey};
 use crate::secret::Secret;
+use byway_wire::checked_text::{self, CHECKSUM_LEN, TextError};
 use byway_wire::frame::{read_address, write_address};
 use byway_wire::relay::{self, CONSENT_LEN};
-use byway_wire::word::{self, CHECKSUM_LEN, WordError};
 use byway_wire::{DecodeError, Reader, Writer};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -101,7 +101,7 @@ impl fmt::Display for Ticket {
         let relays = self.relays.iter().take(MAX_ENTRIES);
         writer.u8(relays.len() as u8);
         relays.for_each(|relay| relay.write(&mut writer));
-        let text = word::encode(PREFIX, writer.written());
+        let text = checked_text::encode(PREFIX, writer.written());
         buffer.zeroize();
         f.write_str(&text)
     }
@@ -111,11 +111,11 @@ impl FromStr for Ticket {
     type Err = TicketError;
 
     fn from_str(text: &str) -> Result<Self, TicketError> {
-        let payload = word::decode(PREFIX, text).map_err(|error| match error {
-            WordError::Prefix => foreign(text.trim()),
-            WordError::Character { found, at } => TicketError::Character { found, at },
-            WordError::TooLong => TicketError::Mistyped,
-            WordError::Checksum(bytes) => {
+        let payload = checked_text::decode(PREFIX, text).map_err(|error| match error {
+            TextError::Prefix => foreign(text.trim()),
+            TextError::Character { found, at } => TicketError::Character { found, at },
+            TextError::TooLong => TicketError::Mistyped,
+            TextError::Checksum(bytes) => {
                 // Without its end, what is left runs out before the contents do, or in the checksum
                 // after them.
                 let mut reader = Reader::new(&bytes);
@@ -184,7 +184,7 @@ pub fn looks_like_ticket(text: &str) -> bool {
 fn foreign(text: &str) -> TicketError {
     if let Some(version) = version_of(text) {
         TicketError::OtherVersion(version)
-    } else if word::strip_prefix(relay::PREFIX, text).is_some() {
+    } else if checked_text::strip_prefix(relay::PREFIX, text).is_some() {
         TicketError::OtherKind("relay word")
     } else if text.parse::<PublicKey>() != Err(KeyError::NotAKey) {
         TicketError::OtherKind("public key")
@@ -195,7 +195,7 @@ fn foreign(text: &str) -> TicketError {
 
 /// The number between `byway` and a dash.
 fn version_of(text: &str) -> Option<u32> {
-    word::strip_prefix("byway", text)?.split_once('-')?.0.parse().ok()
+    checked_text::strip_prefix("byway", text)?.split_once('-')?.0.parse().ok()
 }
 
 fn read_list<T>(

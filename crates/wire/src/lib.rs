@@ -13,12 +13,13 @@
 //! | time, identifiers, the contract of machines | [`time`], [`id`], [`machine`] |
 //! | rate limits | [`meter`] |
 //! | CIDR prefixes, the Internet checksum | [`prefix`], [`checksum`] |
-//! | shell-safe words, bytes that must not be seen, units | [`word`], [`secret`], [`units`] |
+//! | text with a checksum, bytes that must not be seen, units | [`checked_text`], [`secret`], [`units`] |
 //! | seeded numbers, days and months | [`random`], [`date`] |
 #![no_std]
 
 extern crate alloc;
 
+pub mod checked_text;
 pub mod checksum;
 pub mod codec;
 pub mod date;
@@ -35,7 +36,6 @@ pub mod relay;
 pub mod secret;
 pub mod time;
 pub mod units;
-pub mod word;
 
 pub use codec::{DecodeError, Reader, Writer};
 pub use id::{ConnectionId, Local, ObjectId, PathId, StreamId};

@@ -8,7 +8,7 @@ use byway_gateway::{Ports, Prefix};
 use byway_transfer::address::Endpoint;
 use byway_transfer::identity::PublicKey;
 use byway_transfer::units::{parse_duration, parse_size};
-use byway_wire::word::MAX_LEN;
+use byway_wire::checked_text::MAX_LEN;
 use core::ops::Range;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};

@@ -7,7 +7,7 @@
 
 use byway_registry::message::{LONGEST_ANSWER, RelayList};
 use byway_registry::word::RegistryWord;
-use byway_wire::word::{CHECKSUM_LEN, checksum};
+use byway_wire::checked_text::{CHECKSUM_LEN, checksum};
 use byway_wire::{Reader, Writer};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};

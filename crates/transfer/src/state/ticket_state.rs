@@ -3,7 +3,7 @@
 
 use crate::identity::PublicKey;
 use crate::secret::Secret;
-use byway_wire::word;
+use byway_wire::checked_text;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -136,7 +136,7 @@ impl TicketState {
         let port = self.port.unwrap_or_default().to_be_bytes();
         let sender = self.sender.map_or([0; 32], |sender| sender.0);
         let payload = Secret::new([&self.permission.expose()[..], &port, &sender].concat());
-        let line = Secret::new(word::encode(PREFIX, payload.expose()) + "\n");
+        let line = Secret::new(checked_text::encode(PREFIX, payload.expose()) + "\n");
         kept.write(line.expose())
     }
 }
@@ -148,9 +148,9 @@ impl LockedFile {
             return Ok(None);
         }
         let mut text = Vec::new();
-        (&self.file).take(word::MAX_LEN as u64).read_to_end(&mut text)?;
+        (&self.file).take(checked_text::MAX_LEN as u64).read_to_end(&mut text)?;
         let text = Secret::new(String::from_utf8(text).unwrap_or_default());
-        let payload = word::decode(PREFIX, text.expose()).ok().map(Secret::new);
+        let payload = checked_text::decode(PREFIX, text.expose()).ok().map(Secret::new);
         Ok(payload.and_then(|payload| parse(payload.expose())))
     }
 
@@ -239,7 +239,7 @@ mod tests {
         let (_guard, path) = place();
         TicketState::open(&path).unwrap().keep(1).unwrap();
         let before = [&[3; 16][..], &4_711_u16.to_be_bytes()].concat();
-        fs::write(&path, word::encode(PREFIX, &before)).unwrap();
+        fs::write(&path, checked_text::encode(PREFIX, &before)).unwrap();
         let mut standing = TicketState::open(&path).unwrap();
         assert_eq!((standing.permission().expose(), standing.port()), (&[3; 16], Some(4_711)));
         standing.bind(PublicKey([7; 32])).unwrap();
@@ -258,8 +258,8 @@ mod tests {
         let damages: [Damage; 5] = [
             |path, good| fs::write(path, &good[..good.len() - 4]).unwrap(),
             |path, _| fs::write(path, [0xff; 50]).unwrap(),
-            |path, _| fs::write(path, word::encode(PREFIX, &[1; 17])).unwrap(),
-            |path, _| fs::write(path, word::encode("byway-identity-secret-", &[1; LEN])).unwrap(),
+            |path, _| fs::write(path, checked_text::encode(PREFIX, &[1; 17])).unwrap(),
+            |path, _| fs::write(path, checked_text::encode("byway-identity-secret-", &[1; LEN])).unwrap(),
             |path, _| fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap(),
         ];
         for damage in damages {

@@ -24,7 +24,7 @@ fn sample() -> Ticket {
 
 /// What the word says, before its checksum.
 fn payload(text: &str) -> Vec<u8> {
-    word::decode(PREFIX, text).unwrap()
+    checked_text::decode(PREFIX, text).unwrap()
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn every_cut_is_noticed_as_a_cut() {
 #[test]
 fn contents_that_byway_never_writes_are_refused() {
     let good = payload(&sample().to_string());
-    let malformed = |bytes: &[u8]| match word::encode(PREFIX, bytes).parse::<Ticket>() {
+    let malformed = |bytes: &[u8]| match checked_text::encode(PREFIX, bytes).parse::<Ticket>() {
         Err(TicketError::Malformed(reason)) => reason,
         other => panic!("{other:?}"),
     };
@@ -117,13 +117,13 @@ proptest! {
                   relays in prop::collection::vec(greeted(), 0..=MAX_ENTRIES)) {
         let ticket = Ticket { key: PublicKey(key), permission: Secret::new(permission), addresses, relays };
         let text = ticket.to_string();
-        prop_assert!(text.len() <= word::MAX_LEN);
+        prop_assert!(text.len() <= checked_text::MAX_LEN);
         prop_assert_eq!(text.parse(), Ok(ticket));
     }
 
     #[test]
     fn garbage_never_panics(text in "\\PC{0,200}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = text.parse::<Ticket>();
-        let _ = word::encode(PREFIX, &bytes).parse::<Ticket>();
+        let _ = checked_text::encode(PREFIX, &bytes).parse::<Ticket>();
     }
 }

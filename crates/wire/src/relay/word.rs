@@ -1,4 +1,4 @@
-//! A relay word: what an operator prints with `byway relay word` and a sender passes to `--relay`.
+//! A relay word: what `byway relay` prints and a receiver or sender passes to `--relay`.
 //!
 //! ```text
 //! bytes   version 1 (1), flags (1: bit 0 narrowed), grant (10), [caveat (7)], secret (16),
@@ -8,9 +8,9 @@
 
 use super::grant::{Caveat, Grant, Terms};
 use super::key::{GrantSecret, MacKey};
+use crate::checked_text;
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::frame::{read_address, write_address};
-use crate::word;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -187,7 +187,7 @@ impl Word {
     #[must_use]
     pub fn reveal(&self) -> String {
         let mut bytes = self.to_bytes();
-        let text = word::encode_with(PREFIX, &bytes, word::checksum(&[&bytes]));
+        let text = checked_text::encode_with(PREFIX, &bytes, checked_text::checksum(&[&bytes]));
         bytes.zeroize();
         text
     }
@@ -197,12 +197,12 @@ impl FromStr for Word {
     type Err = RelayWordError;
 
     fn from_str(text: &str) -> Result<Self, RelayWordError> {
-        let payload = word::decode_with(PREFIX, text, |payload| word::checksum(&[payload]));
+        let payload = checked_text::decode_with(PREFIX, text, |payload| checked_text::checksum(&[payload]));
         let mut bytes = payload.map_err(|error| match error {
-            word::WordError::Prefix => RelayWordError::Prefix,
-            word::WordError::Character { found, at } => RelayWordError::Character { found, at },
-            word::WordError::TooLong => RelayWordError::Checksum,
-            word::WordError::Checksum(mut bytes) => {
+            checked_text::TextError::Prefix => RelayWordError::Prefix,
+            checked_text::TextError::Character { found, at } => RelayWordError::Character { found, at },
+            checked_text::TextError::TooLong => RelayWordError::Checksum,
+            checked_text::TextError::Checksum(mut bytes) => {
                 bytes.zeroize();
                 RelayWordError::Checksum
             }

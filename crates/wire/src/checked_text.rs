@@ -1,7 +1,7 @@
-//! Words: bytes as one shell-safe word that a person can copy, and that notices when it was copied
-//! badly.
+//! Bytes as a text that a person can copy, as of tickets, words and keys. The text is one word for
+//! a shell, and its checksum shows whether it was copied badly.
 //!
-//! A word begins with a prefix that says what it is (`byway1-`, `byway-key-`). Then come the
+//! The text begins with a prefix that says what it is (`byway1-`, `byway-key-`). Then come the
 //! payload and a [`Checksum`] in base32 (RFC 4648 section 6, lower case, unpadded). The checksum is
 //! the first bytes of BLAKE3 over prefix and payload; in relay words it is over the payload alone.
 //! Letters of either case are read. Only lower case is written. A version, where there is one, is
@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 pub const CHECKSUM_LEN: usize = 4;
 /// What tells a bad copy.
 pub type Checksum = [u8; CHECKSUM_LEN];
-/// How many characters of a word are read at most.
+/// How many characters of a text are read at most.
 pub const MAX_LEN: usize = 8192;
 
 const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz234567";
@@ -27,39 +27,39 @@ const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz234567";
 fn base32() -> Encoding {
     let mut specification = Specification::new();
     specification.symbols.push_str(ALPHABET);
-    // A word cut short ends in stray bits; who reads it wants to hear of the cut, not of the bits.
+    // A text that was cut short ends in stray bits. The error tells of the cut, not of the bits.
     specification.check_trailing_bits = false;
     // The alphabet above is 32 distinct ASCII letters, which is all that `encoding` asks for.
     specification.encoding().unwrap_or(BASE32_NOPAD)
 }
 
-/// Why a text is not the word that was wanted.
+/// Why a text is not what was wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WordError {
-    /// The word begins differently: it is another kind of word, or none.
+pub enum TextError {
+    /// The text begins with another prefix, or with none.
     Prefix,
-    /// A character that no word contains, and where it stands. The place is counted from 1, in the
-    /// whole text.
+    /// A character that no such text contains, and where it stands. The place is counted from 1, in
+    /// the whole text.
     Character {
         /// The character that was found.
         found: char,
         /// The place of the character, counted from 1.
         at: usize,
     },
-    /// The word is longer than [`MAX_LEN`].
+    /// The text is longer than [`MAX_LEN`].
     TooLong,
     /// The checksum disagrees. Holds all bytes that the text gave, so that the caller can tell a
     /// short one from a wrong one.
     Checksum(Vec<u8>),
 }
 
-/// `payload` as a word whose checksum covers prefix and payload.
+/// `payload` as a text whose checksum covers prefix and payload.
 #[must_use]
 pub fn encode(prefix: &str, payload: &[u8]) -> String {
     encode_with(prefix, payload, checksum(&[prefix.as_bytes(), payload]))
 }
 
-/// `payload` as a word with this checksum.
+/// `payload` as a text with this checksum.
 #[must_use]
 pub fn encode_with(prefix: &str, payload: &[u8], sum: Checksum) -> String {
     let bytes = Zeroizing::new([payload, &sum].concat());
@@ -67,35 +67,35 @@ pub fn encode_with(prefix: &str, payload: &[u8], sum: Checksum) -> String {
     format!("{prefix}{}", *letters)
 }
 
-/// The payload of a word that begins with `prefix` and whose checksum covers both. White space
-/// around the word is ignored.
-pub fn decode(prefix: &str, text: &str) -> Result<Vec<u8>, WordError> {
+/// The payload of a text that begins with `prefix` and whose checksum covers both. White space
+/// around the text is ignored.
+pub fn decode(prefix: &str, text: &str) -> Result<Vec<u8>, TextError> {
     decode_with(prefix, text, |payload| checksum(&[prefix.as_bytes(), payload]))
 }
 
-/// The payload of a word that begins with `prefix` and whose checksum is the `sum` of its payload.
-pub fn decode_with(prefix: &str, text: &str, sum: impl Fn(&[u8]) -> Checksum) -> Result<Vec<u8>, WordError> {
+/// The payload of a text that begins with `prefix` and whose checksum is the `sum` of its payload.
+pub fn decode_with(prefix: &str, text: &str, sum: impl Fn(&[u8]) -> Checksum) -> Result<Vec<u8>, TextError> {
     let text = text.trim();
     if text.len() > MAX_LEN {
-        return Err(WordError::TooLong);
+        return Err(TextError::TooLong);
     }
-    let body = strip_prefix(prefix, text).ok_or(WordError::Prefix)?;
+    let body = strip_prefix(prefix, text).ok_or(TextError::Prefix)?;
     let letters = body.to_ascii_lowercase();
     if let Some((index, found)) = letters.char_indices().find(|(_, letter)| !ALPHABET.contains(*letter)) {
         let at = prefix.chars().count() + letters.chars().take_while(|c| ALPHABET.contains(*c)).count() + 1;
         // The original character, not its lower-case form.
         let found = body.get(index..).and_then(|rest| rest.chars().next()).unwrap_or(found);
-        return Err(WordError::Character { found, at });
+        return Err(TextError::Character { found, at });
     }
     let bytes = decode_letters(&letters);
     let Some((payload, stated)) = bytes.split_last_chunk::<CHECKSUM_LEN>() else {
-        return Err(WordError::Checksum(bytes));
+        return Err(TextError::Checksum(bytes));
     };
     // The second test makes the text unique: stray bits in the last letter are a bad copy too.
     if *stated == sum(payload) && base32().encode(&bytes) == letters {
         Ok(payload.to_vec())
     } else {
-        Err(WordError::Checksum(bytes))
+        Err(TextError::Checksum(bytes))
     }
 }
 
@@ -138,19 +138,19 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_word_is_frozen() {
+    fn a_text_is_frozen() {
         assert_eq!(encode("byway-test-", b"\x00\x01\xfe\xff"), "byway-test-aaa7572apcdsa");
         assert_eq!(decode("byway-test-", " BYWAY-TEST-AAA7572APCDSA\n"), Ok(vec![0, 1, 0xfe, 0xff]));
     }
 
     #[test]
     fn a_stray_character_is_named_with_its_place() {
-        assert_eq!(decode("w-", "w-ab!c"), Err(WordError::Character { found: '!', at: 5 }));
-        assert_eq!(decode("w-", "w-aé"), Err(WordError::Character { found: 'é', at: 4 }));
-        assert_eq!(decode("w-", "w-0"), Err(WordError::Character { found: '0', at: 3 }));
-        assert_eq!(decode("w-", "v-abc"), Err(WordError::Prefix));
-        assert_eq!(decode("w-", ""), Err(WordError::Prefix));
-        assert_eq!(decode("w-", &"w-".repeat(MAX_LEN)), Err(WordError::TooLong));
+        assert_eq!(decode("w-", "w-ab!c"), Err(TextError::Character { found: '!', at: 5 }));
+        assert_eq!(decode("w-", "w-aé"), Err(TextError::Character { found: 'é', at: 4 }));
+        assert_eq!(decode("w-", "w-0"), Err(TextError::Character { found: '0', at: 3 }));
+        assert_eq!(decode("w-", "v-abc"), Err(TextError::Prefix));
+        assert_eq!(decode("w-", ""), Err(TextError::Prefix));
+        assert_eq!(decode("w-", &"w-".repeat(MAX_LEN)), Err(TextError::TooLong));
     }
 
     proptest! {
@@ -169,7 +169,7 @@ mod tests {
             let value = ALPHABET.bytes().position(|b| b == word[at]).unwrap();
             word[at] = ALPHABET.as_bytes()[(value + by) % 32];
             let text = String::from_utf8(word).unwrap();
-            prop_assert!(matches!(decode("w-", &text), Err(WordError::Checksum(_))));
+            prop_assert!(matches!(decode("w-", &text), Err(TextError::Checksum(_))));
         }
 
         #[test]
