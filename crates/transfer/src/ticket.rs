@@ -6,8 +6,9 @@
 //! address   4 or 16 (1), IP address, port (2)
 //! ```
 //!
-//! The checksum of [`byway_wire::checked_text`] tells a mistyped ticket from an expired one before anything
-//! is sent. A ticket is a secret: who holds it may send, and may use the relays that it names.
+//! The checksum of [`byway_wire::checked_text`] tells a mistyped ticket from an expired one before
+//! anything is sent. A ticket is a secret: who holds it may send, and may use the relays that it
+//! names.
 
 use crate::identity::{KeyError, PublicKey};
 use crate::secret::Secret;
