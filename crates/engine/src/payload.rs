@@ -4,7 +4,7 @@
 /// [`close::PAYLOAD`](crate::connection::close::PAYLOAD).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Payload {
-    /// Bytes.
+    /// Objects are bytes.
     #[default]
     Bytes,
     /// **For simulations.** Only a length: packets have their headers, and the bytes of objects are

@@ -4,7 +4,7 @@
 
 use byway_wire::random;
 
-/// The generator.
+/// The generator of a session.
 #[derive(Clone, Debug)]
 pub struct Random {
     choices: random::Random,

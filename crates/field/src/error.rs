@@ -23,7 +23,7 @@ pub enum Error {
     /// Something that was to be done failed.
     #[error("{0}")]
     Failed(String),
-    /// The system refused.
+    /// The system refused a call.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The lab on this machine cannot be built.
@@ -34,7 +34,7 @@ pub enum Error {
     About {
         /// What it is about.
         about: String,
-        /// The failure.
+        /// The failure that ended it.
         source: Box<Error>,
     },
 }

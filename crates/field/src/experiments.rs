@@ -29,7 +29,7 @@ const PROGRESS: Duration = Duration::from_secs(5);
 pub struct RunOptions {
     /// Where experiments are, and where results go.
     pub directories: Directories,
-    /// In which form.
+    /// The form in which plans run.
     pub mode: Mode,
     /// Values and seeds instead of the plan's.
     pub overrides: Overrides,
@@ -43,7 +43,7 @@ pub struct RunOptions {
     pub trace: bool,
 }
 
-/// Something to run.
+/// A plan or an experiment to run.
 #[derive(Clone, Debug)]
 pub struct Task {
     experiment: Experiment,
@@ -82,9 +82,9 @@ pub enum TaskResult {
 /// What came of runs.
 #[derive(Clone, Debug)]
 pub struct ExperimentResult {
-    /// Measures and verdicts.
+    /// The measures and verdicts of the run.
     pub outcome: Outcome,
-    /// Runs.
+    /// How many runs there were.
     pub runs: usize,
     /// Packets over links in all of them.
     pub packets: u64,

@@ -9,7 +9,7 @@ use std::time::Instant;
 /// How many worlds run between two looks at whether to go on.
 const BATCH: u64 = 50;
 
-/// What happens meanwhile.
+/// What happens while worlds are run.
 #[derive(Debug)]
 pub enum FuzzEvent {
     /// A world broke a law.
@@ -23,11 +23,11 @@ pub enum FuzzEvent {
 pub struct FuzzCounts {
     /// Worlds that were run.
     pub worlds: u64,
-    /// Packets in them.
+    /// How many packets the worlds had.
     pub packets: u64,
     /// How many broke a law.
     pub found: u64,
-    /// Wall time, seconds.
+    /// Seconds of real time that the worlds took.
     pub seconds: f64,
 }
 

@@ -42,7 +42,7 @@ pub struct HarmOptions {
     pub trace: Option<PathBuf>,
 }
 
-/// What happens meanwhile.
+/// What happens while harm is measured.
 #[derive(Clone, Copy, Debug)]
 pub enum HarmEvent<'a> {
     /// The runs begin. Their number, and the minutes that they take, follow.
@@ -66,19 +66,19 @@ pub enum HarmEvent<'a> {
 /// request to itself alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct HarmRow {
-    /// Who transferred.
+    /// The program and class of the transfers.
     pub against: String,
     /// How many transfers at once.
     pub bulk: u32,
     /// Packets of queue before the link.
     pub queue: u32,
-    /// The link's rate.
+    /// The link's rate in bits per second.
     pub rate_bps: u64,
     /// The link's round-trip time, milliseconds.
     pub rtt_ms: u32,
-    /// Requests made.
+    /// How many requests were made.
     pub requests: usize,
-    /// Requests that finished.
+    /// How many requests finished.
     pub finished: usize,
     /// Median completion time alone.
     pub alone_median_seconds: f64,
@@ -89,7 +89,7 @@ pub struct HarmRow {
     pub median_seconds: Option<f64>,
     /// Ninetieth percentile of these.
     pub p90_seconds: Option<f64>,
-    /// Median ratio.
+    /// The median of the requests' times over their times alone.
     pub median: Option<f64>,
     /// Ninetieth percentile of ratios.
     pub p90: Option<f64>,

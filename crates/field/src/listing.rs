@@ -13,7 +13,7 @@ use std::path::Path;
 pub struct ClaimCounts {
     /// Experiments that were run or listed.
     pub experiments: usize,
-    /// Claims that hold.
+    /// How many claims hold.
     pub passed: usize,
     /// Claims that are missed for a reason that is known.
     pub known: usize,
@@ -32,7 +32,7 @@ impl ClaimCounts {
         tally
     }
 
-    /// Counts one more.
+    /// Counts one more result.
     pub fn add(&mut self, outcome: &Outcome) {
         self.experiments += 1;
         for claim in &outcome.claims {
@@ -90,7 +90,7 @@ pub struct ExperimentSummary {
     pub measured: Option<f64>,
     /// Of the claim that decides: the bound.
     pub bound: String,
-    /// Every claim.
+    /// The results of all claims.
     pub claims: Vec<ClaimSummary>,
 }
 
@@ -104,7 +104,7 @@ pub struct ClaimSummary {
     /// The median of what was measured, at the worst value of the axes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<f64>,
-    /// The bound.
+    /// The claim's bound.
     pub bound: String,
     /// What the paper says.
     pub paper: String,

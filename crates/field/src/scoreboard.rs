@@ -17,12 +17,12 @@ const PROGRESS: Duration = Duration::from_secs(5);
 /// How many hexadecimal digits of a program's hash tell it from any other.
 const DIGITS: usize = 16;
 
-/// What happens meanwhile.
+/// What happens while cells are run.
 #[derive(Clone, Debug)]
 pub enum ScoreboardEvent {
     /// The run begins. How many cells it needs follows, and how many of these have a row already.
     Begins {
-        /// Cells.
+        /// How many cells are wanted.
         cells: usize,
         /// Of those, the ones with a row.
         there: usize,
@@ -43,7 +43,7 @@ pub enum ScoreboardEvent {
 /// The rows of all cells that are wanted.
 #[derive(Debug)]
 pub struct FilledBoard {
-    /// The rows.
+    /// The rows of all cells.
     pub rows: Vec<CellRow>,
     /// The board that they make.
     pub board: Board,

@@ -34,7 +34,7 @@ impl Store {
         Ok(Self { directory: directory.to_owned(), file, rows: own.map(|row| (row.key(), row)).collect() })
     }
 
-    /// Where rows are.
+    /// The file with the rows.
     pub(crate) fn file(&self) -> PathBuf {
         path(&self.directory)
     }

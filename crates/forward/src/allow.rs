@@ -38,7 +38,7 @@ enum HostPattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowRule {
     who: HostPattern,
-    /// `None`: every port.
+    /// The port that is allowed. `None`: every port.
     port: Option<u16>,
 }
 
@@ -174,7 +174,7 @@ impl Allow {
         self.0.is_empty()
     }
 
-    /// The rules.
+    /// The rules in the order of the options.
     #[must_use]
     pub fn rules(&self) -> &[AllowRule] {
         &self.0

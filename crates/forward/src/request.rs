@@ -47,7 +47,7 @@ pub enum Refusal {
     /// No route leads to the target.
     #[error("the receiver has no route to the target")]
     Unreachable,
-    /// Nobody answered.
+    /// The target does not answer.
     #[error("the target does not answer")]
     Timeout,
     /// The exit holds as many connections as it may.
@@ -71,7 +71,7 @@ impl Refusal {
         Self::Failed,
     ];
 
-    /// The answer's byte.
+    /// The answer's byte on the wire.
     #[must_use]
     pub fn code(self) -> u8 {
         let place = Self::ALL.iter().position(|it| *it == self);

@@ -19,7 +19,7 @@ const MANY: usize = 16 << 10;
 /// How reading or writing a socket went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoResult {
-    /// So many bytes were read or written. A read of none is the end.
+    /// The call read or wrote so many bytes. A read of none is the end.
     Done(usize),
     /// None now. The socket tells when it is worth while to try again.
     Later,
@@ -62,9 +62,9 @@ pub trait Stream {
 /// A stream of a connection.
 #[derive(Debug)]
 pub struct StreamOf<'a> {
-    /// The session.
+    /// The session that the stream belongs to.
     pub connection: &'a mut Connection,
-    /// The stream.
+    /// The stream that is joined with the socket.
     pub id: StreamId,
 }
 

@@ -37,7 +37,7 @@ pub enum TargetError {
 pub struct Name(String);
 
 impl Name {
-    /// The text.
+    /// The name's text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -73,7 +73,7 @@ impl FromStr for Name {
     }
 }
 
-/// A host.
+/// The host of a target: a name or an address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TargetHost {
     /// By a name, which the exit looks up.
@@ -118,7 +118,7 @@ impl fmt::Display for TargetHost {
 /// Where a connection is to lead.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target {
-    /// The host.
+    /// The host that is dialled.
     pub host: TargetHost,
     /// The port; never 0.
     pub port: u16,

@@ -63,13 +63,13 @@ pub struct GatewayConfig {
     pub congestion: ControllerChoice,
     /// The code point of its sessions, if it is told one.
     pub dscp: Option<Dscp>,
-    /// Hosts behind it.
+    /// The networks of the hosts behind the gateway.
     pub serves: Vec<Served>,
-    /// Other gateways.
+    /// The gateways with which it has sessions.
     pub peers: Vec<PeerSection>,
     /// Which flows are background.
     pub rules: Rules,
-    /// How it behaves.
+    /// The settings of the gateway.
     pub settings: Settings,
     /// Hosts that may ask to be served.
     pub guests: Vec<GuestSection>,

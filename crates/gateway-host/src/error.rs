@@ -13,7 +13,7 @@ pub enum GatewayError {
     /// The file cannot be read.
     #[error("cannot read {}", file.display())]
     Unread {
-        /// The file.
+        /// The file's path.
         file: PathBuf,
         /// What the system says.
         source: io::Error,
@@ -24,7 +24,7 @@ pub enum GatewayError {
     /// A peer has the gateway's own key.
     #[error("{}: the peer `{peer}` has this gateway's own key: write what `byway id` prints over there", file.display())]
     OwnKey {
-        /// The file.
+        /// The file's path.
         file: PathBuf,
         /// The peer's name.
         peer: String,

@@ -31,7 +31,7 @@ const FAREWELL: Duration = Duration::from_millis(300);
 pub struct GatewayAt {
     /// The gateway's public key.
     pub key: PublicKey,
-    /// Where it is.
+    /// The gateway's address.
     pub address: SocketAddr,
 }
 

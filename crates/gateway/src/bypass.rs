@@ -97,7 +97,7 @@ impl fmt::Display for BypassReason {
 pub struct BypassCounters([u64; BypassReason::ALL.len()]);
 
 impl BypassCounters {
-    /// Counts a packet.
+    /// Counts a packet that is not carried, by its reason.
     pub fn count(&mut self, reason: BypassReason) {
         if let Some(count) = self.0.get_mut(reason as usize) {
             *count += 1;

@@ -37,7 +37,7 @@ pub struct CacheCounters {
     pub kept: u64,
     /// Packets that did not fit.
     pub unkept: u64,
-    /// Packets sent again.
+    /// How many packets were sent again.
     pub resent: u64,
     /// Duplicate ACKs kept from the sender.
     pub suppressed: u64,
@@ -92,7 +92,7 @@ struct CachedPacket<P> {
 
 #[derive(Debug)]
 struct CachedFlow<P> {
-    /// By sequence number.
+    /// The kept packets by sequence number.
     kept: BTreeMap<u32, CachedPacket<P>>,
     numbers: BTreeMap<u32, u32>,
     /// All before it was acknowledged.
@@ -214,7 +214,7 @@ impl<P> Cache<P> {
         Some(&kept.sent.packet)
     }
 
-    /// Forgets a flow.
+    /// Forgets the packets of a flow.
     pub fn clear(&mut self, flow: u32) {
         if let Some(state) = self.flows.remove(&flow) {
             self.bytes -= state.bytes;

@@ -30,7 +30,7 @@ pub fn best_packet<I: Iterator<Item = usize>>(largest: impl Fn() -> I) -> usize 
     largest().max_by_key(|size| (through(*size), *size)).unwrap_or_default()
 }
 
-/// What was changed.
+/// What was changed in a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MssChange {
     /// The maximum segment size that stood there.

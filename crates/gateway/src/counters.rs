@@ -3,7 +3,7 @@
 /// Makes `Counters` of these counts.
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What happened, counted.
+        /// How often each thing happened at a gateway.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)*

@@ -108,7 +108,7 @@ pub enum Message<'a> {
     },
     /// Packets that the exit holds for lost. It is a loss indication (Harp, III.D).
     Loss {
-        /// Flow and direction.
+        /// The flow and its direction.
         label: Label,
         /// First that is missing.
         first: u32,

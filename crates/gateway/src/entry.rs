@@ -31,7 +31,7 @@ impl Default for EntryLimits {
 }
 
 counters! {
-    /// Packets that came.
+    /// How many packets came.
     came,
     /// Packets that were handed out.
     left,
@@ -103,7 +103,7 @@ impl<T> EntryQueue<T> {
         self.bytes
     }
 
-    /// Packets that wait.
+    /// How many packets wait.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.nodes.len() - self.free.len()

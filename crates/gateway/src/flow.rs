@@ -23,7 +23,7 @@ use byway_wire::{Duration, Instant};
 /// How much a table holds, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowTableLimits {
-    /// Flows at most.
+    /// How many flows the table has at most.
     pub flows: usize,
     /// The most flows of the table that are not open yet.
     pub opening: usize,
@@ -153,7 +153,7 @@ pub enum FlowVerdict {
 /// What happened in a table, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounters {
-    /// Flows taken in.
+    /// How many flows were taken in.
     pub taken: u64,
     /// Flows pushed out before they were open, to make room.
     pub pushed_out: u64,

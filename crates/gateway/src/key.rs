@@ -18,7 +18,7 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
-    /// The other direction.
+    /// The key of the opposite direction.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Self {

@@ -38,7 +38,7 @@ pub enum LossRuleKind {
 }
 
 impl LossRuleKind {
-    /// Every rule.
+    /// All rules for losses.
     pub const ALL: [Self; 3] = [Self::AllPassed, Self::Batched, Self::PathNumbers];
 
     /// The name of the rule.

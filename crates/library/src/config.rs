@@ -56,7 +56,7 @@ pub struct Settings {
     pub idle_timeout: Duration,
     /// Streams that each peer may have open.
     pub streams: u32,
-    /// Connections at once.
+    /// How many connections there are at once, at most.
     pub peers: usize,
     /// Whether TCP may take the place of UDP.
     pub tcp: bool,

@@ -48,7 +48,7 @@ pub enum ControlRecord {
     Over {
         /// The stream.
         stream: StreamId,
-        /// How it ended.
+        /// The way in which the stream ended.
         how: EndKind,
     },
     /// An object is about to come.
@@ -64,7 +64,7 @@ pub enum ControlRecord {
     Taken {
         /// The object.
         object: ObjectId,
-        /// How it ended.
+        /// The way in which the object ended.
         how: EndKind,
     },
     /// An object was given up by its sender: no more of it comes.

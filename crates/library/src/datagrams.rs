@@ -30,7 +30,7 @@ const LEAST: usize = 1000;
 pub struct Datagrams {
     /// For the event loop.
     outgoing: VecDeque<Vec<u8>>,
-    /// For the application.
+    /// Datagrams that wait for the application.
     incoming: VecDeque<Vec<u8>>,
     /// The largest that is taken now.
     largest: usize,

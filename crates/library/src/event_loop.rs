@@ -53,7 +53,7 @@ pub struct ConnectionDefaults {
     pub priority: Priority,
     /// Streams that each peer may have open.
     pub streams: u32,
-    /// Connections at once.
+    /// How many connections there are at once, at most.
     pub peers: usize,
     /// What is sent from.
     pub locals: Vec<SocketAddr>,
@@ -61,7 +61,7 @@ pub struct ConnectionDefaults {
     pub stand: Vec<Word>,
     /// Addresses of this host that come and go.
     pub uplinks: Option<Uplinks>,
-    /// For controllers.
+    /// The seed of controllers.
     pub seed: u64,
     /// Where TCP connections come in that carry datagrams.
     pub entrance: Entrance,
@@ -350,7 +350,7 @@ impl EventLoop {
 }
 
 impl Attempt {
-    /// Nobody answered.
+    /// Tells the application that nobody answered.
     fn fail(&mut self, error: byway_engine::ConnectError) {
         let error: NotConnected = not_connected(error, &self.ways.tried());
         self.answer.change(|answer| *answer = Some(Err(error.into())));

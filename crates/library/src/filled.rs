@@ -23,7 +23,7 @@ impl FilledBuffer {
         Self { bytes, length }
     }
 
-    /// What is there.
+    /// The bytes that are filled.
     pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }

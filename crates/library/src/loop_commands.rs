@@ -22,9 +22,9 @@ pub type Connecting = Shared<Option<Result<Arc<PeerCell>, ConnectError>>>;
 
 /// What the event loop is asked to do.
 pub enum Command {
-    /// Connect.
+    /// Connect to a listener.
     Connect {
-        /// To whom.
+        /// The listener's ticket.
         ticket: Box<Ticket>,
         /// Through which relays, beside the ticket's.
         relays: Vec<Word>,
@@ -62,7 +62,7 @@ pub struct PeerCell {
     pub handle: Handle,
     /// Who is at the other end.
     pub key: PublicKey,
-    /// How it stands.
+    /// The state of the connection.
     pub state: Shared<PeerState>,
     /// Messages that may be lost.
     pub datagrams: Shared<Datagrams>,
@@ -167,7 +167,7 @@ pub struct Core {
     pub arrivals: Shared<AcceptQueue>,
     /// What relays said where a listener stands.
     pub standing: Shared<ListenerRelays>,
-    /// Buffers.
+    /// Buffers that are used anew.
     pub spare: Arc<SharedBuffers>,
     /// Whether anybody accepts.
     listening: AtomicBool,
@@ -183,7 +183,7 @@ pub struct ListenerRelays {
     pub troubles: Vec<String>,
 }
 
-/// Who connected.
+/// Connections that the application has not accepted yet.
 #[derive(Debug, Default)]
 pub struct AcceptQueue {
     /// In the order in which they came.

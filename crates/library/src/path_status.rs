@@ -78,7 +78,7 @@ pub struct StatusSampler {
     last: Option<StatusSnapshot>,
 }
 
-/// One look.
+/// What one look at a session's paths showed.
 #[derive(Clone, Debug, Default)]
 pub struct StatusSnapshot {
     /// The paths on which this side sends.

@@ -5,7 +5,7 @@ use crate::filled::FilledBuffer;
 use crate::shared_stream::SharedBuffers;
 use std::collections::VecDeque;
 
-/// Bytes in order.
+/// Bytes in order, written at one end and read at the other.
 #[derive(Debug, Default)]
 pub struct ByteQueue {
     parts: VecDeque<FilledBuffer>,

@@ -31,7 +31,7 @@ const LINGER: Duration = Duration::from_secs(60);
 pub struct LoopResources<'a> {
     /// For one read of records.
     pub scratch: &'a mut [u8],
-    /// Buffers.
+    /// Buffers that are used anew.
     pub spare: &'a Arc<SharedBuffers>,
     /// What is sent from.
     pub locals: &'a [SocketAddr],

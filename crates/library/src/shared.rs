@@ -16,7 +16,7 @@ pub struct Shared<T> {
 #[derive(Debug)]
 struct SharedState<T> {
     value: T,
-    /// Threads that wait.
+    /// How many threads wait.
     sleeping: usize,
     /// Tasks that wait, each at most twice.
     wakers: Vec<Waker>,

@@ -39,7 +39,7 @@ pub struct OutboundObject {
     pub header: Vec<u8>,
     /// The object's size in bytes.
     pub size: u64,
-    /// What moves.
+    /// The object's changing state.
     pub state: Shared<SentState>,
 }
 
@@ -63,7 +63,7 @@ pub struct SentState {
     pub ready: VecDeque<(u64, Vec<u8>)>,
     /// The application gives it up.
     pub withdrawn: bool,
-    /// How it ended.
+    /// The way in which the object ended.
     pub over: Option<ObjectEnd>,
 }
 
@@ -99,7 +99,7 @@ pub struct InboundObject {
     pub handle: Handle,
     /// The object's number.
     pub id: ObjectId,
-    /// What moves.
+    /// The object's changing state.
     pub state: Shared<InboundState>,
 }
 

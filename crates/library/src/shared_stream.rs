@@ -23,9 +23,9 @@ pub struct SharedStream {
     pub handle: Handle,
     /// The stream's number.
     pub id: StreamId,
-    /// From the application.
+    /// Bytes from the application.
     pub sending: Shared<Sending>,
-    /// For the application.
+    /// Bytes for the application.
     pub receiving: Shared<Receiving>,
     /// Whether it is among those that the event loop is to look at.
     listed: AtomicBool,
@@ -36,7 +36,7 @@ pub struct SharedStream {
 pub struct Sending {
     /// Bytes for the event loop.
     pub ready: Vec<u8>,
-    /// Nothing follows.
+    /// Whether nothing follows.
     pub finished: bool,
     /// The code with which the stream was given up.
     pub reset: Option<u64>,
@@ -62,7 +62,7 @@ pub struct Receiving {
 /// How a direction that is received ends.
 #[derive(Clone, Debug)]
 pub enum StreamEnd {
-    /// Well.
+    /// The direction ended as its sender wanted.
     Fin,
     /// The direction broke, for this reason.
     Broken(StreamError),
@@ -113,7 +113,7 @@ pub struct SharedBuffers(Mutex<Buffers>);
 
 #[derive(Debug, Default)]
 struct Buffers {
-    /// Of any size.
+    /// Spare buffers of any size.
     any: Vec<Vec<u8>>,
     /// As the engine keeps bytes of streams in.
     pieces: Vec<Vec<u8>>,

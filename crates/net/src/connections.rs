@@ -15,13 +15,13 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// One was opened.
+    /// Enters that a connection was opened.
     pub(crate) fn opened(&mut self, local: Local, now: Instant) {
         self.open.insert(local, now + GRACE);
         self.ask_at = Some(self.ask_at.map_or(now + GRACE, |at| at.min(now + GRACE)));
     }
 
-    /// One is over.
+    /// Enters that a connection is over.
     pub(crate) fn closed(&mut self, local: Local) {
         self.open.remove(&local);
     }

@@ -26,7 +26,7 @@ use std::net::SocketAddr;
 
 /// Who owns a machine: the application's side of it, on the driver's thread.
 pub trait Owner: Send {
-    /// What it owns.
+    /// The machine that the owner has.
     type Machine: Machine + Send;
 
     /// Called when the driver was woken, before it hands what arrived to the machine: tell the
@@ -70,7 +70,7 @@ pub trait Owner: Send {
 /// Whether a driver goes on after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopControl {
-    /// Go on.
+    /// The driver goes on.
     Continue,
     /// Send what the machine still has to say, as far as that goes without waiting, and end.
     Stop,

@@ -9,7 +9,7 @@ use rustix::net::sockopt::{
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// What came back.
+/// What the network answered to a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpError {
     /// No program has the port, or a firewall says so.
@@ -23,7 +23,7 @@ pub enum IcmpError {
     /// The datagram is too large for a link on its way. The value is the link's MTU in bytes,
     /// headers included, if it is known.
     TooNarrow(Option<u32>),
-    /// Something else.
+    /// Any other error.
     Other,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Inbox {
 pub(crate) enum ReceiveResult {
     /// A full batch: there may be more.
     Full,
-    /// All there was.
+    /// The socket has nothing more.
     Drained,
     /// The call failed.
     Failed(io::Error),

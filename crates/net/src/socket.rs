@@ -176,7 +176,7 @@ pub enum BindError {
     /// The host does not speak this address family.
     #[error("this host does not support {}; use the other address family", if .0.is_ipv6() { "IPv6" } else { "IPv4" })]
     NoSuchFamily(SocketAddr),
-    /// Anything else.
+    /// The system refused for another reason.
     #[error("binding UDP {address} failed: {source}")]
     Other {
         /// What was to be bound.

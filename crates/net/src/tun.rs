@@ -39,7 +39,7 @@ pub enum TunError {
     System {
         /// The name asked for.
         name: String,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -123,7 +123,7 @@ impl<'a> Waiter<'a> {
         Ok(())
     }
 
-    /// How much happened.
+    /// How many events there were.
     pub(crate) const fn len(&self) -> usize {
         self.events.len()
     }

@@ -14,7 +14,7 @@ pub struct Token(pub u32);
 /// A descriptor that the owner has watched is ready for more than when this was told last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// Which.
+    /// The token of the descriptor that is ready.
     pub token: Token,
     /// A read brings something now: bytes, a connection, the end, or an error.
     pub readable: bool,

@@ -65,7 +65,7 @@ impl Page {
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it is.
+    /// The address that the server listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -185,7 +185,7 @@ fn text_of(view: &View) -> Option<String> {
 struct Relay {
     /// The relay's name.
     relay: String,
-    /// Whose it is.
+    /// The name of the relay's operator.
     operator: String,
     /// Where it is, in its operator's words.
     region: String,

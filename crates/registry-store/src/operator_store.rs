@@ -40,7 +40,7 @@ pub enum StoreError {
     /// The system refused something.
     #[error("the registry's store in {path}: {source}")]
     Io {
-        /// Which file.
+        /// The file's path.
         path: String,
         /// What the system said.
         source: std::io::Error,
@@ -85,7 +85,7 @@ fn told(error: &tokio_postgres::Error) -> String {
 pub struct Issue {
     /// What it is good for.
     pub kind: WordKind,
-    /// Whose it is.
+    /// The name of the word's holder.
     pub name: String,
     /// How many relays it enrols; `None`: any number.
     pub uses: Option<u32>,

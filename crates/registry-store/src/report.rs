@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 /// A word that was given out, without its secret.
 #[derive(Clone, Debug, Serialize)]
 pub struct WordLine {
-    /// Whose it is.
+    /// The name of the word's holder.
     pub name: String,
     /// `join` or `use`.
     pub kind: &'static str,
@@ -38,7 +38,7 @@ pub struct WordLine {
 pub struct RelayLine {
     /// The relay's name.
     pub relay: String,
-    /// Whose it is.
+    /// The name of the relay's operator.
     pub operator: String,
     /// Where it is, in its operator's words.
     pub region: String,
@@ -178,7 +178,7 @@ impl<'a> StartReport<'a> {
 /// A word that was issued.
 #[derive(Clone, Serialize)]
 pub struct Done {
-    /// Whose it is.
+    /// The name of the word's holder.
     pub name: String,
     /// The word's text, secret included.
     pub word: String,
@@ -199,7 +199,7 @@ pub struct Did {
 }
 
 impl Did {
-    /// By its counters.
+    /// What the registry did, by its counters.
     #[must_use]
     pub fn of(counters: &RegistryCounters) -> Self {
         let refused = Reason::ALL.into_iter().map(|reason| (reason.to_string(), counters.refused(reason)));

@@ -66,9 +66,9 @@ pub enum RegistryError {
 pub struct RelayView {
     /// The relay's name.
     pub relay: RelayId,
-    /// Whose it is.
+    /// The name of the relay's operator.
     pub operator: String,
-    /// Where it is.
+    /// The relay's region, in its operator's words.
     pub region: String,
     /// Where it can be reached.
     pub addresses: Vec<SocketAddr>,
@@ -85,7 +85,7 @@ pub struct RelayView {
 /// What is shown of a registry.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// What it did.
+    /// What the registry counted.
     pub counters: RegistryCounters,
     /// The number of the registry's epoch.
     pub epoch: u32,

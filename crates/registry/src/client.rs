@@ -97,7 +97,7 @@ impl ClientExchange {
         records::append(&mut self.out, &request.to_bytes());
     }
 
-    /// Asks nothing more.
+    /// Says that no more questions follow.
     pub const fn finish(&mut self) {
         self.finishing = true;
     }

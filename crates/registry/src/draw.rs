@@ -21,9 +21,9 @@ use core::net::{IpAddr, SocketAddr};
 pub struct Candidate<'a> {
     /// A number that stays the relay's own.
     pub name: u64,
-    /// Whose it is.
+    /// The name of the relay's operator.
     pub operator: &'a Label,
-    /// Where it is.
+    /// The relay's addresses.
     pub addresses: &'a [SocketAddr],
     /// Whether it has a transfer of its own, behind which what it forwards stands.
     pub busy: bool,

@@ -68,7 +68,7 @@ impl Label {
         Self(label)
     }
 
-    /// The text.
+    /// The label's text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -137,7 +137,7 @@ pub enum Request {
     Enrol(alloc::boxed::Box<Enrol>),
     /// To test it: it knows the epoch now.
     Ready,
-    /// For relays.
+    /// A request for relays.
     Ask(RelayQuery),
     /// To test these relays again.
     Complain {
@@ -205,7 +205,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons, in the order of their numbers.
     pub const ALL: [Self; 14] = [
         Self::UnknownWord,
         Self::Revoked,
@@ -301,7 +301,7 @@ impl Failure {
 pub struct Listed {
     /// The relay's name.
     pub relay: RelayId,
-    /// Whose it is.
+    /// The name of the relay's operator.
     pub operator: Label,
     /// Where it is, in its operator's words.
     pub region: Label,
@@ -333,7 +333,7 @@ pub struct RelayList {
 pub enum Answer {
     /// The epoch of the relay's range, which it must know to be tested.
     Epoch {
-        /// The epoch.
+        /// The number of the epoch.
         epoch: u32,
         /// For how many seconds the one before holds.
         last_holds: u32,
@@ -351,9 +351,9 @@ pub enum Answer {
     List(RelayList),
     /// The complaint was heard.
     Heard,
-    /// Refused.
+    /// The request was refused.
     Refused {
-        /// Why.
+        /// The reason of the refusal.
         reason: Reason,
         /// Seconds after which it may succeed; 0: never, or nobody knows.
         retry: u32,
@@ -521,7 +521,7 @@ impl Answer {
         if reader.is_empty() { Ok(answer) } else { Err(DecodeError::Range("length")) }
     }
 
-    /// The record.
+    /// The bytes of the message as a record.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         to_bytes(LONGEST_ANSWER, |writer| match self {

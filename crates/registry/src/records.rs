@@ -28,7 +28,7 @@ impl Records {
         Self { bytes: Vec::new(), at: 0, longest }
     }
 
-    /// The next piece.
+    /// Adds the next piece of the stream.
     pub fn push(&mut self, piece: &[u8]) {
         if self.at > 0 {
             self.bytes.drain(..self.at.min(self.bytes.len()));

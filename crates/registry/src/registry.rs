@@ -69,7 +69,7 @@ pub struct RegistryConfig {
     pub begin: Changes,
 }
 
-/// A registry.
+/// A registry as a machine without clock and disk.
 pub struct Registry {
     endpoint: Endpoint,
     unix_millis: u64,
@@ -160,7 +160,7 @@ impl Registry {
         &self.book
     }
 
-    /// The epoch.
+    /// The present epoch.
     #[must_use]
     pub const fn epoch(&self) -> Epoch {
         self.epoch

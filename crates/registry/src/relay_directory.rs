@@ -83,14 +83,14 @@ impl KnownRelay {
 /// What is made of a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeartbeatResult {
-    /// Taken.
+    /// The beat is good.
     Taken {
         /// When the next shall come.
         next: Duration,
         /// Whether the relay is listed.
         listed: bool,
     },
-    /// No such relay.
+    /// No relay has that name.
     Unknown,
     /// The beat was not made with the relay's key, or is for another range.
     Forged,
@@ -98,7 +98,7 @@ pub enum HeartbeatResult {
     Replayed,
 }
 
-/// All relays.
+/// All relays that are enrolled.
 #[derive(Debug, Default)]
 pub struct RelayDirectory {
     relays: BTreeMap<RelayId, KnownRelay>,
@@ -233,7 +233,7 @@ impl RelayDirectory {
         INTERVAL.max(Duration::from_millis(all * 1_000 / BEATS_PER_SECOND))
     }
 
-    /// A relay.
+    /// What is known of a relay.
     #[must_use]
     pub fn get(&self, relay: RelayId) -> Option<&KnownRelay> {
         self.relays.get(&relay)

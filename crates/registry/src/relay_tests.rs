@@ -41,11 +41,11 @@ pub type Key = u64;
 /// A datagram to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sending {
-    /// From which socket.
+    /// The socket to send from.
     pub local: Local,
-    /// Where to.
+    /// The address to send to.
     pub to: SocketAddr,
-    /// The bytes.
+    /// The datagram's bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -85,7 +85,7 @@ struct RunningTest {
     at: Instant,
 }
 
-/// All tests.
+/// All tests of relays.
 #[derive(Debug)]
 pub struct RelayTests {
     secret: [u8; 32],

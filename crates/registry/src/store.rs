@@ -62,7 +62,7 @@ pub struct RelayRow {
     pub rate: RateClass,
     /// Bytes per day that it lends to a client.
     pub quota: QuotaClass,
-    /// Whose it is.
+    /// The name of the relay's operator.
     pub operator: Label,
     /// Where it is, in its operator's words.
     pub region: Label,
@@ -77,7 +77,7 @@ pub struct RelayRow {
 /// When a relay was heard of last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastHeartbeat {
-    /// Which.
+    /// The relay's name.
     pub relay: RelayId,
     /// In seconds of Unix time.
     pub at: u64,
@@ -128,9 +128,9 @@ pub enum StoreRequest {
     },
     /// To note when relays were heard of, and entries of the log.
     Note {
-        /// Relays.
+        /// The last heartbeats of relays.
         seen: Vec<LastHeartbeat>,
-        /// The log's.
+        /// Entries for the audit log.
         entries: Vec<AuditEntry>,
     },
     /// To go on to the epoch after `from`; if another did already, nothing.
@@ -142,12 +142,12 @@ pub enum StoreRequest {
     },
 }
 
-/// What changed.
+/// What changed in the store since a revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// The last revision.
     pub revision: u64,
-    /// The epoch.
+    /// The present epoch.
     pub epoch: Epoch,
     /// Words that are new or changed.
     pub words: Vec<WordRow>,
@@ -183,7 +183,7 @@ pub enum StoreReply {
     Gone,
 }
 
-/// What keeps it.
+/// Keeps what a registry must not forget.
 pub trait Store {
     /// Does what is asked, for good. [`StoreReply::Gone`] if that fails.
     fn answer(&mut self, request: StoreRequest) -> StoreReply;

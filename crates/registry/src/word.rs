@@ -33,9 +33,9 @@ const MAX_LEN: usize = 1 + 1 + 32 + 4 + 16 + 1 + MAX_ADDRESSES * 19;
 /// What a word is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WordKind {
-    /// Enrols relays.
+    /// The word lets a relay enrol.
     Join,
-    /// Asks for relays.
+    /// The word lets a sender ask for relays.
     Use,
 }
 
@@ -105,7 +105,7 @@ pub enum RegistryWordError {
     /// A character that no word contains.
     #[error("this registry word was mistyped: character {at} is {found:?}, which no word contains")]
     Character {
-        /// The character.
+        /// The character that was found.
         found: char,
         /// The address's place in the word, counted from 1.
         at: usize,

@@ -196,14 +196,14 @@ pub struct LabHarm {
     /// slow, which is told, and byway's files are as large as what the link carries
     #[arg(long, value_name = "MBIT/S", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rate: u32,
-    /// Its round-trip time in milliseconds
+    /// The link's round-trip time in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=2_000))]
     pub rtt: u32,
     /// When requests begin follows from this seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
-    /// The same in the simulator: reference TCP hosts instead of the kernel's, byway's sessions and
-    /// gateways as they are, and no time passes
+    /// Measure in the simulator, where no time passes: reference TCP hosts instead of the kernel's,
+    /// and byway's own sessions and gateways
     #[arg(long)]
     pub simulated: bool,
     /// Also write what happened on every path and link, by sample, and of each request, to this
@@ -351,7 +351,7 @@ pub struct LabRun {
     /// Where experiments are.
     #[command(flatten)]
     pub place: Where,
-    /// Their quick form: minutes for all together
+    /// The quick form of the experiments: minutes for all together
     #[arg(long, conflicts_with_all = ["all", "full"])]
     pub quick: bool,
     /// The plans as they stand: what is run without --quick and --full
@@ -379,9 +379,9 @@ pub struct LabRun {
     /// first run as pcapng
     #[arg(long)]
     pub trace: bool,
-    /// Not in the simulator, but on this machine: its network as `lab up` builds it, in real time,
-    /// one run after the other. Transfers are by real programs: iperf3 over the kernel's TCP, and
-    /// byway itself
+    /// Run on this machine and not in the simulator: in real time, one run after the other, over a
+    /// network that `lab up` builds. Transfers are by real programs: iperf3 over the kernel's TCP,
+    /// and byway itself
     #[arg(long, conflicts_with_all = ["trace", "keep", "jobs"])]
     pub emulate: bool,
     /// How many runs at once [default: one per core]

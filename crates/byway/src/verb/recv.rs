@@ -155,8 +155,8 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     Ok(exit)
 }
 
-/// This process's umask, which the system tells only by replacing it: for a moment by one that
-/// gives nobody anything.
+/// The umask of the process. The system tells it only by replacing it, so a umask that gives nobody
+/// anything holds for a moment.
 fn own_umask() -> u16 {
     let mask = umask(Mode::RWXG | Mode::RWXO);
     umask(mask);

@@ -131,7 +131,7 @@ impl Candidate {
 /// What is to be done next.
 #[derive(Clone, Debug)]
 pub(super) enum CandidateAction {
-    /// Probe this route.
+    /// Probe a path by this route.
     Probe(Route, PathOrigin),
     /// Ask the endpoint to greet this relay.
     Greet(RelayId),

@@ -49,7 +49,7 @@ pub enum RelayState {
 pub enum PathEndReason {
     /// The local socket is gone.
     LocalGone,
-    /// The relay refuses.
+    /// The relay refuses, for this reason.
     Refused(Reason),
     /// Two probes in a row had no answer.
     Unanswered,

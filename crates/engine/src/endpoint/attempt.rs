@@ -27,7 +27,7 @@ pub enum ConnectError {
     /// No address of the peer fits any local socket.
     #[error("no local socket can reach any address of the peer")]
     NoRoute,
-    /// Nobody answered.
+    /// Nobody answered at any address.
     #[error("the peer does not answer")]
     NoAnswer,
     /// Nobody answered, and the system says that the network or host cannot be reached.
@@ -84,7 +84,7 @@ pub(super) struct Success {
     pub application: Vec<u8>,
     pub route: Route,
     pub rtt: Option<Duration>,
-    /// The other routes.
+    /// The other routes to the peer.
     pub others: Vec<Route>,
     pub controller: Box<dyn Controller>,
 }

@@ -38,7 +38,7 @@ pub(super) struct AnsweredRelay {
     pub clock: RelayClock,
     /// The cookie of the address that the relay saw.
     pub cookie: u64,
-    /// This side's address as the relay saw it, and its consent.
+    /// The address of this side as the relay saw it, and its consent.
     pub address: SocketAddr,
     pub consent: Consent,
     /// When the consent was last passed on.

@@ -48,7 +48,7 @@ pub enum HelloResponse {
     Ignore,
 }
 
-/// Answers HELLOs.
+/// Answers the HELLOs of newcomers.
 pub struct Responder {
     identity: Identity,
     suites: Suites,

@@ -96,7 +96,7 @@ pub struct Outbound<'a> {
     pub counted: bool,
     /// Whether the application limits what is sent.
     pub app_limited: bool,
-    /// What it carries.
+    /// The stream and object data that the packet carries.
     pub cargo: &'a [Carried],
 }
 
@@ -120,7 +120,7 @@ pub struct NewlyAcked {
 /// Packets found lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DetectedLosses {
-    /// How many.
+    /// How many packets.
     pub packets: u32,
     /// Bytes of the lost packets.
     pub bytes: u64,

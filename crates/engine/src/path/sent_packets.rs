@@ -20,9 +20,9 @@ pub enum PacketState {
     Silent,
     /// Sent, and nothing heard.
     Outstanding,
-    /// Arrived.
+    /// The packet was acknowledged.
     Acked,
-    /// Believed lost.
+    /// The packet is believed lost.
     Lost,
 }
 
@@ -30,7 +30,7 @@ pub enum PacketState {
 /// is made and when its ACK comes: it is to fit into 64 bytes.
 #[derive(Clone, Debug)]
 pub struct SentPacket {
-    /// When.
+    /// When the packet was sent.
     pub sent_at: Instant,
     /// Size in bytes (UDP payload).
     pub bytes: u32,

@@ -64,7 +64,7 @@ impl Opener {
         self
     }
 
-    /// The cipher.
+    /// The suite that packets are opened with.
     #[must_use]
     pub const fn suite(&self) -> Suite {
         self.suite

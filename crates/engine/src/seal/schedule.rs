@@ -45,7 +45,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// When keys roll.
+/// The limits at which keys roll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochLimits {
     /// Packets sealed in one epoch, over all paths. At most [`EpochLimits::HARD`], half of which is

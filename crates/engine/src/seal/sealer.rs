@@ -50,7 +50,7 @@ impl Sealer {
         self
     }
 
-    /// The cipher.
+    /// The suite that packets are sealed with.
     #[must_use]
     pub const fn suite(&self) -> Suite {
         self.suite

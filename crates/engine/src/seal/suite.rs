@@ -81,7 +81,7 @@ impl Suites {
         if aes_in_hardware { Self::SECURE } else { Self::only(Suite::ChaCha20Poly1305) }
     }
 
-    /// Just this one.
+    /// A set of one suite.
     #[must_use]
     pub const fn only(suite: Suite) -> Self {
         Self(suite.to_byte())

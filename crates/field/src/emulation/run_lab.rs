@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 /// What a run takes place on.
 #[derive(Clone, Copy, Debug)]
 pub struct RunContext<'a> {
-    /// byway itself.
+    /// The path of byway's own program.
     pub program: &'a Path,
     /// The plan as `byway lab up` takes it.
     pub what: &'a str,

@@ -29,7 +29,7 @@ pub struct AccessLink {
     pub queue: u32,
 }
 
-/// Who transfers.
+/// What the transfers are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rival {
     /// The kernel's TCP, or libtorrent's µTP as `ledbat`, by the controller.

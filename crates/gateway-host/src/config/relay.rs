@@ -34,7 +34,7 @@ pub struct RelayConfig {
     pub per_month: Option<u64>,
     /// The relay's key file; `None`: this host's relay key.
     pub key: Option<PathBuf>,
-    /// Where it enrols.
+    /// The registry that the relay enrols at.
     pub registry: Option<RegistryWord>,
     /// Whose it is, for the registry.
     pub operator: String,

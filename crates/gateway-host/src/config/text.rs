@@ -25,7 +25,7 @@ use toml::{Spanned, Value};
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 #[error("{}:{line}: {what}", file.display())]
 pub struct ConfigError {
-    /// The file.
+    /// The file's path.
     pub file: PathBuf,
     /// The line, from 1.
     pub line: usize,

@@ -13,7 +13,7 @@ pub enum FlowEnd {
 }
 
 impl FlowEnd {
-    /// The other one.
+    /// The opposite side.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {

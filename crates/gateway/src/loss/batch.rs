@@ -24,7 +24,7 @@ pub struct BatchMap {
 }
 
 impl BatchMap {
-    /// Nothing sent yet.
+    /// A batch in which nothing was sent yet.
     #[must_use]
     pub const fn new() -> Self {
         Self { latest: BTreeMap::new() }

@@ -33,7 +33,7 @@ pub struct MachineConfig {
     pub connection: byway_engine::Config,
     /// The controller of each session.
     pub congestion: ControllerChoice,
-    /// The other gateways.
+    /// The gateways with which it has sessions.
     pub peers: Vec<PeerConfig>,
     /// The rules that say which flows are background.
     pub rules: Rules,
@@ -43,7 +43,7 @@ pub struct MachineConfig {
     pub serial: u32,
     /// Hosts that may ask to be served.
     pub guests: Vec<GuestConfig>,
-    /// How it behaves.
+    /// The settings of the gateway.
     pub settings: Settings,
 }
 
@@ -109,7 +109,7 @@ pub struct Settings {
     pub fail_closed: bool,
     /// A peer of which nothing is heard for this long is dead.
     pub dead_after: Duration,
-    /// The flow table.
+    /// The limits of the flow table.
     pub flows: flow::FlowTableLimits,
     /// What waits for the paths to one peer.
     pub entry: entry::EntryLimits,

@@ -33,7 +33,7 @@ pub(super) struct ArrivalInfo {
     pub place: Option<(Label, u32)>,
 }
 
-/// The way out.
+/// Packets that leave the session towards hosts.
 #[derive(Debug)]
 pub(super) struct Egress {
     /// What waits to be put in order, by the peer that sent it and its label.

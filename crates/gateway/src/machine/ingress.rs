@@ -37,7 +37,7 @@ pub enum IngressResult {
     Dropped,
 }
 
-/// The way in.
+/// Packets that come from hosts and enter the session.
 #[derive(Debug)]
 pub(super) struct Ingress {
     settings: Settings,

@@ -84,7 +84,7 @@ pub(super) struct LossDetector {
 }
 
 impl LossDetector {
-    /// Nothing sent yet.
+    /// The detection for a flow that has sent nothing yet.
     pub const fn new(rule: LossRuleKind) -> Self {
         Self {
             rule,

@@ -51,7 +51,7 @@ pub(super) enum TestOutcome {
     Again(RelayId, Option<Passed>),
 }
 
-/// All of them.
+/// All relays that want to enrol.
 #[derive(Debug)]
 pub(super) struct Applicants {
     applicants: BTreeMap<Handle, Applicant>,

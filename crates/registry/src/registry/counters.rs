@@ -17,7 +17,7 @@ pub enum LogEvent {
 /// What a registry did so far.
 #[derive(Clone, Debug, Default)]
 pub struct RegistryCounters {
-    /// Heartbeats answered.
+    /// How many heartbeats were answered.
     pub beats: u64,
     /// Heartbeats of relays that are not enrolled.
     pub beats_unknown: u64,
@@ -33,7 +33,7 @@ pub struct RegistryCounters {
     pub questions: u64,
     /// Grants in the answers.
     pub grants: u64,
-    /// Complaints about relays.
+    /// How many complaints about relays came.
     pub complaints: u64,
     /// Addresses of relays that were tested.
     pub tests: u64,

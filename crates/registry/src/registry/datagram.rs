@@ -12,7 +12,7 @@ pub(super) fn written(orders: HeartbeatOrders, key: &MacKey) -> [u8; ANSWERED_LE
     bytes
 }
 
-/// Writes one.
+/// Writes one datagram.
 pub(super) fn send(
     local: Local,
     remote: SocketAddr,

@@ -20,7 +20,7 @@ type Locals = BTreeMap<Local, SocketAddr>;
 /// With what an address is tested, and from where; `None`: there is no socket of its family.
 type RelayTest = (SocketAddr, Option<(Local, Word)>);
 
-/// All tests.
+/// All tests of relays.
 #[derive(Debug)]
 pub(super) struct RelayTester {
     trials: RelayTests,

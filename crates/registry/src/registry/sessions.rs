@@ -24,14 +24,14 @@ struct ClientSession {
     requests: u32,
     /// Whether the client asks nothing more.
     ended: bool,
-    /// Everything is answered.
+    /// Whether everything is answered.
     finished: bool,
 }
 
 /// What is next in a session.
 #[derive(Debug)]
 pub(super) enum SessionStep {
-    /// Nothing, for now.
+    /// Nothing is to be done for now.
     Wait,
     /// A request, which must be answered once.
     Request(Request),
@@ -39,7 +39,7 @@ pub(super) enum SessionStep {
     Malformed,
 }
 
-/// All of them.
+/// The sessions of all clients.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     sessions: BTreeMap<Handle, ClientSession>,
@@ -86,7 +86,7 @@ impl Sessions {
         }
     }
 
-    /// Reads on.
+    /// Reads what the client sent since.
     pub fn step(&mut self, handle: Handle, connection: &mut Connection) -> SessionStep {
         while connection.incoming().next_event().is_some() {}
         while connection.next_event().is_some() {}

@@ -14,7 +14,7 @@ const ASKS_AT_ONCE: u64 = 500;
 const COMPLAINTS_PER_SECOND: u64 = 4;
 const COMPLAINTS_AT_ONCE: u64 = 64;
 
-/// All of them.
+/// All words that were given out.
 #[derive(Debug)]
 pub(super) struct Words {
     secrets: Secrets,
@@ -56,7 +56,7 @@ impl Words {
         if row.kind == kind { Ok(row) } else { Err(Reason::OtherKind) }
     }
 
-    /// Counts a question.
+    /// Counts a question, if the word's holder may ask one now.
     pub fn may_ask(&mut self, now: Instant, number: u32) -> Result<(), Reason> {
         spend(self.asks.entry(number).or_default(), now, 1, (ASKS_PER_SECOND, ASKS_AT_ONCE))
     }

@@ -88,8 +88,8 @@ impl Delays {
         signal
     }
 
-    /// There is nothing but an RTT to go by. It stands for a whole ACK, so the rules for packets do
-    /// not fit: two in a row.
+    /// Judges by an RTT, since there is nothing else. It stands for a whole ACK, so the rules for
+    /// packets do not fit: two in a row.
     fn on_round_trip(&mut self, rtt: Duration, sent_at: Instant, window: f64, recover: Instant) -> bool {
         if *self.round_trips.get_or_insert(true) {
             let above = self.is_above(signed_nanos(rtt), window);

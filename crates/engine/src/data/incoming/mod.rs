@@ -87,7 +87,7 @@ fn awaited<'a>(streams: &'a Streams, objects: &'a Objects, id: DataId) -> Option
 }
 
 impl Incoming {
-    /// Nothing received yet.
+    /// The receiving side of a connection that has received nothing yet.
     #[must_use]
     pub fn new(limits: IncomingLimits) -> Self {
         let limits = limits.sound();

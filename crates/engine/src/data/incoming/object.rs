@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 /// An object on its way in.
 #[derive(Debug, Default)]
 pub(super) struct InObject {
-    /// What has arrived.
+    /// The bytes of the object that have arrived.
     pub extent: Extent,
     /// Open blocks by where they start. They do not overlap.
     pub blocks: BTreeMap<u64, Block>,
@@ -40,7 +40,7 @@ impl InObject {
 pub(super) struct Block {
     /// One past the last offset that it takes.
     pub end: u64,
-    /// Its number in the order in which blocks were opened.
+    /// The block's number in the order in which blocks were opened.
     pub serial: u64,
     /// Bytes from the start on; holes are zero.
     pub data: Vec<u8>,

@@ -31,7 +31,7 @@ pub(super) enum Interest {
 /// A stream on its way in.
 #[derive(Debug, Default)]
 pub(super) struct InStream {
-    /// What has arrived.
+    /// The bytes of the stream that have arrived.
     pub extent: Extent,
     pieces: BTreeMap<u64, StreamPiece>,
     /// Whether the last piece that was read was a large one.

@@ -44,7 +44,7 @@ pub(super) enum Reset {
 /// What a write that was cut short waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WriteBlock {
-    /// None was.
+    /// No write was cut short.
     #[default]
     Nothing,
     /// The peer's limit on the stream, or its share of the memory.
