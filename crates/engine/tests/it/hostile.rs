@@ -236,16 +236,16 @@ fn a_path_moves_to_where_the_peer_receives_and_nowhere_else() {
         asked.len()
     );
     // An answer that comes too late: newer packets came from the old address meanwhile.
-    let token = bench.challenge_in(asked.last().unwrap());
+    let challenge = bench.challenge_in(asked.last().unwrap());
     bench.say(0, ping);
-    bench.say(1, |writer| Frame::PathResponse(token).write(writer));
+    bench.say(1, |writer| Frame::PathResponse(challenge).write(writer));
     assert_eq!(towards(&bench), [liar()]);
     // And one in time.
     bench.now += Duration::from_secs(1);
     let packet = bench.packet(0, ping);
     let sent = put(&mut bench.honest, bench.now, thief, &packet);
-    let token = bench.challenge_in(&sent.iter().find(|(to, _)| *to == thief).unwrap().1);
-    let packet = bench.packet(0, |writer| Frame::PathResponse(token).write(writer));
+    let challenge = bench.challenge_in(&sent.iter().find(|(to, _)| *to == thief).unwrap().1);
+    let packet = bench.packet(0, |writer| Frame::PathResponse(challenge).write(writer));
     put(&mut bench.honest, bench.now, thief, &packet);
     assert!(towards(&bench).contains(&thief) && bench.is_open(), "{:?}", towards(&bench));
 }

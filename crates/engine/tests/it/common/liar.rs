@@ -145,13 +145,13 @@ impl Bench {
         sent.iter().find_map(|(_, packet)| self.frame_in(packet, code))
     }
 
-    /// The token of a packet's PATH_CHALLENGE.
+    /// The data of a packet's PATH_CHALLENGE.
     pub fn challenge_in(&mut self, packet: &[u8]) -> [u8; 8] {
-        let token = |frame: Frame<'_>| match frame {
-            Frame::PathChallenge(token) => Some(token),
+        let challenge = |frame: Frame<'_>| match frame {
+            Frame::PathChallenge(challenge) => Some(challenge),
             _ => None,
         };
-        self.frame_in(packet, token).expect("a challenge")
+        self.frame_in(packet, challenge).expect("a challenge")
     }
 
     /// Asserts that the honest side closed with this code, said so, and told its owner.
