@@ -34,6 +34,7 @@ pub fn tests() -> Vec<Trial> {
     let lacks = missing(possible, "it needs root and the programs ip, tc and nft");
     vec![
         test("live::a_relay_is_killed_and_no_record_is_missing_or_twice", lacks, a_relay_is_killed),
+        test("live::with_all_relays_gone_a_source_waits_and_goes_on", lacks, all_relays_gone),
         test("live::a_demand_above_the_uplink_gets_what_there_is", lacks, more_than_the_uplink),
         measures("live::two_sources_share_three_relays", lacks, two_sources_share_three_relays),
     ]
@@ -82,15 +83,15 @@ impl Net {
 
     /// A source that gives records as fast as they are taken; so many of them, if that is said.
     fn source(&self, number: usize, most: Option<usize>) -> Running {
-        self.source_of(number, most, SOURCES[number].2)
+        self.source_of(number, most, SOURCES[number].2, "64K")
     }
 
-    /// The same with another demand.
-    fn source_of(&self, number: usize, most: Option<usize>, demand: u64) -> Running {
+    /// The same with another demand, and another size of what is kept.
+    fn source_of(&self, number: usize, most: Option<usize>, demand: u64, keep: &str) -> Running {
         let (name, relays, _) = SOURCES[number];
         let demand = demand.to_string();
         let words = relays.iter().flat_map(|relay| ["--relay", self.relays[*relay].1.as_str()]);
-        let fixed = ["source", "--name", name, "--to", &self.ticket, "--demand", &demand, "--keep", "64K"];
+        let fixed = ["source", "--name", name, "--to", &self.ticket, "--demand", &demand, "--keep", keep];
         let (reader, mut writer) = std::io::pipe().unwrap();
         let mut command = self.spaces.on(name);
         command.arg(env!("CARGO_BIN_EXE_byway")).args(fixed).args(words).arg("--json");
@@ -149,10 +150,30 @@ fn a_relay_is_killed() -> Result<(), Failed> {
     Ok(())
 }
 
+fn all_relays_gone() -> Result<(), Failed> {
+    let mut net = Net::new("g");
+    let records = 2_500;
+    let mut source = net.source(0, Some(records));
+    net.wait_for(0, 20_000);
+    for number in SOURCES[0].1 {
+        net.relays[number].0.signal("KILL");
+    }
+    let told = wait_for(PATIENCE, || (!source.event("source")["slow_because"].is_null()).then_some(()));
+    assert!(told.is_some());
+    for number in SOURCES[0].1 {
+        let (name, address, _) = RELAYS[number];
+        // The words of the run before are as good as its own.
+        net.relays[number].0 = relay(&net.spaces, &net.place, name, address).0;
+    }
+    net.has_all(source, 0, records);
+    Ok(())
+}
+
 fn more_than_the_uplink() -> Result<(), Failed> {
     let net = Net::new("u");
     let records = 5_000;
-    let mut source = net.source_of(0, Some(records), 1 << 20);
+    // All is kept at once, and waits longer than a source calls quick.
+    let mut source = net.source_of(0, Some(records), 1 << 20, "1M");
     let told = wait_for(PATIENCE, || {
         let event = source.event("source");
         let why = event["slow_because"].as_str().unwrap_or_default();
