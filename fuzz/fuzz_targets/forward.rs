@@ -2,11 +2,11 @@
 //! stream, and what a person types. However the bytes are cut into pieces, the same comes of them.
 #![no_main]
 
-use byway_forward::allow::AllowRule;
+use byway_forward::allow_rules::AllowRule;
+use byway_forward::forward_target::Target;
 use byway_forward::local_port::{Forward, socks_listen};
-use byway_forward::request::{REQUEST_LEN, Request, request};
 use byway_forward::socks::{Socks, SocksAction};
-use byway_forward::target::Target;
+use byway_forward::stream_request::{REQUEST_LEN, Request, request};
 use libfuzzer_sys::fuzz_target;
 
 /// What is said to a program whose bytes come in pieces of this size.

@@ -2,7 +2,7 @@
 #![no_main]
 
 use byway_registry::message::{Answer, LONGEST_REQUEST, MOST_RELAYS, Request};
-use byway_registry::records::{Records, append};
+use byway_registry::stream_records::{Records, append};
 use byway_registry::word::{PREFIX, RegistryWord};
 use byway_wire::checked_text;
 use libfuzzer_sys::fuzz_target;

@@ -3,8 +3,8 @@
 #![no_main]
 
 use byway_gateway::clamp::clamp;
-use byway_gateway::tcp::Flags;
-use byway_gateway::window::Advertised;
+use byway_gateway::receive_window::Advertised;
+use byway_gateway::tcp_header::Flags;
 use byway_gateway::{ChecksumState, Segment};
 use libfuzzer_sys::fuzz_target;
 

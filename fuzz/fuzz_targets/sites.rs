@@ -3,7 +3,7 @@
 #![no_main]
 
 use byway_cli::gateway::check::CheckReport;
-use byway_cli::gateway::config::GatewayConfig;
+use byway_cli::gateway::config_file::GatewayConfig;
 use byway_gateway::loss::LossRuleKind;
 use byway_gateway::machine::Bundle;
 use libfuzzer_sys::fuzz_target;

@@ -5,7 +5,7 @@
 //! none need stand in the process list.
 
 #[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
-pub mod absent;
+pub mod disabled_verbs;
 #[cfg(feature = "gateway")]
 pub mod gateway;
 #[cfg(feature = "lab")]
@@ -19,13 +19,13 @@ pub mod sources;
 pub mod verbs;
 
 #[cfg(not(feature = "gateway"))]
-use absent::Absent as Gateway;
+use disabled_verbs::Absent as Gateway;
 #[cfg(not(feature = "lab"))]
-use absent::Absent as Lab;
+use disabled_verbs::Absent as Lab;
 #[cfg(not(feature = "registry"))]
-use absent::Absent as Registry;
+use disabled_verbs::Absent as Registry;
 #[cfg(not(feature = "help"))]
-use absent::{Absent as Completions, Absent as Man};
+use disabled_verbs::{Absent as Completions, Absent as Man};
 #[cfg(feature = "gateway")]
 use gateway::Gateway;
 #[cfg(feature = "lab")]
@@ -37,7 +37,7 @@ use registry::Registry;
 
 use crate::exit::Exit;
 use crate::output::{self, Style};
-use byway_transfer::state::{StateDir, StateError};
+use byway_transfer::state_directory::{StateDir, StateError};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;

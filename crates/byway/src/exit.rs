@@ -2,12 +2,12 @@
 
 use crate::units::UnitError;
 use byway_files::SourceError;
-use byway_registry::client::AskError;
+use byway_registry::registry_client::AskError;
 use byway_registry::word::RegistryWordError;
 use byway_transfer::identity::KeyError;
 use byway_transfer::receiver_addresses::NoHost;
 use byway_transfer::secret_words::NoWord;
-use byway_transfer::state::StateError;
+use byway_transfer::state_directory::StateError;
 use byway_transfer::ticket::TicketError;
 use byway_transfer::{Error as StartError, NotConnected, TransferError};
 use byway_wire::relay::RelayWordError;

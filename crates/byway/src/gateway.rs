@@ -6,4 +6,4 @@ pub mod plumbing;
 pub mod report;
 pub mod run;
 
-pub use byway_gateway_host::config;
+pub use byway_gateway_host::config_file;

@@ -6,18 +6,18 @@
 
 mod bars;
 mod event;
-mod fields;
+mod event_stream;
+mod json_fields;
 mod line_wrap;
-mod painter;
 mod plain;
-mod stream;
+mod status_lines;
 mod table;
 mod transfer;
 
 pub use event::{
     DemoPath, Event, Outcome, PingPath, Reach, Ready, RelayCounters, ResultEvent, TriedAddress, VERSION,
 };
-pub use fields::Fields;
+pub use json_fields::Fields;
 pub use table::{Align, Table};
 pub use transfer::{
     LendingReport, Origin, PathChange, PathProgress, PathTotal, Pause, Progress, RelayChange, RelayTotal,
@@ -27,10 +27,10 @@ pub use transfer::{
 use crate::exit::Exit;
 use crate::signals::Signals;
 use bars::Bars;
-use painter::Painter;
+use event_stream::EventStream;
 use plain::Plain;
+use status_lines::Painter;
 use std::io::{self, IsTerminal, Write};
-use stream::Stream;
 
 /// How much is told, and in which form.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +48,7 @@ pub struct Style {
 /// Where events go. Owned by the thread that runs the verb.
 pub struct Output {
     /// Standard output as NDJSON; `None` without `--json`.
-    json: Option<Stream>,
+    json: Option<EventStream>,
     /// Standard output for answers; `None` with `--json`.
     answers: Option<Box<dyn Write + Send>>,
     person: StderrStyle,
@@ -104,7 +104,7 @@ impl Output {
 
     fn with(stdout: Box<dyn Write + Send>, person: StderrStyle, columns: Columns, style: Style) -> Self {
         let (json, answers) =
-            if style.json { (Some(Stream::new(stdout)), None) } else { (None, Some(stdout)) };
+            if style.json { (Some(EventStream::new(stdout)), None) } else { (None, Some(stdout)) };
         Self { json, answers, person, columns, signals: None }
     }
 

@@ -1,10 +1,10 @@
 //! The verbs: each turns its arguments into work for the crates below and tells [`Output`] what
 //! happens.
 
-#[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
-mod absent;
 #[cfg(feature = "lab")]
 mod demo;
+#[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
+mod disabled_verbs;
 mod forward;
 #[cfg(feature = "gateway")]
 mod gateway;
@@ -12,6 +12,7 @@ mod id;
 #[cfg(feature = "lab")]
 mod lab;
 mod lending;
+mod limit_toggle;
 #[cfg(feature = "help")]
 mod manual;
 mod ping;
@@ -24,7 +25,6 @@ mod resume_command;
 mod send;
 mod sink;
 mod source;
-mod toggle;
 mod transfer_events;
 
 use crate::args::{Cli, Command};
@@ -38,7 +38,7 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         #[cfg(feature = "lab")]
         Command::Demo(arguments) => demo::run(arguments, output),
         #[cfg(not(feature = "lab"))]
-        Command::Demo(_) => absent::demo(),
+        Command::Demo(_) => disabled_verbs::demo(),
         Command::Id(_) => id::run(&cli.global, output),
         Command::Send(arguments) => send::run(&cli.global, arguments, output),
         Command::Forward(arguments) => forward::run(&cli.global, arguments, output),
@@ -49,21 +49,21 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         #[cfg(feature = "gateway")]
         Command::Gateway(arguments) => gateway::run(&cli.global, arguments, output),
         #[cfg(not(feature = "gateway"))]
-        Command::Gateway(_) => absent::gateway(),
+        Command::Gateway(_) => disabled_verbs::gateway(),
         #[cfg(feature = "lab")]
         Command::Lab(arguments) => lab::run(arguments, output),
         #[cfg(not(feature = "lab"))]
-        Command::Lab(_) => absent::lab(),
+        Command::Lab(_) => disabled_verbs::lab(),
         #[cfg(feature = "help")]
         Command::Completions(arguments) => manual::completions(arguments),
         #[cfg(feature = "help")]
         Command::Man(arguments) => manual::man(arguments),
         #[cfg(not(feature = "help"))]
-        Command::Completions(_) | Command::Man(_) => absent::pages(),
+        Command::Completions(_) | Command::Man(_) => disabled_verbs::pages(),
         #[cfg(feature = "registry")]
         Command::Registry(arguments) => registry::run(&cli.global, arguments, output),
         #[cfg(not(feature = "registry"))]
-        Command::Registry(_) => absent::registry(),
+        Command::Registry(_) => disabled_verbs::registry(),
         Command::Relays(arguments) => relays::run(&cli.global, arguments, output),
         Command::Recv(arguments) => recv::run(&cli.global, arguments, output),
     }

@@ -36,7 +36,7 @@ pub mod wang;
 pub use background::Background;
 pub use bmc::Bmc;
 pub use bundle::{Coupled, PathController, Paths, UncoupledPaths};
-pub use byway_wire::random;
+pub use byway_wire::seeded_random;
 pub use catalogue::{ChoiceError, Class, ControllerChoice, NAMES, SenderKind, by_name, controller};
 pub use contract::{
     Acked, Allowance, Congested, Controller, Delay, Opened, PathDemand, ProbeResult, Sent, Trigger, Undo,

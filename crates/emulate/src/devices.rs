@@ -1,6 +1,6 @@
 //! Builds devices, addresses, neighbours and routes in each network namespace by the program `ip`.
 
-use crate::blueprint::{Blueprint, Host, mac};
+use crate::lab_blueprint::{Blueprint, Host, mac};
 use crate::lab_process::KeeperError;
 use crate::namespaces;
 use crate::netlink::Ethtool;

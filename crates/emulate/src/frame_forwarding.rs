@@ -1,7 +1,7 @@
 //! Carrying: what a device lets out goes into a line, what is due at a line's end goes into the
 //! device there.
 
-use crate::frame;
+use crate::ethernet_frame;
 use crate::lateness::Lateness;
 use crate::packet_socket::{ClockPair, ControlBuffer, Port};
 use crate::simplex_link::SimplexLink;
@@ -42,7 +42,7 @@ impl<'a> LabWires<'a> {
             let Some(fetched) = port.fetch(&mut self.frame, &mut self.control)? else { break };
             self.lateness.missed += fetched.missed;
             let frame = self.frame.get(..fetched.length);
-            if let Some(frame) = frame.filter(|frame| !frame::nobody_sent(frame)) {
+            if let Some(frame) = frame.filter(|frame| !ethernet_frame::nobody_sent(frame)) {
                 line.offer(clocks.came(fetched.stamp), frame);
             }
         }

@@ -1,12 +1,12 @@
 //! The process that is a lab: it holds the namespaces, carries the packets, and takes everything
 //! with it when it ends.
 
-use crate::blueprint::Blueprint;
 use crate::frame_forwarding::LabWires;
+use crate::lab_blueprint::Blueprint;
 use crate::lab_directory::{HostRecord, Lab, LabRecord};
+use crate::lab_status::{LinkStatus, Status};
 use crate::lateness::Lateness;
 use crate::simplex_link::SimplexLink;
-use crate::status::{LinkStatus, Status};
 use crate::wakeup_lead::WakeupLead;
 use crate::{devices, namespaces};
 use byway_net::Clock;

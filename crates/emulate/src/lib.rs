@@ -3,16 +3,16 @@
 //! stands the simulator's own link code, driven by the real clock. What shapes a packet here is
 //! what shapes it there ([`byway_sim::Pipe`]).
 //!
-//! * [`blueprint`]: a graph becomes hosts with addresses, wires with pipes, and routes. Pure.
+//! * [`lab_blueprint`]: a graph becomes hosts with addresses, wires with pipes, and routes. Pure.
 //! * [`simplex_link`](mod@simplex_link): one direction of a wire: frames and times in, frames and
 //!   times out. Pure.
-//! * [`frame`]: what has to be known of a frame, and changed in it. Pure.
+//! * [`ethernet_frame`]: what has to be known of a frame, and changed in it. Pure.
 //! * [`lateness`]: how late frames left, and whether that is too late. Pure.
 //! * [`wakeup_lead`]: how much earlier to get up. Pure.
 //! * [`lab_directory`]: where labs are written down, and which of them are alive.
 //! * [`lab_process`]: the process that is a lab.
-//! * [`enter`](mod@enter): running a program on a host; [`take_down`](mod@take_down): taking a lab
-//!   down.
+//! * [`enter_host`](mod@enter_host): running a program on a host; [`take_down`](mod@take_down):
+//!   taking a lab down.
 //!
 //! # A lab is one process
 //!
@@ -31,14 +31,14 @@
 //! * address resolution: neighbours are entered for good, so that the first packet takes as long as
 //!   the second and only what somebody sends is counted.
 
-pub mod blueprint;
-pub mod enter;
-pub mod frame;
+pub mod enter_host;
+pub mod ethernet_frame;
+pub mod lab_blueprint;
 pub mod lab_directory;
 pub mod lab_process;
+pub mod lab_status;
 pub mod lateness;
 pub mod simplex_link;
-pub mod status;
 pub mod take_down;
 pub mod wakeup_lead;
 
@@ -48,11 +48,11 @@ mod namespaces;
 mod netlink;
 mod packet_socket;
 
-pub use blueprint::{Blueprint, BlueprintError};
-pub use enter::enter;
+pub use enter_host::enter;
+pub use lab_blueprint::{Blueprint, BlueprintError};
 pub use lab_directory::{HostRecord, Lab, LabDirectory, LabRecord};
 pub use lab_process::{KeeperError, keep, prepare};
+pub use lab_status::{LinkStatus, Status};
 pub use lateness::Lateness;
 pub use simplex_link::SimplexLink;
-pub use status::{LinkStatus, Status};
 pub use take_down::end;

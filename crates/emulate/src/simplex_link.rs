@@ -1,6 +1,6 @@
 //! One direction of a wire: the simulator's pipe, and the frames that are in it.
 
-use crate::frame;
+use crate::ethernet_frame;
 use byway_sim::link::{Decision, Delivery, DropReason, Link, Occupancy, Offer, PacketOutcome};
 use byway_sim::{LinkCounters, Pipe, PipeConfig, Random};
 use byway_wire::{Ecn, Instant};
@@ -53,7 +53,11 @@ impl SimplexLink {
 
     /// A frame arrives at the near end at `at`; an earlier time than the one before counts as that.
     pub fn offer(&mut self, at: Instant, frame: &[u8]) {
-        let offer = Offer { size: frame::size(frame), ecn: frame::ecn(frame), flow: frame::flow(frame) };
+        let offer = Offer {
+            size: ethernet_frame::size(frame),
+            ecn: ethernet_frame::ecn(frame),
+            flow: ethernet_frame::flow(frame),
+        };
         self.decide(at);
         let full = self.held_bytes + 2 * frame.len() > HOLD_BYTES;
         let fate =
@@ -78,7 +82,7 @@ impl SimplexLink {
             self.due.pop();
             if let Some(slot) = self.slots.get(slot) {
                 take(at, &slot.frame);
-                self.counters.note_arrival(frame::size(&slot.frame));
+                self.counters.note_arrival(ethernet_frame::size(&slot.frame));
             }
             self.forget(slot);
         }
@@ -160,10 +164,10 @@ impl SimplexLink {
     fn launch(&mut self, place: usize, delivery: &Delivery) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         if delivery.ecn == Ecn::Ce {
-            frame::mark(&mut slot.frame);
+            ethernet_frame::mark(&mut slot.frame);
         }
         if let Some(corruption) = delivery.corruption {
-            corruption.apply(frame::on_the_line(&mut slot.frame));
+            corruption.apply(ethernet_frame::on_the_line(&mut slot.frame));
         }
         self.accepted += 1;
         self.due.push(Reverse((delivery.at, self.accepted, place)));
@@ -183,7 +187,7 @@ mod tests {
     }
 
     fn frame(ip_bytes: usize, tag: u8) -> Vec<u8> {
-        vec![tag; frame::ETHERNET + ip_bytes]
+        vec![tag; ethernet_frame::ETHERNET + ip_bytes]
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! handshake.
 
 use crate::data::{IncomingLimits, OutgoingLimits};
-pub use crate::payload::Payload;
+pub use crate::payload_kind::Payload;
 use alloc::vec::Vec;
 use byway_wire::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
 use byway_wire::{DecodeError, Dscp, Duration, Reader, Writer};

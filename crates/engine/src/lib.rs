@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+pub mod carrier_trials;
 pub mod config;
 pub mod connection;
 pub mod data;
@@ -20,12 +21,11 @@ pub mod endpoint;
 pub mod handshake;
 mod invariant;
 pub mod path;
-mod payload;
+mod payload_kind;
 mod random;
 mod role;
 pub mod route;
 pub mod seal;
-pub mod trials;
 
 pub use config::{AckPathRule, Config, Payload, Pnack, Tau};
 pub use connection::{Connection, RelayState};

@@ -2,12 +2,12 @@
 //! among equals, spreading probes in time, and bytes that only need to be unguessable from outside
 //! the seed.
 
-use byway_wire::random;
+use byway_wire::seeded_random;
 
 /// The generator of a session.
 #[derive(Clone, Debug)]
 pub struct Random {
-    choices: random::Random,
+    choices: seeded_random::Random,
     key: [u8; 32],
     drawn: u64,
 }
@@ -18,7 +18,7 @@ impl Random {
     pub fn new(seed: [u8; 32]) -> Self {
         let mut state = [0; 8];
         state.copy_from_slice(&blake3::derive_key("byway 2026 session choices", &seed)[..8]);
-        Self { choices: random::Random::new(u64::from_le_bytes(state)), key: seed, drawn: 0 }
+        Self { choices: seeded_random::Random::new(u64::from_le_bytes(state)), key: seed, drawn: 0 }
     }
 
     /// 64 bits, to choose with.

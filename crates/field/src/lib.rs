@@ -8,11 +8,11 @@
 //!
 //! * [`experiments`]: experiments and plans run, judged and written down; [`directories`]: where
 //!   they are.
-//! * [`listing`]: what is claimed, and what came of it the last time.
+//! * [`experiment_list`]: what is claimed, and what came of it the last time.
 //! * [`scoreboard`] and [`fuzz`]: the lab's other questions.
 //! * [`network`]: what is to be built; [`labs`]: the labs on this machine, from `up` to `down`.
-//! * [`emulation`]: the transfers of a plan by real programs; [`fetching`]: the requests beside
-//!   them.
+//! * [`emulation`]: the transfers of a plan by real programs; [`http_requests`]: the requests
+//!   beside them.
 //! * [`demo`]: a transfer on loopback, over the simulator's links.
 //! * [`harm`]: what requests wait for beside bulk transfers, emulated or simulated.
 
@@ -20,16 +20,16 @@ pub mod demo;
 pub mod directories;
 pub mod emulation;
 pub mod error;
+pub mod experiment_list;
 pub mod experiments;
-pub mod fetching;
 pub mod fuzz;
 pub mod harm;
+pub mod http_requests;
 pub mod labs;
-pub mod listing;
 pub mod network;
 pub mod scoreboard;
 
 mod date;
-mod store;
+mod result_store;
 
 pub use error::{Error, Result};

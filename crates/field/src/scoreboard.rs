@@ -3,7 +3,7 @@
 
 use crate::date::today;
 use crate::error::{About as _, Error, Result};
-use crate::store::Store;
+use crate::result_store::Store;
 use byway_lab::scoreboard::{self, Board, BoundResult, Cell, CellRow, CellSelection, Form, Program, heatmap};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};

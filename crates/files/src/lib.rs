@@ -8,7 +8,7 @@
 //! 2. **objects**: the contents of regular files, in any order, each piece written where it
 //!    belongs;
 //! 3. an ordered stream of **reports** from receiver to sender. It tells what was verified, what
-//!    failed and why ([`report`]).
+//!    failed and why ([`receiver_report`]).
 //!
 //! [`Source`] reads and [`Sink`] writes. Both are passive. They do a bounded piece of disk work per
 //! call, with bounded memory and a bounded number of open files. They leave pace and flow control
@@ -28,38 +28,38 @@
 //! directory or through a symbolic link. Nothing stands under its final name before its BLAKE3 hash
 //! was found right.
 
-mod beneath;
+mod chunk_journal;
 mod chunks;
-mod compare;
+mod contained_dir;
 mod error;
-mod expire;
+mod expired_files;
 mod file_status;
-mod generate;
-mod journal;
-mod journals;
 pub mod manifest;
 mod missing_ranges;
 mod name;
 mod open_files;
-pub mod report;
+pub mod receiver_report;
 mod resume;
+mod sender_journals;
 mod sink;
+mod size_totals;
 mod source;
-mod totals;
-mod walk;
+mod test_tree;
+mod tree_compare;
+mod tree_walk;
 
-pub use compare::{Difference, compare};
 pub use error::{SinkError, SourceError};
-pub use expire::{KEPT_FOR, expire_journals, expire_partials};
-pub use generate::{Generated, generate};
-pub use journals::Journals;
+pub use expired_files::{KEPT_FOR, expire_journals, expire_partials};
 pub use manifest::{Counts, Metadata, Timestamp};
 pub use name::{MAX_COMPONENT, MAX_PATH, NameError, PARTIAL_DIRECTORY, Printable, check_name};
-pub use report::{Reason, Report, Reports};
+pub use receiver_report::{Reason, Report, Reports};
+pub use sender_journals::Journals;
 pub use sink::{Finish, MadeFile, Modes, Problem, Sink, SinkOptions, SmallFile, Summary, TreeTop, Written};
+pub use size_totals::Totals;
 pub use source::{Batch, NewObject, Source, SourceOptions};
-pub use totals::Totals;
-pub use walk::{Warning, WarningKind};
+pub use test_tree::{Generated, generate};
+pub use tree_compare::{Difference, compare};
+pub use tree_walk::{Warning, WarningKind};
 
 /// Files that may be announced and not settled at one time. A [`Source`] announces no more; a
 /// [`Sink`] refuses more.

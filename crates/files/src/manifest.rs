@@ -14,7 +14,7 @@
 //! | 05 | WITHDRAWN | object, reason |
 //! | 06 | END | files, directories, symlinks, bytes; last in the stream, once |
 //! | 07 | PARTS | object, ranges of chunks that the receiver keeps (`resume`): distance from the end of the range before, length - 1 |
-//! | 08 | RESUME | right after START: every FILE with bytes is answered by HAVE ([`crate::report`]) and followed by PARTS |
+//! | 08 | RESUME | right after START: every FILE with bytes is answered by HAVE ([`crate::receiver_report`]) and followed by PARTS |
 //! | 09 | HOLES | ranges of chunks of nothing but zeros that do not travel, of the FILE right after it; as in PARTS |
 //! | 0a | TOTAL | bytes of all files; for whoever looks on, once or never |
 //!

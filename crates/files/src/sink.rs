@@ -15,13 +15,13 @@ mod partial;
 mod placement;
 mod small_files;
 
-use crate::beneath::Beneath;
 use crate::chunks::Layout;
+use crate::contained_dir::Beneath;
 use crate::error::SinkError;
 use crate::manifest::{Counts, Framer, Metadata, Record, VERSION};
 use crate::name::check_name;
-use crate::report::{Reason, Report};
-use crate::walk::to_path;
+use crate::receiver_report::{Reason, Report};
+use crate::tree_walk::to_path;
 use crate::{MAX_OUTSTANDING, NameError};
 use byway_engine::data::{Numbered, RangeSet};
 use byway_wire::{DecodeError, ObjectId};

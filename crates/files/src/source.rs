@@ -4,10 +4,10 @@
 mod contents;
 
 use crate::error::SourceError;
-use crate::journals::Journals;
 use crate::manifest::{ChunkRanges, Counts, MODE_MASK, Record, VERSION, Withdrawal};
 use crate::open_files::OpenFiles;
-use crate::walk::{Entry, Walk, Warning, WarningKind};
+use crate::sender_journals::Journals;
+use crate::tree_walk::{Entry, Walk, Warning, WarningKind};
 use crate::{MAX_OUTSTANDING, NameError, check_name};
 use byway_engine::data::Numbered;
 use byway_wire::codec::VARINT_MAX;
@@ -335,7 +335,7 @@ impl Source {
             }
             Entry::Symlink { path, mtime, target } => {
                 if check_name(&target) == Err(NameError::Long) {
-                    let path = crate::walk::to_path(path);
+                    let path = crate::tree_walk::to_path(path);
                     return self.warn(Warning { path, kind: WarningKind::LongPath });
                 }
                 self.counts.symlinks += 1;
@@ -343,7 +343,7 @@ impl Source {
             }
             Entry::File { path, base, status, file } => {
                 if self.next_object > frame::MAX_OBJECT_ID || status.size > VARINT_MAX {
-                    let path = crate::walk::to_path(path);
+                    let path = crate::tree_walk::to_path(path);
                     return self.warn(Warning { path, kind: WarningKind::TooMany });
                 }
                 let object = ObjectId(self.next_object);

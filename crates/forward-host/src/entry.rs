@@ -4,17 +4,17 @@
 //! While there is no session, connections wait a while and are reset then, or told so if they speak
 //! SOCKS5.
 
-use crate::dial::is_out_of_descriptors;
+use crate::connection_slots::{Number, Slots};
 use crate::forwarded_stream::{ForwardedStream, RequestStream};
-use crate::slots::{Number, Slots};
-use crate::tcp::{ByteCounts, Tcp, listen};
+use crate::nonblocking_tcp::{ByteCounts, Tcp, listen};
+use crate::target_dial::is_out_of_descriptors;
 use byway_engine::Connection;
 use byway_engine::data::{InEvent, OutEvent};
+use byway_forward::forward_target::Target;
 use byway_forward::local_port::Forward;
-use byway_forward::request::{Refusal, code};
 use byway_forward::socks::{self, Socks, SocksAction};
-use byway_forward::splice::{IoResult, Local as _, SpliceStatus, Stream as _, StreamOf, WaitsFor};
-use byway_forward::target::Target;
+use byway_forward::splice::{IoResult, Local as _, SpliceStatus, SplicedStream as _, StreamOf, WaitsFor};
+use byway_forward::stream_request::{Refusal, code};
 use byway_net::{Ready, Token, Watch};
 use byway_wire::{Duration, Instant, StreamId};
 use std::collections::{BTreeMap, VecDeque};

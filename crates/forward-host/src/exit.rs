@@ -1,15 +1,15 @@
 //! The far end: dials what the streams of its sessions ask for, as far as it is allowed.
 
-use crate::dial::{Dial, Dialled};
+use crate::connection_slots::{Number, Slots};
+use crate::nonblocking_tcp::{ByteCounts, Tcp};
 use crate::resolver::Resolver;
-use crate::slots::{Number, Slots};
-use crate::tcp::{ByteCounts, Tcp};
+use crate::target_dial::{Dial, Dialled};
 use byway_engine::data::{InEvent, OutEvent};
 use byway_engine::{Connection, Endpoint, Handle};
-use byway_forward::allow::{Allow, DialDecision};
-use byway_forward::request::{CONNECTED, Refusal, Request, code};
-use byway_forward::splice::{Local as _, Splice, SpliceStatus, Stream as _, StreamOf, WaitsFor};
-use byway_forward::target::{Target, TargetHost};
+use byway_forward::allow_rules::{Allow, DialDecision};
+use byway_forward::forward_target::{Target, TargetHost};
+use byway_forward::splice::{Local as _, Splice, SpliceStatus, SplicedStream as _, StreamOf, WaitsFor};
+use byway_forward::stream_request::{CONNECTED, Refusal, Request, code};
 use byway_net::{Control, Ready, Token, Watch};
 use byway_wire::{Duration, Instant, StreamId};
 use std::collections::BTreeMap;

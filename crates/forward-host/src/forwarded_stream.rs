@@ -2,9 +2,9 @@
 //! far end's answer.
 
 use byway_engine::data::StreamRead;
-use byway_forward::request::{Refusal, request};
-use byway_forward::splice::{Splice, Stream, StreamOf};
-use byway_forward::target::Target;
+use byway_forward::forward_target::Target;
+use byway_forward::splice::{Splice, SplicedStream, StreamOf};
+use byway_forward::stream_request::{Refusal, request};
 use byway_wire::StreamId;
 
 /// The stream of a connection.
@@ -65,7 +65,7 @@ impl RequestStream<'_> {
     }
 }
 
-impl Stream for RequestStream<'_> {
+impl SplicedStream for RequestStream<'_> {
     fn room(&mut self, wanted: usize) -> usize {
         self.stream.room(wanted)
     }

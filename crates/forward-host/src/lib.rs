@@ -6,22 +6,22 @@
 //! | [`exit`] | dials the targets that streams ask for, if they are allowed |
 //! | `dial`, `resolver` | a target's addresses in turn; names, looked up by threads of their own |
 //! | `line` | the stream of a program's connection |
-//! | `tcp` | a connection of TCP that blocks nobody |
-//! | `slots` | connections by number, those whose turn it is, those whose time is up |
+//! | `nonblocking_tcp` | a connection of TCP that blocks nobody |
+//! | `connection_slots` | connections by number, those whose turn it is, those whose time is up |
 //!
 //! Entry and exit belong to the owner of an endpoint and live on its thread. The driver's
 //! [`Watch`](byway_net::Watch) tells which sockets are ready, so a turn costs what happened, and
 //! not what is open.
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
-mod dial;
+mod connection_slots;
 pub mod entry;
 pub mod exit;
 mod forwarded_stream;
+mod nonblocking_tcp;
 mod resolver;
-mod slots;
-mod tcp;
+mod target_dial;
 
 pub use entry::{Entry, EntryEvent, Listener, Listening};
 pub use exit::Exit;
-pub use tcp::ByteCounts;
+pub use nonblocking_tcp::ByteCounts;

@@ -1,6 +1,6 @@
 //! Names, looked up by a few threads: the system's resolver waits, and the event loop must not.
 
-use byway_forward::target::Name;
+use byway_forward::forward_target::Name;
 use byway_net::Waker;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _};

@@ -12,10 +12,10 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`target`] | where a connection is to lead: a host and a port |
+//! | [`forward_target`] | where a connection is to lead: a host and a port |
 //! | [`local_port`] | which local port leads to which target, as a person writes it |
-//! | [`allow`] | what an exit may dial: a pure function of rules, target and address |
-//! | [`request`] | what stands at the beginning of a stream |
+//! | [`allow_rules`] | what an exit may dial: a pure function of rules, target and address |
+//! | [`stream_request`] | what stands at the beginning of a stream |
 //! | [`socks`] | SOCKS5 as programs speak it to the entry |
 //! | [`splice`] | a socket and a stream become one connection: ends, resets and back-pressure pass both ways |
 #![no_std]
@@ -24,9 +24,9 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-pub mod allow;
+pub mod allow_rules;
+pub mod forward_target;
 pub mod local_port;
-pub mod request;
 pub mod socks;
 pub mod splice;
-pub mod target;
+pub mod stream_request;

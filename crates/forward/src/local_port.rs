@@ -1,6 +1,6 @@
 //! Which local port leads to which target, as a person writes it: `[ADDRESS:]PORT:HOST:PORT`.
 
-use crate::target::{Target, TargetError};
+use crate::forward_target::{Target, TargetError};
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::str::FromStr;

@@ -6,8 +6,8 @@
 //! program: 5, 1, 0, target            entry: 5, reply, 0, 1, 0.0.0.0, 0
 //! ```
 
-use crate::request::Refusal;
-use crate::target::Target;
+use crate::forward_target::Target;
+use crate::stream_request::Refusal;
 use alloc::vec::Vec;
 use byway_wire::{DecodeError, Reader};
 

@@ -4,7 +4,7 @@
 //! Nothing is held here but what a full socket did not take of one read: the kernel and the session
 //! have buffers enough.
 
-use crate::request::code;
+use crate::stream_request::code;
 use alloc::vec::Vec;
 use byway_engine::connection::Connection;
 use byway_engine::data::StreamRead;
@@ -40,7 +40,7 @@ pub trait Local {
 }
 
 /// A stream of a session.
-pub trait Stream {
+pub trait SplicedStream {
     /// Bytes of `wanted` that [`write`](Self::write) takes. If fewer, it is told when there is room
     /// again.
     fn room(&mut self, wanted: usize) -> usize;
@@ -68,7 +68,7 @@ pub struct StreamOf<'a> {
     pub id: StreamId,
 }
 
-impl Stream for StreamOf<'_> {
+impl SplicedStream for StreamOf<'_> {
     fn room(&mut self, wanted: usize) -> usize {
         self.connection.outgoing().room(self.id, wanted)
     }
@@ -163,7 +163,7 @@ impl Splice {
     pub fn pump(
         &mut self,
         local: &mut impl Local,
-        stream: &mut impl Stream,
+        stream: &mut impl SplicedStream,
         scratch: &mut [u8],
     ) -> SpliceStatus {
         let (up, down) = (self.send(local, stream, scratch), self.receive(local, stream, scratch));
@@ -183,14 +183,19 @@ impl Splice {
     }
 
     /// Either side is broken: neither lives on.
-    pub fn break_off(&mut self, local: &mut impl Local, stream: &mut impl Stream) {
+    pub fn break_off(&mut self, local: &mut impl Local, stream: &mut impl SplicedStream) {
         self.pending = Vec::new();
         local.abort();
         stream.reset(code::RESET);
     }
 
     /// From socket to stream.
-    fn send(&mut self, local: &mut impl Local, stream: &mut impl Stream, scratch: &mut [u8]) -> StopReason {
+    fn send(
+        &mut self,
+        local: &mut impl Local,
+        stream: &mut impl SplicedStream,
+        scratch: &mut [u8],
+    ) -> StopReason {
         let mut left = TURN;
         while !self.sent {
             if left == 0 {
@@ -219,7 +224,7 @@ impl Splice {
     fn receive(
         &mut self,
         local: &mut impl Local,
-        stream: &mut impl Stream,
+        stream: &mut impl SplicedStream,
         scratch: &mut [u8],
     ) -> StopReason {
         let mut left = TURN;
@@ -353,7 +358,7 @@ mod tests {
         }
     }
 
-    impl Stream for End {
+    impl SplicedStream for End {
         fn room(&mut self, wanted: usize) -> usize {
             wanted.min(self.write_room).min(self.piece)
         }
@@ -374,7 +379,7 @@ mod tests {
 
         fn take(&mut self) -> Option<(Vec<u8>, StreamRead)> {
             let mut piece = std::vec![0; if self.to_read.len() < 100 { 0 } else { 150 }];
-            let read = Stream::read(self, &mut piece)?;
+            let read = SplicedStream::read(self, &mut piece)?;
             piece.truncate(read.length);
             Some((piece, read))
         }

@@ -1,6 +1,6 @@
 //! Why a gateway cannot be set up, or is over.
 
-use crate::config::ConfigError;
+use crate::config_file::ConfigError;
 use byway_gateway::machine::InvalidConfig;
 use byway_gateway::serves::MOST_PORTS;
 use std::io;
@@ -40,7 +40,7 @@ pub enum GatewayError {
     Host(#[from] byway_transfer::Error),
     /// Keys cannot be read or made.
     #[error(transparent)]
-    State(#[from] byway_transfer::state::StateError),
+    State(#[from] byway_transfer::state_directory::StateError),
     /// The system gives no entropy.
     #[error(transparent)]
     Entropy(#[from] byway_net::EntropyError),

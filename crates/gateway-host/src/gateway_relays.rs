@@ -1,15 +1,15 @@
 //! A relay beside the gateway: peers get words of their own, a registry lists it, and another
 //! offers the gateway relays.
 
-use crate::config::{GatewayConfig, RELAY_PORT, RelayConfig};
-use crate::running::RunningGateway;
+use crate::config_file::{GatewayConfig, RELAY_PORT, RelayConfig};
+use crate::gateway_process::RunningGateway;
 use byway_gateway::Prefix;
 use byway_gateway::report::RelayReport;
 use byway_net::Clock;
 use byway_relay::Policy;
 use byway_transfer::identity::{Identity, PublicKey};
 use byway_transfer::registry::{EnrolEvent, Enrolling, EnrollingPlan, FindEvent, FindPlan, RelayDiscovery};
-use byway_transfer::state::StateDir;
+use byway_transfer::state_directory::StateDir;
 use byway_transfer::{Error, RelayRunEvent, RelaySummary, Relaying, RelayingPlan, sockets};
 use byway_wire::relay::MAX_ADDRESSES;
 use byway_wire::{Duration, Instant};

@@ -56,7 +56,7 @@ impl FromStr for GatewayAt {
         let (key, address) = text.split_once('@').ok_or(NoGateway::Form)?;
         let key = key.parse().map_err(|error| NoGateway::Key(format!("{error}")))?;
         let address: Endpoint = address.parse().map_err(|error| NoGateway::Address(format!("{error}")))?;
-        let address = address.or_port(crate::config::PORT);
+        let address = address.or_port(crate::config_file::PORT);
         if address.ip().is_unspecified() || address.ip().is_multicast() || address.port() == 0 {
             return Err(NoGateway::Address(format!("{address} is none that can be reached")));
         }

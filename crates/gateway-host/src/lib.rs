@@ -2,17 +2,17 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`config`] | `gw.toml`: what a gateway is told, and the line of every mistake in it |
-//! | [`running`] | the machine of `byway-gateway` between sockets and a TUN device |
+//! | [`config_file`] | `gw.toml`: what a gateway is told, and the line of every mistake in it |
+//! | [`gateway_process`] | the machine of `byway-gateway` between sockets and a TUN device |
 //! | [`joining`] | a host that asks a gateway to be served |
 //! | [`gateway_relays`] | a relay beside the gateway, and relays that a registry offers |
-//! | [`reload`] | what a gateway takes over of its file while it runs |
+//! | [`config_reload`] | what a gateway takes over of its file while it runs |
 
-pub mod config;
+pub mod config_file;
+pub mod config_reload;
 mod error;
+pub mod gateway_process;
 pub mod gateway_relays;
 pub mod joining;
-pub mod reload;
-pub mod running;
 
 pub use error::GatewayError;

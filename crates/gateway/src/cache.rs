@@ -7,7 +7,7 @@
 //! the receiver" (Harp, III.D). End-to-end semantics stay: nothing is acknowledged for the
 //! receiver, and what is not mended in time is the sender's again.
 
-use crate::tcp::before;
+use crate::tcp_header::before;
 use alloc::collections::BTreeMap;
 use byway_wire::{Duration, Instant};
 

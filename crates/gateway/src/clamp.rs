@@ -1,8 +1,8 @@
 //! Segments that fit once they are carried: the maximum segment size that a SYN names is lowered by
 //! what the session adds.
 
-use crate::segment::Segment;
-use crate::tcp::{Flags, MSS};
+use crate::tcp_header::{Flags, MSS};
+use crate::tcp_segment::Segment;
 
 /// The largest segment whose packet has at most `packet` bytes. Headers take 20 + 20 bytes with
 /// IPv4, and 40 + 20 with IPv6. Options count as data (RFC 6691).

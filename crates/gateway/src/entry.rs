@@ -8,7 +8,7 @@
 //! allocates once the queue has been as full as it gets.
 
 use crate::counters::counters;
-use crate::lists::Lists;
+use crate::linked_lists::Lists;
 use alloc::vec::Vec;
 
 /// How much may wait.

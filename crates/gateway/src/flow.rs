@@ -13,9 +13,9 @@ mod side;
 pub use side::{EndState, FlowEnd};
 
 use crate::key::FlowKey;
-use crate::lists::Lists;
-use crate::segment::Segment;
-use crate::tcp::Flags;
+use crate::linked_lists::Lists;
+use crate::tcp_header::Flags;
+use crate::tcp_segment::Segment;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant};

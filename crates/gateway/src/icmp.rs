@@ -4,7 +4,7 @@
 //! It bears the address that the packet was for: hosts look at the packet within, not at who
 //! complains.
 
-use crate::ip::Ip;
+use crate::ip_header::Ip;
 use alloc::vec::Vec;
 use byway_wire::checksum::{fold, pseudo_header, sum};
 use core::net::IpAddr;
@@ -21,8 +21,8 @@ const OF_TCP: usize = 8;
 /// Hops that the message may take.
 const HOPS: u8 = 64;
 
-/// Tells the sender of `packet`, whose headers are `ip`, that packets of at most `most` bytes get
-/// through. `None` for what is no packet.
+/// Tells the sender of `packet`, whose headers are `ip_header`, that packets of at most `most`
+/// bytes get through. `None` for what is no packet.
 #[must_use]
 pub fn too_big(packet: &[u8], ip: &Ip, most: usize) -> Option<Vec<u8>> {
     let quoted = packet.get(..ip.headers + OF_TCP)?;

@@ -1,6 +1,6 @@
 //! What a gateway has a Linux kernel do. A table of nftables marks packets which may be of
 //! background flows. A rule of routing sends marked packets to the TUN device. Both are texts, for
-//! the programs `nft` and `ip`.
+//! the programs `nft` and `ip_header`.
 //!
 //! **Fail-open.** The route lives in a table of its own and goes by the TUN device. When the
 //! process dies, the kernel takes the device away, and with it the route. Then the table is empty,

@@ -9,14 +9,14 @@
 //!
 //! | a packet's way | module |
 //! |---|---|
-//! | what it is: headers and options, or the reason to leave it alone | [`ip`], [`tcp`], [`segment`], [`bypass`] |
+//! | what it is: headers and options, or the reason to leave it alone | [`ip_header`], [`tcp_header`], [`tcp_segment`], [`bypass`] |
 //! | who makes the checksum right | [`checksum`] |
 //! | whether its flow is background, and what the rules mean | [`rules`], [`ports`] |
 //! | which gateway serves its destination | [`serves`]; what others tell of it: [`forwarded_announcements`] |
 //! | a host that asks a gateway to be served | [`joining`] |
 //! | the flow it is of: SYN to FIN, window scale | [`flow`], [`key`] |
 //! | a SYN's segment size lowered by what the session adds | [`clamp`] |
-//! | an ACK's receive window lowered to what the paths can carry in a round trip | [`window`] |
+//! | an ACK's receive window lowered to what the paths can carry in a round trip | [`receive_window`] |
 //! | waiting at the entry, fair among flows | [`entry`] |
 //! | which path takes it | [`path_selection`] |
 //! | what stands before it in a datagram | [`encap`] |
@@ -24,10 +24,10 @@
 //! | put in order at the exit, and for how long that may take | [`reorder`] |
 //! | what is lost, by three rules; one penalty per path and epoch | [`loss`], [`epoch`] |
 //! | kept at the entry to mend losses there, if asked for | [`cache`] |
-//! | what a gateway may be told, and what that means | [`options`] |
+//! | what a gateway may be told, and what that means | [`gateway_options`] |
 //! | all of it together: entry and exit at once, sessions with many peers | [`machine`] |
 //! | what it is doing, for programs | [`report`] |
-//! | what the kernel does for it, as texts for `nft` and `ip` | [`kernel`] |
+//! | what the kernel does for it, as texts for `nft` and `ip_header` | [`kernel`] |
 //!
 //! Delay as a sign of congestion is not here: paths and controllers have it
 //! (`byway_control::detector`).
@@ -45,24 +45,24 @@ pub mod entry;
 pub mod epoch;
 pub mod flow;
 pub mod forwarded_announcements;
+pub mod gateway_options;
 pub mod icmp;
-pub mod ip;
+pub mod ip_header;
 pub mod joining;
 pub mod kernel;
 pub mod key;
-mod lists;
+mod linked_lists;
 pub mod loss;
 pub mod machine;
-pub mod options;
 pub mod path_selection;
 pub mod ports;
+pub mod receive_window;
 pub mod reorder;
 pub mod report;
 pub mod rules;
-pub mod segment;
 pub mod serves;
-pub mod tcp;
-pub mod window;
+pub mod tcp_header;
+pub mod tcp_segment;
 
 #[cfg(test)]
 mod testing;
@@ -76,4 +76,4 @@ pub use key::FlowKey;
 pub use ports::Ports;
 pub use reorder::ReorderQueues;
 pub use rules::{Classification, FlowOrigin, Rules, classify};
-pub use segment::Segment;
+pub use tcp_segment::Segment;

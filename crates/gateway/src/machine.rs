@@ -13,7 +13,7 @@
 //!
 //! | part | what it owns |
 //! |---|---|
-//! | `peer_sessions` | sessions, tunnels and peers; `detours` has the relays that no file names, `tables` of what others were heard to say, `announcements` what becomes of it; `tunnel_estimator` works out what is known of the way by a tunnel |
+//! | `tunnels` | sessions, tunnels and peers; `detours` has the relays that no file names, `tables` of what others were heard to say, `announcements` what becomes of it; `tunnel_estimator` works out what is known of the way by a tunnel |
 //! | `guests` | hosts that asked to be served |
 //! | `flows` | the flows that are carried, the rules, and what is counted of each |
 //! | `ingress` | from hosts to sessions: what waits takes a path |
@@ -28,26 +28,26 @@ mod config;
 mod dedicated_limit;
 mod egress;
 mod flows;
-mod holes;
-mod hosts;
+mod host_packets;
 mod index_vec;
 mod ingress;
 mod learned_relays;
 mod loss_detection;
 mod loss_repair;
+mod missing_packets;
 mod observed_flows;
-mod overview;
 mod packet_buffer;
 mod peer;
-mod peer_sessions;
+mod peer_overview;
 mod rule_counters;
 mod served_guests;
 mod status;
 #[cfg(test)]
 mod testing;
-mod tunnel;
 mod tunnel_estimate;
 mod tunnel_estimator;
+mod tunnel_sessions;
+mod tunnels;
 
 pub use config::{Bundle, GuestConfig, MachineConfig, PeerConfig, Settings};
 pub use ingress::IngressResult;
@@ -63,8 +63,8 @@ use crate::flow::{EndCause, FlowEnd, FlowId, FlowVerdict};
 use crate::joining::{NOT_ALLOWED, is_request};
 use crate::loss::LossRuleKind;
 use crate::rules::Rules;
-use crate::segment::Segment;
 use crate::serves::announce;
+use crate::tcp_segment::Segment;
 use alloc::collections::BTreeSet;
 use alloc::string::{String, ToString as _};
 use alloc::sync::Arc;
@@ -80,12 +80,12 @@ use core::net::IpAddr;
 use core::sync::atomic::AtomicU64;
 use egress::{ArrivalInfo, Egress};
 use flows::{Flows, HostSegment};
-use hosts::Hosts;
+use host_packets::Hosts;
 use index_vec::TunnelIdx;
 use ingress::Ingress;
 use loss_repair::LossRepair;
-use peer_sessions::{PeerSessions, watches};
 use served_guests::Guests;
+use tunnels::{PeerSessions, watches};
 
 /// A gateway of a site.
 pub struct Gateway {
@@ -463,7 +463,7 @@ impl Gateway {
         let (rules, others) = flows.decided();
         Status {
             settings: *settings,
-            peers: overview::peers(links, &flows.table),
+            peers: peer_overview::peers(links, &flows.table),
             guests: self.guests.status(),
             flows: flows.table.len(),
             table: flows.table.counters(),

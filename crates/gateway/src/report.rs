@@ -1,11 +1,11 @@
 //! What a gateway is doing, as its socket and `byway gateway status --json` tell it.
 
 use crate::bypass::BypassReason;
+use crate::gateway_options::{GatewayOption, OPTIONS};
 use crate::key::FlowKey;
 use crate::machine::{
     BundleStatus, FlowStatus, GuestStatus, PathStatus, PeerStatus, RuleStatus, Settings, Status,
 };
-use crate::options::{GatewayOption, OPTIONS};
 use crate::rules::Action;
 use crate::serves::Served;
 use alloc::borrow::ToOwned as _;

@@ -2,7 +2,7 @@
 
 use byway_engine::Config as SessionConfig;
 use byway_transfer::Identity;
-use byway_transfer::application::{Protocol, ProtocolNameError};
+use byway_transfer::application_protocol::{Protocol, ProtocolNameError};
 use byway_transfer::identity::PublicKey;
 use byway_transfer::{Secret, default_dscp, receiving_config};
 use byway_wire::relay::Word;

@@ -1,9 +1,9 @@
 //! An endpoint: sockets, a key, and a thread that runs all connections over them.
 
-use crate::access_control::ListenerAccess;
 use crate::config::{Config, Settings};
 use crate::error::{ConnectError, ConnectionError, Error, StartError};
 use crate::event_loop::{ConnectionDefaults, EventLoop};
+use crate::listener_access::ListenerAccess;
 use crate::loop_commands::{
     AcceptQueue, Command, Connecting, ConnectionGuard, Core, EndpointGuard, ListenerRelays, PeerCell,
 };

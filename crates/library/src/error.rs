@@ -6,7 +6,7 @@ use byway_transfer::close::CloseCode;
 use std::io;
 use thiserror::Error;
 
-pub use byway_transfer::application::ProtocolNameError;
+pub use byway_transfer::application_protocol::ProtocolNameError;
 pub use byway_transfer::{Error as StartError, NotConnected};
 
 /// Why an endpoint cannot be used.

@@ -7,12 +7,12 @@ use crate::loop_commands::{
 };
 use crate::path_status::StatusSnapshot;
 use crate::session::{LoopResources, Session, SessionStatus};
-use crate::shared::Shared;
+use crate::shared_value::Shared;
 use byway_engine::connection::close;
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Connect, Endpoint, EndpointEvent, Handle, RelayRoute};
 use byway_net::{Carrier, LoopControl, Owner, Ready, Socket, Watch};
-use byway_transfer::application::{Application, Protocol};
+use byway_transfer::application_protocol::{Application, Protocol};
 use byway_transfer::close::CloseCode;
 use byway_transfer::identity;
 use byway_transfer::ticket::GreetedRelay;

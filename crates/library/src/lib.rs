@@ -54,7 +54,6 @@
 //! | [`Peer::abort`] | ends it at once |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
-mod access_control;
 mod config;
 /// What two libraries tell each other: for the fuzzer, and no part of what this crate promises.
 #[doc(hidden)]
@@ -63,19 +62,20 @@ mod datagrams;
 mod endpoint;
 mod error;
 mod event_loop;
-mod filled;
+mod listener_access;
 mod loop_commands;
 mod loop_objects;
 mod object;
 mod path_status;
 mod peer;
-mod queue;
+mod receive_queue;
 mod session;
-mod shared;
 mod shared_object;
 mod shared_stream;
+mod shared_value;
 mod stream;
 mod stream_pump;
+mod uninit_buffer;
 
 pub use byway_transfer::identity::PublicKey;
 pub use byway_transfer::{Identity, PauseReason, Secret, Ticket};

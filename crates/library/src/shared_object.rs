@@ -1,7 +1,7 @@
 //! An object as the event loop and the application share it.
 
 use crate::error::ConnectionError;
-use crate::shared::Shared;
+use crate::shared_value::Shared;
 use byway_engine::Handle;
 use byway_engine::data::{ReadRequest, WriteRequest};
 use byway_wire::ObjectId;

@@ -2,8 +2,8 @@
 //! direction stands.
 
 use crate::error::{ConnectionError, StreamError};
-use crate::queue::ByteQueue;
-use crate::shared::Shared;
+use crate::receive_queue::ByteQueue;
+use crate::shared_value::Shared;
 use bytes::Bytes;
 use byway_engine::Handle;
 use byway_wire::StreamId;

@@ -1,10 +1,10 @@
 //! Streams, as the application holds them.
 
 use crate::error::StreamError;
-use crate::filled::FilledBuffer;
 use crate::loop_commands::ConnectionGuard;
-use crate::queue::ByteQueue;
+use crate::receive_queue::ByteQueue;
 use crate::shared_stream::{BUFFER, Receiving, Sending, SharedStream, StreamEnd};
+use crate::uninit_buffer::FilledBuffer;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 
 use crate::control_records::EndKind;
 use crate::error::StreamError;
-use crate::queue::ByteQueue;
+use crate::receive_queue::ByteQueue;
 use crate::shared_stream::{BUFFER, PooledBuffer, SharedBuffers, SharedStream, StreamEnd};
 use bytes::Bytes;
 use byway_engine::data::{Incoming, Outgoing};

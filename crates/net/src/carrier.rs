@@ -1,7 +1,7 @@
 //! What carries a driver's datagrams: a UDP socket, or a TCP connection.
 
-use crate::outbox::Outbox;
-use crate::send::SendResult;
+use crate::send_backlog::Outbox;
+use crate::send_batch::SendResult;
 use crate::socket::Socket;
 use crate::statistics::Counters;
 use crate::tcp::TcpCarrier;

@@ -5,17 +5,17 @@ use crate::clock::Clock;
 use crate::connections::Connections;
 use crate::device::DeviceSource;
 use crate::driver_thread::Control;
+use crate::epoll_wait::{WaitEvent, Waiter};
 use crate::links::{Link, Links, SocketFull};
-use crate::outbox::Outbox;
 use crate::pending_dials::PendingDials;
-use crate::receive::{Inbox, ReceiveResult};
-use crate::send::SendResult;
+use crate::receive_batch::{Inbox, ReceiveResult};
+use crate::send_backlog::Outbox;
+use crate::send_batch::SendResult;
 use crate::socket::Socket;
 use crate::statistics::Counters;
 use crate::tcp::TcpCarrier;
 use crate::tcp_limits::TcpLimits;
-use crate::wait::{WaitEvent, Waiter};
-use crate::watch::Ready;
+use crate::watched_fds::Ready;
 use byway_wire::{
     ConnectionChange, Input, Instant, LinkChange, Local, Machine, RoomChange, SendError, SendErrorKind,
     TcpRequest, Transmit, TransmitBuffer,

@@ -5,7 +5,7 @@ use crate::driver::{Finished, Owner, run};
 use crate::socket::Socket;
 use crate::statistics::{Counters, Statistics};
 use crate::waker::Waker;
-use crate::watch::Watch;
+use crate::watched_fds::Watch;
 use std::any::Any;
 use std::io;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use crate::carrier::Carrier;
 use crate::clock::Clock;
-use crate::outbox::Outbox;
-use crate::send::Obstacle;
+use crate::send_backlog::Outbox;
+use crate::send_batch::Obstacle;
 use crate::socket::Socket;
 use crate::tcp::TcpCarrier;
 use byway_wire::{Duration, Instant, Local};

@@ -2,7 +2,7 @@
 //! marks, the don't-fragment bit (larger datagrams than the interface takes are refused, not cut),
 //! kernel receive stamps and large buffers.
 
-use crate::send::TrafficClass;
+use crate::send_batch::TrafficClass;
 use nix::sys::socket::{setsockopt, sockopt};
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockAddr, Type};

@@ -4,10 +4,10 @@
 //! The kernel controls congestion and repeats what is lost. It takes little more than it can send:
 //! what waits in it cannot go by another path, and delays what comes after.
 
-use crate::listener::ConnectionPermit;
-use crate::send::{BatchProgress, DatagramRun, Obstacle, SendResult, TrafficClass};
+use crate::send_batch::{BatchProgress, DatagramRun, Obstacle, SendResult, TrafficClass};
 use crate::statistics::Counters;
 use crate::tcp_limits::{TcpCongestion, TcpLimits};
+use crate::tcp_listener::ConnectionPermit;
 use byway_wire::framing::{PREFIX, TcpFrames, prefix};
 use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Machine, SendErrorKind};
 use smallvec::SmallVec;

@@ -6,19 +6,19 @@
 //! | [`operator_store`] | what every store can do for its operator, and how one is opened by its name |
 //! | [`sqlite`] | one file, one writer |
 //! | `operator_http` | pages for operators, over HTTP on loopback |
-//! | [`report`] | what an operator is shown |
+//! | [`operator_view`] | what an operator is shown |
 //! | `postgres` | a data base that several registries share |
-//! | [`running`] | the machine of `byway-registry` on sockets, with a thread for its store |
+//! | [`registry_process`] | the machine of `byway-registry` on sockets, with a thread for its store |
 
+mod column_values;
 #[cfg(feature = "http")]
 pub mod operator_http;
 pub mod operator_store;
+pub mod operator_view;
 #[cfg(feature = "postgres")]
 pub mod postgres;
-pub mod report;
-mod rows;
-pub mod running;
+pub mod registry_process;
 pub mod sqlite;
 
 pub use operator_store::{Issue, OperatorStore, StoreError, open};
-pub use running::{RegistryError, RegistryPlan, Running};
+pub use registry_process::{RegistryError, RegistryPlan, Running};

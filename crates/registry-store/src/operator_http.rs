@@ -2,7 +2,7 @@
 //! lives and is ready, and its relays as JSON. Nothing can be changed there. No label holds a
 //! grant, an address or a name.
 
-use crate::running::{RelayView, View};
+use crate::registry_process::{RelayView, View};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, HOST};

@@ -4,8 +4,8 @@
 //! row with the revision from its beginning: so changes have one order, and nobody misses one. A
 //! connection that is lost is replaced at the next request.
 
+use crate::column_values::{addresses_of, ips_of, known, relay_of, signed, text_of, unsigned};
 use crate::operator_store::{Issue, OperatorStore, Revoked, StoreError};
-use crate::rows::{addresses_of, ips_of, known, relay_of, signed, text_of, unsigned};
 use byway_engine::handshake::PublicKey;
 use byway_registry::message::Label;
 use byway_registry::store::{

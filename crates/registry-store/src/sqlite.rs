@@ -1,8 +1,8 @@
 //! One file: SQLite with a write-ahead log. One connection writes; those of other processes of the
 //! operator wait for it.
 
+use crate::column_values::{addresses_of, ips_of, known, relay_of, signed, text_of, unsigned};
 use crate::operator_store::{Issue, OperatorStore, Revoked, StoreError};
-use crate::rows::{addresses_of, ips_of, known, relay_of, signed, text_of, unsigned};
 use byway_engine::handshake::PublicKey;
 use byway_registry::message::Label;
 use byway_registry::store::{

@@ -11,13 +11,13 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`word`] | what joins a relay to a registry, and what a sender asks with |
-//! | [`message`], [`records`] | what is said on streams, and how it is framed |
+//! | [`message`], [`stream_records`] | what is said on streams, and how it is framed |
 //! | [`store`] | what is kept, and the requests for it |
 //! | [`relay_directory`] | the relays that are known: who is alive, tested, listed |
-//! | [`draw`], [`mint`] | which relays a client is told of, and what it may use of them: pure functions |
+//! | [`relay_draw`], [`grant_minting`] | which relays a client is told of, and what it may use of them: pure functions |
 //! | [`relay_tests`] | a packet exchange through a relay before it is listed |
 //! | [`registry`] | the machine |
-//! | [`client`] | the other side: enrolment and question in a session of one's own endpoint |
+//! | [`registry_client`] | the other side: enrolment and question in a session of one's own endpoint |
 //! | [`complaints`] | which relays a sender complains of, and when |
 #![no_std]
 
@@ -25,17 +25,17 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-pub mod client;
 pub mod complaints;
-pub mod draw;
+pub mod grant_minting;
 pub mod message;
-pub mod mint;
-pub mod records;
 pub mod registry;
+pub mod registry_client;
 pub mod relay_directory;
+pub mod relay_draw;
 pub mod relay_tests;
 pub mod secrets;
 pub mod store;
+pub mod stream_records;
 pub mod word;
 
 pub use registry::{LogEvent, Registry, RegistryConfig, RegistryCounters};

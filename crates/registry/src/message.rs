@@ -1,4 +1,5 @@
-//! What is said on the streams of a session with a registry: one record each ([`crate::records`]).
+//! What is said on the streams of a session with a registry: one record each
+//! ([`crate::stream_records`]).
 //!
 //! The asker opens stream 0, writes its requests and ends it. The registry answers each in turn on
 //! stream 1 and ends that. All numbers are in network byte order. A text has a length (1) before

@@ -14,8 +14,8 @@ mod words;
 
 pub use counters::{LogEvent, RegistryCounters};
 
+use crate::grant_minting;
 use crate::message::{self, Answer, Enrol, Failure, Reason, Request};
-use crate::mint;
 use crate::relay_directory::{HeartbeatResult, RelayDirectory};
 use crate::secrets::Secrets;
 use crate::store::{self, AuditEntry, Changes, Epoch, RelayRow, StoreReply};
@@ -528,7 +528,7 @@ impl Registry {
             self.book.sweep(now);
             self.desk.refresh();
             let unix = self.unix(now);
-            let due = self.epoch.began.saturating_add(mint::EPOCH_LIFE);
+            let due = self.epoch.began.saturating_add(grant_minting::EPOCH_LIFE);
             if unix >= due {
                 // On time, if it is not late by more than a minute: then the grants of the last
                 // epoch keep their end.

@@ -1,6 +1,6 @@
 //! The relays that a registry knows: who was heard of, who is listed, and what is drawn from.
 
-use crate::draw::{Candidate, DrawPool};
+use crate::relay_draw::{Candidate, DrawPool};
 use crate::store::{LastHeartbeat, RelayRow};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

@@ -1,8 +1,8 @@
 //! What an operator may set.
 
-use crate::lending::LendingConfig;
-use crate::policy::Policy;
-use crate::usage::Used;
+use crate::destination_policy::Policy;
+use crate::lending_control::LendingConfig;
+use crate::quota_usage::Used;
 use core::fmt;
 
 /// How a relay behaves. [`Config::new`] gives sound values for all but the key and the clock.

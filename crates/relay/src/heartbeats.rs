@@ -1,6 +1,6 @@
 //! Heartbeats to the registries at which the relay is enrolled.
 
-use crate::usage::{Load, Used};
+use crate::quota_usage::{Load, Used};
 use alloc::vec::Vec;
 use byway_wire::heartbeat::{Heartbeat, HeartbeatAnswer, HeartbeatOrders, HeartbeatReport, RelayId};
 use byway_wire::relay::MacKey;

@@ -15,29 +15,29 @@
 
 extern crate alloc;
 
-mod accounts;
-mod carriers;
 mod config;
+mod destination_policy;
+mod grant_accounts;
 mod heartbeats;
-mod hops;
-mod keys;
-mod lending;
-mod limit;
-mod links;
+mod lending_control;
 mod log;
-mod policy;
-mod queue;
+mod operator_report;
+mod outgoing_carrier;
+mod per_second_limit;
+mod quota_usage;
 mod relay;
-mod report;
-mod usage;
+mod relay_keys;
+mod send_queue;
+mod tcp_hops;
+mod udp_sockets;
 mod verified_packets;
 
 pub use config::Config;
+pub use destination_policy::Policy;
 pub use heartbeats::RegistryStatus;
-pub use lending::{
+pub use lending_control::{
     InterfaceCounters, LATE, LOOK, LendingConfig, LendingControl, LendingState, LendingTrouble,
 };
-pub use policy::Policy;
+pub use operator_report::{Dropped, LogEvent, RelayCounters};
+pub use quota_usage::{Load, Used};
 pub use relay::Relay;
-pub use report::{Dropped, LogEvent, RelayCounters};
-pub use usage::{Load, Used};

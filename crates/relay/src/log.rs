@@ -1,7 +1,7 @@
 //! What a relay has for its operator's log: a few events, and how many were left out.
 
-use crate::limit::Limiter;
-use crate::report::{Dropped, LogEvent};
+use crate::operator_report::{Dropped, LogEvent};
+use crate::per_second_limit::Limiter;
 use alloc::collections::VecDeque;
 use byway_wire::Instant;
 use core::net::SocketAddr;

@@ -1,17 +1,17 @@
 //! The machine.
 
-use crate::accounts::{Accounts, Caps};
-use crate::carriers::Carriers;
 use crate::config::Config;
+use crate::destination_policy::Policy;
+use crate::grant_accounts::{Accounts, Caps};
 use crate::heartbeats::{Heartbeats, RegistryStatus};
-use crate::keys::{KeyOrigin, Keys};
-use crate::lending::LendingControl;
-use crate::limit::Limiter;
+use crate::lending_control::LendingControl;
 use crate::log::Log;
-use crate::policy::Policy;
-use crate::queue::size;
-use crate::report::{Dropped, LogEvent, RelayCounters};
-use crate::usage::{Load, Usage, Used};
+use crate::operator_report::{Dropped, LogEvent, RelayCounters};
+use crate::outgoing_carrier::Carriers;
+use crate::per_second_limit::Limiter;
+use crate::quota_usage::{Load, Usage, Used};
+use crate::relay_keys::{KeyOrigin, Keys};
+use crate::send_queue::size;
 use crate::verified_packets::{KeyTime, PacketClaims, VerifiedPacket};
 use alloc::vec::Vec;
 use byway_wire::heartbeat::{ANSWERED, BEAT_LEN, HeartbeatAnswer, RelayId};

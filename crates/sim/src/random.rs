@@ -5,7 +5,7 @@
 //! and it is not for secrets.
 
 use byway_wire::time::nanos;
-use byway_wire::{Duration, random};
+use byway_wire::{Duration, seeded_random};
 
 /// A stream of pseudorandom numbers: the same seed gives the same numbers on every machine.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl Random {
     /// The stream of this seed. Any seed is good, zero too.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let mut mixer = random::Random::new(seed);
+        let mut mixer = seeded_random::Random::new(seed);
         Self { state: [0; 4].map(|_| mixer.bits()) }
     }
 
@@ -30,7 +30,7 @@ impl Random {
         let name = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        Self::new(random::Random::new(seed).bits() ^ name)
+        Self::new(seeded_random::Random::new(seed).bits() ^ name)
     }
 
     /// The next 64 bits.

@@ -19,40 +19,40 @@
 //! | which records a source keeps, and which it gives up | [`record_buffer`] |
 //! | what a sink knows of a source's file after a restart | [`checkpoint`] |
 //! | which rate each path has | `rate` |
-//! | when a record may leave, and when one may come | `bucket`, `intake` |
+//! | when a record may leave, and when one may come | `rate_limiter`, `input_limit` |
 //! | which TCP connections there are | `tcp_dialer` |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
-mod access_control;
-mod bucket;
 pub mod checkpoint;
 mod endpoint;
-mod input;
-mod intake;
+mod input_limit;
 pub mod message;
-mod name;
 mod plan;
 mod rate;
+mod rate_limiter;
 pub mod record_buffer;
 pub mod record_framing;
+mod record_input;
 mod relay_choice;
-mod running;
+mod session_stage;
 mod sink;
+mod sink_access;
 mod sink_files;
 mod source;
+mod source_name;
 mod source_status;
-mod stage;
+mod source_thread;
 mod tcp_dialer;
 
-pub use input::{Feed, Input, InputError, Wakers, read};
-pub use name::{Name, NameError};
 pub use plan::{OverflowPolicy, SourceError, SourceEvent, SourcePlan};
 pub use rate::PathRates;
-pub use running::RunningLoop;
+pub use record_input::{Feed, Input, InputError, Wakers, read};
 pub use sink::{Sink, SinkEvent, SinkPlan, SourceReport};
 pub use sink_files::prepare;
 pub use source::Source;
+pub use source_name::{Name, NameError};
 pub use source_status::{PathStanding, SourceStatus};
+pub use source_thread::RunningLoop;
 
 /// The name of what source and sink speak.
 pub const PROTOCOL: &str = "byway-source/1";

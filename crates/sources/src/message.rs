@@ -15,7 +15,7 @@
 //! A message of another kind, or with a field out of its range, ends the session.
 
 use crate::LONGEST;
-use crate::name::Name;
+use crate::source_name::Name;
 use byway_wire::codec::VARINT_MAX;
 use byway_wire::{DecodeError, Reader, Writer};
 

@@ -1,7 +1,7 @@
 //! What a source is told, and what it tells.
 
-use crate::input::{Feed, InputError};
-use crate::name::Name;
+use crate::record_input::{Feed, InputError};
+use crate::source_name::Name;
 use crate::source_status::SourceStatus;
 use byway_transfer::{Identity, Ticket};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use byway_engine::RelayRoute;
 use byway_transfer::Ticket;
-use byway_wire::random::Random;
 use byway_wire::relay::Word;
+use byway_wire::seeded_random::Random;
 use std::net::SocketAddr;
 
 /// A relay, and how it leads to the sink, if the ticket tells.

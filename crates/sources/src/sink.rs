@@ -1,11 +1,11 @@
 //! The sink: takes the records of any number of sources, and has each written once and in order.
 
-use crate::access_control::SourceAccess;
 use crate::endpoint::{BACK, FAULT, FORTH, NAME_TAKEN, PATIENT, endpoint};
 use crate::message::{FromSink, FromSource, Message as _, Messages, SourceHeartbeat};
-use crate::name::Name;
-use crate::running::{RunningLoop, StopFlag};
+use crate::sink_access::SourceAccess;
 use crate::sink_files::{Block, FileReply, FileRequest, Files};
+use crate::source_name::Name;
+use crate::source_thread::{RunningLoop, StopFlag};
 use byway_engine::connection::Event;
 use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
 use byway_net::{Carrier, Clock, Control, Listener, LoopControl, Owner, Ready, Socket, Waker};

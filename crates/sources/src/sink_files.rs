@@ -5,7 +5,7 @@
 //! place.
 
 use crate::checkpoint::{Checkpoint, SLOT};
-use crate::name::Name;
+use crate::source_name::Name;
 use byway_net::Waker;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

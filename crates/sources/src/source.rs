@@ -1,25 +1,25 @@
 //! The source: takes records of an input, and has each written by a sink, over paths whose rates it
 //! sets.
 
-use crate::bucket::Bucket;
 use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_TAKEN, PATIENT, endpoint};
-use crate::input::Feed;
-use crate::intake::Intake;
+use crate::input_limit::Intake;
 use crate::message::{FromSink, FromSource, Message as _, SourceHeartbeat, record_head};
-use crate::name::Name;
 use crate::plan::{OverflowPolicy, SourceError, SourceEvent, SourcePlan};
 use crate::rate::{RateState, SourceRates};
+use crate::rate_limiter::Bucket;
 use crate::record_buffer::{NextMessage, RecordBuffer};
+use crate::record_input::Feed;
 use crate::relay_choice::{RelayChoice, draw};
-use crate::running::{RunningLoop, StopFlag};
+use crate::session_stage::{ActiveSession, ConnectState};
+use crate::source_name::Name;
 use crate::source_status::{Overhead, PathStanding, SourceStatus, slow_because};
-use crate::stage::{ActiveSession, ConnectState};
+use crate::source_thread::{RunningLoop, StopFlag};
 use crate::tcp_dialer::TcpDialer;
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, TcpLimits};
-use byway_transfer::application::Application;
+use byway_transfer::application_protocol::Application;
 use byway_transfer::close::CloseCode;
 use byway_transfer::{Error, route_name};
 use byway_wire::{Duration, Instant};

@@ -2,7 +2,7 @@
 //! dialled, and what comes of it.
 
 use byway_engine::Connection;
-use byway_engine::trials::{self, Sight, Trials};
+use byway_engine::carrier_trials::{self, Sight, Trials};
 use byway_net::{Carrier, Dialing, Ready, TcpCarrier, Token, Watch};
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
@@ -72,7 +72,7 @@ impl Dialer {
         if now < self.compared_at || self.addresses.is_empty() {
             return;
         }
-        self.compared_at = now + trials::EVERY;
+        self.compared_at = now + carrier_trials::EVERY;
         let carriage = self.trials.look(now, Sight::of(&connection.status()));
         connection.prefer(now, carriage);
     }

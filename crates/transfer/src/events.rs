@@ -3,7 +3,7 @@
 use crate::error::TransferError;
 use crate::forwarding::ForwardCounters;
 use crate::progress::TransferProgress;
-use crate::received::ReceivedTransfer;
+use crate::received_output::ReceivedTransfer;
 use byway_wire::relay::Consent;
 use std::net::SocketAddr;
 

@@ -4,7 +4,7 @@ use crate::close::CloseCode;
 use crate::identity::PublicKey;
 use byway_engine::connection::Event;
 use byway_engine::{Endpoint, Handle};
-use byway_forward::allow::Allow;
+use byway_forward::allow_rules::Allow;
 use byway_forward_host::Exit;
 use byway_net::{Control, Ready, Waker};
 use byway_wire::Instant;

@@ -7,7 +7,7 @@ use crate::registry::{EnrolEvent, Enrolling, EnrollingPlan};
 use crate::relaying::{LendLine, RelayRunEvent, RelaySummary, Relaying, RelayingPlan};
 use crate::secret::Secret;
 use crate::sockets;
-use crate::state::{StateDir, StateError};
+use crate::state_directory::{StateDir, StateError};
 use crate::units::{Bytes, UnitError, parse_size};
 use byway_net::Clock;
 use byway_registry::word::RegistryWord;

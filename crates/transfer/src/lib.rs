@@ -38,16 +38,16 @@
 //! ```
 //!
 //! Each end of a transfer has an event loop on a thread of its own. It runs the endpoint and an
-//! owner (`sender`, `receiver`), and never waits for a disk. A second thread reads (`reader`) or
-//! writes (`writer`), and a third makes small files (`file_thread`). Bounded channels connect the
-//! threads (`channel`, `outbound`, `inbound`). What does not fit into a channel stays in the
-//! engine, and flow control slows the peer.
+//! owner (`sender`, `receiver`), and never waits for a disk. A second thread reads (`file_reader`)
+//! or writes (`file_writer`), and a third makes small files (`file_thread`). Bounded channels
+//! connect the threads (`thread_channel`, `outbound_transfer`, `inbound_transfer`). What does not
+//! fit into a channel stays in the engine, and flow control slows the peer.
 //!
 //! | question | place |
 //! |---|---|
-//! | what a HELLO says, and who is let in | `preamble`, [`application`], `gate` |
+//! | what a HELLO says, and who is let in | `hello_preamble`, [`application_protocol`], `gate` |
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::checked_text`] |
-//! | what is kept between runs | [`state`] |
+//! | what is kept between runs | [`state_directory`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `uplinks` |
 //! | when TCP takes the place of UDP, and where it comes in | `dialers`, `dialing`, `relay_dialing`, `tcp_entrance` |
 //! | why nobody answers | `ways`, `unreached`, [`NoAnswer`] |
@@ -57,11 +57,9 @@
 //! | how a relay runs, and how an end host lends its line | `relaying`, [`lending`] |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
-mod access_control;
 pub mod address;
-pub mod application;
+pub mod application_protocol;
 mod buffers;
-mod channel;
 pub mod close;
 mod connect_attempts;
 mod dialers;
@@ -70,27 +68,29 @@ mod endpoint;
 mod error;
 mod event_loop;
 mod events;
-mod expire;
+mod expired_leftovers;
+mod file_reader;
 mod file_thread;
+mod file_writer;
 mod forward_exit;
 mod forwarding;
+mod hello_preamble;
 pub mod identity;
-mod inbound;
+mod inbound_transfer;
 pub mod lending;
 mod marking;
-mod memory;
-mod names;
+mod memory_limit;
 mod no_answer;
-mod outbound;
+mod outbound_transfer;
 mod path_changes;
+mod path_names;
 mod pause_reason;
 mod ping;
-mod preamble;
 mod progress;
-mod reader;
 mod receive_limit;
-mod received;
+mod received_output;
 mod receiver;
+mod receiver_access;
 pub mod receiver_addresses;
 mod receiver_relays;
 pub mod registry;
@@ -101,18 +101,17 @@ mod restart_check;
 pub mod secret_words;
 mod send_limit;
 mod sender;
+mod sender_start;
 pub mod sockets;
-mod start;
-pub mod state;
+pub mod state_directory;
 mod tcp_entrance;
+mod thread_channel;
 pub mod ticket;
 pub mod units;
 mod unreached;
 mod uplinks;
 mod warnings;
-mod writer;
 
-pub use access_control::TicketOwner;
 pub use byway_files::Printable;
 pub use byway_wire::secret::{self, Secret};
 pub use connect_attempts::{AttemptReply, AttemptResult, ConnectAttempts};
@@ -121,18 +120,19 @@ pub use error::{Error, NotConnected, TransferError};
 pub use event_loop::EventLoop;
 pub use events::TransferEvent;
 pub use forwarding::{ForwardCounters, Forwarding, ForwardingPlan};
+pub use hello_preamble::{ConnectionPurpose, FirstMessage, Preamble, PreambleError};
 pub use identity::Identity;
 pub use marking::default_dscp;
-pub use memory::receiving_config;
-pub use names::{carrier, route_name};
+pub use memory_limit::receiving_config;
 pub use no_answer::NoAnswer;
 pub use path_changes::PathChanges;
+pub use path_names::{carrier, route_name};
 pub use pause_reason::{Circumstances, PauseReason};
 pub use ping::{PingPlan, PingSummary, Pings, ping};
-pub use preamble::{ConnectionPurpose, FirstMessage, Preamble, PreambleError};
 pub use progress::{PathCounters, ProgressCounter, TransferAmount, TransferId, TransferProgress};
-pub use received::{Destination, PartialTransfer, ReceivedTransfer};
+pub use received_output::{Destination, PartialTransfer, ReceivedTransfer};
 pub use receiver::{Receiving, ReceivingPlan};
+pub use receiver_access::TicketOwner;
 pub use receiver_relays::greet_relays;
 pub use relay_dialing::RelayDialer;
 pub use relay_outcomes::RelayOutcome;
@@ -141,7 +141,7 @@ pub use relaying::{
     listeners,
 };
 pub use sender::{Sending, SendingPlan, SentTransfer};
-pub use start::Payload;
+pub use sender_start::Payload;
 pub use tcp_entrance::Entrance;
 pub use ticket::Ticket;
 pub use unreached::not_connected;

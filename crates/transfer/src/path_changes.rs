@@ -1,7 +1,7 @@
 //! What a sender tells of its paths and relays: each change once.
 
 use crate::events::TransferEvent;
-use crate::names::route_name;
+use crate::path_names::route_name;
 use crate::progress::state_name;
 use byway_engine::Connection;
 use byway_engine::connection::Event;

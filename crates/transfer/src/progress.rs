@@ -1,7 +1,7 @@
 //! How far a transfer is, path by path, for those who look on.
 
 use crate::identity::PublicKey;
-use crate::names::route_name;
+use crate::path_names::route_name;
 use crate::pause_reason::{self, Circumstances, PauseReason};
 use byway_engine::Connection;
 use byway_engine::connection::path::PathState;

@@ -1,32 +1,32 @@
 //! The receiving end: an owner that serves any number of senders, and the handle by which a program
 //! runs it.
 
-use crate::access_control::{AccessControl, Refusal, SingleTransfer, TicketOwner};
 use crate::close::{CloseCode, code_of, error_of};
 use crate::dialing::PATIENCE;
 use crate::endpoint::endpoint;
 use crate::error::Error;
 use crate::event_loop::{EventLoop, Requests};
 use crate::events::TransferEvent;
-use crate::expire::expire_beside;
+use crate::expired_leftovers::expire_beside;
+use crate::file_writer::PipeTotal;
 use crate::forward_exit::Exits;
+use crate::hello_preamble::{ConnectionPurpose, Preamble};
 use crate::identity::{Identity, PublicKey};
-use crate::inbound::{Inbound, InboundId};
-use crate::memory::receiving_config;
-use crate::preamble::{ConnectionPurpose, Preamble};
+use crate::inbound_transfer::{Inbound, InboundId};
+use crate::memory_limit::receiving_config;
 use crate::receive_limit::ReceiveLimit;
-use crate::received::Destination;
+use crate::received_output::Destination;
+use crate::receiver_access::{AccessControl, Refusal, SingleTransfer, TicketOwner};
 use crate::relay_dialing::RelayDialer;
 use crate::secret::Secret;
 use crate::sockets;
 use crate::tcp_entrance::Entrance;
 use crate::ticket::Ticket;
-use crate::writer::PipeTotal;
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake;
 use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
 use byway_files::Modes;
-use byway_forward::allow::Allow;
+use byway_forward::allow_rules::Allow;
 use byway_net::{Carrier, Clock, Control, Listener, LoopControl, Owner, Ready, Socket, Waker};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! What became of each relay in a transfer, and in one sentence whether relays helped.
 
 use crate::events::TransferEvent;
-use crate::names::relay_name;
+use crate::path_names::relay_name;
 use crate::progress::PathCounters;
 use byway_engine::{RelayState, RelayStatus, RelayTrouble};
 use byway_wire::{Duration, Local};

@@ -92,8 +92,8 @@ pub struct RelayingPlan {
     /// How many accounts are kept at most: [`Config::accounts`].
     pub accounts: Option<usize>,
     /// Where it keeps what it carried:
-    /// [`StateDir::relay_kept_path`](crate::state::StateDir::relay_kept_path). Without, a restart
-    /// forgets it.
+    /// [`StateDir::relay_kept_path`](crate::state_directory::StateDir::relay_kept_path). Without, a
+    /// restart forgets it.
     pub keep: Option<PathBuf>,
     /// The public keys of the registries whose words it carries.
     pub registries: Vec<[u8; 32]>,

@@ -11,10 +11,10 @@
 //! | relays: envelopes, credentials | [`relay`] |
 //! | relays and their registries: heartbeats | [`heartbeat`] |
 //! | time, identifiers, the contract of machines | [`time`], [`id`], [`machine`] |
-//! | rate limits | [`meter`] |
+//! | rate limits | [`rate_meter`] |
 //! | CIDR prefixes, the Internet checksum | [`prefix`], [`checksum`] |
 //! | text with a checksum, bytes that must not be seen, units | [`checked_text`], [`secret`], [`units`] |
-//! | seeded numbers, days and months | [`random`], [`date`] |
+//! | seeded numbers, days and months | [`seeded_random`], [`date`] |
 #![no_std]
 
 extern crate alloc;
@@ -28,12 +28,12 @@ pub mod framing;
 pub mod heartbeat;
 pub mod id;
 pub mod machine;
-pub mod meter;
 pub mod packet;
 pub mod prefix;
-pub mod random;
+pub mod rate_meter;
 pub mod relay;
 pub mod secret;
+pub mod seeded_random;
 pub mod time;
 pub mod units;
 
@@ -43,6 +43,6 @@ pub use machine::{
     ConnectionChange, Datagram, Dscp, Ecn, Input, LinkChange, Machine, RoomChange, SendError, SendErrorKind,
     TcpRequest, Transmit, TransmitBuffer,
 };
-pub use meter::Meter;
 pub use prefix::{Prefix, PrefixError};
+pub use rate_meter::Meter;
 pub use time::{Duration, Instant};

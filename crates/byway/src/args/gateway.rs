@@ -1,8 +1,8 @@
 //! The arguments of `byway gateway`.
 
 use byway_gateway::Ports;
+use byway_gateway::gateway_options::{GatewayOption, OPTIONS};
 use byway_gateway::machine::Settings;
-use byway_gateway::options::{GatewayOption, OPTIONS};
 use byway_gateway_host::joining::GatewayAt;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

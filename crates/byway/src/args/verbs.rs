@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::marking::Marking;
 use crate::units::{BandwidthLimit, parse_duration, parse_size};
 use anyhow::Result;
-use byway_forward::allow::AllowRule;
+use byway_forward::allow_rules::AllowRule;
 use byway_forward::local_port::{self, socks_listen};
 use byway_registry::word as registry;
 use byway_transfer::identity::PublicKey;

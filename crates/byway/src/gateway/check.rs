@@ -1,13 +1,13 @@
 //! `byway gateway check`: what a configuration means, what is odd about it, and what it would
 //! install. Installs nothing.
 
-use super::config::{GatewayConfig, GuestSection, PORT, RelayConfig};
+use super::config_file::{GatewayConfig, GuestSection, PORT, RelayConfig};
 use super::plumbing::{self, system};
 use crate::units::Bytes;
 use byway_gateway::Prefix;
-use byway_gateway::options::OPTIONS;
+use byway_gateway::gateway_options::OPTIONS;
 use byway_gateway::rules::{Action, Direction, Rule, analyse, explain};
-use byway_transfer::state::StateDir;
+use byway_transfer::state_directory::StateDir;
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;

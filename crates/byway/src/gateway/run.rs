@@ -1,6 +1,6 @@
 //! `byway gateway --config FILE`: a gateway from its start to its end.
 
-use super::config::GatewayConfig;
+use super::config_file::GatewayConfig;
 use super::plumbing::{self, system};
 use super::report::ReportText;
 use crate::exit::{Exit, Failure};
@@ -11,12 +11,12 @@ use byway_gateway::Prefix;
 use byway_gateway::kernel::KernelPlan;
 use byway_gateway::machine::Gateway;
 use byway_gateway::report::GatewayReport;
+use byway_gateway_host::config_reload;
+use byway_gateway_host::gateway_process::RunningGateway;
 use byway_gateway_host::gateway_relays::{GatewayRelays, LendEvent};
-use byway_gateway_host::reload;
-use byway_gateway_host::running::RunningGateway;
 use byway_net::{READY, STOPPING, Tun, keep_net_admin, notify, unix_seconds};
 use byway_transfer::sockets;
-use byway_transfer::state::StateDir;
+use byway_transfer::state_directory::StateDir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::FileTypeExt as _;
@@ -50,7 +50,7 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     let serial = u32::try_from(unix_seconds()).unwrap_or(u32::MAX);
     let gateway = Gateway::new(config.site(&identity, byway_net::seed()?, serial)?)
         .map_err(byway_gateway_host::GatewayError::Impossible)?;
-    let sockets = sockets::serving(&config.listen, super::config::PORT)?;
+    let sockets = sockets::serving(&config.listen, super::config_file::PORT)?;
     let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
     if let Some(clipped) = sockets::clipped(&sockets) {
         output.say(&clipped);
@@ -160,11 +160,11 @@ impl Drop for InstalledPlan {
 /// Takes over other rules, without touching flows that are carried; what is to be told about it.
 fn reload(config: &mut GatewayConfig, gating: &RunningGateway, guests: &[Prefix]) -> Result<String> {
     let fresh = GatewayConfig::read(&config.file)?;
-    let after = reload::with_rules(config, &fresh);
+    let after = config_reload::with_rules(config, &fresh);
     plumbing::reload(&after.plan_for(guests))?;
     gating.set_rules(after.rules.clone());
     *config = after;
-    Ok(match reload::needs_start(config, &fresh).as_slice() {
+    Ok(match config_reload::needs_start(config, &fresh).as_slice() {
         [] => "took over the rules".to_owned(),
         other => {
             format!("took over the rules; what else changed takes a restart: {}", other.join(", "))

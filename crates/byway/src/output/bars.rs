@@ -2,8 +2,8 @@
 
 use super::event::Event;
 use super::line_wrap::{breadth, cut, printable};
-use super::painter::Painter;
 use super::plain::{BACK, describe, ended, seconds_left};
+use super::status_lines::Painter;
 use super::transfer::{PathProgress, Progress};
 use crate::units::{Bytes, Rate, Span};
 use std::collections::BTreeMap;

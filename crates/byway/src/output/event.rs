@@ -4,7 +4,7 @@
 //! Rates are bits per second (`_bps`) and sizes are bytes. Times are seconds unless the name ends
 //! otherwise.
 
-use super::fields::{Fields, always};
+use super::json_fields::{Fields, always};
 use super::transfer::{LendingReport, PathChange, Progress, RelayChange, Transferred};
 use crate::exit::Exit;
 use crate::units::Bytes;

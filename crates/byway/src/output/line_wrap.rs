@@ -11,7 +11,8 @@ pub(super) const PAGE: usize = 100;
 /// The rows of a terminal that does not say how many it has.
 const USUAL_ROWS: usize = 24;
 
-/// How many columns the terminal behind `stream` has; [`PAGE`] if it is none, or does not say.
+/// How many columns the terminal behind `event_stream` has; [`PAGE`] if it is none, or does not
+/// say.
 pub(super) fn columns(stream: impl AsFd) -> usize {
     tcgetwinsize(stream)
         .map(|size| usize::from(size.ws_col))
@@ -20,7 +21,7 @@ pub(super) fn columns(stream: impl AsFd) -> usize {
         .unwrap_or(PAGE)
 }
 
-/// How many columns and rows the terminal behind `stream` has.
+/// How many columns and rows the terminal behind `event_stream` has.
 pub(super) fn size(stream: impl AsFd) -> (usize, usize) {
     let rows = |fd: &dyn AsFd| tcgetwinsize(fd.as_fd()).ok().map(|size| usize::from(size.ws_row));
     let rows = rows(&stream).filter(|&rows| rows > 0).unwrap_or(USUAL_ROWS);

@@ -1,7 +1,7 @@
 //! `byway forward`: local ports lead to the receiver's side.
 
+use super::limit_toggle::LimitToggle;
 use super::send::{class_of, controllers};
-use super::toggle::LimitToggle;
 use super::transfer_events::EventTranslator;
 use crate::args::Global;
 use crate::args::verbs::Forward;

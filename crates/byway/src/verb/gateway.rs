@@ -4,7 +4,7 @@ use crate::args::Global;
 use crate::args::gateway::{Gateway, GatewayCheck, GatewayCommand, GatewayJoin};
 use crate::exit::{Exit, Failure};
 use crate::gateway::check::CheckReport;
-use crate::gateway::config::{self, GatewayConfig};
+use crate::gateway::config_file::{self, GatewayConfig};
 use crate::gateway::run;
 use crate::output::{Event, Fields, Outcome, Output};
 use crate::signals::{Hangup, Signals};
@@ -21,7 +21,7 @@ pub(super) fn run(global: &Global, arguments: &Gateway, output: &mut Output) -> 
     match &arguments.command {
         Some(GatewayCommand::Check(asked)) => check(global, asked, output),
         Some(GatewayCommand::Status(asked)) => {
-            let usual = || config::status_socket(&asked.tun);
+            let usual = || config_file::status_socket(&asked.tun);
             run::status(&asked.socket.clone().unwrap_or_else(usual), output)
         }
         Some(GatewayCommand::Join(asked)) => join(global, asked, output),

@@ -6,15 +6,15 @@ mod fuzz;
 mod harm;
 mod run;
 mod scoreboard;
+mod scoreboard_tables;
 mod show;
-mod stopping;
-mod tables;
+mod stop_flag;
 
 use crate::args::lab::{Lab, LabCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use anyhow::Result;
-use byway_field::{Error, fetching};
+use byway_field::{Error, http_requests};
 
 /// Does what the lab was asked for.
 pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
@@ -33,8 +33,8 @@ pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
         LabCommand::Status(arguments) => emulated::status(arguments, output),
         LabCommand::Down(arguments) => emulated::down(arguments, output),
         LabCommand::Keep(arguments) => emulated::keep(arguments),
-        LabCommand::Serve(arguments) => done(fetching::serve(arguments.port, &arguments.congestion)),
-        LabCommand::Fetch(arguments) => done(fetching::fetch(arguments.server)),
+        LabCommand::Serve(arguments) => done(http_requests::serve(arguments.port, &arguments.congestion)),
+        LabCommand::Fetch(arguments) => done(http_requests::fetch(arguments.server)),
         LabCommand::Inside(arguments) => emulated::inside(arguments),
     };
     outcome.map_err(|error| match error.downcast::<Error>() {

@@ -1,7 +1,7 @@
 //! `byway recv`: prints a ticket and takes what is sent.
 
 use super::lending::LendingStatus;
-use super::toggle::LimitToggle;
+use super::limit_toggle::LimitToggle;
 use super::transfer_events::EventTranslator;
 use crate::args::Global;
 use crate::args::verbs::Recv;
@@ -11,11 +11,11 @@ use crate::signals::{Hangup, Signals};
 use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_files::{Modes, Sink, SinkOptions};
-use byway_forward::allow::Allow;
+use byway_forward::allow_rules::Allow;
 use byway_net::Socket;
 use byway_transfer::address::Endpoint;
 use byway_transfer::receiver_addresses::{self, DirectAddresses};
-use byway_transfer::state::{StateDir, TicketState};
+use byway_transfer::state_directory::{StateDir, TicketState};
 use byway_transfer::ticket::{MAX_ENTRIES, Ticket};
 use byway_transfer::{
     Destination, ReceivedTransfer, Receiving, ReceivingPlan, TicketOwner, TransferEvent, greet_relays,

@@ -11,7 +11,7 @@ use byway_registry::registry;
 use byway_registry::word::{MAX_ADDRESSES, RegistryWord, WordKind};
 use byway_registry_store::operator_http::Page;
 use byway_registry_store::operator_store::{Revoked, Words};
-use byway_registry_store::report::{Done, Listing, StartReport};
+use byway_registry_store::operator_view::{Done, Listing, StartReport};
 use byway_registry_store::{Issue, OperatorStore, RegistryPlan, Running, open};
 use byway_transfer::sockets;
 use byway_wire::Duration;
@@ -142,7 +142,7 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
         }
     };
     drop(page);
-    let done = byway_registry_store::report::Did::of(&running.stop()?);
+    let done = byway_registry_store::operator_view::Did::of(&running.stop()?);
     output.say(&done.to_string());
     output.emit(&Event::result("registry", exit, Outcome::Told(Fields::of(&done))));
     Ok(exit)

@@ -1,7 +1,7 @@
 //! `byway send`: files or a stream to whoever printed the ticket.
 
 use super::lending::LendingStatus;
-use super::toggle::LimitToggle;
+use super::limit_toggle::LimitToggle;
 use super::transfer_events::EventTranslator;
 use crate::args::Global;
 use crate::args::verbs::{Priority, Send};

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use byway_net::{Clock, Socket};
 use byway_sources::{Sink, SinkEvent, SinkPlan, SourceReport, prepare};
 use byway_transfer::receiver_addresses::DirectAddresses;
-use byway_transfer::state::TicketState;
+use byway_transfer::state_directory::TicketState;
 use byway_transfer::ticket::{GreetedRelay, MAX_ENTRIES, Ticket};
 use byway_transfer::{receiving_config, secret_words, sockets};
 use byway_wire::Duration;

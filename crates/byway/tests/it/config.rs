@@ -1,12 +1,12 @@
 //! `gw.toml`: what it says, and the line of every mistake in it.
 
 use byway_cli::gateway::check::CheckReport;
-use byway_cli::gateway::config::{GatewayConfig, MARK, PORT, status_socket};
+use byway_cli::gateway::config_file::{GatewayConfig, MARK, PORT, status_socket};
 use byway_engine::handshake;
+use byway_gateway::gateway_options::OPTIONS;
 use byway_gateway::kernel::TUN;
 use byway_gateway::loss::LossRuleKind;
 use byway_gateway::machine::{Bundle, Settings};
-use byway_gateway::options::OPTIONS;
 use byway_gateway::rules::Direction;
 use byway_registry::word::{RegistryWord, WordKind, WordProof};
 use byway_transfer::identity::{Identity, PublicKey};
@@ -75,7 +75,7 @@ fn a_whole_file_is_read() {
     assert_eq!((config.settings.entry.bytes, config.settings.exit.bytes), (4 << 20, 16 << 20));
     assert_eq!((config.settings.bundle, config.settings.bundles), (Bundle::Flow, 50));
     assert_eq!(config.settings.loss, LossRuleKind::Batched);
-    assert_eq!(config.settings.window, Some(byway_gateway::window::WindowRule::Literal));
+    assert_eq!(config.settings.window, Some(byway_gateway::receive_window::WindowRule::Literal));
     let kept = config.settings.cache.map(|cache| (cache.bytes, cache.flow_bytes));
     assert_eq!(kept, Some((1 << 20, 1 << 20)), "of a flow no more than of all");
     assert_eq!(config.rules.rules[0].direction, Direction::Outbound);

@@ -1,6 +1,6 @@
 //! What a gateway's file has the kernel do, and what about a host stands in the way.
 
-use byway_cli::gateway::config::GatewayConfig;
+use byway_cli::gateway::config_file::GatewayConfig;
 use byway_cli::gateway::plumbing::system;
 use byway_gateway::kernel::{Family, KernelPlan};
 use std::fs;

@@ -18,7 +18,7 @@ use crate::common::spaces::Spaces;
 use crate::process::Process;
 use byway_registry::message::RelayList;
 use byway_registry::word::RegistryWord;
-use byway_wire::random::mixed;
+use byway_wire::seeded_random::mixed;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 use std::fs;

@@ -10,7 +10,7 @@
 
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;
-use byway_cli::gateway::config::GatewayConfig;
+use byway_cli::gateway::config_file::GatewayConfig;
 use byway_cli::gateway::plumbing::{self, KernelState, system};
 use byway_gateway::kernel::KernelPlan;
 use libtest_mimic::{Failed, Trial};

@@ -12,7 +12,7 @@ use crate::common::peak::memory;
 use crate::common::spaces::Spaces;
 use crate::hands::{Hand, greeting};
 use byway_net::Clock;
-use byway_transfer::state::StateDir;
+use byway_transfer::state_directory::StateDir;
 use byway_wire::relay::{
     Grant, GrantId, Greeted, Hop, Minute, QuotaClass, RateClass, RelayClock, RelayKey, Scope, Terms, Word,
 };

@@ -233,7 +233,7 @@ pub(super) fn as_i64(duration: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::seeded_random::Random;
 
     const MS: i64 = 1_000_000;
     const FULL: u32 = 1_500;

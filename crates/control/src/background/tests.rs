@@ -10,12 +10,12 @@ const PACKET: u32 = 1_250;
 const RTT: Duration = Duration::from_millis(20);
 const MS: i64 = 1_000_000;
 
-struct Line {
+struct SimulatedLine {
     law: Background,
     at: Instant,
 }
 
-impl Line {
+impl SimulatedLine {
     /// A line of so many paths.
     fn new(paths: u32) -> Self {
         let mut law = Background::new("test");
@@ -100,7 +100,7 @@ fn near(found: f64, expected: f64, within: f64) {
 
 #[test]
 fn a_start_doubles_per_rtt_and_ends_with_the_third_packet_that_waits() {
-    let mut line = Line::new(1);
+    let mut line = SimulatedLine::new(1);
     near(line.path(0).level, FIRST * f64::from(PACKET), 1e-9);
     // So many packets are an RTT's at the first level.
     (0..4).for_each(|_| line.wait(0, 0));
@@ -114,8 +114,8 @@ fn a_start_doubles_per_rtt_and_ends_with_the_third_packet_that_waits() {
 
 #[test]
 fn growth_is_faster_the_longer_there_is_no_queue() {
-    let mut line = Line::started(1);
-    let grows = |line: &mut Line, packets: u32| {
+    let mut line = SimulatedLine::started(1);
+    let grows = |line: &mut SimulatedLine, packets: u32| {
         let before = line.path(0).level;
         (0..packets).for_each(|_| line.wait(0, 0));
         line.path(0).level / before - 1.0
@@ -126,7 +126,7 @@ fn growth_is_faster_the_longer_there_is_no_queue() {
 
 #[test]
 fn a_burst_takes_pace_and_no_level_and_the_first_free_packet_gives_it_back() {
-    let mut line = Line::started(1);
+    let mut line = SimulatedLine::started(1);
     let level = line.path(0).level;
     (0..2).for_each(|_| line.wait(0, 9 * MS));
     near(line.path(0).level, level, 1e-9);
@@ -140,7 +140,7 @@ fn a_burst_takes_pace_and_no_level_and_the_first_free_packet_gives_it_back() {
 
 #[test]
 fn a_queue_that_creeps_up_lowers_the_level_once() {
-    let mut line = Line::started(1);
+    let mut line = SimulatedLine::started(1);
     let level = line.path(0).level;
     // A twentieth of overload.
     (0..60).for_each(|packet| line.wait(0, packet * MS / 20));
@@ -149,7 +149,7 @@ fn a_queue_that_creeps_up_lowers_the_level_once() {
 
 #[test]
 fn a_queue_that_stands_takes_the_level_by_and_by() {
-    let mut line = Line::started(1);
+    let mut line = SimulatedLine::started(1);
     line.rise_to(12);
     let level = line.path(0).level;
     let grace = (RTT.mul_f64(GRACE)).max(PATIENCE).as_millis() as u32;
@@ -161,7 +161,7 @@ fn a_queue_that_stands_takes_the_level_by_and_by() {
 
 #[test]
 fn a_level_that_nobody_delivers_is_not_believed() {
-    let mut line = Line::started(1);
+    let mut line = SimulatedLine::started(1);
     let path = line.law.paths.get_mut(PathId(0)).expect("a path");
     path.level *= 6.0;
     let level = path.level;
@@ -172,7 +172,7 @@ fn a_level_that_nobody_delivers_is_not_believed() {
 
 #[test]
 fn a_loss_by_chance_costs_nothing_a_mark_and_a_loss_in_a_queue_do() {
-    let mut line = Line::started(1);
+    let mut line = SimulatedLine::started(1);
     let level = line.path(0).level;
     line.congested(0, Trigger::Loss);
     near(line.path(0).level, level, 1e-9);
@@ -189,7 +189,7 @@ fn a_loss_by_chance_costs_nothing_a_mark_and_a_loss_in_a_queue_do() {
 
 #[test]
 fn paths_that_wait_together_lower_together_and_one_that_does_not_wait_stays() {
-    let mut line = Line::started(3);
+    let mut line = SimulatedLine::started(3);
     let before = [0, 1, 2].map(|path| line.path(path).level);
     for packet in 0..2 {
         line.wait(0, 2 * MS + packet * MS / 20);
@@ -203,12 +203,12 @@ fn paths_that_wait_together_lower_together_and_one_that_does_not_wait_stays() {
 #[test]
 fn a_bundle_grows_as_one_flow() {
     let grows = |paths: u32| {
-        let mut line = Line::started(paths);
+        let mut line = SimulatedLine::started(paths);
         let one = line.path(0).level;
         for path in 0..paths {
             line.law.paths.get_mut(PathId(path)).expect("a path").level = one / f64::from(paths);
         }
-        let level = |line: &Line| (0..paths).map(|path| line.path(path).level).sum::<f64>();
+        let level = |line: &SimulatedLine| (0..paths).map(|path| line.path(path).level).sum::<f64>();
         let before = level(&line);
         (0..200).for_each(|_| line.wait_all(paths, 0));
         level(&line) - before
@@ -218,7 +218,7 @@ fn a_bundle_grows_as_one_flow() {
 
 #[test]
 fn a_path_at_its_floor_is_choked_and_a_free_probe_opens_it() {
-    let mut line = Line::started(2);
+    let mut line = SimulatedLine::started(2);
     (0..2).for_each(|_| line.wait(0, 12 * MS));
     line.law.paths.get_mut(PathId(0)).expect("a path").level = FLOOR * f64::from(PACKET);
     line.wait(0, 12 * MS);
@@ -233,10 +233,10 @@ fn a_path_at_its_floor_is_choked_and_a_free_probe_opens_it() {
 
 #[test]
 fn silence_chokes_all_paths_but_the_last_until_a_probe_of_another_comes_back() {
-    let mut line = Line::started(2);
+    let mut line = SimulatedLine::started(2);
     (0..2).for_each(|_| line.congested(0, Trigger::Timeout));
     (0..2).for_each(|_| line.congested(1, Trigger::Timeout));
-    let choked = |line: &Line| [0, 1].map(|path| line.law.allowance(PathId(path)).choked);
+    let choked = |line: &SimulatedLine| [0, 1].map(|path| line.law.allowance(PathId(path)).choked);
     assert_eq!(choked(&line), [true, false]);
     // It comes back, but through a queue.
     let probe = ProbeResult { now: line.at + RTT, delay: None, rtt: Some(RTT * 2) };
@@ -250,7 +250,7 @@ fn silence_chokes_all_paths_but_the_last_until_a_probe_of_another_comes_back() {
 
 #[test]
 fn a_timeout_that_was_none_is_forgiven() {
-    let mut line = Line::started(1);
+    let mut line = SimulatedLine::started(1);
     let level = line.path(0).level;
     line.congested(0, Trigger::Timeout);
     near(line.path(0).level, f64::from(PACKET) / RTT.as_secs_f64(), 1e-9);
@@ -259,20 +259,20 @@ fn a_timeout_that_was_none_is_forgiven() {
 }
 
 /// A direct path and so many relays, all past their start.
-fn with_relays(relays: u32) -> Line {
-    let mut line = Line::new(1);
+fn with_relays(relays: u32) -> SimulatedLine {
+    let mut line = SimulatedLine::new(1);
     open_relays(&mut line, 1..=relays);
     line
 }
 
-fn open_relays(line: &mut Line, relays: core::ops::RangeInclusive<u32>) {
+fn open_relays(line: &mut SimulatedLine, relays: core::ops::RangeInclusive<u32>) {
     let opened = Opened { now: line.at, proxied: true, packet_size: PACKET, rtt: Some(RTT) };
     relays.for_each(|path| line.law.open(PathId(path), &opened));
     line.law.paths.iter_mut().for_each(|(_, path)| path.start = false);
 }
 
 /// All paths together carry so many bytes per second for so long.
-fn carry(line: &mut Line, rate: u64, seconds: u64) {
+fn carry(line: &mut SimulatedLine, rate: u64, seconds: u64) {
     for _ in 0..seconds * 10 {
         line.at += Duration::from_millis(100);
         line.law.carried.add(line.at, rate / 10);
@@ -281,11 +281,11 @@ fn carry(line: &mut Line, rate: u64, seconds: u64) {
 
 #[test]
 fn relays_are_wished_for_while_they_gain() {
-    let wish = |line: &mut Line, path: u32| {
+    let wish = |line: &mut SimulatedLine, path: u32| {
         line.law.wish_for_more(PathId(path), line.at);
         line.law.wants().open
     };
-    let mut line = Line::new(1);
+    let mut line = SimulatedLine::new(1);
     assert_eq!(line.law.wants().open, START);
     line = with_relays(START as u32);
     assert_eq!(line.law.wants().open, 0);

@@ -152,7 +152,7 @@ impl LinearFit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::seeded_random::Random;
     use byway_wire::Instant;
 
     const MS: f64 = 1e6;

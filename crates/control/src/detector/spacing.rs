@@ -97,7 +97,7 @@ impl Spacing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::seeded_random::Random;
 
     const MS: i64 = 1_000_000;
 

@@ -10,7 +10,7 @@ mod path;
 pub use options::{Growth, Increase, MPathOptions};
 
 use crate::bundle::{PathLimit, Paths, Rate};
-use crate::random::Random;
+use crate::seeded_random::Random;
 use crate::{
     Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Shape, Trigger, Undo,
 };

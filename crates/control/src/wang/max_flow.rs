@@ -125,7 +125,7 @@ impl FlowNetwork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::seeded_random::Random;
 
     #[test]
     fn the_testbed_of_section_5_can_carry_550_kbit_s() {

@@ -1,7 +1,7 @@
 //! The rate controller of one source: figure 2 of the paper, as arithmetic.
 
 use super::WangOptions;
-use crate::random::Random;
+use crate::seeded_random::Random;
 use alloc::vec::Vec;
 
 /// Keeps sums finite whatever is reported.

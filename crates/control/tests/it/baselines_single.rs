@@ -1,7 +1,7 @@
 //! The single-path baselines, each rule by hand with the numbers of its source.
 
-use byway_control::random::Random;
 use byway_control::rivals::{cubic, nice, tcp_lp};
+use byway_control::seeded_random::Random;
 use byway_control::{
     Acked, Congested, Cubic, Delay, Ledbat, LedbatPp, NewReno, Nice, Opened, PathController, Sent, TcpLp,
     Trigger, Undo,

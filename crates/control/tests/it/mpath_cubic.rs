@@ -4,7 +4,7 @@
 use crate::hand::{PACKET, RTT, ack, congested, opened};
 use crate::model::World;
 use byway_control::mpath::{MPath, MPathOptions};
-use byway_control::random::Random;
+use byway_control::seeded_random::Random;
 use byway_control::{Controller, Trigger, Undo, by_name};
 use byway_wire::{Instant, PathId};
 

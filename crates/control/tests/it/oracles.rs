@@ -3,7 +3,7 @@
 use crate::hand::{PACKET, RTT, ack, congested, opened};
 use byway_control::mpath::{self, Growth, Increase, MPath};
 use byway_control::papers::harp::{self, Coupling, DelayRule, Harp};
-use byway_control::random::Random;
+use byway_control::seeded_random::Random;
 use byway_control::{Controller, NewReno, Trigger, UncoupledPaths, Undo};
 use byway_wire::{Duration, Instant, PathId};
 

@@ -6,7 +6,7 @@ use crate::model::World;
 use byway_control::bmc::{Bmc, BmcOptions};
 use byway_control::mpath::{self, Growth, MPath};
 use byway_control::papers::harp::{self, Coupling, DelayRule, Harp};
-use byway_control::random::Random;
+use byway_control::seeded_random::Random;
 use byway_control::{Class, Controller, Coupled, Delay, Lia, ProbeResult, Trigger, by_name};
 use byway_wire::{Duration, Instant, PathId};
 

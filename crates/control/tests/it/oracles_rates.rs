@@ -3,7 +3,7 @@
 
 use crate::model::World;
 use byway_control::by_name;
-use byway_control::random::Random;
+use byway_control::seeded_random::Random;
 use byway_control::wang::{RateController, WangOptions, max_flow};
 
 /// Sources with a demand, each with some of the relays to choose from.

@@ -4,7 +4,7 @@ use super::path::{AddressValidation, Path, PathState};
 use super::paths::Paths;
 use super::peer_paths::{PeerPath, PeerPaths};
 use super::scheduling::Scheduler;
-use super::snacks::Snacks;
+use super::snack_delay::Snacks;
 use crate::config::{AckPathRule, Config};
 use crate::path::transport::PathTransport;
 use alloc::collections::VecDeque;

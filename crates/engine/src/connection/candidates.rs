@@ -6,7 +6,7 @@
 //! chosen, but for a few that are kept.
 
 use super::path::PathOrigin;
-use super::relay_acceptance::{MinRtt, limit};
+use super::relay_rtt_limit::{MinRtt, limit};
 use super::relay_states::{PathEndReason, RelayAttempt, RelayId, RelayState};
 use crate::config::Tau;
 use crate::random::Random;

@@ -1,8 +1,8 @@
 //! The datagrams of a connection that no path holds: those that arrived, those that came back, and
 //! what became of others.
 
-use super::outbox::{Outbox, QueuedDatagram};
 use super::path::Path;
+use super::pending_datagrams::{Outbox, QueuedDatagram};
 use crate::config::Config;
 use crate::data::Carried;
 use crate::invariant::Invariant as _;

@@ -10,8 +10,8 @@
 use super::Connection;
 pub use super::datagram_queues::{DatagramResult, ReceivedDatagram};
 use super::datagram_queues::{largest, room};
-use super::outbox::QueuedDatagram;
 use super::path::PathState;
+use super::pending_datagrams::QueuedDatagram;
 use crate::invariant::Invariant as _;
 use alloc::vec::Vec;
 use byway_control::{Congested, Controller as _, Trigger};

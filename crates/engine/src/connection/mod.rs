@@ -10,37 +10,37 @@
 //! leads them through theirs. `arrivals`: the peer's paths; `ways` finds the ways back to them.
 //! `packet_contents`: what packets carry. `acks`: what is acknowledged, when and by which way.
 //! `scheduling`: which path sends next, and when all this wakes. `input` takes packets apart,
-//! `losses` tells what follows a loss, `output` puts packets together. [`datagrams`] is for owners
-//! who choose each packet's path.
+//! `losses` tells what follows a loss, `packet_output` puts packets together. [`datagrams`] is for
+//! owners who choose each packet's path.
 
 mod acks;
 mod candidates;
+mod carrier_choice;
 mod closed_paths;
 mod datagram_queues;
 pub mod datagrams;
 pub(crate) mod full_sockets;
-mod governor;
-mod inbound;
-mod input;
 mod liveness;
 mod losses;
-mod outbox;
-mod output;
 mod packet_contents;
+mod packet_input;
+mod packet_output;
+mod packet_purpose;
 pub mod path;
+mod path_control;
 mod path_states;
 mod path_table;
 mod paths;
 mod peer_paths;
+mod pending_datagrams;
 mod pending_events;
-mod purpose;
 mod rate_limit;
-mod relay_acceptance;
+mod received_datagram;
+mod relay_rtt_limit;
 mod relay_states;
 mod return_paths;
 mod scheduling;
-mod serving;
-mod snacks;
+mod snack_delay;
 pub mod status;
 mod tcp_resting;
 pub mod timers;
@@ -61,16 +61,16 @@ use byway_control::{Controller, Delay};
 use byway_wire::{ConnectionId, Duration, Instant, Local, PathId};
 use candidates::Candidates;
 use core::net::SocketAddr;
-use governor::Governor;
-pub(crate) use inbound::{Inbound, Rejected};
 use liveness::{SessionState, SilenceAction};
 use packet_contents::PacketContents;
+use path_control::Governor;
 use paths::Paths;
 pub use peer_paths::PATH_LOOKAHEAD;
 use peer_paths::PeerPaths;
 pub use pending_events::Event;
 use pending_events::PendingEvents;
 pub(crate) use pending_events::{RelayEvent, RelayMessage};
+pub(crate) use received_datagram::{Inbound, Rejected};
 pub use relay_states::RelayState;
 pub(crate) use relay_states::{RelayAttempt, RelayId};
 use scheduling::Scheduler;

@@ -3,7 +3,7 @@
 
 use super::closed_paths::ClosedPaths;
 use super::datagram_queues::Datagrams;
-use super::outbox::Outbox;
+use super::pending_datagrams::Outbox;
 use crate::config::{Config, Params};
 use crate::data::{Carried, Incoming, Outgoing};
 use crate::role::Role;

@@ -1,7 +1,7 @@
 //! A path that this side sends on, with its life. It is probing, available, active, choked or
 //! dropped.
 
-use super::outbox::Outbox;
+use super::pending_datagrams::Outbox;
 use super::tcp_resting::{RestAction, TcpResting};
 use super::timers::Armed;
 use crate::path::send::{ACK_DELAY, SendPath};

@@ -2,6 +2,7 @@
 //! is active. What it chokes is probed until it breathes. What is of no use is dropped.
 
 use super::candidates::{CandidateAction, PathHistory};
+use super::carrier_choice::{SILENT, is_served, may_stand_in};
 use super::losses::{Evidence, LossOutcome, judge};
 use super::packet_contents::PacketContents;
 use super::path::{AddressValidation, ChangeMark, Path, PathOrigin, PathState};
@@ -9,7 +10,6 @@ use super::peer_paths::{MOST_PATHS, PATH_LOOKAHEAD};
 use super::pending_events::RelayEvent;
 use super::relay_states::{PathEndReason, RelayId};
 use super::scheduling::Scheduler;
-use super::serving::{SILENT, is_served, may_stand_in};
 use super::tcp_resting::RestAction;
 use super::{Connection, Event};
 use crate::path::send::SendPath;
@@ -110,9 +110,10 @@ impl Connection {
         self.settle(now);
     }
 
-    /// Whether a path leads by this local socket or connection.
+    /// Whether a path leads by this local socket or connection, or one of the peer's still comes by
+    /// it.
     pub(crate) fn goes_by(&self, local: Local) -> bool {
-        self.paths.iter().any(|path| path.route.local == local)
+        self.paths.iter().any(|path| path.route.local == local) || self.arrivals.come_by(local)
     }
 
     /// Whether one of its paths, or of its peer's, goes over a TCP connection.

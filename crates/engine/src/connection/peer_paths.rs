@@ -8,10 +8,12 @@ use crate::path::receive::ReceivePath;
 use crate::route::PacketSource;
 use crate::seal::{ReplayWindow, connection_id};
 use alloc::collections::VecDeque;
-use byway_wire::{ConnectionId, PathId};
+use byway_wire::{ConnectionId, Duration, Local, PathId};
 
 /// How many new path ids a receiver expects above the highest that it has seen.
 pub const PATH_LOOKAHEAD: u32 = 64;
+/// A path brings packets still if it did so long before the newest of all.
+const STILL: Duration = Duration::from_secs(10);
 /// The most paths that live at once, of either side.
 pub(super) const MOST_PATHS: usize = 1024;
 
@@ -95,6 +97,16 @@ impl PeerPaths {
         self.table.iter()
     }
 
+    /// Whether a path of the peer's still comes by this local socket or connection.
+    pub fn come_by(&self, local: Local) -> bool {
+        let newest = self.iter().map(|receiving| receiving.facts.last_arrival).max();
+        let comes = |receiving: &PeerPath| {
+            receiving.source.local == local
+                && newest.is_some_and(|at| receiving.facts.last_arrival + STILL >= at)
+        };
+        self.iter().any(comes)
+    }
+
     /// Whether a path that does not live may begin.
     pub fn may_begin(&self, id: PathId) -> bool {
         !self.ended.contains(id) && self.table.len() < MOST_PATHS
@@ -164,6 +176,31 @@ impl PeerPaths {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Pnack;
+    use crate::path::receive::PacketArrival;
+    use byway_wire::{Ecn, Instant};
+
+    #[test]
+    fn a_connection_is_of_use_while_packets_come_by_it() {
+        let mut arrivals = PeerPaths::new([3; 32]);
+        let remote = "192.0.2.1:1".parse().unwrap();
+        let arrive = |arrivals: &mut PeerPaths, number: u32, seconds| {
+            let (id, at) = (PathId(number), Instant::from_millis(seconds * 1_000));
+            if arrivals.get(id).is_none() {
+                let facts = ReceivePath::new(id, at, Pnack::Patient);
+                let source = PacketSource::direct(Local(number as u16), remote);
+                arrivals.begin(id, PeerPath::new(facts, source, None));
+            }
+            let (number, bytes) = (seconds, 1_200);
+            let arrival = PacketArrival { number, at, stamp: 0, bytes, ecn: Ecn::NotEct, eliciting: true };
+            arrivals.get_mut(id).unwrap().facts.on_packet(&arrival);
+        };
+        arrive(&mut arrivals, 1, 0);
+        arrive(&mut arrivals, 2, 9);
+        assert!(arrivals.come_by(Local(1)) && arrivals.come_by(Local(2)) && !arrivals.come_by(Local(3)));
+        arrive(&mut arrivals, 2, 11);
+        assert!(!arrivals.come_by(Local(1)) && arrivals.come_by(Local(2)));
+    }
 
     #[test]
     fn ids_are_told_once_and_ahead_of_what_was_seen() {

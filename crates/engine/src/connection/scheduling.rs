@@ -1,9 +1,9 @@
 //! Which path sends next, and when the connection wakes. This is the one place that fills queues
 //! and arms timers.
 
+use super::packet_purpose::RunRemainder;
 use super::path::{Path, PathState};
 use super::peer_paths::PeerPath;
-use super::purpose::RunRemainder;
 use super::rate_limit::RateLimit;
 use super::timers::{Armed, TimerOwner, Timers, claim};
 use alloc::collections::VecDeque;

@@ -12,16 +12,16 @@
 //! them, an object's cost when the owner has taken its [`InEvent::ObjectComplete`].
 
 pub mod buffer_pool;
-mod carried;
+mod data_frames;
 pub mod incoming;
-pub mod numbered;
+pub mod numbered_map;
 mod outgoing;
 pub mod ranges;
 
 pub use buffer_pool::BufferPool;
-pub use carried::{Carried, DataId, OBJECT_COST, ProtocolError};
+pub use data_frames::{Carried, DataId, OBJECT_COST, ProtocolError};
 pub use incoming::{Arrival, InEvent, Incoming, IncomingLimits, StreamRead, WriteRequest};
-pub use numbered::Numbered;
+pub use numbered_map::Numbered;
 pub use outgoing::{Blocked, DataCounters, OutEvent, Outgoing, OutgoingLimits, ReadRequest};
 pub use ranges::RangeSet;
 

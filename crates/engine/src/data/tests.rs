@@ -78,7 +78,7 @@ struct Packet {
     carried: SmallVec<[Carried; 2]>,
 }
 
-struct World {
+struct TestEnds {
     plan: Plan,
     dice: Dice,
     now: Instant,
@@ -102,7 +102,7 @@ struct World {
     given_up: Vec<DataId>,
 }
 
-impl World {
+impl TestEnds {
     fn new(plan: Plan) -> Self {
         let mut out = Outgoing::new(OutgoingLimits {
             memory: plan.sender_memory,
@@ -431,7 +431,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
     fn every_byte_arrives_once_and_nothing_leaks(plan in plan()) {
-        World::new(plan).run();
+        TestEnds::new(plan).run();
     }
 }
 

@@ -1,8 +1,8 @@
 //! Tells apart what comes in: answers to attempts, HELLOs, and packets of connections.
 
-use super::attempt::Success;
+use super::connect_attempt::Success;
 use super::hello_limit::HelloDecision;
-use super::network::NetworkPrefix;
+use super::same_host::NetworkPrefix;
 use super::unconfirmed_peers::{NewcomerDecision, PeerPriority};
 use super::{Admit, COOKIES_ABOVE, ConnectionSlot, Endpoint, EndpointEvent, Handle, MOST_ANSWERS};
 use crate::config::Params;

@@ -2,7 +2,7 @@
 //! nothing costs more of what nobody has to prove anything for, and who forges HELLOs that fit no
 //! key pays nothing for it.
 
-use super::network::NetworkPrefix;
+use super::same_host::NetworkPrefix;
 use alloc::collections::BTreeMap;
 use byway_wire::{Duration, Instant, Meter};
 

@@ -1,7 +1,7 @@
 //! A host's end of all its sessions: tells apart what comes in by a few sockets, begins and accepts
 //! connections, and shares the way out among them.
 
-mod attempt;
+mod connect_attempt;
 mod demux;
 mod demux_cache;
 mod full_sockets;
@@ -9,10 +9,10 @@ mod greetings;
 mod handle;
 mod hello_limit;
 mod memory;
-mod network;
-mod pool;
 mod relay_addresses;
+mod relay_pool;
 mod relays;
+mod same_host;
 mod steady_clock;
 mod unconfirmed_peers;
 
@@ -35,15 +35,15 @@ use byway_wire::{
 };
 use core::net::SocketAddr;
 
-pub use attempt::ConnectError;
-use attempt::{Attempt, send_plain};
+pub use connect_attempt::ConnectError;
+use connect_attempt::{Attempt, send_plain};
 use demux_cache::DemuxCache;
 use full_sockets::SocketWaiters;
 use greetings::Greetings;
 pub use handle::Handle;
 use hello_limit::HelloLimiter;
-pub use pool::{MOST_RELAYS, RelayRoute, RelayStatus, RelayTrouble};
 pub use relay_addresses::AddressProblem;
+pub use relay_pool::{MOST_RELAYS, RelayRoute, RelayStatus, RelayTrouble};
 use steady_clock::SteadyClock;
 use unconfirmed_peers::UnconfirmedPeers;
 
@@ -153,7 +153,7 @@ enum ConnectionSlot {
 
 struct ConnectionEntry {
     slot: ConnectionSlot,
-    pool: pool::RelayPool,
+    pool: relay_pool::RelayPool,
     /// How often its peer may offer a relay.
     offers: Meter,
     addresses: Vec<SocketAddr>,
@@ -337,7 +337,7 @@ impl Endpoint {
     fn insert(&mut self, handle: Handle, slot: ConnectionSlot, addresses: Vec<SocketAddr>) {
         let entry = ConnectionEntry {
             slot,
-            pool: pool::RelayPool::default(),
+            pool: relay_pool::RelayPool::default(),
             offers: Meter::default(),
             addresses,
             dirty: false,
@@ -484,8 +484,13 @@ impl Endpoint {
         }
     }
 
-    fn new_connection(&mut self, now: Instant, role: Role, success: attempt::Success) -> Box<Connection> {
-        let attempt::Success { established, params, application, controller, .. } = success;
+    fn new_connection(
+        &mut self,
+        now: Instant,
+        role: Role,
+        success: connect_attempt::Success,
+    ) -> Box<Connection> {
+        let connect_attempt::Success { established, params, application, controller, .. } = success;
         let random = Random::new(self.random.fork());
         let beginning = ConnectionStart { established, application, params, controller, random };
         Box::new(Connection::new(now, role, &self.config, beginning))

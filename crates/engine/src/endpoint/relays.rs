@@ -6,8 +6,8 @@
 //! relay is a candidate for a path.
 
 use super::greetings::{AnsweredRelay, Failure, Greeting, GreetingPurpose};
-use super::pool::{RelayRoute, RelayStatus, RelayTrouble};
 use super::relay_addresses::{AddressProblem, unfit};
+use super::relay_pool::{RelayRoute, RelayStatus, RelayTrouble};
 use super::{ConnectionSlot, Endpoint, EndpointEvent, Handle};
 use crate::connection::{Connection, RelayEvent, RelayId, RelayMessage};
 use crate::route::Route;

@@ -2,7 +2,7 @@
 //! there are too many.
 
 use super::handle::Handle;
-use super::network::NetworkPrefix;
+use super::same_host::NetworkPrefix;
 use alloc::vec::Vec;
 
 /// How many peers may wait at once.

@@ -3,8 +3,8 @@
 
 use crate::common::detours::{receiver_address, relay, relay_address, seconds, sender_address, word};
 use crate::common::{MS, Plan, Receiver, Sender, address, identity, line};
+use byway_engine::carrier_trials::{self, Sight, Trials};
 use byway_engine::seal::Suites;
-use byway_engine::trials::{self, Sight, Trials};
 use byway_engine::{Config, RelayRoute};
 use byway_relay::Relay;
 use byway_sim::tcp::{FrameBytes, ServerConfig, TcpCarried, TcpConfig, tcp_address};
@@ -378,7 +378,7 @@ fn with_trials(net: &mut Net, trials: &mut Trials, time: Duration) -> f64 {
     let until = net.world.now() + time;
     let (mut over_tcp, mut dial_at) = (0.0, Instant::ZERO);
     while net.world.now() < until && !net.is_finished() {
-        net.run(trials::EVERY);
+        net.run(carrier_trials::EVERY);
         let has_tcp = net.world.act(net.sender, |host, now| {
             let host = host.node_mut();
             let session = host.handle.and_then(|handle| host.endpoint.connection_mut(handle));
@@ -389,7 +389,7 @@ fn with_trials(net: &mut Net, trials: &mut Trials, time: Duration) -> f64 {
             })
         });
         if trials.wants_tcp() {
-            over_tcp += trials::EVERY.as_secs_f64();
+            over_tcp += carrier_trials::EVERY.as_secs_f64();
             if !has_tcp && net.world.now() >= dial_at {
                 net.dial();
                 dial_at = net.world.now() + seconds(1);

@@ -4,7 +4,7 @@ use super::capabilities::kernel;
 use super::process::{HelperProcess, later, said_ready};
 use super::run_lab::RunLab;
 use crate::error::{Error, OrFailed as _, Result};
-use crate::fetching::{FetchResult, FetchTask, GO};
+use crate::http_requests::{FetchResult, FetchTask, GO};
 use byway_lab::Setup;
 use byway_lab::record::{RequestRecord, RequestsRecord};
 use byway_lab::world;

@@ -7,7 +7,7 @@ use crate::chunks::{Hash, Hashes, Hashing, Layout};
 use crate::error::SinkError;
 use crate::manifest::Metadata;
 use crate::missing_ranges::FileRanges;
-use crate::report::Reason;
+use crate::receiver_report::Reason;
 use byway_engine::data::RangeSet;
 use byway_wire::ObjectId;
 use std::io;

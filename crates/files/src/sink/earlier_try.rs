@@ -11,7 +11,7 @@ use crate::chunks::{Hash, Hashing, READ, hole};
 use crate::error::SinkError;
 use crate::manifest::Timestamp;
 use crate::missing_ranges::FileRanges;
-use crate::report::{HAVE_MAX, Reason, Report};
+use crate::receiver_report::{HAVE_MAX, Reason, Report};
 use crate::resume::{self, Resumed};
 use byway_engine::data::RangeSet;
 use byway_wire::{DecodeError, ObjectId};

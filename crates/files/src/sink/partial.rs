@@ -5,9 +5,9 @@
 //! same manifest can find the files of an interrupted transfer again. The transfer's directory is
 //! locked while it is in use.
 
-use crate::beneath::times;
+use crate::chunk_journal::Journal;
 use crate::chunks::Layout;
-use crate::journal::Journal;
+use crate::contained_dir::times;
 use crate::manifest::{Metadata, Timestamp};
 use crate::name::PARTIAL_DIRECTORY;
 use crate::open_files::OpenFiles;

@@ -3,11 +3,11 @@
 
 use super::contents::{Contents, Incoming};
 use super::{Finish, Sink, SinkState};
-use crate::beneath::times;
+use crate::contained_dir::times;
 use crate::error::SinkError;
 use crate::manifest::{Metadata, Timestamp};
 use crate::name::{check_name, split};
-use crate::report::{Reason, Report};
+use crate::receiver_report::{Reason, Report};
 use byway_wire::ObjectId;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{Mode, OFlags};

@@ -8,8 +8,8 @@
 use super::contents::{Contents, MetadataState};
 use super::partial::{Name, is_early};
 use super::{Sink, SinkState};
-use crate::beneath::times;
 use crate::chunks::Hash;
+use crate::contained_dir::times;
 use crate::error::SinkError;
 use crate::manifest::Timestamp;
 use byway_wire::ObjectId;

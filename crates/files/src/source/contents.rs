@@ -6,7 +6,7 @@ use crate::file_status::FileStatus;
 use crate::manifest::{ChunkRanges, Record, Withdrawal};
 use crate::missing_ranges::FileRanges;
 use crate::resume::Comparison;
-use crate::walk::{Warning, WarningKind};
+use crate::tree_walk::{Warning, WarningKind};
 use byway_engine::data::RangeSet;
 use byway_wire::{DecodeError, ObjectId};
 use rustix::fs::SeekFrom;
@@ -315,7 +315,7 @@ impl Source {
         }
         outgoing.withdrawn = true;
         outgoing.hashes.retain(|_| false);
-        let path = crate::walk::to_path(outgoing.path.clone());
+        let path = crate::tree_walk::to_path(outgoing.path.clone());
         // A file that is gone, or of another size, changed; only what the system refuses to read is
         // unreadable.
         let changed = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound);

@@ -1,7 +1,7 @@
 //! What one end of a flow has sent.
 
-use crate::segment::Segment;
-use crate::tcp::{Flags, before, later};
+use crate::tcp_header::{Flags, before, later};
+use crate::tcp_segment::Segment;
 
 /// An end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

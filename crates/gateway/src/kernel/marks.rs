@@ -24,7 +24,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The flag of `ip`.
+    /// The flag of `ip_header`.
     #[must_use]
     pub const fn flag(self) -> &'static str {
         match self {

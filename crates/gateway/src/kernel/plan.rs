@@ -50,8 +50,8 @@ impl KernelPlan {
     }
 }
 
-/// The commands of `ip` for one version of IP. The rule comes last, as it is what makes the routes
-/// count.
+/// The commands of `ip_header` for one version of IP. The rule comes last, as it is what makes the
+/// routes count.
 fn routing(family: Family, tun: &str, mark: u16, fail_closed: bool) -> String {
     let mut text = String::new();
     if family == Family::V4 {

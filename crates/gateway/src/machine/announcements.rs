@@ -2,7 +2,7 @@
 //! beside them.
 
 use super::index_vec::PeerIdx;
-use super::peer_sessions::PeerSessions;
+use super::tunnels::PeerSessions;
 use crate::encap::Message;
 use crate::forwarded_announcements::{ForwardedPart, MOST_ADDRESSES};
 use crate::serves::{AnnouncementPart, PartResult};

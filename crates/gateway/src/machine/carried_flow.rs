@@ -3,8 +3,8 @@
 use super::index_vec::{PeerIdx, TunnelIdx};
 use crate::encap::Label;
 use crate::flow::FlowTable;
-use crate::tcp::Flags;
-use crate::window::Advertised;
+use crate::receive_window::Advertised;
+use crate::tcp_header::Flags;
 use byway_wire::{Duration, Instant};
 
 /// The flows that are carried.

@@ -3,19 +3,19 @@
 
 use super::config::Settings;
 use super::flows::Flows;
-use super::hosts::Hosts;
+use super::host_packets::Hosts;
 use super::index_vec::{PeerIdx, TunnelIdx};
 use super::packet_buffer::PacketBuffer;
 use super::peer::Peer;
-use super::peer_sessions::PeerSessions;
 use super::status::Counters;
+use super::tunnels::PeerSessions;
 use crate::clamp::{clamp, mss_for};
 use crate::encap::Label;
 use crate::flow::{FlowEnd, FlowId};
 use crate::reorder::{ArrivedPacket, ReorderQueues, Timer, WaitStats};
-use crate::segment::Segment;
 use crate::serves::Served;
-use crate::tcp::Flags;
+use crate::tcp_header::Flags;
+use crate::tcp_segment::Segment;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant};

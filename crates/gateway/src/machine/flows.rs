@@ -6,13 +6,13 @@ use super::config::Settings;
 use super::index_vec::{PeerIdx, TypedIndex as _};
 use super::observed_flows::ObservedFlows;
 use super::peer::{behind, speaker};
-use super::peer_sessions::PeerSessions;
 use super::rule_counters::{FlowStatus, RuleCount, RuleCounts};
 use super::status::{Counters, RuleStatus};
+use super::tunnels::PeerSessions;
 use crate::flow::{FlowTable, FlowTableLimits, FlowVerdict};
 use crate::key::FlowKey;
 use crate::rules::{Action, FlowOrigin, Rule, Rules, classify};
-use crate::segment::Segment;
+use crate::tcp_segment::Segment;
 use alloc::vec::Vec;
 use byway_wire::Instant;
 

@@ -3,18 +3,18 @@
 
 use super::carried_flow::CarriedFlows;
 use super::config::Settings;
-use super::hosts::Hosts;
+use super::host_packets::Hosts;
 use super::index_vec::TunnelIdx;
 use super::loss_detection::Lost;
 use super::packet_buffer::PacketBuffer;
-use super::peer_sessions::PeerSessions;
 use super::status::Counters;
+use super::tunnels::PeerSessions;
 use crate::cache::{self, Ack, AckAction, Cache, DataPacket};
 use crate::encap::Label;
 use crate::flow::FlowId;
 use crate::loss::{DetectionDelays, LossRuleKind};
-use crate::segment::Segment;
-use crate::tcp::Flags;
+use crate::tcp_header::Flags;
+use crate::tcp_segment::Segment;
 use alloc::vec::Vec;
 use byway_engine::Handle;
 use byway_wire::{Duration, Instant};

@@ -2,10 +2,10 @@
 
 use super::rule_counters::{FlowStatus, RuleCounts};
 use crate::key::FlowKey;
-use crate::lists::Lists;
+use crate::linked_lists::Lists;
 use crate::rules::FlowOrigin;
-use crate::segment::Segment;
-use crate::tcp::{Flags, before};
+use crate::tcp_header::{Flags, before};
+use crate::tcp_segment::Segment;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 

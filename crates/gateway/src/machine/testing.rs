@@ -2,16 +2,16 @@
 
 use super::config::{self, Settings};
 use super::flows::Flows;
-use super::hosts::Hosts;
+use super::host_packets::Hosts;
 use super::index_vec::{PeerIdx, TunnelIdx};
 use super::loss_repair::LossRepair;
 use super::packet_buffer::PacketBuffer;
-use super::peer_sessions::PeerSessions;
+use super::tunnels::PeerSessions;
 use crate::Prefix;
 use crate::checksum::ChecksumState;
 use crate::encap::Label;
 use crate::rules::{Rule, Rules};
-use crate::segment::Segment;
+use crate::tcp_segment::Segment;
 use crate::testing::{V4, build};
 use alloc::vec::Vec;
 use byway_engine::handshake::Identity;

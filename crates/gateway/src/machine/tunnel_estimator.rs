@@ -4,11 +4,11 @@
 use super::carried_flow::CarriedFlows;
 use super::config::Settings;
 use super::index_vec::TunnelIdx;
-use super::tunnel::Tunnel;
 use super::tunnel_estimate::TunnelEstimate;
+use super::tunnel_sessions::Tunnel;
 use crate::clamp::best_packet;
 use crate::encap::header_len;
-use crate::window::{PathWindow, View, share, total};
+use crate::receive_window::{PathWindow, View, share, total};
 use alloc::vec::Vec;
 use byway_engine::Connection;
 use byway_wire::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use super::queue::{ArrivedPacket, FlowLimits, Reorder};
 use super::stats::WaitStats;
-use crate::lists::Lists;
+use crate::linked_lists::Lists;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant};

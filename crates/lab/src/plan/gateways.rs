@@ -5,8 +5,8 @@ use super::sections::{congestion, name, pair, ways, when};
 use crate::setup::{Gateways, PathChoice};
 use byway_control::SenderKind;
 use byway_gateway::cache;
+use byway_gateway::gateway_options::{OPTIONS, Value, ValueKind};
 use byway_gateway::machine::Settings;
-use byway_gateway::options::{OPTIONS, Value, ValueKind};
 use byway_gateway::path_selection::Policy;
 use byway_gateway::reorder::Timer;
 

@@ -6,7 +6,7 @@ use super::transfers::TransferHosts;
 use super::{RunError, network, recorder};
 use crate::setup::{Carrier, Setup};
 use byway_engine::data::IncomingLimits;
-use byway_registry::client::MOST;
+use byway_registry::registry_client::MOST;
 use byway_sim::World;
 use byway_sim::topology::{Direction, Graph, MEMORY_PER_PACKET, Traffic};
 use byway_wire::time::nanos;

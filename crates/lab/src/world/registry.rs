@@ -9,8 +9,8 @@ use super::relays::UNIX;
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_engine::{Config as Connection, Endpoint, EndpointConfig, EndpointEvent};
-use byway_registry::client::{ClientExchange, FIRST, MORE, MOST};
 use byway_registry::message::{Answer, Label, RelayList, RelayQuery, Request};
+use byway_registry::registry_client::{ClientExchange, FIRST, MORE, MOST};
 use byway_registry::secrets::Secrets;
 use byway_registry::store::{
     LastHeartbeat, Memory, RelayRow, Store, StoreReply, StoreRequest as Wish, WordRow,

@@ -4,7 +4,7 @@ use super::RunError;
 use super::lending_relay::{LendingRelay, NodeCounters};
 use super::registry::{RANGE, RegistryBuilder};
 use crate::setup::LendLimit;
-use byway_registry::client::MOST;
+use byway_registry::registry_client::MOST;
 use byway_relay::{Config, LendingConfig, Policy, Relay};
 use byway_sim::topology::{Built, Graph};
 use byway_sim::{Handle, Random, World};

@@ -2,8 +2,8 @@
 
 use byway_gateway::loss::LossRuleKind as Loss;
 use byway_gateway::machine::Bundle;
+use byway_gateway::receive_window::WindowRule;
 use byway_gateway::reorder::Timer;
-use byway_gateway::window::WindowRule;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use byway_lab::record::Record;
 use byway_lab::setup::{Carrier, PathChoice};

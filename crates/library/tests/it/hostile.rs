@@ -9,7 +9,7 @@ use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Config, Connect, EndpointConfig, EndpointEvent, Handle};
 use byway_net::{Clock, LoopControl, Owner, Socket};
-use byway_transfer::application::Application;
+use byway_transfer::application_protocol::Application;
 use byway_wire::{Instant, ObjectId, StreamId};
 use std::sync::mpsc::{SyncSender, sync_channel};
 

@@ -1,7 +1,7 @@
 //! What a question is answered with.
 
+use crate::grant_minting;
 use crate::message::{Listed, MOST_RELAYS, RelayList, RelayQuery};
-use crate::mint;
 use crate::relay_directory::RelayDirectory;
 use crate::store::{Epoch, LAST_HOLDS, WordRow};
 use byway_wire::Instant;
@@ -17,19 +17,19 @@ pub(super) fn list(
 ) -> RelayList {
     let last = Epoch {
         number: epoch.number.saturating_sub(1),
-        began: epoch.last_until.saturating_sub(mint::EPOCH_LIFE + LAST_HOLDS),
+        began: epoch.last_until.saturating_sub(grant_minting::EPOCH_LIFE + LAST_HOLDS),
         last_until: 0,
     };
     let most = usize::from(ask.most).min(MOST_RELAYS);
     let (relays, more) = book.draw(now, seed, usize::from(ask.skip), most);
-    let mut until = mint::end_of(epoch).min(word.expires);
+    let mut until = grant_minting::end_of(epoch).min(word.expires);
     let listed = relays.into_iter().filter_map(|relay| {
         let minted = if relay.epoch == epoch.number {
-            mint::mint(word, &relay.row, epoch, relay.epoch_key())
+            grant_minting::mint(word, &relay.row, epoch, relay.epoch_key())
         } else if relay.epoch == last.number && epoch.last_until > unix {
             // It hears of the new epoch with its next heartbeat.
-            until = until.min(mint::end_of(&last));
-            mint::mint(word, &relay.row, &last, &relay.row.range_key.epoch_key(last.number))
+            until = until.min(grant_minting::end_of(&last));
+            grant_minting::mint(word, &relay.row, &last, &relay.row.range_key.epoch_key(last.number))
         } else {
             None
         };

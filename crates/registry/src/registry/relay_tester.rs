@@ -3,8 +3,8 @@
 
 use super::applicants::{Applicants, TestOutcome};
 use super::retests::Retests;
+use crate::grant_minting;
 use crate::message::Failure;
-use crate::mint;
 use crate::relay_tests::{Key, RelayTests};
 use crate::store::{Epoch, RelayRow};
 use alloc::collections::BTreeMap;
@@ -139,7 +139,7 @@ impl RelayTester {
 
 /// The first socket of these that is of its family tests an address.
 fn tests_of(row: &RelayRow, epoch: &Epoch, from: &[&Locals]) -> Vec<RelayTest> {
-    let word = mint::own(row, epoch, &row.range_key.epoch_key(epoch.number));
+    let word = grant_minting::own(row, epoch, &row.range_key.epoch_key(epoch.number));
     let of = |address: &SocketAddr| {
         let mut locals = from.iter().flat_map(|locals| locals.iter());
         let local = locals.find(|(_, own)| own.is_ipv4() == address.is_ipv4());

@@ -1,7 +1,7 @@
 //! Sessions of those who ask: what came, what is answered, and until when.
 
 use crate::message::{LONGEST_REQUEST, Request};
-use crate::records::{self, Records};
+use crate::stream_records::{self, Records};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use byway_engine::{Connection, Handle};
@@ -132,8 +132,8 @@ impl Sessions {
             return;
         };
         session.busy = false;
-        let mut record = Vec::with_capacity(records::HEAD + answer.len());
-        records::append(&mut record, answer);
+        let mut record = Vec::with_capacity(stream_records::HEAD + answer.len());
+        stream_records::append(&mut record, answer);
         let out = connection.outgoing();
         out.open_stream(BACK);
         // A session's answers fit into what it may hold, or it does not take them: then it waits in

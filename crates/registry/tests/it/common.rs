@@ -3,8 +3,8 @@
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_engine::{Config, Connect, Endpoint, EndpointConfig};
-use byway_registry::client::{AskError, ClientExchange};
 use byway_registry::message::{Answer, Enrol, Label, RelayList, RelayQuery, Request};
+use byway_registry::registry_client::{AskError, ClientExchange};
 use byway_registry::secrets::Secrets;
 use byway_registry::store::{self, Memory, Store, StoreReply, WordRow};
 use byway_registry::word::{RegistryWord, WordKind, WordProof};

@@ -1,8 +1,8 @@
 //! From enrolment to a question's answer.
 
 use crate::common::*;
-use byway_registry::client::AskError;
 use byway_registry::message::{Answer, Enrol, Failure, Reason};
+use byway_registry::registry_client::AskError;
 use byway_registry::word::{RegistryWord, WordKind};
 use byway_wire::Duration;
 use byway_wire::relay::Minted;

@@ -1,8 +1,8 @@
 //! Heartbeats, and grants that end with their epoch.
 
 use crate::common::*;
-use byway_registry::client::AskError;
 use byway_registry::message::{Answer, Reason, Request};
+use byway_registry::registry_client::AskError;
 use byway_registry::word::{RegistryWord, WordKind};
 use byway_relay::Relay;
 use byway_sim::Handle;

@@ -2,8 +2,8 @@
 //! there.
 
 use crate::common::*;
-use byway_registry::client::AskError;
 use byway_registry::message::{Answer, Enrol, Failure, Reason, Request};
+use byway_registry::registry_client::AskError;
 use byway_registry::word::WordKind;
 use byway_relay::Relay;
 use byway_sim::{Handle, PipeConfig};

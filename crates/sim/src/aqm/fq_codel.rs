@@ -3,7 +3,7 @@
 
 use super::codel::{Codel, CodelConfig, Dequeued, Queued};
 use byway_wire::Instant;
-use byway_wire::random::mixed;
+use byway_wire::seeded_random::mixed;
 use std::collections::VecDeque;
 
 /// The parameters of [`FqCodel`].

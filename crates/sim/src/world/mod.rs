@@ -12,17 +12,17 @@
 //! * a machine writes what [`Transmit`](byway_wire::Transmit) does not allow.
 
 mod audit;
+mod driven_node;
+mod event_loop;
 mod eventless_links;
 mod events;
 mod interventions;
 mod network;
-mod node;
 mod observers;
-mod run;
 mod trace;
 
+pub use driven_node::{Handle, Node, NodeId};
 pub use network::{LinkId, StrayCounters};
-pub use node::{Handle, Node, NodeId};
 pub use observers::{CaptureDirection, Captured, LinkEvent, LinkFact};
 
 use crate::clock::Clock;
@@ -35,8 +35,8 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::net::{IpAddr, SocketAddr};
 use core::ops::Index;
+use driven_node::DrivenNode;
 use network::{AddressOwner, EdgeLink, Network};
-use node::DrivenNode;
 use observers::Capture;
 use std::collections::BTreeMap;
 

@@ -5,9 +5,9 @@
 use super::cache;
 use byway_engine::{Endpoint, EndpointEvent, RelayStatus};
 use byway_net::unix_seconds;
-use byway_registry::client::{AskError, ClientExchange, FIRST, MORE, MOST};
 use byway_registry::complaints::Complaints;
 use byway_registry::message::{Answer, MOST_RELAYS, RelayList, RelayQuery, Request};
+use byway_registry::registry_client::{AskError, ClientExchange, FIRST, MORE, MOST};
 use byway_registry::word::RegistryWord;
 use byway_wire::{Duration, Instant, relay};
 use std::collections::BTreeSet;

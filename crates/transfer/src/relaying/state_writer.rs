@@ -3,7 +3,7 @@
 
 use super::saved_state::{LONGEST, SavedState};
 use super::{RelayRunEvent, Snapshot};
-use crate::state::{StateError, put};
+use crate::state_directory::{StateError, put};
 use byway_net::{Waker, unix_seconds};
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
 //! `byway lab harm`: what people's requests wait for beside bulk transfers, byway's and those of
 //! the kernel's TCP.
 
-use super::stopping::cancellation;
+use super::stop_flag::cancellation;
 use crate::args::lab::LabHarm;
 use crate::exit::Exit;
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};

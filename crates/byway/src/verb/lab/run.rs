@@ -1,12 +1,12 @@
 //! `byway lab run`: what was asked for is run, and its tables and verdicts shown.
 
-use super::stopping::cancellation;
+use super::stop_flag::cancellation;
 use crate::args::lab::LabRun;
 use crate::exit::Exit;
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::{Context as _, Result};
+use byway_field::experiment_list::{ClaimCounts, ExperimentSummary};
 use byway_field::experiments::{self, ExperimentEvent, ExperimentResult, RunOptions, TaskResult};
-use byway_field::listing::{ClaimCounts, ExperimentSummary};
 use byway_lab::expect::table::{self, Grid};
 use byway_lab::plan::{Mode, Overrides};
 use byway_lab::report;

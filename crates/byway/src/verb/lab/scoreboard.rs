@@ -1,8 +1,8 @@
 //! `byway lab scoreboard`: laws for the background against each other on a grid of lines, beside a
 //! grid of others.
 
-use super::stopping::cancellation;
-use super::tables;
+use super::scoreboard_tables;
+use super::stop_flag::cancellation;
 use crate::args::lab::LabScoreboard;
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Fields, Outcome, Output};
@@ -55,15 +55,15 @@ pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit
     let FilledBoard { rows, board, ran, seconds, file } = filled;
     let laws: Vec<&str> = selection.laws().map(|law| law.name.as_str()).collect();
     if arguments.rows || selection.scenes().len() * laws.len() <= ROWS {
-        for table in tables::cells(&board, &laws) {
+        for table in scoreboard_tables::cells(&board, &laws) {
             output.answer_table(&table)?;
         }
     }
-    output.answer_table(&tables::laws(&board, &laws, &rows))?;
+    output.answer_table(&scoreboard_tables::laws(&board, &laws, &rows))?;
     let law = arguments.judged.as_deref().unwrap_or(PRODUCT);
     let judged = judge(&board, law);
     if !judged.is_empty() {
-        output.answer_table(&tables::bounds(law, &judged))?;
+        output.answer_table(&scoreboard_tables::bounds(law, &judged))?;
     }
     let held = judged.iter().filter(|judged| judged.missed.is_empty()).count();
     let missed = judged.iter().filter(|judged| !judged.holds()).count();

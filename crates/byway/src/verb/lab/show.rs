@@ -4,7 +4,7 @@ use crate::args::lab::{LabList, LabReport, LabShow};
 use crate::exit::{Exit, Failure};
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::Result;
-use byway_field::listing::{ClaimCounts, ExperimentSummary, entries, write_page};
+use byway_field::experiment_list::{ClaimCounts, ExperimentSummary, entries, write_page};
 use byway_lab::report::{self, ReportEntry};
 
 /// Claims that hold of those that were judged, known misses, and others.

@@ -11,7 +11,7 @@
 
 mod filter;
 
-use crate::random::Random;
+use crate::seeded_random::Random;
 use crate::{Acked, Allowance, Congested, Opened, PathController, Trigger, Undo};
 use byway_wire::{Duration, Instant};
 use filter::MaxFilter;

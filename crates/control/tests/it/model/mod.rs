@@ -2,7 +2,7 @@
 //! what a test shows is the controller. Deterministic.
 #![allow(dead_code)]
 
-use byway_control::random::Random;
+use byway_control::seeded_random::Random;
 use byway_control::{Acked, Congested, Controller, Delay, Opened, ProbeResult, Sent, Trigger, Undo};
 use byway_wire::{Duration, Instant, PathId};
 use std::cmp::Reverse;

@@ -1,6 +1,6 @@
 //! The connection's flow control, as the receiver keeps it.
 
-use crate::data::carried::ProtocolError;
+use crate::data::data_frames::ProtocolError;
 
 /// Counts what came and what was taken.
 #[derive(Debug)]

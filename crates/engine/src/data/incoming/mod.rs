@@ -5,51 +5,52 @@
 //! takes events. What the owner does not take, the sender cannot send: every byte counts against
 //! the window until it was read or written.
 //!
-//! * `streams` and `objects`: which live, and which are over. `stream_limit`: how many streams the
-//!   peer may open. `stream` and `object`: one of them. `extent`: what of one has arrived.
+//! * `streams` and `objects`: which live, and which are over. `stream_count_limit`: how many
+//!   streams the peer may open. `stream` and `object`: one of them. `received_extent`: what of one
+//!   has arrived.
 //! * `write_coalescing`: bytes of objects on their way to the disk, in buffers of `pool`.
 //!   `stream_buffers`: buffers of streams. `owner_events`: what the owner is handed.
-//! * `limits`: what the owner decides. `connection_window` and `window`: flow control of the
+//! * `limits`: what the owner decides. `connection_window` and `stream_window`: flow control of the
 //!   connection and of a stream. `window_tuning`: how large the latter is. `out_of_order`: how
 //!   scattered all of it may be.
-//! * `holes`: when what is missing is named to the sender.
+//! * `snack_schedule`: when what is missing is named to the sender.
 //!
 //! All that comes from the peer is checked here. Memory stays within four times
 //! [`IncomingLimits::memory`] (the bytes, and room ahead of them), whatever the peer sends.
 
 mod connection_window;
-mod extent;
-mod holes;
-mod limits;
 mod object;
 mod objects;
 mod out_of_order;
 mod owner_events;
 mod pool;
+mod receive_limits;
+mod received_extent;
+mod snack_schedule;
 mod stream;
 mod stream_buffers;
-mod stream_limit;
+mod stream_count_limit;
+mod stream_window;
 mod streams;
-mod window;
 mod window_tuning;
 mod write_coalescing;
 
 pub use owner_events::{Arrival, InEvent, StreamRead, WriteRequest};
 
-use super::carried::{Carried, DataId, OBJECT_COST, ProtocolError};
+use super::data_frames::{Carried, DataId, OBJECT_COST, ProtocolError};
 use super::ranges::RangeSet;
-use crate::payload::Payload;
+use crate::payload_kind::Payload;
 use crate::role::Role;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use byway_wire::frame::{self, Frame};
 use byway_wire::{Duration, Instant, ObjectId, StreamId, Writer};
 use connection_window::ConnectionWindow;
-use holes::{Holes, Region};
-pub use limits::IncomingLimits;
 use objects::Objects;
 use out_of_order::{OutOfOrder, length};
+pub use receive_limits::IncomingLimits;
 use smallvec::SmallVec;
+use snack_schedule::{Holes, Region};
 use stream::Interest;
 use streams::Streams;
 use write_coalescing::{DiskEvent, WriteCoalescer};

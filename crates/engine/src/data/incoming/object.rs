@@ -4,8 +4,8 @@
 //! advance at once. Each aligned block of the object that has an open place gathers in a buffer of
 //! its own; a full one goes to the disk with one write, and every byte is copied once.
 
-use super::extent::Extent;
 use super::pool::Pool;
+use super::received_extent::Extent;
 use crate::data::ranges::RangeSet;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,8 +1,8 @@
 //! The objects that come in: which live, which are only counted, which are over.
 
-use super::extent::Extent;
 use super::object::{Block, InObject};
-use crate::data::carried::{OBJECT_COST, ProtocolError};
+use super::received_extent::Extent;
+use crate::data::data_frames::{OBJECT_COST, ProtocolError};
 use crate::data::ranges::RangeSet;
 use alloc::collections::BTreeMap;
 use byway_wire::ObjectId;

@@ -1,7 +1,7 @@
 //! What arrived of everything together, as far as it is scattered: the ranges that describe it, and
 //! the bytes beyond holes.
 
-use crate::data::carried::ProtocolError;
+use crate::data::data_frames::ProtocolError;
 use crate::data::ranges::RangeSet;
 use smallvec::SmallVec;
 

@@ -1,8 +1,8 @@
 //! A stream on its way in: kept until everything before it has arrived and the owner has read it.
 
-use super::extent::Extent;
+use super::received_extent::Extent;
 use super::stream_buffers::{PIECE, StreamBuffers, StreamPiece};
-use super::window::StreamWindow;
+use super::stream_window::StreamWindow;
 use crate::invariant::Invariant as _;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -3,9 +3,9 @@
 use super::owner_events::{InEvent, StreamRead};
 use super::stream::{InStream, Interest};
 use super::stream_buffers::StreamBuffers;
-use super::stream_limit::StreamLimit;
+use super::stream_count_limit::StreamLimit;
 use super::window_tuning::{Readers, WindowInputs};
-use crate::data::carried::{Carried, ProtocolError};
+use crate::data::data_frames::{Carried, ProtocolError};
 use crate::data::ranges::RangeSet;
 use crate::invariant::Invariant as _;
 use crate::role::Role;

@@ -1,6 +1,6 @@
 //! What became of the bytes of one stream or object: sent, acknowledged, lost, repeated.
 
-use crate::data::carried::DataId;
+use crate::data::data_frames::DataId;
 use crate::data::ranges::RangeSet;
 use alloc::collections::VecDeque;
 

@@ -5,34 +5,34 @@
 //! [`Outgoing::on_lost`]) and what the peer allows. Nothing here takes longer when there are more
 //! streams or objects: what can be sent stands in queues.
 
-mod blocked;
+mod blocked_reason;
 mod delivery_state;
-mod fill;
-mod limits;
+mod frame_selection;
 mod objects;
 mod owner_events;
 mod send_buffer;
-mod stream_limit;
+mod send_limits;
+mod stream_count_limit;
 mod streams;
 mod write_limits;
 
-use super::carried::{Carried, DataId};
-use super::numbered::Numbered;
+use super::data_frames::{Carried, DataId};
+use super::numbered_map::Numbered;
 use super::ranges::RangeSet;
 use crate::invariant::Invariant as _;
-use crate::payload::Payload;
+use crate::payload_kind::Payload;
 use crate::role::Role;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-pub use blocked::Blocked;
+pub use blocked_reason::Blocked;
 use bytes::Bytes;
 use byway_wire::{ObjectId, StreamId};
 use delivery_state::Queues;
-pub use limits::OutgoingLimits;
 use objects::OutObject;
 pub use owner_events::{DataCounters, OutEvent, ReadRequest};
-use stream_limit::PeerStreamLimit;
+pub use send_limits::OutgoingLimits;
+use stream_count_limit::PeerStreamLimit;
 use streams::{OutStream, Reset};
 use write_limits::WriteLimits;
 

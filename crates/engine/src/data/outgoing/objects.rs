@@ -1,10 +1,10 @@
 //! An object on its way out: read from the disk ahead of need, chunk by chunk, each kept until
 //! acknowledged.
 
-use super::blocked::Blocked;
+use super::blocked_reason::Blocked;
 use super::delivery_state::DeliveryState;
 use super::streams::Fin;
-use crate::data::carried::OBJECT_COST;
+use crate::data::data_frames::OBJECT_COST;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use byway_wire::Writer;

@@ -6,7 +6,7 @@
 //! given only when its owner asks for events, and only while there is room. So a thousand that wait
 //! do not hear of the room that one of them takes.
 
-use super::limits::OutgoingLimits;
+use super::send_limits::OutgoingLimits;
 use super::streams::{OutStream, WriteAllowance, WriteBlock};
 use alloc::collections::{BTreeMap, VecDeque};
 use byway_wire::StreamId;

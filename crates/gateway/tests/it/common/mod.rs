@@ -5,7 +5,7 @@ pub mod host;
 
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
-use byway_gateway::ip::Ip;
+use byway_gateway::ip_header::Ip;
 use byway_gateway::machine::{Gateway, GuestConfig, MachineConfig, PacketBuffer, PeerConfig, Settings};
 use byway_gateway::rules::{Action, Rule, Rules};
 use byway_gateway::serves::Served;

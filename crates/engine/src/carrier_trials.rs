@@ -1,0 +1,315 @@
+//! Whether UDP carries so much less than TCP that TCP is to carry in its place. Some networks let
+//! UDP through, and drop most of it.
+//!
+//! UDP is doubted while it loses packets that no queue explains. Then TCP has a trial, after which
+//! it stays if UDP carried less than half as much. A minute later UDP has a trial. Where UDP
+//! yields, nothing is compared: then it is meant to be slow.
+
+use crate::connection::path::PathState;
+use crate::connection::status::ConnectionStatus;
+use crate::path::transport::PathTransport;
+use byway_wire::{Duration, Instant};
+
+/// A session is to be looked at so often.
+pub const EVERY: Duration = Duration::from_millis(250);
+/// A trial lasts for so long.
+const TRIAL: Duration = Duration::from_secs(5);
+/// What carries from now on finds its rate within this time, which is no part of a trial.
+const WARM_UP: Duration = Duration::from_secs(3);
+/// A judgement holds for so long.
+const HOLDS: Duration = Duration::from_secs(60);
+/// After trials that TCP did not pass, one after the other, it has the next after at most so many
+/// times as long.
+const HOLDS_AT_MOST: u32 = 16;
+/// A trial that cannot begin, or not be judged, is over after this time.
+const GIVE_UP: Duration = Duration::from_secs(30);
+/// UDP is doubted if it loses this share of its bytes, in percent.
+const DOUBTED: u64 = 1;
+/// A packet that waits for longer waits in a queue. The class `background` yields from there on.
+const QUEUE: Duration = Duration::from_millis(5);
+/// Of so many looks one may show a queue: jitter looks like one.
+const ONE_IN: u32 = 4;
+
+/// What a look at a session shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sight {
+    /// Bytes acknowledged on direct paths over UDP.
+    pub udp: u64,
+    /// Bytes lost on them.
+    pub lost: u64,
+    /// Bytes acknowledged on direct paths over TCP.
+    pub tcp: u64,
+    /// Whether packets over UDP wait in a queue.
+    pub waits: bool,
+    /// Whether a path over UDP is choked, or a limit or the application holds the session back.
+    pub held: bool,
+}
+
+impl Sight {
+    /// What a session's status shows.
+    #[must_use]
+    pub fn of(status: &ConnectionStatus) -> Self {
+        let mut sight = Self { held: status.capped || status.blocked.is_some(), ..Self::default() };
+        for path in status.paths.iter().filter(|path| !path.route.is_proxied()) {
+            match path.route.carriage() {
+                PathTransport::Datagrams => {
+                    sight.udp += path.totals.acked_bytes;
+                    sight.lost += path.totals.lost_bytes;
+                    let queues = path.queueing.is_some_and(|wait| wait > QUEUE);
+                    sight.waits |= path.state == PathState::Active && queues;
+                    sight.held |= path.state == PathState::Choked;
+                }
+                PathTransport::Connection => sight.tcp += path.totals.acked_bytes,
+            }
+        }
+        sight
+    }
+}
+
+/// What is going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// UDP carries, and is watched from this time on.
+    Udp { from: Instant },
+    /// TCP is tried. UDP carried so many bytes a second.
+    TryTcp { udp: u64, begun: Instant },
+    /// TCP carries, and did so with this many bytes a second.
+    Tcp { tcp: u64, until: Instant },
+    /// UDP is tried. TCP carried so many bytes a second.
+    TryUdp { tcp: u64, begun: Instant },
+}
+
+/// A time that is watched.
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    begun: Instant,
+    before: Sight,
+    looks: u32,
+    waits: u32,
+}
+
+/// What came of it, in bytes a second.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    udp: u64,
+    lost: u64,
+    tcp: u64,
+}
+
+impl Watched {
+    const fn is_udp_doubted(&self) -> bool {
+        self.lost > 0 && self.lost * 100 >= (self.udp + self.lost) * DOUBTED
+    }
+}
+
+/// Which carrier a session is to use, by trials.
+#[derive(Debug)]
+pub struct Trials {
+    stage: Stage,
+    watch: Option<Watch>,
+    /// Trials in a row that TCP did not pass.
+    failures: u32,
+}
+
+impl Default for Trials {
+    fn default() -> Self {
+        Self { stage: Stage::Udp { from: Instant::ZERO }, watch: None, failures: 0 }
+    }
+}
+
+impl Trials {
+    /// Whether TCP carries, or is to.
+    #[must_use]
+    pub const fn wants_tcp(&self) -> bool {
+        matches!(self.stage, Stage::TryTcp { .. } | Stage::Tcp { .. })
+    }
+
+    /// Takes in a look, one [`EVERY`] so often. Returns what the session is to
+    /// [prefer](crate::Connection::prefer) from now on.
+    pub fn look(&mut self, now: Instant, sight: Sight) -> PathTransport {
+        let stage = self.next(now, sight);
+        if stage != self.stage {
+            (self.stage, self.watch) = (stage, None);
+        }
+        if self.wants_tcp() { PathTransport::Connection } else { PathTransport::Datagrams }
+    }
+
+    fn next(&mut self, now: Instant, sight: Sight) -> Stage {
+        let stage = self.stage;
+        match stage {
+            Stage::Udp { from } if now < from => stage,
+            Stage::Udp { .. } => match self.watch(now, sight, sight.held, sight.waits) {
+                Some(watched) if watched.is_udp_doubted() => Stage::TryTcp { udp: watched.udp, begun: now },
+                _ => stage,
+            },
+            Stage::TryTcp { udp, begun } => {
+                let early = self.watch.is_none() && (sight.tcp == 0 || now.since(begun) < WARM_UP);
+                let watched = if early { None } else { self.watch(now, sight, false, false) };
+                match watched {
+                    Some(watched) if udp < watched.tcp / 2 => {
+                        self.failures = 0;
+                        Stage::Tcp { tcp: watched.tcp, until: now + HOLDS }
+                    }
+                    None if now.since(begun) < GIVE_UP => stage,
+                    _ => {
+                        let holds = HOLDS * (1 << self.failures.min(4)).min(HOLDS_AT_MOST);
+                        self.failures += 1;
+                        Stage::Udp { from: now + holds }
+                    }
+                }
+            }
+            Stage::Tcp { until, .. } if now < until => stage,
+            Stage::Tcp { tcp, .. } => Stage::TryUdp { tcp, begun: now },
+            Stage::TryUdp { tcp, begun } => {
+                let early = now.since(begun) < WARM_UP;
+                let watched = if early { None } else { self.watch(now, sight, sight.held, sight.waits) };
+                match watched {
+                    Some(watched) if watched.is_udp_doubted() && watched.udp < tcp / 2 => {
+                        Stage::Tcp { tcp, until: now + HOLDS }
+                    }
+                    None if now.since(begun) < GIVE_UP => stage,
+                    _ => Stage::Udp { from: now },
+                }
+            }
+        }
+    }
+
+    /// What was seen in the time of a trial, once it is over. It begins anew if the session is
+    /// `held`, or `waits` too often.
+    fn watch(&mut self, now: Instant, sight: Sight, held: bool, waits: bool) -> Option<Watched> {
+        let watch = self.watch.get_or_insert(Watch { begun: now, before: sight, looks: 0, waits: 0 });
+        watch.looks += 1;
+        watch.waits += u32::from(waits);
+        let passed = now.since(watch.begun);
+        let Watch { before, looks, waits, .. } = *watch;
+        // A path that is gone takes its totals away.
+        let gone = sight.udp < before.udp || sight.tcp < before.tcp;
+        if !(held || gone) && passed < TRIAL {
+            return None;
+        }
+        self.watch = None;
+        if held || gone || waits * ONE_IN > looks {
+            return None;
+        }
+        let millis = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX).max(1);
+        let rate = |now: u64, before: u64| now.saturating_sub(before).saturating_mul(1_000) / millis;
+        Some(Watched {
+            udp: rate(sight.udp, before.udp),
+            lost: rate(sight.lost, before.lost),
+            tcp: rate(sight.tcp, before.tcp),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How a session does over UDP, in each second.
+    #[derive(Clone, Copy, Default)]
+    struct Udp {
+        carried: u64,
+        lost: u64,
+        waits: bool,
+        held: bool,
+    }
+
+    /// UDP that a network throttles.
+    const THROTTLED: Udp = Udp { carried: 100_000, lost: 20_000, waits: false, held: false };
+
+    struct TrialWorld {
+        trials: Trials,
+        now: Instant,
+        sight: Sight,
+    }
+
+    impl TrialWorld {
+        fn new() -> Self {
+            Self { trials: Trials::default(), now: Instant::ZERO, sight: Sight::default() }
+        }
+
+        /// Goes on for so many seconds, in which TCP would carry so many bytes a second. Returns
+        /// for how many of them it carried.
+        fn go(&mut self, seconds: u64, udp: Udp, tcp: u64) -> u64 {
+            let mut over_tcp = 0;
+            for _ in 0..4 * seconds {
+                if self.trials.wants_tcp() {
+                    self.sight.tcp += tcp / 4;
+                    over_tcp += 1;
+                } else {
+                    self.sight.udp += udp.carried / 4;
+                    self.sight.lost += udp.lost / 4;
+                }
+                (self.sight.waits, self.sight.held) = (udp.waits, udp.held);
+                self.now += EVERY;
+                self.trials.look(self.now, self.sight);
+            }
+            over_tcp / 4
+        }
+    }
+
+    #[test]
+    fn tcp_stays_where_udp_is_throttled_and_udp_is_tried_again_after_a_minute() {
+        let mut world = TrialWorld::new();
+        assert!((2..=5).contains(&world.go(10, THROTTLED, 1_000_000)));
+        assert_eq!(world.go(60, THROTTLED, 1_000_000), 60);
+        let over_tcp = world.go(600, THROTTLED, 1_000_000);
+        assert!((500..560).contains(&over_tcp), "all but the trials of UDP: {over_tcp}");
+        let free = Udp { carried: 1_000_000, ..Udp::default() };
+        assert!(world.go(120, free, 1_000_000) < 70, "it is throttled no more");
+        assert_eq!(world.go(300, free, 1_000_000), 0);
+    }
+
+    #[test]
+    fn udp_stays_where_it_carries_half_as_much_and_tcp_is_tried_ever_less() {
+        let mut world = TrialWorld::new();
+        let good = Udp { carried: 500_000, lost: 50_000, ..Udp::default() };
+        let over_tcp = world.go(300, good, 900_000);
+        assert!((15..=30).contains(&over_tcp), "{over_tcp} s");
+        assert!(world.go(3_600, good, 900_000) < 60);
+    }
+
+    #[test]
+    fn who_loses_next_to_nothing_or_yields_is_not_compared() {
+        let mut world = TrialWorld::new();
+        assert_eq!(world.go(300, Udp { lost: 900, ..THROTTLED }, 9_000_000), 0, "losses by chance");
+        assert_eq!(world.go(300, Udp { waits: true, ..THROTTLED }, 9_000_000), 0, "packets wait in a queue");
+        assert_eq!(world.go(300, Udp { held: true, ..THROTTLED }, 9_000_000), 0, "choked, or limited");
+        assert_eq!(world.go(300, Udp::default(), 9_000_000), 0, "nothing to send");
+        // A choke now and then leaves no time of a trial's length, and queues for half of the time
+        // leave none that is judged.
+        for _ in 0..50 {
+            assert_eq!(world.go(4, THROTTLED, 9_000_000), 0);
+            assert_eq!(world.go(1, Udp { held: true, ..THROTTLED }, 9_000_000), 0);
+        }
+        for _ in 0..100 {
+            assert_eq!(world.go(2, THROTTLED, 9_000_000), 0);
+            assert_eq!(world.go(2, Udp { waits: true, ..THROTTLED }, 9_000_000), 0);
+        }
+    }
+
+    #[test]
+    fn who_yields_in_its_trial_carries_again() {
+        let mut world = TrialWorld::new();
+        world.go(30, THROTTLED, 1_000_000);
+        assert!(world.trials.wants_tcp());
+        assert!(world.go(120, Udp { held: true, ..THROTTLED }, 1_000_000) < 60);
+        assert!(!world.trials.wants_tcp());
+    }
+
+    #[test]
+    fn a_trial_of_tcp_that_no_connection_comes_for_ends() {
+        let mut world = TrialWorld::new();
+        assert!(world.go(600, THROTTLED, 0) <= 4 * 31);
+    }
+
+    #[test]
+    fn totals_that_go_with_a_path_are_no_rate() {
+        let mut world = TrialWorld::new();
+        world.sight.udp = 1_000_000;
+        for _ in 0..100 {
+            assert_eq!(world.go(3, THROTTLED, 9_000_000), 0);
+            world.sight = Sight::default();
+        }
+    }
+}

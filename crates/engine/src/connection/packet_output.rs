@@ -1,0 +1,551 @@
+//! Puts packets together: what is pending on a path, ACKs, and data in runs of equal size on one
+//! path at a time.
+
+use super::acks::{ENTRY_ROOM, MOST_ECHO};
+use super::full_sockets::FullSockets;
+use super::packet_purpose::{Purpose, RunRemainder};
+use super::path::{AddressValidation, Path, PathState};
+use super::{Connection, datagram_queues};
+use crate::config::Payload;
+use crate::data::Carried;
+use crate::invariant::Invariant as _;
+use crate::path::send::Outbound;
+use crate::path::sent_packets::PacketData;
+use byway_control::Controller as _;
+use byway_wire::frame::{Frame, PathHint};
+use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, OVERHEAD, STAMP_LEN, TAG_LEN};
+use byway_wire::{Dscp, Duration, Ecn, Instant, PathId, Transmit, TransmitBuffer, Writer};
+
+/// Room for a CLOSE but for its reason: type, code, length.
+const MOST_CLOSE: usize = 1 + 8 + 8;
+/// Room for a PATH_CHALLENGE: envelope, packet and frame.
+const MOST_ASK: usize = 128;
+/// A hint is given at most this often.
+const HINT_EVERY: Duration = Duration::from_millis(40);
+
+/// A packet that was made: what stands in the buffer, and what it has beyond that.
+#[derive(Clone, Copy, Debug)]
+struct BuiltPacket {
+    length: usize,
+    phantom: usize,
+}
+
+impl Connection {
+    /// Writes the next datagram or run of datagrams.
+    pub(crate) fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        let sent = if self.session.is_open() { self.send(now, out) } else { self.send_close(now, out) };
+        self.settle(now);
+        sent
+    }
+
+    /// Learns which sockets are full, before it sends.
+    #[inline]
+    pub(crate) fn see(&mut self, full: &FullSockets) {
+        if !full.is_as(self.paths.full()) {
+            self.paths.set_full(full);
+            self.agenda.release();
+            self.acks.hold(false);
+        }
+    }
+
+    /// Whether something would leave if a socket were not full.
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.acks.are_held() || self.agenda.holds()
+    }
+
+    fn send(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        let sent = self.send_rest(now, out);
+        let sent = if sent.is_some() { sent } else { self.send_pending(now, out) };
+        let sent = if sent.is_some() { sent } else { self.send_control(now, out) };
+        let sent = if sent.is_some() { sent } else { self.send_echo(now, out) };
+        if sent.is_some() { sent } else { self.send_data(now, out) }
+    }
+
+    fn send_close(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        if !self.session.take_tell() {
+            return None;
+        }
+        let most = OVERHEAD + MOST_CLOSE + self.session.closing()?.1.len();
+        let way = self.acks.way(now, &self.arrivals, &mut self.paths);
+        let way = way.or_else(|| self.paths.iter().next().map(Path::id))?;
+        let path = self.paths.get(way)?;
+        // Not even this goes where more would be sent than came from: the next packet from there
+        // asks again.
+        if path.credit() < (path.route.overhead() + most) as u64 {
+            return None;
+        }
+        self.single(now, way, out, BASE_DATAGRAM, Purpose::Close)
+    }
+
+    fn send_pending(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        for _ in 0..self.agenda.urgent() {
+            let id = self.agenda.next_urgent()?;
+            if self.paths.is_held(id) {
+                self.agenda.hold_urgent(id);
+                continue;
+            }
+            let Some(path) = self.paths.quietly(id) else { continue };
+            path.urgent = false;
+            if core::mem::take(&mut path.pending.ask) {
+                self.agenda.make_urgent(path);
+                let sent = self.ask(now, id, out);
+                if sent.is_some() {
+                    return sent;
+                }
+                continue;
+            }
+            if path.credit() < 128 {
+                continue; // until more comes from there
+            }
+            if let Some(size) = path.pending.mtu.take() {
+                self.agenda.make_urgent(path);
+                if size <= out.buffer.len() {
+                    return self.single(now, id, out, size, Purpose::Size);
+                }
+                continue;
+            }
+            if path.pending.any() {
+                let size = path.send.mtu.current().min(usize::try_from(path.credit()).unwrap_or(usize::MAX));
+                let sent = self.single(now, id, out, size, Purpose::Pending);
+                self.arm(id);
+                return sent;
+            }
+        }
+        None
+    }
+
+    /// Asks where a path may have moved, as soon as enough came from there. It is no packet of the
+    /// route that the path has now, so nothing is learnt from its fate.
+    fn ask(&mut self, now: Instant, id: PathId, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        let path = self.paths.quietly(id)?;
+        let moving = path.moving.as_mut()?;
+        if moving.credit < MOST_ASK as u64 {
+            moving.again_at = now; // with the next packet that comes from there
+            return None;
+        }
+        core::mem::swap(&mut path.route, &mut moving.route);
+        let sent = self.single(now, id, out, MOST_ASK, Purpose::Ask);
+        let path = self.paths.quietly(id)?;
+        let moving = path.moving.as_mut()?;
+        core::mem::swap(&mut path.route, &mut moving.route);
+        moving.credit -= sent.as_ref().map_or(0, |sent| sent.size as u64);
+        sent
+    }
+
+    /// Goes on with a run whose datagrams leave one by one.
+    fn send_rest(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        let RunRemainder { path, size, most, purpose } = self.agenda.take_rest()?;
+        self.run(now, path, out, size, most, purpose)
+    }
+
+    /// Whether more of a run follows, which others must not interrupt.
+    pub(crate) const fn is_amid_run(&self) -> bool {
+        self.agenda.is_amid_run()
+    }
+
+    fn send_control(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        if !(self.acks.is_due() || self.exchange.has_control() || self.news.has_answer()) {
+            return None;
+        }
+        let way = self.acks.way(now, &self.arrivals, &mut self.paths)?;
+        if self.paths.is_held(way) {
+            self.acks.hold(true);
+            return None;
+        }
+        let credit = self.paths.get(way)?.credit();
+        if credit < 128 {
+            return None;
+        }
+        let size = BASE_DATAGRAM.min(usize::try_from(credit).unwrap_or(BASE_DATAGRAM));
+        self.single(now, way, out, size, Purpose::Control)
+    }
+
+    /// The ACK of a path whose sender asks, once more by another way: where its packets come from,
+    /// or else the fastest.
+    fn send_echo(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        let (id, way) = self.acks.take_echo(&self.arrivals, &self.paths)?;
+        self.single(now, way, out, MOST_ECHO, Purpose::Echo(id))
+    }
+
+    fn send_data(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
+        if !self.session.is_confirmed() {
+            return None;
+        }
+        let mut purpose = Purpose::Data;
+        if !self.exchange.has_any() {
+            if !self.exchange.is_finishing() || !self.config.repeat_tail || self.agenda.ready() < 2 {
+                return None;
+            }
+            purpose = Purpose::Tail;
+        }
+        for _ in 0..self.agenda.ready() {
+            let id = self.agenda.next_ready()?;
+            if self.paths.is_held(id) {
+                self.agenda.hold_ready(id);
+                continue;
+            }
+            let Self { paths, exchange, agenda, acks, arrivals, sealer, .. } = self;
+            let beside = acks.riding(now, id, arrivals, paths).map_or(0, |_| ENTRY_ROOM);
+            let Some(path) = paths.quietly(id).sure() else { continue };
+            path.ready = false;
+            exchange.datagrams().return_misfits(path);
+            let parcel = datagram_queues::packet_size(path, now, beside);
+            if parcel.is_none() && purpose == Purpose::Data && !exchange.has_data() {
+                agenda.make_ready(path); // for what the owner adds next
+                continue;
+            }
+            let largest = path.send.mtu.current().min(out.buffer.len());
+            let whole = sealer.suite().whole(largest, path.route.overhead() + HEADER_LEN);
+            let size = parcel.map_or(whole, |(size, _)| size.min(out.buffer.len()));
+            if path.state != PathState::Active || path.credit() < size as u64 {
+                continue;
+            }
+            let (in_flight, window) = (path.send.in_flight, path.allowance.window);
+            let room = (window.saturating_sub(in_flight) / size as u64).max(u64::from(in_flight == 0));
+            if room == 0 {
+                agenda.cap().yields();
+                continue; // an ACK brings it back
+            }
+            if path.send.timeouts() > 0 && in_flight > 0 {
+                continue; // one packet at a time until it answers
+            }
+            let tokens = path.send.pacer.available(now) / size as u64;
+            if tokens == 0 {
+                agenda.cap().yields();
+                path.paced = true;
+                agenda.arm(path);
+                continue;
+            }
+            if path.send.timeouts() > 0 && self.has_other(id) {
+                continue; // silent: its pings will tell; others carry the data
+            }
+            let capped = self.agenda.cap().allows(now, size as u64);
+            if capped == 0 {
+                self.agenda.arm_cap(now);
+                self.stays_ready(id);
+                return None;
+            }
+            let purpose = if parcel.is_some() { Purpose::Datagram } else { purpose };
+            let single = parcel.is_some_and(|(_, single)| single);
+            let room = if single { 1 } else { room };
+            let most = room.min(tokens).min(capped).min(out.max_segments as u64).max(1);
+            let sent = self.run(now, id, out, size, usize::try_from(most).unwrap_or(1), purpose);
+            self.stays_ready(id);
+            return sent; // if none: what wanted to be sent did not want to be sent after all
+        }
+        None
+    }
+
+    /// What was sent on a path is waited for.
+    fn arm(&mut self, id: PathId) {
+        if let Some(path) = self.paths.quietly(id).sure() {
+            self.agenda.arm(path);
+        }
+    }
+
+    /// A path goes to the end of the queue of those that may send data.
+    fn stays_ready(&mut self, id: PathId) {
+        if let Some(path) = self.paths.quietly(id).sure() {
+            self.agenda.make_ready(path);
+        }
+    }
+
+    /// A run of full packets on one path; the last may be shorter. Those with phantom bytes leave
+    /// one by one, for a run is of datagrams that have equally many; it is the same run
+    /// nevertheless.
+    fn run(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        out: &mut TransmitBuffer<'_>,
+        size: usize,
+        most: usize,
+        purpose: Purpose,
+    ) -> Option<Transmit> {
+        let mut written = 0;
+        let idle = self.is_idle(id);
+        for made in 1..=most {
+            let Some(buffer) = out.buffer.get_mut(written..written + size) else { break };
+            let Some(BuiltPacket { length, phantom }) = self.packet(now, id, buffer, purpose) else { break };
+            written += length;
+            let last = length + phantom < size || !self.has_more(id, purpose);
+            if self.config.payload == Payload::Length {
+                let rest = RunRemainder { path: id, size, most: most - made, purpose };
+                self.agenda.leave((!last && made < most).then_some(rest));
+                if idle {
+                    self.arm(id);
+                }
+                return self.transmission(id, written, written, phantom);
+            }
+            if last {
+                break;
+            }
+        }
+        if idle {
+            self.arm(id);
+        }
+        self.transmission(id, written, size, 0)
+    }
+
+    /// Whether there is more for this path after what was just written.
+    fn has_more(&self, id: PathId, purpose: Purpose) -> bool {
+        match purpose {
+            Purpose::Datagram => self.paths.get(id).is_some_and(|path| !path.outbox.is_empty()),
+            _ => self.exchange.has_data(),
+        }
+    }
+
+    /// Whether nothing is outstanding on a path, so that what is sent next arms its timer. With
+    /// more sent, deadlines that there are already only move later.
+    fn is_idle(&self, id: PathId) -> bool {
+        self.paths.get(id).is_none_or(|path| path.send.outstanding() == 0)
+    }
+
+    fn single(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        out: &mut TransmitBuffer<'_>,
+        size: usize,
+        purpose: Purpose,
+    ) -> Option<Transmit> {
+        let buffer = out.buffer.get_mut(..size.min(out.buffer.len()))?;
+        let idle = self.is_idle(id);
+        let BuiltPacket { length, phantom } = self.packet(now, id, buffer, purpose)?;
+        // An ACK asks for no timeout, but too many do.
+        if idle || self.paths.get(id).is_some_and(|path| path.send.is_crowded()) {
+            self.arm(id);
+        }
+        self.transmission(id, length, length, phantom)
+    }
+
+    fn transmission(&mut self, id: PathId, size: usize, segment: usize, phantom: usize) -> Option<Transmit> {
+        if size == 0 {
+            return None;
+        }
+        let path = self.paths.quietly(id)?;
+        debug_assert!(path.armed.covers(path.send.deadline()), "what was sent is waited for");
+        path.spend((size + phantom) as u64);
+        let capable = path.send.timeouts() == 0 && path.send.ecn.is_used();
+        let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
+        let dscp = if path.send.passage.is_used() { self.config.dscp } else { Dscp::BestEffort };
+        Some(Transmit {
+            local: path.route.local,
+            remote: path.route.remote,
+            ecn,
+            dscp,
+            size,
+            segment: segment.min(size),
+            phantom,
+        })
+    }
+
+    /// Makes one packet in `buffer`, at most as large as that. `None`, and no number used, if there
+    /// was nothing to put in.
+    fn packet(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        buffer: &mut [u8],
+        purpose: Purpose,
+    ) -> Option<BuiltPacket> {
+        let path = self.paths.get(id)?;
+        let envelope = path.route.overhead();
+        let number = path.send.next_number();
+        let inner = buffer.get_mut(envelope..)?;
+        let body = inner.len().checked_sub(TAG_LEN)?;
+        let mut writer = Writer::new(inner.get_mut(..body)?);
+        let epoch = self.sealer.epoch(now);
+        Header { connection: path.connection_id, number: number as u32, epoch }.write(&mut writer);
+        writer.u32(now.as_micros() as u32);
+        let start = writer.len();
+        let mut cargo = PacketData::new();
+        let eliciting = self.content(now, id, &mut writer, &mut cargo, purpose);
+        if writer.len() == start {
+            return None;
+        }
+        let (sealed, phantom) = (writer.len() + TAG_LEN, writer.phantom());
+        debug_assert_eq!(HEADER_LEN + STAMP_LEN, start);
+        let bulk = matches!(purpose, Purpose::Data | Purpose::Datagram);
+        let app_limited = !bulk || self.agenda.is_capped() || !self.has_more(id, purpose);
+        let packet = buffer.get_mut(envelope..envelope + sealed)?;
+        if self.sealer.seal(id, number, packet, HEADER_LEN).is_err() {
+            self.end(super::close::WORN_OUT, "the keys are worn out", false);
+            return None;
+        }
+        let length = envelope + sealed;
+        let path = self.paths.quietly(id)?;
+        path.route.enclose(now, buffer.get_mut(..length)?);
+        let counted = purpose != Purpose::Size;
+        let bytes = (length + phantom) as u32;
+        path.send.on_sent(now, Outbound { bytes, eliciting, counted, app_limited, cargo: &cargo });
+        match purpose {
+            Purpose::Size => path.send.mtu.sent(length, number),
+            Purpose::Data | Purpose::Datagram | Purpose::Tail => {
+                path.send.pacer.spend(u64::from(bytes));
+                self.agenda.cap().spend(u64::from(bytes));
+                let sent = byway_control::Sent { now, bytes, in_flight: path.send.in_flight, app_limited };
+                self.controller.on_sent(id, &sent);
+            }
+            Purpose::Pending if path.state == PathState::Choked => path.probe = Some(number),
+            _ => {}
+        }
+        Some(BuiltPacket { length, phantom })
+    }
+
+    /// Writes the frames of one packet. Returns whether it must be acknowledged.
+    fn content(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        writer: &mut Writer<'_>,
+        cargo: &mut PacketData,
+        purpose: Purpose,
+    ) -> bool {
+        match purpose {
+            Purpose::Close => {
+                if let Some((code, reason)) = self.session.closing() {
+                    Frame::Close { code, reason }.write(writer);
+                }
+                false
+            }
+            Purpose::Size => {
+                Frame::Ping.write(writer);
+                if let Some(padding) = writer.claim(writer.room()) {
+                    padding.fill(0);
+                }
+                true
+            }
+            Purpose::Ask => {
+                if let Some(moving) = self.paths.get(id).and_then(|path| path.moving.as_ref()).sure() {
+                    Frame::PathChallenge(moving.challenge).write(writer);
+                }
+                false
+            }
+            Purpose::Pending => {
+                self.write_pending(now, id, writer);
+                // Probing uses data packets (mPath section 2.1).
+                if self.session.is_confirmed()
+                    && self.paths.get(id).is_some_and(|path| path.state == PathState::Probing)
+                {
+                    self.exchange.out().fill(writer, cargo);
+                }
+                true
+            }
+            Purpose::Control => self.write_control(now, writer, cargo),
+            Purpose::Echo(id) => {
+                if let Some(receiving) = self.arrivals.get_mut(id) {
+                    self.acks.write_echo(now, receiving, writer);
+                }
+                false
+            }
+            Purpose::Data => {
+                self.write_beside(now, id, writer);
+                let before = writer.len();
+                self.exchange.out().fill(writer, cargo);
+                if writer.len() == before {
+                    writer.truncate(HEADER_LEN + STAMP_LEN);
+                }
+                true
+            }
+            Purpose::Datagram => {
+                self.write_beside(now, id, writer);
+                let before = writer.len();
+                if let Some(path) = self.paths.quietly(id).sure() {
+                    self.exchange.datagrams().write(path, writer, cargo);
+                }
+                if writer.len() == before {
+                    writer.truncate(HEADER_LEN + STAMP_LEN);
+                } else {
+                    self.write_riding_ack(now, id, writer);
+                }
+                true
+            }
+            Purpose::Tail => {
+                self.exchange.out().repeat_tail(writer, cargo);
+                true
+            }
+        }
+    }
+
+    fn write_pending(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
+        let Some(path) = self.paths.quietly(id).sure() else { return };
+        for challenge in path.pending.responses.drain(..) {
+            Frame::PathResponse(challenge).write(writer);
+        }
+        if core::mem::take(&mut path.pending.challenge)
+            && let AddressValidation::Unproven { challenge, .. } = path.address
+        {
+            Frame::PathChallenge(challenge).write(writer);
+            path.probe_at = Some(now + path.challenge_interval());
+        }
+        if core::mem::take(&mut path.pending.ping) {
+            Frame::Ping.write(writer);
+        }
+    }
+
+    /// What goes with data: the question whether a silent path lives, and a hint about it.
+    fn write_beside(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
+        if self.paths.get(id).is_some_and(|path| path.send.timeouts() > 0) {
+            Frame::Ping.write(writer);
+        }
+        self.write_hint(now, id, writer);
+    }
+
+    fn write_hint(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
+        let Some(path) = self.paths.quietly(id).sure() else { return };
+        let (told, next_at) = path.hint;
+        if now < next_at || !path.send.rtt.is_sampled() {
+            return;
+        }
+        let srtt = path.send.rtt.smoothed();
+        let hint = PathHint {
+            path: id,
+            srtt_micros: u64::try_from(srtt.as_micros()).unwrap_or(u64::MAX),
+            delay_limit: path.allowance.delay_limit.and_then(|limit| path.send.apparent(now, limit)),
+        };
+        let stale = told.is_none_or(|told| {
+            let moved = told.srtt_micros.abs_diff(hint.srtt_micros) * 8 > told.srtt_micros;
+            let limit = match (told.delay_limit, hint.delay_limit) {
+                (Some(a), Some(b)) => (a.wrapping_sub(b) as i32).unsigned_abs() > 500,
+                (a, b) => a != b,
+            };
+            moved || limit
+        });
+        path.hint.1 = now + HINT_EVERY.max(srtt / 2);
+        if stale {
+            Frame::PathHint(hint).write(writer);
+            path.hint.0 = Some(hint);
+        }
+    }
+
+    fn write_riding_ack(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
+        let Self { acks, arrivals, paths, agenda, .. } = self;
+        let riding = acks.riding(now, id, arrivals, paths).filter(|_| writer.room() >= ENTRY_ROOM);
+        if let Some(receiving) = riding.and_then(|soon| arrivals.get_mut(soon)) {
+            acks.write_riding(now, receiving, agenda, writer);
+        }
+    }
+
+    fn write_control(&mut self, now: Instant, writer: &mut Writer<'_>, cargo: &mut PacketData) -> bool {
+        let Self { acks, arrivals, agenda, exchange, news, .. } = self;
+        acks.write(now, arrivals, agenda, writer);
+        let before = writer.len();
+        if exchange.incoming().wants_to_send() {
+            let rtt = acks.snacks().longest_round_trip(now, arrivals);
+            exchange.incoming().fill(now, rtt, writer, cargo);
+        }
+        news.write_answers(writer);
+        while writer.room() >= 16
+            && let Some(id) = exchange.farewells().pop()
+        {
+            Frame::PathDropped(id).write(writer);
+            cargo.push(Carried::PathDropped(id));
+        }
+        let eliciting = writer.len() > before;
+        if acks.snacks().write(now, arrivals, exchange.incoming(), writer) {
+            agenda.reconsider();
+        }
+        eliciting
+    }
+}

@@ -1,0 +1,110 @@
+//! When a hole in the data has stayed long enough to be named to the sender (SNACK).
+//!
+//! A region is what lay open between the highest byte known and one that arrived beyond it, with
+//! the time of that. What of it is still open is looked up when it comes due, so that filling a
+//! hole costs nothing here.
+
+use crate::data::data_frames::DataId;
+use alloc::collections::VecDeque;
+use byway_wire::{Duration, Instant};
+
+/// Holes that one thing gets within this time are timed as one.
+const GRAIN: Duration = Duration::from_millis(1);
+/// The most regions timed. Holes beyond are left to the sender's own loss detection.
+const MOST: usize = 8192;
+
+/// A stretch of a stream or object in which there were holes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Region {
+    /// When the first was seen, or named last.
+    pub since: Instant,
+    pub id: DataId,
+    /// The offset of its first byte.
+    pub start: u64,
+    /// One past the offset of its last byte.
+    pub end: u64,
+}
+
+/// Regions in the order in which they come due.
+#[derive(Debug, Default)]
+pub(super) struct Holes {
+    /// Due at once: their stream's window is half full.
+    urgent: VecDeque<Region>,
+    /// Regions that were not named to the sender yet.
+    fresh: VecDeque<Region>,
+    /// Named, and due for another time.
+    named: VecDeque<Region>,
+}
+
+impl Holes {
+    /// Data arrived beyond a hole.
+    pub fn born(&mut self, since: Instant, id: DataId, start: u64, end: u64, urgent: bool) {
+        let queue = if urgent { &mut self.urgent } else { &mut self.fresh };
+        if let Some(last) = queue.back_mut()
+            && last.id == id
+            && last.end <= start
+            && since.since(last.since) < GRAIN
+        {
+            last.end = end;
+        } else if queue.len() < MOST {
+            queue.push_back(Region { since, id, start, end });
+        }
+    }
+
+    /// The window of `id` is half full: what it misses cannot wait.
+    pub fn hurry(&mut self, id: DataId) {
+        let urgent = &mut self.urgent;
+        self.fresh.retain(|region| {
+            if region.id == id {
+                urgent.push_back(*region);
+            }
+            region.id != id
+        });
+    }
+
+    /// Drops regions at the front of which nothing is open any more.
+    pub fn sweep(&mut self, mut open: impl FnMut(&Region) -> bool) {
+        for queue in [&mut self.urgent, &mut self.fresh, &mut self.named] {
+            while queue.front().is_some_and(|region| !open(region)) {
+                queue.pop_front();
+            }
+        }
+    }
+
+    /// When the first region is due.
+    pub fn deadline(&self, tau: Duration, all_at_once: bool) -> Option<Instant> {
+        let tau = tau.max(GRAIN);
+        let fresh = if all_at_once { Duration::ZERO } else { tau };
+        [(&self.urgent, Duration::ZERO), (&self.fresh, fresh), (&self.named, tau)]
+            .into_iter()
+            .filter_map(|(queue, wait)| queue.front().map(|region| region.since + wait))
+            .min()
+    }
+
+    /// Takes the next region that is due.
+    pub fn take_due(&mut self, now: Instant, tau: Duration, all_at_once: bool) -> Option<Region> {
+        let tau = tau.max(GRAIN); // or what was just named would be due again
+        if let Some(region) = self.urgent.pop_front() {
+            return Some(region);
+        }
+        if self.fresh.front().is_some_and(|region| all_at_once || region.since + tau <= now) {
+            return self.fresh.pop_front();
+        }
+        if self.named.front().is_some_and(|region| region.since + tau <= now) {
+            return self.named.pop_front();
+        }
+        None
+    }
+
+    /// `region` was due and there was no room for (the rest of) it.
+    pub fn put_back(&mut self, region: Region) {
+        self.urgent.push_front(region);
+    }
+
+    /// `region` was named: again after another τ.
+    pub fn named(&mut self, now: Instant, region: Region) {
+        if self.named.len() < MOST {
+            self.named.push_back(Region { since: now, ..region });
+        }
+    }
+}

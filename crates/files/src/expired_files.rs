@@ -1,0 +1,151 @@
+//! What was kept for another try that never came: gone after a month, on both sides.
+//!
+//! A transfer's directory is as old as the youngest change in it. Times of change count, which
+//! nobody can set: unfinished files may bear the times of those they are copies of.
+
+use crate::manifest::Timestamp;
+use crate::name::PARTIAL_DIRECTORY;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Result;
+use std::ffi::CString;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long what an unfinished transfer left is kept since it was touched last.
+pub const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Entries of one directory that are looked at; what there is beyond is for another day.
+const MOST: usize = 4_096;
+
+/// Removes what unfinished transfers left in the sink `directory` and nobody touched for
+/// [`KEPT_FOR`]; how many of them.
+pub fn expire_partials(directory: &Path, now: Timestamp) -> usize {
+    let Ok(root) = open(directory) else { return 0 };
+    let Ok(all) = open_at(&root, PARTIAL_DIRECTORY) else { return 0 };
+    let expired = expire(&all, now);
+    drop(all);
+    // Only if nothing is left in it.
+    let _ = rustix::fs::unlinkat(&root, PARTIAL_DIRECTORY, AtFlags::REMOVEDIR);
+    expired
+}
+
+/// Removes journals of transfers below `directory` that nobody touched for [`KEPT_FOR`]; of how
+/// many transfers.
+pub fn expire_journals(directory: &Path, now: Timestamp) -> usize {
+    open(directory).map_or(0, |all| expire(&all, now))
+}
+
+/// What cannot be read or removed stays: another run will see.
+fn expire(all: &OwnedFd, now: Timestamp) -> usize {
+    let Some(limit) = now.seconds.checked_sub(KEPT_FOR.as_secs().cast_signed()) else { return 0 };
+    names(all)
+        .into_iter()
+        .filter(|name| is_transfer(name) && remove(all, name, limit).is_ok_and(|removed| removed))
+        .count()
+}
+
+/// Removes one transfer's directory if all in it is older than `limit`, and nobody uses it.
+fn remove(all: &OwnedFd, name: &CString, limit: i64) -> Result<bool> {
+    let old = |stat: rustix::fs::Stat| stat.st_ctime < limit;
+    let stat = rustix::fs::statat(all, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory || !old(stat) {
+        return Ok(false);
+    }
+    let directory = open_at(all, name)?;
+    rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+    let files = names(&directory);
+    for file in &files {
+        if !old(rustix::fs::statat(&directory, file, AtFlags::SYMLINK_NOFOLLOW)?) {
+            return Ok(false);
+        }
+    }
+    for file in &files {
+        rustix::fs::unlinkat(&directory, file, AtFlags::empty())?;
+    }
+    rustix::fs::unlinkat(all, name, AtFlags::REMOVEDIR)?;
+    Ok(true)
+}
+
+/// Transfers are named by 32 hexadecimal digits: what else stands here is nobody's to remove.
+fn is_transfer(name: &CString) -> bool {
+    let name = name.to_bytes();
+    name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit)
+}
+
+fn names(directory: impl AsFd) -> Vec<CString> {
+    let Ok(entries) = Dir::read_from(directory) else { return Vec::new() };
+    let names = entries.flatten().map(|entry| entry.file_name().to_owned());
+    names.filter(|name| !matches!(name.to_bytes(), b"." | b"..")).take(MOST).collect()
+}
+
+fn open(directory: &Path) -> Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(directory, flags, Mode::empty())
+}
+
+fn open_at(above: &OwnedFd, name: impl rustix::path::Arg) -> Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(above, name, flags, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Journals, Sink, SinkOptions};
+    use std::fs::{self, File};
+
+    /// What the clock says so many days after a file was made just now.
+    fn after(days: i64) -> Timestamp {
+        let made = tempfile::NamedTempFile::new().unwrap();
+        let seconds = std::os::unix::fs::MetadataExt::ctime(&made.as_file().metadata().unwrap());
+        Timestamp { seconds: seconds + days * 24 * 3600, nanoseconds: 0 }
+    }
+
+    #[test]
+    fn what_nobody_touched_for_a_month_goes_and_nothing_else_does() {
+        let top = tempfile::tempdir().unwrap();
+        let partial = top.path().join(PARTIAL_DIRECTORY);
+        for name in ["0123456789abcdef0123456789abcdef", "notes", "0123456789abcdef"] {
+            fs::create_dir_all(partial.join(name)).unwrap();
+            // As old as the file that it is a copy of.
+            let file = File::create(partial.join(name).join("file")).unwrap();
+            rustix::fs::futimens(&file, &crate::contained_dir::times(Timestamp::default())).unwrap();
+        }
+        fs::write(top.path().join("0123456789abcdef0123456789abcdef"), "of the owner").unwrap();
+        for (days, expired) in [(0, 0), (29, 0), (31, 1), (62, 0)] {
+            assert_eq!(expire_partials(top.path(), after(days)), expired, "{days}");
+        }
+        let left = fs::read_dir(&partial).unwrap().count();
+        assert_eq!((left, fs::read_dir(top.path()).unwrap().count()), (2, 2));
+        assert_eq!(expire_partials(&top.path().join("missing"), after(99)), 0);
+    }
+
+    #[test]
+    fn a_transfer_that_runs_is_not_removed_however_old() {
+        let top = tempfile::tempdir().unwrap();
+        let later = after(40);
+        let sink = Sink::open(top.path(), SinkOptions::default()).unwrap();
+        assert_eq!(expire_partials(top.path(), later), 0);
+        let directory = top.path().join("sending").join("00".repeat(16));
+        let journals = Journals::open(&directory).unwrap();
+        assert_eq!(expire_journals(&top.path().join("sending"), later), 0);
+        drop((sink, journals));
+        assert_eq!(expire_journals(&top.path().join("sending"), later), 1);
+        assert!(!directory.exists());
+        assert_eq!(expire_partials(top.path(), later), 0, "the sink left nothing");
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let top = tempfile::tempdir().unwrap();
+        let outside = top.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("treasure"), "gold").unwrap();
+        let sending = top.path().join("sending");
+        fs::create_dir(&sending).unwrap();
+        std::os::unix::fs::symlink(&outside, sending.join("00".repeat(16))).unwrap();
+        assert_eq!(expire_journals(&sending, after(40)), 0);
+        assert!(outside.join("treasure").exists());
+    }
+}

@@ -1,0 +1,116 @@
+//! What a sender keeps of a transfer that is not complete: a directory with a
+//! [journal](crate::journal) per file of several chunks. That the directory is there says that the
+//! transfer was begun before.
+
+use crate::chunk_journal::Journal;
+use crate::chunks::Layout;
+use crate::file_status::FileStatus;
+use crate::open_files::OpenFiles;
+use byway_wire::ObjectId;
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Seconds that a file was left alone before its journal was made, for the journal to be believed.
+/// What is written within the grain of the file system's clock leaves the times as they were.
+const QUIET: i64 = 2;
+/// Journals held open at a time.
+const OPEN: usize = 64;
+
+/// A sender's journals of one transfer, locked while it is sent.
+#[derive(Debug)]
+pub struct Journals {
+    path: PathBuf,
+    directory: OwnedFd,
+    open: OpenFiles,
+    was_begun: bool,
+}
+
+impl Journals {
+    /// Opens the journals in the directory `path`, which is made, with those above it, for its
+    /// owner alone.
+    ///
+    /// # Errors
+    /// Of kind `WouldBlock`: another process sends the same transfer. Else: the directory cannot be
+    /// made or used.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        if let Some(above) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(above)?;
+        }
+        let was_begun = match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => true,
+            made => made.map(|()| false)?,
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty())?;
+        rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { path: path.to_owned(), directory, open: OpenFiles::new(OPEN), was_begun })
+    }
+
+    /// Whether the transfer was begun by an earlier run.
+    #[must_use]
+    pub const fn was_begun(&self) -> bool {
+        self.was_begun
+    }
+
+    /// Forgets the transfer: the receiver has it all. What cannot be removed costs another run a
+    /// question.
+    pub fn remove(self) {
+        if let Ok(entries) = Dir::read_from(&self.directory) {
+            for entry in entries.flatten() {
+                let _ = rustix::fs::unlinkat(&self.directory, entry.file_name(), AtFlags::empty());
+            }
+        }
+        let _ = std::fs::remove_dir(&self.path);
+    }
+
+    /// The journal of a version of a file, and whether its hashes may be believed without reading
+    /// the file.
+    pub(crate) fn of(
+        &mut self,
+        object: ObjectId,
+        path: &[u8],
+        status: &FileStatus,
+        layout: Layout,
+    ) -> io::Result<(Journal<'_>, bool)> {
+        let identity = identity(path, status);
+        let mut was = true;
+        if self.open.get(object).is_none() {
+            let name: String = identity.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mode = Mode::RUSR | Mode::WUSR;
+            let file = File::from(rustix::fs::openat(&self.directory, name, flags, mode)?);
+            was = Journal::open(&file, &identity, layout)?.1;
+            self.open.insert(object, file);
+        }
+        let file = self.open.get(object).ok_or(io::ErrorKind::NotFound)?;
+        let journal = Journal::known(file, layout);
+        let made = journal.made(&identity)?;
+        let believed =
+            was && made.is_some_and(|made| status.changed.seconds.saturating_add(QUIET) < made.seconds);
+        Ok((journal, believed))
+    }
+
+    /// Nothing more is noted of `object`.
+    pub(crate) fn close(&mut self, object: ObjectId) {
+        self.open.remove(object);
+    }
+}
+
+/// Names a version of a file by all that changes when it does.
+fn identity(path: &[u8], status: &FileStatus) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("byway 2026 version of a file that is sent");
+    let (modified, changed) = (status.metadata.mtime, status.changed);
+    for number in [status.size, status.device, status.inode] {
+        hasher.update(&number.to_be_bytes());
+    }
+    for time in [modified, changed] {
+        hasher.update(&time.seconds.to_be_bytes());
+        hasher.update(&time.nanoseconds.to_be_bytes());
+    }
+    hasher.update(path);
+    *hasher.finalize().as_bytes()
+}

@@ -1,0 +1,74 @@
+//! What there is to send, counted ahead of sending it: for progress and for a dry run.
+
+use crate::error::SourceError;
+use crate::manifest::Counts;
+use crate::tree_walk::{Entry, Walk};
+use std::path::PathBuf;
+
+/// Counts a tree in steps, so that its owner may do so beside other work or stop.
+#[derive(Debug)]
+pub struct Totals {
+    walk: Walk,
+    counts: Counts,
+    unsent: u64,
+}
+
+impl Totals {
+    /// Nothing counted yet. `paths` mean what they mean to [`crate::Source::open`].
+    ///
+    /// # Errors
+    /// As for [`crate::Source::open`].
+    pub fn new(paths: &[PathBuf]) -> Result<Self, SourceError> {
+        let mut walk = Walk::open(paths)?;
+        walk.opens = false;
+        Ok(Self { walk, counts: Counts::default(), unsent: 0 })
+    }
+
+    /// Looks at up to `entries` more; whether there are more.
+    pub fn step(&mut self, entries: usize) -> bool {
+        for _ in 0..entries {
+            match self.walk.step() {
+                None => return false,
+                Some(Entry::Directory { .. }) => self.counts.directories += 1,
+                Some(Entry::Symlink { .. }) => self.counts.symlinks += 1,
+                Some(Entry::File { status, .. }) => {
+                    self.counts.files += 1;
+                    self.counts.bytes = self.counts.bytes.saturating_add(status.size);
+                }
+                Some(Entry::Warning(warning)) => self.unsent += u64::from(warning.kind.is_loss()),
+            }
+        }
+        true
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Entries that cannot be read, so far.
+    #[must_use]
+    pub const fn unsent(&self) -> u64 {
+        self.unsent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_in_steps_finds_what_was_made() {
+        let top = tempfile::tempdir().unwrap();
+        let made = crate::generate(top.path(), 3, 200_000).unwrap();
+        let mut totals = Totals::new(&[top.path().join(".")]).unwrap();
+        let mut steps = 0;
+        while totals.step(7) {
+            steps += 1;
+        }
+        assert!(steps > 2);
+        assert_eq!(totals.counts(), made.counts);
+        assert_eq!(totals.unsent(), 0);
+    }
+}

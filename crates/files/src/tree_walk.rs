@@ -1,0 +1,390 @@
+//! Walks named files and directories in a fixed order, one entry at a time. It takes the memory of
+//! one path from the top to where it stands, as only the names of the directories on that path are
+//! held.
+//!
+//! The order is depth first, with names sorted by their bytes within each directory, and a
+//! directory before what it holds. So it is the order in which paths compare component by
+//! component.
+
+use crate::contained_dir::Beneath;
+use crate::error::SourceError;
+use crate::file_status::{FileStatus, metadata, mtime};
+use crate::manifest::{Metadata, Timestamp};
+use crate::name::{NameError, Printable, check_name, join, split};
+use rustix::fd::AsFd;
+use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Something in the tree that is not sent, or not as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// The path of the entry in the manifest.
+    pub path: PathBuf,
+    /// The kind of problem.
+    pub kind: WarningKind,
+}
+
+/// What is wrong with an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WarningKind {
+    /// A FIFO, socket or device: such things have no contents to send.
+    Special,
+    /// A directory of unfinished files that an earlier transfer left.
+    Leftover,
+    /// The entry could not be read. This is what the system said.
+    Unreadable(String),
+    /// The file changed while it was read, so what was sent is of no one version.
+    Changed,
+    /// The path of the entry is longer than can be sent.
+    LongPath,
+    /// More files than objects can be numbered.
+    TooMany,
+}
+
+impl WarningKind {
+    /// Whether the transfer is incomplete for it. What can never be sent does not make it so.
+    #[must_use]
+    pub const fn is_loss(&self) -> bool {
+        !matches!(self, Self::Special | Self::Leftover)
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", Printable(self.path.as_os_str().as_bytes()))?;
+        match &self.kind {
+            WarningKind::Special => f.write_str("skipped, neither file nor directory nor link"),
+            WarningKind::Leftover => f.write_str("skipped, unfinished files of an earlier transfer"),
+            WarningKind::Unreadable(cause) => write!(f, "not sent, cannot be read ({cause})"),
+            WarningKind::Changed => {
+                f.write_str("not sent, it changed while it was read: send it again at rest")
+            }
+            WarningKind::LongPath => f.write_str("not sent, its path is too long"),
+            WarningKind::TooMany => f.write_str("not sent, too many files for one transfer"),
+        }
+    }
+}
+
+/// What a walk meets.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    Directory {
+        path: Vec<u8>,
+        metadata: Metadata,
+    },
+    /// With the file, where the walk opens them.
+    File {
+        path: Vec<u8>,
+        base: usize,
+        status: FileStatus,
+        file: Option<File>,
+    },
+    Symlink {
+        path: Vec<u8>,
+        mtime: Timestamp,
+        target: Vec<u8>,
+    },
+    Warning(Warning),
+}
+
+/// The names of one directory that are still to be visited, last first.
+#[derive(Debug)]
+struct Level {
+    path: Vec<u8>,
+    names: Vec<Vec<u8>>,
+}
+
+/// A walk under way.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    /// Directories held open; every path is relative to one of them, and is the path in the
+    /// manifest as well.
+    bases: Vec<Beneath>,
+    /// Where to start, last first: a base and a name in it, empty for all that the base holds.
+    starts: Vec<(usize, Vec<u8>)>,
+    base: usize,
+    levels: Vec<Level>,
+    /// What is to be said of a directory after the directory itself.
+    afterthought: Option<Warning>,
+    /// Whether files are opened, or only found to be readable: that takes fewer calls.
+    pub opens: bool,
+    /// Whose files can be read without asking, if their owner may.
+    user: u32,
+}
+
+impl Walk {
+    /// A walk over `paths`; see [`crate::Source::open`] for what a path means.
+    pub(crate) fn open(paths: &[PathBuf]) -> Result<Self, SourceError> {
+        if paths.is_empty() {
+            return Err(SourceError::Nothing);
+        }
+        let mut walk = Self {
+            bases: Vec::new(),
+            starts: Vec::new(),
+            base: 0,
+            levels: Vec::new(),
+            afterthought: None,
+            opens: true,
+            user: rustix::process::geteuid().as_raw(),
+        };
+        // One descriptor per directory, however many of its files a shell's pattern names.
+        let mut known: BTreeMap<PathBuf, usize> = BTreeMap::new();
+        let mut names: BTreeMap<Vec<u8>, &PathBuf> = BTreeMap::new();
+        for path in paths {
+            let (directory, name) = start(path);
+            let base = match known.get(&directory) {
+                Some(base) => *base,
+                None => {
+                    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                    let root = rustix::fs::open(&directory, flags, Mode::empty())
+                        .map_err(|errno| unreachable_path(path, errno))?;
+                    walk.bases.push(Beneath::new(root));
+                    known.insert(directory, walk.bases.len() - 1);
+                    walk.bases.len() - 1
+                }
+            };
+            if !name.is_empty() {
+                if let Some(first) = names.insert(name.clone(), path) {
+                    return Err(SourceError::SameName(first.clone(), path.clone()));
+                }
+                if let Some(beneath) = walk.bases.get_mut(base) {
+                    beneath.stat(&name).map_err(|errno| unreachable_path(path, errno))?;
+                }
+            }
+            walk.starts.push((base, name));
+        }
+        walk.starts.reverse();
+        Ok(walk)
+    }
+
+    /// The next entry, if there is one.
+    pub(crate) fn step(&mut self) -> Option<Entry> {
+        if let Some(warning) = self.afterthought.take() {
+            return Some(Entry::Warning(warning));
+        }
+        loop {
+            let Some(level) = self.levels.last_mut() else {
+                let (base, name) = self.starts.pop()?;
+                self.base = base;
+                if !name.is_empty() {
+                    return Some(self.visit(name));
+                }
+                if let Err(warning) = self.list(Vec::new()) {
+                    return Some(Entry::Warning(warning));
+                }
+                continue;
+            };
+            match level.names.pop() {
+                Some(name) => {
+                    let path = join(&level.path, &name);
+                    return Some(self.visit(path));
+                }
+                None => drop(self.levels.pop()),
+            }
+        }
+    }
+
+    /// Opens a file again that this walk met.
+    pub(crate) fn reopen(&mut self, base: usize, path: &[u8]) -> io::Result<File> {
+        let base = self.bases.get_mut(base).ok_or(io::ErrorKind::NotFound)?;
+        let (directory, leaf) = split(path);
+        Ok(open_file(base.directory(directory)?, leaf)?)
+    }
+
+    fn visit(&mut self, path: Vec<u8>) -> Entry {
+        match check_name(&path) {
+            Ok(()) => {}
+            Err(NameError::Reserved) => return warning(&path, WarningKind::Leftover),
+            Err(_) => return warning(&path, WarningKind::LongPath),
+        }
+        self.look(&path).unwrap_or_else(|errno| match errno {
+            Errno::NAMETOOLONG => warning(&path, WarningKind::LongPath),
+            errno => warning(&path, unreadable(errno)),
+        })
+    }
+
+    fn look(&mut self, path: &[u8]) -> Result<Entry, Errno> {
+        let base = self.bases.get_mut(self.base).ok_or(Errno::NOENT)?;
+        let (directory, leaf) = split(path);
+        let directory = base.directory(directory)?;
+        let stat = rustix::fs::statat(directory, leaf, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => {
+                // It has its place in the tree even if what it holds cannot be read.
+                self.afterthought = self.list(path.to_vec()).err();
+                Entry::Directory { path: path.to_vec(), metadata: metadata(&stat) }
+            }
+            FileType::RegularFile if !self.opens => {
+                // Nothing but a missing bit takes it from its owner.
+                let own = stat.st_uid == self.user && stat.st_mode & Mode::RUSR.bits() != 0;
+                let access = || rustix::fs::accessat(directory, leaf, Access::READ_OK, AtFlags::EACCESS);
+                match if own { Ok(()) } else { access() } {
+                    // Without the call (Linux 5.8) it is found when the file is opened.
+                    Ok(()) | Err(Errno::NOSYS | Errno::INVAL) => {}
+                    Err(errno) => return Err(errno),
+                }
+                Entry::File {
+                    path: path.to_vec(),
+                    base: self.base,
+                    status: FileStatus::new(&stat),
+                    file: None,
+                }
+            }
+            FileType::RegularFile => {
+                let file = open_file(directory, leaf)?;
+                let stat = rustix::fs::fstat(&file)?;
+                if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+                    return Ok(warning(path, WarningKind::Changed));
+                }
+                Entry::File {
+                    path: path.to_vec(),
+                    base: self.base,
+                    status: FileStatus::new(&stat),
+                    file: Some(file),
+                }
+            }
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(directory, leaf, Vec::new())?.into_bytes();
+                Entry::Symlink { path: path.to_vec(), mtime: mtime(&stat), target }
+            }
+            _ => warning(path, WarningKind::Special),
+        })
+    }
+
+    /// Puts the names of the directory at `path` next in turn.
+    fn list(&mut self, path: Vec<u8>) -> Result<(), Warning> {
+        let names = self.bases.get_mut(self.base).ok_or(Errno::NOENT).and_then(|base| {
+            let opened = base.open(&path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            let mut names = Vec::new();
+            for entry in Dir::new(opened)? {
+                let entry = entry?;
+                let name = entry.file_name().to_bytes();
+                if name != b"." && name != b".." {
+                    names.push(name.to_vec());
+                }
+            }
+            names.sort_unstable_by(|a, b| b.cmp(a));
+            Ok(names)
+        });
+        match names {
+            Ok(names) => {
+                self.levels.push(Level { path, names });
+                Ok(())
+            }
+            Err(errno) => Err(Warning { path: to_path(path), kind: unreadable(errno) }),
+        }
+    }
+}
+
+/// The directory to hold open for `path`, and the name in it; no name means all that the directory
+/// holds.
+fn start(path: &Path) -> (PathBuf, Vec<u8>) {
+    let bytes = path.as_os_str().as_bytes();
+    let contents = bytes.ends_with(b"/") || bytes.ends_with(b"/.") || bytes == b".";
+    match path.file_name() {
+        Some(name) if !contents => {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            (parent.unwrap_or(Path::new(".")).to_owned(), name.as_bytes().to_vec())
+        }
+        _ => (path.to_owned(), Vec::new()),
+    }
+}
+
+/// Opens without following a link, without waiting for a writer of a FIFO, without gaining a
+/// terminal.
+fn open_file(directory: impl AsFd, leaf: &[u8]) -> rustix::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::openat(directory, leaf, flags, Mode::empty())?))
+}
+
+pub(crate) fn to_path(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+fn warning(path: &[u8], kind: WarningKind) -> Entry {
+    Entry::Warning(Warning { path: to_path(path.to_vec()), kind })
+}
+
+fn unreadable(errno: Errno) -> WarningKind {
+    WarningKind::Unreadable(io::Error::from(errno).to_string())
+}
+
+fn unreachable_path(path: &Path, errno: Errno) -> SourceError {
+    match errno {
+        Errno::NOENT => SourceError::NotFound(path.to_owned()),
+        errno => SourceError::Unreadable { path: path.to_owned(), cause: errno.into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn walked(paths: &[PathBuf]) -> Vec<String> {
+        let mut walk = Walk::open(paths).unwrap();
+        std::iter::from_fn(|| walk.step())
+            .map(|entry| match entry {
+                Entry::Directory { path, .. } => format!("{}/", Printable(&path)),
+                Entry::File { path, status, .. } => format!("{} {}", Printable(&path), status.size),
+                Entry::Symlink { path, target, .. } => {
+                    format!("{} -> {}", Printable(&path), Printable(&target))
+                }
+                Entry::Warning(warning) => format!("! {warning}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_named_directory_keeps_its_name_and_a_slash_drops_it() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        fs::create_dir_all(at("photos/b")).unwrap();
+        fs::create_dir_all(at("photos/empty")).unwrap();
+        fs::write(at("photos/b.txt"), "12").unwrap();
+        fs::write(at("photos/b/x"), "123").unwrap();
+        fs::create_dir(at("photos/.byway-partial")).unwrap();
+        std::os::unix::fs::symlink("/nowhere", at("photos/link")).unwrap();
+        std::os::unix::fs::symlink("photos", at("alias")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("photos/sock")).unwrap();
+        let contents = [
+            "! .byway-partial: skipped, unfinished files of an earlier transfer",
+            "b/",
+            "b/x 3",
+            "b.txt 2",
+            "empty/",
+            "link -> /nowhere",
+            "! sock: skipped, neither file nor directory nor link",
+        ];
+        for path in ["photos/", "photos/.", "alias/", "photos/b/.."] {
+            assert_eq!(walked(&[at(path)]), contents, "{path}");
+        }
+        let named = walked(&[at("photos")]);
+        assert_eq!(named[0], "photos/");
+        assert!(named.contains(&"photos/.byway-partial/".to_owned()));
+        assert_eq!(named.len(), 8);
+        assert_eq!(walked(&[at("photos/b.txt"), at("alias")]), ["b.txt 2", "alias -> photos"]);
+    }
+
+    #[test]
+    fn names_that_cannot_be_sent_are_said_at_once() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        fs::create_dir_all(at("a")).unwrap();
+        fs::write(at("a/x"), "").unwrap();
+        fs::write(at("x"), "").unwrap();
+        assert!(matches!(Walk::open(&[]), Err(SourceError::Nothing)));
+        assert!(matches!(Walk::open(&[PathBuf::new()]), Err(SourceError::NotFound(_))));
+        assert!(matches!(Walk::open(&[at("gone")]), Err(SourceError::NotFound(_))));
+        assert!(matches!(Walk::open(&[at("gone/")]), Err(SourceError::NotFound(_))));
+        assert!(matches!(Walk::open(&[at("x/y")]), Err(SourceError::Unreadable { .. })));
+        assert!(matches!(Walk::open(&[at("x"), at("a/x")]), Err(SourceError::SameName(..))));
+    }
+}

@@ -1,0 +1,101 @@
+//! A target's addresses, dialled in turn until one answers.
+
+use crate::nonblocking_tcp::Tcp;
+use byway_forward::stream_request::Refusal;
+use byway_net::{Token, Watch};
+use byway_wire::{Duration, Instant};
+use rustix::io::Errno;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::vec::IntoIter;
+
+/// How long an address is waited for.
+const EACH: Duration = Duration::from_secs(10);
+
+/// How far dialling is.
+pub(crate) enum Dialled {
+    /// Dialling goes on until then.
+    Goes(Instant),
+    /// An address answered.
+    Connected(Tcp),
+    /// None did; why the first did not.
+    Failed(Refusal),
+}
+
+/// A target that is dialled.
+#[derive(Debug)]
+pub(crate) struct Dial {
+    addresses: IntoIter<SocketAddr>,
+    now: Option<Tcp>,
+    refusal: Option<Refusal>,
+}
+
+impl Dial {
+    /// To these addresses, in their order.
+    pub fn new(addresses: Vec<SocketAddr>) -> Self {
+        Self { addresses: addresses.into_iter(), now: None, refusal: None }
+    }
+
+    /// Begins with the first address.
+    pub fn begin(&mut self, watch: &Watch, token: Token, now: Instant) -> Dialled {
+        while let Some(address) = self.addresses.next() {
+            match Tcp::dial(address).and_then(|tcp| watch.add(&tcp, token).map(|()| tcp)) {
+                Ok(tcp) => {
+                    self.now = Some(tcp);
+                    return Dialled::Goes(now + EACH);
+                }
+                Err(error) => self.note(refusal_of(&error)),
+            }
+        }
+        Dialled::Failed(self.refusal.unwrap_or(Refusal::Failed))
+    }
+
+    /// Something happened at the socket. `None`: nothing that counts.
+    pub fn look(&mut self, watch: &Watch, token: Token, now: Instant) -> Option<Dialled> {
+        let tcp = self.now.take()?;
+        match tcp.connected() {
+            Ok(true) => Some(Dialled::Connected(tcp)),
+            Ok(false) => {
+                self.now = Some(tcp);
+                None
+            }
+            Err(error) => {
+                drop(tcp);
+                self.note(refusal_of(&error));
+                Some(self.begin(watch, token, now))
+            }
+        }
+    }
+
+    /// The address does not answer in time.
+    pub fn time_is_up(&mut self, watch: &Watch, token: Token, now: Instant) -> Dialled {
+        self.now = None;
+        self.note(Refusal::Timeout);
+        self.begin(watch, token, now)
+    }
+
+    const fn note(&mut self, refusal: Refusal) {
+        if self.refusal.is_none() {
+            self.refusal = Some(refusal);
+        }
+    }
+}
+
+/// What to say of a target that could not be dialled.
+fn refusal_of(error: &io::Error) -> Refusal {
+    match error.kind() {
+        ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Refusal::Refused,
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
+            Refusal::Unreachable
+        }
+        ErrorKind::AddrNotAvailable => Refusal::Unreachable,
+        ErrorKind::TimedOut => Refusal::Timeout,
+        _ if is_out_of_descriptors(error) => Refusal::Full,
+        _ => Refusal::Failed,
+    }
+}
+
+/// Whether this process, or the system, has as many files open as it may.
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}

@@ -1,0 +1,235 @@
+//! The file as it is written: its tables and keys, and where in it something stands.
+
+use super::relay::RelayText;
+use byway_gateway::gateway_options::{GatewayOption, OPTIONS, Value as OptionValue, ValueKind};
+use byway_gateway::rules::Rule;
+use byway_gateway::serves::Served;
+use byway_gateway::{Ports, Prefix};
+use byway_transfer::address::Endpoint;
+use byway_transfer::identity::PublicKey;
+use byway_transfer::units::{parse_duration, parse_size};
+use byway_wire::checked_text::MAX_LEN;
+use core::ops::Range;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use thiserror::Error as ThisError;
+use toml::{Spanned, Value};
+
+/// What is wrong in a file, and where.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[error("{}:{line}: {what}", file.display())]
+pub struct ConfigError {
+    /// The file's path.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong, and what was expected.
+    pub what: String,
+}
+
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub gateway: Option<GatewayText>,
+    /// See [`OptionsText`].
+    #[serde(default)]
+    #[allow(dead_code, reason = "it may stand there")]
+    limits: IgnoredAny,
+    #[serde(default)]
+    pub peer: Vec<Spanned<PeerText>>,
+    #[serde(default)]
+    pub rule: Vec<Rule>,
+    pub relay: Option<RelayText>,
+    #[serde(default)]
+    pub guest: Vec<Spanned<GuestText>>,
+}
+
+/// What `[gateway]` says beside options.
+#[derive(Debug, serde::Deserialize)]
+pub(super) struct GatewayText {
+    pub key: Option<PathBuf>,
+    #[serde(default)]
+    pub listen: Vec<As<Endpoint>>,
+    pub tun: Option<Spanned<String>>,
+    pub mark: Option<Spanned<u16>>,
+    pub status: Option<PathBuf>,
+    pub serves: Option<Spanned<Vec<ServedText>>>,
+    pub congestion: Option<Spanned<String>>,
+    pub dscp: Option<Spanned<String>>,
+    pub registry: Option<Spanned<String>>,
+}
+
+/// The keys of [`GatewayText`].
+const BESIDE: [&str; 9] =
+    ["key", "listen", "tun", "mark", "status", "serves", "congestion", "dscp", "registry"];
+
+/// What the tables of options say, by the names of their keys.
+#[derive(Debug, serde::Deserialize)]
+pub(super) struct OptionsText {
+    #[serde(default)]
+    gateway: BTreeMap<String, Spanned<Value>>,
+    #[serde(default)]
+    limits: BTreeMap<String, Spanned<Value>>,
+}
+
+impl OptionsText {
+    /// What they say of an option.
+    pub fn of(&self, option: &GatewayOption) -> Option<&Spanned<Value>> {
+        let table = if option.limit { &self.limits } else { &self.gateway };
+        table.get(option.name)
+    }
+
+    /// A key that is no option, and nothing else that may stand there; and what may.
+    fn unknown(&self) -> Option<(&str, &Spanned<Value>, Vec<&'static str>)> {
+        [(&self.gateway, false), (&self.limits, true)].into_iter().find_map(|(table, limit)| {
+            let beside = if limit { &[][..] } else { &BESIDE };
+            let options = OPTIONS.iter().filter(|option| option.limit == limit).map(|option| option.name);
+            let known: Vec<&str> = beside.iter().copied().chain(options).collect();
+            let (key, value) = table.iter().find(|(key, _)| !known.contains(&key.as_str()))?;
+            Some((key.as_str(), value, known))
+        })
+    }
+}
+
+/// What is written for an option, as what it must be.
+pub(super) fn value<'a>(option: &GatewayOption, written: &'a Value) -> Result<OptionValue<'a>, String> {
+    let wrong =
+        |expected: &str| format!("`{}`: expected {expected}, found {}", option.name, written.type_str());
+    match (option.kind, written) {
+        (ValueKind::Name, Value::String(name)) => Ok(OptionValue::Name(name)),
+        (ValueKind::Flag, Value::Boolean(flag)) => Ok(OptionValue::Flag(*flag)),
+        (ValueKind::Count, Value::Integer(count)) => {
+            u64::try_from(*count).map(OptionValue::Count).map_err(|_| "expected at least 1".to_owned())
+        }
+        (ValueKind::Bytes, Value::String(text)) => {
+            parse_size(text).map(OptionValue::Bytes).map_err(|error| error.to_string())
+        }
+        (ValueKind::Time, Value::String(text)) => {
+            let time = parse_duration(text).map_err(|error| error.to_string())?;
+            let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            Ok(OptionValue::Time(byway_wire::Duration::from_nanos(nanos)))
+        }
+        (ValueKind::Name, _) => Err(wrong("a name")),
+        (ValueKind::Flag, _) => Err(wrong("true or false")),
+        (ValueKind::Count, _) => Err(wrong("a whole number")),
+        (ValueKind::Bytes, _) => Err(wrong("bytes, such as \"64M\"")),
+        (ValueKind::Time, _) => Err(wrong("a duration, such as \"3s\"")),
+    }
+}
+
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PeerText {
+    pub name: Spanned<String>,
+    pub key: Spanned<As<PublicKey>>,
+    #[serde(default)]
+    pub addresses: Vec<As<SocketAddr>>,
+    pub allowed: Spanned<Vec<Prefix>>,
+    #[serde(default)]
+    pub relays: Vec<Spanned<String>>,
+}
+
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GuestText {
+    pub name: Spanned<String>,
+    pub key: Spanned<As<PublicKey>>,
+    #[serde(default)]
+    pub hosts: Vec<Prefix>,
+    pub ports: Option<Spanned<Vec<Ports>>>,
+}
+
+/// A value by its text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct As<T>(pub T);
+
+/// Hosts, as a prefix or as a table with ports.
+#[derive(Clone, Debug)]
+pub(super) struct ServedText(pub Served);
+
+impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for As<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(As).map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
+    }
+}
+
+impl<'de> Deserialize<'de> for ServedText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ServedVisitor)
+    }
+}
+
+struct ServedVisitor;
+
+impl<'de> Visitor<'de> for ServedVisitor {
+    type Value = ServedText;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a prefix, such as \"192.168.1.0/24\", or { hosts = \"192.168.1.7\", ports = [873] }")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<ServedText, E> {
+        let hosts = text.parse().map_err(|error| E::custom(format!("`{text}`: {error}")))?;
+        Ok(ServedText(Served { hosts, ports: Vec::new() }))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ServedText, A::Error> {
+        Served::deserialize(MapAccessDeserializer::new(map)).map(ServedText)
+    }
+}
+
+/// A file and its text, to say where something stands.
+pub(super) struct ConfigSource<'a> {
+    pub file: &'a Path,
+    pub text: &'a str,
+}
+
+impl ConfigSource<'_> {
+    /// The file, and what it says of options.
+    pub fn read(&self) -> Result<(File, OptionsText), ConfigError> {
+        let wrong = |error: toml::de::Error| {
+            let what = error.message().trim().replace('\n', ", ");
+            self.at(error.span().unwrap_or_default(), &what)
+        };
+        let options: OptionsText = toml::from_str(self.text).map_err(wrong)?;
+        if let Some((key, value, known)) = options.unknown() {
+            let what = format!("unknown field `{key}`, expected one of `{}`", known.join("`, `"));
+            return Err(self.at(value.span(), &what));
+        }
+        Ok((toml::from_str(self.text).map_err(wrong)?, options))
+    }
+
+    pub fn at(&self, span: Range<usize>, what: &str) -> ConfigError {
+        let line = 1 + self.text.bytes().take(span.start).filter(|&byte| byte == b'\n').count();
+        ConfigError { file: self.file.to_owned(), line, what: what.to_owned() }
+    }
+
+    pub fn whole(&self, what: &str) -> ConfigError {
+        self.at(0..0, what)
+    }
+
+    /// A word, itself or as `@FILE`. It is a secret: what is wrong with it is said without it.
+    pub fn word<T>(&self, directory: &Path, told: &Spanned<String>) -> Result<T, ConfigError>
+    where
+        T: FromStr<Err: fmt::Display>,
+    {
+        let word = told.as_ref();
+        let Some(file) = word.strip_prefix('@') else {
+            return word.trim().parse().map_err(|error: T::Err| self.at(told.span(), &error.to_string()));
+        };
+        let file = directory.join(file);
+        let wrong = |error: &dyn fmt::Display| self.at(told.span(), &format!("{}: {error}", file.display()));
+        let mut text = String::new();
+        std::fs::File::open(&file)
+            .and_then(|open| open.take(MAX_LEN as u64 + 1).read_to_string(&mut text))
+            .map_err(|error| wrong(&error))?;
+        text.trim().parse().map_err(|error: T::Err| wrong(&error))
+    }
+}

@@ -1,0 +1,239 @@
+//! The way to a peer: its sessions, their paths, and what waits for them.
+//!
+//! Both ends may dial. A packet goes by the newest session and is taken from any. So two that cross
+//! each other do no harm. Of more than two the oldest is closed.
+
+use super::index_vec::PeerIdx;
+use super::loss_detection::LossDetector;
+use super::missing_packets::Holes;
+use super::packet_buffer::PacketBuffer;
+use super::tunnel_estimate::TunnelEstimate;
+use crate::encap::{Label, Message};
+use crate::entry::{EntryLimits, EntryQueue};
+use crate::epoch::Epochs;
+use crate::flow::FlowId;
+use crate::path_selection::PathNeed;
+use crate::reorder::{PacketLateness, PathDelay, PathDelays};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use byway_engine::{Endpoint, Handle};
+use byway_wire::{Duration, Instant, PathId, Writer};
+
+/// A path of which nothing came for this long delays nobody.
+const DELAY_COUNTS: Duration = Duration::from_secs(2);
+/// Reports of losses that wait for a path at most.
+const MOST_REPORTS: usize = 1_024;
+/// Sessions with one peer.
+const MOST_SESSIONS: usize = 2;
+
+/// A packet that waits at the entry.
+#[derive(Debug)]
+pub(super) struct QueuedPacket {
+    pub flow: FlowId,
+    pub parcel: PacketBuffer,
+    /// What it asks of its path.
+    pub want: PathNeed,
+    /// The sequence numbers of TCP that it fills: the first, and one past the last.
+    pub range: (u32, u32),
+}
+
+/// What a tunnel of a single flow is beside a tunnel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dedicated {
+    /// The flow, once it is known.
+    pub flow: Option<FlowId>,
+    /// Whether it was opened here; then it is closed here.
+    pub opened_here: bool,
+    /// Whether the peer takes it: it may close the session at once.
+    pub taken: bool,
+    /// When to see whether it is still needed.
+    pub look_at: Instant,
+}
+
+/// A bundle of paths, under one controller.
+#[derive(Debug)]
+pub(super) struct Tunnel {
+    /// The peer at its other end.
+    pub peer: PeerIdx,
+    /// If it is for one flow alone: which, and who opened it.
+    pub dedicated: Option<Dedicated>,
+    /// Live sessions, the newest last.
+    pub sessions: Vec<Handle>,
+    pub dialling: Option<Handle>,
+    /// What waits for its paths.
+    pub entry: EntryQueue<QueuedPacket>,
+    /// Datagrams that a path gave back: they go first, as they are.
+    pub returned: VecDeque<Vec<u8>>,
+    /// What is known of the delays on its paths to us.
+    delays: BTreeMap<(Handle, PathId), (Instant, PathDelays)>,
+    /// By how much its packets are late.
+    pub lateness: PacketLateness,
+    /// What is known of the way, worked out anew now and then.
+    pub way: TunnelEstimate,
+    /// Flows of which data was carried by it of late, and perhaps some that are gone.
+    pub sending: Vec<FlowId>,
+    /// Whether it is among those for whose paths something waits.
+    pub waits: bool,
+    /// Watches what is sent, if that is wanted.
+    pub judge: Option<LossDetector>,
+    /// When its paths were last penalised by what is found here.
+    pub epochs: Epochs,
+    /// What is missing of what came by it, by the peer's maps.
+    pub holes: Holes,
+}
+
+impl Tunnel {
+    pub fn new(peer: PeerIdx, limits: EntryLimits, judge: Option<LossDetector>) -> Self {
+        Self {
+            peer,
+            dedicated: None,
+            sessions: Vec::new(),
+            dialling: None,
+            entry: EntryQueue::new(limits),
+            returned: VecDeque::new(),
+            delays: BTreeMap::new(),
+            lateness: PacketLateness::default(),
+            way: TunnelEstimate::default(),
+            sending: Vec::new(),
+            waits: false,
+            judge,
+            epochs: Epochs::new(),
+            holes: Holes::default(),
+        }
+    }
+
+    /// Whether it is for one flow alone.
+    pub const fn is_dedicated(&self) -> bool {
+        self.dedicated.is_some()
+    }
+
+    /// When to see whether it is still needed, if that is decided here.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.dedicated.filter(|dedicated| dedicated.opened_here).map(|dedicated| dedicated.look_at)
+    }
+
+    /// The session that packets go by.
+    pub fn session(&self) -> Option<Handle> {
+        self.sessions.last().copied()
+    }
+
+    /// The number by which a flow's packets wait. One that is alone needs no table of others.
+    pub fn slot(&self, flow: FlowId) -> u32 {
+        if self.is_dedicated() { 0 } else { flow.slot() }
+    }
+
+    /// What the next datagram for its paths asks of them, and its bytes, if `header` stands before
+    /// a packet. `None` means that nothing waits.
+    pub fn next_want(&mut self, header: usize) -> Option<(PathNeed, usize)> {
+        match self.returned.front() {
+            Some(datagram) if Message::is_urgent(datagram) => Some((PathNeed::Soon, datagram.len())),
+            Some(datagram) => Some((PathNeed::Room, datagram.len())),
+            None => {
+                let (_, waiting) = self.entry.peek()?;
+                Some((waiting.want, waiting.parcel.len() + header))
+            }
+        }
+    }
+
+    /// A session is there.
+    pub fn on_session(&mut self, now: Instant, handle: Handle, endpoint: &mut Endpoint) {
+        if self.dialling == Some(handle) {
+            self.dialling = None;
+        }
+        self.sessions.push(handle);
+        self.new_paths();
+        if self.sessions.len() > MOST_SESSIONS {
+            let oldest = self.sessions.remove(0);
+            endpoint.close(now, oldest, 0, "a newer session took its place");
+        }
+    }
+
+    /// A session, or the attempt at one, is over. Whether there is none now, and was one.
+    pub fn on_gone(&mut self, handle: Handle) -> bool {
+        let before = self.sessions.len();
+        self.sessions.retain(|session| *session != handle);
+        self.new_paths();
+        let lost = self.sessions.len() < before;
+        if self.dialling == Some(handle) {
+            self.dialling = None;
+        }
+        self.delays.retain(|(session, _), _| *session != handle);
+        lost && self.sessions.is_empty()
+    }
+
+    /// A packet of a flow waits for its paths from now on. Buffers of those that must go for it are
+    /// given to `spare`.
+    pub fn push(&mut self, waiting: QueuedPacket, mut spare: impl FnMut(Vec<u8>)) {
+        let slot = self.slot(waiting.flow);
+        self.entry
+            .push(slot, waiting.parcel.len(), waiting, |_, dropped| spare(dropped.parcel.into_buffer()));
+    }
+
+    /// A packet of the peer's came with its map: what is missing by it is to be reported. Whether
+    /// something is.
+    pub fn on_map(&mut self, label: Label, sequence: u32, map: u32) -> bool {
+        let returned = &mut self.returned;
+        let before = returned.len();
+        self.holes.on_arrived(label, sequence, map, |first, end| {
+            if returned.len() < MOST_REPORTS {
+                let mut datagram = alloc::vec![0; 12];
+                Message::Loss { label, first, end }.write(&mut Writer::new(&mut datagram));
+                returned.push_back(datagram);
+            }
+        });
+        returned.len() > before
+    }
+
+    /// All packets that wait leave it.
+    pub fn release(&mut self) -> Vec<PacketBuffer> {
+        let returned = core::mem::take(&mut self.returned);
+        let mut released: Vec<PacketBuffer> =
+            returned.iter().filter_map(|datagram| PacketBuffer::of_datagram(datagram)).collect();
+        while let Some((_, waiting)) = self.entry.pop() {
+            released.push(waiting.parcel);
+        }
+        released
+    }
+
+    /// Marks the tunnel as over, so that its place is for another.
+    pub fn vacate(&mut self) {
+        let (limits, judge) = (EntryLimits::default(), None);
+        let fresh = Self { waits: self.waits, ..Self::new(self.peer, limits, judge) };
+        // What was counted of what waited stays.
+        self.entry.clear(0);
+        let entry = core::mem::replace(self, fresh).entry;
+        self.entry = entry;
+    }
+
+    /// Packets go by other paths from now on, whose names may be those of others before.
+    fn new_paths(&mut self) {
+        self.epochs = Epochs::new();
+        if let Some(judge) = &mut self.judge {
+            judge.clear();
+        }
+    }
+
+    /// Whether the handle is a session or an attempt of this tunnel's.
+    pub fn has(&self, handle: Handle) -> bool {
+        self.dialling == Some(handle) || self.sessions.contains(&handle)
+    }
+
+    /// A packet of the peer's came by `path` with this delay.
+    pub fn on_delay(&mut self, now: Instant, session: Handle, path: PathId, delay: i64) {
+        let rtt = self.way.rtt;
+        let (last, delays) = self.delays.entry((session, path)).or_insert_with(|| (now, PathDelays::new()));
+        *last = now;
+        delays.on_packet(now, delay, rtt);
+    }
+
+    /// The delays of the paths by which packets come now.
+    pub fn delays(&self, now: Instant) -> impl Iterator<Item = PathDelay> + Clone + '_ {
+        let fresh = move |(last, _): &&(Instant, PathDelays)| now.since(*last) <= DELAY_COUNTS;
+        self.delays.values().filter(fresh).filter_map(|(_, delays)| delays.view())
+    }
+
+    /// Forgets paths by which nothing came for long.
+    pub fn forget_delays(&mut self, now: Instant) {
+        self.delays.retain(|_, (last, _)| now.since(*last) <= DELAY_COUNTS * 16);
+    }
+}

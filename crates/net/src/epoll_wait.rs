@@ -1,0 +1,292 @@
+//! Waiting for sockets, the waker, the owner's descriptors and a deadline at once, and ending on
+//! time.
+
+use crate::clock::Clock;
+use crate::device::DeviceSource;
+use crate::waker::Waker;
+use crate::watched_fds::{EventSource, Ready, Token, Watch};
+use byway_wire::{Duration, Instant, Local};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+use std::thread;
+
+/// Falling asleep and waking up takes about this long. A nearer deadline would be missed, so the
+/// driver looks again and again, and leaves the processor to others in between.
+const TOO_SHORT_TO_SLEEP: Duration = Duration::from_micros(50);
+/// `epoll_pwait` counts in these.
+const MILLISECOND: Duration = Duration::from_millis(1);
+/// Events taken at once. What is left over comes first the next time.
+const EVENTS: usize = 256;
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitEvent {
+    /// The waker rang.
+    Rung,
+    /// A receive call on the socket would bring something, if only an error; or it has room to
+    /// send, which is told to whom asked. `over`: an error is pending, or a connection is shut in
+    /// both directions.
+    Socket { local: Local, readable: bool, room: bool, over: bool },
+    /// The owner's device has something to read.
+    Device,
+    /// A descriptor of the owner's.
+    Source(Ready),
+    /// A connection that the machine asked for is established, or failed.
+    Dialed(u32),
+}
+
+/// Waits for what is entered in a [`Watch`]: waker, sockets and owner's device, and what the owner
+/// enters.
+///
+/// Sockets, waker and device are watched by level: a driver takes its share and comes back for the
+/// rest. Room to send is asked for only while a socket is full, since a socket that is not would
+/// tell of every packet that leaves it.
+pub(crate) struct Waiter<'a> {
+    watch: &'a Watch,
+    events: Vec<epoll::Event>,
+    _slack: TimerSlack,
+}
+
+impl<'a> Waiter<'a> {
+    pub(crate) fn new(watch: &'a Watch, waker: &Waker, device: Option<&DeviceSource>) -> io::Result<Self> {
+        watch.enter(waker, EventSource::Waker.data(0), EventFlags::IN)?;
+        if let Some(device) = device {
+            watch.enter(device, EventSource::Device.data(0), EventFlags::IN)?;
+        }
+        Ok(Self { watch, events: Vec::with_capacity(EVENTS), _slack: TimerSlack::fine() })
+    }
+
+    /// Waits for a socket too, from now on.
+    pub(crate) fn add(&self, index: u16, socket: impl AsFd) -> io::Result<()> {
+        self.watch.enter(socket, EventSource::Socket.data(index.into()), EventFlags::IN)
+    }
+
+    /// Waits for what a socket brings, for room to send, for both or for neither.
+    pub(crate) fn want(&self, index: u16, socket: impl AsFd, input: bool, room: bool) -> io::Result<()> {
+        let mut flags = EventFlags::empty();
+        flags.set(EventFlags::IN, input);
+        flags.set(EventFlags::OUT, room);
+        Ok(self.watch.change(socket, EventSource::Socket.data(index.into()), flags)?)
+    }
+
+    /// Waits for a connection to be established.
+    pub(crate) fn add_dialing(&self, number: u32, dialing: impl AsFd) -> io::Result<()> {
+        self.watch.enter(dialing, EventSource::Dialing.data(number), EventFlags::OUT)
+    }
+
+    /// Waits for this no more.
+    pub(crate) fn remove(&self, source: impl AsFd) -> io::Result<()> {
+        self.watch.remove(source)
+    }
+
+    /// Returns when something happened, a signal was caught or the time is `until`. With `until` in
+    /// the past it returns at once.
+    pub(crate) fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<()> {
+        loop {
+            let remaining = until.map(|until| until.since(clock.now()));
+            match self.wait_once(remaining) {
+                Ok(()) if !self.events.is_empty() => return Ok(()),
+                Ok(()) if remaining.is_some_and(|remaining| remaining.is_zero()) => return Ok(()),
+                Ok(()) => thread::yield_now(),
+                Err(Errno::INTR) => return Ok(()),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Waits no longer than `remaining`, perhaps less. `epoll_pwait2` would do it in one call, but
+    /// for systems before Linux 5.11. So whole milliseconds are waited for first: mostly something
+    /// happens before they are over.
+    fn wait_once(&mut self, remaining: Option<Duration>) -> Result<(), Errno> {
+        self.events.clear();
+        let sleep = match remaining {
+            None => None,
+            Some(remaining) if remaining < TOO_SHORT_TO_SLEEP => Some(Duration::ZERO),
+            Some(remaining) if remaining < MILLISECOND => {
+                let mut watched = [PollFd::new(self.watch, PollFlags::IN)];
+                if poll(&mut watched, Some(&timespec(remaining)))? == 0 {
+                    return Ok(());
+                }
+                Some(Duration::ZERO)
+            }
+            Some(remaining) => {
+                let millis = u32::try_from(remaining.as_millis()).unwrap_or(u32::MAX).min(i32::MAX as u32);
+                Some(MILLISECOND * millis)
+            }
+        };
+        epoll::wait(self.watch, spare_capacity(&mut self.events), sleep.map(timespec).as_ref())?;
+        Ok(())
+    }
+
+    /// How many events there were.
+    pub(crate) const fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// What happened: one of [`len`](Self::len).
+    pub(crate) fn happened(&self, at: usize) -> Option<WaitEvent> {
+        let epoll::Event { flags, data } = *self.events.get(at)?;
+        let over = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+        let (kind, number) = EventSource::of(data.u64());
+        Some(match kind {
+            EventSource::Waker => WaitEvent::Rung,
+            EventSource::Device => WaitEvent::Device,
+            EventSource::Socket => WaitEvent::Socket {
+                local: Local(number as u16), // as it was entered
+                readable: over || flags.contains(EventFlags::IN),
+                room: over || flags.contains(EventFlags::OUT),
+                over,
+            },
+            EventSource::Dialing => WaitEvent::Dialed(number),
+            EventSource::Source => WaitEvent::Source(Ready {
+                token: Token(number),
+                readable: over || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
+                writable: over || flags.contains(EventFlags::OUT),
+            }),
+        })
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}
+
+/// The kernel may end a wait up to 50 µs late, to save power. A thread can ask for less by prctl(2)
+/// with `PR_SET_TIMERSLACK`. Says otherwise while it lives, then restores what was.
+struct TimerSlack(Option<NonZeroU64>);
+
+impl TimerSlack {
+    fn fine() -> Self {
+        // Where the kernel knows no slack there is none to restore, and waits end as they do.
+        let before = rustix::thread::current_timer_slack().ok().and_then(NonZeroU64::new);
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        Self(before)
+    }
+}
+
+impl Drop for TimerSlack {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            let _ = rustix::thread::set_current_timer_slack(self.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::UdpSocket;
+    use std::os::unix::net::UnixStream;
+
+    fn all(waiter: &Waiter<'_>) -> Vec<WaitEvent> {
+        (0..waiter.len()).filter_map(|at| waiter.happened(at)).collect()
+    }
+
+    #[test]
+    fn ends_at_the_deadline_whether_near_or_far() {
+        let clock = Clock::new();
+        let (watch, waker) = (Watch::new().unwrap(), Waker::new().unwrap());
+        let mut waiter = Waiter::new(&watch, &waker, None).unwrap();
+        for micros in [0, 10, 49, 51, 400, 999, 1_000, 1_001, 5_000, 5_300] {
+            let until = clock.now() + Duration::from_micros(micros);
+            waiter.wait(&clock, Some(until)).unwrap();
+            assert!(clock.now() >= until, "woke before a deadline {micros} µs away");
+            assert_eq!(all(&waiter), []);
+        }
+    }
+
+    #[test]
+    fn tells_who_ended_the_wait() {
+        let clock = Clock::new();
+        let (watch, waker) = (Watch::new().unwrap(), Waker::new().unwrap());
+        let mut waiter = Waiter::new(&watch, &waker, None).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        waiter.add(7, &socket).unwrap();
+
+        waker.wake();
+        waiter.wait(&clock, None).unwrap();
+        assert_eq!(all(&waiter), [WaitEvent::Rung]);
+        waker.silence();
+
+        socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
+        waiter.wait(&clock, None).unwrap();
+        let told = WaitEvent::Socket { local: Local(7), readable: true, room: false, over: false };
+        assert_eq!(all(&waiter), [told]);
+        socket.recv(&mut [0; 8]).unwrap();
+
+        // Room to send ends a wait only for whom asked, and a socket without input stays
+        // unreadable.
+        waiter.want(7, &socket, true, true).unwrap();
+        waiter.wait(&clock, None).unwrap();
+        assert_eq!(
+            all(&waiter),
+            [WaitEvent::Socket { local: Local(7), readable: false, room: true, over: false }]
+        );
+        waiter.want(7, &socket, true, false).unwrap();
+        let until = clock.now() + Duration::from_millis(2);
+        waiter.wait(&clock, Some(until)).unwrap();
+        assert!(clock.now() >= until);
+        assert_eq!(all(&waiter), []);
+
+        // What a socket that is paused has to read ends no wait.
+        waiter.want(7, &socket, false, false).unwrap();
+        socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
+        waiter.wait(&clock, Some(Instant::ZERO)).unwrap();
+        assert_eq!(all(&waiter), []);
+        waiter.want(7, &socket, true, false).unwrap();
+        waiter.wait(&clock, None).unwrap();
+        assert_eq!(all(&waiter), [told]);
+    }
+
+    #[test]
+    fn a_descriptor_of_the_owner_is_told_of_when_it_becomes_ready_and_once() {
+        let clock = Clock::new();
+        let (watch, waker) = (Watch::new().unwrap(), Waker::new().unwrap());
+        let mut waiter = Waiter::new(&watch, &waker, None).unwrap();
+        let (mut here, mut there) = UnixStream::pair().unwrap();
+        let at_once = Some(Instant::ZERO);
+        let told = |readable, writable| WaitEvent::Source(Ready { token: Token(3), readable, writable });
+
+        watch.add(&here, Token(3)).unwrap();
+        waiter.wait(&clock, at_once).unwrap();
+        assert_eq!(all(&waiter), [told(false, true)]);
+        waiter.wait(&clock, at_once).unwrap();
+        assert_eq!(all(&waiter), []);
+
+        there.write_all(b"some").unwrap();
+        waiter.wait(&clock, None).unwrap();
+        assert_eq!(all(&waiter), [told(true, true)]);
+        waiter.wait(&clock, at_once).unwrap();
+        assert_eq!(all(&waiter), [], "nothing more came");
+        here.read_exact(&mut [0; 2]).unwrap();
+        there.write_all(b"more").unwrap();
+        waiter.wait(&clock, None).unwrap();
+        assert_eq!(all(&waiter), [told(true, true)]);
+
+        drop(there);
+        waiter.wait(&clock, None).unwrap();
+        assert_eq!(all(&waiter), [told(true, true)]);
+        watch.remove(&here).unwrap();
+        waiter.wait(&clock, at_once).unwrap();
+        assert_eq!(all(&waiter), []);
+    }
+
+    #[test]
+    fn timer_slack_is_restored() {
+        let before = rustix::thread::current_timer_slack().unwrap();
+        {
+            let _slack = TimerSlack::fine();
+            assert_eq!(rustix::thread::current_timer_slack().unwrap(), 1);
+        }
+        assert_eq!(rustix::thread::current_timer_slack().unwrap(), before);
+    }
+}

@@ -1,0 +1,183 @@
+//! The other side: what is asked of a registry in a session of one's own endpoint, beside whatever
+//! else that endpoint does.
+
+use crate::message::{Answer, LONGEST_ANSWER, Reason, Request};
+use crate::stream_records::{self, Records, TooLong};
+use crate::word::RegistryWord;
+use alloc::string::String;
+use alloc::vec::Vec;
+use byway_control::Class;
+use byway_engine::connection::{Event, close};
+use byway_engine::{Connect, ConnectError, Endpoint, EndpointEvent, Handle};
+use byway_wire::{DecodeError, Duration, Instant, StreamId};
+use thiserror::Error;
+
+/// After so long without an end an exchange is given up.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Relays that a transfer asks for at first.
+pub const FIRST: usize = 24;
+/// Relays that it asks for each time when all were tried.
+pub const MORE: usize = 48;
+/// The most that one transfer asks for.
+pub const MOST: usize = 400;
+
+const FORTH: StreamId = StreamId(0);
+const BACK: StreamId = StreamId(1);
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AskError {
+    /// No session with the registry could be had.
+    #[error("the registry cannot be reached: {0}")]
+    Connect(#[from] ConnectError),
+    /// The session ended.
+    #[error("the registry ended the session: {0}")]
+    Closed(String),
+    /// The registry said something that is no answer.
+    #[error("what the registry says makes no sense: it {0}")]
+    Malformed(#[from] DecodeError),
+    /// The registry's answer was too long.
+    #[error("what the registry says makes no sense: {0}")]
+    TooLong(#[from] TooLong),
+    /// The registry refused, for this reason.
+    #[error("{0}")]
+    Refused(Reason),
+    /// The registry took too long to answer.
+    #[error("the registry does not answer in time")]
+    TooLate,
+}
+
+/// A session with a registry.
+#[derive(Debug)]
+pub struct ClientExchange {
+    handle: Handle,
+    connected: bool,
+    /// What is not written yet.
+    out: Vec<u8>,
+    finishing: bool,
+    finished: bool,
+    records: Records,
+    ended: bool,
+    until: Instant,
+}
+
+impl ClientExchange {
+    /// Begins a session. The endpoint greets the registry at all addresses of its word.
+    ///
+    /// # Errors
+    /// There is no such key.
+    pub fn begin(endpoint: &mut Endpoint, now: Instant, word: &RegistryWord) -> Result<Self, AskError> {
+        let connect = Connect {
+            peer: word.key,
+            addresses: word.addresses.clone(),
+            application: Vec::new(),
+            controller: Class::Normal.controller(0),
+        };
+        Ok(Self {
+            handle: endpoint.connect(now, connect)?,
+            connected: false,
+            out: Vec::new(),
+            finishing: false,
+            finished: false,
+            records: Records::new(LONGEST_ANSWER),
+            ended: false,
+            until: now + PATIENCE,
+        })
+    }
+
+    /// Which session it is.
+    #[must_use]
+    pub const fn handle(&self) -> Handle {
+        self.handle
+    }
+
+    /// Asks something. There is an answer to each request.
+    pub fn ask(&mut self, request: &Request) {
+        stream_records::append(&mut self.out, &request.to_bytes());
+    }
+
+    /// Says that no more questions follow.
+    pub const fn finish(&mut self) {
+        self.finishing = true;
+    }
+
+    /// Takes in an event of the endpoint; whether it is about this session.
+    ///
+    /// # Errors
+    /// There is no session.
+    pub fn on_event(&mut self, event: &EndpointEvent) -> Result<bool, AskError> {
+        match event {
+            EndpointEvent::Connected(handle) if *handle == self.handle => self.connected = true,
+            EndpointEvent::Failed(handle, error) if *handle == self.handle => return Err((*error).into()),
+            EndpointEvent::Closed(handle) if *handle == self.handle => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Moves what can be moved. The next answer, if there is one; to be called again then.
+    ///
+    /// # Errors
+    /// There will be no answer.
+    pub fn drive(&mut self, endpoint: &mut Endpoint, now: Instant) -> Result<Option<Answer>, AskError> {
+        if now >= self.until {
+            return Err(AskError::TooLate);
+        }
+        if !self.connected {
+            return Ok(None);
+        }
+        let Some(connection) = endpoint.connection_mut(self.handle) else {
+            return Err(AskError::Closed(String::from("it is gone")));
+        };
+        let mut closed = None;
+        while let Some(event) = connection.next_event() {
+            if let Event::Closed { reason, .. } = event {
+                closed = Some(reason);
+            }
+        }
+        while connection.incoming().next_event().is_some() {}
+        if !self.finished && closed.is_none() {
+            let out = connection.outgoing();
+            out.open_stream(FORTH);
+            let taken = out.write(FORTH, &self.out);
+            self.out.drain(..taken);
+            if self.finishing && self.out.is_empty() {
+                self.finished = true;
+                out.finish(FORTH);
+                connection.finishing();
+            }
+        }
+        let mut piece = [0; 4096];
+        loop {
+            if let Some(record) = self.records.take()? {
+                return match Answer::read(record)? {
+                    Answer::Refused { reason, .. } => Err(AskError::Refused(reason)),
+                    answer => Ok(Some(answer)),
+                };
+            }
+            let Some(read) = connection.incoming().read(BACK, &mut piece) else { break };
+            self.records.push(piece.get(..read.length).unwrap_or_default());
+            self.ended |= read.finished;
+            if read.length == 0 && !read.finished {
+                break;
+            }
+        }
+        match closed {
+            Some(reason) => Err(AskError::Closed(reason)),
+            None if self.ended => Err(AskError::Closed(String::from("it has nothing more to say"))),
+            None => Ok(None),
+        }
+    }
+
+    /// When to give up.
+    #[must_use]
+    pub const fn deadline(&self) -> Instant {
+        self.until
+    }
+
+    /// Ends the session.
+    pub fn end(self, endpoint: &mut Endpoint, now: Instant) {
+        endpoint.close(now, self.handle, close::DONE, "done");
+    }
+}

@@ -1,0 +1,412 @@
+//! One account per grant in use. It knows what the grant used today and how fast. It keeps the MAC
+//! key, so that no packet derives it, and the verdict on the last packet.
+//!
+//! The table grows from [`FIRST`] accounts to as many as it is made for, by linear hashing. Sets
+//! split in turn, and each split moves the accounts of one set. Memory for it is taken between
+//! packets ([`Accounts::make_room`]), so no packet allocates. None waits for more than one set to
+//! move. Only the holder of a genuine word gets an account. So forgers cannot fill it. One word
+//! gets at most 255 branches.
+//!
+//! A newcomer may find both of its sets of [`WAYS`] full. Then an account that owes nothing makes
+//! room. Such an account has expired, or its rate meter has lent nothing and it used nothing of a
+//! limited quota today. Forgetting such an account forgets nothing, so being pushed out and coming
+//! back refills no quota. If all of them owe something, the newcomer is refused as
+//! [`Busy`](byway_wire::relay::Reason::Busy): the quotas that an operator set are worth more than
+//! one more word.
+
+use crate::relay_keys::KeyOrigin;
+use crate::verified_packets::VerifiedPacket;
+use alloc::vec::Vec;
+use byway_wire::relay::{Caveat, Grant, MacKey, Reason, Terms};
+use byway_wire::{Duration, Instant, Meter};
+
+/// Accounts in a set. A lookup reads one set. If the account is not there, it reads a second set,
+/// in which an account stands that found the first full.
+const WAYS: usize = 8;
+/// Accounts for which there is memory from the start.
+const FIRST: usize = 16_384;
+/// Accounts for which memory is taken at once.
+const SEGMENT: usize = 2_048;
+const SEGMENT_SHIFT: u32 = SEGMENT.trailing_zeros();
+/// A table that may grow does so while more than one in so many places is taken: few sets are full
+/// then.
+const SPARSE: usize = 3;
+/// The least burst, in bytes, and in time: what a sender paced by the millisecond and a receiver's
+/// batch make of a rate.
+const BURST_BYTES: u64 = 64 << 10;
+const BURST_NANOS: u64 = 125_000_000;
+const SECOND: u64 = 1_000_000_000;
+const DAY: u64 = 86_400;
+
+/// Limits that hold whatever a word says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caps {
+    pub(crate) rate: Option<u64>,
+    pub(crate) quota: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Account {
+    pub(crate) grant: Grant,
+    pub(crate) caveat: Option<Caveat>,
+    pub(crate) key: MacKey,
+    /// From what its key follows.
+    pub(crate) origin: KeyOrigin,
+    rate: Option<u64>,
+    burst: u64,
+    quota: Option<u64>,
+    meter: Meter,
+    day: u64,
+    used: u64,
+    /// When its holder was last told about a limit, Unix seconds.
+    noticed: u64,
+    /// The period of the relay's load in which it was last counted.
+    counted: u32,
+    recent: Option<VerifiedPacket>,
+}
+
+impl Account {
+    pub(crate) fn new(
+        grant: Grant,
+        caveat: Option<Caveat>,
+        key: MacKey,
+        origin: KeyOrigin,
+        caps: Caps,
+    ) -> Self {
+        let terms = caveat.map_or(grant.terms, |caveat| caveat.terms);
+        let rate = least(terms.rate.bytes_per_second(), caps.rate);
+        let quota = least(terms.quota.bytes_per_day(), caps.quota);
+        let burst = rate.map_or(0, |rate| BURST_NANOS.max(BURST_BYTES * SECOND / rate.max(1)));
+        Self {
+            grant,
+            caveat,
+            key,
+            origin,
+            rate,
+            burst,
+            quota,
+            meter: Meter::default(),
+            day: 0,
+            used: 0,
+            noticed: 0,
+            counted: 0,
+            recent: None,
+        }
+    }
+
+    pub(crate) fn terms(&self) -> &Terms {
+        self.caveat.as_ref().map_or(&self.grant.terms, |caveat| &caveat.terms)
+    }
+
+    /// What its last packet was found to be.
+    pub(crate) const fn recent(&self) -> Option<&VerifiedPacket> {
+        self.recent.as_ref()
+    }
+
+    fn branch(&self) -> u8 {
+        self.caveat.map_or(0, |caveat| caveat.branch)
+    }
+
+    /// Whether so many bytes may pass now; else why not, and after how many seconds.
+    fn check(&self, now: Instant, unix: u64, bytes: u64) -> Result<(), (Reason, u32)> {
+        let used = if self.day == unix / DAY { self.used } else { 0 };
+        if self.quota.is_some_and(|quota| used.saturating_add(bytes) > quota) {
+            return Err((Reason::OverQuota, (DAY - unix % DAY) as u32));
+        }
+        match self.meter.wait(now, self.burst) {
+            0 => Ok(()),
+            wait => Err((Reason::OverRate, wait.div_ceil(SECOND).min(u64::from(u32::MAX)) as u32)),
+        }
+    }
+
+    fn charge(&mut self, now: Instant, unix: u64, bytes: u64) {
+        let today = unix / DAY;
+        if self.day != today {
+            (self.day, self.used) = (today, 0);
+        }
+        self.used = self.used.saturating_add(bytes);
+        if let Some(rate) = self.rate {
+            self.meter.take(now, bytes, rate);
+        }
+    }
+
+    fn owes_nothing(&self, now: Instant, unix: u64) -> bool {
+        let used_today = self.quota.is_some() && self.day == unix / DAY && self.used > 0;
+        self.terms().expiry.unix() <= unix || (self.meter.is_full(now) && !used_today)
+    }
+}
+
+/// The table of all accounts.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    /// Of [`SEGMENT`] places each, or one that is smaller.
+    segments: Vec<Vec<Option<Account>>>,
+    /// Sets in use; those beyond have memory and nothing in it.
+    sets: usize,
+    most_sets: usize,
+    salt: u64,
+    live: usize,
+}
+
+impl Accounts {
+    pub(crate) fn new(most: usize, salt: u64) -> Self {
+        let most = most.clamp(WAYS, 1 << 24).next_power_of_two();
+        let first = most.min(FIRST);
+        let count = first.div_ceil(SEGMENT);
+        // Lists of segments, too, never move.
+        let mut segments = Vec::with_capacity(most.div_ceil(SEGMENT));
+        segments.extend((0..count).map(|_| segment(first.min(SEGMENT))));
+        Self { segments, sets: first / WAYS, most_sets: most / WAYS, salt, live: 0 }
+    }
+
+    /// Accounts in the table.
+    pub(crate) fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Takes memory for what will soon be needed: a segment at most. To be called between packets.
+    pub(crate) fn make_room(&mut self) {
+        let spare = self.segments.len() * SEGMENT < (self.sets + SEGMENT / WAYS / 2) * WAYS;
+        if spare && self.sets < self.most_sets && self.is_crowded() {
+            self.segments.push(segment(SEGMENT));
+        }
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.live * SPARSE > self.sets * WAYS
+    }
+
+    /// Splits the set whose turn it is, if the table is crowded and has memory for one more.
+    fn split(&mut self) {
+        let new = self.sets;
+        if !self.is_crowded() || new >= self.most_sets || new * WAYS >= self.segments.len() * SEGMENT {
+            return;
+        }
+        self.sets += 1;
+        let old = (new - base(new)) * WAYS;
+        for way in 0..WAYS {
+            let stays = |account: &Account| self.sets(account.grant.id, account.branch()).contains(&old);
+            if self.get(old + way).is_some_and(|account| !stays(account)) {
+                let account = self.slot(old + way).and_then(Option::take);
+                if let Some(slot) = self.slot(new * WAYS + way) {
+                    *slot = account;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&Account> {
+        self.segments.get(index >> SEGMENT_SHIFT)?.get(index % SEGMENT)?.as_ref()
+    }
+
+    fn slot(&mut self, index: usize) -> Option<&mut Option<Account>> {
+        self.segments.get_mut(index >> SEGMENT_SHIFT)?.get_mut(index % SEGMENT)
+    }
+
+    /// The places of a set.
+    fn ways(&self, set: usize) -> Option<&[Option<Account>]> {
+        let from = set % SEGMENT;
+        self.segments.get(set >> SEGMENT_SHIFT)?.get(from..from + WAYS)
+    }
+
+    /// Where the account of a grant, or of a branch under it, stands.
+    pub(crate) fn find(&self, id: u32, branch: u8) -> Option<usize> {
+        let mixed = self.mix(id, branch);
+        self.find_in(self.first(mixed), id, branch).or_else(|| self.find_in(self.second(mixed), id, branch))
+    }
+
+    fn find_in(&self, set: usize, id: u32, branch: u8) -> Option<usize> {
+        let way = self.ways(set)?.iter().position(|slot| {
+            slot.as_ref().is_some_and(|account| account.grant.id == id && account.branch() == branch)
+        })?;
+        Some(set + way)
+    }
+
+    /// The place of the account of this name, which [is taken in](Self::admit) with this key if it
+    /// is not there.
+    pub(crate) fn place(
+        &mut self,
+        (grant, caveat): (Grant, Option<Caveat>),
+        origin: KeyOrigin,
+        key: impl FnOnce() -> Option<MacKey>,
+        caps: Caps,
+        (now, unix): (Instant, u64),
+        keep: Option<usize>,
+    ) -> Option<(usize, bool)> {
+        let place = self.find(grant.id, caveat.map_or(0, |caveat| caveat.branch));
+        let is_it = |account: &Account| {
+            account.grant == grant && account.caveat == caveat && account.origin == origin
+        };
+        match place.filter(|place| self.get(*place).is_some_and(is_it)) {
+            Some(place) => Some((place, false)),
+            None => self.admit(Account::new(grant, caveat, key()?, origin, caps), now, unix, keep),
+        }
+    }
+
+    /// The places of a word's account, which may be known, and of the one above it if the word is a
+    /// branch; and how many others had to go. `relay_keys`: of the word, and of the grant.
+    pub(crate) fn places(
+        &mut self,
+        ((grant, caveat), origin, known): ((Grant, Option<Caveat>), KeyOrigin, Option<usize>),
+        keys: (impl FnOnce() -> Option<MacKey>, impl FnOnce() -> Option<MacKey>),
+        caps: Caps,
+        when: (Instant, u64),
+    ) -> Option<(usize, Option<usize>, u64)> {
+        let (own, evicted) = match known {
+            Some(place) => (place, false),
+            None => self.place((grant, caveat), origin, keys.0, caps, when, None)?,
+        };
+        if caveat.is_none() {
+            return Some((own, None, u64::from(evicted)));
+        }
+        let (above, too) = self.place((grant, None), origin, keys.1, caps, when, Some(own))?;
+        Some((own, Some(above), u64::from(evicted) + u64::from(too)))
+    }
+
+    /// Takes in an account. It replaces the account of the same name and inherits its debts. Else
+    /// it takes a free place, or the place of an account that owes nothing. Place `keep` is never
+    /// taken. Gives its place, and whether another had to go.
+    pub(crate) fn admit(
+        &mut self,
+        mut account: Account,
+        now: Instant,
+        unix: u64,
+        keep: Option<usize>,
+    ) -> Option<(usize, bool)> {
+        let (id, branch) = (account.grant.id, account.branch());
+        if let Some(index) = self.find(id, branch) {
+            if let Some(old) = self.get(index) {
+                account.meter = old.meter;
+                (account.day, account.used) = (old.day, old.used);
+                (account.noticed, account.counted) = (old.noticed, old.counted);
+            }
+            *self.slot(index)? = Some(account);
+            return Some((index, false));
+        }
+        // An account that is to be kept stays where it is.
+        if keep.is_none() {
+            self.split();
+        }
+        let sets = self.sets(id, branch);
+        let place = |wanted: &dyn Fn(usize, &Option<Account>) -> bool| {
+            sets.into_iter().find_map(|set| {
+                let slots = self.ways(set)?.iter().enumerate();
+                slots
+                    .map(|(way, slot)| (set + way, slot))
+                    .find(|(at, slot)| wanted(*at, slot))
+                    .map(|(at, _)| at)
+            })
+        };
+        let free = place(&|_, slot| slot.is_none());
+        let place = free.or_else(|| {
+            place(&|at, slot| {
+                keep != Some(at) && slot.as_ref().is_some_and(|account| account.owes_nothing(now, unix))
+            })
+        })?;
+        *self.slot(place)? = Some(account);
+        self.live += usize::from(free.is_some());
+        Some((place, free.is_none()))
+    }
+
+    /// Charges one account and, for a branch, the one above it: both or none. Gives whether it is
+    /// the first charge of the grant in this period.
+    pub(crate) fn charge(
+        &mut self,
+        places: (usize, Option<usize>),
+        now: Instant,
+        unix: u64,
+        bytes: usize,
+        period: u32,
+    ) -> Result<bool, (Reason, u32)> {
+        let bytes = bytes as u64;
+        for index in core::iter::once(places.0).chain(places.1) {
+            self.get(index).ok_or((Reason::Busy, 0))?.check(now, unix, bytes)?;
+        }
+        let mut is_new = false;
+        for index in core::iter::once(places.0).chain(places.1) {
+            if let Some(Some(account)) = self.slot(index) {
+                account.charge(now, unix, bytes);
+                // The last of them is the grant's own.
+                is_new = core::mem::replace(&mut account.counted, period) != period;
+            }
+        }
+        Ok(is_new)
+    }
+
+    /// How long who can wait does so before its next packet, so that none is above the rate.
+    pub(crate) fn owed(&self, places: (usize, Option<usize>), now: Instant) -> Duration {
+        let accounts = core::iter::once(places.0).chain(places.1).filter_map(|index| self.get(index));
+        let wait = accounts.map(|account| account.meter.wait(now, account.burst / 2)).max();
+        Duration::from_nanos(wait.unwrap_or(0))
+    }
+
+    /// Keeps what the last packet of an account was found to be, in place of what was kept before.
+    pub(crate) fn remember(&mut self, index: usize, recent: VerifiedPacket) {
+        if let Some(Some(account)) = self.slot(index) {
+            account.recent = Some(recent);
+        }
+    }
+
+    /// Whether the holder may be told about a limit: once a second.
+    pub(crate) fn may_notice(&mut self, index: usize, unix: u64) -> bool {
+        match self.slot(index) {
+            Some(Some(account)) if account.noticed != unix => {
+                account.noticed = unix;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The first place of both sets that an account may be in.
+    fn sets(&self, id: u32, branch: u8) -> [usize; 2] {
+        let mixed = self.mix(id, branch);
+        [self.first(mixed), self.second(mixed)]
+    }
+
+    const fn mix(&self, id: u32, branch: u8) -> u64 {
+        // Ids are the operator's and branches a holder's: mixing in what neither knows keeps them
+        // from piling up in a set.
+        let mixed = (((id as u64) << 8 | branch as u64) ^ self.salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ (mixed >> 32) ^ self.salt.rotate_left(17)).wrapping_mul(0xd6e8_feb8_6659_fd93)
+    }
+
+    const fn first(&self, mixed: u64) -> usize {
+        self.set((mixed >> 32) as usize)
+    }
+
+    const fn second(&self, mixed: u64) -> usize {
+        self.set(((mixed ^ (mixed >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize)
+    }
+
+    const fn set(&self, mixed: usize) -> usize {
+        let base = base(self.sets);
+        // The sets before the one whose turn it is are split.
+        let low = mixed & (base - 1);
+        let set = if low < self.sets - base { mixed & (2 * base - 1) } else { low };
+        set * WAYS
+    }
+}
+
+/// The sets of a table before it split any: the largest power of two that is no more.
+const fn base(sets: usize) -> usize {
+    1 << sets.ilog2()
+}
+
+fn segment(places: usize) -> Vec<Option<Account>> {
+    (0..places).map(|_| None).collect()
+}
+
+fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.into_iter().chain(b).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_as_small_as_the_configuration_says() {
+        assert!(size_of::<Option<Account>>() <= 288, "{}", size_of::<Option<Account>>());
+    }
+}

@@ -1,0 +1,606 @@
+//! How much of its line an end host lends: what its own traffic leaves. A pure function of what the
+//! interface's counters say.
+//!
+//! A relay has no control loop, and what it drops is all that its senders hear of it. So it lets
+//! pass what fits between the lent rate and what the host itself sends and receives, and drops the
+//! rest at once. The host's own traffic is what the counters show beyond what was relayed. The most
+//! of the last second counts, and twice as much while it grows: so a transfer that begins finds its
+//! room.
+//!
+//! The lent rate is the operator's, or else found by a slow climb. While the host itself is active,
+//! it is also no more than the line was seen to carry for a second and a half, less a sixteenth. So
+//! a rate that the line does not have is not lent.
+
+use byway_wire::{Duration, Instant, Transmit};
+
+/// Between two looks at the counters while strangers' datagrams come.
+pub const LOOK: Duration = Duration::from_millis(20);
+/// After so long without a look there is one before the next datagram is judged.
+pub const LATE: Duration = Duration::from_millis(40);
+/// A look that is older tells nothing.
+const FRESH: Duration = Duration::from_millis(50);
+/// What may pass at once: so much time's worth, or so many bytes if they are more.
+const DEPTH: Duration = Duration::from_millis(40);
+const DEPTH_LEAST: u64 = 12_000;
+/// The time over which rates of the line are seen.
+const WINDOW: Duration = Duration::from_millis(500);
+/// A window that lasted longer says nothing of a rate: the host slept, or nobody looked.
+const WINDOW_MOST: Duration = Duration::from_millis(1_500);
+/// Bytes per second that any line is believed to carry.
+const FLOOR: u64 = 32 << 10;
+/// Where the climb begins.
+const CLIMB: u64 = 128 << 10;
+/// Bytes that the counters show of a datagram beside its payload: UDP, IPv4, Ethernet.
+const HEADERS: u64 = 8 + 20 + 14;
+/// The host itself uses the line for no more than a chat below so many bytes per second, and below
+/// an eighth of what the line carries.
+const CHAT: u64 = 32 << 10;
+/// Own bytes between two looks that are more than a few packets.
+const BURST: u64 = 6_000;
+/// What may pass after a time in which nobody looked, before the next look tells more.
+const FIRST: u64 = 4_000;
+const FIRST_RATE: u64 = 64 << 10;
+/// Strangers' bytes of a window that the counters must show at least half of.
+const PLENTY: u64 = 64 << 10;
+/// How long nothing is lent after they did not.
+const DISTRUST: Duration = Duration::from_secs(30);
+
+/// How an end host lends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LendingConfig {
+    /// Bytes per second of either direction; `None`: the most that the line has shown.
+    pub rate: Option<u64>,
+    /// Whether there is a line to be measured. On loopback there is none.
+    pub measured: bool,
+}
+
+/// What an interface's counters say: bytes since some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceCounters {
+    /// Bytes that the host sent.
+    pub sent: u64,
+    /// Bytes that the host received.
+    pub received: u64,
+}
+
+/// Why nothing is lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LendingTrouble {
+    /// The counters cannot be read.
+    #[error("the interface's counters cannot be read")]
+    Unreadable,
+    /// The counters do not move with what is relayed.
+    #[error("the interface's counters do not show what is relayed")]
+    Still,
+}
+
+/// How far a host lends at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LendingState {
+    /// Bytes per second that strangers may send by it.
+    pub up: u64,
+    /// Bytes per second that they may send to it.
+    pub down: u64,
+    /// Bytes per second that the host itself sends.
+    pub own_up: u64,
+    /// Bytes per second that it receives.
+    pub own_down: u64,
+    /// Why nothing is lent, if the host's own traffic is not the reason.
+    pub trouble: Option<LendingTrouble>,
+}
+
+/// What an end host lends.
+#[derive(Debug)]
+pub struct LendingControl {
+    lend: LendingConfig,
+    looked: Option<Instant>,
+    /// The counters at that look.
+    counted: Option<InterfaceCounters>,
+    trouble: Option<LendingTrouble>,
+    distrusted_until: Instant,
+    window: RefusalWindow,
+    up: DirectionRate,
+    down: DirectionRate,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct RefusalWindow {
+    begun: Instant,
+    /// Something was dropped that had room on the line as far as anybody knows.
+    refused: bool,
+}
+
+impl LendingControl {
+    pub(crate) fn new(lend: LendingConfig) -> Self {
+        let side = DirectionRate::new(lend.rate);
+        Self {
+            lend,
+            looked: None,
+            counted: None,
+            trouble: None,
+            distrusted_until: Instant::ZERO,
+            window: RefusalWindow::default(),
+            up: side,
+            down: side,
+        }
+    }
+
+    /// The interface or its address is another from now on: nothing is known of the line.
+    pub fn move_on(&mut self) {
+        *self = Self::new(self.lend);
+    }
+
+    /// A datagram arrived that is no traffic of the host's own.
+    pub(crate) const fn arrived(&mut self, bytes: u64) {
+        self.down.relayed(bytes, 1);
+    }
+
+    /// Counts datagrams that leave and are no traffic of the host's own.
+    pub(crate) fn left(&mut self, sent: &Transmit) {
+        let datagrams = sent.size.div_ceil(sent.segment.max(1));
+        self.up.relayed((sent.size + datagrams * sent.phantom) as u64, datagrams as u64);
+    }
+
+    /// Whether a stranger's datagram of so many bytes may pass. If so it is taken to leave.
+    pub(crate) fn admit(&mut self, now: Instant, bytes: u64) -> bool {
+        if !self.lend.measured {
+            return self.lend.rate.is_none_or(|rate| {
+                self.up.budget = rate;
+                self.up.has(now, bytes) && self.up.take(bytes)
+            });
+        }
+        let fresh = self.looked.is_some_and(|looked| now.since(looked) <= FRESH);
+        if self.trouble.is_some() || !fresh {
+            return false;
+        }
+        let room = self.up.has(now, bytes) && self.down.has(now, bytes);
+        self.window.refused |= !room;
+        if room {
+            self.up.take(bytes);
+            self.down.take(bytes);
+        }
+        room
+    }
+
+    /// Takes in what the interface's counters say now; `None`: they cannot be read. Is called when
+    /// all arrivals were handled and all was sent, if the last call is [`LOOK`] ago. After [`LATE`]
+    /// it is called before arrivals are handled.
+    pub fn look(&mut self, now: Instant, counted: Option<InterfaceCounters>) {
+        let before = core::mem::replace(&mut self.counted, counted);
+        let looked = self.looked.replace(now);
+        self.trouble = counted.is_none().then_some(LendingTrouble::Unreadable);
+        let (Some(counted), time) = (counted, looked.map_or(Duration::MAX, |looked| now.since(looked)))
+        else {
+            return self.forget(now, 0);
+        };
+        let Some(before) = before.filter(|_| time <= WINDOW_MOST) else {
+            // The first look for a while: what the host sends now is told by the next one.
+            return self.forget(now, FIRST);
+        };
+        let deltas = (counted.sent.checked_sub(before.sent), counted.received.checked_sub(before.received));
+        let ((Some(sent), Some(received)), false) = (deltas, time.is_zero()) else {
+            // Counters that wrapped or began anew: nothing is lent until the next look.
+            return self.forget(now, 0);
+        };
+        self.up.look(now, sent, time);
+        self.down.look(now, received, time);
+        let lasted = now.since(self.window.begun);
+        if lasted >= WINDOW {
+            if lasted <= WINDOW_MOST {
+                if self.up.is_still() || self.down.is_still() {
+                    self.distrusted_until = now + DISTRUST;
+                }
+                for side in [&mut self.up, &mut self.down] {
+                    side.learn(lasted, self.window.refused);
+                }
+            }
+            for side in [&mut self.up, &mut self.down] {
+                side.turn();
+            }
+            self.window = RefusalWindow { begun: now, refused: false };
+        }
+        if now < self.distrusted_until {
+            self.trouble = Some(LendingTrouble::Still);
+        }
+        for side in [&mut self.up, &mut self.down] {
+            side.lend(now);
+        }
+    }
+
+    /// Nothing is known of the time since the last look. So many bytes may pass all the same.
+    fn forget(&mut self, now: Instant, first: u64) {
+        for side in [&mut self.up, &mut self.down] {
+            side.forget(now, first);
+        }
+        self.window = RefusalWindow { begun: now, refused: false };
+        if now < self.distrusted_until {
+            self.trouble = Some(LendingTrouble::Still);
+        }
+    }
+
+    /// How far it lends at the moment.
+    #[must_use]
+    pub fn state(&self) -> LendingState {
+        LendingState {
+            up: self.up.budget,
+            down: self.down.budget,
+            own_up: self.up.own(),
+            own_down: self.down.own(),
+            trouble: self.trouble,
+        }
+    }
+}
+
+/// One direction. Rates are bytes per second.
+#[derive(Clone, Copy, Debug)]
+struct DirectionRate {
+    /// The operator's limit in bytes per second.
+    rate: Option<u64>,
+    /// Strangers' bytes that the counter has not shown yet.
+    unseen: u64,
+    /// The host's own bytes between the last two looks, and the time.
+    last: (u64, Duration),
+    /// The host's own rate at the last look.
+    now: u64,
+    /// The most of it in this half second and the two before.
+    peaks: [u64; 3],
+    /// Whether it was more than a chat then.
+    active: [bool; 3],
+    /// The host's own bytes in this window.
+    own: u64,
+    /// What the counter showed in this window, and strangers' bytes.
+    shown: u64,
+    relayed: u64,
+    /// What the line carried in the last windows.
+    carried: [u64; 2],
+    /// The most that it carried for three windows, of late.
+    most: u64,
+    /// The most that it carried for one window, of late.
+    peak: u64,
+    /// What is lent by the climb.
+    climb: u64,
+    budget: u64,
+    tokens: u64,
+    filled: Instant,
+}
+
+impl DirectionRate {
+    const fn new(rate: Option<u64>) -> Self {
+        Self {
+            rate,
+            unseen: 0,
+            last: (0, Duration::ZERO),
+            now: 0,
+            peaks: [0; 3],
+            active: [false; 3],
+            own: 0,
+            shown: 0,
+            relayed: 0,
+            carried: [0; 2],
+            most: FLOOR,
+            peak: FLOOR,
+            climb: CLIMB,
+            budget: 0,
+            tokens: 0,
+            filled: Instant::ZERO,
+        }
+    }
+
+    /// Strangers' datagrams pass the interface.
+    const fn relayed(&mut self, bytes: u64, datagrams: u64) {
+        let shown = bytes + HEADERS * datagrams;
+        self.unseen = self.unseen.saturating_add(shown);
+        self.relayed = self.relayed.saturating_add(shown);
+    }
+
+    /// The rate without the host's own traffic.
+    fn quiet(&self) -> u64 {
+        self.rate.unwrap_or(self.climb)
+    }
+
+    /// What the host itself needs.
+    fn own(&self) -> u64 {
+        self.peaks.into_iter().fold(0, u64::max)
+    }
+
+    /// Own rates above that are more than a chat.
+    fn chat(&self) -> u64 {
+        (self.quiet().min(self.most) / 8).max(CHAT)
+    }
+
+    /// Whether the host itself uses the line for more.
+    fn is_active(&self) -> bool {
+        self.active.contains(&true)
+    }
+
+    /// Own bytes between two looks that are more than a few packets, or than what arrives while
+    /// somebody looks.
+    fn burst(&self) -> u64 {
+        BURST.max(of_time(self.peak, Duration::from_millis(2)))
+    }
+
+    fn forget(&mut self, now: Instant, first: u64) {
+        (self.unseen, self.last, self.shown, self.relayed) = (0, (0, Duration::ZERO), 0, 0);
+        (self.now, self.peaks, self.active, self.own) = (0, [0; 3], [false; 3], 0);
+        let budget = if first > 0 { FIRST_RATE.min(self.quiet()) } else { 0 };
+        (self.budget, self.tokens, self.filled) = (budget, first, now);
+    }
+
+    fn look(&mut self, now: Instant, bytes: u64, time: Duration) {
+        self.fill(now);
+        self.shown = self.shown.saturating_add(bytes);
+        let seen = self.unseen.min(bytes);
+        // What stands in the interface's queue comes by and by; what was dropped there never does.
+        self.unseen = (self.unseen - seen) / 2;
+        let own = bytes - seen;
+        let (before, earlier) = self.last;
+        let over_both = per_second(own + before, time + earlier);
+        let bursts = own >= self.burst();
+        let rate = if bursts { over_both.max(per_second(own, time)) } else { over_both };
+        let grows = bursts && rate > self.now + self.now / 4;
+        (self.last, self.now, self.own) = ((own, time), rate, self.own.saturating_add(own));
+        self.active[0] |= bursts && rate > self.chat();
+        self.peaks[0] = self.peaks[0].max(if grows { rate.saturating_mul(2) } else { rate });
+    }
+
+    /// The counter did not move as it must.
+    const fn is_still(&self) -> bool {
+        self.relayed >= PLENTY && self.shown < self.relayed / 2
+    }
+
+    /// A window is over.
+    fn learn(&mut self, lasted: Duration, refused: bool) {
+        let carried = per_second(self.shown, lasted);
+        self.active[0] |= per_second(self.own, lasted) > self.chat();
+        let sustained = self.carried.into_iter().fold(carried, u64::min);
+        self.carried = [self.carried[1], carried];
+        // Room that nobody took although somebody sent: the line may have less.
+        if !refused && carried > FLOOR / 4 {
+            self.most -= self.most / if self.is_active() { 64 } else { 1_024 };
+        }
+        self.most = self.most.max(sustained).max(FLOOR);
+        // Whoever sends at a policer fills no more than a part of it, and less the slower it is.
+        if refused && !self.is_active() && carried >= self.climb / 8 {
+            self.climb += self.climb / 5;
+        }
+        self.peak = carried.max(self.peak - self.peak / 256);
+        self.climb = self.climb.min(self.peak * 2).max(CLIMB);
+    }
+
+    const fn turn(&mut self) {
+        (self.shown, self.relayed, self.own) = (0, 0, 0);
+        self.peaks = [0, self.peaks[0], self.peaks[1]];
+        self.active = [false, self.active[0], self.active[1]];
+    }
+
+    fn lend(&mut self, now: Instant) {
+        let quiet = self.quiet();
+        let rate = if self.is_active() { quiet.min(self.most - self.most / 16) } else { quiet };
+        self.budget = rate.saturating_sub(self.own());
+        self.fill(now);
+    }
+
+    fn fill(&mut self, now: Instant) {
+        let time = now.since(self.filled).min(Duration::from_secs(1));
+        let depth = of_time(self.budget, DEPTH).max(DEPTH_LEAST);
+        self.filled = self.filled.max(now);
+        self.tokens = self.tokens.saturating_add(of_time(self.budget, time)).min(depth);
+        if self.budget == 0 {
+            self.tokens = 0;
+        }
+    }
+
+    fn has(&mut self, now: Instant, bytes: u64) -> bool {
+        self.fill(now);
+        self.tokens >= bytes
+    }
+
+    const fn take(&mut self, bytes: u64) -> bool {
+        self.tokens = self.tokens.saturating_sub(bytes);
+        true
+    }
+}
+
+/// Bytes in some time, as bytes per second.
+fn per_second(bytes: u64, time: Duration) -> u64 {
+    let nanos = time.as_nanos().max(1);
+    u64::try_from(u128::from(bytes) * 1_000_000_000 / nanos).unwrap_or(u64::MAX)
+}
+
+/// What comes of a rate in some time.
+fn of_time(rate: u64, time: Duration) -> u64 {
+    u64::try_from(u128::from(rate) * time.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_wire::seeded_random::mixed;
+    use proptest::prelude::*;
+
+    const PACKET: u64 = 1_200;
+    const MEBI: u64 = 1 << 20;
+
+    /// A host whose own traffic is as it is, and a stranger who offers so much. Counters show both.
+    struct LendingWorld {
+        lending: LendingControl,
+        now: Instant,
+        counted: InterfaceCounters,
+        /// Bytes that passed.
+        passed: u64,
+        /// Parts of packets that are still to come.
+        own: u64,
+        offered: u64,
+        /// Whether the counters move.
+        moves: bool,
+    }
+
+    impl LendingWorld {
+        fn new(rate: Option<u64>) -> Self {
+            let mut lending = LendingControl::new(LendingConfig { rate, measured: true });
+            let now = Instant::from_millis(1_000);
+            lending.look(now, Some(InterfaceCounters::default()));
+            let (counted, passed, own, offered, moves) = (InterfaceCounters::default(), 0, 0, 0, true);
+            Self { lending, now, counted, passed, own, offered, moves }
+        }
+
+        /// Goes on for so many ms, with these rates. Gives what of the stranger's passed.
+        fn run(&mut self, millis: u64, own: u64, offered: u64, line: u64) -> u64 {
+            let before = self.passed;
+            for _ in 0..millis {
+                self.now += Duration::from_millis(1);
+                if self.now.as_nanos().is_multiple_of(20_000_000) {
+                    self.lending.look(self.now, Some(self.counted));
+                }
+                (self.own, self.offered) = (self.own + own / 1_000, self.offered + offered / 1_000);
+                let mut room = line / 1_000 + PACKET;
+                while self.own >= PACKET && room >= PACKET {
+                    (self.own, room) = (self.own - PACKET, room - PACKET);
+                    self.count(PACKET, 0);
+                }
+                self.own = self.own.min(10 * PACKET);
+                while self.offered >= PACKET {
+                    self.offered -= PACKET;
+                    self.lending.arrived(PACKET);
+                    let passes = room >= PACKET && self.lending.admit(self.now, PACKET);
+                    self.passed += if passes { PACKET } else { 0 };
+                    self.lending.up.relayed(if passes { PACKET } else { 0 }, u64::from(passes));
+                    room -= if passes { PACKET } else { 0 };
+                    self.count(if passes { PACKET } else { 0 }, PACKET);
+                }
+            }
+            self.passed - before
+        }
+
+        fn count(&mut self, sent: u64, received: u64) {
+            if self.moves {
+                self.counted.sent += sent + if sent > 0 { HEADERS } else { 0 };
+                self.counted.received += received + if received > 0 { HEADERS } else { 0 };
+            }
+        }
+    }
+
+    #[test]
+    fn a_transfer_of_its_own_that_begins_at_full_speed_has_the_line_within_50_ms() {
+        for rate in [Some(MEBI), Some(5 * MEBI), None] {
+            let mut world = LendingWorld::new(rate);
+            // Idle: strangers get the lent rate. A line of 1 MiB/s shows no more.
+            world.run(30_000, 0, MEBI, MEBI);
+            let idle = world.run(5_000, 0, MEBI, MEBI);
+            assert!(idle >= 5 * MEBI * 8 / 10, "{rate:?}: {idle}");
+            let first = world.run(60, MEBI, MEBI, 100 * MEBI);
+            assert!(first <= MEBI * 60 / 1_000, "{rate:?}: {first}");
+            let then = world.run(10_000, MEBI, MEBI, MEBI);
+            assert!(then <= MEBI / 100, "{rate:?}: {then}");
+            // A second and a half after its end the stranger has it again.
+            world.run(2_000, 0, MEBI, MEBI);
+            let again = world.run(5_000, 0, MEBI, MEBI);
+            assert!(again >= 5 * MEBI * 8 / 10, "{rate:?}: {again}");
+        }
+    }
+
+    #[test]
+    fn a_chat_of_its_own_takes_its_own_part_alone() {
+        let mut world = LendingWorld::new(Some(MEBI));
+        world.run(5_000, 20 << 10, MEBI, 10 * MEBI);
+        let passed = world.run(10_000, 20 << 10, MEBI, 10 * MEBI);
+        assert!((8 * MEBI..=10 * MEBI - (200 << 10)).contains(&passed), "{passed}");
+    }
+
+    #[test]
+    fn the_rate_is_found_by_a_slow_climb_and_no_stranger_makes_it_higher_than_the_line() {
+        let mut world = LendingWorld::new(None);
+        let second = world.run(1_000, 0, 100 * MEBI, MEBI);
+        assert!(second <= CLIMB * 2, "{second}");
+        world.run(60_000, 0, 100 * MEBI, MEBI);
+        let state = world.lending.state();
+        assert!((MEBI * 3 / 4..=4 * MEBI).contains(&state.up), "{state:?}");
+        assert!(world.lending.up.most <= MEBI + MEBI / 3, "{:?}", world.lending);
+        // Another line: from the beginning.
+        world.lending.move_on();
+        assert!(world.run(500, 0, MEBI, MEBI) <= CLIMB);
+    }
+
+    #[test]
+    fn a_stranger_who_sends_a_hundred_times_as_much_gets_no_more_and_no_burst() {
+        let mut world = LendingWorld::new(Some(MEBI));
+        world.run(2_000, 0, 100 * MEBI, 1_000 * MEBI);
+        for _ in 0..200 {
+            let passed = world.run(50, 0, 100 * MEBI, 1_000 * MEBI);
+            assert!(passed <= MEBI * 50 / 1_000 + of_time(MEBI, DEPTH) + PACKET, "{passed}");
+        }
+    }
+
+    #[test]
+    fn without_a_look_that_is_fresh_nothing_is_lent() {
+        let mut world = LendingWorld::new(Some(MEBI));
+        assert!(world.run(1_000, 0, MEBI, MEBI) > 0);
+        for asleep in [51, 3_000, 86_400_000] {
+            // The host slept, or the loop was held up.
+            world.now += Duration::from_millis(asleep);
+            assert!(!world.lending.admit(world.now, PACKET));
+            world.lending.look(world.now, Some(world.counted));
+            world.now += Duration::from_millis(1);
+            assert!(world.run(1_000, 0, MEBI, MEBI) > MEBI / 2, "{asleep}");
+        }
+        world.lending.look(world.now, None);
+        assert_eq!(world.lending.state().trouble, Some(LendingTrouble::Unreadable));
+        assert!(!world.lending.admit(world.now, PACKET));
+    }
+
+    #[test]
+    fn counters_that_wrap_or_begin_anew_cost_a_look() {
+        let mut world = LendingWorld::new(Some(MEBI));
+        world.run(1_000, 0, MEBI, MEBI);
+        world.counted = InterfaceCounters { sent: 5, received: 7 };
+        world.lending.look(world.now, Some(world.counted));
+        assert!(!world.lending.admit(world.now, PACKET));
+        assert_eq!(world.lending.state().trouble, None);
+        assert!(world.run(1_000, 0, MEBI, MEBI) > MEBI / 2);
+    }
+
+    #[test]
+    fn counters_that_stand_still_end_it_for_half_a_minute() {
+        let mut world = LendingWorld::new(Some(MEBI));
+        world.run(1_000, 0, MEBI, MEBI);
+        world.moves = false;
+        world.run(1_100, 0, MEBI, MEBI);
+        assert_eq!(world.lending.state().trouble, Some(LendingTrouble::Still));
+        assert_eq!(world.run(28_000, 0, MEBI, MEBI), 0);
+        world.moves = true;
+        world.run(30_000, 0, MEBI, MEBI);
+        assert!(world.run(5_000, 0, MEBI, MEBI) > 4 * MEBI);
+    }
+
+    #[test]
+    fn loopback_is_no_line() {
+        let (mut any, now) =
+            (LendingControl::new(LendingConfig { rate: None, measured: false }), Instant::from_millis(5));
+        assert!((0..1_000).all(|_| any.admit(now, 1 << 20)));
+        let mut some = LendingControl::new(LendingConfig { rate: Some(MEBI), measured: false });
+        let passed = (0..1_000).filter(|ms| some.admit(now + Duration::from_millis(*ms), 10_000)).count();
+        assert!((95..=110).contains(&passed), "{passed}");
+    }
+
+    proptest! {
+        /// Whatever the host itself does, strangers never get more than the lent rate leaves, as of
+        /// 50 ms before.
+        #[test]
+        fn it_stays_behind_whatever_the_host_does(seed: u64, rate in (64_u64 << 10)..(4 * MEBI), fixed: bool) {
+            let mut world = LendingWorld::new(fixed.then_some(rate));
+            let mut own_before = u64::MAX;
+            for step in 0..400 {
+                // Bursts and pauses of any length.
+                let chance = mixed(seed ^ (step / (1 + seed % 7)));
+                let own = if chance.is_multiple_of(3) { 0 } else { chance % (2 * rate) };
+                let lent = world.lending.up.quiet();
+                let passed = world.run(50, own, 2 * rate, 100 * MEBI);
+                if step > 2 && own == own_before {
+                    let left = lent.saturating_sub(own) / 20;
+                    prop_assert!(passed <= left + DEPTH_LEAST + of_time(lent, DEPTH) + lent / 300, "{} {} {}", step, passed, left);
+                }
+                own_before = own;
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The relay's sockets: one per address family, the first that is up.
+
+use crate::send_queue::SendAddress;
+use alloc::vec::Vec;
+use byway_wire::relay::canonical;
+use byway_wire::{Ecn, LinkChange, Local, RoomChange};
+use core::net::{IpAddr, SocketAddr};
+
+const MOST: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct RelaySockets(Vec<RelaySocket>);
+
+#[derive(Debug)]
+struct RelaySocket {
+    local: Local,
+    address: SocketAddr,
+    full: bool,
+}
+
+impl RelaySockets {
+    pub(crate) fn new() -> Self {
+        Self(Vec::with_capacity(MOST))
+    }
+
+    pub(crate) fn change(&mut self, change: &LinkChange) {
+        let LinkChange { local, address, up } = *change;
+        self.0.retain(|link| link.local != local);
+        if up && self.0.len() < MOST {
+            let at = self.0.partition_point(|link| link.local < local);
+            self.0.insert(at, RelaySocket { local, address, full: false });
+        }
+    }
+
+    /// A socket is full, or has room again.
+    pub(crate) fn room(&mut self, change: RoomChange) {
+        let found = self.0.iter_mut().find(|link| link.local == change.local);
+        if let Some(link) = found {
+            link.full = !change.room;
+        }
+    }
+
+    /// Whether one of them has this address.
+    pub(crate) fn are_at(&self, address: SocketAddr) -> bool {
+        self.0.iter().any(|own| canonical(own.address) == address)
+    }
+
+    /// From which socket an address is reached, and whether that is full. Where only an IPv6 socket
+    /// is up, IPv4 goes through it in mapped form.
+    pub(crate) fn way(&self, remote: SocketAddr, ecn: Ecn) -> Option<(SendAddress, bool)> {
+        let of = |v4: bool| self.0.iter().find(|link| link.address.is_ipv4() == v4);
+        let (link, remote) = match (of(remote.is_ipv4()), remote.ip()) {
+            (Some(link), _) => (link, remote),
+            (None, IpAddr::V4(ip)) => {
+                (of(false)?, SocketAddr::new(IpAddr::V6(ip.to_ipv6_mapped()), remote.port()))
+            }
+            (None, IpAddr::V6(_)) => return None,
+        };
+        Some((SendAddress { local: link.local, remote, ecn }, link.full))
+    }
+}

@@ -1,0 +1,73 @@
+//! How much an input may give before it has left.
+//!
+//! Of an input that gives more than the demand, what the demand sends soon is enough. In an outage
+//! it may give what the demand would have sent meanwhile. An input that keeps to the demand is not
+//! held back by one.
+
+use crate::rate_limiter::Bucket;
+use byway_wire::{Duration, Instant};
+
+/// What the demand sends in so long may wait, and so many bytes at least.
+const SOON: Duration = Duration::from_millis(250);
+const LEAST: f64 = 32_768.0;
+
+/// The limit of what an input gives.
+#[derive(Clone, Debug)]
+pub struct Intake {
+    given: Bucket,
+    held_back: bool,
+}
+
+impl Intake {
+    /// For a demand of so many bytes per second.
+    pub fn new(demand: u64) -> Self {
+        Self { given: Bucket::new(demand), held_back: false }
+    }
+
+    /// Whether one more record may be taken, where `waiting` bytes have not left yet. `outage`: the
+    /// demand would have let more leave than did.
+    pub fn may_take(&mut self, now: Instant, demand: u64, waiting: usize, outage: bool) -> bool {
+        self.given.set_rate(demand);
+        let soon = (demand as f64 * SOON.as_secs_f64()).max(LEAST);
+        let may = (waiting as f64) < soon || outage && self.given.available(now) > 0;
+        self.held_back |= !may;
+        may
+    }
+
+    /// A record of so many bytes was taken.
+    pub fn take(&mut self, bytes: usize) {
+        self.given.spend(bytes);
+    }
+
+    /// Whether the input was held back since this was last asked.
+    pub const fn was_held_back(&mut self) -> bool {
+        std::mem::replace(&mut self.held_back, false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that an input of endless records gives in so many milliseconds, of which none leaves.
+    fn given(intake: &mut Intake, from: u64, until: u64, outage: bool) -> usize {
+        let mut waiting = 0;
+        for millis in from..until {
+            while intake.may_take(Instant::from_millis(millis), 200_000, waiting, outage) {
+                intake.take(100);
+                waiting += 100;
+            }
+        }
+        waiting
+    }
+
+    #[test]
+    fn an_input_without_end_gives_what_leaves_soon_and_in_an_outage_the_demand() {
+        let mut intake = Intake::new(200_000);
+        assert_eq!(given(&mut intake, 0, 5_000, false), 50_000);
+        assert!(intake.was_held_back() && !intake.was_held_back());
+        let mut intake = Intake::new(200_000);
+        let ten_seconds = given(&mut intake, 0, 10_000, true);
+        assert!((1_950_000..2_030_000).contains(&ten_seconds), "{ten_seconds}");
+    }
+}

@@ -1,0 +1,325 @@
+//! The sender's disk thread: reads and hashes, or reads standard input.
+
+use crate::buffers::Buffers;
+use crate::error::TransferError;
+use crate::events::TransferEvent;
+use crate::expired_leftovers::expire_sent;
+use crate::thread_channel::BatchReceiver;
+use crate::warnings::Warnings;
+use bytes::Bytes;
+use byway_files::{Batch, Printable, Reason, Report, Reports, Source, Totals};
+use byway_net::Waker;
+use byway_wire::{DecodeError, ObjectId};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TryRecvError, TrySendError};
+use std::time::Duration;
+
+/// Bytes of the manifest, and objects, made at once. They take about a millisecond, in which
+/// nothing is read.
+const BATCH_BYTES: usize = 64 << 10;
+const BATCH_OBJECTS: usize = 256;
+/// Bytes of standard input taken at once.
+const PIPE_BYTES: usize = 64 << 10;
+/// Bytes given before the owner is woken for them, if there is more to give, and what an answer
+/// counts for beside its bytes.
+const QUIET: usize = 256 << 10;
+const ANSWER: usize = 4 << 10;
+/// What is sent within this time is not counted beside: that would cost as much as finding it to
+/// send.
+const COUNT_AFTER: Duration = Duration::from_millis(300);
+/// A total that is still being counted.
+pub(crate) const UNKNOWN: u64 = u64::MAX;
+
+/// What the owner asks for. Each is answered once.
+pub(crate) enum DiskRequest {
+    Read {
+        object: ObjectId,
+        offset: u64,
+        length: usize,
+    },
+    /// The next piece of the manifest, with no new objects unless `announce`: hashes need not wait
+    /// for those.
+    Records {
+        announce: bool,
+    },
+    Reports(Vec<u8>),
+}
+
+/// The answers, and what standard input gives unasked.
+pub(crate) enum DiskReply {
+    Bytes {
+        object: ObjectId,
+        offset: u64,
+        bytes: Bytes,
+    },
+    Records {
+        batch: Batch,
+        finished: bool,
+        /// Whether there is more to do for the next piece, so that it should be asked for at once.
+        busy: bool,
+        /// Bytes so far that do not travel.
+        skipped: u64,
+        /// Bytes in all, once that is known.
+        total: Option<u64>,
+    },
+    /// Reports were taken in; these objects failed at the receiver, and nothing more of them is of
+    /// use.
+    Reports {
+        failed: Vec<ObjectId>,
+        /// What the receiver wants at most, in bytes per second, if it said so anew.
+        limit: Option<u64>,
+    },
+    /// The receiver is through with the tree.
+    Done(TreeDone),
+    /// The next bytes of a pipe.
+    Piped(Vec<u8>),
+    /// The end of a pipe, with the hash of all of it.
+    PipeEnd([u8; 32]),
+    /// The transfer cannot go on.
+    Failed(TransferError),
+}
+
+/// How the sending of a tree ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TreeDone {
+    /// Payload bytes that the receiver has in place.
+    pub bytes: u64,
+    /// How many of them did not travel, since an earlier try had brought them.
+    pub kept: u64,
+    /// How many files, directories and links are in place.
+    pub entries: u64,
+    /// How many entries the receiver refused or found damaged.
+    pub failed: u64,
+    /// How many entries could not be read.
+    pub unsent: u64,
+    /// Whether a hash disagreed.
+    pub damaged: bool,
+}
+
+/// The thread that reads a tree.
+pub(crate) struct TreeReader {
+    source: Source,
+    asks: BatchReceiver<DiskRequest>,
+    answers: SyncSender<DiskReply>,
+    waker: Waker,
+    /// What was answered since the owner was woken, in bytes.
+    unwoken: usize,
+    buffers: Buffers,
+    reports: Reports,
+    warnings: Warnings,
+    /// What the receiver said last of how much it wants.
+    limit: Option<u64>,
+    /// Bytes in all, as they were counted beside.
+    counted: Arc<AtomicU64>,
+    /// Whether a hash disagreed.
+    damaged: bool,
+}
+
+/// The owner has gone.
+struct SenderGone;
+
+impl TreeReader {
+    pub fn new(
+        source: Source,
+        (asks, answers): (BatchReceiver<DiskRequest>, SyncSender<DiskReply>),
+        news: SyncSender<TransferEvent>,
+        waker: Waker,
+        counted: Arc<AtomicU64>,
+    ) -> Self {
+        Self {
+            source,
+            asks,
+            answers,
+            waker,
+            unwoken: 0,
+            buffers: Buffers::default(),
+            reports: Reports::new(),
+            warnings: Warnings::new(news),
+            limit: None,
+            counted,
+            damaged: false,
+        }
+    }
+
+    /// Answers until nobody asks any more.
+    pub fn run(mut self) {
+        while self.answer_next().is_ok() {}
+    }
+
+    fn answer_next(&mut self) -> Result<(), SenderGone> {
+        let ask = self.next_ask()?;
+        self.unwoken += ANSWER;
+        let mut done = None;
+        let answer = match ask {
+            DiskRequest::Read { object, offset, length } => self.read(object, offset, length),
+            DiskRequest::Records { announce } => self.records(announce),
+            DiskRequest::Reports(bytes) => self.take_reports(&bytes, &mut done),
+        };
+        for warning in self.source.warnings() {
+            self.warnings.give(|| warning.to_string());
+        }
+        self.give(answer)?;
+        done.map_or(Ok(()), |done| self.give(DiskReply::Done(done)))
+    }
+
+    /// What is asked for next: waits for it.
+    fn next_ask(&mut self) -> Result<DiskRequest, SenderGone> {
+        let asked = self.asks.try_recv();
+        if asked.is_ok() && self.unwoken < QUIET {
+            return asked.map_err(|_| SenderGone);
+        }
+        // Nothing is left to answer, or much was: the owner is woken once for all of it.
+        if std::mem::take(&mut self.unwoken) > 0 {
+            self.waker.wake();
+        }
+        match asked {
+            Err(TryRecvError::Empty) => self.asks.recv().map_err(|_| SenderGone),
+            asked => asked.map_err(|_| SenderGone),
+        }
+    }
+
+    fn give(&mut self, answer: DiskReply) -> Result<(), SenderGone> {
+        match self.answers.try_send(answer) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(answer)) => {
+                self.waker.wake();
+                self.answers.send(answer).map_err(|_| SenderGone)
+            }
+            Err(TrySendError::Disconnected(_)) => Err(SenderGone),
+        }
+    }
+
+    fn read(&mut self, object: ObjectId, offset: u64, length: usize) -> DiskReply {
+        let mut bytes = self.buffers.take(length);
+        // Of an object that was settled meanwhile nothing is read, and nobody looks at its bytes:
+        // yet they are no other's.
+        let read = self.source.read_into(object, offset, &mut bytes).unwrap_or_default();
+        bytes.get_mut(read..).unwrap_or_default().fill(0);
+        self.unwoken += length;
+        DiskReply::Bytes { object, offset, bytes: self.buffers.lend(bytes) }
+    }
+
+    fn records(&mut self, announce: bool) -> DiskReply {
+        let counted = self.counted.load(Ordering::Acquire);
+        if counted != UNKNOWN {
+            self.source.tell_total(counted);
+        }
+        let objects = if announce { BATCH_OBJECTS } else { 0 };
+        let batch = self.source.next_records(BATCH_BYTES, objects);
+        let (finished, busy) = (self.source.is_finished(), self.source.is_behind());
+        let (skipped, total) = (self.source.skipped(), self.source.total());
+        DiskReply::Records { batch, finished, busy, skipped, total }
+    }
+
+    /// Takes in what the receiver says, at the end of which it may be `done`.
+    fn take_reports(&mut self, bytes: &[u8], done: &mut Option<TreeDone>) -> DiskReply {
+        let mut failed = Vec::new();
+        let taken = self.reports.feed(bytes).and_then(|reports| {
+            reports.into_iter().try_for_each(|report| self.settle(report, &mut failed, done))
+        });
+        match taken {
+            Ok(()) => DiskReply::Reports { failed, limit: self.limit.take() },
+            Err(error) => DiskReply::Failed(TransferError::Reports(error)),
+        }
+    }
+
+    fn settle(
+        &mut self,
+        report: Report,
+        lost: &mut Vec<ObjectId>,
+        done: &mut Option<TreeDone>,
+    ) -> Result<(), DecodeError> {
+        match report {
+            Report::Have { object, first, hashes, placed, last } => {
+                self.source.have(object, first, &hashes, placed, last)?;
+            }
+            Report::Verified { object } => self.source.release(object),
+            Report::Limit { bytes_per_second } => self.limit = Some(bytes_per_second),
+            Report::Failed { object, reason, detail } => {
+                self.damaged |= reason == Reason::Integrity;
+                // Of what this side took back there was a warning.
+                if reason != Reason::Withdrawn {
+                    let path = self.source.path(object).unwrap_or_default().to_vec();
+                    self.warnings.give(|| refused(&path, reason, &detail));
+                }
+                self.source.release(object);
+                lost.push(object);
+            }
+            Report::Refused { path, reason, detail } => {
+                self.warnings.give(|| refused(&path, reason, &detail))
+            }
+            Report::Done { files: _, bytes, failed } => {
+                let counts = self.source.counts();
+                let announced = counts.files + counts.directories + counts.symlinks;
+                *done = Some(TreeDone {
+                    bytes,
+                    kept: self.source.kept(),
+                    entries: announced.saturating_sub(failed),
+                    failed,
+                    unsent: self.source.unsent(),
+                    damaged: self.damaged,
+                });
+                if failed == 0 && self.source.unsent() == 0 {
+                    self.source.forget_journals();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(path: &[u8], reason: Reason, detail: &str) -> String {
+    let path = Printable(path);
+    if detail.is_empty() { format!("{path}: {reason}") } else { format!("{path}: {reason} ({detail})") }
+}
+
+/// Reads a stream to its end, and hashes it.
+pub(crate) fn read_pipe(mut input: impl Read, answers: &SyncSender<DiskReply>, waker: &Waker) {
+    let mut hasher = blake3::Hasher::new();
+    loop {
+        let mut bytes = vec![0; PIPE_BYTES];
+        let answer = match input.read(&mut bytes) {
+            Ok(0) => DiskReply::PipeEnd(*hasher.finalize().as_bytes()),
+            Ok(read) => {
+                bytes.truncate(read);
+                hasher.update(&bytes);
+                DiskReply::Piped(bytes)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => DiskReply::Failed(TransferError::Input(error)),
+        };
+        let over = !matches!(answer, DiskReply::Piped(_));
+        let gone = answers.send(answer).is_err();
+        waker.wake();
+        if over || gone {
+            return;
+        }
+    }
+}
+
+/// What is done beside the sending, once that runs: counting, and removing journals that nobody
+/// will need.
+pub(crate) fn aside(paths: &[PathBuf], total: &Arc<AtomicU64>, journals: Option<&Path>) {
+    if let Some(directory) = journals {
+        expire_sent(directory);
+    }
+    count(paths, total);
+}
+
+/// Counts what there is to send; the sum stands in `total` at the end.
+fn count(paths: &[PathBuf], total: &Arc<AtomicU64>) {
+    std::thread::sleep(COUNT_AFTER);
+    // Nobody else holds it: nobody wants to know any more. It stands there: the sender has met all
+    // there is.
+    let is_wanted = || Arc::strong_count(total) > 1 && total.load(Ordering::Acquire) == UNKNOWN;
+    let Some(mut totals) = is_wanted().then(|| Totals::new(paths).ok()).flatten() else { return };
+    while totals.step(256) {
+        if !is_wanted() {
+            return;
+        }
+    }
+    total.store(totals.counts().bytes, Ordering::Release);
+}

@@ -1,0 +1,450 @@
+//! The receiver's disk thread: writes, verifies and puts in place, or writes to standard output.
+
+use crate::error::TransferError;
+use crate::file_thread::FileThread;
+use crate::thread_channel::BatchReceiver;
+use crate::warnings::Warnings;
+use byway_engine::data::WriteRequest;
+use byway_files::{
+    Finish, MadeFile, Modes, Printable, Report, Reports, Sink, SinkError, SinkOptions, SmallFile, Summary,
+    TreeTop, Written,
+};
+use byway_net::Waker;
+use byway_wire::ObjectId;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes verified between two looks at what arrived.
+const WORK: u64 = 4 << 20;
+/// Tasks that wait here at most. As many as small files need so that the two threads need not wake
+/// each other for every few.
+pub(crate) const TASKS: usize = 256;
+/// Buffers, and bytes in them, given back before the owner is woken: a fraction of what it may have
+/// handed over.
+const QUIET: (usize, usize) = (TASKS / 4, 2 << 20);
+/// Tasks done before what came of them is told, if there are more.
+const TELL: usize = TASKS / 2;
+/// Bytes of small files that are made at once at most.
+const TOGETHER: usize = 512 << 10;
+
+/// What the owner hands over.
+pub(crate) enum DiskTask {
+    /// The next bytes of the manifest, or of a pipe.
+    Bytes(Vec<u8>),
+    /// Bytes of an object.
+    Write(WriteRequest),
+    /// All bytes of an object were handed over.
+    Complete(ObjectId),
+    /// The pipe is at its end.
+    End,
+}
+
+/// What it gets back.
+pub(crate) enum DiskEvent {
+    /// The bytes of a write are on the disk, or not wanted; here is their buffer.
+    Buffer(Vec<u8>),
+    /// To send to the peer.
+    Reports(Vec<u8>),
+    /// Nothing more of this object is wanted.
+    Forget(ObjectId),
+    /// All is done; these are the last reports. Together, so that the owner knows the end before
+    /// the peer does.
+    Done(Summary, Vec<u8>),
+    /// The transfer cannot go on.
+    Failed(TransferError),
+}
+
+/// The ends of the channels to and from the owner.
+pub(crate) struct DiskChannels {
+    pub tasks: BatchReceiver<DiskTask>,
+    /// When the owner has gone: what it had not handed over.
+    pub rest: Receiver<Vec<WriteRequest>>,
+    /// Ends when the writer of an earlier try of this transfer has come to its end. Of a pipe it
+    /// tells what was written before.
+    pub before: Option<Receiver<PipeTotal>>,
+    /// Held until this writer has come to its end.
+    pub ended: SyncSender<PipeTotal>,
+    pub back: SyncSender<DiskEvent>,
+    pub seen: WriteProgress,
+    pub warnings: Warnings,
+    pub waker: Waker,
+}
+
+/// What the disk thread knows of a tree so far, for whoever looks on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteProgress(Arc<Mutex<(Summary, TreeTop)>>);
+
+impl WriteProgress {
+    fn note(&self, sink: &Sink) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.0 = sink.summary();
+        if seen.1 != *sink.top() {
+            seen.1 = sink.top().clone();
+        }
+    }
+
+    /// What arrived so far.
+    pub fn summary(&self) -> Summary {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// What the sender named: of several the first, and an ellipsis.
+    pub fn name(&self) -> Option<String> {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = String::from_utf8_lossy(&seen.1.first);
+        (!first.is_empty()).then(|| if seen.1.others { format!("{first}, …") } else { first.into_owned() })
+    }
+}
+
+/// What has gone down a pipe, and cannot be taken back.
+#[derive(Debug, Default)]
+pub(crate) struct PipeTotal {
+    hasher: blake3::Hasher,
+    bytes: u64,
+}
+
+impl PipeTotal {
+    fn add(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+}
+
+/// The owner has gone.
+struct ReceiverGone;
+
+impl DiskChannels {
+    /// Gives a buffer back. The owner is not woken for each. It takes what is there when it is
+    /// woken for something else, or when nothing is left to do here.
+    fn hand_back(&self, buffer: Vec<u8>, quiet: &mut (usize, usize)) -> Result<(), ReceiverGone> {
+        *quiet = (quiet.0 + 1, quiet.1 + buffer.len());
+        match self.back.try_send(DiskEvent::Buffer(buffer)) {
+            Ok(()) if quiet.0 < QUIET.0 && quiet.1 < QUIET.1 => Ok(()),
+            Ok(()) => {
+                self.wake(quiet);
+                Ok(())
+            }
+            Err(TrySendError::Full(back)) => {
+                self.wake(quiet);
+                self.give(back)
+            }
+            Err(TrySendError::Disconnected(_)) => Err(ReceiverGone),
+        }
+    }
+
+    /// Wakes the owner if it was given something since it was woken last.
+    fn wake(&self, quiet: &mut (usize, usize)) {
+        if std::mem::take(quiet).0 > 0 {
+            self.waker.wake();
+        }
+    }
+
+    fn give(&self, back: DiskEvent) -> Result<(), ReceiverGone> {
+        let given = self.back.send(back).map_err(|_| ReceiverGone);
+        self.waker.wake();
+        given
+    }
+}
+
+/// Writes a tree until it is complete or the owner has gone.
+pub(crate) fn write_tree(directory: &Path, modes: Modes, transfer: [u8; 16], ends: DiskChannels) {
+    if let Some(before) = &ends.before {
+        // It is hung up: of a tree nothing is told but what is on the disk.
+        let _ = before.recv();
+    }
+    let options = SinkOptions { transfer, modes, ..SinkOptions::default() };
+    match Sink::open(directory, options) {
+        Ok(sink) => {
+            let mut writer = TreeWriter {
+                file_thread: FileThread::start(),
+                together: Vec::new(),
+                gathered: 0,
+                sink,
+                ends,
+                pending: Vec::new(),
+                finishing: Vec::new(),
+                own: Reports::new(),
+                quiet: (0, 0),
+            };
+            if let Err(ReceiverGone) = writer.run() {
+                writer.save();
+            }
+        }
+        Err(error) => {
+            let _ = ends.give(DiskEvent::Failed(TransferError::Sink(error)));
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    Printable(path.as_os_str().as_bytes()).to_string()
+}
+
+struct TreeWriter {
+    /// Dropped first: it writes nothing once the sink is gone.
+    file_thread: Option<FileThread>,
+    /// Small files to be made next, several at once, and their bytes.
+    together: Vec<SmallFile>,
+    gathered: usize,
+    sink: Sink,
+    ends: DiskChannels,
+    /// Writes and ends of objects that the manifest has not announced yet. Their bytes count
+    /// against the window, so they are bounded.
+    pending: Vec<WriteRequest>,
+    finishing: Vec<ObjectId>,
+    /// Reads this side's own reports: which objects failed.
+    own: Reports,
+    /// Buffers given back since the owner was woken, and their bytes.
+    quiet: (usize, usize),
+}
+
+impl TreeWriter {
+    fn run(&mut self) -> Result<(), ReceiverGone> {
+        let mut untold = 0;
+        loop {
+            while let Some(made) = self.file_thread.as_mut().and_then(FileThread::next) {
+                if let Err(error) = self.collect(made)? {
+                    return self.ends.give(DiskEvent::Failed(TransferError::Sink(error)));
+                }
+            }
+            let more = match self.sink.work(WORK) {
+                Ok(more) => more,
+                Err(error) => return self.ends.give(DiskEvent::Failed(TransferError::Sink(error))),
+            };
+            if self.sink.is_complete() {
+                let reports = self.tell()?;
+                return self.ends.give(DiskEvent::Done(self.sink.summary(), reports));
+            }
+            let task = match self.ends.tasks.try_recv() {
+                Ok(task) if untold < TELL => task,
+                // There will be no more of them for now.
+                Err(TryRecvError::Empty) if !self.together.is_empty() => {
+                    if let Err(error) = self.make()? {
+                        return self.ends.give(DiskEvent::Failed(TransferError::Sink(error)));
+                    }
+                    continue;
+                }
+                // Nothing is left to do, or much was done: all of it is told at once.
+                taken => {
+                    untold = 0;
+                    let reports = self.tell()?;
+                    let told = !reports.is_empty();
+                    if told {
+                        self.ends.give(DiskEvent::Reports(reports))?;
+                    }
+                    match taken {
+                        Ok(task) => task,
+                        Err(TryRecvError::Disconnected) => return Err(ReceiverGone),
+                        Err(TryRecvError::Empty) => {
+                            self.ends.wake(&mut self.quiet);
+                            // What was told may have made room for more work.
+                            if more || told {
+                                continue;
+                            }
+                            if let Some(made) = self.file_thread.as_mut().and_then(FileThread::wait) {
+                                let Ok(made) = made else {
+                                    let error = TransferError::ThreadDied("makes small files");
+                                    return self.ends.give(DiskEvent::Failed(error));
+                                };
+                                if let Err(error) = self.collect(made)? {
+                                    return self.ends.give(DiskEvent::Failed(TransferError::Sink(error)));
+                                }
+                                continue;
+                            }
+                            self.ends.tasks.recv().map_err(|_| ReceiverGone)?
+                        }
+                    }
+                }
+            };
+            untold += 1;
+            if let Err(error) = self.take(task)? {
+                return self.ends.give(DiskEvent::Failed(TransferError::Sink(error)));
+            }
+        }
+    }
+
+    /// The owner has gone, and nobody is to be told any more: what it had received is written, for
+    /// another try.
+    fn save(&mut self) {
+        let own = SmallFile::make(std::mem::take(&mut self.together));
+        let theirs = std::iter::from_fn(|| self.file_thread.as_mut().and_then(FileThread::wait)?.ok());
+        for made in own.into_iter().chain(theirs.flatten()) {
+            if self.sink.made(made).is_err() {
+                return;
+            }
+        }
+        while let Ok(task) = self.ends.tasks.try_recv() {
+            let saved = match task {
+                DiskTask::Bytes(bytes) => self.sink.records(&bytes),
+                DiskTask::Write(write) => self.sink.write(write.object, write.offset, &write.data).map(drop),
+                DiskTask::Complete(object) => self.sink.finish(object).map(drop),
+                DiskTask::End => Ok(()),
+            };
+            if saved.is_err() {
+                return;
+            }
+        }
+        for write in self.ends.rest.try_iter().flatten() {
+            if self.sink.write(write.object, write.offset, &write.data).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, task: DiskTask) -> Result<Result<(), SinkError>, ReceiverGone> {
+        let done = match task {
+            DiskTask::Bytes(bytes) => match self.sink.records(&bytes) {
+                Ok(()) => {
+                    for write in std::mem::take(&mut self.pending) {
+                        if let Err(error) = self.write(write)? {
+                            return Ok(Err(error));
+                        }
+                    }
+                    let finishing = std::mem::take(&mut self.finishing);
+                    finishing.into_iter().try_for_each(|object| self.finish(object))
+                }
+                Err(error) => Err(error),
+            },
+            DiskTask::Write(write) => self.write(write)?,
+            DiskTask::Complete(object) => self.finish(object),
+            DiskTask::End => Ok(()),
+        };
+        Ok(done)
+    }
+
+    fn write(&mut self, mut write: WriteRequest) -> Result<Result<(), SinkError>, ReceiverGone> {
+        match self.sink.apart(write.object, write.offset, write.data) {
+            Ok(small) => {
+                self.gathered += small.length();
+                self.together.push(small);
+                let enough = self.together.len() >= SmallFile::TOGETHER || self.gathered >= TOGETHER;
+                return if enough { self.make() } else { Ok(Ok(())) };
+            }
+            Err(data) => write.data = data,
+        }
+        match self.sink.write(write.object, write.offset, &write.data) {
+            Ok(Written::Pending) => {
+                self.pending.push(write);
+                Ok(Ok(()))
+            }
+            Ok(Written::Stored | Written::Ignored) => {
+                self.ends.hand_back(write.data, &mut self.quiet)?;
+                Ok(Ok(()))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// Has the small files made that were gathered: by the file_thread, if it has room.
+    fn make(&mut self) -> Result<Result<(), SinkError>, ReceiverGone> {
+        self.gathered = 0;
+        let mut together = std::mem::take(&mut self.together);
+        if let Some(file_thread) = self.file_thread.as_mut().filter(|file_thread| file_thread.has_room()) {
+            match file_thread.give(together) {
+                Ok(()) => return Ok(Ok(())),
+                Err(refused) => together = refused,
+            }
+        }
+        self.collect(SmallFile::make(together))
+    }
+
+    /// Takes in what was made.
+    fn collect(&mut self, made: Vec<MadeFile>) -> Result<Result<(), SinkError>, ReceiverGone> {
+        for made in made {
+            match self.sink.made(made) {
+                Ok(buffer) => self.ends.hand_back(buffer, &mut self.quiet)?,
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn finish(&mut self, object: ObjectId) -> Result<(), SinkError> {
+        if self.sink.finish(object)? == Finish::Pending {
+            self.finishing.push(object);
+        }
+        Ok(())
+    }
+
+    /// Takes the reports to send, and says what went wrong.
+    fn tell(&mut self) -> Result<Vec<u8>, ReceiverGone> {
+        self.ends.seen.note(&self.sink);
+        let reports = self.sink.reports();
+        // They are this very side's, so that reading them cannot fail.
+        for report in self.own.feed(&reports).unwrap_or_default() {
+            if let Report::Failed { object, .. } = report {
+                self.ends.give(DiskEvent::Forget(object))?;
+            }
+        }
+        for problem in self.sink.problems() {
+            self.ends.warnings.give(|| format!("{}: {}", shown(&problem.path), problem.reason));
+        }
+        Ok(reports)
+    }
+}
+
+/// Writes a stream, and says at the end how much it was and what its hash is. What another try of
+/// its sender has written already is not written again: it must be the same once more, as the
+/// hashes tell.
+pub(crate) fn write_pipe(mut output: impl Write, mut ends: DiskChannels) {
+    let before = ends.before.as_ref().map_or(Ok(PipeTotal::default()), Receiver::recv);
+    let Ok(mut poured) = before else {
+        let _ = ends.give(DiskEvent::Failed(TransferError::ThreadDied("wrote to standard output before")));
+        return;
+    };
+    // When the owner has gone there is nobody to tell.
+    let _ = copy_pipe(&mut output, &mut ends, &mut poured);
+    // Nobody takes it unless another try follows.
+    let _ = ends.ended.try_send(poured);
+}
+
+fn copy_pipe(
+    output: &mut impl Write,
+    ends: &mut DiskChannels,
+    poured: &mut PipeTotal,
+) -> Result<(), ReceiverGone> {
+    let kept = poured.bytes;
+    let mut again = PipeTotal::default();
+    loop {
+        match ends.tasks.recv().map_err(|_| ReceiverGone)? {
+            DiskTask::Bytes(bytes) => {
+                let known = usize::try_from(kept - again.bytes).unwrap_or(usize::MAX).min(bytes.len());
+                let (known, new) = bytes.split_at(known);
+                again.add(known);
+                if !known.is_empty()
+                    && again.bytes == kept
+                    && again.hasher.finalize() != poured.hasher.finalize()
+                {
+                    return ends.give(DiskEvent::Failed(TransferError::OtherStream { kept }));
+                }
+                if let Err(error) = output.write_all(new) {
+                    return ends.give(DiskEvent::Failed(output_error(error)));
+                }
+                poured.add(new);
+                ends.waker.wake();
+            }
+            DiskTask::End if again.bytes < kept => {
+                return ends.give(DiskEvent::Failed(TransferError::OtherStream { kept }));
+            }
+            DiskTask::End => {
+                if let Err(error) = output.flush() {
+                    return ends.give(DiskEvent::Failed(output_error(error)));
+                }
+                let receipt = [&poured.bytes.to_be_bytes()[..], poured.hasher.finalize().as_bytes()].concat();
+                let summary = Summary { files: 1, bytes: poured.bytes, ..Summary::default() };
+                return ends.give(DiskEvent::Done(summary, receipt));
+            }
+            DiskTask::Write(_) | DiskTask::Complete(_) => {}
+        }
+    }
+}
+
+fn output_error(error: io::Error) -> TransferError {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => TransferError::OutputClosed,
+        _ => TransferError::Output(error),
+    }
+}

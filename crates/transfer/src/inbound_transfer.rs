@@ -1,0 +1,364 @@
+//! One transfer on its way in, as the receiver's owner keeps it.
+
+use crate::endpoint::{BACK, FORTH};
+use crate::error::TransferError;
+use crate::events::TransferEvent;
+use crate::file_writer::{
+    DiskChannels, DiskEvent, DiskTask, PipeTotal, TASKS, WriteProgress, write_pipe, write_tree,
+};
+use crate::identity::PublicKey;
+use crate::pause_reason::PauseReason;
+use crate::progress::{ProgressCounter, TransferAmount, TransferId, TransferProgress};
+use crate::receive_limit::ReceiveLimit;
+use crate::received_output::{Destination, PartialTransfer, ReceivedTransfer};
+use crate::thread_channel::{BatchSender, batch_channel};
+use crate::warnings::Warnings;
+use byway_engine::Connection;
+use byway_engine::data::{InEvent, Incoming, Outgoing, WriteRequest};
+use byway_files::{Report, Summary};
+use byway_net::Waker;
+use byway_wire::Instant;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::thread::Builder;
+
+/// Bytes of a stream handed over at once.
+const PIECE: usize = 64 << 10;
+/// Tasks handed over at once, mostly.
+const TASK_BATCH: usize = 32;
+/// The part of its share at which a transfer is held by it.
+const FULL: f64 = 0.75;
+/// Reports that wait for the sender, in bytes; then what arrives waits too.
+const REPORTS: usize = 1 << 20;
+
+/// Which of a receiver's transfers one is.
+#[derive(Clone, Copy)]
+pub(crate) struct InboundId {
+    /// The transfer's number, counted since the receiver began.
+    pub number: u32,
+    /// The sender's public key.
+    pub peer: PublicKey,
+    /// What the sender calls it.
+    pub transfer: [u8; 16],
+}
+
+/// A transfer on its way in.
+pub(crate) struct Inbound {
+    which: InboundId,
+    is_pipe: bool,
+    /// Takes what was not handed over when this ends early.
+    rest: Sender<Vec<WriteRequest>>,
+    /// Hung up when the thread that writes has come to its end.
+    writer: Receiver<PipeTotal>,
+    tasks: BatchSender<DiskTask>,
+    back: Receiver<DiskEvent>,
+    reports: Vec<u8>,
+    /// What the stream is read into.
+    piece: Vec<u8>,
+    opened: bool,
+    /// Bytes of the manifest.
+    manifest: u64,
+    /// What the thread that writes knows.
+    seen: WriteProgress,
+    /// The stream from the sender is at its end.
+    read: bool,
+    /// The end of a pipe was handed over.
+    ended: bool,
+    summary: Option<Summary>,
+    done_at: Option<Instant>,
+    failure: Option<TransferError>,
+    counter: ProgressCounter,
+    /// The sender's share of what is taken, in bytes per second.
+    share: Option<u64>,
+}
+
+impl Inbound {
+    /// Starts the thread that writes.
+    pub fn start(
+        destination: &Destination,
+        which: InboundId,
+        before: Option<Receiver<PipeTotal>>,
+        now: Instant,
+        news: &SyncSender<TransferEvent>,
+        waker: &Waker,
+    ) -> io::Result<Self> {
+        // A piece of a stream is larger than most files, and counts for nothing once it was handed
+        // over.
+        let is_pipe = matches!(destination, Destination::Pipe(_));
+        let (tasks, inbox) = batch_channel(if is_pipe { TASKS / 4 } else { TASKS / TASK_BATCH });
+        let (give, back) = sync_channel(2 * TASKS);
+        let (rest, left) = channel();
+        let (end, writer) = sync_channel(1);
+        let (waker, seen) = (waker.clone(), WriteProgress::default());
+        let ends = DiskChannels {
+            tasks: inbox,
+            rest: left,
+            before,
+            ended: end,
+            back: give,
+            seen: seen.clone(),
+            warnings: Warnings::new(news.clone()),
+            waker,
+        };
+        let thread = Builder::new().name("byway write".into());
+        match destination {
+            Destination::Directory(directory, modes) => {
+                let (directory, modes) = (directory.clone(), *modes);
+                thread.spawn(move || write_tree(&directory, modes, which.transfer, ends))?;
+            }
+            Destination::Pipe(open) => {
+                let open = *open;
+                thread.spawn(move || write_pipe(open(), ends))?;
+            }
+        }
+        let mut counter = ProgressCounter::default();
+        counter.begin(now);
+        Ok(Self {
+            which,
+            is_pipe,
+            rest,
+            writer,
+            tasks,
+            back,
+            reports: Vec::new(),
+            piece: Vec::new(),
+            opened: false,
+            manifest: 0,
+            seen,
+            read: false,
+            ended: false,
+            summary: None,
+            done_at: None,
+            failure: None,
+            counter,
+            share: None,
+        })
+    }
+
+    /// Moves what can be moved.
+    pub fn drive(&mut self, connection: &mut Connection, now: Instant, limit: Option<&mut ReceiveLimit>) {
+        if !self.opened {
+            self.opened = true;
+            connection.outgoing().open_stream(BACK);
+        }
+        self.take_back(connection.incoming());
+        self.hand_over(connection.incoming(), now, limit);
+        self.report(connection.outgoing());
+        if self.summary.is_some() && self.reports.is_empty() && self.done_at.is_none() {
+            connection.outgoing().finish(BACK);
+            connection.finishing();
+            self.done_at = Some(now);
+        }
+    }
+
+    /// Tells the sender how many bytes per second it may send at most; 0: as many as it likes. One
+    /// of a stream is not told: flow control holds it.
+    pub fn limit_to(&mut self, bytes_per_second: u64) {
+        if !self.is_pipe && self.summary.is_none() {
+            self.share = Some(bytes_per_second).filter(|share| *share > 0);
+            Report::Limit { bytes_per_second }.encode(&mut self.reports);
+        }
+    }
+
+    /// The transfer's number, counted since the receiver began. Each try of it has the same.
+    pub const fn number(&self) -> u32 {
+        self.which.number
+    }
+
+    /// Since when nothing is left to do but to hear the sender's goodbye.
+    pub const fn done_at(&self) -> Option<Instant> {
+        self.done_at
+    }
+
+    /// Why it cannot go on, once.
+    pub const fn failure(&mut self) -> Option<TransferError> {
+        self.failure.take()
+    }
+
+    /// How far it is, now and then.
+    pub fn look(
+        &mut self,
+        connection: &mut Connection,
+        locals: &[SocketAddr],
+        now: Instant,
+    ) -> Option<TransferProgress> {
+        if !self.counter.is_due(now) {
+            return None;
+        }
+        let amount = self.amount(connection.incoming().received());
+        // What this side sends are acknowledgements: nobody waits for them, nor wants to see them.
+        let tally = self.counter.look_at_arrivals(now, connection, locals, amount);
+        let full = |share: u64| tally.rate_bps >= share as f64 * 8.0 * FULL;
+        let pause = self.share.is_some_and(full).then_some(PauseReason::BandwidthLimit);
+        Some(TransferProgress { pause, origin: Some(self.origin()), ..tally })
+    }
+
+    /// How much is done when so many bytes of the stream and of files were received.
+    fn amount(&self, received: u64) -> TransferAmount {
+        if self.is_pipe {
+            return TransferAmount { bytes: received, travelled: received, total: None };
+        }
+        let summary = self.summary.unwrap_or_else(|| self.seen.summary());
+        // What the sender said, unless it sends more.
+        let total = summary.total.map(|total| total.max(summary.announced.bytes));
+        TransferAmount::of_tree(received.saturating_sub(self.manifest), summary.skipped, total)
+    }
+
+    fn origin(&self) -> TransferId {
+        TransferId { transfer: self.which.number, from: self.which.peer, name: self.seen.name() }
+    }
+
+    /// The sender's public key.
+    pub const fn peer(&self) -> PublicKey {
+        self.which.peer
+    }
+
+    /// Whether this is a try of the same transfer.
+    pub fn is(&self, peer: PublicKey, transfer: [u8; 16]) -> bool {
+        (self.which.peer, self.which.transfer) == (peer, transfer)
+    }
+
+    /// Ends it early: what has arrived is written by the thread that writes, whose end can be
+    /// waited for.
+    pub fn leave(self, incoming: Option<&mut Incoming>) -> Receiver<PipeTotal> {
+        if let Some(incoming) = incoming.filter(|_| !self.is_pipe) {
+            incoming.flush();
+            let held = self.tasks.into_held().into_iter().filter_map(|task| match task {
+                DiskTask::Write(write) => Some(write),
+                _ => None,
+            });
+            // Whoever does not take it has failed, and said so.
+            let _ = self.rest.send(held.chain(std::iter::from_fn(|| incoming.next_write())).collect());
+        }
+        self.writer
+    }
+
+    /// How it ended, when so many bytes of the stream and of files were received.
+    pub fn end(
+        &self,
+        outcome: Result<(), TransferError>,
+        confirmed: bool,
+        received: u64,
+        now: Instant,
+    ) -> ReceivedTransfer {
+        let summary = self.summary.unwrap_or_else(|| self.seen.summary());
+        let (announced, amount) = (summary.announced, self.amount(received));
+        let broken_off = self.summary.is_none();
+        let entries = match self.is_pipe || broken_off {
+            true => summary.files,
+            false => {
+                (announced.files + announced.directories + announced.symlinks).saturating_sub(summary.failed)
+            }
+        };
+        let seconds = self.done_at.map_or_else(|| self.counter.seconds(now), |at| self.counter.seconds(at));
+        ReceivedTransfer {
+            outcome,
+            confirmed,
+            origin: self.origin(),
+            // Nobody can tell what of a stream that broke off its reader has kept.
+            bytes: if self.is_pipe && broken_off { amount.bytes } else { summary.bytes },
+            kept: summary.kept,
+            entries,
+            failed: summary.failed,
+            seconds,
+            broken_off: (broken_off && !self.is_pipe).then_some(PartialTransfer {
+                arrived: amount.bytes,
+                travelled: amount.travelled,
+                total: amount.total,
+            }),
+            paths: self.counter.arrivals(),
+        }
+    }
+
+    /// What the disk thread gives back.
+    fn take_back(&mut self, incoming: &mut Incoming) {
+        while self.reports.len() < REPORTS {
+            match self.back.try_recv() {
+                Ok(DiskEvent::Buffer(buffer)) => incoming.written(buffer),
+                Ok(DiskEvent::Reports(bytes)) => self.reports.extend(bytes),
+                Ok(DiskEvent::Forget(object)) => incoming.forget_object(object),
+                Ok(DiskEvent::Done(summary, bytes)) => {
+                    self.summary = Some(summary);
+                    self.reports.extend(bytes);
+                }
+                Ok(DiskEvent::Failed(error)) => self.failure = Some(error),
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => {
+                    if self.summary.is_none() && self.failure.is_none() {
+                        self.failure = Some(TransferError::ThreadDied("writes"));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What arrived goes to the disk thread, as far as there is room: what stays slows the sender
+    /// down.
+    fn hand_over(&mut self, incoming: &mut Incoming, now: Instant, mut limit: Option<&mut ReceiveLimit>) {
+        let allows = |limit: &mut Option<&mut ReceiveLimit>| limit.as_mut().is_none_or(|it| it.allows(now));
+        let spend =
+            |limit: &mut Option<&mut ReceiveLimit>, bytes| limit.iter_mut().for_each(|it| it.spend(bytes));
+        while !self.read && self.tasks.has_room() && allows(&mut limit) {
+            self.piece.resize(PIECE, 0);
+            let Some(read) = incoming.read(FORTH, &mut self.piece) else { break };
+            self.read = read.finished;
+            if read.length > 0 {
+                spend(&mut limit, read.length);
+                self.manifest += if self.is_pipe { 0 } else { read.length as u64 };
+                self.tasks.send(DiskTask::Bytes(cut(&mut self.piece, read.length)));
+            } else if !read.finished {
+                break;
+            }
+        }
+        if self.is_pipe {
+            if self.read && !self.ended && self.tasks.has_room() {
+                self.ended = true;
+                self.tasks.send(DiskTask::End);
+            }
+            while incoming.next_event().is_some() {}
+            return;
+        }
+        while self.tasks.has_room() {
+            let mut batch = Vec::with_capacity(TASK_BATCH);
+            while batch.len() < TASK_BATCH {
+                // Ends before more bytes: a whole file is put in place while all of it is at hand.
+                if let Some(event) = incoming.next_event() {
+                    if let InEvent::ObjectComplete { id, .. } = event {
+                        batch.push(DiskTask::Complete(id));
+                    }
+                    continue;
+                }
+                if !allows(&mut limit) {
+                    break;
+                }
+                let Some(write) = incoming.next_write() else { break };
+                spend(&mut limit, write.data.len());
+                batch.push(DiskTask::Write(write));
+            }
+            if batch.is_empty() {
+                break;
+            }
+            self.tasks.send_all(batch);
+        }
+    }
+
+    fn report(&mut self, out: &mut Outgoing) {
+        while out.next_event().is_some() {}
+        if !self.reports.is_empty() {
+            let taken = out.write(BACK, &self.reports);
+            self.reports.drain(..taken);
+        }
+    }
+}
+
+/// The first `length` bytes of a piece: with its memory, which is missed then, if they fill most of
+/// it.
+fn cut(piece: &mut Vec<u8>, length: usize) -> Vec<u8> {
+    if length > PIECE / 2 {
+        piece.truncate(length);
+        return std::mem::take(piece);
+    }
+    piece.get(..length).unwrap_or_default().to_vec()
+}

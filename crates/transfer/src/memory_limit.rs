@@ -1,0 +1,90 @@
+//! How much memory this process may use: what the machine has, or its cgroup if that is less. And
+//! how a receiver's sessions share it.
+
+use crate::receive_limit::window;
+use byway_engine::Config;
+use std::fs;
+use std::path::Path;
+
+/// Where cgroups (version 2) are mounted.
+const CGROUPS: &str = "/sys/fs/cgroup";
+/// What is assumed where neither can be read.
+const UNKNOWN: u64 = 1 << 30;
+/// A session takes up to so many times its window: room ahead of what arrives, and what is cut up.
+const MEMORY_OF_WINDOW: u64 = 4;
+/// The least that all windows share.
+const LEAST: usize = 1 << 20;
+
+/// The configuration of a receiver's sessions. `receive_limit`: bytes per second that they take at
+/// most, all together. `memory_limit`: bytes that they use at most, all together; half of this
+/// machine's unless told otherwise.
+#[must_use]
+pub fn receiving_config(limit: Option<u64>, memory: Option<u64>) -> Config {
+    let memory = memory.unwrap_or_else(|| available() / 2);
+    let windows = usize::try_from(memory / MEMORY_OF_WINDOW).unwrap_or(usize::MAX).max(LEAST);
+    let mut config = Config { shared_memory: Some(windows), ..Config::default() };
+    if let Some(limit) = limit {
+        config.incoming.memory = config.incoming.memory.min(window(limit));
+    }
+    config
+}
+
+/// Bytes of memory of the machine, or of the cgroup of this process if that allows less.
+fn available() -> u64 {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let cgroup = allowed(Path::new(CGROUPS), path_of(&own));
+    [machine, cgroup].into_iter().flatten().min().unwrap_or(UNKNOWN)
+}
+
+/// `MemTotal` of /proc/meminfo, in bytes.
+fn total(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// A process's cgroup (version 2), from its /proc/PID/cgroup.
+fn path_of(text: &str) -> &str {
+    text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/")
+}
+
+/// The least `memory.max` of a cgroup and of those above it; `None`: no limit.
+fn allowed(root: &Path, own: &str) -> Option<u64> {
+    let own = root.join(own.trim_start_matches('/'));
+    let above = own.ancestors().take_while(|cgroup| cgroup.starts_with(root));
+    let limit = |cgroup: &Path| fs::read_to_string(cgroup.join("memory.max")).ok()?.trim().parse().ok();
+    above.filter_map(limit).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_s_memory_is_read() {
+        let text = "MemTotal:       24684252 kB\nMemFree:        20409560 kB\n";
+        assert_eq!(total(text), Some(24_684_252 * 1024));
+        for text in ["", "MemTotal: much", "MemTotal: 5 MB", "MemTotal: 99999999999999999999 kB"] {
+            assert_eq!(total(text), None, "{text}");
+        }
+        assert!(available() > 0);
+    }
+
+    #[test]
+    fn the_tightest_cgroup_counts() {
+        let root = std::env::temp_dir().join(format!("byway-cgroup-{}", std::process::id()));
+        let own = root.join("a.slice/b.scope");
+        fs::create_dir_all(&own).unwrap();
+        assert_eq!(path_of("1:name=systemd:/x\n0::/a.slice/b.scope\n"), "/a.slice/b.scope");
+        let read = || allowed(&root, "/a.slice/b.scope");
+        assert_eq!(read(), None);
+        fs::write(own.join("memory.max"), "max\n").unwrap();
+        assert_eq!(read(), None);
+        fs::write(root.join("a.slice/memory.max"), "536870912\n").unwrap();
+        assert_eq!(read(), Some(512 << 20));
+        fs::write(own.join("memory.max"), "1073741824\n").unwrap();
+        assert_eq!(read(), Some(512 << 20));
+        assert_eq!(allowed(&root, "/../../etc"), None);
+        fs::remove_dir_all(&root).unwrap();
+    }
+}

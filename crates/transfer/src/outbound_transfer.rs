@@ -1,0 +1,398 @@
+//! What the sender's owner does at each turn: carries bytes between the disk thread and the engine,
+//! never waiting.
+
+use crate::endpoint::{BACK, FORTH};
+use crate::error::TransferError;
+use crate::file_reader::{DiskReply, DiskRequest, TreeDone, UNKNOWN};
+use crate::progress::TransferAmount;
+use crate::thread_channel::{BatchSender, batch_channel};
+use byway_engine::data::{Incoming, OutEvent, Outgoing, ReadRequest};
+use byway_files::{Journals, NewObject};
+use byway_wire::{Duration, Instant, ObjectId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+/// Reads asked of the disk at a time, and their bytes. Of small files these are many, so that the
+/// two threads seldom wake each other. Of large files they are as many as keep the disk busy.
+const READS: usize = 256;
+const READ_BYTES: usize = 16 << 20;
+/// Reads asked for and not sent yet, beyond which there are no others. So far ahead of small files
+/// neither the disk nor the network waits. Further ahead each read needs a new buffer, and fetching
+/// its memory costs as much as reading the file.
+const UNSENT: usize = 512;
+/// Reads asked for at once, mostly.
+const ASK_BATCH: usize = 32;
+/// Messages between the two threads: more than are ever on their way, so that the disk thread need
+/// not wait.
+pub(crate) const MESSAGES: usize = READS + 16;
+/// Reports that may wait for the disk thread.
+const REPORTS: usize = 8;
+/// Objects that are announced and not yet with the receiver; beyond so many no others are.
+const AHEAD: usize = 4096;
+/// After an empty piece of the manifest, the next is asked for after so long even if nothing
+/// happened.
+const QUIET: Duration = Duration::from_millis(100);
+/// Bytes of the receipt of a pipe: length and BLAKE3 hash.
+pub(crate) const RECEIPT_LEN: usize = 8 + 32;
+
+/// What a connection sends.
+pub(crate) enum Outbound {
+    Tree(Box<OutboundTree>),
+    Pipe(Box<OutboundPipe>),
+}
+
+impl Outbound {
+    /// Moves what can be moved.
+    pub fn drive(&mut self, out: &mut Outgoing, now: Instant) {
+        match self {
+            Self::Tree(tree) => tree.drive(out, now),
+            Self::Pipe(pipe) => pipe.drive(out),
+        }
+    }
+
+    /// Takes what the receiver says.
+    pub fn take(&mut self, incoming: &mut Incoming) {
+        // What comes is read below whether it was announced or not.
+        while incoming.next_event().is_some() {}
+        match self {
+            Self::Tree(tree) => tree.take(incoming),
+            Self::Pipe(pipe) => pipe.take(incoming),
+        }
+    }
+
+    /// Whether the engine has everything.
+    pub fn is_sent(&self) -> bool {
+        match self {
+            Self::Tree(tree) => tree.finished && tree.batch.is_empty(),
+            Self::Pipe(pipe) => pipe.finished,
+        }
+    }
+
+    /// Bytes per second that the receiver wants at most, when it said so; 0: as many as there are.
+    pub const fn take_limit(&mut self) -> Option<u64> {
+        match self {
+            Self::Tree(tree) => tree.limit.take(),
+            Self::Pipe(_) => None,
+        }
+    }
+
+    /// Asks for nothing more: who read files for it has nothing left to do.
+    pub fn hang_up(&mut self) {
+        match self {
+            Self::Tree(tree) => tree.asks = batch_channel(1).0,
+            Self::Pipe(pipe) => pipe.lock.take().map_or((), Journals::remove),
+        }
+    }
+
+    /// How it ended, once it has.
+    pub fn ending(&mut self) -> Option<Result<TreeDone, TransferError>> {
+        match self {
+            Self::Tree(tree) => tree.ending.take(),
+            Self::Pipe(pipe) => pipe.ending.take(),
+        }
+    }
+
+    /// How much is done, as far as it was acknowledged.
+    pub fn progress(&self, out: &Outgoing) -> TransferAmount {
+        let acked = out.progress().acked;
+        match self {
+            Self::Tree(tree) => {
+                let total = Some(tree.total.load(Ordering::Acquire)).filter(|total| *total != UNKNOWN);
+                // The manifest is acknowledged too; it goes first, mostly.
+                TransferAmount::of_tree(acked.saturating_sub(tree.manifest_sent), tree.skipped, total)
+            }
+            Self::Pipe(_) => TransferAmount { bytes: acked, travelled: acked, total: None },
+        }
+    }
+}
+
+/// The next piece of the manifest: its objects may be sent once all of it stands in the stream.
+#[derive(Default)]
+struct ManifestPiece {
+    bytes: Vec<u8>,
+    written: usize,
+    objects: Vec<NewObject>,
+    withdrawn: Vec<ObjectId>,
+}
+
+impl ManifestPiece {
+    fn is_empty(&self) -> bool {
+        self.written == self.bytes.len() && self.objects.is_empty() && self.withdrawn.is_empty()
+    }
+}
+
+/// A tree being sent.
+pub(crate) struct OutboundTree {
+    asks: BatchSender<DiskRequest>,
+    answers: Receiver<DiskReply>,
+    total: Arc<AtomicU64>,
+    opened: bool,
+    batch: ManifestPiece,
+    /// Whether a piece of the manifest was asked for.
+    asked: bool,
+    /// Since when nothing happened that could make a piece other than the last, which was empty.
+    quiet: Option<Instant>,
+    finished: bool,
+    reads: usize,
+    /// Bytes of the reads that are under way.
+    reading: usize,
+    reports: usize,
+    /// Objects that the engine has and the receiver has not.
+    objects: usize,
+    manifest_sent: u64,
+    /// Bytes that do not travel: the receiver has them from an earlier try, or they are holes.
+    skipped: u64,
+    /// What the receiver wants at most, if it said so since somebody asked.
+    limit: Option<u64>,
+    ending: Option<Result<TreeDone, TransferError>>,
+}
+
+impl OutboundTree {
+    pub fn new(asks: BatchSender<DiskRequest>, answers: Receiver<DiskReply>, total: Arc<AtomicU64>) -> Self {
+        Self {
+            asks,
+            answers,
+            total,
+            opened: false,
+            batch: ManifestPiece::default(),
+            asked: false,
+            quiet: None,
+            finished: false,
+            reads: 0,
+            reading: 0,
+            reports: 0,
+            objects: 0,
+            manifest_sent: 0,
+            skipped: 0,
+            limit: None,
+            ending: None,
+        }
+    }
+
+    fn drive(&mut self, out: &mut Outgoing, now: Instant) {
+        if !self.opened {
+            self.opened = true;
+            out.open_stream(FORTH);
+        }
+        while let Some(event) = out.next_event() {
+            if let OutEvent::ObjectAcked(_) = event {
+                self.objects = self.objects.saturating_sub(1);
+            }
+        }
+        loop {
+            match self.answers.try_recv() {
+                Ok(answer) => self.on_answer(answer, out, now),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    let gone = || Err(TransferError::ThreadDied("reads files"));
+                    self.ending.get_or_insert_with(gone);
+                    return;
+                }
+            }
+        }
+        self.write_manifest(out);
+        // A walk over very many things that cannot be sent gives empty pieces too.
+        let quiet = self.quiet.is_some_and(|since| now.since(since) < QUIET);
+        let idle = !self.asked && !quiet && !self.finished && self.batch.is_empty();
+        if idle && self.asks.has_room() {
+            self.asked = true;
+            self.asks.send(DiskRequest::Records { announce: self.objects < AHEAD });
+        }
+        while self.asks.has_room() {
+            let mut batch = Vec::new();
+            while batch.len() < ASK_BATCH
+                && self.reads < READS
+                && self.reading < READ_BYTES
+                && out.unsent() < UNSENT
+                && let Some(ReadRequest { object, offset, length }) = out.next_read()
+            {
+                self.reads += 1;
+                self.reading += length;
+                batch.push(DiskRequest::Read { object, offset, length });
+            }
+            if batch.is_empty() {
+                break;
+            }
+            self.asks.send_all(batch);
+        }
+    }
+
+    fn on_answer(&mut self, answer: DiskReply, out: &mut Outgoing, now: Instant) {
+        match answer {
+            DiskReply::Bytes { object, offset, bytes } => {
+                self.reads -= 1;
+                self.reading -= bytes.len();
+                self.quiet = None;
+                out.provide(object, offset, bytes);
+            }
+            DiskReply::Records { batch, finished, busy, skipped, total } => {
+                if let Some(total) = total {
+                    self.total.store(total, Ordering::Release);
+                }
+                self.asked = false;
+                self.skipped = skipped;
+                let empty = batch.bytes.is_empty() && batch.objects.is_empty();
+                self.quiet = (empty && !busy).then_some(now);
+                self.finished = finished;
+                let (bytes, objects, withdrawn) = (batch.bytes, batch.objects, batch.withdrawn);
+                self.batch = ManifestPiece { bytes, written: 0, objects, withdrawn };
+            }
+            DiskReply::Reports { failed, limit } => {
+                self.limit = limit.or(self.limit);
+                self.reports -= 1;
+                self.quiet = None;
+                for object in failed {
+                    self.abandon(object, out);
+                }
+            }
+            DiskReply::Done(done) => self.ending = Some(Ok(done)),
+            DiskReply::Failed(error) => self.ending = Some(Err(error)),
+            DiskReply::Piped(_) | DiskReply::PipeEnd(_) => {}
+        }
+    }
+
+    fn write_manifest(&mut self, out: &mut Outgoing) {
+        let batch = &mut self.batch;
+        let rest = batch.bytes.get(batch.written..).unwrap_or_default();
+        if !rest.is_empty() {
+            let taken = out.write(FORTH, rest);
+            batch.written += taken;
+            self.manifest_sent += taken as u64;
+            if batch.written < batch.bytes.len() {
+                return;
+            }
+        }
+        let ManifestPiece { objects, withdrawn, .. } = std::mem::take(batch);
+        for NewObject { id, size } in objects {
+            out.add_object(id, size);
+            self.objects += 1;
+        }
+        for object in withdrawn {
+            self.abandon(object, out);
+        }
+        if self.finished {
+            out.finish(FORTH);
+        }
+    }
+
+    fn abandon(&mut self, object: ObjectId, out: &mut Outgoing) {
+        if !out.object_acked(object) {
+            out.abandon_object(object);
+        }
+    }
+
+    fn take(&mut self, incoming: &mut Incoming) {
+        let mut piece = [0; 16 << 10];
+        while self.reports < REPORTS && self.asks.has_room() {
+            let Some(read) = incoming.read(BACK, &mut piece) else { return };
+            if read.length == 0 {
+                return;
+            }
+            self.reports += 1;
+            self.asks.send(DiskRequest::Reports(piece.get(..read.length).unwrap_or_default().to_vec()));
+        }
+    }
+}
+
+/// A stream being sent.
+pub(crate) struct OutboundPipe {
+    answers: Receiver<DiskReply>,
+    /// Nobody else sends it meanwhile.
+    lock: Option<Journals>,
+    opened: bool,
+    piece: Vec<u8>,
+    written: usize,
+    sent: u64,
+    hash: Option<[u8; 32]>,
+    finished: bool,
+    receipt: Vec<u8>,
+    ending: Option<Result<TreeDone, TransferError>>,
+}
+
+impl OutboundPipe {
+    pub fn new(answers: Receiver<DiskReply>, lock: Option<Journals>) -> Self {
+        Self {
+            answers,
+            lock,
+            opened: false,
+            piece: Vec::new(),
+            written: 0,
+            sent: 0,
+            hash: None,
+            finished: false,
+            receipt: Vec::new(),
+            ending: None,
+        }
+    }
+
+    fn drive(&mut self, out: &mut Outgoing) {
+        if !self.opened {
+            self.opened = true;
+            out.open_stream(FORTH);
+        }
+        while let Some(event) = out.next_event() {
+            if let OutEvent::Stopped { .. } = event {
+                self.ending.get_or_insert(Err(TransferError::StreamRefused));
+            }
+        }
+        while !self.finished {
+            let rest = self.piece.get(self.written..).unwrap_or_default();
+            if !rest.is_empty() {
+                let taken = out.write(FORTH, rest);
+                self.written += taken;
+                self.sent += taken as u64;
+                if self.written < self.piece.len() {
+                    return;
+                }
+            }
+            match self.answers.try_recv() {
+                Ok(DiskReply::Piped(bytes)) => (self.piece, self.written) = (bytes, 0),
+                Ok(DiskReply::PipeEnd(hash)) => {
+                    self.hash = Some(hash);
+                    self.finished = true;
+                    out.finish(FORTH);
+                }
+                Ok(DiskReply::Failed(error)) => {
+                    self.finished = true;
+                    self.ending.get_or_insert(Err(error));
+                }
+                Ok(_) => {}
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => {
+                    self.finished = true;
+                    self.ending.get_or_insert(Err(TransferError::ThreadDied("reads standard input")));
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, incoming: &mut Incoming) {
+        let mut bytes = [0; RECEIPT_LEN];
+        while let Some(read) = incoming.read(BACK, &mut bytes) {
+            self.receipt.extend(bytes.iter().take(read.length));
+            if self.receipt.len() > RECEIPT_LEN {
+                self.ending.get_or_insert(Err(TransferError::Receipt));
+                return;
+            }
+            if read.finished {
+                self.judge();
+            }
+            if read.finished || read.length == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Compares what the receiver wrote with what was read here.
+    fn judge(&mut self) {
+        let (Some(hash), true) = (self.hash, self.receipt.len() == RECEIPT_LEN) else {
+            self.ending.get_or_insert(Err(TransferError::StreamCutShort));
+            return;
+        };
+        let expected = [&self.sent.to_be_bytes()[..], &hash].concat();
+        let damaged = self.receipt != expected;
+        let done = TreeDone { bytes: self.sent, entries: 1, damaged, ..TreeDone::default() };
+        self.ending.get_or_insert(Ok(done));
+    }
+}

@@ -1,0 +1,164 @@
+//! What a sender begins with: the thread that reads, the name of the transfer, and that no other
+//! run sends the same.
+
+use crate::error::Error;
+use crate::events::TransferEvent;
+use crate::file_reader::{self, TreeReader, UNKNOWN};
+use crate::hello_preamble::ConnectionPurpose;
+use crate::identity::Identity;
+use crate::outbound_transfer::{MESSAGES, Outbound, OutboundPipe, OutboundTree};
+use crate::thread_channel::batch_channel;
+use crate::ticket::Ticket;
+use byway_files::{Journals, Source, SourceOptions};
+use byway_net::Control;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
+
+/// Pieces of standard input that wait to be sent.
+const PIPED: usize = 16;
+
+/// What to send.
+pub enum Payload {
+    /// Files and directories are sent.
+    Tree {
+        /// Where they are.
+        paths: Vec<PathBuf>,
+        /// With their setuid and setgid bits, too.
+        keep_modes: bool,
+    },
+    /// A stream is sent.
+    Pipe(Box<dyn Read + Send>),
+}
+
+/// What gives the data, its kind, the transfer's name, and the thread that reads files.
+pub(crate) type Started = (Outbound, ConnectionPurpose, [u8; 16], Option<JoinHandle<()>>);
+
+/// Starts the thread that reads.
+pub(crate) fn start_outbound(
+    payload: Payload,
+    identity: &Identity,
+    journals: Option<(&Path, &Ticket)>,
+    control: &Control,
+    news: &SyncSender<TransferEvent>,
+) -> Result<Started, Error> {
+    let waker = control.waker().clone();
+    match payload {
+        Payload::Tree { paths, keep_modes } => {
+            let mut source = Source::open(
+                &paths,
+                SourceOptions { special_modes: keep_modes, ..SourceOptions::default() },
+            )?;
+            let transfer = transfer_of(identity, &paths);
+            match journals.map(|(directory, ticket)| (directory, alone(directory, transfer, ticket))) {
+                Some((_, Ok(journals))) => source = source.with_journals(journals),
+                Some((directory, Err(error))) => {
+                    let error = unless_another_runs(error)?;
+                    let directory = directory.display();
+                    let sentence = format!(
+                        "cannot keep notes in {directory} ({error}): a transfer that breaks off will begin anew"
+                    );
+                    let _ = news.try_send(TransferEvent::Warning(sentence));
+                }
+                None => {}
+            }
+            let (asks, inbox) = batch_channel(MESSAGES);
+            let (answers, answered) = sync_channel(MESSAGES + 1);
+            let total = Arc::new(AtomicU64::new(UNKNOWN));
+            let counted = Arc::clone(&total);
+            let reader = TreeReader::new(source, (inbox, answers), news.clone(), waker, counted);
+            let thread = Builder::new()
+                .name("byway read".into())
+                .spawn(move || reader.run())
+                .map_err(Error::Thread)?;
+            let counted = Arc::clone(&total);
+            let journals = journals.map(|(directory, _)| directory.to_owned());
+            let aside = move || file_reader::aside(&paths, &counted, journals.as_deref());
+            Builder::new().name("byway count".into()).spawn(aside).map_err(Error::Thread)?;
+            let outbound = Outbound::Tree(Box::new(OutboundTree::new(asks, answered, total)));
+            Ok((outbound, ConnectionPurpose::Tree, transfer, Some(thread)))
+        }
+        Payload::Pipe(input) => {
+            let (answers, answered) = sync_channel(PIPED);
+            let run = move || file_reader::read_pipe(input, &answers, &waker);
+            // The same name again takes the place of a run that was killed: only who knows that no
+            // other runs may use it.
+            let named = journals.map(|(directory, ticket)| {
+                let transfer = stream_of(identity, ticket);
+                alone(directory, transfer, ticket).map(|lock| (transfer, lock))
+            });
+            let (transfer, lock) = match named {
+                Some(Ok((transfer, lock))) => (transfer, Some(lock)),
+                Some(Err(error)) => {
+                    unless_another_runs(error)?;
+                    (byway_net::seed()?, None)
+                }
+                None => (byway_net::seed()?, None),
+            };
+            Builder::new().name("byway read".into()).spawn(run).map_err(Error::Thread)?;
+            Ok((
+                Outbound::Pipe(Box::new(OutboundPipe::new(answered, lock))),
+                ConnectionPurpose::Pipe,
+                transfer,
+                None,
+            ))
+        }
+    }
+}
+
+/// What is kept of a transfer to a receiver, for this run alone.
+fn alone(directory: &Path, transfer: [u8; 16], ticket: &Ticket) -> io::Result<Journals> {
+    let hash = blake3::hash(&[&transfer[..], &ticket.key.0].concat());
+    Journals::open(&directory.join(hash.to_hex().get(..32).unwrap_or_default()))
+}
+
+/// Why nothing can be kept of a transfer, if it is not that another run sends it.
+fn unless_another_runs(error: io::Error) -> Result<io::Error, Error> {
+    if error.kind() == io::ErrorKind::WouldBlock { Err(Error::AlreadySending) } else { Ok(error) }
+}
+
+/// The name of a stream: its receiver's ticket and its sender's key make it. So a second try is
+/// known as one.
+fn stream_of(identity: &Identity, ticket: &Ticket) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new_derive_key("byway 2026 transfer of a stream");
+    for part in [&identity.public().0[..], &ticket.key.0, ticket.permission.expose()] {
+        hasher.update(part);
+    }
+    let mut name = [0; 16];
+    hasher.finalize_xof().fill(&mut name);
+    name
+}
+
+/// The name of a tree: its sender's key and its paths make it. So a second try is known as one.
+fn transfer_of(identity: &Identity, paths: &[PathBuf]) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new_derive_key("byway 2026 transfer of a tree");
+    hasher.update(&identity.public().0);
+    for path in paths {
+        let full = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let bytes = std::os::unix::ffi::OsStrExt::as_bytes(full.as_os_str());
+        hasher.update(&(bytes.len() as u64).to_be_bytes());
+        hasher.update(bytes);
+    }
+    let mut name = [0; 16];
+    hasher.finalize_xof().fill(&mut name);
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_try_of_a_transfer_has_the_name_of_the_first() {
+        let identity = |byte| Identity::new(crate::secret::Secret::new([byte; 32]));
+        let name = |byte, paths: &[&str]| {
+            transfer_of(&identity(byte), &paths.iter().map(PathBuf::from).collect::<Vec<_>>())
+        };
+        assert_eq!(name(1, &["/a", "/b"]), name(1, &["/a", "/b"]));
+        assert_ne!(name(1, &["/a", "/b"]), name(1, &["/a/b"]));
+        assert_ne!(name(1, &["/a"]), name(2, &["/a"]));
+    }
+}
