@@ -22,7 +22,7 @@ use rustls::{ClientConfig, RootCertStore};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
@@ -34,6 +34,9 @@ use zeroize::Zeroizing;
 const CONNECTIONS: usize = 2;
 /// How long to wait for a connection, and for a statement.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a data base may take to answer for the first time. It may have begun together with this
+/// host.
+const START: Duration = Duration::from_secs(60);
 /// Entries of the audit log that are kept.
 const LOG: i64 = 100_000;
 /// What the lock of a migration is known by.
@@ -92,8 +95,13 @@ impl Postgres {
             runtime.map_err(|source| StoreError::Io { path: "a thread for PostgreSQL".into(), source })?;
         let base = Database { pool: pool(url)? };
         let store = Self { runtime, base };
-        store.wait(store.base.migrate())?;
-        Ok(store)
+        let began = Instant::now();
+        loop {
+            match store.wait(store.base.migrate()) {
+                Err(StoreError::Silent) if began.elapsed() < START => {}
+                outcome => return outcome.map(|()| store),
+            }
+        }
     }
 
     /// Waits for an answer, and no longer than is bearable.

@@ -48,7 +48,7 @@ impl Server {
             "initdb",
             &["--no-sync", "--auth=trust", "--username=byway", "--encoding=UTF8", "-D", &server.data()],
         );
-        assert!(server.go());
+        server.start_again();
         Some(server)
     }
 
@@ -70,8 +70,7 @@ impl Server {
         assert!(Command::new("kill").args(["-KILL", id]).status().unwrap().success());
     }
 
-    /// Starts it again after that.
-    #[allow(dead_code, reason = "each test program uses its part")]
+    /// Starts it, also after that.
     pub fn start_again(&self) {
         // The processes that it had begun end by themselves, and it does not start beside them.
         let begun = (0..100).any(|_| {
@@ -127,6 +126,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.run("pg_ctl", &["-D", &self.data(), "-m", "immediate", "stop"]);
+        // A panic here would hide the one that ends the test.
+        self.does("pg_ctl", &["-D", &self.data(), "-m", "immediate", "stop"]);
     }
 }
