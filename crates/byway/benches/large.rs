@@ -1,9 +1,9 @@
-//! One large file over loopback, two processes: goodput as the sender tells it, processor seconds
-//! of both sides per 10^9 bytes, and the most memory that each side ever had. Every byte is read,
-//! hashed, sealed, opened, hashed and written.
+//! One large file from one process to another over loopback. The bench prints the goodput that the
+//! sender reports, the processor seconds of both sides per 10^9 bytes, and the peak memory of each
+//! side. Every byte is read, hashed, sealed, opened, hashed again and written.
 //!
-//! `cargo bench -p byway-cli --bench large -- [GIGABYTES]`; `TMPDIR` chooses the disk, best one of
-//! memory.
+//! `cargo bench -p byway-cli --bench large -- [GIGABYTES]`. `TMPDIR` chooses the disk; a file
+//! system in memory disturbs the result least.
 #![allow(clippy::unwrap_used, reason = "a bench ends where it fails")]
 
 #[path = "../tests/common/mod.rs"]

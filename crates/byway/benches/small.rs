@@ -1,12 +1,13 @@
-//! Ten thousand small files beside one of the same size, over loopback, two processes: seconds of
-//! the transfer, and beside them what the file system takes for a copy of each, which no receiver
-//! can do without, and for the barest loop of create, write and close. Rounds take turns, so that
-//! what else runs meets all alike; the processor time of both processes is less disturbed than
-//! seconds. `--rate 12M` (10^8 bit/s) or `119M` (10^9) sends with that limit instead.
+//! Ten thousand files of 10 kB, compared with one file of the same total size, over loopback
+//! between two processes. The bench prints the seconds of each transfer. For comparison it prints
+//! the seconds that a synced copy takes, and those of a bare loop of create, write and close with
+//! one sync at the end. The variants alternate within each round, so that other load on the machine
+//! meets all of them alike. The processor time of both processes is steadier than seconds. `--rate
+//! 12M` (about 10^8 bit/s) or `--rate 119M` (about 10^9 bit/s) limits the sender.
 //!
-//! Trees of many files stay where they are until all is over (2 GB): for a while ext4 looks past
-//! the inodes of files that were deleted, one by one, and making a file then takes up to ten times
-//! as long.
+//! Directories with many files are not removed until the bench ends (2 GB). Creating a file takes
+//! up to ten times as long for a while after many files were deleted, because ext4 passes over the
+//! inodes of the deleted files one by one.
 //!
 //! `cargo bench -p byway-cli --bench small`; `TMPDIR` chooses the disk.
 #![allow(clippy::unwrap_used, reason = "a bench ends where it fails")]

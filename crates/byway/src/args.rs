@@ -1,8 +1,8 @@
 //! Everything that can be written on the command line, with its unit and its default.
 //!
 //! Precedence: flag, then `BYWAY_*` in the environment, then the default. Tickets and relay words
-//! are secrets. Wherever one is taken, `@FILE` reads it from a file. The environment works too. So
-//! none need stand in the process list.
+//! are secrets. Every argument that takes a secret also takes `@FILE`, which reads the secret from
+//! a file, and the environment works too. So no secret needs to appear in the process list.
 
 #[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
 pub mod disabled_verbs;
@@ -198,9 +198,10 @@ impl Command {
 }
 
 impl Cli {
-    /// Parses `argv`. What cannot be parsed is told on standard error, and, if `--json` stands in
-    /// it, also as a result on standard output. Help and version are printed. Either way the
-    /// process has nothing more to do than to exit.
+    /// Parses `argv`. A parse error is printed on standard error. If `argv` contains `--json`, the
+    /// error is also printed as a result event on standard output. Help and version are printed
+    /// too. In all these cases the returned exit code is all that is left to do: the process should
+    /// exit with it.
     pub fn read(argv: impl IntoIterator<Item = OsString>) -> Result<Self, Exit> {
         let argv: Vec<OsString> = argv.into_iter().collect();
         Self::try_parse_from(&argv).map_err(|error| {

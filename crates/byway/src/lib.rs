@@ -1,8 +1,8 @@
 //! The arguments, verbs, progress and exit codes of the program `byway`.
 //!
-//! A library with a thin `main`, so that tests and fuzz targets reach everything that a person's
-//! input reaches. What moves the data lives in the crates below; here is what a person types and
-//! reads.
+//! The program is a library with a thin `main`, so that tests and fuzz targets reach every parser
+//! of user input. The crates below this one move the data. This crate holds only what a person
+//! types and reads.
 
 pub mod args;
 pub mod exit;

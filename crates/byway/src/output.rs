@@ -1,8 +1,8 @@
 //! What a person, or a program, gets to read.
 //!
-//! Standard output holds what was asked for. That is the stream of `recv -`, a ticket or a key.
-//! With `--json` it is one event per line. Everything else goes to standard error: bars on a
-//! terminal, plain lines elsewhere.
+//! Standard output holds the result: the stream of `recv -`, a ticket or a key. With `--json`,
+//! standard output holds one event per line instead. Everything else goes to standard error:
+//! progress bars on a terminal, plain lines elsewhere.
 
 mod bars;
 mod event;
@@ -113,15 +113,14 @@ impl Output {
         self.signals = Some(signals.clone());
     }
 
-    /// From now on standard output carries a transfer's own bytes: what would have been answered
-    /// there goes to standard error. With `--json` this cannot be; the verb refuses the
-    /// combination.
+    /// Reserves standard output for the bytes of a transfer. Answers go to standard error from now
+    /// on. This does not work with `--json`, so the verb refuses to combine them.
     pub fn stdout_is_data(&mut self) {
         self.answers = None;
     }
 
-    /// Prints what was asked for: to standard output or, when that carries data, to standard error.
-    /// With `--json` the answer is in an event instead.
+    /// Prints a result on standard output, or on standard error after `stdout_is_data`. With
+    /// `--json` nothing is printed, because an event holds the result.
     pub fn answer(&mut self, text: &str) -> io::Result<()> {
         match (&mut self.answers, &self.json) {
             (Some(out), _) => {
@@ -160,8 +159,8 @@ impl Output {
         }
     }
 
-    /// Waits until whoever reads the events has taken them, has gone, or a stop was asked for some
-    /// time ago. The last that is done.
+    /// Waits until the reader of the events has read all of them or has closed the stream. After a
+    /// stop was requested, it waits only a short time longer. Call this last.
     pub fn finish(&self) {
         if let Some(out) = &self.json {
             out.finish(|| is_stopped(self.signals.as_ref()));

@@ -1,8 +1,9 @@
-//! Signals, as a flag to look at and a call that wakes whoever sleeps.
+//! Signals set flags that the program can query, and call a function that wakes the waiting thread.
 //!
-//! SIGINT, SIGTERM or SIGHUP asks the transfer to save its state and stop; a second SIGINT or
-//! SIGTERM ends the process at once. Where there is a configuration, SIGHUP asks for it to be read
-//! again instead. SIGUSR1 asks for a report, SIGUSR2 toggles the bandwidth limit.
+//! SIGINT, SIGTERM or SIGHUP requests that the transfer saves its state and stops. A second SIGINT
+//! or SIGTERM ends the process at once. In a program with a configuration file, SIGHUP requests
+//! that the file is read again instead. SIGUSR1 requests a report, and SIGUSR2 toggles the
+//! bandwidth limit.
 
 use crate::exit::Exit;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -83,8 +84,8 @@ impl SignalFlags {
 }
 
 impl Signals {
-    /// Takes over the signals. `wake` is called, on a thread of its own, after each one was noted;
-    /// it must return soon.
+    /// Installs the signal handlers. A separate thread calls `wake` after it has noted a signal;
+    /// `wake` must return soon.
     ///
     /// # Errors
     /// The system allows no handler or gives no thread.
@@ -147,8 +148,8 @@ fn is_ignored(signal: i32) -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status, signal))
 }
 
-/// Whether `status`, the text of `/proc/PID/status`, says that the process ignores `signal`. The
-/// text has a mask in hexadecimal digits, whose lowest bit is signal 1.
+/// Whether a process ignores `signal`. `status` is the text of the file `/proc/PID/status`. Its
+/// line `SigIgn` holds a hexadecimal mask whose lowest bit is signal 1.
 fn ignores(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

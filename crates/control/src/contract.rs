@@ -1,5 +1,5 @@
-//! What a controller is told and what it answers. It is the contract between a path, which has
-//! facts, a controller, which judges, and the pacer and scheduler, which act.
+//! The contract between a path, a controller, and the pacer and scheduler. The path reports events,
+//! the controller decides, and the pacer and scheduler act on its decisions.
 
 use byway_wire::{Duration, Instant, PathId};
 use core::fmt::Debug;
@@ -9,16 +9,16 @@ pub trait Controller: Debug + Send {
     /// The name by which `--congestion` selects it.
     fn name(&self) -> &'static str;
 
-    /// Whether the controller yields as soon as packets wait. Then it governs paths over TCP too,
-    /// above the kernel's own congestion control; what takes its share as TCP does would only do so
-    /// twice.
+    /// Whether the controller yields to other traffic as soon as packets wait. A yielding
+    /// controller also governs paths over TCP, above the kernel's own congestion control. A
+    /// controller that takes a fair share would only do there what the kernel does already.
     fn yields(&self) -> bool {
         false
     }
 
-    /// Whether it governs paths over TCP too, above the kernel's own congestion control. Unless it
-    /// yields, paths over TCP to a relay are then taken for connections all the way: what a relay
-    /// drops is found out by the receiver alone.
+    /// Whether the controller governs paths over TCP too, above the kernel's own congestion
+    /// control. If it does so without yielding, a TCP path to a relay counts as a connection to the
+    /// receiver. What the relay drops is then found out by the receiver alone.
     fn governs_connections(&self) -> bool {
         self.yields()
     }
@@ -35,30 +35,31 @@ pub trait Controller: Debug + Send {
     /// Packets were acknowledged: once per path and ACK.
     fn on_acked(&mut self, path: PathId, acked: &Acked<'_>);
 
-    /// The network said that there is too much: once per path and ACK at most for each trigger.
-    /// Whether it counts once per RTT is the controller's business: it has the send times.
+    /// The network signalled congestion: at most once per path, ACK and trigger. The controller
+    /// decides by the send times whether the signal begins a new event, since most react once per
+    /// RTT.
     fn on_congested(&mut self, path: PathId, congested: &Congested);
 
-    /// A loss reported before turned out to be none (the packet was late).
+    /// A loss reported before was spurious: the packet was only late.
     fn on_undo(&mut self, path: PathId, undo: &Undo);
 
     /// An empty time-stamped probe of a choked path came back, or did not.
     fn on_probe(&mut self, path: PathId, probe: &ProbeResult);
 
-    /// The route under the path changed, because the address was rebound or the uplink changed.
-    /// What was learnt about it is void.
+    /// The route of the path changed, because the address was rebound or the uplink changed. What
+    /// the controller has learnt about the old route is void.
     fn on_route_change(&mut self, path: PathId, now: Instant);
 
-    /// A full packet of the path has `bytes` of UDP payload from now on. The search for the largest
-    /// datagram found more than passed when the path opened, or less passes than did. A controller
-    /// that counts in packets counts in these, as TCP counts in segments: it is packets that get
-    /// lost. A controller that does not care goes on in those of the opening.
+    /// The size of a full packet of the path is `bytes` of UDP payload from now on, because path
+    /// MTU discovery found a larger or a smaller size. A controller that counts windows in packets
+    /// counts in packets of this size, as TCP counts in segments, since losses hit whole packets.
+    /// By default a controller keeps the size of the opening.
     fn on_packet_size(&mut self, path: PathId, bytes: u32) {
         let _ = (path, bytes);
     }
 
-    /// For controllers with their own clockwork: does what is due at `now`, returns when it wants
-    /// to be called next.
+    /// For controllers with a timer of their own: does what is due at `now`, and returns when it
+    /// wants to be called next.
     fn tick(&mut self, now: Instant) -> Option<Instant> {
         let _ = now;
         None
@@ -67,8 +68,8 @@ pub trait Controller: Debug + Send {
     /// What the path may do now.
     fn allowance(&self, path: PathId) -> Allowance;
 
-    /// What the bundle should do about its paths. Asked after each batch of events; each wish is
-    /// stated until met.
+    /// What the bundle should do about its paths. The session asks after each batch of events. A
+    /// demand is repeated until it is met.
     fn wants(&self) -> PathDemand<'_>;
 }
 
@@ -133,8 +134,8 @@ pub struct Acked<'a> {
 pub struct Delay {
     /// When the packet was sent.
     pub sent_at: Instant,
-    /// Receiver's clock minus sender's clock in nanoseconds, skew removed. Contains an unknown
-    /// constant: only differences mean anything, and it may be negative.
+    /// Receiver's clock minus sender's clock in nanoseconds, without skew. It contains an unknown
+    /// constant and may be negative, so only differences have a meaning.
     pub one_way: i64,
     /// Bytes of the packet, as [`Acked::bytes`] counts them: a short one arrives sooner on the same
     /// line.
@@ -192,8 +193,8 @@ pub struct ProbeResult {
 /// What a path may do: the whole answer of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Allowance {
-    /// Congestion window in bytes: no packet is sent that would take the bytes in flight beyond it.
-    /// A window below one packet is sent at [`rate`](Self::rate), one packet at a time.
+    /// Congestion window in bytes: the bytes in flight may not exceed it. With a window below one
+    /// packet, the path sends single packets at [`rate`](Self::rate).
     pub window: u64,
     /// Pacing rate in bytes per second. `None`: the path paces by window and RTT.
     pub rate: Option<u64>,

@@ -1,5 +1,5 @@
-//! CUBIC's growth (RFC 9438, 4.2 to 4.5) as arithmetic. It serves one flow, or what several paths
-//! are together. Windows in packets, times in seconds.
+//! The growth of CUBIC (RFC 9438, 4.2 to 4.5) as arithmetic, for a single flow or for several paths
+//! that act as one flow. Windows are in packets, times in seconds.
 
 /// C and beta_cubic.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,14 +19,14 @@ impl Shape {
         libm::cbrt((w_max - window) / self.c)
     }
 
-    /// 4.7: W_max after a congestion event at `window`. One below the last plateau tells of a flow
-    /// that begins.
+    /// 4.7: W_max after a congestion event at `window`. If `window` is below the last plateau,
+    /// another flow is taking its share, and fast convergence lowers W_max further.
     pub(crate) fn plateau(self, window: f64, last: f64, fast_convergence: bool) -> f64 {
         if window < last && fast_convergence { window * (1.0 + self.beta) / 2.0 } else { window }
     }
 
-    /// 4.3: alpha_cubic, which makes the mean of a window that keeps beta at a loss that of a
-    /// Reno's.
+    /// 4.3: alpha_cubic, the growth per RTT. With it a window that falls to beta at each loss has
+    /// the same mean as a Reno window.
     fn alpha(self) -> f64 {
         3.0 * (1.0 - self.beta) / (1.0 + self.beta)
     }
@@ -52,8 +52,8 @@ impl Curve {
         c * from_plateau * from_plateau * from_plateau + self.w_max
     }
 
-    /// By how many packets `cwnd` grows `t` after the stage began, when `windows` times its size
-    /// has been acknowledged on a path of `rtt`.
+    /// By how many packets `cwnd` grows, on a path of `rtt` and at the time `t` since the stage
+    /// began, all in seconds. `windows` is what was acknowledged, in windows of `cwnd`.
     pub fn growth(&mut self, shape: Shape, t: f64, rtt: f64, cwnd: f64, windows: f64) -> f64 {
         let c = shape.c;
         // 4.2: `target = W_cubic(t + RTT)`, not below cwnd and not above 1.5 cwnd.
@@ -63,12 +63,12 @@ impl Curve {
         // 4.3, equation 4: `W_est += alpha_cubic * segments_acked / cwnd`.
         self.w_est += alpha * windows;
         if self.at(t, c) < self.w_est {
-            // 4.3, the Reno-friendly region: cwnd is set to W_est. Not below itself, where the
-            // target of an RTT ahead led.
+            // 4.3, the Reno-friendly region: cwnd is set to W_est, but not lowered. The target,
+            // which lies an RTT ahead, may have led cwnd beyond W_est.
             (self.w_est - cwnd).max(0.0)
         } else {
-            // 4.4 and 4.5: `cwnd += (target - cwnd) / cwnd` for each packet. An ACK of more than a
-            // window does not lead beyond the target.
+            // 4.4 and 4.5: `cwnd += (target - cwnd) / cwnd` for each packet. An ACK that stands for
+            // more than a window does not lead cwnd beyond the target.
             (target - cwnd) * windows.min(1.0)
         }
     }

@@ -1,15 +1,15 @@
 //! Congestion control of a whole bundle of paths by one object, so that coupling is native.
 //!
-//! A path owns facts, a [`Controller`] gives judgement, pacer and scheduler are hands. A controller
-//! is told what was sent, acknowledged and lost on each path. It answers with an [`Allowance`] per
-//! path and with [`PathDemand`] for the bundle. It owns no clock and draws no randomness but from
-//! the seed that it is given.
+//! The path reports facts, a [`Controller`] decides, and pacer and scheduler act. A controller
+//! learns what was sent, acknowledged and lost on each path. It answers with an [`Allowance`] per
+//! path and with a [`PathDemand`] for the bundle. It has no clock, and draws random numbers only
+//! from the seed that it is given.
 //!
 //! | room | what is in it |
 //! |---|---|
 //! | [`contract`] | the [`Controller`] trait and its events |
 //! | [`bundle`] | the paths of a controller, and [`UncoupledPaths`], which lifts a [`PathController`] algorithm to a bundle |
-//! | [`detector`] | what one-way delays tell: the base, a queue that stands, the time of a packet |
+//! | [`detector`] | what one-way delays tell: the base delay, a standing queue, the time of a packet |
 //! | [`background`], [`mpath`] | the laws of the two classes |
 //! | [`papers`] | Harp and HIR as published |
 //! | [`newreno`] | NewReno |

@@ -1,8 +1,8 @@
 //! NewReno, the yardstick: RFC 5681 with the one reduction per loss event of RFC 6582.
 //!
-//! Retransmission is the path's business; what is left of NewReno is its window. TCP needs fast
-//! recovery and its inflation by duplicate ACKs (RFC 6582, 3.2) because it knows the bytes in
-//! flight only roughly. Here they are known exactly.
+//! The path retransmits, so only the window of NewReno is here. TCP needs fast recovery and its
+//! inflation by duplicate ACKs (RFC 6582, 3.2), because it knows the bytes in flight only roughly.
+//! A path of byway knows them exactly.
 
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::{Acked, Allowance, Congested, Opened, Undo};
@@ -13,9 +13,9 @@ use byway_wire::Instant;
 pub struct NewRenoOptions {
     /// Initial window in packets. RFC 6928: 10. RFC 5681: 2 to 4.
     pub initial: f64,
-    /// L of RFC 3465: at most so many packets are added for one ACK in slow start. The RFC says 2
-    /// for a receiver that acknowledges every second packet. Receivers of byway acknowledge up to
-    /// 10 with one ACK. Its paths are paced, so that no burst follows.
+    /// L of RFC 3465: the most packets that one ACK adds in slow start. The RFC says 2 for a
+    /// receiver that acknowledges every second packet. byway's receivers acknowledge up to 10
+    /// packets with one ACK. Its paths are paced, so a larger L causes no burst.
     pub limit: f64,
 }
 

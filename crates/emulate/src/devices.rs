@@ -40,8 +40,10 @@ const HOST_SETTINGS: [(&str, &str, bool); 12] = [
 /// What a device gets until the kernel says that it works: it takes up to a second.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Builds what the blueprint says: hosts in `hosts`, and the inner ends of all wires in `core`,
-/// where this thread is afterwards. The ports are in the order of wires and ends.
+/// Builds the lab that the blueprint describes. The devices of each host go into its network
+/// namespace in `hosts`. The inner ends of all wires go into the namespace `core`, in which this
+/// thread is afterwards. Returns the ports: two for each wire, in the order of the wires and their
+/// ends.
 pub(crate) fn build(
     blueprint: &Blueprint,
     core: &OwnedFd,

@@ -4,12 +4,12 @@ use crate::lab_directory::{HostRecord, LabRecord};
 use crate::namespaces;
 use std::io;
 
-/// Takes this process to a host: its children run there, among the lab's processes, and see its
-/// devices and names. What they leave behind ends with the lab. To be called while this process has
-/// one thread.
+/// Moves this process into a host of a lab. Its children run in the namespaces of the host and of
+/// the lab, and see the host's devices and the lab's host names. Children that are still running
+/// when the lab ends are killed with it. May be called only while this process has one thread.
 ///
 /// # Errors
-/// If the lab is gone, or belongs to somebody else.
+/// If the lab is gone, or belongs to another user.
 pub fn enter(record: &LabRecord, host: &HostRecord) -> io::Result<()> {
     let here = std::env::current_dir();
     namespaces::join(record.process, host.network)?;

@@ -21,9 +21,10 @@ pub fn size(frame: &[u8]) -> usize {
     frame.len().saturating_sub(ETHERNET)
 }
 
-/// Whether a kernel sent this of its own accord when a device came up. It is a report of the groups
-/// that the kernel listens to (MLDv2 and IGMPv3), known by the Ethernet addresses of RFC 3810 and
-/// RFC 3376. Lines carry what somebody sent, so that a plan's luck falls on the plan's packets.
+/// Whether a kernel sent this frame of its own accord, as it does when a device comes up. Such a
+/// frame reports the multicast groups that the kernel listens to (MLDv2 and IGMPv3). Its Ethernet
+/// address tells it (RFC 3810 and RFC 3376). Links do not carry such frames. So the links' random
+/// draws are used only for frames of programs.
 #[must_use]
 pub fn nobody_sent(frame: &[u8]) -> bool {
     matches!(frame.get(..6), Some([0x33, 0x33, 0, 0, 0, 0x16] | [0x01, 0x00, 0x5e, 0, 0, 0x16]))
@@ -47,9 +48,9 @@ pub fn ecn(frame: &[u8]) -> Ecn {
     }
 }
 
-/// Which flow a frame belongs to: a hash of addresses, protocol and ports, the same on every
-/// machine. Of later fragments and behind IPv6 extension headers there are no ports, and what is
-/// not IP is one flow.
+/// The flow that a frame belongs to: a hash of addresses, protocol and ports, the same on every
+/// machine. The ports do not count in IPv4 fragments, and behind IPv6 extension headers. All frames
+/// that are not IP are one flow (0).
 #[must_use]
 pub fn flow(frame: &[u8]) -> u64 {
     let at = |from: usize, to: usize| frame.get(ETHERNET + from..ETHERNET + to).unwrap_or_default();

@@ -15,8 +15,8 @@ const BATCH: usize = 32;
 /// No frame is larger, whatever a device was told.
 const LARGEST: usize = 65_600;
 
-/// The wires of a lab. Port and line `2w + e` belong to end `e` of wire `w`; the line leads to the
-/// other end.
+/// The wires of a lab. Port `2w + e` and line `2w + e` belong to end `e` (0 or 1) of wire `w`. The
+/// port is where frames enter the wire. The line carries them to the other end of the wire.
 pub(crate) struct LabWires<'a> {
     clock: Clock,
     ports: &'a [Port],

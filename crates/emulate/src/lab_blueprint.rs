@@ -50,8 +50,8 @@ pub struct Device {
 pub struct Wire {
     /// The hosts at its ends, by number.
     pub ends: [usize; 2],
-    /// What the way from the first end to the second is like, and the way back. Frames bring their
-    /// headers along, so the pipes add none.
+    /// The link from the first end to the second, and the link back. The pipes add no header bytes,
+    /// since the frames have real headers.
     pub pipes: [PipeConfig; 2],
 }
 
@@ -88,11 +88,11 @@ pub enum BlueprintError {
 }
 
 impl Blueprint {
-    /// What is to be built for `graph`: a host per node, a wire per edge, and routes as the graph's
-    /// ways go.
+    /// The lab to be built for `graph`: a host for each node, a wire for each edge, and the routes
+    /// that the graph has between nodes.
     ///
-    /// Host number i (from 1) has the addresses 10.66.0.i and fd66::i, whatever its links are.
-    /// There is one address per host, so that a name means a host and not one of its devices.
+    /// Host number i (from 1) has the addresses 10.66.0.i and fd66::i, however many links it has.
+    /// There is one address per host, so that a host's name does not mean one of its devices.
     ///
     /// # Errors
     /// See [`BlueprintError`].

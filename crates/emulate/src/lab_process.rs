@@ -72,9 +72,9 @@ pub enum KeeperError {
     Io(#[from] io::Error),
 }
 
-/// Lets the next child of this process be a lab's keeper. That is the first process of a PID
-/// namespace, in a user namespace of its own where we are not root. To be called while this process
-/// has one thread, and once.
+/// Lets the next child of this process become the keeper of a lab, which is the first process of a
+/// PID namespace. Without root privileges the PID namespace is within a new user namespace. May be
+/// called only once, and only while this process has one thread.
 ///
 /// # Errors
 /// [`KeeperError::Forbidden`].
@@ -82,14 +82,15 @@ pub fn prepare() -> Result<(), KeeperError> {
     namespaces::prepare().map_err(KeeperError::Forbidden)
 }
 
-/// Is the keeper of a lab until somebody ends it by SIGTERM, or by any other way. `ready` is called
-/// when the lab can be entered. How late packets were is the answer.
+/// Runs a lab as its keeper, until SIGTERM or SIGINT comes, or the lab's owner ends. `ready` is
+/// called when the lab can be entered. Returns how late packets were.
 ///
-/// A lab may have an `owner`, the reading end of a pipe. When nobody is left who could write to it,
-/// the lab ends, and removes what it left. So it does not outlive a process that was killed.
+/// A lab may have an `owner`: the reading end of a pipe whose writing end another process holds.
+/// When no process holds the writing end any more, the lab ends and removes its directory. So the
+/// lab does not outlive its owner, even if the owner is killed.
 ///
 /// # Errors
-/// See [`KeeperError`]; then nothing is left.
+/// See [`KeeperError`]. After an error nothing is left of the lab.
 pub fn keep(
     lab: &Lab,
     plan: &str,
@@ -261,9 +262,10 @@ impl<'a> KeeperLoop<'a> {
     }
 }
 
-/// What runs on hosts, or beside the lab, must not keep packets waiting. So this takes real-time
-/// scheduling where we may have it, else what we may. It uses util-linux' `chrt`, since no crate
-/// here wraps the call. The kernel leaves others a twentieth of each second.
+/// Gives this process real-time priority where that is allowed, or else the nice value -20, if that
+/// is allowed. Otherwise programs on hosts, or beside the lab, would delay packets. Real-time
+/// priority is set by util-linux' `chrt`, since no crate here wraps the call. By default the kernel
+/// leaves a twentieth of each second to processes without real-time priority.
 fn hurry() {
     let this = std::process::id().to_string();
     let mut chrt = Command::new("chrt");

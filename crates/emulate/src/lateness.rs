@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// half of one.
 pub const LATE: Duration = Duration::from_micros(500);
 
-/// The greatest part of all frames that may be late, or lost by the kernel before the line saw
-/// them. Beyond it, what was measured is not what the plan says.
+/// The largest share of all frames (0 to 1) that may leave late, or that the kernel may drop. With
+/// a larger share the links were not what the plan says, and measurements are not valid.
 pub const MOST_LATE: f64 = 0.01;
 
 /// How late frames left.

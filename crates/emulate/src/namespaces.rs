@@ -9,8 +9,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Lets the next child be the first process of a PID namespace. Where that is forbidden, in a user
-/// namespace of our own, in which we are root and it is not.
+/// Lets the next child become the first process of a new PID namespace. Where that is forbidden,
+/// this process first enters a new user namespace, in which it is root.
 ///
 /// # Errors
 /// The system forbids both.
@@ -35,8 +35,8 @@ pub(crate) fn own_mounts() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?)
 }
 
-/// Shows the processes of this PID namespace under /proc. Containers that mask parts of it forbid
-/// that; then the processes outside are seen, which harms nothing.
+/// Mounts a /proc that shows the processes of this PID namespace. In containers that mask parts of
+/// /proc this is forbidden. Then /proc keeps showing the processes outside, which does no harm.
 pub(crate) fn own_proc() -> Result<(), Errno> {
     mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)
 }
@@ -57,9 +57,9 @@ pub(crate) fn go_into(network: &OwnedFd) -> io::Result<()> {
     Ok(setns(network, CloneFlags::CLONE_NEWNET)?)
 }
 
-/// Goes where another process is. That is its user namespace (if it is another), its mounts, and
-/// its PID namespace (for children). It also enters the network namespace that the process has open
-/// as `network`.
+/// Enters the namespaces of another process: its user namespace (if it is another one), its mounts,
+/// and its PID namespace (for children). Also enters the network namespace that the process holds
+/// open as the descriptor `network`.
 pub(crate) fn join(process: u32, network: i32) -> io::Result<()> {
     let here = |kind: &str| fs::read_link(format!("/proc/self/ns/{kind}"));
     let there = |kind: &str| fs::read_link(format!("/proc/{process}/ns/{kind}"));

@@ -1,6 +1,7 @@
 //! Turns a device's offloads off by the kernel's generic netlink family "ethtool"
-//! (<https://docs.kernel.org/networking/ethtool-netlink.html>). Otherwise a virtual Ethernet
-//! carries packets of 64 KB that no line has, and with sums that nobody has computed.
+//! (<https://docs.kernel.org/networking/ethtool-netlink.html>). With offloads a virtual Ethernet
+//! carries packets of up to 64 KB, larger than those on any line. Their checksums are not computed,
+//! either.
 
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with};
@@ -65,10 +66,10 @@ impl Ethtool {
         Ok(Self { socket, family: family.ok_or_else(missing)? })
     }
 
-    /// Turns off what a device of this name does to packets.
+    /// Turns off the offloads of the device of this name.
     ///
     /// # Errors
-    /// What the kernel answers. A feature that this kernel does not know at all is tried only once.
+    /// The kernel's answer. It is no error if this kernel does not know a feature.
     pub(crate) fn plain(&self, device: &str) -> io::Result<()> {
         match self.set(device, &OFFLOADS) {
             // Names came and went over the years: then each by itself, and what is unknown is off.

@@ -7,14 +7,15 @@ use byway_wire::{Ecn, Instant};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The most bytes that a line holds, waiting and propagating: enough for 200 Mbit/s and two
-/// seconds. What is beyond is dropped as by a full queue.
+/// The most bytes that a line holds, in its queue and on their way: enough for 200 Mbit/s and two
+/// seconds. Beyond that frames are dropped, as by a full queue.
 const HOLD_BYTES: usize = 64 << 20;
 
 /// One direction of a wire. A pure machine: frames and times go in, frames and times come out.
 ///
-/// [`offer`](Self::offer) what arrives at the near end, [`deliver`](Self::deliver) what is due at
-/// the far end, no later than [`deadline`](Self::deadline).
+/// [`offer`](Self::offer) takes a frame that arrives at the near end. [`deliver`](Self::deliver)
+/// hands out the frames that are due at the far end. Call `deliver` no later than
+/// [`deadline`](Self::deadline).
 #[derive(Debug)]
 pub struct SimplexLink {
     pipe: Pipe,

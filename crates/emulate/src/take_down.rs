@@ -11,10 +11,10 @@ const POLITELY: i64 = 3;
 /// How long the kernel may take to end all processes of a lab.
 const FORCIBLY: i64 = 10;
 
-/// Ends a lab, if it is alive, with all that runs in it, and removes what is left of it.
+/// Ends a lab, if it is alive, and all processes in it. Then removes its directory.
 ///
 /// # Errors
-/// If it does not end, or its directory cannot be removed.
+/// If the lab does not end, or its directory cannot be removed.
 pub fn end(lab: &Lab) -> io::Result<()> {
     if let Some(keeper) = keeper(lab)? {
         for (signal, patience) in [(Signal::TERM, POLITELY), (Signal::KILL, FORCIBLY)] {
@@ -29,8 +29,9 @@ pub fn end(lab: &Lab) -> io::Result<()> {
     lab.remove()
 }
 
-/// The keeper of a lab that is alive. The number alone could be somebody else's by now: it counts
-/// only if the lock is held after the process was opened.
+/// The process of the keeper of a lab, if the lab is alive. The kernel may have given the recorded
+/// process number to another process since. So the process counts only if the lab's lock is still
+/// held after the process was opened.
 fn keeper(lab: &Lab) -> io::Result<Option<OwnedFd>> {
     if !lab.alive() {
         return Ok(None);

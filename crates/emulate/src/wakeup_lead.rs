@@ -1,5 +1,5 @@
-//! How much earlier than needed to get up. Falling asleep and waking take time, about as long each
-//! time. On a way over several lines that adds up.
+//! How much earlier than needed the lab's process wakes up. Falling asleep and waking up take time,
+//! about the same on each occasion. Over a route of several lines these delays add up.
 
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
@@ -9,14 +9,16 @@ const MOST: u64 = 200_000;
 /// The weight of a new measurement is one part of this many.
 const MEMORY: u64 = 16;
 
-/// No sleep is shorter: on a busy line something is due every few microseconds, and getting up for
-/// each costs more than it does. What is due meanwhile leaves this late at most, all together.
+/// The shortest sleep. On a busy line a frame is due every few microseconds, and waking up for each
+/// costs more than sending it. Frames that become due during such a sleep leave at most this late,
+/// all together.
 const LEAST: Duration = Duration::from_micros(50);
 
-/// What is known of how late a sleep ends, in nanoseconds.
+/// What is known of how late a sleep usually ends, in nanoseconds.
 ///
-/// Two thirds of the usual lateness are slept less. So most sleeps end still a little late. What is
-/// to be waited awake, because one ended early, is little and seldom.
+/// A sleep is shortened by two thirds of the usual lateness, so most sleeps still end a little
+/// late. If a sleep ends early, the process spins until the deadline. That happens seldom and takes
+/// little time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WakeupLead {
     usual: u64,

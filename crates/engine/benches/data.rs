@@ -1,8 +1,8 @@
 //! What the data layer costs per byte: `cargo bench -p byway-engine --bench data`.
 //!
-//! A bulk object in packets of 1400 bytes of frames: sender alone (fill, acknowledge), then sender
-//! and receiver with the bytes handed to a disk that takes them at once. "alternating" swaps
-//! neighbours, as two paths of unequal delay do.
+//! A bulk object travels in packets with 1400 bytes of frames. First the sender runs alone: it
+//! fills packets, and all are acknowledged. Then a receiver takes the packets, and its disk takes
+//! the bytes at once. "alternating" swaps neighbouring packets, as two paths of unequal delay do.
 #![allow(missing_docs)] // criterion's macros
 
 use byway_engine::data::{Carried, Incoming, IncomingLimits, Outgoing, OutgoingLimits};

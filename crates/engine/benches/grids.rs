@@ -1,5 +1,6 @@
-//! What transfers get out of their paths, over grids that take too long for tests: headers only, no
-//! cipher, simulated, so anybody gets the same. `cargo bench -p byway-engine --bench grids
+//! What transfers get out of their paths, over grids of parameters that take too long for tests.
+//! The network is simulated, and packets are only headers without a cipher. So the results are the
+//! same on every machine. `cargo bench -p byway-engine --bench grids
 //! [best|idle|ten|harm|pages|shares]`.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a bench says so when it cannot go on")]
 #![allow(clippy::print_stdout, reason = "what a bench is for")]
@@ -61,8 +62,8 @@ fn best() {
     println!("worst: {worst:.3} (at least 0.95 is wanted)");
 }
 
-/// One background transfer on an idle line of 10 Mbit/s: its share of the line from 8 s to 10 s,
-/// and in the 30 s after.
+/// One background transfer on an idle line of 10 Mbit/s. The result is its share of the line from 8
+/// s to 10 s, and from 10 s to 40 s.
 fn idle() {
     for rtt in [5, 10, 20, 30, 50, 100, 150, 200, 300] {
         for loss in [0.0, 0.001, 0.0025, 0.005] {
@@ -115,9 +116,9 @@ fn harm() {
     }
 }
 
-/// The same by requests as programs make them, means over six seeds: on a line that is steady, and
-/// on one whose delays tremble by a millisecond, as they do where machines are busy. A queue of 300
-/// packets never holds more than one of 50 would.
+/// The same with requests as programs make them, as means over six seeds. The delay of the line is
+/// constant, or has a jitter of 1 ms, as on busy machines. The queue takes 50 packets; one of 300
+/// would never hold more than 50.
 fn ask() {
     for jitter in [0, 1] {
         for others in [1, 8] {

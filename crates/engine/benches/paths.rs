@@ -1,23 +1,24 @@
 //! What many paths cost the engine alone.
 //!
 //! A sender and a receiver run in one thread, with the null cipher and objects that are only a
-//! length. One relay between them stands for all. Queues keep each path at the same rate and round
-//! trip, however many there are. Only the work of the two endpoints is timed. The packets of a
-//! millisecond are handed over at once. They come out of memory that is used each time, as a
-//! kernel's do: keeping the thousands that are under way is not the endpoints' work.
+//! length. One relay between them plays all relays. Simulated queues give each path the same rate
+//! and RTT, however many paths there are. Only the work of the two endpoints is timed. All packets
+//! of a millisecond are handed over at once. Packet buffers are used again, as a kernel's are:
+//! storing the thousands of packets in flight is not the endpoints' work.
 //!
 //! `cargo bench -p byway-engine --bench paths [-- PATHS CONGESTION MILLISECONDS [IDLE]]` prints the
-//! sender's data packets per second of both ends' time. No more paths open than are asked for.
-//! `IDLE` further relays are tried, answer, and are left unused.
+//! sender's data packets per second of the time that both endpoints take together. At most `PATHS`
+//! paths open. `IDLE` further relays are tried, answer, and stay unused.
 //!
-//! Without arguments it runs 4 paths, 256 paths, and 4 beside 1,000 idle relays, in turns. It
-//! prints medians and their ratios. All paths have NewReno, so that all carry data.
+//! Without arguments the bench measures in turns 4 paths, 256 paths, and 4 paths beside 1,000 idle
+//! relays. It prints the ratios of the medians. All paths have NewReno, so that all of them carry
+//! data.
 //!
-//! Instructions of each end, which do not depend on who else uses the machine:
-//! `benches/instructions.sh`.
+//! `benches/instructions.sh` counts the instructions of each end, which do not depend on what else
+//! the machine does.
 //!
-//! `--bench world` does the same with a simulated network around, whose links and relays have costs
-//! of their own.
+//! `--bench world` does the same in a simulated network, whose links and relays have costs of their
+//! own.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 #![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 

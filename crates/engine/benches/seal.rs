@@ -1,5 +1,5 @@
-//! What security costs: one packet sealed, and sealed and opened again, by suite and size (UDP
-//! payload); one HELLO answered, and one turned away because it has no cookie.
+//! What security costs: to seal one packet, and to seal and open one, by suite and size (bytes of
+//! UDP payload). Also: to answer one HELLO, and to ask for a cookie instead.
 //!
 //! `cargo bench -p byway-engine --bench seal`
 #![allow(missing_docs, clippy::unwrap_used, reason = "criterion's macros make an undocumented function")]

@@ -1,10 +1,10 @@
-//! What a packet costs the session, without sockets: two endpoints in one thread, an ideal pipe of
-//! 0.1 ms RTT between them.
+//! What a packet costs the session, without sockets. Two endpoints run in one thread, with an ideal
+//! pipe of 0.1 ms RTT between them.
 //!
-//! `cargo bench -p byway-engine --bench session [-- MEGABYTES [CLASS [CIPHER [MBIT]]]]` prints data
-//! packets per second, sealed and opened, both ends together, under both classes, with AES-256-GCM
-//! and with the null cipher. Instructions per packet, which do not depend on who else uses the
-//! machine, by end: `benches/instructions.sh`.
+//! `cargo bench -p byway-engine --bench session [-- MEGABYTES [CLASS [CIPHER [MBIT]]]]` prints the
+//! data packets per second that both ends together seal and open. It runs both classes, each with
+//! AES-256-GCM and with the null cipher. `benches/instructions.sh` counts the instructions per
+//! packet of each end, which do not depend on what else the machine does.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
 use bytes::Bytes;
@@ -31,8 +31,8 @@ impl Admission for Everybody {
     }
 }
 
-/// Datagrams that are under way. Of the buffer, which is always whole, the first `size` bytes are
-/// theirs: to make it whole again each time would cost more than the session.
+/// Datagrams in flight. They are the first `size` bytes of `bytes`, a buffer that always keeps its
+/// full length. To restore that length each time would cost more than the session does.
 struct Run {
     arrival: Instant,
     bytes: Vec<u8>,
@@ -113,9 +113,9 @@ impl End {
     }
 }
 
-/// What the sender does in its turn, by name, so that callgrind tells the two ends apart: takes
-/// what came, reads ahead, sends. Whether it has more to send, and whether all of `size` bytes has
-/// arrived.
+/// The sender's turn: it takes what arrived, reads ahead, and sends. It is a function of its own,
+/// so that callgrind tells the two ends apart. Returns whether there is more to send, and whether
+/// all `size` bytes have arrived.
 #[inline(never)]
 fn sending_end(now: Instant, sender: &mut End, receiver: &mut End, size: u64, piece: &Bytes) -> (bool, bool) {
     sender.receive(now, receiver.address);

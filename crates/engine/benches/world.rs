@@ -1,11 +1,11 @@
-//! What a packet costs a simulated transfer: a sender, relays, a receiver and the world around
-//! them, on one core, with objects that are only a length and the null cipher.
+//! What a packet costs a simulated transfer. A sender, relays, a receiver and the network between
+//! them run on one core, with the null cipher and objects that are only a length.
 //!
-//! `cargo bench -p byway-engine --bench world [-- RELAYS CONGESTION MILLISECONDS]` prints the data
-//! packets that the sender made per second of wall time, once all paths carry data. A packet
-//! through a relay crosses two links and three machines. Without words: over 3 and 255 relays (4
-//! and 256 paths), and over 4 and 450, with NewReno on every path (so that all of them carry data)
-//! and with both classes.
+//! `cargo bench -p byway-engine --bench world [-- RELAYS CONGESTION MILLISECONDS]` prints the
+//! sender's data packets per second of wall time. It measures once all paths carry data. A packet
+//! through a relay crosses two links and three machines. Without arguments it runs with 3, 4, 255
+//! and 450 relays (3 and 255 make 4 and 256 paths). Each number runs with NewReno on every path, so
+//! that all paths carry data, and with both classes.
 //!
 //! Instructions per packet: `valgrind --tool=callgrind --toggle-collect='*measured_span*'
 //! target/release/deps/world-… 4 newreno 500`, divided by the packets printed.

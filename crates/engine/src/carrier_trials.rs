@@ -1,9 +1,10 @@
-//! Whether UDP carries so much less than TCP that TCP is to carry in its place. Some networks let
-//! UDP through, and drop most of it.
+//! Decides whether UDP carries so much less than TCP that TCP shall carry the data instead. Some
+//! networks let UDP through, but drop most of it.
 //!
-//! UDP is doubted while it loses packets that no queue explains. Then TCP has a trial, after which
-//! it stays if UDP carried less than half as much. A minute later UDP has a trial. Where UDP
-//! yields, nothing is compared: then it is meant to be slow.
+//! UDP is doubted while it loses packets and no queue explains the losses. Then TCP has a trial.
+//! TCP stays if UDP carried less than half as much before. A minute later UDP has a trial. While
+//! UDP yields to others or the session is held back, nothing is compared, because UDP is then slow
+//! on purpose.
 
 use crate::connection::path::PathState;
 use crate::connection::status::ConnectionStatus;
@@ -174,8 +175,9 @@ impl Trials {
         }
     }
 
-    /// What was seen in the time of a trial, once it is over. It begins anew if the session is
-    /// `held`, or `waits` too often.
+    /// Watches a session for the time of a trial, and returns the rates once that time is over.
+    /// Returns `None` and begins anew if the session is `held`, or a path is gone. It also begins
+    /// anew if packets wait in a queue in more than one of `ONE_IN` looks (`waits`).
     fn watch(&mut self, now: Instant, sight: Sight, held: bool, waits: bool) -> Option<Watched> {
         let watch = self.watch.get_or_insert(Watch { begun: now, before: sight, looks: 0, waits: 0 });
         watch.looks += 1;

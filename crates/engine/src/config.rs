@@ -15,10 +15,12 @@ pub struct Config {
     /// Memory for data that arrived and waits for the owner.
     pub incoming: IncomingLimits,
     /// Bytes that all sessions of an endpoint together may have received and not yet read or
-    /// written; `None`: each has its own [`memory`](IncomingLimits::memory), however many they are.
-    /// With a bound a session begins with a small window, which grows with what its owner takes, to
-    /// its own `memory` at most. Memory in use is within four times as much. Beyond as many
-    /// sessions as there is memory for, further ones are refused. At least 1 MiB.
+    /// written: at least 1 MiB. `None`: each session has its own
+    /// [`memory`](IncomingLimits::memory), however many sessions there are.
+    ///
+    /// With a limit, a session begins with a small window. The window grows with what the session's
+    /// owner takes, up to `memory`. The memory in use stays within four times this limit. Sessions
+    /// for which there is no memory are refused.
     pub shared_memory: Option<usize>,
     /// HELLOs of strangers that an endpoint computes on in a second, beyond a burst: what nobody
     /// has to prove anything for.
@@ -55,8 +57,8 @@ pub struct Config {
     /// Bytes per second of data (UDP payload) that are sent at most, over all paths together;
     /// `None`: as fast as they carry. See [`set_cap`](crate::Connection::set_cap).
     pub cap: Option<u64>,
-    /// The code point of what sessions send. What belongs to none yet, as a handshake, goes as best
-    /// effort; and so does all on a path that seems not to carry lower effort
+    /// The DSCP of the packets that sessions send. Packets that belong to no session yet, such as a
+    /// handshake, leave as best effort. So do all packets of a path that seems to drop lower effort
     /// ([`DscpSupport`](crate::path::dscp_support::DscpSupport)).
     pub dscp: Dscp,
 }
@@ -96,8 +98,8 @@ pub enum Tau {
     AtLeast(Duration),
 }
 
-/// What a session has at least of a memory that all share: from so little, on a small host, to as
-/// much as a first round trip needs.
+/// Bounds in bytes of the least window of a session where memory is shared. The lower bound is for
+/// small hosts; the upper bound is what a first round trip needs.
 const LEAST_WINDOW: core::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
 
 impl Config {

@@ -1,8 +1,8 @@
 //! What cannot be missing unless byway itself is wrong.
 
-/// Says that something is there, as what happened before makes sure: a debug build stops where that
-/// is not so, and a release build goes on without it. Not for what depends on the peer or on the
-/// owner.
+/// Asserts that a value is present, where earlier steps guarantee it. If it is missing, a debug
+/// build panics, and a release build continues without it. Not for values that depend on the peer
+/// or on the application.
 pub(crate) trait Invariant {
     /// Returns the value unchanged. A debug build panics if it is missing.
     #[must_use]

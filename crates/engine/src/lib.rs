@@ -1,10 +1,10 @@
-//! The end-to-end session over many paths: sealed packets, recovery per path, streams, objects and
-//! datagrams above them.
+//! The end-to-end session over many paths: sealed (encrypted and authenticated) packets, loss
+//! recovery per path, and streams, objects and datagrams on top of them.
 //!
-//! Pure: it is told the time and handed its entropy; datagrams go in, datagrams and deadlines come
-//! out.
+//! Does no I/O and reads no clock. The caller passes in the time, entropy and datagrams that
+//! arrived, and takes out datagrams to send and deadlines.
 //!
-//! * [`handshake`]: two strangers become a connection; [`seal`]: what makes a packet unreadable and
+//! * [`handshake`]: two hosts set up a connection; [`seal`]: packets become unreadable and
 //!   unforgeable.
 //! * [`path`]: facts about one path; [`data`]: what the application sends and receives.
 //! * [`connection`]: one session over many paths; [`endpoint`]: all sessions of a host, the

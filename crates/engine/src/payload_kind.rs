@@ -7,11 +7,11 @@ pub enum Payload {
     /// Objects are bytes.
     #[default]
     Bytes,
-    /// **For simulations.** Only a length: packets have their headers, and the bytes of objects are
-    /// [`Transmit::phantom`](byway_wire::Transmit::phantom), which sockets do not carry. Everything
-    /// counts as if the bytes were there. Nobody is asked to read them
-    /// ([`Outgoing::next_read`](crate::data::Outgoing::next_read)), and what arrives is told by
-    /// [`Incoming::next_arrival`](crate::data::Incoming::next_arrival). Streams and datagrams are
-    /// bytes all the same.
+    /// **For simulations.** Objects are only a length. Packets have their headers, and the bytes of
+    /// objects are only counted, as [`Transmit::phantom`](byway_wire::Transmit::phantom), which
+    /// sockets do not carry. All limits and rates count as if the bytes were there. The application
+    /// is not asked to read them ([`Outgoing::next_read`](crate::data::Outgoing::next_read)).
+    /// [`Incoming::next_arrival`](crate::data::Incoming::next_arrival) tells which of them arrived.
+    /// Streams and datagrams are still bytes.
     Length,
 }

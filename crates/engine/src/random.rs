@@ -1,6 +1,6 @@
-//! The session's own randomness, from the seed that its owner gives it. Not for keys: for choosing
-//! among equals, spreading probes in time, and bytes that only need to be unguessable from outside
-//! the seed.
+//! The session's own random numbers, derived from the seed that the application gives. They are not
+//! for keys. They serve to choose among equals, to spread probes in time, and to make bytes that
+//! nobody can guess without the seed.
 
 use byway_wire::seeded_random;
 

@@ -1,5 +1,5 @@
-//! How the datagrams of a path travel now, and how one that arrived came. A path keeps its name and
-//! its numbers when its route changes.
+//! How the datagrams of a path travel now, and how a datagram that arrived has travelled. A path
+//! keeps its id and its packet numbers when its route changes.
 
 use crate::path::transport::PathTransport;
 use alloc::boxed::Box;
@@ -91,8 +91,8 @@ impl Route {
         self.is_direct_as(other) || self.is_proxied() && other.is_proxied() && self.remote == other.remote
     }
 
-    /// Whether this is of the kind that carries data while it answers, where `direct` is that kind
-    /// of direct routes. To a relay it is UDP.
+    /// Whether this route goes over the preferred transport, UDP or TCP, which carries the data as
+    /// long as it answers. For a direct route `direct` is preferred, for a route by a relay UDP.
     #[must_use]
     pub fn is_preferred(&self, direct: PathTransport) -> bool {
         let kind = if self.is_proxied() { PathTransport::Datagrams } else { direct };

@@ -1,5 +1,5 @@
-//! The main job on one machine: a receiver, two relays and a sender that share nothing but sockets
-//! on loopback, with the simulator's links between them, driven by the real clock.
+//! A file transfer on one machine: a receiver, two relays and a sender, which share nothing but
+//! sockets on loopback. The simulator's link models connect them, driven by the real clock.
 
 mod error;
 pub mod lines;
@@ -60,11 +60,12 @@ impl DemoNetwork {
     }
 }
 
-/// Sends what is at `source` to a new receiver that writes to `sink`, over the direct line only or
-/// over all. `watch` sees what happens, and says whether to go on. `None`: it was told to stop.
+/// Sends the tree at `source` to a new receiver that writes to `sink`. Packets take the direct line
+/// only, or with `detours` all lines. `watch` gets each event, and returns whether to continue. The
+/// result is `None` if `watch` stopped the transfer.
 ///
 /// # Errors
-/// What a transfer can fail with.
+/// The errors of a transfer.
 pub fn transfer(
     network: &DemoNetwork,
     source: &Path,

@@ -1,7 +1,7 @@
-//! `byway lab run --emulate`: the transfers of a plan over its network on this machine, by real
-//! programs: iperf3 over the kernel's TCP, byway itself, and for requests a server and clients of
-//! our own. What they report becomes a [`Record`] like those of simulated runs, so that the same
-//! claims are held against it.
+//! `byway lab run --emulate` runs the transfers of a plan on this machine with real programs, over
+//! an emulated network. The programs are iperf3 over the kernel's TCP, byway itself, and for
+//! requests the server and clients of `http_requests`. Their reports become a [`Record`] like that
+//! of a simulated run, so that the same claims can be checked with it.
 
 mod capabilities;
 mod detours;
@@ -34,11 +34,12 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Time between two looks at whether a run is to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs every variant of a plan with every seed, one after the other: they share the machine.
-/// `tell` hears how far it is, and whom not to trust.
+/// Runs every variant of a plan with every seed. Only one run is active at a time, because runs
+/// share the machine. `tell` gets the progress, and warnings about runs whose figures are not
+/// reliable.
 ///
 /// # Errors
-/// The plan cannot be emulated, or a program did not do what it should.
+/// The plan cannot be emulated, or a program failed.
 pub fn run(
     ground: RunContext<'_>,
     plan: &Plan,
@@ -83,10 +84,10 @@ pub struct EmulatedRun {
     pub warning: Option<String>,
 }
 
-/// Runs one variant of a plan with one seed, on a network of its own.
+/// Runs one variant of a plan with one seed, on an emulated network that only this run uses.
 ///
 /// # Errors
-/// It cannot be emulated, or a program did not do what it should.
+/// The variant cannot be emulated, or a program failed.
 pub fn variant(ground: RunContext<'_>, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<EmulatedRun> {
     possible(setup)?;
     let axes: Vec<_> = setup.axes.iter().map(|(axis, label)| format!("{axis}={label}")).collect();

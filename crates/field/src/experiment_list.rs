@@ -46,10 +46,11 @@ impl ClaimCounts {
     }
 }
 
-/// Experiments with one of these tags (all, without a tag), and what came of them the last time.
+/// The experiments that have one of `tags`, each with its newest result. Without tags, all
+/// experiments.
 ///
 /// # Errors
-/// Their directory cannot be read, or an expectation is none.
+/// The directory cannot be read, or an `expect.toml` is not valid.
 pub fn entries(directories: &Directories, tags: &[String]) -> Result<Vec<ReportEntry>> {
     let mut entries = Vec::new();
     for experiment in directories.experiments()? {

@@ -101,9 +101,9 @@ pub fn limit_jobs(jobs: usize) -> Result<()> {
     built.map_err(|error| Error::Failed(error.to_string())).about(|| "--jobs")
 }
 
-/// What is to be run: plans (files that end in .toml) as they are given, then experiments by name;
-/// all of these if nothing is given. Of experiments only those with one of the tags, if there are
-/// tags.
+/// The tasks to run: plans (names in `what` that end in `.toml`), in the order given, then
+/// experiments by name. If `what` is empty, all experiments. If there are `tags`, only experiments
+/// that have one of them.
 ///
 /// # Errors
 /// There is no such plan or experiment.
@@ -157,12 +157,11 @@ impl Task {
         Ok(Self { experiment, file: file.display().to_string() })
     }
 
-    /// Runs it, and writes what came of it. `program` is byway itself. Once `cancel` is set it ends
-    /// soon, and what finished is kept.
+    /// Runs the task, and writes its results. `program` is the path of byway itself. Once `cancel`
+    /// is set, the task ends soon and keeps the runs that have finished.
     ///
     /// # Errors
-    /// Its plan or expectation is none, a program did not do what it should, or a file cannot be
-    /// written.
+    /// The plan or the expectation is not valid, a program failed, or a file cannot be written.
     pub fn run(
         &self,
         how: &RunOptions,

@@ -1,6 +1,6 @@
-//! What people's requests wait for beside bulk transfers, byway's and those of the kernel's TCP,
-//! over an emulated link or in the simulator. Requests go the way of the bulk data; the same ones
-//! are made alone first.
+//! Measures how much longer requests take beside bulk transfers of byway or of the kernel's TCP,
+//! over an emulated link or in the simulator. The answers cross the link in the same direction as
+//! the bulk data. For comparison the same requests first run alone.
 
 mod figures;
 mod world;
@@ -137,8 +137,8 @@ struct HarmRun {
     accurate: bool,
 }
 
-/// Looks whether all that is asked for can be measured here: a program that is missing is told now,
-/// not after the runs before the one that needs it.
+/// Checks that everything in `asked` can be measured here. A missing program is reported now,
+/// instead of after the runs that come before the first use of that program.
 ///
 /// # Errors
 /// A name is unknown, or something is missing.
@@ -173,11 +173,11 @@ impl HarmOptions {
 }
 
 impl Prepared {
-    /// Measures one after the other: runs share the machine. `program` is byway itself. Once
-    /// `cancel` is set it ends soon, with the rows that it has.
+    /// Runs the measurements one after the other, because runs share the machine. `program` is the
+    /// path of byway itself. Once `cancel` is set, it ends soon and returns the rows that it has.
     ///
     /// # Errors
-    /// A program did not do what it should, or nobody could be told.
+    /// A program failed, or `tell` failed.
     pub fn run(
         &self,
         program: &Path,

@@ -1,6 +1,6 @@
-//! `byway lab serve` and `byway lab fetch`: requests as a plan has them, by real programs over the
-//! kernel's TCP. A request is a connection of its own: [`REQUEST`] bytes there, of which the first
-//! eight say how many are to come back, and the end.
+//! `byway lab serve` and `byway lab fetch` make the requests of a plan with real programs over the
+//! kernel's TCP. Each request is a TCP connection of its own. The client sends [`REQUEST`] bytes,
+//! of which the first eight say how many bytes the server sends back before it closes.
 
 use crate::error::{About as _, Result};
 use byway_sim::tcp::web::REQUEST;
@@ -12,7 +12,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a fetcher is told first, and then, after a line with [`GO`], it begins.
+/// One request that a fetcher is to make. A fetcher reads all of its tasks first, and begins after
+/// a line with [`GO`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FetchTask {
     /// The errand's place in the list.
@@ -41,8 +42,8 @@ pub(crate) struct FetchResult {
 /// The line after which time counts.
 pub(crate) const GO: &str = "go";
 
-/// Serves until it is ended, with answers under the kernel's `congestion`; says `ready` when it can
-/// be asked.
+/// Answers requests until the process ends. Answers use the kernel's congestion control
+/// `congestion`. Prints `ready` once it accepts connections.
 ///
 /// # Errors
 /// The port is taken, or the kernel has no such controller.
@@ -57,12 +58,12 @@ pub fn serve(port: u16, congestion: &str) -> Result<()> {
     Ok(())
 }
 
-/// Bytes written at once, as servers write a file: each smaller piece may end with a short packet,
-/// and then an answer of 20 KB takes a packet more than in the simulator, which waits for one more
-/// ACK.
+/// Bytes of one write, as large as those of servers that send a file. Smaller writes could each end
+/// with a short packet. Then an answer of 20 KB would take one packet more than in the simulator,
+/// and would wait for one more ACK.
 const PIECE: usize = 64 * 1024;
 
-/// Whoever goes away before the end wanted no more.
+/// A client that closes early ends the answer; that is not a failure of the server.
 fn answer(mut asker: TcpStream) -> io::Result<()> {
     let mut request = [0; REQUEST as usize];
     asker.read_exact(&mut request)?;
@@ -73,7 +74,8 @@ fn answer(mut asker: TcpStream) -> io::Result<()> {
     answer.flush()
 }
 
-/// Runs the errands that standard input names, and tells of each when it is done.
+/// Makes the requests that standard input lists, and prints each result when the answer is
+/// complete.
 ///
 /// # Errors
 /// Standard input names no errands, or the system gives no thread.

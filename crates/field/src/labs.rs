@@ -53,12 +53,13 @@ pub(crate) fn place() -> LabDirectory {
     LabDirectory::locate(geteuid().is_root(), getuid().as_raw(), |name| std::env::var_os(name))
 }
 
-/// Starts a keeper, and returns when the lab can be entered: its name and what was built. `keeper`
-/// is a program that calls [`keep`] for the same network. With `owned` it has our standard input,
-/// and ends when that does.
+/// Starts a keeper process for a lab, and returns once the lab can be entered. Returns the lab's
+/// name and a record of its hosts and links. `keeper` is a program that calls [`keep`] for the same
+/// network. With `owned`, the keeper gets this process's standard input and ends when the input
+/// ends.
 ///
 /// # Errors
-/// There is no such network, its lab is up, or the keeper says why it cannot be.
+/// There is no such network, its lab is already up, or the keeper reports an error.
 pub fn up(wanted: &NetworkRequest, keeper: Command, owned: bool) -> Result<(String, LabRecord)> {
     let network = Network::read(wanted)?;
     let lab = place().lab(&network.name);
@@ -106,11 +107,11 @@ fn start(lab: &Lab, mut keeper: Command, log: File, owned: bool) -> Result<()> {
     Err(Error::failed(why.strip_prefix("byway: ").unwrap_or(why)))
 }
 
-/// Is the lab, until it is taken down or, with `owned`, standard input ends. Says `ready` on
-/// standard output.
+/// Builds a lab and keeps it until it is taken down. With `owned`, the lab also ends when standard
+/// input ends. Prints `ready` on standard output once the lab can be entered.
 ///
 /// # Errors
-/// There is no such network, its lab is up, or this machine cannot be it.
+/// There is no such network, its lab is already up, or this machine cannot build it.
 pub fn keep(wanted: &NetworkRequest, owned: bool) -> Result<()> {
     let network = Network::read(wanted)?;
     let lab = place().lab(&network.name);
@@ -126,8 +127,9 @@ pub fn keep(wanted: &NetworkRequest, owned: bool) -> Result<()> {
     }
 }
 
-/// Goes to a host of a lab (of the only one that is up, without a name), runs `words` there, and
-/// returns the exit code. `program` is one that calls [`inside`] for what follows `lab inside --`.
+/// Runs the program `words` on a host of a lab, and returns its exit code. Without a name, `lab` is
+/// the only lab that is up. `program` is an executable that calls [`inside`] for the arguments
+/// after `lab inside --`.
 ///
 /// # Errors
 /// There is no such lab or host, or it cannot be entered.
@@ -139,7 +141,8 @@ pub fn exec(lab: Option<&str>, host: &str, program: &Path, words: &[OsString]) -
         Error::NotFound(format!("{} has no host {host}: there are {}", lab.name, known.join(", ")))
     })?;
     enter(&record, host).about(|| format!("the lab {} cannot be entered", lab.name))?;
-    // What the terminal says to all is for the program alone to answer; we wait for it.
+    // SIGINT and SIGQUIT from the terminal reach this process too. This process ignores both and
+    // waits, since the program on the host decides how to react.
     for signal in [SIGINT, SIGQUIT] {
         flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
@@ -148,7 +151,8 @@ pub fn exec(lab: Option<&str>, host: &str, program: &Path, words: &[OsString]) -
     Ok(status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1))
 }
 
-/// Becomes the program of these words, which ends when whoever started it does.
+/// Replaces this process by the program `words` (exec). The kernel ends the program with SIGTERM
+/// when its parent process ends.
 ///
 /// # Errors
 /// Always: it returns only if the program cannot be run.
@@ -183,8 +187,9 @@ impl LabState {
     }
 }
 
-/// Ends the lab of this name, the only one, or all, and removes what dead ones left. `tell` hears
-/// of each.
+/// Takes down the lab named `lab`; without a name the only lab, or with `all` every lab. Also
+/// removes what labs of killed keepers left behind. `tell` gets each lab that was taken down or
+/// removed.
 ///
 /// # Errors
 /// No lab of this name is up, several are, or one cannot be ended.

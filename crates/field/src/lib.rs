@@ -1,10 +1,10 @@
-//! The lab in the field: experiments that are run and kept, networks of plans on this machine, and
-//! real programs as their transfers.
+//! The parts of the lab that need this machine: experiments that are run and stored, plans'
+//! networks built on this machine, and transfers by real programs.
 //!
-//! [`byway_lab`] knows neither clock nor process, and [`byway_emulate`] no plan. Here both meet. A
-//! program that offers this to people brings arguments, words and exit codes; what happens
-//! meanwhile it is told by callbacks. Programs that run on hosts are the kernel's, iperf3, and
-//! byway itself, whose path is a parameter.
+//! [`byway_lab`] uses neither clock nor processes, and [`byway_emulate`] knows nothing of plans.
+//! This crate combines them. A program on top of it adds arguments, messages and exit codes, and is
+//! told through callbacks what happens. The programs that run on hosts are the kernel's TCP,
+//! iperf3, and byway itself, whose path is a parameter.
 //!
 //! * [`experiments`]: experiments and plans run, judged and written down; [`directories`]: where
 //!   they are.

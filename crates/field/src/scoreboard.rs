@@ -55,8 +55,8 @@ pub struct FilledBoard {
     pub file: PathBuf,
 }
 
-/// Runs the cells of a selection that have no row in `directory` yet, and writes a table and a
-/// picture of all. Once `cancel` is set it ends soon.
+/// Runs the cells of a selection that have no row in `directory` yet. Then writes a table and a
+/// picture of all rows. Once `cancel` is set, it ends soon.
 ///
 /// # Errors
 /// A cell could not be run, or a row not be kept.

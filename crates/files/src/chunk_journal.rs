@@ -5,10 +5,10 @@
 //! per chunk: its hash (32), or zeros while it is not known
 //! ```
 //!
-//! A journal says where to look, and never what is true. A hash from it counts only if the other
-//! side's disk, or this one's, has the chunk that it is of. So nothing needs to be written in an
-//! order or waited for. A slot half written costs one chunk sent again. A journal that is damaged,
-//! cut short or another file's is begun anew.
+//! A journal only says where to look. The receiver believes a hash in it only after reading the
+//! chunk back. The sender keeps a chunk only if its hash equals the one that the receiver read. So
+//! writes need no order and no `fsync`. A slot that is half written costs one chunk sent again. A
+//! journal that is damaged, cut short or of another file is started anew.
 
 use crate::chunks::{Hash, Layout};
 use crate::manifest::Timestamp;

@@ -1,14 +1,16 @@
-//! The contents of a file in chunks, each with a BLAKE3 hash: what a transfer that is taken up
-//! again compares.
+//! The contents of a file in chunks, each with a BLAKE3 hash. A resumed transfer compares these
+//! hashes.
 //!
-//! Chunks are complete subtrees of BLAKE3's own tree. So the hash of a whole file follows from
-//! those of its chunks, and no byte is hashed twice. See the BLAKE3 specification, section 2.1, and
-//! `blake3::hazmat`. A file of one chunk has the file's hash as its chunk's.
+//! Chunks are complete subtrees of BLAKE3's own tree. So the hash of the whole file follows from
+//! the hashes of its chunks, and no byte is hashed twice. See the BLAKE3 specification, section
+//! 2.1, and `blake3::hazmat`. If a file has one chunk, the hash of that chunk is the hash of the
+//! file.
 //!
-//! A chunk that is announced as a hole has a hash of its own kind, the same wherever it stands.
-//! BLAKE3 counts its input, so zeros have another hash at each offset, and those of a tebibyte
-//! would take minutes. So a file with holes has not the hash of its bytes, but one that says the
-//! same. Both sides know from the manifest which chunks are holes.
+//! A hole is a chunk of zeros that does not travel. All holes have one fixed hash, whatever their
+//! offset. BLAKE3 hashes a chunk together with its position: zeros would have another hash at each
+//! offset, and hashing a tebibyte of them would take minutes. So the hash of a file with holes is
+//! not the BLAKE3 hash of its bytes. It still identifies the contents, since both sides know from
+//! the manifest which chunks are holes.
 
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use byway_engine::data::RangeSet;
@@ -233,9 +235,9 @@ impl Hashes {
         (self.searched < self.layout.count()).then_some(self.searched)
     }
 
-    /// Bytes that stand at `offset` came or were read. Calls `each` with the hash of every chunk
-    /// that is known from here on. Chunks whose bytes come in another order than theirs are left
-    /// out.
+    /// Takes in bytes of the file that arrived or were read, from `offset` on. Calls `each` with
+    /// the hash of every chunk that these bytes complete. A chunk whose bytes come out of order is
+    /// not hashed here.
     pub fn feed(&mut self, mut offset: u64, mut bytes: &[u8], mut each: impl FnMut(u32, &Hash)) {
         while !bytes.is_empty() && offset < self.layout.size {
             let index = self.layout.index(offset);

@@ -2,8 +2,8 @@
 //! through a symbolic link, not even through one that somebody plants between two calls.
 //!
 //! The kernel does this with one call, `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`
-//! (Linux 5.6). Where it is missing or a sandbox forbids it, the path is opened component by
-//! component with `O_NOFOLLOW`.
+//! (Linux 5.6). If the kernel lacks the call or a sandbox forbids it, the path is opened component
+//! by component with `O_NOFOLLOW`.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT};
@@ -17,8 +17,9 @@ const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLO
 /// Times that the kernel asks to try again after a rename crossed its lookup.
 const TRIES: u32 = 16;
 
-/// Directories below that are held open. Files come directory by directory, but not all in order,
-/// because some wait for their hash. The walk that looks for files is ahead of the reader.
+/// The number of directories below the root that are held open: those used last. One is not enough:
+/// files come directory by directory, but some wait for their hash. On the sending side, the walk
+/// that looks for files is also ahead of the reader.
 const HELD: usize = 4;
 
 /// A directory held open, and those below it that were used last.
@@ -41,9 +42,9 @@ impl Beneath {
         Self { root, held: Vec::new(), by_component: true }
     }
 
-    /// Opens what is at `path`, which is checked or empty. It does so with `O_CLOEXEC`, and follows
-    /// no link, the last component included. It fails with `ELOOP` or `ENOTDIR` where a link stands
-    /// in the way.
+    /// Opens what is at `path`: a checked path, or an empty one for the root. Adds `O_CLOEXEC`.
+    /// Follows no symbolic link, not even as the last component: it fails with `ELOOP` or `ENOTDIR`
+    /// instead.
     pub(crate) fn open(&mut self, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let path = if path.is_empty() { &b"."[..] } else { path };

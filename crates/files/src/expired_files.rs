@@ -1,7 +1,8 @@
-//! What was kept for another try that never came: gone after a month, on both sides.
+//! Removes what both sides kept of an unfinished transfer, if no other try came within 30 days.
 //!
-//! A transfer's directory is as old as the youngest change in it. Times of change count, which
-//! nobody can set: unfinished files may bear the times of those they are copies of.
+//! The age of a transfer's directory is that of the youngest change in it. What counts is the time
+//! of the status change (ctime), which nobody can set. A time of modification can be set:
+//! unfinished files may have that of the original.
 
 use crate::manifest::Timestamp;
 use crate::name::PARTIAL_DIRECTORY;

@@ -11,8 +11,8 @@
 //!    failed and why ([`receiver_report`]).
 //!
 //! [`Source`] reads and [`Sink`] writes. Both are passive. They do a bounded piece of disk work per
-//! call, with bounded memory and a bounded number of open files. They leave pace and flow control
-//! to their owner.
+//! call, with bounded memory and a bounded number of open files. The code that calls them, their
+//! owner, is responsible for pace and flow control.
 //!
 //! The owner of a [`Source`] calls [`Source::next_records`] whenever the manifest stream has room.
 //! It calls [`Source::read`] for the bytes of an object, and [`Source::release`] once a report
@@ -22,11 +22,11 @@
 //!
 //! A transfer that broke off is resumed. The sender keeps [`Journals`], and says so at the start.
 //! The receiver offers the hashes of the chunks that it has ([`Report::Have`], [`Source::have`]).
-//! Only what differs travels. The module `resume` has the rule, step by step.
+//! Only chunks that differ travel. The module `resume` has the rule, step by step.
 //!
 //! The receiver makes two promises. No name, link or order of records makes it write outside its
-//! directory or through a symbolic link. Nothing stands under its final name before its BLAKE3 hash
-//! was found right.
+//! directory or through a symbolic link. No file gets its final name before its BLAKE3 hash was
+//! found right.
 
 mod chunk_journal;
 mod chunks;

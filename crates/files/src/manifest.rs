@@ -18,10 +18,10 @@
 //! | 09 | HOLES | ranges of chunks of nothing but zeros that do not travel, of the FILE right after it; as in PARTS |
 //! | 0a | TOTAL | bytes of all files; for whoever looks on, once or never |
 //!
-//! Paths are bytes, relative, components joined by one slash. A directory's record comes before
-//! those of what it holds. Objects are numbered from 0 without a gap in the order of their FILE
-//! records. Each is settled by one HASH or one WITHDRAWN, which may come any time later. So the
-//! first byte of a file does not wait for its hash.
+//! Paths are bytes, relative, with components joined by one slash. A directory's record comes
+//! before the records of its contents. Objects are numbered from 0 without a gap, in the order of
+//! their FILE records. Each object is settled by one HASH or one WITHDRAWN, which may come any time
+//! later. So the first byte of a file does not wait for the file's hash.
 
 use crate::chunks;
 use crate::name::MAX_PATH;
@@ -215,8 +215,8 @@ impl<'a> ChunkRanges<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The record of a body that came from the other host. Names are bounded here, and judged by
-    /// [`check_name`](crate::check_name) before use.
+    /// Decodes the body of a record from the other host. Names have a bounded length here.
+    /// [`check_name`](crate::check_name) judges them before they are used.
     ///
     /// # Errors
     /// The body is cut short, has bytes left over, an unknown type, or a value out of range.

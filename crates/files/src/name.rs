@@ -73,9 +73,9 @@ pub(crate) fn join(directory: &[u8], leaf: &[u8]) -> Vec<u8> {
     if directory.is_empty() { leaf.to_vec() } else { [directory, leaf].join(&b'/') }
 }
 
-/// Bytes as a person may see them on one line of a terminal. Control characters could drive the
-/// terminal, and invisible ones could make a name look like another. They appear as escapes, and so
-/// do bytes that are not UTF-8.
+/// Bytes in a form that is safe to print on one line of a terminal. Control characters could drive
+/// the terminal, and invisible characters could make a name look like another. Both appear as
+/// escapes, and so do bytes that are not UTF-8.
 #[derive(Clone, Copy, Debug)]
 pub struct Printable<'a>(pub &'a [u8]);
 

@@ -1,5 +1,5 @@
-//! What the receiver tells the sender. It is records in an ordered stream, framed as the manifest
-//! is ([`crate::manifest`]).
+//! What the receiver tells the sender: records in an ordered stream, framed like those of the
+//! manifest ([`crate::manifest`]).
 //!
 //! | type | report | fields |
 //! |---|---|---|
@@ -10,8 +10,9 @@
 //! | 04 | HAVE | object, flags (1), first chunk, BLAKE3 hashes of it and those that follow (32 each) |
 //! | 05 | LIMIT | bytes per second that the receiver wants at most from now on; 0: no limit |
 //!
-//! A file is answered by any number of HAVE, with chunks ascending. Its flags are `1` for the last
-//! of them, and `2` for a file under its final name, which is kept whole or not at all.
+//! The receiver answers a FILE with one or more HAVE records, with ascending chunks. Flag `1` marks
+//! the last HAVE of the file. Flag `2` says that the chunks are in a file under its final name.
+//! Such a file is kept whole or not at all.
 
 use crate::chunks;
 use crate::manifest::{Framer, append, read_object, read_path};
@@ -259,10 +260,10 @@ impl Reports {
         Self::default()
     }
 
-    /// The reports that `bytes`, the next of the stream, complete.
+    /// Takes in `bytes`, the next bytes of the stream. Gives the reports that these bytes complete.
     ///
     /// # Errors
-    /// The stream is not one of reports; it stays failed, with the same error.
+    /// The bytes are no reports. All later calls fail with the same error.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Report>, DecodeError> {
         if let Some(error) = self.failed {
             return Err(error);

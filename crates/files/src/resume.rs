@@ -1,6 +1,6 @@
-//! Resume: how a transfer that broke off is taken up, step by step. [`Source`](crate::Source) and
-//! [`Sink`](crate::Sink) read and write the files. What may be said when, and what follows from it,
-//! is here.
+//! Resume: how a transfer that broke off is continued, step by step. [`Source`](crate::Source) and
+//! [`Sink`](crate::Sink) read and write the files. This module decides which records are valid, and
+//! what follows from them.
 //!
 //! ```text
 //!    sender                                               receiver
@@ -11,20 +11,21 @@
 //! 5. HASH of the whole file                           ──>  judged, and put in place
 //! ```
 //!
-//! 1. The sender has [`Journals`](crate::Journals) that an earlier run began. RESUME stands before
-//!    the first FILE. Now nothing of a file with bytes travels before step 3. A first try asks
-//!    nothing and has no steps 2 and 3.
+//! 1. The sender has [`Journals`](crate::Journals) that an earlier run began. It sends RESUME
+//!    before the first FILE. Then no contents of a file travel before step 3. A first try has no
+//!    RESUME, and skips steps 2 and 3.
 //! 2. The receiver looks for the partial file of this version (path, size and time). If there is
-//!    none, it takes the file under the final name, if that has the same size and time. It reads
-//!    chunks back and hashes them: its journal says only where to look, and the disk decides. HAVE
-//!    tells of chunks in ascending order. The last HAVE of a file says so, and where the chunks
-//!    were found.
-//! 3. The sender compares each hash with its own, which it takes from its journal or reads
-//!    ([`Comparison`]). It keeps chunks that are equal at both ends. A file under its final name is
-//!    kept whole or not at all, since it is never written to. One PARTS holds a bounded number of
-//!    ranges. Chunks beyond those travel again.
-//! 4. The receiver checks that it offered what is kept ([`resumed`]). Both ends now compute the
-//!    same [`FileRanges`](crate::missing_ranges::FileRanges), and the object is as long as these.
+//!    none, it takes the file under the final name, if that file has the same size and time. The
+//!    receiver reads chunks back and hashes them: its journal only says where to look. HAVE lists
+//!    hashes of chunks in ascending order. Flags mark the last HAVE of a file, and a file under its
+//!    final name.
+//! 3. The sender compares each hash with its own hash of the chunk, which it takes from its journal
+//!    or computes from the file ([`Comparison`]). It keeps chunks that are equal at both ends. A
+//!    file under its final name is kept whole or not at all, since such a file is never written to.
+//!    One PARTS holds a bounded number of ranges. Chunks beyond these ranges travel again.
+//! 4. The receiver checks that it offered the chunks that are kept ([`resumed`]). Both ends now
+//!    compute the same [`FileRanges`](crate::missing_ranges::FileRanges). The object consists of
+//!    these ranges.
 //! 5. The hash of the file follows from the hashes of all its chunks, kept or new. A file that was
 //!    offered under its final name and kept is in place already.
 //!
@@ -44,10 +45,10 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// A HAVE came, with so many hashes of the chunks from `first` on.
+    /// Takes in a HAVE with `count` hashes, of the chunks from `first` on.
     ///
     /// # Errors
-    /// These are no chunks of the file, or come in another order.
+    /// The file has no such chunks, or they come out of order.
     pub fn take(&mut self, layout: &Layout, first: u32, count: usize) -> Result<(), DecodeError> {
         let past = u64::from(first) + count as u64;
         if first < self.next || past > layout.count().into() {
@@ -62,8 +63,8 @@ impl Comparison {
         self.equal.insert(index.into(), u64::from(index) + 1);
     }
 
-    /// What is kept after the last HAVE: as PARTS has it, and as a set. `placed`: the chunks are in
-    /// a file under its final name.
+    /// Decides, after the last HAVE, which chunks are kept. Gives them as PARTS encodes them, and
+    /// as a set. `placed`: at the receiver the chunks are in a file under its final name.
     pub fn decide(mut self, layout: &Layout, placed: bool) -> (Vec<u8>, RangeSet) {
         if placed && !self.equal.covers(0, layout.count().into()) {
             self.equal.clear();
@@ -83,8 +84,9 @@ pub(crate) enum Resumed {
     Placed,
 }
 
-/// What PARTS means for a file whose chunks were offered, where it says that these are `kept`.
-/// `None`: it keeps what was not offered. `placed`: the chunks are in a file under its final name.
+/// What the receiver continues from, after a PARTS that keeps the chunks `kept`. `None`: PARTS
+/// keeps a chunk that was not offered, or only a part of a file under its final name. `placed`: the
+/// chunks are in a file under its final name.
 pub(crate) fn resumed(
     layout: &Layout,
     placed: bool,

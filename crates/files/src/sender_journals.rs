@@ -1,6 +1,6 @@
 //! What a sender keeps of a transfer that is not complete: a directory with a
-//! [journal](crate::journal) per file of several chunks. That the directory is there says that the
-//! transfer was begun before.
+//! [journal](crate::chunk_journal) per file of several chunks. If the directory exists, an earlier
+//! run began the transfer.
 
 use crate::chunk_journal::Journal;
 use crate::chunks::Layout;
@@ -14,8 +14,9 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Seconds that a file was left alone before its journal was made, for the journal to be believed.
-/// What is written within the grain of the file system's clock leaves the times as they were.
+/// Seconds. The hashes of a journal are believed only if the file's last change is older than the
+/// journal by more than this. A write within one tick of the file system's clock leaves the file's
+/// times as they were, so it would not be noticed.
 const QUIET: i64 = 2;
 /// Journals held open at a time.
 const OPEN: usize = 64;
@@ -30,12 +31,12 @@ pub struct Journals {
 }
 
 impl Journals {
-    /// Opens the journals in the directory `path`, which is made, with those above it, for its
-    /// owner alone.
+    /// Opens the journals in the directory `path`. Makes the directory, and those above it, for
+    /// their owner alone if they are missing.
     ///
     /// # Errors
-    /// Of kind `WouldBlock`: another process sends the same transfer. Else: the directory cannot be
-    /// made or used.
+    /// Of kind `WouldBlock`: another process sends the same transfer. Of any other kind: the
+    /// directory cannot be made or used.
     pub fn open(path: &Path) -> io::Result<Self> {
         if let Some(above) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(above)?;

@@ -1,12 +1,12 @@
 //! Writes a tree that another host sends, and trusts that host with nothing: see the [crate
 //! documentation](crate).
 //!
-//! A file grows under a name of its own (`sink/partial.rs`), and is hashed chunk by chunk
-//! (`sink/contents.rs`). Only when the hash of all is right is it moved under its final name. What
-//! an earlier try left is read back and offered to the sender (`sink/earlier_try.rs`). Symbolic
-//! links, and the modes and times of directories, wait until every file is in place. So nothing can
-//! be written through a link that this transfer made. No file's arrival changes a directory's time
-//! again.
+//! A file grows under a temporary name (`sink/partial.rs`), and is hashed chunk by chunk
+//! (`sink/contents.rs`). It is moved to its final name only when the hash of the whole file is
+//! right. What an earlier try left is read back and offered to the sender (`sink/earlier_try.rs`).
+//! Symbolic links, and the modes and times of directories, wait until every file is in place. So
+//! nothing can be written through a link that this transfer made, and no file that arrives changes
+//! a directory's time again.
 
 mod contents;
 mod earlier_try;
@@ -52,9 +52,9 @@ pub struct SinkOptions {
     /// Which bits of modes are set. By default none that give others rights which they have rarely:
     /// 022 is taken away.
     pub modes: Modes,
-    /// Have each file on stable storage before it gets its name. Slow; without it, a crash of the
-    /// whole machine before the end may leave a file empty that was just received. Another try
-    /// finds and replaces it.
+    /// Put each file on stable storage before it gets its name. This is slow. Without it, a crash
+    /// of the whole machine before the end of the transfer may leave a file empty that was just
+    /// received. Another try finds and replaces such a file.
     pub durable: bool,
     /// Have all of the tree on stable storage before it is reported complete.
     pub sync: bool,
@@ -196,8 +196,8 @@ impl Sink {
     /// it can be written to.
     ///
     /// # Errors
-    /// `directory` is no directory, is not writable, read-only or full, or receives the same
-    /// transfer already.
+    /// `directory` is no directory, is not writable, read-only or full, or another sink receives
+    /// the same transfer into it.
     pub fn open(directory: &Path, options: SinkOptions) -> Result<Self, SinkError> {
         let failed = |cause: io::Error| SinkError::from_io(directory, cause);
         std::fs::create_dir_all(directory).map_err(failed)?;
@@ -240,8 +240,8 @@ impl Sink {
     /// Takes in the next bytes of the manifest stream, however they are cut.
     ///
     /// # Errors
-    /// The bytes are no manifest, or the disk cannot be used any more. Either ends the transfer: no
-    /// name is written after a manifest was found invalid.
+    /// The bytes are no manifest, or the disk cannot be used any more. Either error ends the
+    /// transfer: no file gets its name after a manifest was found invalid.
     pub fn records(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
         let mut framer = std::mem::take(&mut self.framer);
         let fed = framer.feed(bytes, |body| {
@@ -255,8 +255,8 @@ impl Sink {
         fed
     }
 
-    /// Says that every byte of an object was written. If its hash is known it is put in place, or
-    /// fails.
+    /// Says that every byte of an object was written. If the hash of the object is known, the
+    /// object is verified. Then it is put in place, or fails.
     ///
     /// # Errors
     /// The disk is full or cannot be used any more.

@@ -24,8 +24,8 @@ const ENTRIES_MAX: usize = 4_096;
 /// What may be chosen about sending.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceOptions {
-    /// Send setuid and setgid bits as well. Off unless asked: they give rights away. The sticky bit
-    /// of directories is sent always: it takes rights away.
+    /// Send setuid and setgid bits as well. This is off by default, because these bits give rights
+    /// away. The sticky bit of directories is always sent, because it takes rights away.
     pub special_modes: bool,
     /// Files held open at a time.
     pub open_files: usize,
@@ -107,8 +107,8 @@ enum FileResult {
 impl Source {
     /// Opens `paths` for sending. A directory `photos` arrives as `photos` with all that is in it.
     /// `photos/`, `photos/.`, `.` and `..` mean what is in the directory, without its name.
-    /// Anything else arrives under the last component of its path. Symbolic links are sent as
-    /// links, save one that is named with a slash at its end.
+    /// Anything else arrives under the last component of its path. A symbolic link is sent as a
+    /// link, unless it is named with a slash at its end.
     ///
     /// # Errors
     /// A path does not exist or cannot be looked at, or two would arrive under one name.
@@ -136,8 +136,9 @@ impl Source {
         })
     }
 
-    /// Keeps journals, so that another run can take the transfer up. If an earlier run did, the
-    /// receiver is asked what it has. Then every file waits for its answer ([`Self::have`]).
+    /// Keeps journals, so that another run can resume the transfer. If an earlier run began the
+    /// transfer, the receiver is asked which chunks it has. Then every file waits for the
+    /// receiver's answer ([`Self::have`]).
     #[must_use]
     pub fn with_journals(mut self, journals: Journals) -> Self {
         self.resuming = journals.was_begun();
@@ -164,8 +165,9 @@ impl Source {
         self.skipped
     }
 
-    /// Tells the receiver, unless it was told, how many bytes all files have, as somebody counted
-    /// them beside. It is told anyhow when every file was met.
+    /// Tells the receiver how many bytes all files have, as the caller counted them. Does nothing
+    /// if the receiver was told already. Without this call, the receiver is told at the end of the
+    /// walk.
     pub fn tell_total(&mut self, bytes: u64) {
         if self.stage == SourceState::Walking && !std::mem::replace(&mut self.told, true) {
             Record::Total { bytes }.encode(&mut self.out);
@@ -234,10 +236,10 @@ impl Source {
         self.stage == SourceState::Ended && self.out.is_empty()
     }
 
-    /// Bytes of an object from `offset` on, as many as `buffer` and the object hold; returns their
-    /// number. A byte may be read any number of times. Where the file cannot be read or is no
-    /// longer what was announced, zeros stand in. The object is withdrawn then, and the other end
-    /// throws away what was sent of it.
+    /// Reads bytes of an object into `buffer`, from `offset` on, as many as both hold. Returns
+    /// their number. A byte may be read any number of times. If the file cannot be read, or is no
+    /// longer what was announced, zeros take the place of its bytes. The object is then withdrawn,
+    /// and the receiver throws away what came of it.
     ///
     /// # Errors
     /// [`SourceError::NoSuchObject`].

@@ -42,7 +42,7 @@ struct TreeMaker {
 /// modes. Some times are before 1970 and have nanoseconds.
 ///
 /// # Errors
-/// What the system says.
+/// The directory or something in it cannot be made.
 pub fn generate(directory: &Path, seed: u64, total_bytes: u64) -> io::Result<Generated> {
     fs::create_dir_all(directory)?;
     let mut maker = TreeMaker {

@@ -1,6 +1,5 @@
-//! Walks named files and directories in a fixed order, one entry at a time. It takes the memory of
-//! one path from the top to where it stands, as only the names of the directories on that path are
-//! held.
+//! Walks named files and directories in a fixed order, one entry at a time. Its memory holds only
+//! the names in the directories on the path from the top to the current entry.
 //!
 //! The order is depth first, with names sorted by their bytes within each directory, and a
 //! directory before what it holds. So it is the order in which paths compare component by

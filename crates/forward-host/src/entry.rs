@@ -1,8 +1,8 @@
 //! The near end: programs connect to local ports, and each connection becomes a stream of the
 //! session.
 //!
-//! While there is no session, connections wait a while and are reset then, or told so if they speak
-//! SOCKS5.
+//! While there is no session, a connection waits for a while. If no session comes, the connection
+//! is reset. A program that speaks SOCKS5 is told why.
 
 use crate::connection_slots::{Number, Slots};
 use crate::forwarded_stream::{ForwardedStream, RequestStream};
@@ -61,10 +61,11 @@ pub struct ListenError {
 pub struct Listening(Vec<(TcpListener, Listener)>);
 
 impl Listening {
-    /// Listens for programs whose connections lead to targets, and for those that speak SOCKS5.
+    /// Listens on the ports of `forwards`, each of which leads to a target, and on the addresses of
+    /// `socks`, where programs speak SOCKS5.
     ///
     /// # Errors
-    /// A port is in use, or not to be had.
+    /// A port is in use, or may not be used.
     pub fn begin(forwards: Vec<Forward>, socks: &[SocketAddr]) -> Result<Self, ListenError> {
         let forwards = forwards.into_iter().map(|it| (it.listen, Some(it.target)));
         let all = forwards.chain(socks.iter().map(|address| (*address, None)));
@@ -139,11 +140,12 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Serves what is listened on, with at most so many connections at once; further ones wait with
-    /// the system. `watch` is that of the driver to come, whose owner has no other use for it.
+    /// Serves the ports of `listening`, with `most` connections at once; further connections wait
+    /// in the system's backlog. `watch` belongs to the driver that will run the entry. The driver's
+    /// owner must not use `watch` for anything else.
     ///
     /// # Errors
-    /// What the system says of watching the ports.
+    /// The system's error if a port cannot be watched.
     pub fn new(listening: Listening, most: usize, watch: &Watch) -> io::Result<Self> {
         let listeners = listening.0;
         for (number, (listener, _)) in listeners.iter().enumerate() {

@@ -65,8 +65,9 @@ pub struct Exit {
 }
 
 impl Exit {
-    /// Dials what `allow` names, with at most so many connections at once. `control` is that of the
-    /// driver to come, whose owner has no other use for its [`Watch`].
+    /// Dials the targets that `allow` names, with at most `most` connections at once. `control`
+    /// belongs to the driver that will run the exit. The driver's owner must not use its [`Watch`]
+    /// for anything else.
     #[must_use]
     pub fn new(allow: Allow, most: usize, control: &Control) -> Self {
         Self {

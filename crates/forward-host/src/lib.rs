@@ -1,17 +1,18 @@
-//! Forwards that run: what [`byway_forward`] says, with sockets of this host.
+//! Forwards that run: what [`byway_forward`] describes, with sockets of this host.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | [`entry`] | listens for programs, and opens a stream for each connection |
 //! | [`exit`] | dials the targets that streams ask for, if they are allowed |
-//! | `dial`, `resolver` | a target's addresses in turn; names, looked up by threads of their own |
-//! | `line` | the stream of a program's connection |
-//! | `nonblocking_tcp` | a connection of TCP that blocks nobody |
+//! | `target_dial` | dials the addresses of a target in turn |
+//! | `resolver` | looks host names up, in threads of its own |
+//! | `forwarded_stream` | the stream of a program's connection |
+//! | `nonblocking_tcp` | a TCP connection whose calls do not block |
 //! | `connection_slots` | connections by number, those whose turn it is, those whose time is up |
 //!
-//! Entry and exit belong to the owner of an endpoint and live on its thread. The driver's
-//! [`Watch`](byway_net::Watch) tells which sockets are ready, so a turn costs what happened, and
-//! not what is open.
+//! Entry and exit belong to the owner of an endpoint, and run on its thread. The driver's
+//! [`Watch`](byway_net::Watch) tells which sockets are ready. So each turn of the event loop costs
+//! time for the ready connections only, and not for all open ones.
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod connection_slots;

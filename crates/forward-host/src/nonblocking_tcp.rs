@@ -119,8 +119,9 @@ impl Local for Tcp {
     }
 }
 
-/// What a program writes at once goes at once: the session gathers. A host that is gone, and a
-/// program that closed while the other side has no more to say, are noticed by asking now and then.
+/// Sets the options of a socket. Nagle's algorithm is off, since the session gathers small writes
+/// by itself. Keepalive probes find hosts that are gone. They also find programs that have closed
+/// while the other side has nothing more to send.
 fn prepare(socket: SockRef<'_>) {
     // Where the system refuses, a connection works without.
     let _ = socket.set_tcp_nodelay(true);

@@ -1,8 +1,9 @@
-//! What an exit may dial. Nothing, unless a rule allows it.
+//! What an exit may dial: only targets that a rule allows.
 //!
-//! A rule is looked at twice: for the target as it is asked for, and for each address that its name
-//! has. Addresses of the host itself and of the link are *near*: services there often ask nobody
-//! who they are. A rule allows them only if it names them.
+//! Rules are checked twice: for the target as the entry asks for it, and for each address that the
+//! target's name resolves to. Addresses of the host itself and of its link are *near* addresses.
+//! Services at near addresses often ask for no authentication. So a rule allows a near address only
+//! if the rule names it.
 
 use crate::forward_target::{Name, Target, TargetError, TargetHost, port_of};
 use alloc::string::String;
@@ -54,7 +55,7 @@ pub enum DialDecision {
 }
 
 impl AllowRule {
-    /// What it says of dialling `address` for `forward_target`.
+    /// What it says of dialling `address` for `target`.
     fn verdict(&self, target: &Target, address: IpAddr) -> DialDecision {
         if self.port.is_some_and(|port| port != target.port) {
             return DialDecision::Forbidden;
@@ -180,8 +181,9 @@ impl Allow {
         &self.0
     }
 
-    /// Whether the name of a target is to be looked up: some address of it could be allowed. Else a
-    /// stranger could learn by an exit which names its network knows.
+    /// Whether the exit may look up the name of a target: only if a rule could allow one of its
+    /// addresses. Otherwise a stranger could use the exit to find out which names exist in its
+    /// network.
     #[must_use]
     pub fn may_look_up(&self, target: &Target, name: &Name) -> bool {
         let could = |rule: &AllowRule| match &rule.who {

@@ -146,10 +146,12 @@ impl Target {
         writer.u16(self.port);
     }
 
-    /// Reads what [`write`](Self::write) wrote. A name that is an address in letters becomes one.
+    /// Reads a target that [`write`](Self::write) wrote. A host name that is an IP address in text
+    /// becomes an address.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] until all is there; anything else if it never will be a target.
+    /// [`DecodeError::Truncated`] while bytes are missing. Any other error means that the bytes are
+    /// no target.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let host = match reader.u8()? {
             V4 => IpAddr::from(Ipv4Addr::from(reader.array::<4>()?)).into(),

@@ -1,5 +1,5 @@
-//! SOCKS5 as programs speak it to the entry (RFC 1928): CONNECT without authentication. Names are
-//! left to the far end.
+//! SOCKS5 as programs speak it to the entry (RFC 1928): CONNECT without authentication. Host names
+//! are resolved at the exit.
 //!
 //! ```text
 //! program: 5, count, methods          entry: 5, 0          (no authentication)

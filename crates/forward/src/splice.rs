@@ -1,8 +1,8 @@
-//! A socket and a stream become one connection: bytes, ends and resets pass both ways, and whoever
-//! does not read is not sent more.
+//! A socket and a stream become one connection: bytes, ends and resets pass both ways. A side that
+//! does not read is sent no more (back-pressure).
 //!
-//! Nothing is held here but what a full socket did not take of one read: the kernel and the session
-//! have buffers enough.
+//! Only one thing is buffered here: the rest of a read that the socket did not take because it is
+//! full. The kernel and the session have buffers of their own.
 
 use crate::stream_request::code;
 use alloc::vec::Vec;
@@ -399,8 +399,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever room there is and in whatever pieces it comes: all arrives, in order, with its
-        /// end, and each rest names what it waits for.
+        /// Whatever room there is and in whatever pieces it comes, all bytes arrive in order,
+        /// followed by the end. Whenever the splice pauses, it names what it waits for.
         #[test]
         fn all_passes_both_ways(
             up in proptest::collection::vec(any::<u8>(), 0..2000),

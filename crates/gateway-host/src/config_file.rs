@@ -34,8 +34,8 @@ use toml::Spanned;
 
 /// The UDP port of a gateway unless told otherwise.
 pub const PORT: u16 = 4749;
-/// The firewall mark of captured packets, the number of their routing table and the priority of the
-/// rule that leads there, unless told otherwise: "bw".
+/// A default for three numbers: the firewall mark of captured packets, their routing table, and the
+/// priority of the rule that leads to this table. The number is "bw" in ASCII.
 pub const MARK: u16 = 0x6277;
 
 /// Longest name of a device (Linux, `IFNAMSIZ` without the last zero).
@@ -124,11 +124,11 @@ impl GuestSection {
 }
 
 impl GatewayConfig {
-    /// Reads a file.
+    /// Reads a configuration file.
     ///
     /// # Errors
-    /// It cannot be read (not found, or as the system says), or says something wrong: a usage error
-    /// with the line.
+    /// The file cannot be read, or its content is wrong. Wrong content is a usage error that names
+    /// the line.
     pub fn read(file: &Path) -> Result<Self, GatewayError> {
         let unread = |source| GatewayError::Unread { file: file.to_owned(), source };
         let text = fs::read_to_string(file).map_err(unread)?;
@@ -196,13 +196,14 @@ impl GatewayConfig {
         self.settings.fail_closed |= insisted[1];
     }
 
-    /// The file of the gateway's key pair: the one it is told, or else this host's.
+    /// The file of the gateway's key pair: the one that the configuration names, or else that of
+    /// this host's identity.
     ///
     /// # Arguments
-    /// `state` is the directory of the command line, if it names one.
+    /// `state` is the state directory that the command line names, if it names one.
     ///
     /// # Errors
-    /// Nothing says where this host's is.
+    /// The configuration names no key file, and no state directory is known.
     pub fn key_file(&self, state: Option<&Path>) -> Result<PathBuf, GatewayError> {
         match &self.key {
             Some(file) => Ok(file.clone()),
@@ -221,11 +222,12 @@ impl GatewayConfig {
         }
     }
 
-    /// What the gateway is made with.
+    /// The configuration of the gateway's machine.
     ///
     /// # Arguments
-    /// `serial` is that of the [announcement](byway_gateway::serves::AnnouncementPart::serial): the
-    /// seconds of Unix time do.
+    /// `serial` is the serial number of the gateway's
+    /// [announcement](byway_gateway::serves::AnnouncementPart::serial). It must be larger than that
+    /// of an earlier start, as the seconds of Unix time are.
     ///
     /// # Errors
     /// A peer has this gateway's own key.

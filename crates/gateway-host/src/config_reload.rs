@@ -36,9 +36,10 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
     all
 }
 
-/// The configuration that a running gateway has after its file was read again: its own, but for the
-/// rules. Whatever is put into the kernel follows from this one: a table for another device, say,
-/// would catch what comes out of the one that is there.
+/// The configuration of a running gateway after its file was read again. Only the rules come from
+/// the file. All else stays as it was at the start, since the kernel's tables are made from this
+/// configuration. A table for another TUN device, for example, would capture the packets that come
+/// out of the present one.
 #[must_use]
 pub fn with_rules(running: &GatewayConfig, fresh: &GatewayConfig) -> GatewayConfig {
     GatewayConfig { rules: fresh.rules.clone(), ..running.clone() }

@@ -47,11 +47,11 @@ struct RunningRelay {
 }
 
 impl GatewayRelays {
-    /// Starts the relay, if the file has one, and asks the registry, if it names one. `state` is
-    /// the directory of the command line, if it names one.
+    /// Starts the relay, if the file has one, and asks the registry for relays, if the file names a
+    /// registry. `state` is the state directory that the command line names, if it names one.
     ///
     /// # Errors
-    /// There is no such directory; an address cannot be bound; keys cannot be read; the system
+    /// No state directory is known; an address cannot be bound; keys cannot be read; the system
     /// gives no thread.
     pub fn start(config: &GatewayConfig, identity: &Identity, state: Option<&Path>) -> Result<Self, Error> {
         let clock = Clock::new();

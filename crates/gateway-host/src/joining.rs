@@ -79,10 +79,12 @@ pub struct Association {
 }
 
 impl Association {
-    /// Starts, for the address from which this host reaches the gateway.
+    /// Starts to ask the gateway to serve this host. The host asks for the address from which it
+    /// reaches the gateway.
     ///
     /// # Errors
-    /// More ports than can be asked for; no way there; the system gives no thread.
+    /// There are more ports than a host can ask for; the gateway is unreachable; the system gives
+    /// no thread.
     pub fn start(identity: &Identity, gateway: GatewayAt, ports: Vec<Ports>) -> Result<Self, GatewayError> {
         if ports.len() > MOST_PORTS {
             return Err(GatewayError::Ports);

@@ -1,11 +1,12 @@
-//! Packets kept at the entry until the receiver acknowledges them. So a loss between the gateways
-//! is mended there, and the sender does not slow down for it. Optional, and off unless asked for.
+//! Packets kept at the entry until the receiver acknowledges them. If a packet is lost between the
+//! gateways, the entry sends it again, so the sender does not slow down. Optional, and off by
+//! default.
 //!
 //! The paper: "We could cache unacknowledged packets at the entry gateway and respond to loss
 //! indications by retransmitting packets and thus avoid exposing the loss to the sender. To avoid
 //! exposing the loss, we will also have to interpret and suppress duplicate acknowledgments from
-//! the receiver" (Harp, III.D). End-to-end semantics stay: nothing is acknowledged for the
-//! receiver, and what is not mended in time is the sender's again.
+//! the receiver" (Harp, III.D). End-to-end semantics stay: no gateway acknowledges for the
+//! receiver. A packet that the entry cannot repair in time is left to the sender.
 
 use crate::tcp_header::before;
 use alloc::collections::BTreeMap;
@@ -188,9 +189,10 @@ impl<P> Cache<P> {
         fate
     }
 
-    /// The packet that was sent as `number` and is lost, to be sent again as `again`. For
-    /// `patience` the sender is not to hear of it. `None` if it was acknowledged, was not kept, or
-    /// was tried often enough.
+    /// The packet that was sent under the number `number` and is lost, to be sent again under the
+    /// number `again`. For the time `patience`, duplicate ACKs that ask for the packet are kept
+    /// from the sender. `None` if the packet was acknowledged, was not kept, or was sent again too
+    /// often.
     pub fn resend(
         &mut self,
         now: Instant,

@@ -12,14 +12,15 @@ pub const fn mss_for(packet: usize, v6: bool) -> u16 {
     if mss > u16::MAX as usize { u16::MAX } else { mss as u16 }
 }
 
-/// Bytes around those of a host in a packet of a session. They are headers of IP and TCP, those of
-/// the session and its datagrams, the envelope of a relay, UDP and IP.
+/// Bytes of a packet of a session that are not a host's data. They are the host's IP and TCP
+/// headers, the headers of the session and its datagrams, the relay's envelope, and the outer UDP
+/// and IP headers.
 const AROUND: usize = 160;
 
-/// The packets that hosts had better send, given the largest that each path carries: those by which
-/// all paths together carry most. One narrow path beside a wide one is worth smaller packets. One
-/// among twenty is not if it is narrow enough. What is too large for it goes by the others. Zero
-/// without paths.
+/// The packet size in bytes that hosts should use, given the largest size that each path carries.
+/// With this size all paths together carry most. One narrow path beside one wide path is worth
+/// smaller packets. One very narrow path among twenty is not: larger packets use only the other
+/// paths. Zero if there are no paths.
 #[must_use]
 pub fn best_packet<I: Iterator<Item = usize>>(largest: impl Fn() -> I) -> usize {
     let through = |size: usize| {
@@ -39,9 +40,10 @@ pub struct MssChange {
     pub to: u16,
 }
 
-/// Lowers the maximum segment size in `packet`, which `segment` is the view of, to `most`. Nothing
-/// is done to what is no SYN, names none, or names less. If it names none, 536 or 1220 bytes hold
-/// (RFC 9293, section 3.7.1), for which every path has room.
+/// Lowers the maximum segment size in a SYN to `most`; `segment` is the parsed view of `packet`.
+/// Does nothing if the packet is no SYN, has no MSS option, or has a smaller MSS. Without the
+/// option hosts use an MSS of 536 bytes (IPv4) or 1220 bytes (IPv6), which fits every path (RFC
+/// 9293, section 3.7.1).
 pub fn clamp(packet: &mut [u8], segment: &Segment, most: u16) -> Option<MssChange> {
     if !segment.tcp.flags.any(Flags::SYN) {
         return None;

@@ -7,17 +7,18 @@
 //! BATCHED    0x13, flow label (3), sequence (4), map (4), IP packet
 //! LOSS       0x14, flow label (3), first missing sequence (4), one past the last (4)
 //! RELAY      0x19, the bytes of a relay's word (see `byway_wire::relay`)
-//! TABLE      0x1a, what another gateway announced (see `table`)
+//! TABLE      0x1a, what another gateway announced (see `forwarded_announcements`)
 //! ```
 //!
-//! Gateways of version 0.1 also had the kinds 0x15 to 0x18, for short headers. These are not given
-//! again. Such a gateway begins with 0x18 ([`SPEAKS`]), and uses the others only towards a gateway
-//! that answers with it.
+//! Gateways of version 0.1 also had the kinds 0x15 to 0x18, for short headers. These numbers are
+//! not used again. A gateway of version 0.1 sends 0x18 ([`SPEAKS`]) first. It uses the other three
+//! kinds only if the other gateway answers with 0x18.
 //!
-//! The upper half of the first byte is the version. Labels are given by the entry gateway, to one
-//! direction of a flow each, and not again soon. The sequence counts the packets of a label
-//! from 0. It is the gateway's own. So the exit orders what the entry sent, and retransmissions of
-//! the host are new packets. The session's sealing and replay protection stand around all of it.
+//! The upper half of the first byte is the version. The entry gateway gives each direction of a
+//! flow a label, and does not use the same label again soon. The sequence counts the packets of a
+//! label from 0. It is the gateway's own number, and not TCP's. So the exit restores the order in
+//! which the entry sent, and a retransmission by the host counts as a new packet. The session
+//! encrypts all of it, and protects it against replay.
 
 use crate::loss::LossRuleKind;
 use byway_wire::{DecodeError, Reader, Writer};
@@ -203,8 +204,9 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Whether a datagram is small and does not wait for paths that have room. Such are what
-    /// gateways tell each other, and packets whose order does not matter.
+    /// Whether a datagram takes the path with the least delay, and not the one with the smallest
+    /// part of its window in flight. That holds for IP packets whose order does not matter
+    /// (UNORDERED), and for reports of losses (LOSS). Both are small.
     #[must_use]
     pub fn is_urgent(datagram: &[u8]) -> bool {
         matches!(datagram.first(), Some(&(UNORDERED | LOSS)))

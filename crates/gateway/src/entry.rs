@@ -1,11 +1,12 @@
 //! What waits at the entry because the paths cannot take it yet: bounded, and shared fairly among
 //! flows.
 //!
-//! Flows take turns by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995). Each may send as
-//! many bytes per turn as the others. If there is too much, the flow with the longest queue loses
-//! its oldest packet, so that its sender learns of it soonest. A flow that sends little loses
-//! nothing. Each packet costs the same small number of steps, however many flows there are. None
-//! allocates once the queue has been as full as it gets.
+//! Flows take turns by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995). Each flow may
+//! send the same number of bytes per turn. If the queue is full, a flow with the most waiting bytes
+//! (by powers of two) loses its oldest packet, so that its sender learns of the loss soonest. A
+//! flow that sends little loses nothing. Each packet costs the same small number of steps, however
+//! many flows there are. Once the queue has reached its greatest length, no packet allocates
+//! memory.
 
 use crate::counters::counters;
 use crate::linked_lists::Lists;

@@ -6,9 +6,9 @@ use byway_wire::{Instant, PathId};
 /// When each path was last penalised.
 ///
 /// "We let the congestion window be decremented only once per round-trip time on a path" (Harp,
-/// III.A). What was sent before a penalty could not know of it. So a signal counts only if its
-/// packet was sent afterwards, as NewReno's recovery point has it. A clock of one round trip would
-/// let signals through that were on their way already.
+/// III.A). A loss counts only if the lost packet was sent after the last penalty, as with NewReno's
+/// recovery point. A packet that was sent earlier says nothing about the path after the penalty. A
+/// timer of one round trip would let such late signals count.
 #[derive(Clone, Debug, Default)]
 pub struct Epochs {
     recovery: BTreeMap<PathId, Instant>,

@@ -1,12 +1,14 @@
-//! The flows that are carried: found by their addresses, led from SYN to the end, bounded.
+//! The flows that are carried: found by their addresses, followed from SYN to FIN or RST, bounded.
 //!
-//! Only flows whose first SYN was seen, and which the rules chose, are in the table. Everything
-//! else is [`PassThrough`](FlowVerdict::PassThrough) and costs no memory. Without the SYNs nobody
-//! knows the scale of the windows. A flow that began on the plain route stays there.
+//! The table has only flows whose first SYN was seen and which the rules chose. Packets of all
+//! other flows are [`PassThrough`](FlowVerdict::PassThrough) and cost no memory. The SYNs are
+//! needed because only they carry the window scale. A flow that began on the plain route stays
+//! there.
 //!
-//! A flood of SYNs fills its own part of the table and pushes out its own oldest. It never pushes
-//! out flows that were opened. In these the opener has acknowledged the other side's number, so it
-//! receives at its address.
+//! Flows that are not open yet have a limit of their own. So a flood of SYNs pushes out only such
+//! flows, the oldest first. An open flow is pushed out only of a full table, and only after a long
+//! time without a packet (`spare_after`). A flow is open once its opener has acknowledged the other
+//! side's initial sequence number, which proves that the opener receives packets at its address.
 
 mod side;
 
@@ -110,8 +112,9 @@ impl<T> Flow<T> {
         }
     }
 
-    /// By how much windows that `end` advertises are shifted left. Those in its SYN are never
-    /// scaled (RFC 7323, section 2.2). `None` until both SYNs were seen.
+    /// The window scale of `end`: the number of bits by which the windows that it advertises are
+    /// shifted left. The window in a SYN is never scaled (RFC 7323, section 2.2). `None` until the
+    /// SYNs of both ends were seen.
     #[must_use]
     pub const fn scale(&self, end: FlowEnd) -> Option<u8> {
         let (own, other) = (self.side(end), self.side(end.other()));
@@ -247,9 +250,9 @@ impl<T> FlowTable<T> {
         self.slots.iter_mut().flatten()
     }
 
-    /// Enters a segment. If it opens a flow, `want` is asked, and what it answers is kept with the
-    /// flow. `None` means that the flow is not to be carried. Then see whether [flows
-    /// left](Self::next_gone).
+    /// Enters a segment into the table. If the segment opens a flow, `want` decides: its value is
+    /// kept with the flow, and `None` means that the flow is not carried. After this call, fetch
+    /// the [flows that left the table](Self::next_gone).
     pub fn on_segment(
         &mut self,
         now: Instant,
@@ -294,8 +297,9 @@ impl<T> FlowTable<T> {
         }
     }
 
-    /// A flow that left since the owner last asked, with what was kept with it. What is not asked
-    /// for stays here, so ask after each segment and each [`expire`](Self::expire).
+    /// A flow that left the table since the last call, with the value that was kept with it. Flows
+    /// that left stay in memory until they are fetched. So call this after each segment and each
+    /// [`expire`](Self::expire), until it returns `None`.
     pub fn next_gone(&mut self) -> Option<(FlowId, T)> {
         self.gone.pop()
     }

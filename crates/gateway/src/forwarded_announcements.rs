@@ -1,13 +1,13 @@
-//! What gateways tell of others. They tell which gateway serves which hosts, and where it is (Harp,
-//! III.G).
+//! What gateways tell each other about other gateways: which gateway serves which hosts, and where
+//! this gateway is (Harp, III.G). The gateway that serves the hosts is the origin.
 //!
 //! ```text
 //! TABLE   version (1), hops (1), the origin's key (32), number of addresses (1: 0 to 2), each: IP length 1, IP, port 2,
 //!         a part of the origin's announcement (see `serves`)
 //! ```
 //!
-//! What is told names its origin, so a gateway that hears it can ask its file what it lets the
-//! origin speak for.
+//! A table names its origin. So a gateway that receives the table can check in its own file for
+//! which hosts the origin may speak.
 
 use alloc::vec::Vec;
 use byway_engine::handshake::PublicKey;

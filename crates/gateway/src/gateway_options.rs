@@ -1,8 +1,8 @@
-//! The options of a gateway. Each is a row with its name, its purpose, what may be written, and
-//! where it stands in [`Settings`].
+//! The options of a gateway: a table with one row per option. A row has the option's name, its
+//! purpose, its possible values, and its field in [`Settings`].
 //!
-//! All that is done with options goes by this table. Files and plans read them, and reloading
-//! compares them. `byway gateway check`, `byway gateway status`, `--help` and the manual tell them.
+//! Everything that handles options uses this table: reading files and plans, comparing at a reload,
+//! `byway gateway check`, `byway gateway status`, `--help` and the manual.
 
 use crate::loss;
 use crate::machine::{Bundle, Settings};

@@ -1,8 +1,8 @@
-//! "Packet too big" for a host whose packet no path carries and which may not go elsewhere. It
-//! follows RFC 1191, and RFC 4443, section 3.2.
+//! "Packet too big" (RFC 1191, and RFC 4443, section 3.2). A host gets this message if no path
+//! carries its packet and the packet may not take the plain route.
 //!
-//! It bears the address that the packet was for: hosts look at the packet within, not at who
-//! complains.
+//! The source of the message is the destination of the packet. Hosts look at the quoted packet, not
+//! at the source.
 
 use crate::ip_header::Ip;
 use alloc::vec::Vec;
@@ -21,8 +21,8 @@ const OF_TCP: usize = 8;
 /// Hops that the message may take.
 const HOPS: u8 = 64;
 
-/// Tells the sender of `packet`, whose headers are `ip_header`, that packets of at most `most`
-/// bytes get through. `None` for what is no packet.
+/// Tells the sender of `packet`, whose headers are `ip`, that packets of at most `most` bytes get
+/// through. `None` if `packet` is too short.
 #[must_use]
 pub fn too_big(packet: &[u8], ip: &Ip, most: usize) -> Option<Vec<u8>> {
     let quoted = packet.get(..ip.headers + OF_TCP)?;

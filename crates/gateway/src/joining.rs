@@ -1,15 +1,15 @@
-//! A host that asks a gateway to serve it, for its own address and for nobody else's. It is Harp's
-//! association (III.G).
+//! A host that asks a gateway to serve it, at its own address only. This is Harp's association
+//! (III.G).
 //!
-//! What it asks for stands in the handshake. So its key vouches for it, and a gateway that does not
-//! want it says so at once:
+//! The request is part of the handshake. So the host's key authenticates it, and a gateway that
+//! refuses the host says so at once:
 //!
 //! ```text
 //! "byway gateway 1, a guest", address as a prefix of full length, number of port ranges (1; none: all ports), first (2) and last (2) of each
 //! ```
 //!
-//! It is served as long as the session lives. A session that is lost is made again; the gateway
-//! waits for it as long as [`LEASE`] says.
+//! The host is served as long as its session lives. If the session is lost, the host makes a new
+//! one. Meanwhile the gateway keeps serving the host, for at most [`LEASE`].
 
 use crate::serves::Served;
 use alloc::string::{String, ToString as _};

@@ -1,14 +1,15 @@
-//! What a gateway has a Linux kernel do. A table of nftables marks packets which may be of
-//! background flows. A rule of routing sends marked packets to the TUN device. Both are texts, for
-//! the programs `nft` and `ip_header`.
+//! What a gateway has a Linux kernel do. A table of nftables marks packets that may belong to
+//! background flows. A routing rule sends marked packets to the TUN device. Both are texts, for the
+//! programs `nft` and `ip`.
 //!
-//! **Fail-open.** The route lives in a table of its own and goes by the TUN device. When the
-//! process dies, the kernel takes the device away, and with it the route. Then the table is empty,
-//! so the search for a route goes on in the main table. The marks mean nothing. With `fail-closed`
-//! a second route in that table, of the lowest preference, says *unreachable*.
+//! **Fail-open.** The rule leads to a routing table of its own, whose route goes to the TUN device.
+//! When the process dies, the kernel removes the device, and the route with it. Then this routing
+//! table is empty, and the kernel looks the route up in the main table instead. So the marks have
+//! no effect. With `fail-closed` this routing table has a second route of the lowest preference,
+//! which is *unreachable*.
 //!
-//! **Loops** cannot be. What is marked is TCP that comes in by a device other than the TUN. A
-//! session's packets are UDP, and are made by this host.
+//! **Loops** cannot happen. Only TCP packets that come in by a device other than the TUN device are
+//! marked. The packets of a session are UDP and originate on this host.
 
 mod kernel_inputs;
 mod marks;

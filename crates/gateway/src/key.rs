@@ -3,8 +3,8 @@
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 
-/// Addresses and ports of a flow in one of its directions. The name of a flow is the direction in
-/// which its first SYN went.
+/// Addresses and ports of a flow in one of its directions. A flow is identified by the key of the
+/// direction in which its first SYN went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
     /// Address of the sender.

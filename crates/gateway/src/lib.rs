@@ -1,11 +1,11 @@
-//! Unmodified hosts' background flows in and out of a session (Harp, improved by HIR).
+//! Carries background flows of unmodified hosts in and out of a session (Harp, improved by HIR).
 //!
-//! Two sites, each with a gateway. Flows that the rules call background enter at one. They travel
-//! over the paths of a session under its one controller, and leave at the other in their order. TCP
-//! stays end to end between the hosts. Whatever is not understood is passed on as it is. Everything
-//! here is pure. It is told the time and handed packets, without a socket, clock, thread or
-//! randomness of its own. The functions that judge are over a view of facts: `classify`, `pick`,
-//! `total`, `share` and `wait`.
+//! There are two sites, each with a gateway. Flows that the rules call background enter at one
+//! gateway. They travel over the paths of a session, under its one controller. They leave at the
+//! other gateway in their order. TCP stays end to end between the hosts. A packet that the gateway
+//! does not understand is passed on unchanged. All code here is pure: it is given the time and
+//! packets, and has no socket, clock, thread or randomness of its own. The functions that decide
+//! take all facts as arguments: `classify`, `pick`, `total`, `share` and `wait`.
 //!
 //! | a packet's way | module |
 //! |---|---|
@@ -27,9 +27,9 @@
 //! | what a gateway may be told, and what that means | [`gateway_options`] |
 //! | all of it together: entry and exit at once, sessions with many peers | [`machine`] |
 //! | what it is doing, for programs | [`report`] |
-//! | what the kernel does for it, as texts for `nft` and `ip_header` | [`kernel`] |
+//! | what the kernel does for it, as texts for `nft` and `ip` | [`kernel`] |
 //!
-//! Delay as a sign of congestion is not here: paths and controllers have it
+//! Delay as a sign of congestion is handled by paths and controllers, and not here
 //! (`byway_control::detector`).
 #![no_std]
 

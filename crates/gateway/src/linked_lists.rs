@@ -1,5 +1,5 @@
-//! Doubly linked lists over small numbers, each number in at most one of them. Every step takes the
-//! same time however many there are. None allocates once the largest number was seen.
+//! Doubly linked lists of small numbers. Each number is in at most one of the lists. Every
+//! operation takes constant time. No operation allocates memory once the largest number was seen.
 
 use alloc::vec::Vec;
 

@@ -6,10 +6,11 @@
 //! | [`Batched`] | a packet arrives whose map names it as an earlier one of the same path | HIR, 7.3 |
 //! | [`PathNumbers`] | enough later packets of its path have arrived | mPath, RFC 9002 |
 //!
-//! Sequences are the gateway's own, so each is sent once: what is sent again is another packet. A
-//! rule is told what is sent and what has arrived; the entry knows both, the latter by the
-//! acknowledgments of the paths. Harp's exit knows only the arrivals. It would wait for ever for a
-//! path on which nothing is under way. Here only paths count that have data outstanding.
+//! The numbers by which a rule knows packets are the gateway's own. Each number is used once: a
+//! packet that is sent again gets a new one. A rule is told which packets are sent and which have
+//! arrived. The entry knows the arrivals by the acknowledgments of the paths. In Harp the rule runs
+//! at the exit, which knows only the arrivals. So it would wait forever for a path on which nothing
+//! is in flight. Here only paths count that have data outstanding.
 
 mod all_passed;
 mod batch;
@@ -51,8 +52,8 @@ impl LossRuleKind {
         }
     }
 
-    /// The rule, where `later` packets of a path make an earlier one lost: 1 if paths keep the
-    /// order, 3 if they may not. Harp's own has no such number.
+    /// The loss rule. A packet is lost once `later` packets of its path have arrived or named it: 1
+    /// if paths keep the order, 3 if they may not. `AllPassed` does not use this number.
     #[must_use]
     pub fn make(self, later: u32) -> Box<dyn LossRule> {
         match self {

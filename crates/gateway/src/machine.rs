@@ -1,25 +1,29 @@
-//! A gateway: an entry for what leaves its site and an exit for what comes, at once, with as many
-//! peers as there are.
+//! A gateway: an entry for packets that leave its site, and at the same time an exit for packets
+//! that come, with any number of peers.
 //!
-//! It is a [`Machine`]: its datagrams are those of the sessions with other gateways. IP packets of
-//! the hosts of its own site go in by [`packet`](Gateway::packet). What is for them comes out by
-//! [`next_packet`](Gateway::next_packet), as do packets that are left to the plain route. Whoever
-//! drives it does both before asking for datagrams to send.
+//! It is a [`Machine`]: its datagrams are those of the sessions with other gateways. IP packets
+//! from the hosts of its own site go in by [`packet`](Gateway::packet). IP packets for these hosts,
+//! and packets that take the plain route, come out by [`next_packet`](Gateway::next_packet). The
+//! driver does both before it asks for datagrams to send.
 //!
-//! Fail-open: a flow is taken in only while there is a session with the gateway of its other end.
-//! When there is none any more, its packets go by the plain route, unharmed.
+//! Fail-open: a flow is carried only while there is a session with the gateway at its other end.
+//! Without a session its packets take the plain route unchanged.
 //!
-//! Each part owns its state. This file says in which order they see a packet.
+//! Each part owns its state. This file says in which order the parts see a packet.
 //!
 //! | part | what it owns |
 //! |---|---|
-//! | `tunnels` | sessions, tunnels and peers; `detours` has the relays that no file names, `tables` of what others were heard to say, `announcements` what becomes of it; `tunnel_estimator` works out what is known of the way by a tunnel |
-//! | `guests` | hosts that asked to be served |
+//! | `tunnels` | sessions, tunnels and peers |
+//! | `learned_relays` | relays that no file names |
+//! | `announcement_forwarding` | what other gateways have announced |
+//! | `announcements` | nothing: passes announcements that arrive to the parts above |
+//! | `tunnel_estimator` | estimates the way to a peer by a tunnel |
+//! | `served_guests` | hosts that asked to be served |
 //! | `flows` | the flows that are carried, the rules, and what is counted of each |
-//! | `ingress` | from hosts to sessions: what waits takes a path |
+//! | `ingress` | from hosts to sessions: packets that wait are given to paths |
 //! | `egress` | from sessions to hosts: packets are put in order, windows rewritten |
-//! | `losses` | what is found lost here, and sent again from the cache |
-//! | `hosts` | what waits to be put out on the hosts' side, and buffers |
+//! | `loss_repair` | what is found lost here, and sent again from the cache |
+//! | `host_packets` | packets that wait to go out to the hosts' side, and buffers |
 
 mod announcement_forwarding;
 mod announcements;
@@ -176,8 +180,8 @@ impl Gateway {
         &mut self.links.endpoint
     }
 
-    /// Tells the peer with this key of a relay that runs beside this gateway, by a word of its own.
-    /// A later word replaces it.
+    /// Tells the peer with this key of a relay that runs beside this gateway. `word` gives access
+    /// to the relay, and is for this peer alone. A later word replaces it.
     pub fn lend_relay(&mut self, now: Instant, peer: PublicKey, word: Word) {
         announcements::lend(&mut self.links, now, peer, word);
     }

@@ -1,10 +1,10 @@
-//! On which path a packet goes: data on the one with the least of its window in flight,
-//! acknowledgments on the fastest.
+//! The path that a packet takes. Data takes the path with the smallest part of its window in
+//! flight. An acknowledgment takes the path with the least delay.
 //!
 //! "Choosing for each packet a path with minimum bytes_in_nw/cwnd [...]. The same expression is
-//! used to stripe packets even when bytes_in_nw exceeds cwnd" (Harp, III.B). Harp holds nothing
-//! back but by the window that it writes into ACKs. Here packets wait at the entry for a window
-//! with room, unless the literal rule is asked for.
+//! used to stripe packets even when bytes_in_nw exceeds cwnd" (Harp, III.B). In Harp only the
+//! receive window that the gateway writes into ACKs limits a sender. Here packets also wait at the
+//! entry until a window has room, unless Harp's own rules are asked for (`Policy::LITERAL`).
 
 use byway_wire::{Duration, PathId};
 use core::cmp::Ordering;
@@ -38,13 +38,14 @@ pub struct PathInfo {
 pub enum PathNeed {
     /// Room: data, of which each path takes its share.
     Room,
-    /// To be there soon: an acknowledgment, which is small, and which its host waits for before it
-    /// sends more. One that is late says nothing that a later one did not, so it needs no order.
+    /// The least delay: an acknowledgment, which is small. Its receiver waits for it before sending
+    /// more. It needs no place in the order, since a later acknowledgment covers an earlier one.
     Soon,
 }
 
-/// What is done about relays that are far off the direct path. The paper takes "paths through
-/// relays that differ in RTTs from the direct path by at most a factor of 1.5" (Harp, III.G).
+/// How relays with a much longer round trip than the direct path are used. The paper takes "paths
+/// through relays that differ in RTTs from the direct path by at most a factor of 1.5" (Harp,
+/// III.G).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RelayPreference {
     /// Relays within the factor come first. The others serve as long as no path within it is open.
@@ -80,9 +81,9 @@ pub struct Policy {
     pub over_window: bool,
     /// What to do about distant relays.
     pub relays: RelayPreference,
-    /// A round trip this much longer than the direct one is not distant, whatever the factor. A
-    /// packet waits at the exit for those on a longer path no longer than that. Where the direct
-    /// path is short, a factor means nothing.
+    /// A relay whose round trip exceeds the direct one by at most this time is not distant,
+    /// whatever the factor. The slack also bounds how long the exit waits because of such a relay.
+    /// Where the direct path is very short, a factor alone says little.
     pub slack: Duration,
 }
 
@@ -118,8 +119,9 @@ pub fn pick(paths: &[PathInfo], policy: Policy, want: PathNeed, bytes: usize) ->
     usable.min_by(|a, b| first(a, b).then(a.id.cmp(&b.id))).map(|path| path.id)
 }
 
-/// Whether a datagram of so many bytes had better wait for these paths. It had if one that is open
-/// carries it, or if none is open, so that nobody knows.
+/// Whether a datagram of `bytes` bytes should wait for these paths. It should if a path that is not
+/// choked carries datagrams of this size. It also should if all paths are choked, since then it is
+/// not known what they will carry.
 #[must_use]
 pub fn carries(paths: &[PathInfo], bytes: usize) -> bool {
     let mut open = paths.iter().filter(|path| !path.choked).peekable();

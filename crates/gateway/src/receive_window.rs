@@ -3,10 +3,11 @@
 //!
 //! The paper (Harp, III.F): "The entry gateway rewrites the TCP header in the acknowledgments
 //! returning to the sender with a receiver window equal to the minimum of the window allowed by the
-//! receiver and the congestion window allowed by the entry gateway". Harp's ACKs are the end
-//! host's, so its windows cover the whole way; ours are acknowledged by the exit gateway and cover
-//! the paths only. A flow must have in flight what the paths deliver during its own round trip, and
-//! what waits to be put in order.
+//! receiver and the congestion window allowed by the entry gateway". In Harp the end host
+//! acknowledges, so the congestion windows cover the whole way between the hosts. Here the exit
+//! gateway acknowledges the session's packets, so the paths' windows cover only the way between the
+//! gateways. A flow must have more in flight: what the paths deliver during the flow's own round
+//! trip, and what waits to be put in order.
 
 use crate::tcp_header::{Flags, MOST_SCALE, WINDOW, before, later};
 use crate::tcp_segment::Segment;
@@ -15,8 +16,8 @@ use byway_wire::Duration;
 /// How the total is made of the paths' windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WindowRule {
-    /// What the paths deliver in a round trip of the inner flow and while packets wait to be put in
-    /// order: `sum(w_i / RTT_i) * (inner RTT + wait)`.
+    /// What the paths deliver in the round trip between the hosts (`inner RTT`), and while packets
+    /// wait to be put in order: `sum(w_i / RTT_i) * (inner RTT + wait)`.
     #[default]
     Delivered,
     /// The sum of the windows, as Harp has it.
@@ -75,11 +76,11 @@ pub fn total(rule: WindowRule, view: &View<'_>) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-/// What each flow may have of `total` so that all of it is used. Flows whose receiver takes less
-/// leave the rest to the others (max-min fair). `receivers` holds the windows that the receivers
-/// allow, and is sorted. It is `u64::MAX` if there is enough for all. It is never less than
-/// `least`, so that many flows do not shrink to segments of a few bytes. See RFC 9293, section
-/// 3.8.6.2.
+/// The bytes of `total` that each flow may have in flight, so that all of `total` is used (max-min
+/// fair). A flow whose receiver allows less leaves the rest to the others. `receivers` holds the
+/// windows that the receivers allow, and is sorted here. Returns `u64::MAX` if `total` is enough
+/// for all flows. Otherwise returns at least `least`, so that many flows do not shrink to segments
+/// of a few bytes (RFC 9293, section 3.8.6.2).
 #[must_use]
 pub fn share(total: u64, receivers: &mut [u64], least: u64) -> u64 {
     receivers.sort_unstable();
@@ -104,13 +105,13 @@ pub struct Advertised {
 }
 
 impl Advertised {
-    /// The window to write in place of `receive_window` into an ACK of `acknowledgment`, so that
-    /// the sender has at most `limit` bytes in flight. Both windows are as they stand in the
-    /// header, to be shifted left by `scale`.
+    /// The window to write in place of `window` into an ACK of `acknowledgment`, so that the sender
+    /// has at most `limit` bytes in flight. Both windows are as in the TCP header, to be shifted
+    /// left by `scale`.
     ///
-    /// It is never more than the receiver allows. It is never so little that an edge that was
-    /// advertised is taken back. RFC 9293, section 3.8.6, strongly discourages "shrinking the
-    /// window". A window of zero is the receiver's and stays.
+    /// The new window is never larger than the receiver's. It never takes back sequence numbers
+    /// that were advertised before, since RFC 9293, section 3.8.6, strongly discourages "shrinking
+    /// the window". A window of zero from the receiver stays zero.
     #[must_use]
     pub const fn window(&self, acknowledgment: u32, window: u16, scale: u8, limit: u64) -> u16 {
         let promised = match self.edge {
@@ -135,11 +136,11 @@ impl Advertised {
         });
     }
 
-    /// Rewrites the window of a segment that goes to the sender. `scale` is that of whoever sent
-    /// the segment; `None` if it is not known, so that nothing can be said about its windows.
-    /// Whether the packet was changed.
+    /// Rewrites the window of a segment that goes to the sender. `scale` is the window scale of the
+    /// host that sent the segment. If it is `None`, the scale is not known, and the window stays.
+    /// Returns whether the packet was changed.
     ///
-    /// The window of a SYN is not scaled and is left as it is: it is the first, and small.
+    /// The window of a SYN stays, too: it is not scaled, and small.
     pub fn rewrite(&mut self, packet: &mut [u8], segment: &Segment, scale: Option<u8>, limit: u64) -> bool {
         let tcp = &segment.tcp;
         if !tcp.flags.any(Flags::ACK) || tcp.flags.any(Flags::RST) {

@@ -3,8 +3,9 @@
 //!
 //! "If packets are in sequence, they are sent immediately to the receiver. Otherwise, they are kept
 //! in a reorder queue till either the packets before them arrive (and thus complete the sequence)
-//! or a timer expires" (Harp, III.C). The timer runs from a packet's arrival. When it expires, that
-//! packet goes and everything before it, and nothing before it is waited for any more.
+//! or a timer expires" (Harp, III.C). The timer runs from a packet's arrival. When it expires, this
+//! packet leaves, with all packets before it that have arrived. The exit does not wait any more for
+//! packets before it that are missing.
 
 mod delays;
 mod exit;

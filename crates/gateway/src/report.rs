@@ -54,9 +54,9 @@ pub struct GatewayReport {
     /// The rule that finds losses.
     #[serde(default)]
     pub loss: String,
-    /// How long after its sending each of the newest losses was found. Only gateways that judge
-    /// losses themselves know it: by a rule other than the packet numbers of paths, or with a
-    /// cache.
+    /// How long after its sending each of the newest losses was found, in seconds. Only gateways
+    /// that find losses themselves know it: those with a loss rule other than path numbers, or with
+    /// a cache.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found_after: Vec<f64>,
     /// What is kept until it is acknowledged, if anything is.

@@ -1,9 +1,9 @@
 //! Which flows are background: an ordered table like a firewall's, in which the first rule that
 //! matches decides.
 //!
-//! A rule speaks of a flow as it was opened: from the host that sent the first SYN to the one that
-//! it was for. Both directions of the flow, and what is in them, follow from that one decision. A
-//! flow keeps it for as long as it lives.
+//! A rule matches a flow in the direction in which it was opened: from the host that sent the first
+//! SYN to the host that the SYN was for. The decision holds for both directions of the flow, and
+//! for as long as the flow lives.
 
 mod analysis;
 mod dscp;

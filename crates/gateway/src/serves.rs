@@ -1,8 +1,8 @@
-//! Which gateway serves which hosts: what gateways tell each other, and whom to ask for when a flow
-//! opens.
+//! Which gateway serves which hosts: the announcements that gateways send each other, and the
+//! directory in which the gateway of a host is found when a flow opens.
 //!
-//! Announcements are small datagrams, sent again and again. So none needs an answer, and a gateway
-//! that has begun anew is known again by itself:
+//! Announcements are small datagrams that are sent again and again. So they need no answer, and a
+//! gateway that was started anew becomes known again:
 //!
 //! ```text
 //! SERVES   version (1), serial (4), part (1), parts (1), entries to the end
@@ -10,7 +10,7 @@
 //!          number of port ranges (1; none: all ports), first (2) and last (2) of each
 //! ```
 //!
-//! A larger serial replaces everything with a smaller one, once all its parts have come.
+//! An announcement with a larger serial replaces all earlier ones, once all its parts have come.
 
 mod directory;
 mod part;

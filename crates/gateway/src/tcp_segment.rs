@@ -77,8 +77,8 @@ impl Segment {
     }
 
     /// Writes `value` over the two bytes at `at` and keeps the checksum right (RFC 1624). `at`
-    /// counts from the start of the IP packet, and lies within the TCP header. Returns whether
-    /// there was such a place.
+    /// counts from the start of the IP packet. Returns whether `at` lies within the TCP header; if
+    /// not, nothing is written.
     pub fn set_word(&self, packet: &mut [u8], at: usize, value: u16) -> bool {
         if at < self.tcp.at || at + 2 > self.tcp.payload {
             return false;

@@ -1,9 +1,9 @@
-//! Random worlds with random faults, each a function of its seed: whatever happens, the laws hold
-//! and what can arrive does.
+//! Random networks and transfers with random faults, each a function of its seed. Whatever happens,
+//! no invariant may break, and every transfer that can end must end.
 //!
-//! The world asserts its own laws at every event. It judges three laws. A transfer of a given size
-//! whose paths come back ends, with every byte and not one more. A wake before its time changes
-//! nothing. The same seed does the same twice.
+//! The simulated world asserts its own invariants at every event. This module checks two more. A
+//! transfer of a given size ends with exactly this number of bytes, once its paths are back. The
+//! same seed gives the same record twice, which is checked for every tenth seed.
 
 use crate::record::Record;
 use crate::setup::{
@@ -22,12 +22,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const TROUBLED: u64 = 30;
 /// A transfer has until this second.
 const PATIENCE: u64 = 1_200;
-/// Algorithms that measure queues from the least delay of a path's whole life, as published. Once
-/// the way is longer, they yield for ever to nobody. They need not end, but must go on.
+/// Controllers that measure a queue from the least delay of the whole life of a path, as their
+/// papers say. If the path becomes longer, they take the added delay for a queue and yield for
+/// ever. Their transfers need not end, but must still progress.
 const YIELDING: [&str; 7] =
     ["harp-adaptive", "harp-independent", "harp-joint", "hir", "hir-literal", "nice", "tcp-lp"];
-/// Seconds within which something must arrive for a transfer to go on. Where packets are lost in
-/// bursts, and a timeout waits a minute, a burst takes that long.
+/// Seconds in which a transfer must receive at least one byte to count as progressing. It is so
+/// long because a burst of losses can last for several retransmission timeouts of up to a minute.
 const STANDSTILL: usize = 400;
 
 /// What a seed did that it should not.

@@ -1,8 +1,10 @@
-//! The lab. A plan, which is data, becomes a simulated world, then tables, figures and verdicts.
+//! The lab turns a plan, which is data, into a simulated world. It turns the records of the world
+//! into tables, figures and verdicts.
 //!
-//! `plan` reads a plan and expands it into variants. Each is a [`Setup`] with nothing left to
-//! choose but the seed. `world` builds and runs one and yields a [`Record`]. `expect` checks claims
-//! with records. `figure` and `report` show them. What a plan may say stands in `docs/lab.md`.
+//! `plan` reads a plan and expands it into variants. Each variant is a [`Setup`] in which only the
+//! seed is open. `world` builds and runs a variant and yields a [`Record`]. `expect` checks claims
+//! with records. `figure` and `report` show the results. `docs/lab.md` describes what a plan may
+//! contain.
 
 pub mod expect;
 pub mod experiment;

@@ -120,8 +120,9 @@ pub struct CrossRecord {
 pub struct GatewayRecord {
     /// The plan's name for them.
     pub name: String,
-    /// How many packets waited at the exit to be put in order for at most so many milliseconds.
-    /// Each entry is bound and count. Each packet is under the least bound that holds.
+    /// A histogram of how long packets waited at the exit for reordering. Each entry is a bound in
+    /// milliseconds and a number of packets. A packet counts in the entry with the least bound that
+    /// its wait does not exceed.
     pub waits: Vec<(u64, u64)>,
     /// Packets that left the exit.
     pub released: u64,
@@ -133,8 +134,8 @@ pub struct GatewayRecord {
     pub dropped: u64,
     /// Packets that went by the plain route.
     pub plain: u64,
-    /// Milliseconds from sending to loss, for each packet that the entry held for lost. They are of
-    /// the newest. They are there only if not sessions but the gateways themselves find losses.
+    /// Milliseconds from sending a packet until the entry declared it lost, for the newest lost
+    /// packets. It is empty unless the gateways themselves detect losses instead of their sessions.
     #[serde(default)]
     pub found: Vec<f32>,
 }

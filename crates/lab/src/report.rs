@@ -1,5 +1,5 @@
-//! One HTML page with every experiment. It shows its claims, the paper's numbers, ours, the
-//! verdicts and the figures. It says how to run the experiment again.
+//! One HTML page with every experiment: its claims, the paper's numbers, the measured numbers, the
+//! verdicts and the figures, and the command that runs it again.
 
 use crate::expect::{ClaimResult, Outcome, Verdict, table};
 use crate::experiment::Experiment;

@@ -3,10 +3,9 @@
 
 use crate::record::RequestRecord;
 
-/// The least time that so many percent of the requests do not exceed. It is the nearest rank;
-/// `percent` is 0 to 100. `times` are in seconds, or as multiples of other times; `None` stands for
-/// a request that did not end. Infinite if the percentile falls on one of those. `None` if there is
-/// no request.
+/// The percentile `percent` (0 to 100) of `times`, by nearest rank. `times` are in seconds, or are
+/// ratios to other times; `None` is a request that did not end. The percentile is infinite if it
+/// falls on such a request, and `None` if there is no request.
 #[must_use]
 pub fn percentile(times: impl IntoIterator<Item = Option<f64>>, percent: f64) -> Option<f64> {
     let mut times: Vec<f64> = times.into_iter().map(|time| time.unwrap_or(f64::INFINITY)).collect();

@@ -19,8 +19,9 @@ pub struct RunOutcome {
     pub error: Option<RunError>,
 }
 
-/// Runs `plan`; `progress` hears how many of how many are done. Once `cancel` is set no further run
-/// begins, those under way stop, and what has finished is kept.
+/// Runs every variant of `plan` with every seed. `progress` gets how many runs are done, and how
+/// many there are. Once `cancel` is set, no further run begins, active runs stop, and finished runs
+/// are kept.
 #[must_use]
 pub fn run(plan: &Plan, cancel: &AtomicBool, progress: &(dyn Fn(usize, usize) + Sync)) -> RunOutcome {
     let jobs: Vec<(&Setup, u64)> = plan
@@ -31,8 +32,8 @@ pub fn run(plan: &Plan, cancel: &AtomicBool, progress: &(dyn Fn(usize, usize) + 
     let done = AtomicUsize::new(0);
     let results: Vec<Option<Result<Record, RunError>>> = jobs
         .par_iter()
-        // One at a time: runs differ much in length, and a whole block of long ones would keep one
-        // core busy alone.
+        // Each thread takes one run at a time. Runs differ much in length, so a fixed block of long
+        // runs would keep one core busy while the others idle.
         .with_max_len(1)
         .map(|(setup, seed)| {
             if cancel.load(Ordering::Relaxed) {

@@ -262,8 +262,9 @@ pub struct SessionOptions {
     pub ack_direct: bool,
     /// SNACK after so many RTTs of the direct path.
     pub tau: Option<f64>,
-    /// Datagrams of up to so many bytes are looked for. `None` means that all are of one size, as
-    /// in the papers, so that none found later seems to wait.
+    /// The size in bytes up to which larger datagrams are searched for. `None`: all datagrams have
+    /// the base size, as in the papers. Then no larger datagram, found later, looks as if it waited
+    /// in a queue.
     pub datagram: Option<usize>,
     /// Sealed with AES-256-GCM and with real bytes instead of the null cipher and lengths only.
     pub real_bytes: bool,
@@ -272,8 +273,8 @@ pub struct SessionOptions {
 /// How reference TCP hosts behave.
 #[derive(Clone, Debug)]
 pub struct TcpOptions {
-    /// Whether hosts behave as Linux does instead of as simulators that papers used. That is
-    /// RACK-TLP, HyStart, and ACKs at once in the beginning.
+    /// Whether hosts behave as Linux does (RACK-TLP, HyStart, immediate ACKs at the start) instead
+    /// of as the simulators of the papers.
     pub linux: bool,
     /// ACK every second packet or after 40 ms instead of each.
     pub delayed_ack: bool,

@@ -1,13 +1,13 @@
-//! What numbers of a few seeds say: the median, how sure it is, and how alike or how ordered values
-//! are.
+//! Statistics over the values of a few seeds: the median, its confidence interval, and measures of
+//! equality and of order.
 //!
-//! Every function says `None` where its answer would mean nothing: of no values, or of values that
-//! are not finite.
+//! Every function returns `None` where its result would have no meaning: for no values, or for
+//! values that are not finite.
 
 use serde::{Deserialize, Serialize};
 
-/// Where the median of whatever the values were drawn from lies, by order statistics: no
-/// distribution is assumed.
+/// A confidence interval for the median of the distribution that the values come from. It is made
+/// of order statistics, so it assumes nothing about the distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The lower end, one of the values.
@@ -37,8 +37,8 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     Some(sorted.iter().sum::<f64>() / sorted.len() as f64).filter(|mean| mean.is_finite())
 }
 
-/// The value at `part` (0 to 1) of the sorted values, linear between two of them. It is type 7 of
-/// Hyndman and Fan, 1996.
+/// The quantile `part` (0 to 1) of the values, by linear interpolation between neighbours (type 7
+/// of Hyndman and Fan, 1996).
 #[must_use]
 pub fn quantile(values: &[f64], part: f64) -> Option<f64> {
     let sorted = sorted(values)?;
@@ -60,12 +60,13 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// An interval for the median. It is the narrowest pair of the k-th smallest and k-th largest value
-/// that holds it with a probability of at least 95 %. Fewer than six values cannot be that sure.
-/// Then it is the extremes.
+/// A confidence interval for the median. It is the narrowest pair of the k-th smallest and the k-th
+/// largest value that contains the median with a probability of at least 95 %. Fewer than six
+/// values cannot reach this. Then the pair is the smallest and the largest value.
 ///
-/// The median lies below the k-th smallest of n values exactly if fewer than k of them fall below
-/// it. How many do is binomial with one half (David and Nagaraja, Order Statistics, 7.1).
+/// The median lies below the k-th smallest of n values exactly if fewer than k values fall below
+/// the median. The number of values below the median is binomial with probability one half (David
+/// and Nagaraja, Order Statistics, 7.1).
 #[must_use]
 pub fn median_interval(values: &[f64]) -> Option<Interval> {
     let sorted = sorted(values)?;
@@ -90,8 +91,8 @@ fn half_binomial(count: usize, hits: usize) -> f64 {
     )
 }
 
-/// Jain's index of fairness. It is 1 if all have the same, and 1/n if one has everything. Source:
-/// Jain, Chiu and Hawe, DEC-TR-301. `None` if all are zero or one is negative.
+/// Jain's index of fairness, from 1/n (one of n values has everything) to 1 (all are equal). It is
+/// `None` if all values are zero or one is negative. Source: Jain, Chiu and Hawe, DEC-TR-301.
 #[must_use]
 pub fn jain(values: &[f64]) -> Option<f64> {
     let most = *sorted(values)?.last()?;
@@ -115,9 +116,8 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     Some(libm::sqrt(squares / (values.len() - 1) as f64)).filter(|deviation| deviation.is_finite())
 }
 
-/// Spearman's rank correlation, -1 to 1; values that are equal share the mean of their ranks.
-/// `None` of fewer than two pairs, or if all values of one side are equal: there is no order to
-/// compare.
+/// Spearman's rank correlation, -1 to 1. Equal values share the mean of their ranks. It is `None`
+/// for fewer than two pairs, or if all values of one side are equal, since these have no order.
 #[must_use]
 pub fn spearman(left: &[f64], right: &[f64]) -> Option<f64> {
     if left.len() != right.len() || left.len() < 2 {
@@ -161,8 +161,8 @@ mod tests {
 
     #[test]
     fn the_interval_takes_the_ranks_of_the_table() {
-        // Columns are n, the rank from either end, and the coverage. It is
-        // `1 - 2 sum of C(n, i) / 2^n` for i below the rank.
+        // Each row has the number of values n, the rank from either end, and the coverage. The
+        // coverage is `1 - 2 sum of C(n, i) / 2^n` over all i below the rank.
         for (count, rank, coverage) in [
             (1, 1, 0.0),
             (2, 1, 0.5),

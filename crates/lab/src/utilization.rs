@@ -19,9 +19,10 @@ pub fn between(series: &[u64], sample: f64, from: f64, to: f64) -> u64 {
     at(series, sample, to).saturating_sub(at(series, sample, from))
 }
 
-/// How many seconds after `from` a second has passed in which a line carried [`MOST_OF_IT`];
-/// `None`: it never did. `sent` is what it carried in bytes, cumulative; `most` says how many bytes
-/// it can carry between two times.
+/// Seconds from `from` to the end of the first one-second window in which a line carried at least
+/// the part [`MOST_OF_IT`] of its capacity. It is `None` if there is no such window. `sent` is the
+/// cumulative number of bytes that the line carried, by sample. `most` returns how many bytes the
+/// line can carry between two times.
 pub fn filled_after(sent: &[u64], sample: f64, from: f64, most: impl Fn(f64, f64) -> f64) -> Option<f64> {
     let window = libm::round(FOR / sample) as usize;
     let first = libm::ceil(from / sample) as usize;

@@ -18,8 +18,8 @@ const STREAMS: u32 = 1024;
 /// Connections at once, unless told otherwise.
 const PEERS: usize = 1024;
 
-/// How an endpoint is made. Each method sets one thing, and what is not set has a value that fits
-/// most.
+/// How an endpoint is made. Each method sets one option. Every option has a default that suits most
+/// applications.
 ///
 /// ```
 /// use byway::{Config, Priority};
@@ -94,12 +94,11 @@ impl Config {
         })
     }
 
-    /// The name of what the application speaks, for instance `chat/1`. Two endpoints that name
-    /// different protocols refuse each other. Unless it is set, it is empty.
+    /// The name of the application's protocol, for instance `chat/1`. Endpoints with different
+    /// names refuse each other. The default is the empty name.
     ///
     /// # Errors
-    /// It is longer than 32 bytes, or has other characters than printable ones of ASCII without
-    /// spaces.
+    /// The name is longer than 32 bytes, or has characters other than printable ASCII, or spaces.
     pub fn protocol(mut self, name: &str) -> Result<Self, ProtocolNameError> {
         self.0.protocol = name.parse()?;
         Ok(self)
@@ -113,8 +112,9 @@ impl Config {
         self
     }
 
-    /// The secret by which a listener knows its own tickets. With the same identity, addresses and
-    /// permission a ticket outlives its listener. Unless it is set, each listener has a new one.
+    /// The secret by which a listener recognises its own tickets. A later listener with the same
+    /// identity, addresses and permission accepts the tickets of an earlier one. By default each
+    /// listener has a new secret.
     #[must_use]
     pub fn permission(mut self, permission: Secret<[u8; 16]>) -> Self {
         self.0.permission = Some(permission);
@@ -129,41 +129,43 @@ impl Config {
         self
     }
 
-    /// The local addresses to use: each is a path more. Port 0 stands for any. Unless they are set,
-    /// a listener uses all addresses of this host, and who connects uses those that lead to the
-    /// listener.
+    /// The local addresses to use. Each address adds a path. Port 0 stands for any free port. By
+    /// default a listener uses all addresses of this host, and the connecting side uses those that
+    /// lead to the listener.
     #[must_use]
     pub fn bind(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.0.bind = addresses.into_iter().collect();
         self
     }
 
-    /// Words of relays. A listener can be reached through them, and names them in its ticket. Who
-    /// connects uses them as paths beside the direct ones.
+    /// Words of relays to use. A relay's word is a secret that names the relay and permits its use.
+    /// A listener can be reached through these relays, and names them in its ticket. The connecting
+    /// side uses them as paths beside the direct ones.
     #[must_use]
     pub fn relays(mut self, words: impl IntoIterator<Item = Word>) -> Self {
         self.0.relays = words.into_iter().collect();
         self
     }
 
-    /// How what this side sends shares the network with others: [`Priority::Normal`], unless it is
-    /// set, is fair to TCP on the best path, and [`Priority::Background`] yields to all others.
+    /// How the traffic that this side sends shares the network with other traffic. The default,
+    /// [`Priority::Normal`], is fair to TCP on the best path. [`Priority::Background`] yields to
+    /// all other traffic.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.0.priority = priority;
         self
     }
 
-    /// How long nothing may be heard of a peer before its connection is lost. 30 seconds, unless it
-    /// is set. A silent peer is asked in time, so a connection without data lives on.
+    /// How long a peer may be silent before its connection is lost. The default is 30 seconds. A
+    /// silent peer is probed in time, so a connection without data stays alive.
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.0.idle_timeout = timeout;
         self
     }
 
-    /// Uses UDP alone. Unless this is set, a listener takes TCP connections at its ports too. Who
-    /// connects uses TCP where UDP brings no answer, or far less than TCP.
+    /// Uses UDP alone. By default a listener also accepts TCP connections at its ports. The
+    /// connecting side uses TCP where UDP brings no answer, or is far slower than TCP.
     #[must_use]
     pub fn udp_only(mut self) -> Self {
         self.0.tcp = false;
@@ -185,16 +187,17 @@ impl Config {
         self
     }
 
-    /// Bytes of memory for what arrived and the application has not read, of all connections of the
-    /// endpoint together. Half of the machine's memory, unless it is set; at least 4 MiB.
+    /// Bytes of memory for data that arrived and that the application has not read, for all
+    /// connections of the endpoint together. The default is half of the machine's memory, and the
+    /// minimum is 4 MiB.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.0.memory = Some(bytes);
         self
     }
 
-    /// Bytes per second that this side sends at most to each peer, over all paths together. As many
-    /// as the paths carry, unless it is set.
+    /// Bytes per second that this side sends to each peer at most, over all paths together. By
+    /// default there is no limit.
     #[must_use]
     pub fn bandwidth_limit(mut self, bytes_per_second: u64) -> Self {
         self.0.limit = Some(bytes_per_second);

@@ -1,5 +1,5 @@
-//! What two libraries tell each other beside the application's data, on a stream of their own each
-//! way.
+//! Records that the libraries of both hosts exchange beside the application's data. Each side sends
+//! them on a stream of its own.
 //!
 //! ```text
 //! record    kind (1), fields as varints
@@ -134,11 +134,11 @@ impl ControlRecord {
         bytes.extend_from_slice(writer.written());
     }
 
-    /// Reads the first record of `bytes`, and how many of them it takes. `None`: it is not all
-    /// there yet.
+    /// Reads the first record of `bytes`, and gives its length in bytes too. `None`: the record is
+    /// not complete yet.
     ///
     /// # Errors
-    /// It is none.
+    /// The bytes are no valid record.
     pub fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, DecodeError> {
         let mut reader = Reader::new(bytes);
         match Self::take(&mut reader) {

@@ -108,8 +108,9 @@ impl Datagrams {
         }
     }
 
-    /// Takes in what came, and what came back from a path that carries it no more. If the
-    /// application is slow, the oldest goes. Returns whether there is more for the application.
+    /// Takes in datagrams that arrived, and outgoing ones that a path gave back because it no
+    /// longer carries them. If the application reads too slowly, the oldest datagram is dropped.
+    /// Returns whether a datagram arrived.
     pub fn receive(&mut self, connection: &mut Connection) -> bool {
         while let Some((_, data)) = connection.next_returned() {
             if self.outgoing.len() < MOST {

@@ -23,10 +23,11 @@ use std::time::Duration;
 /// How long a new listener waits for its relays to answer.
 const GREETING: Duration = Duration::from_secs(3);
 
-/// A listener, or what connections are made from: sockets, a key, and a thread that runs all
-/// connections over them.
+/// A listener, or the local end from which connections are made. It has sockets, a key, and a
+/// thread that runs all its connections.
 ///
-/// Dropping it ends listening. Its connections go on until their last handles are dropped.
+/// Dropping the endpoint ends listening. Its connections go on until their last handles are
+/// dropped.
 ///
 /// ```
 /// use byway::{Config, Endpoint};
@@ -62,8 +63,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Begins to listen. Whoever holds the [`ticket`](Self::ticket) may connect. With relays it
-    /// waits for their answers first, for three seconds at most.
+    /// Begins to listen. Whoever holds the [`ticket`](Self::ticket) may connect. If relays are
+    /// configured, this first waits for their answers, for three seconds at most.
     ///
     /// # Errors
     /// An address cannot be bound, or the system gives no thread, descriptor or randomness.
@@ -90,10 +91,10 @@ impl Endpoint {
     }
 
     /// What a peer needs in order to connect: this endpoint's addresses and key, and the
-    /// permission. Its text is a secret.
+    /// permission. The text of the ticket is a secret.
     ///
     /// # Panics
-    /// Never for an endpoint that [listens](Self::listen), and no other can be had.
+    /// Never: an application can only have endpoints that [listen](Self::listen).
     #[must_use]
     pub fn ticket(&self) -> Ticket {
         match &self.ticket {

@@ -102,7 +102,7 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// What an error of reading or writing a stream holds, if it is one of a stream.
+    /// The stream error inside `error`, if `error` came from reading or writing a stream.
     ///
     /// ```
     /// use byway::StreamError;

@@ -1,9 +1,9 @@
 //! Streams between two hosts, over many paths at once.
 //!
-//! A listener gives a [`Ticket`]: it names addresses and a key, and holds a permission. Its text
-//! goes to the other host by any way that is trusted. Whoever holds it may connect. All that
-//! follows is encrypted and authentic, and goes over every path there is: from each local address,
-//! and through relays.
+//! A listener gives a [`Ticket`], which names addresses and a key, and holds a permission. The
+//! application hands the ticket's text to the other host in a way that it trusts. Whoever holds the
+//! ticket may connect. All data is then encrypted and authenticated. It uses every path between the
+//! hosts: from each local address, and through relays.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -37,13 +37,14 @@
 //! # }
 //! ```
 //!
-//! Everything here waits, as [`std::net`] does. Every endpoint has one thread, which runs its
-//! sockets and connections. The application's threads talk to it through buffers with a bound: who
-//! writes faster than the network carries waits, and who does not read makes the peer wait.
+//! All calls block, as those of [`std::net`] do. Every endpoint has one thread, which runs its
+//! sockets and connections. The application's threads exchange data with it through bounded
+//! buffers. A writer that is faster than the network waits, and a reader that is too slow makes the
+//! peer wait.
 //!
 //! Beside streams there are objects ([`Peer::send_object`]), whose bytes come in any order, and
 //! datagrams ([`Peer::send_datagram`]), which may be lost. With the feature `tokio` streams are
-//! `AsyncRead` and `AsyncWrite`, and what waits has an `_async` form.
+//! `AsyncRead` and `AsyncWrite`, and each method that waits has an `_async` form.
 //!
 //! | what | how it ends |
 //! |---|---|
@@ -92,9 +93,9 @@ pub use peer::Peer;
 pub use shared_object::ObjectError;
 pub use stream::{RecvStream, SendStream, Stream};
 
-/// Connects to the listener that gave `ticket`, with what fits most: a new key, and every address
-/// of this host that leads there. [`connect_with`] takes a [`Config`], in which the protocol is
-/// named.
+/// Connects to the listener that gave `ticket`, with the default configuration: a new key, and
+/// every address of this host that leads to the listener. [`connect_with`] takes a [`Config`],
+/// which can also name a protocol.
 ///
 /// # Errors
 /// Nobody answers, or the listener refuses: [`ConnectError`] tells them apart.

@@ -17,7 +17,8 @@ pub struct SentObject {
 /// An object that the peer sends: bytes of a known length that come in any order, so that no path
 /// waits for another.
 ///
-/// Dropping it before [`next`](Self::next) gave `None` tells the peer that no more is wanted.
+/// Dropping the object before [`next`](Self::next) gave `None` tells the peer that no more bytes
+/// are wanted.
 pub struct IncomingObject {
     held: Arc<ConnectionGuard>,
     coming: Arc<InboundObject>,
@@ -112,11 +113,11 @@ impl IncomingObject {
         self.size
     }
 
-    /// Waits for bytes. `None`: all of the object was handed out, and the sender is told that this
-    /// side has it.
+    /// Waits for the next bytes of the object. `None`: all bytes were handed out, and the sender is
+    /// told that this side has the object.
     ///
     /// # Errors
-    /// The sender gave it up, or the connection is over.
+    /// The sender gave the object up, or the connection is over.
     #[allow(clippy::should_implement_trait, reason = "it waits and fails, as reading does")]
     pub fn next(&mut self) -> Result<Option<Piece>, ObjectError> {
         let next = |state: &mut InboundState| match (state.pieces.pop_front(), state.complete, &state.broken)
@@ -145,7 +146,7 @@ impl IncomingObject {
         }
     }
 
-    /// Writes all of the object where it belongs, from the beginning of `target` on.
+    /// Writes the whole object to `target`, each byte at its offset from the beginning of `target`.
     ///
     /// # Errors
     /// Writing fails, the sender gave the object up, or the connection is over.

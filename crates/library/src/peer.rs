@@ -19,10 +19,11 @@ use std::sync::Arc;
 /// threads.
 ///
 /// Streams, objects and datagrams of both sides share the connection's paths.
-/// [`close`](Self::close) ends it well, [`abort`](Self::abort) at once. When the last handle is
-/// dropped, streams included, the connection goes on in the background until the peer's application
-/// has read all that was [finished](crate::SendStream::shutdown), for a minute at most. It ends
-/// with the process.
+/// [`close`](Self::close) ends the connection after all data was read, [`abort`](Self::abort) at
+/// once. Streams are handles of the connection too. When the last handle is dropped, the connection
+/// goes on in the background until the peer's application has read all that was
+/// [finished](crate::SendStream::shutdown), for a minute at most. It ends with the process in any
+/// case.
 #[derive(Clone)]
 pub struct Peer(Arc<ConnectionGuard>);
 
@@ -37,10 +38,10 @@ impl Peer {
         self.0.cell.key
     }
 
-    /// Opens a stream. Waits while as many are open as the peer allows
+    /// Opens a stream. Waits while this side has as many open streams as the peer allows
     /// ([`Config::streams`](crate::Config::streams)).
     ///
-    /// The peer learns of the stream with its first bytes, or its end.
+    /// The peer learns of the stream when the first bytes or the end of the stream arrive.
     ///
     /// # Errors
     /// The connection is over.
@@ -58,13 +59,13 @@ impl Peer {
         Ok(Stream::new(Arc::clone(&self.0), cell))
     }
 
-    /// Ends the connection well: waits until the peer's application has read all streams that were
-    /// [finished](crate::SendStream::shutdown), then tells the peer. Streams that were not finished
-    /// end with an error on both sides.
+    /// Ends the connection in order: waits until the peer's application has read all streams that
+    /// were [finished](crate::SendStream::shutdown), then tells the peer. Streams that were not
+    /// finished end with an error on both sides.
     ///
     /// # Errors
-    /// The connection ended in another way meanwhile. That the peer closed it well is none, if it
-    /// had read all.
+    /// The connection ended in another way meanwhile. It is no error if the peer closed the
+    /// connection in order, after its application had read everything.
     pub fn close(&self) -> Result<(), ConnectionError> {
         if self.0.core().ask(Command::Close(self.0.cell.handle)).is_err() {
             return self.0.cell.state.with(|state| state.closed()).unwrap_or(Err(over()));
@@ -79,14 +80,16 @@ impl Peer {
     }
 
     /// Sends an object: `size` bytes of `source`, which go by all paths at once in any order.
-    /// `header` describes it for the peer's application, in 1024 bytes at most. Returns when all
-    /// was handed over; [`SentObject::finish`] waits until the peer's application has it.
+    /// `header` describes the object for the peer's application, in 1024 bytes at most. Returns
+    /// when all bytes were handed over; [`SentObject::finish`] waits until the peer's application
+    /// has the object.
     ///
-    /// Objects are sent one after the other: one that another thread began before goes first. Waits
-    /// while 256 are under way.
+    /// Objects are sent one after the other: an object that another thread began earlier goes
+    /// first. Waits while 256 objects are under way.
     ///
     /// # Errors
-    /// The source fails or ends too early, the peer wants no more of it, or the connection is over.
+    /// The source fails or ends too early, the peer wants no more of the object, or the connection
+    /// is over.
     pub fn send_object(
         &self,
         header: &[u8],
@@ -108,8 +111,8 @@ impl Peer {
 
     /// Waits for the next object that the peer sends.
     ///
-    /// Objects that nobody takes hold as much memory as a connection may, and then their sender
-    /// waits, and streams with it.
+    /// Objects that the application does not accept take up as much memory as a connection may use.
+    /// Then their sender waits, and the streams of the connection wait too.
     ///
     /// # Errors
     /// The connection is over.
@@ -122,7 +125,8 @@ impl Peer {
     /// Does not wait.
     ///
     /// # Errors
-    /// It is [too large](Self::max_datagram), 256 wait already, or the connection is over.
+    /// The message is [too large](Self::max_datagram), 256 messages wait already, or the connection
+    /// is over.
     pub fn send_datagram(&self, data: &[u8]) -> Result<(), DatagramError> {
         self.0.cell.datagrams.with(|datagrams| datagrams.put(data))?;
         self.0.core().again();
@@ -145,8 +149,8 @@ impl Peer {
     }
 
     /// The paths on which this side sends, as they are now; none if the connection is over. Rates
-    /// are of the last quarter of a second or longer, and so is what this costs: call it a few
-    /// times a second.
+    /// are averages over a quarter of a second or longer. Each call waits for the endpoint's
+    /// thread, so a few calls a second are enough.
     #[must_use]
     pub fn paths(&self) -> Vec<PathStatus> {
         self.look().paths

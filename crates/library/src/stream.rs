@@ -22,11 +22,11 @@ pub struct Stream {
 
 /// The half of a stream that sends. It is [`Write`].
 ///
-/// Writing waits while the buffer is full (256 KiB, and what the peer lets this side send). Bytes
-/// leave without being asked; `flush` does nothing.
+/// Writing waits while the buffer is full: 256 KiB, beside what the peer's flow control allows.
+/// Bytes leave without a flush; `flush` does nothing.
 ///
-/// Dropping it before [`finish`](Self::finish) or [`shutdown`](Self::shutdown) resets the stream
-/// with code 0: the peer reads an error instead of an end.
+/// Dropping this half before [`finish`](Self::finish) or [`shutdown`](Self::shutdown) resets the
+/// stream with code 0: the peer reads an error instead of an end.
 pub struct SendStream {
     held: Arc<ConnectionGuard>,
     cell: Arc<SharedStream>,
@@ -35,12 +35,12 @@ pub struct SendStream {
 
 /// The half of a stream that receives. It is [`Read`].
 ///
-/// Reading waits for bytes. At the end of the stream it gives 0 bytes, and if the peer gave the
-/// stream up an error ([`StreamError::Reset`]). Who does not read makes the peer wait: no more than
-/// a window and 512 KiB are held here.
+/// Reading waits for bytes. At the end of the stream it gives 0 bytes. If the peer gave the stream
+/// up, it fails ([`StreamError::Reset`]). If the application does not read, the peer has to wait:
+/// at most a flow control window and 512 KiB are held here.
 ///
-/// Dropping it before the end tells the peer that no more is wanted ([`StreamError::Stopped`] with
-/// code 0).
+/// Dropping this half before the end tells the peer that no more bytes are wanted
+/// ([`StreamError::Stopped`] with code 0).
 pub struct RecvStream {
     held: Arc<ConnectionGuard>,
     cell: Arc<SharedStream>,
@@ -148,7 +148,7 @@ impl SendStream {
     ///
     /// # Errors
     /// The peer's application did not read all ([`StreamError::Stopped`]), the connection is over,
-    /// or the time that was set is over; it can be waited for again then.
+    /// or the time limit that was set has passed. After a time limit `finish` may be called again.
     pub fn finish(&mut self) -> Result<(), StreamError> {
         self.shutdown()?;
         let over = self.cell.sending.wait(self.patience, |sending| sending.over.clone());

@@ -38,8 +38,8 @@ impl FilledBuffer {
         self.length == 0
     }
 
-    /// Room behind what is there, `most` bytes in all at most. It grows as it fills, so that a
-    /// stream that moves little takes little.
+    /// The free part of the buffer, behind the filled bytes. The whole buffer takes `most` bytes at
+    /// most. It grows as it fills, so that a stream that moves little data takes little memory.
     pub fn room(&mut self, most: usize) -> &mut [u8] {
         if self.length == self.bytes.len() && self.length < most {
             self.bytes.resize((2 * self.length).clamp(LEAST.min(most), most), 0);

@@ -1,12 +1,13 @@
-//! How many packets per second a sender and a receiver move over the IPv4 loopback, each on its own
-//! thread. It measures the driver, and the shortest loop that quinn-udp allows. The last column is
-//! what the driver costs.
+//! Measures how many packets per second a sender and a receiver, each on a thread of its own, move
+//! over the IPv4 loopback. It measures the driver, and for comparison the shortest loop around
+//! quinn-udp. The last column of the output is the driver's rate divided by that loop's rate.
 //!
 //! `cargo run --release -p byway-net --example loopback`
 //!
-//! The loopback's MTU is 65536 and a run crosses it uncut, so this measures system calls and the
-//! code around them, not a network. The receiver tells the sender how much it has, and the sender
-//! keeps at most [`WINDOW`] packets on the way: what is counted has arrived.
+//! The loopback's MTU is 65536 bytes, so a run of datagrams crosses it uncut. The example thus
+//! measures system calls and the code around them, not a network. The receiver reports how many
+//! packets arrived, and the sender keeps at most [`WINDOW`] packets in flight. Only packets that
+//! arrived are counted.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use byway_net::{Clock, LoopControl, Owner, Socket, spawn};

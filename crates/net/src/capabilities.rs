@@ -25,16 +25,16 @@ pub fn allow_descriptors(wanted: u64) {
     }
 }
 
-/// Keeps `CAP_NET_ADMIN` and gives all other capabilities up for good. Processes that this one
-/// starts get no more either, also if the user is root.
+/// Keeps `CAP_NET_ADMIN` and gives up all other capabilities of the calling thread for good.
+/// Programs that the thread starts get no more either, even if the user is root.
 ///
-/// Capabilities belong to a thread, and threads have those of the one that started them: call this
-/// before any are started. Files are opened by their permissions alone afterwards, so whatever
-/// needs more is opened before.
+/// Linux keeps capabilities per thread, and a new thread inherits those of the thread that starts
+/// it. So call this before any thread is started. Afterwards only file permissions decide which
+/// files may be opened, so open whatever needs more before.
 ///
 /// # Errors
-/// As the system says. Without `CAP_SETPCAP` what programs may get stays as it was, which is no
-/// error: they can get no more than this user's.
+/// What the system says. Without `CAP_SETPCAP` the bounding set stays as it was, which is no error:
+/// started programs then get no more than this user's programs get.
 pub fn keep_net_admin() -> io::Result<()> {
     let kept = CapabilitySet::NET_ADMIN;
     let sets = capabilities(None)?;

@@ -4,8 +4,8 @@
 use byway_wire::Instant;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// `CLOCK_MONOTONIC`, counted from the moment the clock was made. Copies share that epoch, so
-/// instants of one process can be compared as long as they come from copies of one clock.
+/// `CLOCK_MONOTONIC`, counted in nanoseconds from the moment the clock was made (its epoch). Copies
+/// of a clock share its epoch, so instants from copies of one clock can be compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     epoch: u64,
@@ -24,9 +24,9 @@ impl Clock {
         Instant::from_nanos(read(ClockId::Monotonic).saturating_sub(self.epoch))
     }
 
-    /// The time and the wall clock (nanoseconds of Unix time) of the same moment, to translate the
-    /// kernel's stamps. `None` if the thread lost the processor in between, so that the two do not
-    /// belong together.
+    /// The time, and the wall clock of the same moment in nanoseconds of Unix time. The pair serves
+    /// to translate the kernel's receive timestamps, which are wall-clock time. `None` if the
+    /// readings took 20 µs or more, because the thread lost the processor between them.
     pub(crate) fn with_wall(&self) -> Option<(Instant, u64)> {
         let before = self.now();
         let wall = read(ClockId::Realtime);

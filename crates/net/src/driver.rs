@@ -29,23 +29,24 @@ pub trait Owner: Send {
     /// The machine that the owner has.
     type Machine: Machine + Send;
 
-    /// Called when the driver was woken, before it hands what arrived to the machine: tell the
-    /// machine what it must know for that. Must not block either.
+    /// Called after each wait, before the driver hands what arrived to the machine. Tell the
+    /// machine here what it must know before it gets that input. Must not block.
     fn before(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
 
-    /// A descriptor that the owner entered in the driver's [`Watch`](crate::Watch) is ready, told
-    /// before the turn. Must not block either.
+    /// Called before the turn for each descriptor that is ready, of those that the owner entered in
+    /// the driver's [`Watch`](crate::Watch). Must not block.
     fn ready(&mut self, _machine: &mut Self::Machine, _ready: Ready, _now: Instant) {}
 
-    /// Is called after each round of input, after each ring of the [`Waker`](crate::Waker), and at
-    /// the machine's deadlines. The owner takes what came in, and gives what is to go out. Must not
-    /// block; other threads are reached by bounded channels. What the machine has to send after the
-    /// turn is sent next. May be called without cause.
+    /// Called after each round of input, after each wake-up by the [`Waker`](crate::Waker), and at
+    /// the deadlines of the machine and of the owner. It may also be called without cause. The
+    /// owner takes from the machine what came in, and gives it what is to go out. After the turn
+    /// the driver sends what the machine has to send. Must not block: reach other threads by
+    /// bounded channels.
     fn turn(&mut self, machine: &mut Self::Machine, now: Instant) -> LoopControl;
 
-    /// Sockets and TCP connections that the owner opened in the turn before: the driver takes them.
-    /// The numbers of sockets go on from those that it has. Connections have [numbers of their
-    /// own](Local::connection).
+    /// Sockets and TCP connections that the owner opened in the turn that just ended. The driver
+    /// takes them over. A new socket gets the next number after those of the driver's other
+    /// sockets. TCP connections have [numbers of their own](Local::connection).
     fn opened(&mut self) -> Vec<Carrier> {
         Vec::new()
     }
@@ -55,8 +56,9 @@ pub trait Owner: Send {
         None
     }
 
-    /// A device of the owner's, beside the machine's sockets: there is a turn whenever it has
-    /// something to read. Asked for once, before the first turn.
+    /// A device of the owner's (a TUN device, for one) that the driver watches beside the machine's
+    /// sockets. There is a turn whenever the device has something to read. Asked for once, before
+    /// the first turn.
     fn device(&self) -> Option<DeviceSource> {
         None
     }
@@ -121,12 +123,12 @@ const BURST_BYTES: usize = 1 << 20;
 /// few mean nothing.
 const RECEIVE_FAILURES: u32 = 1_000;
 
-/// Runs `machine` on the calling thread until `owner` or `control` says stop. The machine learns of
-/// its sockets first: the socket at index `i` is `Local(i)`, and up. So are those that the owner
-/// [opens](Owner::opened) later.
+/// Runs `machine` on the calling thread until `owner` or `control` says stop. Before all other
+/// input the machine learns of its sockets: the socket at index `i` is `Local(i)`, and is up. It
+/// also learns of each socket that the owner [opens](Owner::opened) later.
 ///
-/// A full socket holds up nobody but itself: what was written for it waits, the machine is
-/// [told](Input::Room), and all others go on.
+/// A full socket holds up no other socket. The driver keeps what was written for the full socket
+/// and [tells](Input::Room) the machine.
 pub fn run<O: Owner>(
     machine: O::Machine,
     owner: O,

@@ -1,4 +1,4 @@
-//! A driver on a thread of its own, and the strings that other threads hold.
+//! A driver on a thread of its own, and the control that other threads hold.
 
 use crate::clock::Clock;
 use crate::driver::{Finished, Owner, run};
@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-/// What other threads hold of one driver: its waker, its stop switch, its counts. Made before the
-/// driver where an owner's threads need the waker first; used for one driver only.
+/// What other threads hold of one driver: its waker, its list of watched descriptors, its stop
+/// switch and its counts. Each control serves one driver only. Make the control before the driver
+/// if the owner's threads need the waker before the driver runs.
 #[derive(Clone, Debug)]
 pub struct Control {
     waker: Waker,
@@ -28,7 +29,7 @@ struct DriverFlags {
 }
 
 impl Control {
-    /// The strings of a driver to come.
+    /// Makes the control of a driver that is to run later.
     ///
     /// # Errors
     ///
@@ -50,8 +51,9 @@ impl Control {
         &self.watch
     }
 
-    /// Ends the driver soon: one more turn, what the machine then has to say as far as that goes
-    /// without waiting, and no more. Does not wait for the end.
+    /// Ends the driver soon, and returns without waiting for the end. The driver runs one more
+    /// turn. Then it sends what the machine has to say, as far as the sockets take it without
+    /// waiting, and ends.
     pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
         self.waker.wake();
@@ -134,7 +136,7 @@ impl<O: Owner> Handle<O> {
         self.control.waker()
     }
 
-    /// All strings of the driver.
+    /// The control of the driver.
     #[must_use]
     pub fn control(&self) -> &Control {
         &self.control
@@ -157,12 +159,12 @@ impl<O: Owner> Handle<O> {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits for the driver to end by itself (call [`stop`](Self::stop) first to make it) and takes
-    /// back what it ran.
+    /// Waits for the driver to end, and returns its machine, owner and sockets. Call
+    /// [`stop`](Self::stop) first to make the driver end.
     ///
     /// # Errors
     ///
-    /// [`Panicked`] if the machine or the owner did; both are lost then.
+    /// [`Panicked`] if the machine or the owner panicked. Both are lost then.
     pub fn join(mut self) -> Result<Finished<O>, Panicked> {
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(finished)) => Ok(finished),

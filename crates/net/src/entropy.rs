@@ -6,8 +6,8 @@
 #[error("the system's random number generator failed: {0}")]
 pub struct EntropyError(#[from] getrandom::Error);
 
-/// `N` bytes nobody can guess. Blocks only early in a machine's boot, before the generator is
-/// seeded.
+/// `N` bytes from the operating system that nobody can guess. Blocks only early in the host's boot,
+/// before the system's generator is seeded.
 ///
 /// # Errors
 ///

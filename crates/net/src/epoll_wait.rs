@@ -15,8 +15,9 @@ use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::thread;
 
-/// Falling asleep and waking up takes about this long. A nearer deadline would be missed, so the
-/// driver looks again and again, and leaves the processor to others in between.
+/// Falling asleep and waking up takes about this long. A thread that sleeps would miss a nearer
+/// deadline. Until such a deadline the driver polls instead, and yields the processor between
+/// polls.
 const TOO_SHORT_TO_SLEEP: Duration = Duration::from_micros(50);
 /// `epoll_pwait` counts in these.
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -28,9 +29,9 @@ const EVENTS: usize = 256;
 pub(crate) enum WaitEvent {
     /// The waker rang.
     Rung,
-    /// A receive call on the socket would bring something, if only an error; or it has room to
-    /// send, which is told to whom asked. `over`: an error is pending, or a connection is shut in
-    /// both directions.
+    /// The socket is ready. `readable`: a receive call would bring a datagram or an error. `room`:
+    /// the socket has room to send, which is reported only on request. `over`: an error is pending,
+    /// or a TCP connection is shut in both directions; `readable` and `room` are then true too.
     Socket { local: Local, readable: bool, room: bool, over: bool },
     /// The owner's device has something to read.
     Device,
@@ -40,12 +41,12 @@ pub(crate) enum WaitEvent {
     Dialed(u32),
 }
 
-/// Waits for what is entered in a [`Watch`]: waker, sockets and owner's device, and what the owner
-/// enters.
+/// Waits for everything in a [`Watch`]: the waker, the sockets, the owner's device, and the
+/// descriptors that the owner enters.
 ///
-/// Sockets, waker and device are watched by level: a driver takes its share and comes back for the
-/// rest. Room to send is asked for only while a socket is full, since a socket that is not would
-/// tell of every packet that leaves it.
+/// Sockets, waker and device are level-triggered: a driver may read a part of what came, and is
+/// told again of the rest. Room to send is asked for only while a socket is full. A level-triggered
+/// socket that has room would end every wait at once.
 pub(crate) struct Waiter<'a> {
     watch: &'a Watch,
     events: Vec<epoll::Event>,
@@ -99,9 +100,10 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// Waits no longer than `remaining`, perhaps less. `epoll_pwait2` would do it in one call, but
-    /// for systems before Linux 5.11. So whole milliseconds are waited for first: mostly something
-    /// happens before they are over.
+    /// Waits once, for `remaining` at most and perhaps for less. `epoll_pwait2` could wait for
+    /// exactly `remaining`, but Linux before 5.11 does not have it. So this waits for the whole
+    /// milliseconds first, and the caller waits again for the rest. Mostly an event comes before
+    /// the whole milliseconds are over.
     fn wait_once(&mut self, remaining: Option<Duration>) -> Result<(), Errno> {
         self.events.clear();
         let sleep = match remaining {
@@ -159,8 +161,9 @@ fn timespec(duration: Duration) -> Timespec {
     }
 }
 
-/// The kernel may end a wait up to 50 µs late, to save power. A thread can ask for less by prctl(2)
-/// with `PR_SET_TIMERSLACK`. Says otherwise while it lives, then restores what was.
+/// Lowers the calling thread's timer slack to 1 ns, and restores the earlier slack when dropped.
+/// With the usual slack the kernel may end a wait up to 50 µs late, to save power. See
+/// `PR_SET_TIMERSLACK` in prctl(2).
 struct TimerSlack(Option<NonZeroU64>);
 
 impl TimerSlack {

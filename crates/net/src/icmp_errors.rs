@@ -1,6 +1,6 @@
-//! What a host, or the way to it, says to a datagram that it does not take. The sockets of a
-//! session are for many peers, and the system gives them no such answers; one that is connected
-//! gets them.
+//! The errors that a host, or a router on the way to it, returns for a datagram that it does not
+//! take. A session's sockets serve many peers, and the system reports no such errors on them. A
+//! connected socket gets these errors, so a probe uses a socket of its own.
 
 use rustix::io::Errno;
 use rustix::net::sockopt::{
@@ -34,11 +34,12 @@ pub struct IcmpProbe {
 }
 
 impl IcmpProbe {
-    /// Prepares one from the address `from`, or from the one that the system chooses. Nothing is
-    /// sent yet.
+    /// Prepares a probe to `to`. It is sent from the address `from`, or from one that the system
+    /// chooses. Nothing is sent yet.
     ///
     /// # Errors
-    /// What stands against it from the outset: there is no way, or no socket.
+    /// An error that shows before anything is sent: there is no route, the source address cannot be
+    /// used, or there is no socket.
     pub fn new(to: SocketAddr, from: Option<IpAddr>) -> Result<Self, IcmpError> {
         Self::open(to, from).map_err(|error| echo(&error, None))
     }

@@ -16,14 +16,15 @@ pub struct Interface {
     pub index: u32,
     /// The address to bind to.
     pub address: IpAddr,
-    /// Whether it is a loopback device. Its other addresses belong to the host as a whole, as where
-    /// uplinks have none of their own.
+    /// Whether the interface is a loopback device. Its addresses in this list are addresses of the
+    /// host as a whole. A host has such addresses where its uplinks have none of their own, for
+    /// example.
     pub is_loopback: bool,
 }
 
-/// The addresses of all interfaces that are up and running, loopback devices included, in a fixed
-/// order. Addresses that reach no other host are left out: loopback, link-local, unspecified and
-/// multicast. Binding a link-local address would need a scope.
+/// The addresses of all interfaces that are up and running, in a fixed order. Loopback, link-local,
+/// unspecified and multicast addresses are left out. Loopback devices are included, for their other
+/// addresses. Binding a link-local address would need a scope.
 ///
 /// # Errors
 ///
@@ -45,9 +46,9 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     Ok(usable)
 }
 
-/// The address from which the system sends to `destination`. It may be on a loopback device, as on
-/// hosts that speak a routing protocol or have an unnumbered uplink. `None`: no network leads
-/// there. Nothing is sent.
+/// The source address that the system chooses for packets to `destination`. The address may be on a
+/// loopback device, as on hosts that speak a routing protocol or have an unnumbered uplink. `None`
+/// if there is no route to `destination`. Nothing is sent.
 #[must_use]
 pub fn source_for(destination: IpAddr) -> Option<IpAddr> {
     let any: IpAddr =

@@ -1,5 +1,5 @@
 //! Sockets, a clock and entropy, and the loop that drives a [`Machine`](byway_wire::Machine) with
-//! them. Its twin, `byway-sim`, invents all of these; a machine cannot tell the two apart.
+//! them. `byway-sim` simulates all of these, and a machine cannot tell which of the two it runs on.
 //!
 //! Bind [`Socket`]s first. Then give a machine and its [`Owner`] to [`spawn`] (a thread of its own)
 //! or [`run`] (this thread). Other threads talk to the owner through bounded channels and its

@@ -11,8 +11,8 @@ use std::io::{self, IoSliceMut};
 
 /// A buffer takes the longest run that the system coalesces.
 const BUFFER_BYTES: usize = 65_536;
-/// How many bytes one call should bring at most, if buffers come as full as before. They should
-/// still be in the processor's cache when they are opened.
+/// Bytes that one receive call should bring at most, if the buffers come as full as in the last
+/// call. So few bytes are still in the processor's cache when they are decrypted.
 const CALL_BYTES: usize = 512 << 10;
 
 /// How many bytes one call brings at most from a TCP connection, which has no batches.
@@ -98,8 +98,8 @@ impl Inbox {
     }
 }
 
-/// How many buffers the next call is given, after one that brought so many bytes in `count`: 8 of
-/// the longest runs, 32 of short ones.
+/// How many buffers the next receive call is given, after one that brought `bytes` bytes in `count`
+/// buffers. After the longest runs (64 KiB each) it is given 8 buffers, and after short ones 32.
 fn buffers_for(count: usize, bytes: usize) -> usize {
     (CALL_BYTES / (bytes / count.max(1)).max(1)).clamp(1, BATCH_SIZE)
 }
@@ -122,12 +122,12 @@ fn mark(ecn: Option<EcnCodepoint>) -> Ecn {
     }
 }
 
-/// Translates the kernel's receive stamps, which are wall-clock time, to the driver's clock.
+/// Translates the kernel's receive timestamps, which are wall-clock time, to the driver's clock.
 ///
-/// The two clocks run at one speed (time daemons slew both alike), so their difference changes only
-/// when the wall clock is set. Stamps from before such a step would be wrong by the step. After a
-/// step the time of the receive call replaces the stamp, until all that may have been queued is
-/// gone.
+/// Both clocks run at one speed (time daemons slew both alike), so their difference changes only
+/// when the wall clock is set. A timestamp from before such a step would be wrong by the size of
+/// the step. So for a while after a step (`QUEUED`) the time of the receive call replaces the
+/// timestamp. By then no datagram from before the step waits in the socket.
 #[derive(Debug, Default)]
 struct StampConverter {
     /// Wall clock minus driver's clock, in nanoseconds, once measured.

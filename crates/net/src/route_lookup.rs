@@ -1,6 +1,6 @@
-//! Which interface the system would send by, by source and destination. A socket that is bound to
-//! an address does not tell, so the routing tables are asked over netlink (RFC 3549). Nothing is
-//! sent.
+//! Finds the interface by which the system would send, for a given source and destination address.
+//! A socket that is bound to an address does not tell its interface. So the routing tables are
+//! asked over netlink (RFC 3549). Nothing is sent.
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use std::io;
@@ -20,11 +20,11 @@ const INTERFACE: u16 = 4;
 const HEADER: usize = 16;
 const ROUTE_HEADER: usize = 12;
 
-/// The number of the interface by which datagrams from `source` to `destination` leave. `None`:
-/// there is no way.
+/// The number of the interface by which datagrams from `source` to `destination` leave. `None` if
+/// there is no route.
 ///
 /// # Errors
-/// The system does not say.
+/// The netlink query failed, or its answer makes no sense.
 pub fn way_out(source: IpAddr, destination: IpAddr) -> io::Result<Option<u32>> {
     // Protocol 0 is `NETLINK_ROUTE`.
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;

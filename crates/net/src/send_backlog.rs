@@ -84,9 +84,10 @@ impl Outbox {
         Some((local, runs.collect(), self.sent))
     }
 
-    /// Hands what waits for one socket to the outbox of its own. The first run may have left in
-    /// part. Returns how many datagrams found no room there: none of those that one outbox held, if
-    /// the other is empty.
+    /// Moves the runs that wait for the socket `local` to `parked`, the outbox of that socket
+    /// alone. If a part of the first run was sent already, only the rest moves. Returns how many
+    /// datagrams were dropped because `parked` had no room. An empty outbox of the same size has
+    /// room for all of them.
     pub(crate) fn park(&mut self, local: Local, parked: &mut Self) -> u64 {
         let Self { bytes, runs, done, sent, .. } = self;
         let (mut at, mut kept, mut lost) = (*done, *done, 0);

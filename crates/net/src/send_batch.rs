@@ -1,10 +1,10 @@
 //! Sends runs of datagrams to the system in as few calls as it allows. Each message of `sendmmsg`
-//! is a run, which the system cuts itself. The system's errors are sorted into what to do about
-//! them.
+//! holds a run, which the kernel cuts into datagrams (segmentation offload). This module also
+//! decides what to do about each error of the system.
 //!
-//! Mark (ECN and code point) and segment size are options of the socket, set when they change. Most
-//! datagrams that leave one after the other have both in common, and a message without ancillary
-//! data costs the system less.
+//! The mark (ECN and code point) and the segment size are socket options, set only when they
+//! change. Most consecutive datagrams have the same mark and segment size. The alternative is
+//! ancillary data in each message, which costs the system more.
 
 use crate::socket::Socket;
 use crate::statistics::Counters;
@@ -16,12 +16,13 @@ use smallvec::SmallVec;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
-/// The largest payload of one message, one datagram or many: 65,535 bytes less IPv4 and UDP
-/// headers. A single datagram may be larger; then the system refuses it, and the machine learns so.
+/// The largest payload of one message in bytes, of one datagram or many: 65,535 less the IPv4 and
+/// UDP headers. A single datagram may be larger. The system then refuses the datagram, and the
+/// machine learns that.
 const MAX_MESSAGE_BYTES: usize = 65_507;
 
-/// Most messages of one call. More would save little: what a call costs is by then small beside
-/// what its messages do.
+/// Most messages of one `sendmmsg` call. More would save little: with 32 messages the cost of the
+/// call itself is small beside the cost of its messages.
 pub(crate) const MESSAGES: usize = 32;
 
 /// A run of datagrams of equal size, the last perhaps shorter, to one address.
@@ -105,8 +106,8 @@ fn answer(error: &io::Error, run: bool) -> SendErrorAction {
         Some(Errno::IO | Errno::INVAL) if run => SendErrorAction::SendSingly,
         Some(Errno::MSGSIZE) => SendErrorAction::TellMachine(TooLarge),
         Some(Errno::PERM | Errno::ACCESS) => SendErrorAction::TellMachine(Denied),
-        // ENETUNREACH, EHOSTUNREACH, ECONNREFUSED and ENETDOWN: the destination cannot be reached
-        // from here. So it is with an address that went away, and with unknown errors.
+        // ENETUNREACH, EHOSTUNREACH, ECONNREFUSED and ENETDOWN: the destination cannot be reached.
+        // A source address that the host no longer has, and unknown errors, are treated alike.
         _ => SendErrorAction::TellMachine(Unreachable),
     }
 }
@@ -158,8 +159,8 @@ impl Socket {
         let offload = self.max_segments;
         let progress = self.send_from(runs, start, counters);
         if progress.then == SendResult::Failed(SendErrorKind::TooLarge) {
-            // Kernels before 6.14 call a run of too large datagrams invalid: that was not the
-            // offload's fault.
+            // Kernels before 6.14 refuse a run of too large datagrams as invalid. The offload is
+            // not at fault, so it stays on.
             self.max_segments = offload;
         }
         if self.max_segments < offload {

@@ -1,6 +1,6 @@
-//! A UDP socket that asks the system for all it offers: segmentation and coalescing of runs, ECN
-//! marks, the don't-fragment bit (larger datagrams than the interface takes are refused, not cut),
-//! kernel receive stamps and large buffers.
+//! A UDP socket with all that the system offers: segmentation and coalescing of runs, ECN marks,
+//! kernel receive timestamps and large buffers. It sets the don't-fragment bit, so that the system
+//! refuses datagrams larger than the interface takes instead of cutting them.
 
 use crate::send_batch::TrafficClass;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -43,8 +43,8 @@ impl Socket {
         Self::bind_with(address, BUFFER_BYTES)
     }
 
-    /// Binds to `address` and asks for `buffer` bytes of buffer each way. How much was granted is
-    /// no error: see [`buffers`](Self::buffers).
+    /// Binds to `address` and asks for `buffer` bytes of buffer in each direction. It is no error
+    /// if the system grants less: [`buffers`](Self::buffers) says how much it granted.
     ///
     /// # Errors
     ///
@@ -93,12 +93,13 @@ impl Socket {
     }
 }
 
-/// Sets all options that quinn-udp knows, but one.
+/// Sets all socket options that quinn-udp knows, except for the one that reports the destination
+/// address.
 ///
 /// quinn-udp 0.6 reads at most 96 bytes of ancillary data per buffer. A coalesced run brings a
-/// stamp (32 bytes), a stride (24), a destination address (32 or 40) and an ECN mark (24). That is
-/// more, and the kernel drops the last, which is the mark. Nobody here asks for the destination
-/// address: without it there is room.
+/// timestamp (32 bytes), a segment size (24) and an ECN mark (24). A destination address (32 or 40
+/// bytes) would not fit beside them, and the kernel would drop the last item, which is the ECN
+/// mark. Nobody here uses the destination address.
 pub(crate) fn state(io: &UdpSocket) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(UdpSockRef::from(io))?;
     if io.local_addr()?.is_ipv4() {

@@ -1,8 +1,8 @@
 //! A TCP connection that carries datagrams, each in a frame of its own ([`byway_wire::framing`]),
 //! for networks that drop UDP.
 //!
-//! The kernel controls congestion and repeats what is lost. It takes little more than it can send:
-//! what waits in it cannot go by another path, and delays what comes after.
+//! The kernel does congestion control and retransmission. It is given little more than it can send.
+//! What waits in the kernel cannot go by another path, and delays what comes after it.
 
 use crate::send_batch::{BatchProgress, DatagramRun, Obstacle, SendResult, TrafficClass};
 use crate::statistics::Counters;
@@ -15,8 +15,7 @@ use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// After so long without an acknowledgment of what was sent the kernel gives the connection up (RFC
-/// 5482).
+/// The kernel gives a connection up when sent data stays unacknowledged for so long (RFC 5482).
 const SILENT: Duration = Duration::from_secs(30);
 /// Frames of one call.
 const FRAMES: usize = 256;
@@ -98,8 +97,8 @@ impl TcpCarrier {
         }
     }
 
-    /// Reads once into `buffer`; `machine` gets each datagram that is complete. False: that was the
-    /// end. The other side closed it, it broke, or what came is no frame.
+    /// Reads once into `buffer`, and gives `machine` each datagram that is complete. False if the
+    /// connection is over: the peer closed it, it broke, or it brought something that is no frame.
     pub(crate) fn receive<M: Machine>(
         &mut self,
         (local, now): (Local, Instant),
@@ -123,8 +122,8 @@ impl TcpCarrier {
         whole.is_ok()
     }
 
-    /// Sends `runs`, the first of them from byte `start` on. A frame of which the
-    /// kernel has taken a part waits with its run, and is the next to be sent.
+    /// Sends `runs`, the first of them from byte `start` on. A frame of which the kernel took only
+    /// a part does not count as sent. The next call begins with that frame and sends its rest.
     pub(crate) fn send(
         &mut self,
         runs: &[DatagramRun<'_>],
@@ -210,13 +209,13 @@ impl TcpCarrier {
         Ok(Some(left))
     }
 
-    /// Marks what is sent from now on, what the kernel repeats too. It is lower effort or not: the
-    /// ECN bits are the kernel's own.
+    /// Sets the code point of what the kernel sends on this connection from now on, also of what it
+    /// retransmits. The code point is best effort or lower effort. The kernel sets the ECN bits
+    /// itself.
     fn set_mark(&mut self, mark: TrafficClass) {
         if self.mark != Some(mark) {
             let options = socket2::SockRef::from(&self.io);
-            // A network that knows no marks carries it all the same, and so does a system that
-            // takes none.
+            // A failure is ignored: the connection carries data without the code point too.
             let _ = match self.address {
                 SocketAddr::V4(_) => options.set_tos_v4(mark.code_point()),
                 SocketAddr::V6(_) => options.set_tclass_v6(mark.code_point()),
@@ -240,10 +239,11 @@ pub struct Dialing {
 }
 
 impl Dialing {
-    /// Begins to connect to `peer`, from the address `from` or one that the system chooses.
+    /// Begins to connect to `peer` from the address `from`, or from one that the system chooses. An
+    /// unspecified `from`, or one of the other address family, is ignored.
     ///
     /// # Errors
-    /// What the system says at once: there is no way there, or no descriptor left.
+    /// What the system says at once: there is no route to `peer`, or no descriptor is left.
     pub fn begin(peer: SocketAddr, from: Option<IpAddr>) -> io::Result<Self> {
         let domain = socket2::Domain::for_address(peer);
         let io = socket2::Socket::new(domain, socket2::Type::STREAM, Some(socket2::Protocol::TCP))?;
@@ -266,10 +266,11 @@ impl Dialing {
         self.peer
     }
 
-    /// Once its descriptor is told to be writable: the connection, if it was established.
+    /// Gives the connection, if it was established. To be called once the descriptor is writable.
     ///
     /// # Errors
-    /// Why it was not: nobody listens there, nobody answers, there is no way.
+    /// Why the connection was not established: nobody listens there, nobody answers, or there is no
+    /// route.
     pub fn finish(self) -> io::Result<TcpCarrier> {
         match self.io.take_error()? {
             Some(error) => Err(error),

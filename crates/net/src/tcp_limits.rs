@@ -36,8 +36,8 @@ pub struct TcpLimits {
     pub parked: usize,
     /// Bytes that the kernel takes beyond what it has sent.
     pub unsent: u32,
-    /// Size of the kernel's buffers for either direction; `None`: as large as the kernel finds
-    /// useful. Small ones limit the rate to a buffer per round trip.
+    /// Size in bytes of the kernel's send buffer, and of its receive buffer. `None`: the kernel
+    /// adapts both sizes. A small buffer limits the rate to one buffer per round trip.
     pub kernel: Option<usize>,
     /// What the kernel controls congestion with.
     pub congestion: TcpCongestion,
@@ -45,7 +45,7 @@ pub struct TcpLimits {
 
 impl Default for TcpLimits {
     fn default() -> Self {
-        // Two of the longest segments that the kernel hands to a device at once.
+        // `unsent` is two of the longest segments that the kernel hands to a device at once.
         Self {
             read: 256 << 10,
             longest: 65_535,

@@ -55,10 +55,11 @@ impl Listener {
         self.io.local_addr()
     }
 
-    /// Takes connections that wait, at most 64, and tells whether more may be taken now. Those for
-    /// which there is no seat are closed. There are 1,024 seats unless it was told otherwise. One
-    /// network (a /24 of IPv4, a /56 of IPv6) has 64 of them. Where descriptors are used up, those
-    /// that wait are taken when the next one comes.
+    /// Accepts connections that wait, at most 64, and adds them to `taken`. Returns whether more
+    /// may wait. There are 1,024 seats, or as many as `with_seats` set. One network (a /24 of IPv4,
+    /// a /56 of IPv6) has at most 64 of them. That limit does not hold for loopback peers. A
+    /// connection that finds no seat is closed. When descriptors are used up, the connections that
+    /// wait are accepted once another one comes.
     pub fn accept(&self, taken: &mut Vec<TcpCarrier>) -> bool {
         for _ in 0..TURN {
             match self.io.accept() {

@@ -1,5 +1,6 @@
-//! What an interface has sent and received, by the system's own counters. They are asked over
-//! netlink (RFC 3549). It tells of the process's network namespace, whatever is mounted at `/sys`.
+//! The system's counters of the bytes that an interface has sent and received, read over netlink
+//! (RFC 3549). Netlink knows the interfaces of the process's own network namespace, whatever is
+//! mounted at `/sys`.
 
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};

@@ -1,7 +1,8 @@
-//! A TUN device: IP packets of other hosts, as the kernel's routes bring them, and back.
+//! A TUN device: reads the IP packets that the kernel routes into it, and writes IP packets back to
+//! the kernel.
 //!
-//! With segmentation offload a read brings up to 64 KB of one flow, which is cut into packets here.
-//! A write takes packets of a flow together (`virtio_net_hdr`; the kernel's
+//! With segmentation offload one read brings up to 64 KB of one flow, which this module cuts into
+//! packets. One write passes several packets of a flow together (`virtio_net_hdr`; the kernel's
 //! `Documentation/networking/tuntap.rst`).
 
 use crate::device::DeviceSource;
@@ -101,9 +102,9 @@ impl Tun {
         DeviceSource::new(self.device.clone())
     }
 
-    /// Hands on the packets of one read, and whether the kernel vouches for their checksums: it has
-    /// checked or completed them. Of what it merely forwards it does neither, unless the network
-    /// card did. `false`: there was nothing to read.
+    /// Hands on the packets of one read, each with whether the kernel vouches for its checksum. The
+    /// kernel vouches for a checksum that it checked or completed. For packets that it merely
+    /// forwards it does neither, unless the network card did. `false` if there was nothing to read.
     ///
     /// # Errors
     ///

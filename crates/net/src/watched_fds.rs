@@ -22,19 +22,20 @@ pub struct Ready {
     pub writable: bool,
 }
 
-/// What a driver waits for, in the kernel's own list (epoll). The cost of a wake-up grows with what
-/// happened, not with what is watched. Cheap to clone; descriptors come and go from any thread.
+/// The descriptors that a driver waits for, in the kernel's own list (epoll). The cost of a wake-up
+/// grows with the number of events, not with the number of descriptors. Cheap to clone. Any thread
+/// may add and remove descriptors.
 ///
-/// Descriptors of the owner are watched by edges: each is entered once, for both directions, and
-/// told of when it *becomes* readable or writable. So nothing is asked of the system when a stream
-/// is held back or goes on. In return the owner remembers what it was told until a read or write
-/// answers [`WouldBlock`](io::ErrorKind::WouldBlock). It rings the [`Waker`](crate::Waker) if it
-/// leaves some for its next turn.
+/// The owner's descriptors are edge-triggered. Each is entered once, for both directions, and
+/// reported when it *becomes* readable or writable. So it takes no system call to pause or resume a
+/// stream. In return the owner must remember that a descriptor is ready until a read or write
+/// answers [`WouldBlock`](io::ErrorKind::WouldBlock). An owner that leaves some of the work for its
+/// next turn calls the [`Waker`](crate::Waker).
 #[derive(Clone, Debug)]
 pub struct Watch(Arc<OwnedFd>);
 
-/// The part of the loop that an event is for. It stands in the upper half of the event's data. The
-/// lower is a number.
+/// The part of the loop that an event is for, in the upper 32 bits of the event's data. The lower
+/// 32 bits are a number: a token, or the number of a socket or pending dial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
     Source,
@@ -66,14 +67,14 @@ impl Watch {
         Ok(Self(Arc::new(epoll::create(CreateFlags::CLOEXEC)?)))
     }
 
-    /// Watches `source`, which must not block. What it is ready for already is told at once. A
-    /// token names one descriptor: whoever uses it again may still hear of the one before, until
-    /// the next turn.
+    /// Watches `source`, which must be non-blocking. If `source` is ready already, that is reported
+    /// at once. Each token names one descriptor. After a token is used again, events of its former
+    /// descriptor may still be reported until the next turn.
     ///
     /// # Errors
     ///
-    /// Those of the system: the descriptor is watched already, cannot be waited for (as a file), or
-    /// there are too many.
+    /// What the system says: the descriptor is watched already, cannot be waited for (a regular
+    /// file, for one), or there are too many.
     pub fn add(&self, source: impl AsFd, token: Token) -> io::Result<()> {
         let both = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         self.enter(source, EventSource::Source.data(token.0), both)

@@ -1,13 +1,13 @@
-//! How many relays and questions one registry bears. One process serves, another is all relays and
-//! clients:
+//! Measures how many relays and questions one registry can serve. One process is the registry,
+//! another plays all relays and clients:
 //!
 //! ```text
 //! taskset -c 0 load serve DIRECTORY 10000 &         # makes a store with so many relays, and serves it on 127.0.0.1:4750
 //! taskset -c 1 load ask DIRECTORY 300 20            # all relays beat; so many questions a second, for so many seconds
 //! ```
 //!
-//! Each question is asked in a session of its own, for a list of 100. What it took is from the
-//! first packet to the whole answer.
+//! Each question has a session of its own, and asks for a list of 100 relays. Its time is counted
+//! from the first packet to the complete answer.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

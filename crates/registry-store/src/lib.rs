@@ -1,5 +1,5 @@
-//! Registries that run: what they keep, on sockets and in a store, and how an operator looks after
-//! them.
+//! Runs registries: on sockets, with a store for what they keep, and with tools for their
+//! operators.
 //!
 //! | module | what it is |
 //! |---|---|

@@ -1,7 +1,7 @@
-//! PostgreSQL: several registries side by side on one data base.
+//! PostgreSQL: several registries share one database.
 //!
-//! Each registry has a few connections, on one thread. A change is one transaction, which holds the
-//! row with the revision from its beginning: so changes have one order, and nobody misses one. A
+//! Each registry has a few connections, on one thread. A change is one transaction. It first locks
+//! the row that holds the revision, so all changes have one order and no registry misses one. A
 //! connection that is lost is replaced at the next request.
 
 use crate::column_values::{addresses_of, ips_of, known, relay_of, signed, text_of, unsigned};
@@ -81,14 +81,14 @@ pub struct Postgres {
 type Result<T> = std::result::Result<T, StoreError>;
 
 impl Postgres {
-    /// Opens the data base of this URL, and makes the tables if they are not there.
+    /// Opens the database at this URL, and makes the tables if they are missing.
     ///
-    /// With TLS (`sslmode=verify-full`, and whenever the server offers it) the server's certificate
-    /// is checked against those that this host trusts, or those in the file that `sslrootcert`
-    /// names.
+    /// With TLS (`sslmode=verify-full`, and whenever the server offers TLS) the server's
+    /// certificate is checked. It must follow from a certificate that this host trusts, or from one
+    /// in the file that `sslrootcert` names.
     ///
     /// # Errors
-    /// It does not answer, or is of a later version.
+    /// The database does not answer, or has the tables of a later version.
     pub fn open(url: &str) -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime =

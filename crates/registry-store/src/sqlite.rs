@@ -62,11 +62,11 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the file, and makes it if it is not there. Only its owner may read it: it holds the
-    /// registry's secret.
+    /// Opens the file, and makes it if it is missing. Only the file's owner may read it, since it
+    /// holds the registry's secret.
     ///
     /// # Errors
-    /// It cannot be opened, or is of a later version.
+    /// The file cannot be opened, or has the tables of a later version.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         make(path, false)?;
         let mut connection = Connection::open(path)?;

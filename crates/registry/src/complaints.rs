@@ -1,10 +1,10 @@
-//! Which of the relays that a registry named a sender complains of, and when.
+//! Decides which of the relays that a registry listed a sender complains of, and when.
 //!
-//! A relay is complained of once it is of no use to a session, if that may be the relay's own
-//! fault: it is silent, it swallows, or it does not know what the registry minted for it. What the
-//! sender ran out of, and what a relay does not lend to anyone, is no fault. The registry then
-//! tests the relay itself. So a complaint that is wrong costs it a packet or two, and the relay
-//! nothing.
+//! A sender complains of a relay that is of no use to a session, if that may be the relay's own
+//! fault. Such a relay does not answer, falls silent while in use, or does not know the word that
+//! the registry minted for it. A limit that the sender reached is no fault, nor is a relay that
+//! lends nothing to anyone. After a complaint the registry tests the relay itself. So a wrong
+//! complaint costs the registry a packet or two, and the relay nothing.
 
 use crate::message::{MOST_COMPLAINTS, RelayList};
 use alloc::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
-//! What a client may use of a relay: a pure function of word, relay and epoch. So whoever asks
-//! twice, or two registries, gets the same word: one grant per client, relay and epoch, and one
-//! account at the relay.
+//! Mints the word by which a client may use a relay: a pure function of the client's registry word,
+//! the relay and the epoch. So a client that asks twice, or asks two registries, gets the same
+//! word. It has one grant per relay and epoch, and one account at the relay.
 
 use crate::store::{Epoch, LAST_HOLDS, RelayRow, WordRow};
 use byway_wire::relay::{EpochKey, Grant, Minted, Minute, QuotaClass, RateClass, Scope, Terms, Word};
@@ -10,8 +10,8 @@ pub const EPOCH_LIFE: u64 = 24 * 3_600;
 /// The serial number of what the registry mints for itself, to test relays with.
 pub const OWN: u32 = 0;
 
-/// Until when what is minted in an epoch is good, in seconds of Unix time, if it is not revoked. It
-/// is a whole minute.
+/// Until when a word minted in this epoch is valid unless it is revoked, in seconds of Unix time.
+/// The value is a whole number of minutes.
 #[must_use]
 pub const fn end_of(epoch: &Epoch) -> u64 {
     Minute::from_unix(epoch.began.saturating_add(EPOCH_LIFE + LAST_HOLDS)).unix()

@@ -4,9 +4,9 @@
 //! ([`message`]) on streams of ordinary sessions, for which it has an engine endpoint. Heartbeats
 //! and tests of relays are single datagrams on the same port.
 //!
-//! It waits for no store: it emits [requests](store::StoreRequest) and takes answers later. An
-//! enrolment is answered after its commit. What is read often stands in memory: words, relays, who
-//! is alive.
+//! The machine never waits for its store: it emits [requests](store::StoreRequest) and takes the
+//! answers later. An enrolment is answered after its commit. Data that is read often is in memory:
+//! words, relays, and which relays are alive.
 //!
 //! | module | what it is |
 //! |---|---|

@@ -125,8 +125,9 @@ impl Registry {
         registry
     }
 
-    /// Sockets at these addresses are for tests of relays alone. To be told before they come. Words
-    /// must not name them: a NAT lets in whom its host sends to.
+    /// Sockets at these addresses only serve to test relays. Call this before the driver adds the
+    /// sockets. Registry words must not name these addresses. A NAT lets in the hosts to which its
+    /// own host sends, and a relay sends to the addresses in its word.
     pub fn probe_from(&mut self, addresses: Vec<IpAddr>) {
         self.probe_from = addresses;
     }
@@ -277,8 +278,8 @@ impl Registry {
         }
     }
 
-    /// The last heartbeat of a relay answered once more, with the epoch that is new. It is to come
-    /// soon and say that it knows.
+    /// Answers the last heartbeat of a relay once more, with the new epoch. The relay is asked to
+    /// send the next heartbeat soon, which confirms that it knows the epoch.
     fn tell_epoch(&self, now: Instant, name: RelayId) -> Option<(Local, SocketAddr, [u8; ANSWERED_LEN])> {
         let relay = self.book.get(name)?;
         let (local, remote, key) = relay.way()?;

@@ -1,12 +1,12 @@
 //! Which relays a client is told of: a pure function.
 //!
-//! Every relay gets a number that follows from the client, the hour and its name. By these numbers
-//! it has a rank among the relays of its operator, and one among those of each of its prefixes
-//! (/16, of IPv6 /32). Those of the first rank come first, then those of the second, and so on.
-//! Relays with a transfer of their own come after all others, and are spread in the same way. So an
-//! answer is a random subset, spread over operators and prefixes. It says nothing about merit. A
-//! relay that comes or goes moves the others as little as it can: the same client gets the same
-//! draw for an hour.
+//! Every relay gets a number that follows from the client, the hour and the relay's name. These
+//! numbers order the relays of each operator, and those of each prefix (/16, or /32 for IPv6). A
+//! relay's rank is its worst place in these orders. Relays of the first rank are listed first, then
+//! those of the second, and so on. Relays that are busy with a transfer of their own come after all
+//! others, and are ranked in the same way. So an answer is a random subset, spread over operators
+//! and prefixes, and says nothing about merit. The same client gets the same draw for an hour. A
+//! relay that comes or goes moves the others as little as possible.
 
 use crate::message::Label;
 use alloc::collections::BTreeMap;

@@ -1,13 +1,13 @@
 //! Tests of relays: a packet exchange through each of a relay's addresses, before it is listed and
 //! when clients complain.
 //!
-//! The registry is sender and receiver at once. It greets the relay, and so learns its own address
-//! there and gives its consent. Then it sends a packet through the relay to that address. Only who
-//! has the relay's key forwards it, so nobody passes for a relay that is somebody else's. What a
-//! relay says of its capacity is not believed and not asked.
+//! The registry is sender and receiver at once. It greets the relay. So it learns its own address
+//! as the relay sees it, and gives its consent. Then it sends a packet through the relay to that
+//! address. Only a host that has the relay's key forwards the packet, so nobody can enrol a relay
+//! of somebody else. The capacity that a relay claims is neither asked for nor believed.
 //!
-//! Where a relay passed over UDP, the same is tried over a TCP connection, if the registry's driver
-//! has any. That only tells clients what the relay serves.
+//! If a relay passed over UDP, the same exchange is tried over a TCP connection, if the registry's
+//! driver opens TCP connections. The result only tells clients whether the relay serves TCP.
 
 use crate::message::Failure;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};

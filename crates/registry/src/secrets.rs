@@ -1,5 +1,5 @@
-//! What follows from the one secret that a registry keeps: its words, its relays' heartbeat keys,
-//! and what it draws lots with.
+//! The keys that a registry derives from its one secret: those of its words, of its relays'
+//! heartbeats, and of the random draw of relays.
 //!
 //! ```text
 //! registry secret (32) ──KDF("word")──PRF(number)──────────────> secret of a word (16)
@@ -8,8 +8,8 @@
 //!                      └─KDF("noise")──────────────────────────> the registry's key pair
 //! ```
 //!
-//! KDF and PRF are BLAKE3. So a registry that has its secret needs to keep no other, and several
-//! that share a store agree.
+//! KDF and PRF are BLAKE3. So a registry keeps no other secret, and registries that share a store
+//! derive the same keys.
 
 use byway_engine::handshake::Identity;
 use byway_wire::secret::Secret;

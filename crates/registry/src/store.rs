@@ -1,11 +1,11 @@
-//! What a registry keeps, and how it asks for it. The machine emits [`StoreRequest`]s and takes
-//! [`StoreReply`]s whenever they come. A [`Store`] answers them one after the other; [`Memory`] is
-//! one for tests and simulations.
+//! What a registry keeps in its store, and the requests for it. The machine emits [`StoreRequest`]s
+//! and takes [`StoreReply`]s whenever they come. A [`Store`] answers the requests one after the
+//! other; [`Memory`] is a store for tests and simulations.
 //!
-//! Every change has a revision, one more than the change before. So a registry asks for what
-//! changed since it last asked, and several that share a store learn what the others did. When
-//! relays were last heard of is no change: it is written in batches, and read only when a registry
-//! begins.
+//! Every change has a revision, one more than that of the change before. So a registry asks for the
+//! changes since it last asked, and registries that share a store learn of each other's changes.
+//! The times when relays were last heard of have no revision: they are written in batches, and read
+//! only when a registry starts.
 
 use crate::message::Label;
 use crate::word::WordKind;

@@ -1,13 +1,14 @@
-//! What a packet costs a relay, beside a forwarder that only copies: each datagram once into a
-//! queue and once out of it.
+//! What a packet costs a relay, compared with a forwarder that only copies each datagram into a
+//! queue and out of it.
 //!
 //! `cargo bench -p byway-relay` prints packets per second of processor time, for packets of 1200
-//! bytes in memory. Each figure is a median of rounds that alternate. Beside it stand the ratio to
-//! copying, and instructions per packet if `valgrind` is there. Then it compares words that a
-//! registry minted with the operator's own. What `handle` rewrites is restored by a copy that all
-//! pay for.
+//! bytes in memory. Each value is the median of rounds; the rounds of all loads alternate. Beside
+//! it are the ratio to copying, and instructions per packet if `valgrind` is installed. Then the
+//! bench compares words that a registry minted with words of the relay's operator. `handle`
+//! rewrites packets in place. A copy restores them, and its cost is in every value.
 //!
-//! On sockets the system costs more than either: `cargo bench -p byway-rivals --bench relay`.
+//! On real sockets the system calls cost more than either: `cargo bench -p byway-rivals --bench
+//! relay`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
 #[path = "../tests/it/common/mod.rs"]

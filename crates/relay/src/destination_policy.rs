@@ -1,5 +1,6 @@
-//! Where a relay sends: hosts of the public Internet, and what the operator adds. Consent alone
-//! does not do, since a host inside the relay's own network may be made to greet it.
+//! Where a relay sends: hosts of the public Internet, and networks that the operator adds. The
+//! receiver's consent alone is not enough: a host inside the relay's own network may be tricked
+//! into greeting the relay.
 
 use alloc::vec::Vec;
 use byway_wire::Prefix;
@@ -26,8 +27,9 @@ impl Policy {
         self
     }
 
-    /// Names an address of the relay's own host that its sockets do not show, as behind NAT or when
-    /// bound to all. It is no destination, unless an allowed network has it.
+    /// Names an address of the relay's own host that its sockets do not show, because the host is
+    /// behind a NAT or the sockets are bound to all addresses. The relay does not send to this
+    /// address, unless an allowed network contains it.
     #[must_use]
     pub fn own(mut self, ip: IpAddr) -> Self {
         self.own.push(ip);
@@ -35,7 +37,7 @@ impl Policy {
     }
 
     /// Whether the relay sends to this address (in the form that [`byway_wire::relay::canonical`]
-    /// gives). Never to port 0, to no host in particular, or to more than one.
+    /// gives). It never sends to port 0, nor to an unspecified, multicast or broadcast address.
     #[must_use]
     pub fn allows(&self, destination: SocketAddr) -> bool {
         let ip = destination.ip();
@@ -76,9 +78,10 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
     )
 }
 
-/// In the global unicast block 2000::/3, but not one of the special-purpose blocks there (RFC 6890
-/// and its registry). The block itself excludes unspecified, loopback, unique local and link-local
-/// addresses. It also excludes mapped and translated IPv4 (64:ff9b::/96).
+/// Whether an address is in the global unicast block 2000::/3, but in none of the special-purpose
+/// blocks there (RFC 6890 and its registry). The block itself excludes unspecified, loopback,
+/// unique local and link-local addresses. It also excludes mapped and translated IPv4
+/// (64:ff9b::/96).
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     match ip.segments() {
         [0x2001, 0..=0x01ff, ..] => false, // protocol assignments: Teredo, benchmarks, ORCHID

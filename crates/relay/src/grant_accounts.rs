@@ -1,18 +1,19 @@
-//! One account per grant in use. It knows what the grant used today and how fast. It keeps the MAC
-//! key, so that no packet derives it, and the verdict on the last packet.
+//! One account per grant in use. A grant is what a word permits: so many bytes a second and a day.
+//! An account holds what was used today, the state of the rate limit, the MAC key, so that no
+//! packet has to derive it, and the verdict on the last packet.
 //!
-//! The table grows from [`FIRST`] accounts to as many as it is made for, by linear hashing. Sets
-//! split in turn, and each split moves the accounts of one set. Memory for it is taken between
-//! packets ([`Accounts::make_room`]), so no packet allocates. None waits for more than one set to
-//! move. Only the holder of a genuine word gets an account. So forgers cannot fill it. One word
-//! gets at most 255 branches.
+//! The table grows from [`FIRST`] accounts to the configured number, by linear hashing. Sets split
+//! in turn, and each split moves the accounts of one set. Memory is taken between packets
+//! ([`Accounts::make_room`]), so no packet allocates. No packet waits for more than one set to
+//! move. Only the holder of a genuine word gets an account, so forgers cannot fill the table. One
+//! word has at most 255 branches, which are narrower words that its holder makes from it.
 //!
-//! A newcomer may find both of its sets of [`WAYS`] full. Then an account that owes nothing makes
-//! room. Such an account has expired, or its rate meter has lent nothing and it used nothing of a
-//! limited quota today. Forgetting such an account forgets nothing, so being pushed out and coming
-//! back refills no quota. If all of them owe something, the newcomer is refused as
-//! [`Busy`](byway_wire::relay::Reason::Busy): the quotas that an operator set are worth more than
-//! one more word.
+//! If both sets of a new account are full ([`WAYS`] accounts each), it replaces an account that
+//! owes nothing. Such an account has expired, or its rate limit has fully recovered and it used
+//! nothing of a limited quota today. Its loss loses no state, so nobody can renew a quota by being
+//! evicted and coming back. If all accounts of both sets owe something, the new one is refused as
+//! [`Busy`](byway_wire::relay::Reason::Busy): the quotas that an operator set matter more than one
+//! more word.
 
 use crate::relay_keys::KeyOrigin;
 use crate::verified_packets::VerifiedPacket;
@@ -20,8 +21,8 @@ use alloc::vec::Vec;
 use byway_wire::relay::{Caveat, Grant, MacKey, Reason, Terms};
 use byway_wire::{Duration, Instant, Meter};
 
-/// Accounts in a set. A lookup reads one set. If the account is not there, it reads a second set,
-/// in which an account stands that found the first full.
+/// Accounts in a set. A lookup reads the account's first set. If the account is not there, the
+/// lookup reads its second set, which takes accounts that found their first set full.
 const WAYS: usize = 8;
 /// Accounts for which there is memory from the start.
 const FIRST: usize = 16_384;
@@ -243,8 +244,9 @@ impl Accounts {
         }
     }
 
-    /// The places of a word's account, which may be known, and of the one above it if the word is a
-    /// branch; and how many others had to go. `relay_keys`: of the word, and of the grant.
+    /// The places in the table of a word's account and, if the word is a branch, of its grant's
+    /// account. Also how many other accounts were evicted for them. `known`: the place of the
+    /// word's account, if it is known. `keys`: derive the keys of the word and of the grant.
     pub(crate) fn places(
         &mut self,
         ((grant, caveat), origin, known): ((Grant, Option<Caveat>), KeyOrigin, Option<usize>),
@@ -263,9 +265,10 @@ impl Accounts {
         Some((own, Some(above), u64::from(evicted) + u64::from(too)))
     }
 
-    /// Takes in an account. It replaces the account of the same name and inherits its debts. Else
-    /// it takes a free place, or the place of an account that owes nothing. Place `keep` is never
-    /// taken. Gives its place, and whether another had to go.
+    /// Puts an account into the table. It replaces the account of the same grant and branch, and
+    /// inherits what that one used. Otherwise it takes a free place, or the place of an account
+    /// that owes nothing, but never place `keep`. Gives the new account's place, and whether
+    /// another account was evicted.
     pub(crate) fn admit(
         &mut self,
         mut account: Account,
@@ -308,8 +311,8 @@ impl Accounts {
         Some((place, free.is_none()))
     }
 
-    /// Charges one account and, for a branch, the one above it: both or none. Gives whether it is
-    /// the first charge of the grant in this period.
+    /// Charges one account and, for a branch, the account of its grant too: both or none. Gives
+    /// whether this is the first charge of the grant in this period.
     pub(crate) fn charge(
         &mut self,
         places: (usize, Option<usize>),

@@ -1,15 +1,15 @@
-//! How much of its line an end host lends: what its own traffic leaves. A pure function of what the
-//! interface's counters say.
+//! How much of its line an end host lends to the transfers of strangers: what its own traffic
+//! leaves. A pure function of the interface's counters.
 //!
-//! A relay has no control loop, and what it drops is all that its senders hear of it. So it lets
-//! pass what fits between the lent rate and what the host itself sends and receives, and drops the
-//! rest at once. The host's own traffic is what the counters show beyond what was relayed. The most
-//! of the last second counts, and twice as much while it grows: so a transfer that begins finds its
-//! room.
+//! A relay has no control loop: its senders notice only what it drops. So it forwards what fits
+//! between the lent rate and the traffic of the host itself, and drops the rest at once. The host's
+//! own traffic is what the counters show beyond the relayed bytes. Its highest rate of the last
+//! second or a little more counts. A rate that grows counts twice, so that a new transfer of the
+//! host finds room.
 //!
-//! The lent rate is the operator's, or else found by a slow climb. While the host itself is active,
-//! it is also no more than the line was seen to carry for a second and a half, less a sixteenth. So
-//! a rate that the line does not have is not lent.
+//! The lent rate is set by the operator, or else found by a slow climb. While the host itself is
+//! active, the lent rate is also limited to the highest rate that the line carried for a second and
+//! a half, less a sixteenth. So a rate that the line does not have is not lent.
 
 use byway_wire::{Duration, Instant, Transmit};
 
@@ -32,8 +32,8 @@ const FLOOR: u64 = 32 << 10;
 const CLIMB: u64 = 128 << 10;
 /// Bytes that the counters show of a datagram beside its payload: UDP, IPv4, Ethernet.
 const HEADERS: u64 = 8 + 20 + 14;
-/// The host itself uses the line for no more than a chat below so many bytes per second, and below
-/// an eighth of what the line carries.
+/// Bytes per second. Own traffic of the host below this rate is mere chatter, and does not make the
+/// host active. If an eighth of what the line carries is more, that is the limit.
 const CHAT: u64 = 32 << 10;
 /// Own bytes between two looks that are more than a few packets.
 const BURST: u64 = 6_000;
@@ -162,9 +162,9 @@ impl LendingControl {
         room
     }
 
-    /// Takes in what the interface's counters say now; `None`: they cannot be read. Is called when
-    /// all arrivals were handled and all was sent, if the last call is [`LOOK`] ago. After [`LATE`]
-    /// it is called before arrivals are handled.
+    /// Takes in what the interface's counters show now; `None`: they cannot be read. The driver
+    /// calls this after it handled all arrivals and sent everything, if the last call is [`LOOK`]
+    /// ago. If the last call is [`LATE`] ago, the driver calls this before it handles arrivals.
     pub fn look(&mut self, now: Instant, counted: Option<InterfaceCounters>) {
         let before = core::mem::replace(&mut self.counted, counted);
         let looked = self.looked.replace(now);

@@ -1,11 +1,11 @@
-//! The relay: forwards what it cannot read, for senders that hold a word, to receivers that
-//! consented.
+//! The relay: forwards packets that it cannot read. Their senders hold a word, a secret that
+//! permits the use of this relay, and their receivers consented.
 //!
 //! [`Relay`] is a [`Machine`](byway_wire::Machine). It keeps no state per flow. What it needs to
-//! judge a packet stands in the packet ([`byway_wire::relay`]) or follows from its key. What it
+//! judge a packet is in the packet ([`byway_wire::relay`]) or follows from the relay's key. What it
 //! keeps is bounded: one account per grant in use ([`Config::accounts`]), and the datagrams on
-//! their way out ([`Config::queue_bytes`]). All memory is taken at construction. No packet makes it
-//! allocate.
+//! their way out ([`Config::queue_bytes`]). No UDP datagram makes it allocate: memory is taken at
+//! construction and, for more accounts, between packets.
 //!
 //! ```text
 //! handle ── read ── whose word? ── allowed? ── consented? ── charge ── rewrite in place ──> queue ──> transmit (runs)

@@ -67,9 +67,8 @@ impl Usage {
         period as u32
     }
 
-    /// A new day or month begins with nothing. A period that was already there, since the clock was
-    /// set back, goes on with all that was counted. So a wrong clock gives a quota anew at most
-    /// once.
+    /// Begins a new day or month with a count of zero. If the clock was set back, the present count
+    /// goes on. So a wrong clock renews a quota at most once.
     fn turn(&mut self, unix: u64) {
         let day = unix / DAY;
         if day == self.used.day {

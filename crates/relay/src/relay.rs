@@ -30,16 +30,17 @@ const RETURN_LIFE: u64 = 600;
 
 /// A relay.
 ///
-/// Its owner makes words with [`issue`](Self::issue) and ends all of them with
-/// [`roll`](Self::roll). A registry is given a key by [`range_key`](Self::range_key), and
-/// [`set_epoch`](Self::set_epoch) tells what it says. The driver's side is [`Machine`]. A relay
-/// that is enrolled nowhere has no deadlines: it only answers.
+/// Its owner makes words with [`issue`](Self::issue), which permit senders to use the relay.
+/// [`roll`](Self::roll) changes the key under which words are made. [`range_key`](Self::range_key)
+/// gives the key with which a registry mints words, and [`set_epoch`](Self::set_epoch) takes the
+/// epoch that the registry announces. The driver's side is [`Machine`]. A relay without registries
+/// and TCP connections has no deadlines: it only answers.
 ///
-/// It sends from one socket per address family: the first that is up. Receivers open their NAT
-/// towards the socket that they greeted, so give it one port, not several.
+/// It sends from one socket per address family, the first that is up. A receiver opens its NAT
+/// towards the socket that it greeted, so give the relay one port, not several.
 ///
-/// What comes by a TCP connection goes on by one, if the destination has one here or accepts one,
-/// and over UDP otherwise.
+/// A packet that came over TCP leaves over TCP, if the destination has a connection to the relay or
+/// accepts one. Otherwise the packet leaves over UDP.
 #[derive(Debug)]
 pub struct Relay {
     keys: Keys,
@@ -96,16 +97,16 @@ impl Relay {
         }
     }
 
-    /// The word for a grant, to be handed to a sender. `relays`: where this relay is reached from
-    /// outside, one to four addresses. Nothing is remembered: the same grant gives the same word,
-    /// also after a restart.
+    /// The word for a grant, to be handed to a sender. `relays`: the addresses at which this relay
+    /// is reached from outside, one to four. The relay stores nothing: the same grant gives the
+    /// same word, also after a restart.
     pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, RelayWordError> {
         self.keys.current().issue(grant, relays)
     }
 
-    /// Takes a new key. What was made under the present key still holds. What was made under the
-    /// key before it ends. So rolling twice revokes every word that is not issued anew. Registries
-    /// know it by its key: it has to enrol again.
+    /// Takes a new key. Words made under the present key stay valid, and words made under the key
+    /// before that become invalid. So rolling twice revokes every word that is not issued anew.
+    /// Registries know the relay by its key, so the relay has to enrol again.
     pub fn roll(&mut self, key: &[u8; 32]) {
         self.keys.roll(key);
         self.heart = Heartbeats::new(self.keys.current().id(), self.heart.counter());
@@ -117,17 +118,17 @@ impl Relay {
         self.keys.current().id()
     }
 
-    /// The key of a range of grant ids, to be handed to one registry. The registry's words are
-    /// carried after [`set_epoch`](Self::set_epoch). Another key of the relay's is another key of
-    /// the range.
+    /// The key of a range of grant ids, to be handed to one registry, which mints words in that
+    /// range. The relay accepts these words after [`set_epoch`](Self::set_epoch). A new key of the
+    /// relay changes the key of the range.
     #[must_use]
     pub fn range_key(&self, range: u8) -> RangeKey {
         self.keys.current().range_key(range)
     }
 
-    /// Carries what the registry that has this range mints in `epoch`, and what it minted in the
-    /// one before for `last_holds` more. An epoch never falls, and what is over never comes back.
-    /// False if it would, or if there is no such range.
+    /// Accepts the words that the registry with this range mints in `epoch`. The words of the epoch
+    /// before stay valid for `last_holds` more. An epoch never decreases, and words that ended stay
+    /// invalid. False if `epoch` is below the present one, or if there is no such range.
     pub fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
         self.keys.set_epoch(now, range, epoch, last_holds)
     }
@@ -158,9 +159,10 @@ impl Relay {
         self.heart.unwatch(range);
     }
 
-    /// Sends heartbeats to the registry that has `range`, from `first` on. Each beat is one
-    /// datagram to each of the first four addresses. Its answers tell when the next is due, and
-    /// [the epoch](Self::set_epoch). False if the relay beats for eight others already.
+    /// Sends heartbeats to the registry that has `range`, the first one after `first`. Each
+    /// heartbeat is one datagram to each of the first four addresses. The registry's answers tell
+    /// when the next heartbeat is due, and [the epoch](Self::set_epoch). False if the relay sends
+    /// heartbeats to eight other registries already.
     pub fn watch(&mut self, now: Instant, range: u8, addresses: Vec<SocketAddr>, first: Duration) -> bool {
         let key = self.range_key(range).heartbeat_key();
         self.heart.watch(range, key, addresses, now + first)
@@ -231,8 +233,9 @@ impl Relay {
         self.accounts.len()
     }
 
-    /// Takes memory for more accounts if they become many: a segment of 2,048 at most, up to
-    /// [`Config::accounts`]. To be called between packets, since none allocates.
+    /// Allocates memory for more accounts if the table fills up: for at most 2,048 accounts per
+    /// call, up to [`Config::accounts`] in all. Call this between packets: handling a packet never
+    /// allocates.
     pub fn make_room(&mut self) {
         self.accounts.make_room();
     }

@@ -1,10 +1,10 @@
-//! Datagrams on their way out, sorted into runs. A run has one address and one size of datagrams.
-//! It leaves in one system call (segmentation offload), also if its datagrams came in between
-//! others.
+//! Datagrams on their way out, sorted into runs. The datagrams of a run have one address and one
+//! size. A run leaves in one system call (segmentation offload), even if datagrams of other runs
+//! came in between.
 //!
-//! All memory is taken at construction. Bytes are put one after the other. The memory is used anew
-//! when all has been sent, which a driver does after each batch of arrivals. So it stays as small
-//! as a batch, and in the processor's cache.
+//! All memory is taken at construction. Datagrams are stored one after the other. After each batch
+//! of arrivals a driver sends them all, and then the memory is filled from its beginning again. So
+//! the part in use stays as small as a batch, and in the processor's cache.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -179,8 +179,8 @@ impl SendQueue {
     }
 }
 
-/// A few bits of the address: neighbours differ in the last byte or in the port. Who makes his
-/// packets collide with another's only makes shorter runs.
+/// Hashes a few bits of the address, since neighbouring hosts differ in the last byte or in the
+/// port. A sender that makes its packets collide with those of another only makes runs shorter.
 fn slot(way: &SendAddress) -> usize {
     let ip = match way.remote.ip() {
         core::net::IpAddr::V4(ip) => ip.to_bits(),

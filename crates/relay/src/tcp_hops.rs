@@ -1,10 +1,12 @@
-//! Hops over TCP: which connections there are, where each leads on, and which is held back.
+//! Hops over TCP: which connections there are, where the packets of each go, and which connection
+//! is held back.
 //!
-//! A connection that comes in leads on to the connection of the destination's, if that has one
-//! here. Otherwise the destination is dialled, a connection for each that comes in, and reached
-//! over UDP if it accepts none. Where the way on is full, nothing is read from the connection that
-//! fills it. One that leads to several is not held back for one of them: what finds no room is
-//! dropped then, as over UDP.
+//! Packets of an incoming connection leave by the connection that the destination has to this
+//! relay. If the destination has none, the relay dials it, once for each incoming connection. If
+//! the destination does not accept, the packets leave over UDP. If the outgoing connection is full,
+//! the relay stops reading from the incoming connection that fills it. An incoming connection that
+//! leads to several destinations is not stopped for one of them: packets that find no room are
+//! dropped, as over UDP.
 
 use crate::send_queue::SendAddress;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -45,8 +45,8 @@ impl RelaySockets {
         self.0.iter().any(|own| canonical(own.address) == address)
     }
 
-    /// From which socket an address is reached, and whether that is full. Where only an IPv6 socket
-    /// is up, IPv4 goes through it in mapped form.
+    /// The socket from which `remote` is reached, and whether that socket is full. If only an IPv6
+    /// socket is up, an IPv4 address is reached through it in mapped form.
     pub(crate) fn way(&self, remote: SocketAddr, ecn: Ecn) -> Option<(SendAddress, bool)> {
         let of = |v4: bool| self.0.iter().find(|link| link.address.is_ipv4() == v4);
         let (link, remote) = match (of(remote.is_ipv4()), remote.ip()) {

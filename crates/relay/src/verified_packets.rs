@@ -1,10 +1,11 @@
-//! What the last packet of an account was found to be, so that the next one of its run costs one
-//! MAC instead of four.
+//! The verdict on the last packet of each account, so that the next packet of the same sender and
+//! receiver costs one MAC instead of four.
 //!
 //! The relay's keys, the second of its clock and the packet decide whether a consent and a cookie
-//! are good. They also decide which return tag belongs to them. All of that is compared whole, and
-//! whatever differs is examined anew. So nothing outlives the second, a roll of the key, or the
-//! account. No rule about expiry is needed here. The MAC over a packet is never remembered.
+//! are valid, and which return tag belongs to them. All of these are compared with those of the
+//! last packet. If anything differs, the packet is verified anew. So no verdict outlives the
+//! second, a roll of the key, or the account, and no rule about expiry is needed here. The MAC over
+//! a packet is always computed.
 
 use byway_wire::relay::{Consent, ReturnTag};
 use core::net::SocketAddr;

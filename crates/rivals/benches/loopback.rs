@@ -1,9 +1,9 @@
 //! `cargo bench -p byway-rivals --bench loopback [--features aws-lc] -- [--rounds N] [--seconds S]
 //! [--only NAME] [--json]`
 //!
-//! Medians over the rounds, and the ratios to quinn and to kernel TCP. They are ratios of medians,
-//! in this very run, to the faster quinn if there are two. Processor time and memory are the
-//! sender's and the receiver's.
+//! Prints medians over the rounds of goodput and processor time, and the largest memory. Processor
+//! time and memory are the sender's and the receiver's. The ratios to quinn and to kernel TCP are
+//! ratios of medians of this run. If there are two builds of quinn, the faster one counts.
 
 use byway_rivals::process::{TransferResult, is_end, transfer};
 use byway_rivals::{DATAGRAM, Error, Rival};

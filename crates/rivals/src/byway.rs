@@ -1,5 +1,5 @@
-//! byway, over UDP or over one TCP connection: one path, one object without an end, read from
-//! memory in pieces and forgotten as soon as it is written.
+//! byway as a rival, over UDP or over one TCP connection, with one path. The sender sends one
+//! endless object, and reads it from memory in pieces. The receiver discards the data at once.
 
 use crate::{DATAGRAM, Error, Finish, Meter, PIECE, WINDOW};
 use bytes::Bytes;

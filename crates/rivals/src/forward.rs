@@ -1,10 +1,10 @@
-//! A relay beside a forwarder that only copies, on real sockets: what authenticity costs a packet
-//! that passes.
+//! Compares byway's relay with a forwarder that only copies packets, on real sockets. The
+//! difference is what authentication costs per packet that passes.
 //!
-//! Both are machines on the same driver, so both receive and send in the same calls. These are
-//! `recvmmsg` with coalescing, and `sendmmsg` with segmentation. The processor time of that thread
-//! alone is counted. Senders are sockets of their own, each with a receiver of its own that nobody
-//! reads: what it drops costs both sides the same.
+//! Relay and forwarder are machines on the same driver, so they receive and send with the same
+//! calls: `recvmmsg` with coalescing, and `sendmmsg` with segmentation. Only the processor time of
+//! the driver's thread counts. Each sender has a socket, and a receiving socket that nobody reads.
+//! The receiving socket drops packets at the same cost for relay and forwarder.
 
 use crate::Error;
 use byway_net::{Clock, LoopControl, Owner, Socket, spawn, unix_seconds};
@@ -154,8 +154,8 @@ impl<M: ForwardCounter> Owner for Operator<M> {
     }
 }
 
-/// A sender: its socket, and the run that it sends again and again. A relay keeps nothing per flow,
-/// so it cannot tell.
+/// A sender: its socket, and the run of packets that it sends again and again. A relay keeps no
+/// state per flow, so repeated packets are as good as new ones.
 struct PacketSender {
     io: UdpSocket,
     state: UdpSocketState,
@@ -184,8 +184,8 @@ fn bind() -> Result<UdpSocket, Error> {
     Ok(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)
 }
 
-/// Papers for one sender: a relay with the same key, asked in memory, gives the same as the one
-/// that runs.
+/// The credentials of one sender at the relay. They come from a relay in memory, which has the same
+/// key as the running one, and so issues the same credentials.
 fn hop(
     relay: &mut Relay,
     at: SocketAddr,

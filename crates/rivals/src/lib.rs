@@ -1,22 +1,22 @@
-//! byway beside its rivals, with the same bulk transfer, on the same machine, in the same run. Its
-//! relay stands beside a forwarder that only copies ([`forward`]).
+//! Compares byway with its rivals: the same bulk transfer, on the same machine, in the same run.
+//! byway's relay is compared with a forwarder that only copies packets ([`forward`]).
 //!
-//! `cargo bench -p byway-rivals --bench loopback` moves bytes from memory to nowhere over the
-//! loopback. They go through real sockets, from one process to another ([`process`]). The programs
-//! are byway in both its classes and over TCP, quinn, and kernel TCP. The last does not encrypt,
-//! and is there for scale. Rounds alternate, so that a machine that grows slower grows slower for
-//! all. Rules of the comparison:
+//! `cargo bench -p byway-rivals --bench loopback` sends bytes from memory over the loopback, and
+//! discards them at the receiver. They go through real sockets, from one process to another
+//! ([`process`]). The rivals are byway in both its classes and over TCP, quinn, and kernel TCP.
+//! Kernel TCP does not encrypt, and gives the scale. Rounds alternate between rivals, so that a
+//! machine that becomes slower does so for all. Rules of the comparison:
 //!
-//! * A process for each end, which has one thread that works.
-//! * UDP payloads of [`DATAGRAM`] bytes at most for all; what each finds by its own search counts.
-//!   Frames over TCP have any size.
-//! * AES-256-GCM for all that encrypt. byway takes it from `ring`, and quinn from `ring` or, with
-//!   the feature `aws-lc`, from `aws-lc-rs`. byway is compared with the faster one.
-//! * The sending application hands byway and quinn bytes to share, which neither copies before it
+//! * Each end has a process of its own, in which one thread works.
+//! * UDP payloads have [`DATAGRAM`] bytes at most. Each rival uses the size that its own path MTU
+//!   discovery finds. Frames over TCP have any size.
+//! * All rivals that encrypt use AES-256-GCM. byway takes it from `ring`, and quinn from `ring` or,
+//!   with the feature `aws-lc`, from `aws-lc-rs`. byway is compared with the faster quinn.
+//! * The sending application gives shared bytes to byway and quinn. Neither copies them before it
 //!   makes packets.
-//! * Socket buffers of the same size are asked for.
-//! * The clock starts with the connection, so a slow start counts; setting the connection up does
-//!   not.
+//! * All rivals ask for socket buffers of the same size.
+//! * The clock starts when the connection is established. So slow start counts, and the handshake
+//!   does not.
 //! * Bytes count when the receiving application has them. Memory is the most that a process ever
 //!   had resident.
 

@@ -1,5 +1,5 @@
-//! What an end of a transfer counts. It is bytes, time, its processor time, and the most memory
-//! that it had.
+//! What is measured at an end of a transfer: bytes, time, processor time of the process, and its
+//! largest memory.
 
 use crate::Error;
 use rustix::time::{ClockId, clock_gettime};

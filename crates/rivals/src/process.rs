@@ -1,10 +1,10 @@
-//! A process for each end of a transfer: the program begins itself twice more, once to receive and
-//! once to send.
+//! A process for each end of a transfer. The program starts itself twice, as the receiver and as
+//! the sender.
 //!
-//! The receiver prints in one line where it can be reached. It measures for the time that it was
-//! told, and prints what it measured in another line. The sender measures until its standard input
-//! ends. Then it prints the same and what it has to say about itself. The receiver says that last.
-//! Both end with their standard input.
+//! The receiver prints a line with its address, measures for the given time, and prints a line with
+//! the result. The sender measures until its standard input ends, and prints its result with a note
+//! about itself. Last, the receiver prints its own note. Each process ends when its standard input
+//! ends.
 
 use crate::meter::peak_memory;
 use crate::{EndTotals, Error, Meter, Rival};
@@ -33,7 +33,7 @@ pub struct TransferResult {
 ///
 /// # Errors
 ///
-/// What the system refuses, or what an end that failed said, on standard error.
+/// The system refuses something, or an end failed and said why on standard error.
 pub fn transfer(rival: &str, duration: Duration) -> Result<TransferResult, Error> {
     let seconds = duration.as_secs_f64().to_string();
     let mut receiver = EndProcess::begin(&["take", rival, &seconds])?;
@@ -54,11 +54,11 @@ pub fn transfer(rival: &str, duration: Duration) -> Result<TransferResult, Error
     })
 }
 
-/// Does the work of an end if this process was begun as one. Returns whether it was.
+/// Receives or sends, if this process was started as an end of a transfer. Returns whether it was.
 ///
 /// # Errors
 ///
-/// Whatever stands in the way of that work.
+/// Whatever prevents that transfer.
 pub fn is_end() -> Result<bool, Error> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

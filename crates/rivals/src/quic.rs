@@ -1,4 +1,4 @@
-//! quinn: one stream without an end, default configuration but for windows that hold as much as
+//! quinn as a rival: one endless stream. Its configuration is the default, with windows as large as
 //! byway's.
 
 use crate::{DATAGRAM, Error, Finish, Meter, PIECE, WINDOW};
@@ -59,8 +59,8 @@ fn socket() -> Result<UdpSocket, Error> {
     Ok(io)
 }
 
-/// A runtime on one thread, as quinn's own bulk bench has it: more threads than ends only cost
-/// here.
+/// A runtime on one thread, as in quinn's own bulk benchmark. A second thread at an end would only
+/// cost time here.
 fn begin<F>(work: F) -> Result<JoinHandle<Result<String, Error>>, Error>
 where
     F: Future<Output = Result<String, Error>> + Send + 'static,

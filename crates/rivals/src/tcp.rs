@@ -1,5 +1,5 @@
-//! Kernel TCP: not encrypted, no process has to touch a packet, and the loopback carries 64 KB at
-//! once. Not a rival; a scale.
+//! Kernel TCP, for scale: it does not encrypt, no process has to touch a packet, and the loopback
+//! carries 64 KB at once.
 
 use crate::{Error, Finish, Meter, PIECE};
 use std::io::{Read, Write};

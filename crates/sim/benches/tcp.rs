@@ -1,9 +1,12 @@
-//! How many packets per second of real time the dumbbells of TCP hosts carry over their bottleneck
-//! on one core, hosts included: `cargo bench -p byway-sim --bench tcp`. With an argument `d2` or
-//! `d100`, that one alone and briefly, to count instructions under `valgrind --tool=callgrind
-//! BINARY d2` (cargo prints where the binary is): "Collected", by the packets that it prints. A
+//! Measures how many packets per second of real time two dumbbells of TCP hosts carry over their
+//! bottleneck, on one core: `cargo bench -p byway-sim --bench tcp`. The work of the hosts is
+//! included.
+//!
+//! The argument `d2` or `d100` runs that dumbbell alone and briefly, to count instructions under
+//! `valgrind --tool=callgrind BINARY d2`. Cargo prints where the binary is. Callgrind's
+//! "Collected", divided by the packets that the bench prints, gives instructions per packet. A
 //! packet of the bottleneck and its ACK take six hops. The count is the same on a busy machine, and
-//! is to fall only; `--help` prints what it was last.
+//! it should only fall; `--help` prints the last one.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
 #[path = "../tests/it/tcp_common/mod.rs"]

@@ -1,7 +1,8 @@
 //! What a packet costs in a world, on one core: `cargo bench -p byway-sim --bench world`.
 //!
-//! `-- hops LINKS FLOWS PACKETS` runs one case and nothing else, for callgrind: the instructions of
-//! a packet-hop are those of 6 links less those of 1 link, divided by 5 and by the packets.
+//! `-- hops LINKS FLOWS PACKETS` runs one case and nothing else, for callgrind. Subtract the
+//! instructions of a run with 1 link from those of a run with 6 links. The difference, divided by 5
+//! and by the packets, is the cost of a packet on one link.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
 #[path = "../tests/it/common/mod.rs"]
@@ -47,8 +48,9 @@ impl Machine for Source {
     }
 }
 
-/// `flows` sources at 96 % of a bottleneck of 1 Gbit/s in all. Of `links` links the middle one is
-/// the bottleneck, the others are each flow's own at 10 Gbit/s. Packets heard, and the world.
+/// Runs `flows` sources that together load a bottleneck of 1 Gbit/s to 96 %. The route of each flow
+/// has `links` links. The middle link is the bottleneck; the others have 10 Gbit/s and carry one
+/// flow each. Returns how many packets the sinks received, and the world.
 fn hops(links: usize, flows: u8, packets: u64, traced: bool) -> (u64, World) {
     let mut world = World::new(1);
     if !traced {

@@ -6,7 +6,7 @@ use core::ops::AddAssign;
 
 /// What became of the packets that were offered to a link.
 ///
-/// They balance at all times: `sent + duplicated = delivered + dropped + queued + in_flight`.
+/// The counts always balance: `sent + duplicated = delivered + dropped + queued + in_flight`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LinkCounters {
     /// How many packets were offered.

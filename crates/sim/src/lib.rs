@@ -1,18 +1,19 @@
-//! The invented world: links with queues and faults, clocks that drift, nodes that own a
+//! A simulated network: links with queues and faults, clocks that drift, and nodes that own a
 //! [`Machine`](byway_wire::Machine).
 //!
-//! The code that is simulated is the code that ships: `byway-net` runs the same machines on
-//! sockets. Everything here is a function of one seed. Each component (link, tap, workload) draws
-//! from a stream of its own. It is derived from the world's seed and the component's name, so
-//! adding a node shifts nobody's draws.
+//! The simulated code is the code that ships: `byway-net` runs the same machines on sockets.
+//! Everything in a world is a function of one seed. Each component, such as a link or a workload,
+//! draws from a random stream of its own. The stream is derived from the world's seed and the
+//! component's name, so an added node changes nobody else's draws.
 //!
 //! * [`random`]: the seeded generator.
-//! * [`link`] says what a link is. [`pipe`] is the one that most worlds are made of. [`aqm`] says
-//!   how its queue decides;
-//!   [`presets`]: named real links.
-//! * [`counters`]: books that must balance.
+//! * [`link`]: what a link is.
+//! * [`pipe`]: the kind of link that most worlds are made of.
+//! * [`aqm`]: how a queue decides what to drop or mark (active queue management).
+//! * [`presets`]: named real links.
+//! * [`counters`]: packet counters that must balance.
 //! * [`clock`]: what time it is on a node.
-//! * [`world`]: nodes, routes and the loop that asserts its own laws.
+//! * [`world`]: nodes, routes and the event loop, which asserts its own laws.
 //! * [`tcp`]: reference TCP hosts, web clients and plain cross traffic.
 //! * [`topology`]: networks as data, routes over them, generators and the papers' networks.
 //! * [`shaper`]: a pipe as a machine between two sockets, for the simulated world and the real one.

@@ -7,11 +7,11 @@ use core::net::{IpAddr, SocketAddr};
 
 /// One direction of a link.
 ///
-/// A link that serves in order of arrival knows when a packet arrives at the moment that the packet
-/// is offered. So a packet costs one event per hop. One whose discipline decides when a packet
-/// leaves the queue says [`PacketOutcome::Queued`] and asks for a second event by
-/// [`decides_at`](Self::decides_at). A link is a plain struct with its own generator: a driver with
-/// a real clock can use it as well as the [`World`](crate::World).
+/// A link that serves in order of arrival knows when a packet will arrive as soon as the packet is
+/// offered. So a packet costs one event per hop. Other links decide later, when a packet leaves the
+/// queue. Such a link returns [`PacketOutcome::Queued`] and asks for a second event by
+/// [`decides_at`](Self::decides_at). A link is a plain struct with a random generator of its own,
+/// so a driver with a real clock can use it as well as the [`World`](crate::World).
 pub trait Link: Any + Debug {
     /// Decides what becomes of a packet that is offered at `now`. `now` never goes back.
     fn offer(&mut self, now: Instant, packet: &Offer) -> PacketOutcome;
@@ -155,8 +155,8 @@ pub struct Occupancy {
     pub packets: usize,
     /// Bytes on the wire, headers included.
     pub bytes: u64,
-    /// Deliveries that will come of these packets: fewer than packets where some will be lost, more
-    /// where some will be duplicated. Means nothing in a bound.
+    /// How many deliveries will come of these packets. They are fewer than the packets where some
+    /// will be lost, and more where some will be duplicated. The field means nothing in a bound.
     pub deliveries: u64,
 }
 

@@ -1,5 +1,5 @@
-//! The link that most worlds are made of. It has a queue before a line of some rate, a propagation
-//! delay behind it, and the faults that real lines have.
+//! A pipe, the kind of link that most worlds are made of. Its queue feeds a line of some rate.
+//! Behind the line come a propagation delay and the faults that real lines have.
 
 mod burst_loss;
 mod config;
@@ -25,9 +25,9 @@ struct QueuedPacket {
     deliveries: u64,
 }
 
-/// What there is to know of a pipe that does nothing but queue, send and delay, at a constant rate
-/// and with a constant delay. It is in one place because most packets in most worlds go through
-/// such pipes.
+/// The parameters of a plain pipe: one that only queues, sends and delays, at a constant rate and
+/// with a constant delay. They are kept in one place because most packets in most worlds go through
+/// plain pipes.
 #[derive(Clone, Copy, Debug)]
 struct PlainPipe {
     /// The rate in bytes per second. 0: there is no limit.
@@ -152,9 +152,10 @@ impl Pipe {
         self.service = (0, 0, 0);
     }
 
-    /// Offers a packet to a pipe that does nothing but queue, send and delay. Returns when its
-    /// service begins and when it arrives, or why it does not. `None` means that the pipe does
-    /// more, and that nothing happened. It is [`offer`](Link::offer) with less ado.
+    /// Offers a packet with `size` bytes of payload to a plain pipe. Returns when the packet's
+    /// service begins and when the packet arrives, or why it is dropped. `None` means that the pipe
+    /// is not plain, and that nothing happened. For a plain pipe this is a faster
+    /// [`offer`](Link::offer).
     #[inline]
     pub(crate) fn pass(&mut self, now: Instant, size: u32) -> Option<Result<(Instant, Instant), DropReason>> {
         self.plain.as_ref()?;
@@ -203,13 +204,13 @@ impl Pipe {
     }
 
     /// The earliest time at which a packet that is offered at `now` can arrive. It is `None` unless
-    /// the pipe is plain and takes time, and the packet fits.
+    /// the pipe is plain with a delay above zero, and the packet fits.
     #[inline]
     pub(crate) fn soonest(&mut self, now: Instant, size: u32) -> Option<Instant> {
         let plain = self.plain.as_ref().filter(|plain| plain.delay > 0)?;
         let bytes = u64::from(size) + plain.overhead;
         if bytes > plain.largest {
-            // It takes no time, and what comes behind it may be there before it would have been.
+            // The packet would be dropped and take no time, so the one behind it may arrive sooner.
             return None;
         }
         let time = if plain.rate > 0 { service_of(&mut self.service, bytes, plain.rate).0 } else { 0 };
@@ -230,8 +231,8 @@ impl Pipe {
         &self.config
     }
 
-    /// Changes the rate for packets that are offered from now on; those that wait were promised
-    /// theirs. What the schedule says of rates no longer counts.
+    /// Changes the rate for packets that are offered from now on. Packets whose arrival time is
+    /// decided already keep that time. Rates of the schedule no longer count.
     pub fn set_rate(&mut self, rate: Option<u64>) {
         self.config.rate = rate;
         self.config.rate_steps.clear();
@@ -239,8 +240,8 @@ impl Pipe {
         self.simplify();
     }
 
-    /// Changes the propagation delay for packets that are offered from now on. If it shrinks, they
-    /// still overtake none. What the schedule says of delays no longer counts.
+    /// Changes the propagation delay for packets that are offered from now on. Even if the delay
+    /// shrinks, these packets overtake none. Delays of the schedule no longer count.
     pub fn set_delay(&mut self, delay: Duration) {
         self.config.delay = delay;
         self.delay.set(delay);
@@ -406,8 +407,8 @@ impl Pipe {
     }
 }
 
-/// The service time of a packet in whole nanoseconds, and what is left of it in billionths of a
-/// bit. Most packets have the size of the one before, whose time is `known`.
+/// The service time of a packet in whole nanoseconds, and the remainder in billionths of a bit.
+/// `known` keeps the last size and its result, since most packets have the size of the one before.
 #[inline]
 fn service_of(known: &mut (u64, u64, u64), bytes: u64, rate: u64) -> (u64, u64) {
     if known.0 != bytes {

@@ -1,8 +1,10 @@
-//! Named real links, so that a test or a plan can say `dsl` and every reader knows what is meant.
+//! Named real links, so that a test or an experiment can say `dsl` and every reader knows what is
+//! meant.
 //!
 //! Rates are as advertised for the access technology. Delays are one-way to a server in the same
 //! region. Queues are generous, as cheap routers have them: several round trips on slow uplinks.
-//! They are scenery of the right order of magnitude, not measurements of any one provider.
+//! All values are of the right order of magnitude, but they are no measurements of any one
+//! provider.
 //!
 //! | name | down / up (Mbit/s) | one-way delay | queue down / up | besides |
 //! |---|---|---|---|---|
@@ -97,8 +99,8 @@ pub fn lte() -> Duplex {
     duplex([40_000, 12_000], ms(25), [ms(300), ms(300)]).each(|pipe| pipe.jitter(ms(8)))
 }
 
-/// A phone in a train: the rate follows the masts, and there are tunnels. The pattern repeats every
-/// 30 seconds, tunnels every two minutes in the first hour.
+/// A phone in a train: the rate follows the masts, and there are tunnels. The pattern of rates
+/// repeats every 30 seconds. In the first hour a tunnel of 3 seconds comes every two minutes.
 #[must_use]
 pub fn lte_train() -> Duplex {
     let shape = [(0, 100), (6, 60), (10, 20), (13, 5), (16, 15), (20, 50), (25, 80)];

@@ -21,8 +21,8 @@ impl Random {
         Self { state: [0; 4].map(|_| mixer.bits()) }
     }
 
-    /// The stream of one component of a world. It depends on the world's seed and the component's
-    /// name alone, so other components come and go without a change to it.
+    /// The stream of one component of a world. It depends only on the world's seed and the
+    /// component's name, so other components can be added or removed without changing it.
     #[must_use]
     pub fn component(seed: u64, name: &str) -> Self {
         // FNV-1a over the name, then mixed with the seed: names that differ in one letter get

@@ -1,8 +1,8 @@
-//! A pipe as a machine: it stands between two sockets and makes a fast path slow, late or lossy,
-//! byte for byte.
+//! A link emulator as a machine. It forwards datagrams between two sockets through pipes, and so
+//! makes a fast path slow, late or lossy.
 //!
-//! It runs in a [`World`](crate::World), and under a driver with real sockets, where it shapes
-//! loopback paths without any help from the kernel.
+//! It runs in a [`World`](crate::World), and also under a driver with real sockets. There it shapes
+//! loopback paths without help from the kernel.
 
 use crate::counters::LinkCounters;
 use crate::link::{Decision, Delivery, DropReason, Link, Offer, PacketOutcome};
@@ -104,9 +104,10 @@ struct HeldDatagram {
     payload: Vec<u8>,
 }
 
-/// The machine. Its driver gives it a front socket, `Local(0)`, at which clients knock. It also
-/// gives back sockets, `Local(1)` onwards, one per client at a time. Through these a client's
-/// datagrams leave for the server and the answers return.
+/// The shaper. Its driver gives it a front socket, `Local(0)`, to which clients send. The driver
+/// also gives it back sockets, `Local(1)` onwards, each for one client at a time. A client's
+/// datagrams leave for the server by the client's back socket, and the answers return to that
+/// socket.
 #[derive(Debug)]
 pub struct Shaper {
     config: ShaperConfig,

@@ -1,5 +1,5 @@
-//! What a sink notes of a source: how many records its file holds, and how many bytes they take.
-//! What stands beyond them in the file was being written when the sink ended, and is written again.
+//! What a sink notes of a source: how many records the source's file holds, and how many bytes they
+//! take. Bytes beyond these were being written when the sink ended. They are written again.
 //!
 //! ```text
 //! file      two slots, of which the one with the larger generation counts

@@ -1,8 +1,8 @@
-//! How much an input may give before it has left.
+//! How many bytes an input may give before the source has sent them.
 //!
-//! Of an input that gives more than the demand, what the demand sends soon is enough. In an outage
-//! it may give what the demand would have sent meanwhile. An input that keeps to the demand is not
-//! held back by one.
+//! The demand is the rate that the source asks for. An input that gives more may be ahead by what
+//! the demand sends in 250 ms. In an outage it may give as much as the demand would have sent
+//! meanwhile. So an outage does not hold back an input that keeps to the demand.
 
 use crate::rate_limiter::Bucket;
 use byway_wire::{Duration, Instant};

@@ -8,9 +8,10 @@
 //!                                               <──    stream 1: WELCOME, WRITTEN…
 //! ```
 //!
-//! A source has one session, whose paths are TCP connections: to the sink itself, or by relays. Its
-//! rates are those of the rate controller of Wang et al. ([`byway_control::wang`]). It keeps a
-//! record until the sink says that it has written it.
+//! A source has one session, whose paths are TCP connections: to the sink itself, or through
+//! relays. The rates of the paths come from the rate controller of Wang et al.
+//! ([`byway_control::wang`]). A source keeps a record until the sink says that it has written the
+//! record.
 //!
 //! | question | place |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What a source says on its stream, and a sink on its own.
+//! The messages that a source sends on its stream, and a sink on its own stream.
 //!
 //! ```text
 //! message   kind (1), fields as varints
@@ -175,10 +175,10 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Takes the next bytes of the stream. `take` gets each message that is complete.
+    /// Takes in the next bytes of the stream. Calls `take` with each message that is complete.
     ///
     /// # Errors
-    /// What came is no message. Nothing more can be read after it.
+    /// The bytes are no message. Nothing more can be read after them.
     pub fn push<M: Message>(&mut self, mut bytes: &[u8], mut take: impl FnMut(M)) -> Result<(), DecodeError> {
         // What came before is completed a piece at a time: the rest need not be copied.
         while !self.begun.is_empty() && !bytes.is_empty() {

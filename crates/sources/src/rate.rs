@@ -1,10 +1,11 @@
-//! The rates of a source's paths: figure 2 of Wang et al. ([`RateController`]), fed with what the
-//! sink got.
+//! The rates of a source's paths: the algorithm of figure 2 of Wang et al. ([`RateController`]).
+//! Its input is the rate at which each path delivers.
 //!
-//! The sink's ACKs say when packets arrived there. Of each path the controller takes the first
-//! packet that was sent in a control interval, and the first that was sent after it. The bytes from
-//! the one to the other, over the time between their arrivals, are x: so neither the path's delay
-//! nor the size of a packet counts. An ACK that is lost is in the next.
+//! The sink's ACKs say when packets arrived there. Two packets of each path count: the first that
+//! was sent in a control interval, and the first that was sent after the interval. The bytes
+//! between the two, over the time between their arrivals, are the paper's x, the delivered rate. So
+//! neither the path's delay nor the size of a packet counts. If an ACK is lost, the next one says
+//! the same.
 
 use byway_control::wang::{RateController, WangOptions};
 use byway_control::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo};
@@ -16,22 +17,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 const INTERVAL: Duration = Duration::from_millis(400);
 const INTERVAL_AT_MOST: Duration = Duration::from_secs(2);
 const PACKETS: f64 = 10.0;
-/// y(0) is this part of the demand at most. A path may carry less, and then holds up what goes by
-/// the others until that is known.
+/// A path's first rate, the paper's y(0), is at most this part of the demand. The path may carry
+/// less. Then it holds up the data of the other paths until its real rate is known.
 const FIRST: f64 = 0.4;
 /// A packet of an unknown size.
 const PACKET: f64 = 1_200.0;
 /// delta and beta(0), as in section V: rates rise by steps of a constant size.
 const DELTA: f64 = 0.1;
 const BETA: f64 = 0.0;
-/// epsilon is this part of the demand, and a packet per interval at least. It is near delta, so
-/// that a raise that is lost is seen.
+/// The step by which a rate rises, the paper's epsilon, is this part of the demand, and at least
+/// one packet per interval. It is near delta, so that the controller notices a raise whose packets
+/// are lost.
 const STEP: f64 = 0.06;
 /// How often it is looked whether an interval can be judged.
 const LOOK: Duration = Duration::from_millis(50);
-/// Bytes in flight on a path are what its rate sends in so long, and a few packets at least. With
-/// more, a source would see late that it sends too much. With a long way it is as much as two round
-/// trips take, up to the second figure.
+/// Seconds. A path may have in flight what its rate sends in this time, and at least a few packets.
+/// With more, a source would notice late that it sends too much. If two round trips take longer,
+/// that time counts, up to the second constant.
 const IN_FLIGHT: f64 = 0.5;
 const IN_FLIGHT_AT_MOST: f64 = 1.0;
 const LEAST_PACKETS: f64 = 4.0;
@@ -89,8 +91,8 @@ impl RateState {
     }
 }
 
-/// An arrival: how many bytes had arrived with it, and when it was, in nanoseconds of a clock that
-/// is a constant away from the sink's.
+/// An arrival at the sink: how many bytes had arrived by then, and the time in nanoseconds. The
+/// time's clock has a constant offset from the sink's.
 type ArrivalSample = (u64, i64);
 
 /// A path whose rate is set.

@@ -1,5 +1,5 @@
-//! Input cut into records. A record keeps what frames it (its line's end, or its length), so that
-//! records one after another are the input again.
+//! Cuts input into records. A record keeps the bytes that frame it (the end of its line, or its
+//! length). So the records one after another are the input again.
 
 /// Bytes of a length in front of a record, most significant first.
 const PREFIX: usize = 4;
@@ -62,10 +62,10 @@ impl RecordFramer {
         Self { framing, most, begun: Vec::new(), done: 0 }
     }
 
-    /// Takes the next bytes of the input. `take` gets each record that is complete.
+    /// Takes in the next bytes of the input. Calls `take` with each record that is complete.
     ///
     /// # Errors
-    /// A record is too long. Nothing more can be cut after it.
+    /// A record is too long. No records can be cut from the input after it.
     pub fn push(&mut self, mut bytes: &[u8], mut take: impl FnMut(&[u8])) -> Result<(), FramingError> {
         while !bytes.is_empty() {
             let (wanted, ends) = self.wanted(bytes)?;

@@ -44,8 +44,8 @@ pub struct Input {
     pub framing: Framing,
 }
 
-/// Reads `record_input` on a thread of its own, for each of the sources that these wakers wake. Who
-/// does not take holds the input back.
+/// Reads `input` on a thread of its own. Gives a `Feed` for each source, and the wakers to which
+/// the sources are added. A source that does not take its records holds the input back.
 ///
 /// # Errors
 /// The system gives no thread.

@@ -1,8 +1,8 @@
 //! The files of a sink: one for each source, written on a thread of its own.
 //!
-//! Records are written first, then the [note](crate::note) that counts them, and then the source is
-//! told. Whatever ends the sink meanwhile, what stands beyond the note is written again at the same
-//! place.
+//! Records are written first, then the [checkpoint](crate::checkpoint) that counts them. Only then
+//! is the source told. If the sink ends in between, the records beyond the checkpoint are written
+//! again at the same place.
 
 use crate::checkpoint::{Checkpoint, SLOT};
 use crate::source_name::Name;

@@ -116,8 +116,8 @@ impl Source {
         Ok(Self::new(driver, inbox, requests))
     }
 
-    /// Waits for the end: how many numbers the sink has written, and why it ended before the input
-    /// did.
+    /// Waits until the source ends. Gives how many record numbers the sink has written, and the
+    /// reason if the source ended before its input.
     ///
     /// # Errors
     /// The event loop broke.

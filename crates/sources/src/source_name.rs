@@ -6,8 +6,8 @@ use std::str::FromStr;
 /// Characters of the longest name.
 const LONGEST: usize = 64;
 
-/// The name of a source: letters, digits, `.`, `_` and `-`, of which the first is a letter or
-/// digit. So it is a file's name, too.
+/// The name of a source: letters, digits, `.`, `_` and `-`, beginning with a letter or digit. So a
+/// name is also a valid file name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 

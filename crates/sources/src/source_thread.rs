@@ -32,8 +32,9 @@ impl<O: Owner, N> RunningLoop<O, N> {
         Self { driver, news, requests }
     }
 
-    /// The next thing that happened; `None` if nothing did within `patience`, or it is over. To be
-    /// called twenty times a second: what depends on time alone is done when it is.
+    /// The next event; `None` if nothing happened within `patience`, or the loop has ended. Call
+    /// this twenty times a second: each call wakes the event loop, which then does what depends on
+    /// time alone.
     pub fn next(&self, patience: Duration) -> Option<N> {
         self.driver.waker().wake();
         match self.news.recv_timeout(patience) {

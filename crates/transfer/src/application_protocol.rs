@@ -1,4 +1,4 @@
-//! What an application that uses the library says in its HELLO, sealed for the listener alone.
+//! What an application that uses the library sends in its HELLO, encrypted for the listener alone.
 //!
 //! ```text
 //! version 1 (1), kind 4 (1), permission (16), length (1), protocol; what follows is for later versions
@@ -13,8 +13,8 @@ use std::str::FromStr;
 /// Bytes of the longest name of a protocol.
 pub const PROTOCOL_MAX: usize = 32;
 
-/// The name of what two applications speak, as ALPN (RFC 7301) names it: up to 32 printable
-/// characters of ASCII without spaces. The empty one stands for applications that give none.
+/// The name of an application's protocol, like those of ALPN (RFC 7301): up to 32 printable ASCII
+/// characters without spaces. The empty name stands for applications that give none.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Protocol {
     length: u8,

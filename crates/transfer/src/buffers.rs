@@ -1,5 +1,5 @@
-//! Buffers for small files on their way out, used again and again. The thread that reads fills
-//! them. The event loop gives them back once the peer has what is in them.
+//! Buffers for the contents of small files that are sent, used again and again. The reading thread
+//! fills them. The event loop gives them back once the peer has their contents.
 
 use bytes::Bytes;
 use byway_engine::data::BufferPool;

@@ -24,8 +24,8 @@ pub struct Dialers {
 }
 
 impl Dialers {
-    /// Dials a peer at these addresses, and the relays that these words name. Of those of one event
-    /// loop each has a `number` of its own.
+    /// Makes TCP connections to a peer at these addresses, and to the relays that the words
+    /// `relays` name. `number` tells apart the dialers of one event loop.
     pub fn new<'a>(
         watch: &Watch,
         number: u16,
@@ -53,8 +53,9 @@ impl Dialers {
         self.peer.begin();
     }
 
-    /// Dials if it is time to, and compares what carries. `silence`: for how long nothing was heard
-    /// in the session though something was waited for; `None`: there is no session yet.
+    /// Dials if it is time to, and has the session prefer UDP or TCP, whichever carries more.
+    /// `silence`: for how long the session has waited for an answer; `None`: there is no session
+    /// yet.
     pub fn look(&mut self, endpoint: &mut Endpoint, handle: Handle, silence: Option<Duration>, now: Instant) {
         let over_tcp = self.peer.addresses().iter().any(|address| endpoint.leads_to(*address));
         let (connected, waited) = (silence.is_some(), silence.unwrap_or_default());

@@ -43,8 +43,9 @@ impl<O: Owner> EventLoop<O> {
         Self { driver, news, requests }
     }
 
-    /// The next thing that happened; `None` if nothing did within `patience`, or it is over. To be
-    /// called a few times a second: progress and the end are looked at when it is.
+    /// The next event; `None` if nothing happened within `patience`, or the loop has ended. Call
+    /// this a few times a second: each call wakes the event loop, which then looks at progress and
+    /// at the end.
     pub fn next(&self, patience: Duration) -> Option<TransferEvent> {
         self.driver.waker().wake();
         match self.news.recv_timeout(patience) {

@@ -5,8 +5,8 @@ use byway_files::{MadeFile, SmallFile};
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-/// Batches of files that the thread has at most: one in hand and one that waits. The writer makes
-/// the next itself. What waits is written whatever happens.
+/// The most batches of files that the thread has: one that it works on and one that waits. Beyond
+/// these the writer makes the files itself. A batch that waits cannot be taken back.
 const WAITING: usize = 2;
 
 /// The thread, as the writer sees it.

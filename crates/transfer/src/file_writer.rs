@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes verified between two looks at what arrived.
 const WORK: u64 = 4 << 20;
-/// Tasks that wait here at most. As many as small files need so that the two threads need not wake
-/// each other for every few.
+/// The most tasks that wait for this thread. With fewer, the event loop and this thread would wake
+/// each other for every few small files.
 pub(crate) const TASKS: usize = 256;
 /// Buffers, and bytes in them, given back before the owner is woken: a fraction of what it may have
 /// handed over.
@@ -62,8 +62,8 @@ pub(crate) struct DiskChannels {
     pub tasks: BatchReceiver<DiskTask>,
     /// When the owner has gone: what it had not handed over.
     pub rest: Receiver<Vec<WriteRequest>>,
-    /// Ends when the writer of an earlier try of this transfer has come to its end. Of a pipe it
-    /// tells what was written before.
+    /// Ends when the writer of an earlier try of this transfer has ended. For a pipe it first tells
+    /// what that writer wrote.
     pub before: Option<Receiver<PipeTotal>>,
     /// Held until this writer has come to its end.
     pub ended: SyncSender<PipeTotal>,
@@ -117,8 +117,9 @@ impl PipeTotal {
 struct ReceiverGone;
 
 impl DiskChannels {
-    /// Gives a buffer back. The owner is not woken for each. It takes what is there when it is
-    /// woken for something else, or when nothing is left to do here.
+    /// Gives a buffer back to the owner, mostly without waking it. The owner takes waiting buffers
+    /// when many wait, when it is woken for something else, or when this thread has nothing left to
+    /// do.
     fn hand_back(&self, buffer: Vec<u8>, quiet: &mut (usize, usize)) -> Result<(), ReceiverGone> {
         *quiet = (quiet.0 + 1, quiet.1 + buffer.len());
         match self.back.try_send(DiskEvent::Buffer(buffer)) {
@@ -386,9 +387,9 @@ impl TreeWriter {
     }
 }
 
-/// Writes a stream, and says at the end how much it was and what its hash is. What another try of
-/// its sender has written already is not written again: it must be the same once more, as the
-/// hashes tell.
+/// Writes a stream. Reports at the end how many bytes it had and what their hash is. Bytes that an
+/// earlier try of the same sender wrote are not written again. Their hash must be the same this
+/// time.
 pub(crate) fn write_pipe(mut output: impl Write, mut ends: DiskChannels) {
     let before = ends.before.as_ref().map_or(Ok(PipeTotal::default()), Receiver::recv);
     let Ok(mut poured) = before else {

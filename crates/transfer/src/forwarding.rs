@@ -1,4 +1,4 @@
-//! The near end of forwards: an owner that serves programs of this host, and keeps a session with
+//! The near end of forwarded connections. It serves programs on this host, and keeps a session with
 //! the receiver for as long as it runs.
 
 mod keeper;
@@ -58,8 +58,8 @@ pub struct ForwardingPlan {
     /// To send from addresses of this host that come meanwhile, too, where they may lead to one of
     /// these.
     pub follow: Option<Vec<IpAddr>>,
-    /// Bytes per second that are taken from the receiver at most, over all paths and connections
-    /// together. What is sent has its limit in [`Config::cap`].
+    /// Bytes per second that this side takes from the receiver at most, over all paths and
+    /// connections together. [`Config::cap`] limits what this side sends.
     pub limit: Option<u64>,
     /// How sessions behave.
     pub config: Config,

@@ -5,7 +5,8 @@
 //! kind 3, connections: then the class in which both sides send, background 0 or normal 1 (1)
 //! ```
 //!
-//! Kind 4 is an [application](crate::application), and what follows its permission is another.
+//! Kind 4 is an [application](crate::application_protocol). Its HELLO has other fields after the
+//! permission.
 
 use crate::application_protocol::{Application, Protocol};
 use crate::secret::Secret;
@@ -134,7 +135,7 @@ impl Preamble {
     /// Reads what the HELLO of a sender or of a ping said.
     ///
     /// # Errors
-    /// It is of another version, an application's, or nothing that a byway says.
+    /// The bytes are of another version, are an application's, or are no HELLO of byway.
     pub fn read(bytes: &[u8]) -> Result<Self, PreambleError> {
         match FirstMessage::read(bytes)? {
             FirstMessage::Transfer(preamble) => Ok(preamble),

@@ -152,8 +152,8 @@ impl Inbound {
         }
     }
 
-    /// Tells the sender how many bytes per second it may send at most; 0: as many as it likes. One
-    /// of a stream is not told: flow control holds it.
+    /// Tells the sender how many bytes per second it may send at most; 0: no limit. The sender of a
+    /// stream is not told, because flow control limits it.
     pub fn limit_to(&mut self, bytes_per_second: u64) {
         if !self.is_pipe && self.summary.is_none() {
             self.share = Some(bytes_per_second).filter(|share| *share > 0);

@@ -1,5 +1,5 @@
-//! How much memory this process may use: what the machine has, or its cgroup if that is less. And
-//! how a receiver's sessions share it.
+//! How much memory this process may use: that of the machine, or of its cgroup if the cgroup allows
+//! less. Also how a receiver's sessions share this memory.
 
 use crate::receive_limit::window;
 use byway_engine::Config;
@@ -15,9 +15,9 @@ const MEMORY_OF_WINDOW: u64 = 4;
 /// The least that all windows share.
 const LEAST: usize = 1 << 20;
 
-/// The configuration of a receiver's sessions. `receive_limit`: bytes per second that they take at
-/// most, all together. `memory_limit`: bytes that they use at most, all together; half of this
-/// machine's unless told otherwise.
+/// The configuration of a receiver's sessions. `limit`: bytes per second that all sessions together
+/// take at most. `memory`: bytes of memory that all sessions together use at most; `None`: half of
+/// this machine's memory.
 #[must_use]
 pub fn receiving_config(limit: Option<u64>, memory: Option<u64>) -> Config {
     let memory = memory.unwrap_or_else(|| available() / 2);

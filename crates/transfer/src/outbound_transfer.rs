@@ -13,13 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-/// Reads asked of the disk at a time, and their bytes. Of small files these are many, so that the
-/// two threads seldom wake each other. Of large files they are as many as keep the disk busy.
+/// The most reads that the disk thread is asked for at a time, and the most bytes of them. With
+/// small files the first limit counts: so many reads mean that the two threads seldom wake each
+/// other. With large files the second counts: so many bytes keep the disk busy.
 const READS: usize = 256;
 const READ_BYTES: usize = 16 << 20;
-/// Reads asked for and not sent yet, beyond which there are no others. So far ahead of small files
-/// neither the disk nor the network waits. Further ahead each read needs a new buffer, and fetching
-/// its memory costs as much as reading the file.
+/// The most reads that are asked for and not sent yet. So far ahead of small files neither the disk
+/// nor the network waits. Further ahead each read needs a new buffer, and fetching its memory costs
+/// as much as reading the file.
 const UNSENT: usize = 512;
 /// Reads asked for at once, mostly.
 const ASK_BATCH: usize = 32;

@@ -41,9 +41,9 @@ const DEAD: u32 = 2;
 /// Silence after which a person is told.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Whether every path that may carry data waits for an answer, which is overdue on one of them. On
-/// a long path something is sent now and then before anything is overdue, and each time it has
-/// longer.
+/// Whether every path in use waits for an answer, and at least one answer is overdue. Not all must
+/// be overdue: on a long path, each packet that is sent meanwhile moves the time at which an answer
+/// is overdue.
 pub(crate) fn is_silent(status: &ConnectionStatus) -> bool {
     let mut used = status.paths.iter().filter(|path| path.state != PathState::Probing).peekable();
     let is_overdue = used.peek().is_none() || used.clone().any(|path| path.silent > 0);

@@ -1,6 +1,6 @@
-//! What a receiver takes at most (`--bwlimit`), of all senders together. It tells each sender its
-//! share. What it does not take is not credited, so flow control holds a sender that does not
-//! listen.
+//! The most that a receiver takes (`--bwlimit`), from all senders together. The receiver tells each
+//! sender its share. Bytes that it does not take give no credit, so flow control stops a sender
+//! that exceeds its share.
 
 use byway_wire::{Duration, Instant, Meter};
 

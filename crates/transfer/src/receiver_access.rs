@@ -62,8 +62,8 @@ impl Refusal {
     }
 }
 
-/// Lets in who holds the ticket, and is on the list if there is one. It remembers nothing of whom
-/// it let in: what it saw may have been a replay.
+/// Admits a sender that holds the ticket and, if there is a list of keys, is on that list. It
+/// remembers no sender that it admitted, because a HELLO may be a replay.
 pub(crate) struct AccessControl {
     /// What the ticket says.
     pub permission: Secret<[u8; 16]>,
@@ -81,13 +81,13 @@ pub(crate) struct AccessControl {
     pub seed: u64,
 }
 
-/// The transfer of a receiver that takes one and no more, once it has come. Another try of it is
-/// let in: its sender may have been killed, which nobody hears of here.
+/// The transfer of a receiver that takes only one, once that transfer has come. Another try of the
+/// same transfer is admitted: the sender may have been killed, which the receiver does not notice.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SingleTransfer(Arc<Mutex<Option<Transfer>>>);
 
 /// The sender that a ticket is bound to: the first that completed a transfer with it. The receiver
-/// finds it out, the gate asks for it, and the program keeps it.
+/// sets it, access control reads it, and the program saves it.
 #[derive(Clone, Debug, Default)]
 pub struct TicketOwner(Arc<Mutex<Option<identity::PublicKey>>>);
 

@@ -24,11 +24,11 @@ pub struct DirectAddresses {
 }
 
 impl DirectAddresses {
-    /// The sockets are bound to `bound` and reached at `own` inside; `advertised` leads to them
-    /// from outside.
+    /// The addresses of a receiver whose sockets are bound to `bound`. Hosts of its own network
+    /// reach it at `own`, and hosts outside at `advertised`.
     ///
     /// # Errors
-    /// What is advertised is no address of a host.
+    /// An advertised address cannot be the address of a host.
     pub fn new(bound: &[SocketAddr], own: Vec<SocketAddr>, advertised: &[Endpoint]) -> Result<Self, NoHost> {
         let mut addresses = Vec::new();
         for endpoint in advertised {

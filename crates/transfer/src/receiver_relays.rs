@@ -10,7 +10,7 @@ use byway_wire::relay::Word;
 use std::net::SocketAddr;
 
 /// Waits for the relays to answer: those that did, and what to say of the others. `receiving` was
-/// started with these `secret_words`.
+/// started with these `words`.
 #[must_use]
 pub fn greet_relays(
     receiving: &Receiving,

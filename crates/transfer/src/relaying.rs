@@ -54,8 +54,8 @@ const NEWS: usize = 64;
 /// Orders of the program that wait for the relay, and snapshots that wait for the disk.
 const ORDERS: usize = 16;
 const SNAPSHOTS: usize = 4;
-/// A restarted relay counts its heartbeats on from so far above what was kept: more than it sends
-/// in the minute that it may have forgotten.
+/// A restarted relay continues its count of heartbeats this far above the saved count. It may have
+/// forgotten the last minute, in which it sends fewer heartbeats than that.
 const BEATS_AHEAD: u64 = 1 << 16;
 /// The most that an epoch that is over is believed to hold after a restart, since the clock may be
 /// wrong.
@@ -73,9 +73,9 @@ pub struct RelayingPlan {
     pub listeners: Vec<Listener>,
     /// What the kernel controls the congestion of TCP connections with.
     pub tcp_congestion: TcpCongestion,
-    /// Packets of 1,500 bytes that wait for each TCP connection at most, and as many in each of the
-    /// kernel's buffers. `None`: 16 KiB, and as much as the kernel finds useful. Few packets limit
-    /// the rate to so many per round trip.
+    /// The most packets of 1,500 bytes that wait for each TCP connection, and that each of the
+    /// kernel's buffers holds. `None`: 16 KiB wait, and the kernel chooses its buffers' size. A
+    /// small number limits the rate to that many packets per round trip.
     pub tcp_buffer: Option<usize>,
     /// Where senders find it: one to four addresses.
     pub addresses: Vec<SocketAddr>,
@@ -101,11 +101,12 @@ pub struct RelayingPlan {
     pub lend: Option<LendLine>,
 }
 
-/// For senders and receivers whose networks drop UDP: listeners at the addresses and ports of a
-/// relay's sockets.
+/// TCP listeners at the addresses and ports of a relay's sockets, for senders and receivers whose
+/// networks drop UDP.
 ///
 /// # Errors
-/// Which address another program has, or this user may not listen at.
+/// Another program has an address and port, or this user may not listen there. The error names the
+/// address.
 pub fn listeners(sockets: &[Socket]) -> Result<Vec<Listener>, Error> {
     let bind = |socket: &Socket| {
         let address = socket.address();
@@ -306,8 +307,9 @@ impl Relaying {
         Some(&self.enrolments.iter().find(|(key, _)| key == registry)?.1)
     }
 
-    /// A registry enrolled the relay: carries what it mints in `epoch`, and for `last_holds` what
-    /// it minted before. False if the relay is over or has too much to do.
+    /// Tells the relay that a registry enrolled it. The relay then accepts the words that the
+    /// registry mints in `epoch`, and for `last_holds` those of the epoch before. False if the
+    /// relay has ended, or if too many orders wait for it.
     pub fn enrolled(&self, range: u8, epoch: u32, last_holds: Duration) -> bool {
         self.order(RelayCommand::Enrolled { range, epoch, last_holds })
     }

@@ -1,5 +1,5 @@
-//! Whether a receiver that fell silent was started anew. Such a receiver knows nothing of the
-//! connection and never answers in it. A second connection, which moves no data, finds out.
+//! Whether a receiver that fell silent was restarted. A restarted receiver knows nothing of the
+//! connection and never answers in it. A second connection, which moves no data, finds this out.
 
 use byway_control::Class;
 use byway_engine::connection::close;

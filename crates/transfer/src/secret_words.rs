@@ -155,10 +155,11 @@ where
     }
 }
 
-/// The values of an option that may be given several times, or with files of several words.
+/// The values of a command line option that may be given several times, as words or as files with
+/// several words.
 ///
 /// # Errors
-/// A word is none, a file cannot be read, or there are more than [`MOST`].
+/// A word is invalid, a file cannot be read, or there are more than [`MOST`] words.
 pub fn values<T>(words: &[WordArgument<T>], option: &'static str) -> Result<Vec<T>>
 where
     T: FromStr,

@@ -73,8 +73,9 @@ pub struct SendingPlan {
 }
 
 impl SendingPlan {
-    /// Sends `payload` to the receiver that printed `ticket`, in the background class and from
-    /// every address of this host that leads there. It keeps no notes for another run.
+    /// A plan to send `payload` to the receiver that printed `ticket`, in the background class and
+    /// from every address of this host that leads there. It has no journals, so another run cannot
+    /// resume the transfer.
     ///
     /// # Errors
     /// The system gives no socket or no randomness.

@@ -15,9 +15,9 @@ const INTERNET: [IpAddr; 2] = [
 /// Sockets opened unless told otherwise: hosts with more addresses have them for other purposes.
 pub(crate) const MOST: usize = 8;
 
-/// Sockets to receive on: those asked for, or else one per address family for all of the host's
-/// addresses. They have one port if that is free. Where any port will do (0), the one that tickets
-/// named `before` is tried first.
+/// Sockets to receive on: at the addresses `asked`, or else one per address family, at all
+/// addresses of the host. The two families have the same port if that is free. Where port 0 asks
+/// for any port, the port `before`, which earlier tickets named, is tried first.
 ///
 /// # Errors
 /// An address that was asked for cannot be bound, or the system has no port left.
@@ -40,9 +40,9 @@ pub fn listening(asked: &[SocketAddr], before: Option<u16>) -> Result<Vec<Socket
     }
 }
 
-/// For senders whose networks drop UDP: listeners at the addresses and ports of these sockets.
-/// Where another program has the port, or this user may not listen there, senders find nobody and
-/// go on with UDP.
+/// TCP listeners at the addresses and ports of these sockets, for senders whose networks drop UDP.
+/// If another program has a port, or this user may not listen there, there is no listener, and
+/// senders go on with UDP.
 #[must_use]
 pub fn listeners(sockets: &[Socket]) -> Vec<Listener> {
     sockets.iter().filter_map(|socket| Listener::bind(socket.address()).ok()).collect()
@@ -52,7 +52,7 @@ pub fn listeners(sockets: &[Socket]) -> Vec<Listener> {
 /// `destinations` is reached.
 ///
 /// # Errors
-/// An address that was asked for cannot be bound; or none of this host's can.
+/// An address that was asked for cannot be bound, or none of this host's addresses can be bound.
 pub fn sending(asked: &[SocketAddr], destinations: &[IpAddr]) -> Result<Vec<Socket>, BindError> {
     if !asked.is_empty() {
         return bind_all(asked);
@@ -88,10 +88,10 @@ pub fn sending(asked: &[SocketAddr], destinations: &[IpAddr]) -> Result<Vec<Sock
     }
 }
 
-/// Addresses of this host from which datagrams reach one of `destinations` elsewhere, the best
-/// first. The system chooses some of them, on whatever interface they are. The others are those by
-/// whose own interface such datagrams leave: from any other address they would leave by an
-/// interface that is used already.
+/// Addresses of this host from which datagrams reach one of `destinations` on another host, the
+/// best first. First come the source addresses that the system itself chooses, on any interface.
+/// The other addresses are those whose datagrams leave by the interface that has the address. From
+/// any further address they would leave by an interface that is used already.
 ///
 /// # Errors
 /// The list of interfaces cannot be read.
@@ -133,11 +133,11 @@ pub fn bind_all(asked: &[SocketAddr]) -> Result<Vec<Socket>, BindError> {
     asked.iter().copied().map(Socket::bind).collect()
 }
 
-/// Binds what was asked for; where nothing was, all addresses of this host at `port`. A host
-/// without IPv6 serves IPv4.
+/// Binds the addresses `asked`, or else all addresses of this host at `port`. A host without IPv6
+/// serves only IPv4.
 ///
 /// # Errors
-/// One of those that were asked for cannot be bound, or the port of IPv4.
+/// One of the addresses that were asked for, or the port for IPv4, cannot be bound.
 pub fn serving(asked: &[SocketAddr], port: u16) -> Result<Vec<Socket>, BindError> {
     if !asked.is_empty() {
         return bind_all(asked);
@@ -188,8 +188,8 @@ pub fn own_addresses() -> Vec<IpAddr> {
     interfaces().unwrap_or_default().into_iter().map(|Interface { address, .. }| address).collect()
 }
 
-/// Whether an address means nothing outside one network. It is private (RFC 1918, RFC 4193), shared
-/// behind a provider's NAT (RFC 6598), link-local or loopback.
+/// Whether an address is valid only inside one network. Such an address is private (RFC 1918, RFC
+/// 4193), shared behind a provider's NAT (RFC 6598), link-local or loopback.
 #[must_use]
 pub const fn is_private(ip: IpAddr) -> bool {
     match ip {

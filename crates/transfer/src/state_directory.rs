@@ -1,5 +1,5 @@
-//! What byway keeps between runs, for its owner alone: its keys, notes for transfers that may be
-//! taken up again ([`byway_files::Journals`]), and what a receiver's ticket says ([`TicketState`]).
+//! What byway keeps between runs, readable by its owner alone: its keys, notes for transfers that
+//! may be resumed ([`byway_files::Journals`]), and what a receiver's ticket says ([`TicketState`]).
 //!
 //! A key file holds one line: a text with a checksum ([`byway_wire::checked_text`]) that has the 32
 //! secret bytes. So a damaged file is noticed, and an identity is not taken for a relay key.
@@ -128,9 +128,9 @@ impl StateDir {
         self.root.join("registry.db")
     }
 
-    /// What a receiver into `directory` keeps between runs: what makes the ticket that it printed
-    /// good for the next. One that takes a single transfer has a ticket of its own, which ends with
-    /// that.
+    /// What a receiver into `directory` saves between runs, so that the ticket that it printed
+    /// stays valid in the next run. A receiver that takes a single transfer has a ticket of its
+    /// own, which ends with that transfer.
     pub fn receiving(&self, directory: &Path, once: bool) -> Result<TicketState> {
         let full = fs::canonicalize(directory).map_err(StateError::io("find", directory))?;
         let name = blake3::hash(full.as_os_str().as_bytes()).to_hex();

@@ -1,8 +1,8 @@
 //! A bounded channel between threads. Its sending end never waits: it holds one batch of messages
-//! that does not fit, and the owner makes no other until that has left.
+//! that does not fit. The owner must not send another batch until that one has left.
 //!
-//! Messages go in batches. A single message wakes the thread that waits for it. That thread often
-//! takes the processor at once, finds one message and falls asleep again.
+//! Messages go in batches, because a single message wakes the thread that waits for it. That thread
+//! often takes the processor at once, finds one message and falls asleep again.
 
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::vec::IntoIter;

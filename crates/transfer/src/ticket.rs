@@ -135,8 +135,8 @@ impl FromStr for Ticket {
 }
 
 impl Ticket {
-    /// Every address that a datagram for the receiver may be sent to first: its own, those of the
-    /// ticket's relays, and those of other `relay_outcomes`.
+    /// Every address to which a datagram for the receiver may be sent first: its own addresses,
+    /// those of the ticket's relays, and those of the other `relays`.
     #[must_use]
     pub fn destinations(&self, relays: &[relay::Word]) -> Vec<IpAddr> {
         let words = self.relays.iter().map(|relay| &relay.word).chain(relays);

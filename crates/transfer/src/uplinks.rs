@@ -1,5 +1,5 @@
-//! Uplinks that come and go while a transfer runs. The sender uses an address that the host gets.
-//! It leaves alone an address that the host lost, until that is back.
+//! Local addresses that come and go while a transfer runs. The sender starts to use an address that
+//! the host gets. It stops using an address that the host lost, until the address is back.
 
 use crate::sockets::{MOST, uplinks};
 use byway_net::Socket;

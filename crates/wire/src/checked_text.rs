@@ -1,11 +1,11 @@
-//! Bytes as a text that a person can copy, as of tickets, words and keys. The text is one word for
-//! a shell, and its checksum shows whether it was copied badly.
+//! Encodes bytes as a text that a person can copy, for tickets, relay words and keys. The text is
+//! one word for a shell, and its checksum shows whether it was copied wrongly.
 //!
-//! The text begins with a prefix that says what it is (`byway1-`, `byway-key-`). Then come the
-//! payload and a [`Checksum`] in base32 (RFC 4648 section 6, lower case, unpadded). The checksum is
-//! the first bytes of BLAKE3 over prefix and payload; in relay words it is over the payload alone.
-//! Letters of either case are read. Only lower case is written. A version, where there is one, is
-//! the number in the prefix.
+//! The text begins with a prefix that names its kind (`byway1-`, `byway-key-`). The payload and a
+//! [`Checksum`] follow in base32 (RFC 4648 section 6, lower case, unpadded). The checksum is the
+//! first bytes of BLAKE3 over prefix and payload, but in relay words over the payload alone.
+//! Letters are read in either case and written in lower case. If the prefix holds a number, that is
+//! the version.
 
 use alloc::format;
 use alloc::string::String;

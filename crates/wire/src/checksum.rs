@@ -1,5 +1,5 @@
-//! The Internet checksum (RFC 1071) over bytes. It is kept right when a field changes (RFC 1624).
-//! It is finished where a network card was meant to finish it.
+//! The Internet checksum (RFC 1071) over bytes. This module computes it, updates it when a field
+//! changes (RFC 1624), and completes one that was left to a network card.
 
 use core::net::IpAddr;
 
@@ -25,8 +25,9 @@ pub const fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// The sum over the pseudo-header of TCP for `length` bytes of header and payload. It is that of
-/// RFC 9293 for IPv4, and of RFC 8200 for IPv6. It is not folded.
+/// The sum over the pseudo-header of `protocol`, for `length` bytes of its header and payload. The
+/// pseudo-header is that of RFC 9293 for IPv4, and that of RFC 8200 for IPv6. The sum is not
+/// folded.
 #[must_use]
 pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, length: usize) -> u64 {
     let address = |address| match address {
@@ -43,8 +44,8 @@ pub const fn replaced(checksum: u16, old: u16, new: u16) -> u16 {
     !fold(!checksum as u64 + !old as u64 + new as u64)
 }
 
-/// The checksum as [`replaced`] makes it, for a word that may begin at an odd offset `at`. Then its
-/// halves belong to two words of the sum, each in the other half.
+/// As [`replaced`], for a word that begins `at` bytes into what the checksum covers. At an odd `at`
+/// the two bytes of the word fall into two words of the sum, each in the other half.
 #[must_use]
 pub const fn replaced_at(checksum: u16, old: u16, new: u16, at: usize) -> u16 {
     if at.is_multiple_of(2) {
@@ -54,8 +55,9 @@ pub const fn replaced_at(checksum: u16, old: u16, new: u16, at: usize) -> u16 {
     }
 }
 
-/// Finishes a checksum that is only the sum over the pseudo-header: `bytes` begin with the header
-/// that holds it, `field` bytes in. Whether there was one.
+/// Completes a checksum field that holds only the sum over the pseudo-header. `bytes` begin with
+/// the transport header, and the field is `field` bytes in. False if `bytes` end before the field
+/// does.
 pub fn complete(bytes: &mut [u8], field: usize) -> bool {
     let value = !fold(sum(bytes));
     match bytes.get_mut(field..).and_then(|rest| rest.first_chunk_mut::<2>()) {

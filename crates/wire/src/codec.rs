@@ -1,5 +1,5 @@
-//! Reading and writing bytes without panics. There is a reader over untrusted input, and a writer
-//! over a fixed buffer. Integers are the variable-length ones of RFC 9000, section 16.
+//! Reads and writes bytes without panics, with a reader over untrusted input and a writer over a
+//! fixed buffer. Variable-length integers are those of RFC 9000, section 16.
 
 use thiserror::Error;
 
@@ -131,8 +131,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Puts values into a fixed buffer. Room is checked by the caller beforehand ([`Writer::room`]); a
-/// write that does not fit is not made and marks the writer as [`overflowed`](Writer::overflowed).
+/// Writes values into a fixed buffer. The caller checks beforehand that there is room
+/// ([`Writer::room`]). A write that does not fit writes nothing and marks the writer as
+/// [`overflowed`](Writer::overflowed).
 #[derive(Debug)]
 pub struct Writer<'a> {
     buffer: &'a mut [u8],

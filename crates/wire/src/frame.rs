@@ -1,8 +1,9 @@
 //! Frames: what the sealed part of a packet is made of.
 //!
 //! Integers are variable-length (RFC 9000 section 16) unless a size is given. A packet is a
-//! sequence of frames. A type byte whose low bit says "has a length" lets the last frame of a
-//! packet do without one.
+//! sequence of frames. In the types of STREAM, OBJECT and DATAGRAM, bit 0 says that a length stands
+//! before the bytes. The last frame of a packet needs no length: its bytes go to the end of the
+//! packet.
 //!
 //! | type | frame | fields |
 //! |---|---|---|
@@ -189,9 +190,9 @@ pub struct PathHint {
     pub path: PathId,
     /// Smoothed RTT in µs: a quarter of it is how long a hole may stay before it is a loss.
     pub srtt_micros: u64,
-    /// A limit in µs of the apparent delay, which is the receiver's clock minus the stamp, modulo
-    /// 2^32 µs. The first packet beyond it is to be acknowledged at once, because a delay-sensitive
-    /// controller wants to know.
+    /// A limit in µs of the apparent delay, which is the receiver's clock minus the packet's stamp,
+    /// modulo 2^32 µs. The receiver acknowledges the first packet beyond this limit at once,
+    /// because a delay-sensitive congestion controller needs to know of it.
     pub delay_limit: Option<u32>,
 }
 
@@ -207,7 +208,7 @@ pub struct RelayOffer {
     pub grant: u32,
 }
 
-/// A relay's word that the receiver consented to be reached through it; opaque to the session.
+/// A relay's proof that the receiver consented to be reached through it; opaque to the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayConsent<'a> {
     /// The number of the offer that this answers.
@@ -316,9 +317,9 @@ fn read<'a>(reader: &mut Reader<'a>, phantom: &mut Option<usize>) -> Result<Fram
 }
 
 impl Frame<'_> {
-    /// Writes the frame. Frames that carry bytes are written with a length; see [`write_stream`]
-    /// and its siblings for the last frame of a packet. An ACK is written entry by entry:
-    /// [`ack::AckWriter`].
+    /// Writes the frame. A frame that carries bytes is written with a length. [`write_stream`] and
+    /// its siblings can also write the last frame of a packet, without a length. To build an ACK
+    /// entry by entry, use [`ack::AckWriter`].
     pub fn write(&self, writer: &mut Writer<'_>) {
         match self {
             Self::Padding => writer.u8(PADDING),

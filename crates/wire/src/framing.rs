@@ -5,8 +5,8 @@
 //! length (2, big-endian, 1 to 65535), payload
 //! ```
 //!
-//! Nothing else is on the connection. A length of zero, and whatever else no sender of ours writes,
-//! ends it.
+//! Nothing else is on the connection. A length of zero ends the connection, as does a length above
+//! the limit of the receiver.
 
 use alloc::vec::Vec;
 
@@ -40,8 +40,8 @@ impl Default for TcpFrames {
 }
 
 impl TcpFrames {
-    /// Takes no payload from now on that is longer than this. What is held is no longer either, but
-    /// for its prefix.
+    /// Refuses payloads of more than `longest` bytes from now on. So no more than `longest` bytes
+    /// of payload are held.
     pub const fn set_longest(&mut self, longest: usize) {
         self.longest = longest;
     }
@@ -59,10 +59,10 @@ impl TcpFrames {
     }
 
     /// Takes the next bytes of the connection, and hands on the payload of each frame that is
-    /// complete. Those that came whole stay where they are.
+    /// complete. A payload that is whole in `bytes` is handed on in place, without a copy.
     ///
     /// # Errors
-    /// A frame has no payload, or is too long. The connection is of no use any more.
+    /// A frame has no payload, or is too long. The connection is of no use after that.
     pub fn take(&mut self, mut bytes: &mut [u8], mut each: impl FnMut(&mut [u8])) -> Result<(), NoFrame> {
         while !self.begun.is_empty() {
             let missing = match self.length(&self.begun)? {
@@ -76,7 +76,7 @@ impl TcpFrames {
                 Some(length) if self.begun.len() == PREFIX + length => {
                     each(self.begun.get_mut(PREFIX..).unwrap_or_default());
                     self.begun.clear();
-                    // Most frames come whole: what was longest is not kept for all.
+                    // Most frames come whole, so the memory for one in parts is not kept.
                     self.begun.shrink_to(0);
                 }
                 _ if bytes.is_empty() => return Ok(()),

@@ -7,11 +7,12 @@
 //! ```
 //!
 //! Both MACs are under the [key of the range](crate::relay::RangeKey::heartbeat_key) that the relay
-//! gave the registry. The MAC is over the first byte, the counter, and all bytes before the MAC. A
-//! relay's counter rises with each beat, also over restarts. A registry takes none that is not
-//! above the last. A relay takes no answer but to a beat that it sent. So neither is fooled by
-//! copies, and no clock matters. The answer is shorter than the beat, so that nobody is sent more
-//! than came in his name. All numbers are in network byte order.
+//! gave the registry. Each MAC covers the first byte, the counter, and all bytes before the MAC. A
+//! relay's counter rises with each beat, also over restarts. A registry refuses a beat whose
+//! counter is not above that of the last beat. A relay takes answers only to its latest beat to
+//! that registry. So old copies fool neither side, and no clock needs to be right. The answer is
+//! shorter than the beat, so that a forged source address is sent no more than the forger spent.
+//! All numbers are in network byte order.
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::relay::{MacKey, RANGES};

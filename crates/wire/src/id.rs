@@ -38,9 +38,9 @@ number!(
     ObjectId(u32), "object"
 );
 number!(
-    /// What datagrams leave and arrive by, as the driver numbers it. Numbers up to 32,767 are UDP
-    /// sockets, which [`crate::LinkChange`] tells of. Numbers from 32,768 on are TCP connections,
-    /// which [`crate::ConnectionChange`] tells of.
+    /// The driver's number for a UDP socket or TCP connection that carries datagrams. Numbers up to
+    /// 32,767 are UDP sockets, which [`crate::LinkChange`] tells of. Numbers from 32,768 on are TCP
+    /// connections, which [`crate::ConnectionChange`] tells of.
     Local(u16), "local"
 );
 
@@ -70,8 +70,8 @@ impl Local {
     }
 }
 
-/// What a receiver finds in a packet to know the path. Differs per path, so that two relays cannot
-/// tell from it that they serve the same connection.
+/// The receiver's name for a path, which each data packet carries. It differs from path to path, so
+/// that two relays cannot tell from it that they serve the same connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConnectionId(pub [u8; 8]);
 

@@ -1,8 +1,7 @@
-//! What crosses a boundary in byway. That is time, identifiers, bytes on the network, and the
+//! The types that cross a boundary in byway: time, identifiers, bytes on the network, and the
 //! contract between a protocol participant and the world it lives in.
 //!
-//! This crate knows no socket and no clock. Everything above it agrees on these types and nothing
-//! else.
+//! This crate uses no socket and no clock. The crates above it exchange these types.
 //!
 //! | what | where |
 //! |---|---|

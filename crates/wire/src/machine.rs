@@ -1,4 +1,4 @@
-//! The contract between a protocol participant and the world it lives in. That world is invented
+//! The contract between a protocol participant and the world it lives in, which is simulated
 //! (`byway-sim`) or real (`byway-net`).
 
 use crate::id::Local;
@@ -32,16 +32,16 @@ pub trait Machine {
     fn deadline(&self) -> Option<Instant>;
 
     /// Whether a TCP connection that was [opened](Input::Connection) serves anything. The driver
-    /// closes one that serves nothing some seconds after it was opened, so that strangers hold
-    /// none.
+    /// asks some seconds after the opening, and again from time to time. It closes a connection
+    /// that serves nothing, so that strangers cannot hold connections.
     fn serves(&self, local: Local) -> bool {
         let _ = local;
         false
     }
 
-    /// What the machine wants of its TCP connections next. The driver asks after what a connection
-    /// brought was handled, and once the machine has nothing more to send, until the answer is
-    /// `None`.
+    /// The next thing that the machine wants of its TCP connections. The driver calls this until
+    /// the answer is `None`: each time that a connection brought something, and after each round of
+    /// sending.
     fn ask(&mut self, now: Instant) -> Option<TcpRequest> {
         let _ = now;
         None
@@ -51,17 +51,18 @@ pub trait Machine {
 /// What a machine wants of its TCP connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpRequest {
-    /// Open a connection to `peer`, if that is done within `patience`. It is opened with
-    /// [`Input::Connection`], or [`Input::NotDialed`] tells that it is not. A driver takes as many
-    /// at once as the machine asks for.
+    /// Open a connection to `peer`, if that takes no longer than `patience`. [`Input::Connection`]
+    /// tells the machine that the connection is open, or [`Input::NotDialed`] that it could not be
+    /// opened. A driver opens as many at once as the machine asks for.
     Dial {
         /// The address that it is to lead to.
         peer: SocketAddr,
         /// How long it may take.
         patience: Duration,
     },
-    /// Read nothing more from this connection. What it brings waits in the network, which holds
-    /// back the sender. A connection that breaks meanwhile is told to be gone.
+    /// Read nothing more from this connection. What the peer sends then waits in the network, which
+    /// holds the peer back. If the connection breaks meanwhile, the machine is told that it is
+    /// gone.
     Pause(Local),
     /// Read from this connection again.
     Resume(Local),
@@ -142,9 +143,10 @@ pub struct LinkChange {
 
 /// A TCP connection that carries datagrams ([`framing`](crate::framing)) was opened, or is gone.
 ///
-/// It is a socket that leads to one address. What arrives by it bears its number and that address;
-/// what is sent by it must go to that address. Nothing is lost on it or comes twice while it lives,
-/// and all comes in order. What was sent and had not arrived when it went is lost.
+/// The connection is numbered like a socket, but leads to one address. What arrives by it has its
+/// number and that address, and what is sent by it must go to that address. While it lives, nothing
+/// is lost on it or comes twice, and all comes in order. What was sent but had not arrived when the
+/// connection went is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionChange {
     /// The number of the socket that it is, among those of all sockets.
@@ -157,11 +159,13 @@ pub struct ConnectionChange {
     pub open: bool,
 }
 
-/// A local socket is full, or has room again. Until this is said of a socket, it has room.
+/// A local socket is full, or has room again. A socket has room until the machine is told
+/// otherwise.
 ///
-/// What was written for it before it was found full waits with the driver and leaves first. What is
-/// written for it meanwhile is kept as far as there is room. It is dropped beyond that, as a
-/// network drops what it cannot carry. A machine that has other ways goes on with them.
+/// The driver keeps what was written for the socket before it was full, and sends that first. What
+/// the machine writes while the socket is full is kept as far as there is room. The rest is
+/// dropped, as a network drops what it cannot carry. A machine that has other paths goes on with
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoomChange {
     /// The socket that became full, or has room again.
@@ -184,9 +188,9 @@ pub enum Ecn {
     Ce,
 }
 
-/// How a network that tells classes apart treats a packet: the differentiated services code point,
-/// RFC 2474. It is said when a packet is sent and not when one arrives, since networks change it on
-/// the way.
+/// The differentiated services code point (RFC 2474), by which a network that has traffic classes
+/// chooses how to treat a packet. The machine sets it for each packet that it sends. It does not
+/// learn the code point of packets that arrive, since networks change it on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Dscp {
     /// As most traffic: the default forwarding of RFC 2474, code point 000000.
@@ -232,7 +236,8 @@ pub struct Transmit {
     /// Size of each datagram of the run; the last may be shorter. Equal to `size` for a single
     /// datagram.
     pub segment: usize,
-    /// Bytes that each datagram of the run has beyond what is written: links count them, nobody
-    /// carries them. So the simulator moves bulk data without its bytes. 0 on sockets.
+    /// Bytes by which each datagram of the run is longer than what was written. Links count these
+    /// bytes, but nobody carries them, so the simulator moves bulk data without its bytes. 0 on
+    /// sockets.
     pub phantom: usize,
 }

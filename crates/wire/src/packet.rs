@@ -10,9 +10,9 @@
 //!   '---------- header, authenticated -----'------------- sealed ------------------'
 //! ```
 //!
-//! `ee` is the key epoch modulo 4. The packet number is the low 32 bits; the receiver restores the
-//! rest (RFC 9000 appendix A.3). The stamp is the sender's clock when the packet was made, modulo
-//! 2^32 µs (71 minutes).
+//! `ee` is the key epoch modulo 4. The header has the low 32 bits of the packet number, and the
+//! receiver restores the rest (RFC 9000 appendix A.3). The stamp is the sender's clock when the
+//! packet was made, in µs modulo 2^32 (71 minutes).
 //!
 //! Handshake packets (`0101 00tt`) carry Noise messages in the clear framing described at
 //! [`Handshake`].
@@ -74,8 +74,8 @@ impl Header {
     }
 }
 
-/// Restores a packet number from its low 32 bits, given the next one expected. It is the candidate
-/// closest to `expected` (RFC 9000 appendix A.3).
+/// Restores a packet number from its low 32 bits. The result is the number closest to `expected`,
+/// which is the next number that the receiver expects (RFC 9000 appendix A.3).
 #[must_use]
 pub const fn restore_number(expected: u64, low: u32) -> u64 {
     const WINDOW: u64 = 1 << 32;
@@ -99,8 +99,8 @@ pub const fn restore_number(expected: u64, low: u32) -> u64 {
 ///   REFUSE 0x53, version (1), reply id (8), reason (1)
 /// ```
 ///
-/// The initiator chooses the reply id; whoever answers echoes it, which shows that it saw the
-/// HELLO. Only HELLO is padded: no answer is larger than what asked for it.
+/// The initiator chooses the reply id. The responder copies it into its answer, which shows that
+/// the responder saw the HELLO. Only HELLO is padded, so that no answer is larger than the HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake<'a> {
     /// The initiator's first message.

@@ -1,4 +1,4 @@
-//! A small seeded generator, so that whoever draws lots draws the same ones on every machine.
+//! A small seeded generator, which draws the same numbers on every machine.
 
 /// SplitMix64: one addition and two multiplications per draw, any seed is good. Source: Steele, Lea
 /// and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014). It is not for
@@ -7,7 +7,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// A generator that tells the same story for the same `seed`.
+    /// A generator that draws the same numbers for the same `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)

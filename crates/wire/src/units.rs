@@ -18,8 +18,8 @@ const BYTES: [(&str, u64); 14] = [
     ("", 1),
 ];
 
-/// The bytes of a unit, in letters of either case; `None` if there is none of that name. No name at
-/// all is a byte.
+/// The number of bytes in the unit `name`, in letters of either case. The empty name is one byte.
+/// `None` if there is no such unit.
 #[must_use]
 pub fn bytes(name: &str) -> Option<u64> {
     BYTES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, bytes)| *bytes)

@@ -202,9 +202,9 @@ pub struct Send {
 }
 
 impl Send {
-    /// The paths, and the ticket. The ticket is the last argument if that is one or names its file.
-    /// Otherwise it is what `environment` holds (the value of `BYWAY_TICKET`), if that is a ticket.
-    /// Then all arguments are paths.
+    /// Separates the paths from the ticket. The last argument is the ticket if it looks like one or
+    /// begins with `@` (a file that holds the ticket). Otherwise the ticket is `environment`, the
+    /// value of `BYWAY_TICKET`, and all arguments are paths.
     pub fn split(&self, environment: Option<&str>) -> Result<(Vec<&Path>, WordArgument<Ticket>)> {
         let usage = |sentence: String| anyhow::Error::new(Failure::new(Exit::Usage, sentence));
         let (last, before) = self

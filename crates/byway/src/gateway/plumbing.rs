@@ -1,9 +1,10 @@
-//! Putting into the kernel what a gateway needs there ([`KernelPlan`]), and taking it out again.
+//! Installs in the kernel what a gateway needs there ([`KernelPlan`]), and removes it again.
 //!
-//! [`install`] puts it in place and [`system`] says what about this host stands in the way.
+//! [`install`] installs a plan. [`system`] reports which settings of this host would keep a gateway
+//! from working.
 //!
-//! **Leftovers** of a gateway that was killed are of no harm. They carry our names and numbers
-//! ([`PROTOCOL`](byway_gateway::kernel::PROTOCOL)), so that they are known again. The next start
+//! **Leftovers** of a gateway that was killed do no harm. Their names and numbers are fixed
+//! ([`PROTOCOL`](byway_gateway::kernel::PROTOCOL)), so that byway recognises them. The next start
 //! replaces them, or [`remove`] removes them.
 //!
 //! [`KernelPlan`]: byway_gateway::kernel::KernelPlan

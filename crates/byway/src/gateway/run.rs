@@ -31,8 +31,9 @@ const MTU: u16 = 1500;
 /// A status is asked for and answered within this time.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs a gateway until it is stopped. `state` is the directory of this host's keys. Its routes go
-/// first and come last: what it cannot carry takes the plain route.
+/// Runs a gateway until it is stopped. `state` is the directory of this host's keys. The routes
+/// into the gateway are installed last at the start, and removed first at the end. So packets take
+/// the plain route while the gateway cannot carry them yet, or cannot any more.
 ///
 /// # Errors
 /// The configuration is wrong, or the system does not allow what is needed, each in one sentence.

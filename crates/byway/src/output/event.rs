@@ -1,5 +1,5 @@
-//! The events, as `--json` writes them. Fields are only ever added; a change of meaning raises
-//! [`VERSION`].
+//! The events that `--json` prints. Fields are only ever added. If the meaning of a field changes,
+//! [`VERSION`] increases.
 //!
 //! Rates are bits per second (`_bps`) and sizes are bytes. Times are seconds unless the name ends
 //! otherwise.
@@ -84,8 +84,9 @@ pub struct Reach {
     pub addresses: Vec<String>,
     /// UDP ports that a firewall of this host has to let in.
     pub ports: Vec<u16>,
-    /// Whether all addresses are private, so that other networks need a relay. Private are those of
-    /// RFC 1918, RFC 4193 and RFC 6598, and link-local and loopback ones.
+    /// Whether all addresses are private, so that hosts in other networks need a relay. Private
+    /// means the addresses of RFC 1918, RFC 4193 and RFC 6598, and link-local and loopback
+    /// addresses.
     pub private: bool,
     /// What to run on the other host, `TICKET` standing for the ticket.
     pub command: String,

@@ -1,5 +1,5 @@
-//! Standard output as a stream of events, written by a thread of its own. So a reader that does not
-//! read holds up neither a transfer nor the handling of signals.
+//! Standard output as a stream of events, which a separate thread writes. So a reader that stops
+//! reading blocks neither a transfer nor the handling of signals.
 
 use super::event::Event;
 use std::collections::VecDeque;
@@ -16,9 +16,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long a reader is waited for once a stop was asked for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Events on their way to a reader. Dropped, it leaves what waits to its thread, which begins with
-/// the first event. Until then the process may still enter namespaces and give up privileges, which
-/// are those of a thread.
+/// Events on their way to a reader. When this is dropped, the writing thread still writes the
+/// events that wait. The thread starts with the first event. Before that, the process may enter
+/// namespaces and give up privileges, which belong to a thread.
 pub(super) struct EventStream {
     shared: Arc<SharedQueue>,
     writer: Writer,
@@ -68,8 +68,9 @@ impl EventStream {
         self.writer = if spawned.is_ok() { Writer::Thread } else { Writer::Putter };
     }
 
-    /// Takes an event. One of progress is left out while too many others wait. Any other waits for
-    /// room until the reader has gone, or some time after `stopped` says that a stop was asked for.
+    /// Takes an event. A progress event is dropped while `PROGRESS` lines or more wait. Any other
+    /// event waits for room until the reader has gone, or until `PATIENCE` after `stopped` first
+    /// reports a stop.
     pub fn put(&mut self, event: &Event, stopped: impl Fn() -> bool) {
         if matches!(self.writer, Writer::None) {
             self.begin();

@@ -11,7 +11,7 @@ pub(super) const PAGE: usize = 100;
 /// The rows of a terminal that does not say how many it has.
 const USUAL_ROWS: usize = 24;
 
-/// How many columns the terminal behind `event_stream` has; [`PAGE`] if it is none, or does not
+/// How many columns the terminal behind `stream` has; [`PAGE`] if it is none, or does not
 /// say.
 pub(super) fn columns(stream: impl AsFd) -> usize {
     tcgetwinsize(stream)
@@ -21,7 +21,7 @@ pub(super) fn columns(stream: impl AsFd) -> usize {
         .unwrap_or(PAGE)
 }
 
-/// How many columns and rows the terminal behind `event_stream` has.
+/// How many columns and rows the terminal behind `stream` has.
 pub(super) fn size(stream: impl AsFd) -> (usize, usize) {
     let rows = |fd: &dyn AsFd| tcgetwinsize(fd.as_fd()).ok().map(|size| usize::from(size.ws_row));
     let rows = rows(&stream).filter(|&rows| rows > 0).unwrap_or(USUAL_ROWS);
@@ -93,8 +93,8 @@ pub(super) fn paragraphs(text: &str, columns: usize) -> String {
     lines.join("\n")
 }
 
-/// `text` for one line of a terminal: what a peer's names may hold to drive it, or to look like
-/// something else, is spelled out.
+/// `text`, made safe to print on one line of a terminal. Names of a peer may hold control
+/// characters, or characters that look like others. Such characters are printed as escapes.
 pub(super) fn printable(text: &str) -> String {
     Printable(text.as_bytes()).to_string()
 }

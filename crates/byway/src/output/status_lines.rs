@@ -1,9 +1,9 @@
-//! Lines at the bottom of a terminal that are drawn anew again and again, below what is printed for
-//! good.
+//! Lines at the bottom of a terminal that are redrawn repeatedly, below the lines that are printed
+//! permanently.
 //!
-//! The cursor rests behind the last of them, with room for what a terminal echoes when a key is
-//! pressed (`^C`). Without that room the echo would go to the next line. What is erased afterwards
-//! would then be one line too low.
+//! The cursor stays at the end of the last status line. Some columns after it are free for what the
+//! terminal echoes when a key is pressed (`^C`). Without these columns the echo would wrap to the
+//! next line, and the next redraw would erase one line too low.
 
 use super::line_wrap::{breadth, cut};
 use std::fmt::Write as _;

@@ -39,8 +39,8 @@ impl Table {
         Self { columns: columns.collect(), rows: Vec::new(), keys: 1 }
     }
 
-    /// Says how many columns at the left tell which row this is (1 by default). A table that is too
-    /// wide is printed in several pieces, one below the other, and each of them has these columns.
+    /// Sets how many columns at the left identify a row (1 by default). A table that is too wide is
+    /// printed in several pieces, one below the other. Each piece repeats these columns.
     #[must_use]
     pub const fn keyed_by(mut self, keys: usize) -> Self {
         self.keys = keys;

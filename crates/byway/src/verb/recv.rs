@@ -163,8 +163,8 @@ fn own_umask() -> u16 {
     (mask.bits() & 0o777) as u16
 }
 
-/// Lets this process hold as many files open as it may ask for, since many transfers or connections
-/// at once hold many; how many that is.
+/// Raises the limit of open files to the most that this process may request, because many transfers
+/// or connections at once need many files. Returns the new limit.
 pub(super) fn raise_file_limit() -> usize {
     let limit = getrlimit(Resource::Nofile);
     // Where that is not granted, fewer at once get along.

@@ -180,8 +180,8 @@ fn tell(relaying: &Relaying, output: &mut Output) {
     }
 }
 
-/// Takes no new word, and goes on while others are in use, as long as the operator lets it. A
-/// second signal ends the process at once.
+/// Accepts no new relay word, and continues to relay until no word has been used for `UNUSED`, or
+/// until `patience` is over. A second signal ends the process at once.
 fn drain(relaying: &Relaying, patience: Duration, output: &mut Output) {
     let clock = Clock::new();
     let begun = clock.now();

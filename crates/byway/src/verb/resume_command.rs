@@ -5,8 +5,9 @@ use byway_transfer::ticket::looks_like_ticket;
 use byway_wire::relay;
 use std::io::{self, IsTerminal};
 
-/// This process's command line, for a shell. Secrets are left out of it unless a person reads it on
-/// a terminal, who typed them there.
+/// The command line of this process, quoted for a shell. Tickets and words are replaced by `TICKET`
+/// and `WORD` unless standard error is a terminal: then the person who typed the secrets reads
+/// them.
 pub(super) fn command() -> String {
     let arguments: Vec<String> =
         std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();

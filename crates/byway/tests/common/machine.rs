@@ -95,8 +95,8 @@ where
 }
 
 /// A test that measures time or rate. It runs only with `--ignored` (the slow tier), and is
-/// *skipped* by name while the machine is busy. A failure counts only if the machine is quiet right
-/// after it.
+/// reported as *skipped* while the machine is busy. A failure counts only if the machine is quiet
+/// right after the test.
 pub fn measures(name: &'static str, missing: Missing, test: fn() -> Measured) -> Trial {
     let run = move || {
         if let Some(needs) = missing {

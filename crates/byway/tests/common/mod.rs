@@ -1,6 +1,6 @@
-//! What tests of the program share. They start its processes, read from them and stop them by their
-//! own ids. Hosts in network namespaces, emulated labs, and two sites with gateways are each in a
-//! file of its own.
+//! Helpers that the tests of the program share. They start its processes, read their output and
+//! stop them by process id. Hosts in network namespaces, emulated labs, and two sites with gateways
+//! each have a file of their own.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -24,9 +24,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Copies `byway` to where anybody may run it. Another process copies. A child that another test
-/// forks meanwhile would inherit this one's descriptor for writing, and the kernel runs no file
-/// that is open for writing.
+/// Copies `byway` to a place where every user may run it. A separate process (`install`) makes the
+/// copy. If this process made it, a child that another test forks meanwhile would inherit the
+/// descriptor that is open for writing. The kernel runs no file that is open for writing.
 pub fn for_anybody(program: &Path) {
     let copied =
         Command::new("install").args(["-m", "755", env!("CARGO_BIN_EXE_byway")]).arg(program).status();

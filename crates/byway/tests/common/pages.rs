@@ -12,24 +12,26 @@
 //!
 //! In a session
 //!
-//! - `byway recv`, `byway relay` and `byway gateway --config` go to the background. The next of the
-//!   same verb ends the one before. Receivers and relays have a HOME of their own, as on another
+//! - `byway recv`, `byway relay` and `byway gateway --config` run in the background. A command ends
+//!   the earlier one of the same verb. Receivers and relays have their own HOME, as on another
 //!   host.
 //! - TICKET, WORD and KEY stand for the newest ticket, the newest relay word and the sender's key.
-//!   `ticket.txt` and `relay.word` hold the first two. If no receiver (no relay) runs, one is
-//!   started.
-//! - There are `~/photos` and `data`, small directories. `~` is a scratch HOME, and the current
-//!   directory is the same.
+//!   `ticket.txt` holds the ticket and `relay.word` the relay word. If no receiver or no relay runs
+//!   yet, one is started.
+//! - `~/photos` and `data` are small directories. `~` is a scratch HOME, which is also the current
+//!   directory.
 //! - The host is a network namespace with root and the address 45.2.0.2. Relays run on another
-//!   host, 45.2.0.1. What goes to the outside addresses 203.0.113.7 and 203.0.113.9 arrives at the
-//!   one and at the other.
-//! - Plans of one's own run with one seed, unless the line says how many.
+//!   host, 45.2.0.1. Packets to the outside address 203.0.113.7 arrive at the host, and those to
+//!   203.0.113.9 at the relays' host.
+//! - A plan that the page itself defines runs with one seed, unless its line sets the number of
+//!   seeds.
 //!
 //! [`TOOLS`] is a session of two hosts with services, over three lines: `tests/machine/forward.rs`
 //! says what it has.
 //!
-//! A line that cannot run in a test stands in [`NOT_RUN`] with its reason. Its arguments are read
-//! all the same. `tests/it/pages.rs` reads all pages, `tests/machine/pages.rs` runs them.
+//! [`NOT_RUN`] lists the lines that cannot run in a test, with the reason. The arguments of these
+//! lines are parsed all the same. `tests/it/pages.rs` reads all pages, and `tests/machine/pages.rs`
+//! runs them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -104,9 +104,10 @@ impl Sites {
         });
     }
 
-    /// Waits until both gateways know that their paths carry packets of 1,400 bytes. The hosts of a
-    /// flow hear from its SYN how much a packet takes. A search that lost three packets on a busy
-    /// machine rests for ten minutes: gateways that are started anew begin another.
+    /// Waits until both gateways have found that each path carries packets of more than 1,400
+    /// bytes. The hosts of a flow learn the largest segment from its SYN, so this must be known
+    /// before a flow begins. If a busy machine loses three probes, a gateway searches again only
+    /// after ten minutes. Then this function restarts both gateways, which begin a new search.
     #[track_caller]
     pub fn know_packet_sizes(&mut self, paths: usize) {
         const SEARCH: Duration = Duration::from_secs(10);

@@ -84,8 +84,8 @@ impl Spaces {
         }
     }
 
-    /// Hosts around one that forwards, `hub`. Each has an address that ends in `.1`, in a network
-    /// of its own, where the hub is `.254`.
+    /// Hosts around a host named `hub` that forwards between them. Each host has an address that
+    /// ends in `.1`, in a network of its own. The hub is `.254` in each of these networks.
     pub fn star(tag: &str, hosts: &[(&str, &str)]) -> Self {
         let names: Vec<&str> = hosts.iter().map(|(name, _)| *name).chain(["hub"]).collect();
         let spaces = Self::new(tag, &names);

@@ -1,5 +1,6 @@
-//! The program as a person meets it: processes of it on this host, and the walls between its
-//! crates. What needs root, namespaces or programs of the system is in `tests/machine`.
+//! Tests of the program as a person uses it: processes on this host, without root. They also check
+//! which crate may import which. Tests that need root, namespaces or other programs are in
+//! `tests/machine`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where it fails")]
 
 mod circles;

@@ -1,6 +1,7 @@
-//! Nothing that a page prints is unknown. Every block says what it is, and every file is read by
-//! what it is for. Every argument of byway is read by its own parser, also in the examples of
-//! `--help`. `tests/common/pages.rs` says how pages are written.
+//! Checks that byway understands all that a page prints. Every fenced block says what it is. Every
+//! file in a block is read by the parser of its kind. Every argument of byway is read by byway's
+//! own parser, also in the examples of `--help`. `tests/common/pages.rs` says how pages are
+//! written.
 
 use crate::common::pages::{self, NOT_RUN, byway_commands, is_of, not_run, project};
 use byway_cli::args::Cli;

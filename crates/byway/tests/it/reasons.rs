@@ -1,5 +1,5 @@
-//! What a person is told whenever a transfer is not as fast as it could be, or does not come about.
-//! What would be sent is told too.
+//! The reasons that the program prints when a transfer is slower than it could be, or cannot begin.
+//! Also what the program prints of the files that it would send.
 
 use crate::common::{Ended, Place, Running};
 use byway_field::demo::lines::PathSpec;

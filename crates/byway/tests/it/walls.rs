@@ -1,5 +1,5 @@
-//! The walls of the house: which crate may import which, which must do without an operating system,
-//! how long a file may get. What the compiler and Cargo cannot forbid is forbidden here.
+//! Rules of the code that the compiler and Cargo cannot check. They say which crate may import
+//! which, which crates must do without an operating system, and how long a file may get.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,9 +176,10 @@ const UNITS: [&str; 41] = [
     "identifier", // opaque values
 ];
 
-/// How far the types of each crate are spread over its files. It counts `impl` blocks that stand in
-/// another file than their type, and fields that are `pub(super)` or `pub(crate)`. Both may only
-/// fall. A crate that is not here has none.
+/// How far the types of each crate are spread over its files: crate, `impl` blocks, fields. The
+/// first number counts `impl` blocks in another file than their type. The second counts fields that
+/// are `pub(super)` or `pub(crate)`. Both numbers may only fall. A crate that is not listed has
+/// none of either.
 const SPREAD: [(&str, usize, usize); 11] = [
     ("control", 5, 0),
     ("emulate", 0, 3),
@@ -496,8 +497,8 @@ fn lines_are_read_as_they_are_meant() {
     assert_eq!(lines_without_tests(text).len(), 4);
 }
 
-/// The type that a line of a public item has, if the item is a function, a field or a constant.
-/// `lines` begin with that line.
+/// The type of a public item: what a function returns, or the type of a field or a constant.
+/// `lines` begin with the line of the item.
 fn public_type(lines: &[&str]) -> Option<String> {
     let item = lines[0].trim().strip_prefix("pub ")?;
     if item.contains("fn ") {

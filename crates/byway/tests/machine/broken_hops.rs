@@ -1,4 +1,4 @@
-//! Transfers over TCP relays of which something breaks: a relay is killed, connections are reset, a
+//! Transfers over TCP relays while something fails: a relay is killed, connections are reset, or a
 //! receiver sleeps.
 //!
 //! Needs root and `ip`, `nft`; says *ignored* by name where they are missing.

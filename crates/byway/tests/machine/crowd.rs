@@ -1,6 +1,6 @@
-//! More than a gateway likes: ten thousand flows of hosts at once, and a flood of SYNs, through
-//! real gateways. All flows are whole, memory and tables stay within what the configuration says,
-//! counters tell what was dropped, and flows that were open go on.
+//! Overload of real gateways: ten thousand flows at once from their hosts, and a flood of SYNs.
+//! Every flow must arrive intact, and flows that are open must continue. Memory and tables must
+//! stay within the limits of the configuration. Counters must report what was dropped.
 //!
 //! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing.
 

@@ -1,5 +1,5 @@
-//! UDP is cut in mid-transfer, and is restored later: when bytes flow again, and by what, counted
-//! at the router.
+//! UDP is blocked in mid-transfer and restored later. The tests measure when bytes flow again, and
+//! count at the router which protocol carries them.
 //!
 //! ```text
 //!   sender 10.82.1.1 ─── hub ─── receiver 10.82.2.1

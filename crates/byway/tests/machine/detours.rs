@@ -1,5 +1,6 @@
-//! Three gateways, each a peer of the others: one relays for the other two, and no file has a word.
-//! The kernel's TCP through real processes on emulated links.
+//! Three gateways, each a peer of the other two. One relays for the other two, although no
+//! configuration file holds a relay word. The flows are the kernel's TCP, through real processes on
+//! emulated links.
 //!
 //! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing.
 

@@ -1,9 +1,9 @@
-//! Networks of the lab on this machine: what a plan says of a link is what ping and iperf3 measure,
-//! and nothing is left behind.
+//! Networks of the lab on this machine. `ping` and `iperf3` must measure what a plan says of a
+//! link, and nothing of a lab may be left behind.
 //!
-//! Needs root, `ip`, `ping` and `iperf3`; says *ignored* by name where they are missing. One test
-//! at a time, since they measure. A figure counts only if the lab itself says that the machine was
-//! not too busy; three tries, then that it says so is the result.
+//! Needs root, `ip`, `ping` and `iperf3`; says *ignored* by name where they are missing. The tests
+//! measure, so they run one at a time. A figure counts only if the lab reports that the machine was
+//! not too busy. After three tries on a busy machine, the test is skipped.
 
 mod harm;
 
@@ -149,10 +149,12 @@ fn queue() -> Measured {
         if link["dropped_queue"].as_u64().unwrap() == 0 {
             return Err(format!("nothing was ever dropped: {link}"));
         }
-        // 29 packets of 1476 bytes, since the ping is one of the 30, and the one being sent, at 10
-        // Mbit/s, and what is there anyway.
+        // The queue holds 30 packets: 29 of 1476 bytes, and the ping. One more packet of 1476 bytes
+        // is being sent. At 10 Mbit/s, or 10,000 bits per ms, a ping waits for these 30 packets,
+        // and the empty link has an RTT of 10 ms.
         let longest = 30.0 * 1476.0 * 8.0 / 10_000.0 + 10.0;
-        // One in a hundred packets may be late, so not the very longest.
+        // A few packets may be late by chance, so this takes the 95th percentile instead of the
+        // maximum.
         near("the longest waits", times[times.len() * 95 / 100], longest, 2.0)
     })
 }
@@ -272,8 +274,9 @@ fn change() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Names and devices of this machine that hosts of the plans here could have left. Labs give their
-/// hosts neither outside. Other tests name theirs, too, which run meanwhile: see `Spaces`.
+/// Network namespaces and devices of this machine that could be left from the hosts of this file's
+/// plans. Labs use these host names neither for namespaces nor for devices outside. Other tests run
+/// meanwhile and use the names too, but with a prefix (see `Spaces`), which is excluded here.
 fn traces() -> Vec<String> {
     let said = |arguments: &[&str]| {
         String::from_utf8(Command::new("ip").args(arguments).output().unwrap().stdout).unwrap()

@@ -1,5 +1,5 @@
-//! A plan that names gateways, by real programs: claims held against iperf3 behind two `byway
-//! gateway`, and a flow of the kernel's TCP led by a detour.
+//! A plan that names gateways, run with real programs. Claims are checked against iperf3 behind two
+//! `byway gateway` processes. One TCP flow of the kernel is routed through a detour.
 //!
 //! Needs root, /dev/net/tun, `ip`, `nft` and `iperf3`; says *ignored* by name where they are
 //! missing.

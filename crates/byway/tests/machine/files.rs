@@ -1,5 +1,6 @@
-//! Files as people have them: changing while they are sent, full of holes, in directories and on
-//! disks that refuse. Says *ignored* by name of what needs mounts that this machine does not give.
+//! Transfers of difficult files: files that change while they are sent, sparse files, and files in
+//! directories and on disks that refuse writes. A test that needs a mount which this machine does
+//! not allow says *ignored* by name.
 
 use crate::common::machine::{is_root, missing, test, works};
 use crate::common::{Place, Running, assert_same, for_anybody};
@@ -235,8 +236,8 @@ fn refusing_directory() {
     Running::start(command).end().failed(1, "in cannot be written to: change its permissions");
 }
 
-/// What the receiver asks of the file system, in the order of asking: nothing is synced file by
-/// file, and everything after the last file has its name.
+/// Checks the order of the receiver's system calls: no file is synced on its own, and the one sync
+/// comes after the last file has its final name.
 fn one_sync() {
     let place = Place::new();
     byway_files::generate(&place.path("tree"), 6, 3_000_000).unwrap();

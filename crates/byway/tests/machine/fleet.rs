@@ -1,6 +1,7 @@
-//! Registries, forty relays and a transfer, each on a host of its own. Relays join, swallow and are
-//! killed. Registry and data base are killed and started again. What comes out is what went in, and
-//! relays forward nothing for strangers: the kernel counts at interfaces.
+//! Two registries, forty relays and a transfer, each on a host of its own. Relays join, drop
+//! packets silently and are killed. A registry and the database are killed and started again. The
+//! received bytes must equal the sent bytes. Relays must forward nothing for strangers, which
+//! kernel counters at the interfaces check.
 //!
 //! ```text
 //!            8 Mbit/s               direct: 1.6 Mbit/s
@@ -10,8 +11,8 @@
 //!                         └── alice, eve, victim
 //! ```
 //!
-//! Needs root and `ip`, `tc`, `nft`, one of the tests PostgreSQL too; says *ignored* by name where
-//! they are missing.
+//! Needs root and `ip`, `tc`, `nft`. One of the tests also needs PostgreSQL. Says *ignored* by name
+//! where they are missing.
 
 mod strangers;
 
@@ -130,11 +131,13 @@ impl Fleet {
         );
     }
 
-    /// Counts what is long: what relays get where they are, what they send where it comes to the
-    /// hub, and what the victim gets.
+    /// Installs counters of UDP datagrams longer than `LONG`. They count what each relay receives,
+    /// at the relay, and what each relay sends, at the hub. They also count what the victim
+    /// receives.
     ///
-    /// A host counts what it sends before its datagrams are cut apart that the kernel took as one:
-    /// two short ones would be one long.
+    /// The packets that a relay sends are not counted at the relay itself. There the kernel counts
+    /// a batch before it splits the batch into datagrams (GSO), so two short datagrams would count
+    /// as one long datagram.
     fn count(&self) {
         let registries = self.registries.iter().map(|(_, address)| *address);
         let known: Vec<&str> = [SENDER, RECEIVER, ALICE, VICTIM].into_iter().chain(registries).collect();
@@ -277,8 +280,9 @@ fn has(list: &RelayList, mut relays: impl Iterator<Item = usize>) -> bool {
     relays.all(|relay| named.contains(&relay))
 }
 
-/// In which of two epochs all of a list was minted, as long as none comes twice; `None`: not all in
-/// one, or there is nothing.
+/// Whether all words of a list were minted in an odd epoch of the registry (`Some(true)`) or in an
+/// even one (`Some(false)`). Two successive epochs differ in this. `None`: the list is empty, or
+/// its words come from both.
 fn epoch(list: &RelayList) -> Option<bool> {
     let mut odd = list.relays.iter().map(|listed| Minted::of(listed.word.grant().id).unwrap().odd);
     let first = odd.next()?;
@@ -293,8 +297,9 @@ fn progress(said: &Path) -> u64 {
     progress.next().map_or(0, |event| event["bytes"].as_u64().unwrap())
 }
 
-/// Gives a sender bytes until it is told to stop, and says what they hash to. No more than a little
-/// waits: the end is not to take long.
+/// Writes bytes to a sender's standard input until `stop` is set. Returns their number and hash.
+/// The bytes given are at most about `AHEAD` beyond those that have arrived, so that the transfer
+/// ends soon after `stop`.
 fn feed(mut sender: ChildStdin, said: PathBuf, stop: Arc<AtomicBool>) -> JoinHandle<(u64, blake3::Hash)> {
     std::thread::spawn(move || {
         let (mut hasher, mut given, mut piece) = (blake3::Hasher::new(), 0_u64, vec![0; 64 << 10]);

@@ -1,6 +1,6 @@
-//! Programs that know nothing of byway, through `byway forward`: on separate hosts, over a direct
-//! line and two relays, each shaped by the kernel. Every line of `docs/tools.md` is run, and what
-//! comes is what comes without byway.
+//! Programs that know nothing of byway, through `byway forward`. They run on separate hosts, over a
+//! direct line and two relays, each shaped by the kernel. The test runs every line of
+//! `docs/tools.md`. What a program fetches must be the same as without byway.
 //!
 //! Needs root and the programs that the page names; says *ignored* by name where they are missing.
 

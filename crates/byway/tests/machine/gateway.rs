@@ -1,5 +1,5 @@
-//! Two gateways between hosts that know nothing of them: the kernel's TCP through real processes on
-//! emulated links.
+//! Two gateways between hosts that do not know of the gateways. The flows are the kernel's TCP,
+//! through real processes on emulated links.
 //!
 //! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing. One test at
 //! a time, since they measure.

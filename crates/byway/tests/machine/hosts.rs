@@ -1,6 +1,7 @@
-//! Ten end hosts that send to one another and relay for others, thirty relays and a registry, each
-//! on a host of its own. End hosts are killed, roam, and have their quotas used up. What arrives is
-//! what was sent, and the kernel counts what each end host relays.
+//! Ten end hosts that send to one another and relay for others, beside thirty relays and a
+//! registry, each on a host of its own. End hosts are killed, roam, and have their quotas used up.
+//! The received files must equal the sent files. The kernel counts the bytes that each end host
+//! relays.
 //!
 //! ```text
 //!   e0, e2, e4, e6, e8 ─── 4 Mbit/s ──┐        from a sender straight to its receiver: 1.6 Mbit/s
@@ -288,8 +289,8 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
     let lent = wait_for(PATIENCE, || (by_hosts() > 1 << 20).then_some(()));
     assert!(lent.is_some(), "end hosts relayed {} bytes", by_hosts());
 
-    // A host that is no other's address is not listed there, and the other hears next to nothing of
-    // it.
+    // A host that advertises the address of another host must not be listed, and the other host
+    // must receive almost nothing because of it.
     let into = hosts.directory.path().join("impostor-in");
     fs::create_dir(&into).unwrap();
     let lie = ["recv", into.to_str().unwrap(), "--also-relay", "1G/day", "--advertise", VICTIM];
@@ -310,8 +311,8 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
     pairs.extend([4, 6].into_iter().map(|from| begin(from, &receivers)));
     pairs.iter().for_each(Pair::goes_on);
 
-    // A stranger fills the line of a host and uses its quota up, while others send by it. Its own
-    // transfer begins, and goes on.
+    // A stranger relays through the host `POOR`, fills the host's line and uses up its quota, while
+    // other hosts send. A transfer to `POOR` itself must begin, and continue.
     let grant = word_at(&first, &address(POOR)).unwrap();
     let (ends, is_used) = (AtomicBool::new(false), (QUOTA_OF_THE_POOR << 20) * 9 / 10);
     std::thread::scope(|scope| {
@@ -327,13 +328,14 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
         assert!(used.is_some(), "{} bytes relayed", hosts.relayed(&host(POOR)));
     });
 
-    // A host is killed amid a transfer to it, and comes back. As long as it lends nothing it passes
-    // no test of the registry.
+    // A receiving host is killed in mid-transfer and restarted. While the host lends nothing, it
+    // passes no test of the registry.
     receivers[2].kill();
     receivers[2] = hosts.receiver(5, &join);
     pairs.iter().for_each(Pair::goes_on);
 
-    // One has no transfer any more. It roams, and is listed where it is.
+    // Host `e7` has no transfer any more. It moves to another address, and the registry must list
+    // that address.
     let mut files = pairs.remove(3).end();
     for change in [["add", &format!("{ROAMED}/24")], ["del", &format!("{}/24", address(7))]] {
         hosts.spaces.says("e7", &["sysctl", "-qw", "net.ipv4.conf.all.promote_secondaries=1"]);
@@ -348,8 +350,8 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
     pairs.iter().for_each(Pair::goes_on);
 
     files += pairs.into_iter().map(Pair::end).sum::<usize>();
-    // Those that are idle now are listed, but for the one that may relay no more once the stranger
-    // has used up what was left.
+    // The hosts that are idle now must be listed. The exception is `POOR`: once the stranger has
+    // used up the rest of its quota, it may relay no more.
     let ends = AtomicBool::new(false);
     let last = std::thread::scope(|scope| {
         scope.spawn(|| stranger::fills(&hosts, &grant, || !ends.load(Ordering::Acquire)));

@@ -1,5 +1,5 @@
-//! A host asks a gateway to be served, is, and leaves. The kernel's TCP through real processes on
-//! emulated links.
+//! A host asks a gateway to carry its flows, is served, and leaves again. The flows are the
+//! kernel's TCP, through real processes on emulated links.
 //!
 //! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing.
 

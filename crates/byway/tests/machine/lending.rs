@@ -1,8 +1,8 @@
-//! An end host behind a thin uplink that relays for others: its own upload keeps the line, and its
-//! quota is kept.
+//! An end host behind a slow uplink relays for others. Its own upload must keep the line, and the
+//! relayed bytes must stay within its quota.
 //!
 //! Needs root, `ip` and `iperf3`; says *ignored* by name where they are missing. Figures are ratios
-//! within one run.
+//! within one run, so they do not depend on the speed of the machine.
 
 use crate::common::bench::{Bench, TRIES};
 use crate::common::machine::{Measured, is_root, measures, missing, works};

@@ -1,5 +1,5 @@
-//! Live sources over TCP relays between network namespaces: the testbed of Wang et al., section V,
-//! with real processes.
+//! Live sources over TCP relays between network namespaces. This is the testbed of Wang et al.,
+//! section V, with real processes.
 //!
 //! ```text
 //!   s1 ─┬─ hub ─┬─ r1 ── 256 kbit/s ─┐
@@ -7,8 +7,8 @@
 //!               └─ r3 ──  56 kbit/s ─┘
 //! ```
 //!
-//! No way leads from sources to the sink but by relays. Needs root and `ip`, `tc`, `nft`; says
-//! *ignored* by name where they are missing.
+//! The sources reach the sink only through relays. Needs root and `ip`, `tc`, `nft`; says *ignored*
+//! by name where they are missing.
 
 use crate::common::machine::{Measured, PATIENCE, measures, missing, test, wait_for};
 use crate::common::spaces::Spaces;
@@ -185,8 +185,9 @@ fn more_than_the_uplink() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Part of its demand that each source has from second 20 of the second one on. The paper's bound
-/// is .93, which the second source misses: it reaches .72 to .78.
+/// The least part of its demand that each source must carry, from 20 seconds after the second
+/// source began. The paper's bound is .93. The second source misses the paper's bound: it reaches
+/// .72 to .78.
 const PART: f64 = 0.6;
 
 fn two_sources_share_three_relays() -> Measured {

@@ -1,8 +1,8 @@
-//! A hundred live sources into one sink over twenty relays, on loopback: the memory of sources and
-//! sink, and the sink's processor time.
+//! A hundred live sources send to one sink over twenty relays, on loopback. The test measures the
+//! memory of sources and sink, and the processor time of the sink.
 //!
-//! Counted is the memory that belongs to a process alone, and its share of what it has in common
-//! with others (PSS, proc(5)). Inputs give more than the demand.
+//! Memory is the proportional set size (PSS, proc(5)): the private memory of a process, and its
+//! share of memory that it has in common with others. Every input gives more bytes than the demand.
 
 use crate::common::bench::BYWAY;
 use crate::common::machine::{Measured, PATIENCE, measures, wait_for};
@@ -17,8 +17,9 @@ const SOURCES: usize = 100;
 const RELAYS: usize = 20;
 /// Bytes of records per second and source.
 const DEMAND: u64 = 150_000;
-/// Bytes of memory of all sources and the sink together. A program that is not optimised has three
-/// times as many addresses to adapt when it is loaded, in memory of each process alone.
+/// The most bytes of memory (PSS) that all sources and the sink may have together. A debug build
+/// has three times as many relocations when it is loaded, and each relocated page is private to its
+/// process.
 const MEMORY: u64 = if cfg!(debug_assertions) { 500_000_000 } else { 200_000_000 };
 /// Of a core, for the sink.
 const CORE: f64 = 0.5;

@@ -1,9 +1,9 @@
-//! What depends on the machine: namespaces, emulated networks, gateways with the kernel's TCP,
+//! Tests that depend on the machine: namespaces, emulated networks, gateways with the kernel's TCP,
 //! small and read-only disks.
 //!
-//! A test is *skipped* by name where the machine lacks what it needs. Tests that measure time or
-//! rate run with `--ignored` only, one at a time, and are skipped by name while the machine is
-//! busy.
+//! A test is *skipped* by name where the machine lacks something that the test needs. Tests that
+//! measure time or rate run only with `--ignored`, one at a time, and are skipped while the machine
+//! is busy.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
 mod broken_hops;

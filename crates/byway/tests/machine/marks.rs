@@ -1,5 +1,5 @@
-//! The code point and the ECN mark of what `byway send` sends, as a firewall at the receiver counts
-//! them.
+//! The DSCP and the ECN field of the packets that `byway send` sends. A firewall at the receiver
+//! counts them.
 //!
 //! Needs root, `ip` and `nft`; says *ignored* by name where they are missing.
 

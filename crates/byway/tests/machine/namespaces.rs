@@ -1,6 +1,6 @@
-//! The main job as it is meant to be used: separate processes on separate hosts (network
-//! namespaces), a direct line and two detours through relays, each shaped by the kernel; the trees
-//! compared by hash at the end.
+//! File transfers as users run them: separate processes on separate hosts (network namespaces),
+//! with a direct line and two detours through relays, each shaped by the kernel. At the end the
+//! received tree is compared with the sent tree by hash.
 //!
 //! ```text
 //!              10.77.0.0/24, 10 Mbit/s

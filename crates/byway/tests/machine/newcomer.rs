@@ -1,5 +1,5 @@
-//! A newcomer's first file: hosts with empty homes, on which nothing is typed but what README.md
-//! says.
+//! A new user's first file. The hosts have empty home directories, and only commands from README.md
+//! are run on them.
 //!
 //! ```text
 //!   sender ── router ──┐                  ┌── router ── receiver
@@ -8,8 +8,8 @@
 //!                             relay
 //! ```
 //!
-//! Both routers do NAT, and let in nothing that nobody inside asked for. Needs root and `ip`,
-//! `nft`; says *skipped* by name where they are missing.
+//! Both routers do NAT, and drop incoming packets that answer no packet from inside. Needs root and
+//! `ip`, `nft`; says *skipped* by name where they are missing.
 
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;

@@ -1,5 +1,5 @@
-//! Every line that a page prints is run, as `tests/common/pages.rs` says. Each page is a session of
-//! one host: a network namespace with its own processes and its own `/run`.
+//! Runs every line of the project's pages, as `tests/common/pages.rs` describes. Each page is one
+//! session on one host: a network namespace with its own processes and its own `/run`.
 
 use crate::common::assert_same;
 use crate::common::machine::{PATIENCE, is_root, missing, run, test, test_of, wait_for};
@@ -14,9 +14,10 @@ use std::time::Duration;
 const END: Duration = Duration::from_secs(60);
 /// What makes a host: it needs no root where the kernel lets anybody have namespaces.
 const HOST: [&str; 6] = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
-/// The host's network, and the host beside it on which relays run. The addresses are public, and
-/// there are two hosts: a relay forwards to no private address, and not to its own host. What pages
-/// call the outside of a router leads here. There is a firewall's table as distributions have it.
+/// A script that builds the network of the session's host, and of the host `relay` beside it.
+/// Relays run on a separate host with a public address, because a relay forwards neither to private
+/// addresses nor to its own host. The outside addresses of a router that pages use are translated
+/// to these two hosts. The firewall table `filter` is there as distributions install it.
 const NETWORK: &str = "
     set -e
     mount -t tmpfs tmpfs /run

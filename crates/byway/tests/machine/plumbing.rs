@@ -1,12 +1,14 @@
-//! What a gateway installs in a kernel, in network namespaces: which TCP it captures, that flows go
-//! on when its device is gone, that leftovers are replaced, and that nothing stays.
+//! The kernel state that a gateway installs, tested in network namespaces. The tests check which
+//! TCP packets it captures, and that flows continue when its device is gone. They also check that
+//! leftovers are replaced and that nothing stays after removal.
 //!
 //! ```text
 //!   alice 10.91.1.2 ─── 10.91.1.1 gateway 10.91.2.1 ─── 10.91.2.2 bob
 //! ```
 //!
-//! The device has no reader: what is captured goes nowhere, so whoever gets through was not
-//! captured. Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
+//! No program reads the TUN device, so captured packets are lost. A connection that succeeds was
+//! therefore not captured. Needs root and `ip`, `nft`; says *ignored* by name where they are
+//! missing.
 
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;

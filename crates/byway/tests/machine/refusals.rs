@@ -1,5 +1,5 @@
-//! What a gateway says where it cannot run, that it leaves nothing behind then, and how little it
-//! needs to run.
+//! What a gateway prints where it cannot run. The tests also check that it then leaves nothing
+//! behind, and that it runs with only the privileges that it needs.
 //!
 //! Needs root and `ip`, `nft`, `setpriv`, `unshare`; says *ignored* by name where they are missing.
 

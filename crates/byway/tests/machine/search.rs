@@ -1,6 +1,6 @@
-//! Forty relays on hosts of their own behind one access line: thirteen swallow what they are given,
-//! thirteen are slow. What looking for the good ones costs is counted by the kernel at the sender's
-//! interface.
+//! Forty relays, each on a host of its own, behind one access line. Thirteen relays drop data
+//! packets silently and thirteen are slow. At the sender's interface the kernel counts the packets
+//! that the search for the good relays costs.
 //!
 //! ```text
 //!            20 Mbit/s              direct: 4 Mbit/s
@@ -84,8 +84,8 @@ fn build() -> Hosts {
     Hosts::of(spaces)
 }
 
-/// Bytes of packets that left the sender so far, with their IP headers, and are too short for data
-/// and too long for an ACK alone.
+/// Bytes of control packets that left the sender so far, with their IP headers. A UDP datagram of
+/// 60 to 299 bytes counts: it is too short for data and too long for an ACK alone.
 fn control(hosts: &Hosts) -> u64 {
     let rules = hosts.spaces().says("snd", &["nft", "list", "table", "ip", "t"]);
     let (_, bytes) = rules.split_once("bytes ").expect("a counter");
@@ -147,12 +147,13 @@ fn forty_relays() -> Result<(), Failed> {
         result["relays_verdict"]
     );
     let unusable = relays.iter().filter(|relay| relay["standing"] == "unusable").count();
-    // A swallowing one forwards a probe that has no data, and is found out when it is used.
+    // A relay that drops data still forwards a probe without data. So it is found out only when it
+    // is used.
     assert!(unusable >= 10, "{result}");
     assert!(good > 10 * (slow + swallowed), "{result}");
-    // In the first half minute relays are still opened, and a busy machine adds probes of paths
-    // that seem silent. Of the line this is a quarter of a hundredth. What is allowed from the
-    // third minute on the engine's tests hold, where time is simulated.
+    // The bound is 50 kbit/s, a quarter of a percent of the line. In the first half minute relays
+    // are still being opened, and a busy machine adds probes of paths that seem silent. The tests
+    // of the engine check the bound from the third minute on, in simulated time.
     assert!(rate <= 50_000.0, "{rate} bit/s: {result}");
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Two sites, end to end: unmodified hosts' TCP through gateways and relays while one relay (by
-//! which packets are lost, doubled and out of order anyway) dies, others need a path, and the
-//! gateway at the exit is killed and comes back. Every byte is checked at the far end, and nothing
-//! stays in the kernel.
+//! Two sites, end to end: TCP of unmodified hosts, through gateways and relays. One relay, whose
+//! line loses, duplicates and reorders packets, dies. Other traffic needs a path. The gateway at
+//! the exit is killed and restarted. Every byte is checked at the receiver, and nothing may stay in
+//! the kernel.
 //!
 //! ```text
 //!                          40 Mbit/s each

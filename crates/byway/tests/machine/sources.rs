@@ -1,5 +1,5 @@
-//! Which addresses of a host are used and told, where its interfaces alone do not show it; and a
-//! line that is too narrow.
+//! Which addresses of a host byway sends from and puts into tickets, where the interfaces alone do
+//! not show it. Also a line that is too narrow for byway's datagrams.
 //!
 //! Needs root and `ip`; says *ignored* by name where they are missing.
 

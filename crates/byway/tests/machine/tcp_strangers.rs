@@ -1,6 +1,6 @@
-//! Strangers at the TCP ports of a receiver and of a relay, beside a transfer over TCP that goes
-//! on: ten thousand connections that begin long frames, connections that bring a byte now and then,
-//! and a flood of SYNs.
+//! Strangers at the TCP ports of a receiver and of a relay, beside a transfer over TCP that must
+//! continue. The strangers open ten thousand connections that begin long frames, open connections
+//! that bring one byte now and then, and send a flood of SYNs.
 //!
 //! Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
 

@@ -1,7 +1,8 @@
-//! The law of one path, in the order of events. A delay comes in, a queue is seen, the path reacts.
+//! The law of one path, in the order of events: a delay comes in, a queue is detected, the path
+//! reacts.
 //!
-//! A path has a *level*, the rate that it believes its own. It paces at its level while no queue
-//! stands.
+//! A path has a *level*, its estimate of its own share of the line, in bytes per second. Without a
+//! queue the path paces at its level.
 //!
 //! ```text
 //!          timeout        3 packets over 2 thresholds
@@ -53,7 +54,7 @@ struct StandingQueue {
     deepest: i64,
 }
 
-/// What a timeout or a loss changes, to be taken back if it was none.
+/// What to restore if the timeout or the loss turns out to be spurious.
 #[derive(Clone, Copy, Debug)]
 struct SavedLevel {
     level: f64,
@@ -75,7 +76,7 @@ pub(super) struct BackgroundPath {
     srtt: Duration,
     /// The least RTT of this route.
     min_rtt: Duration,
-    /// Packets that were sent before have been answered.
+    /// All packets sent before this time have been answered by a decrease.
     recover: Instant,
     queue: Option<StandingQueue>,
     /// When a queue was seen last.
@@ -145,8 +146,9 @@ impl BackgroundPath {
 
     // First: a delay comes in.
 
-    /// Takes an ACK into account. `share` is the path's part of the bundle's rate, `company` the
-    /// number of packets in a row that wait on other paths. Whether this was a queue of one's own.
+    /// Takes an ACK into account. Returns whether it showed a queue of the path's own. `share` is
+    /// the path's part of the bundle's rate. `company` is the number of packets in a row that wait
+    /// on other paths.
     pub fn on_acked(&mut self, acked: &Acked<'_>, share: f64, company: u32) -> bool {
         self.timeouts = 0;
         self.srtt = acked.srtt;
@@ -216,8 +218,8 @@ impl BackgroundPath {
 
     fn see(&mut self, met: &DelayReading, answered: bool, company: u32) -> QueueSignal {
         let threshold = self.threshold();
-        // The start meets its own queue, and twice the threshold is told sooner than a row of
-        // packets.
+        // Twice the threshold ends the start: the start fills the queue itself, and waiting for a
+        // whole row of packets would take longer.
         if met.waited <= if self.start { 2 * threshold } else { threshold } {
             self.above = 0;
             return QueueSignal::Free;
@@ -264,8 +266,8 @@ impl BackgroundPath {
         self.queue = Some(StandingQueue { since: now, burst, deepest });
     }
 
-    /// No queue: the one before is over, and the level grows. After an answer only a packet that
-    /// was sent since then tells so.
+    /// The packet met no queue. This ends the queue that was seen before, and the level grows.
+    /// After a decrease only a packet that was sent since then counts as free.
     fn on_free(&mut self, now: Instant, answered: bool, time: f64, share: f64) {
         if let Some(queue) = self.queue {
             self.met = now;
@@ -278,23 +280,25 @@ impl BackgroundPath {
         }
     }
 
-    /// Grows the bundle as one flow: `dL/dt = GROW sqrt(L)`, each path by its part. It is faster by
-    /// the square of the time without a queue. A level from before others' queue returns at once.
+    /// Grows the level. The bundle grows as one flow, `dL/dt = GROW sqrt(L)`, and each path by its
+    /// part of the sum. Growth is faster by the square of the time without a queue. A level that
+    /// the path had before others filled the line returns at `RETURN` per RTT.
     fn grow(&mut self, now: Instant, time: f64, share: f64) {
         let quiet = now.since(self.met).as_secs_f64() / HASTE.as_secs_f64();
         let one = if share > 0.0 { GROW / libm::sqrt(self.level / share) } else { 0.0 };
         let most = RETURN / seconds(self.min_rtt);
         let returns = quiet > 0.5 && self.level < NEARLY * self.known;
         if returns {
-            // From one packet in four RTT on.
+            // The level starts from one packet in four RTTs.
             self.set(self.level.max((most * self.packet).min(NEARLY * self.known)));
         }
         self.growth = if returns { most } else { (one * (1.0 + quiet * quiet)).min(most) };
         self.set(self.level * (1.0 + time * self.growth));
     }
 
-    /// A queue of one's own, on this path or on one that waits at the same time: the level falls,
-    /// once. What was added in the two RTTs since the queue began was too much.
+    /// Lowers the level once, for a queue of the path's own. Such a queue is on this path, or on
+    /// another path that waits at the same time. The new level is `BETA` times the delivered rate.
+    /// That rate counts as at least the level before the last two RTTs of growth.
     pub fn answer(&mut self, now: Instant, waited: i64) {
         self.meet(now, false, waited);
         // A wrong answer to noise says little of the line.
@@ -304,8 +308,8 @@ impl BackgroundPath {
         self.lower(now, BETA * delivered.clamp(least, self.level));
     }
 
-    /// A queue that outlives what a burst takes, or under a level that nobody delivers: the level
-    /// falls for as long as it stands.
+    /// Lowers the level for as long as a queue stands. A queue stands if it lasts longer than a
+    /// burst, or if the level is far above the delivered rate.
     fn on_standing(&mut self, now: Instant, met: &DelayReading, answered: bool, time: f64) {
         self.met = now;
         let Some(queue) = &mut self.queue else { return };
@@ -317,10 +321,10 @@ impl BackgroundPath {
         }
     }
 
-    /// The start met its own queue. What fits is the rate that was delivered, within bounds. The
-    /// packets that met the queue were sent an RTT ago, at half of this level times [`AHEAD`]. And
-    /// when the queue began to grow, the rate was less: a rate that doubles per RTT makes a queue
-    /// of `q` in `sqrt(2q / (RTT ln 2))` RTTs.
+    /// Ends the start, which met its own queue. The new level is the delivered rate, within bounds.
+    /// The upper bound: packets that met the queue were sent an RTT ago, at half of the present
+    /// level times [`AHEAD`]. The lower bound: the rate was less when the queue began to grow. At a
+    /// rate that doubles per RTT, a queue of `q` seconds takes `sqrt(2q / (RTT ln 2))` RTTs.
     fn end_start(&mut self, now: Instant, waited: i64) {
         let most = AHEAD / 2.0 * self.level;
         let queue = 2.0 * self.threshold() as f64 / 1e9;
@@ -334,7 +338,7 @@ impl BackgroundPath {
 
     // Paths that are silent.
 
-    /// Whether an empty probe met no queue. One without a one-way delay is judged by its RTT.
+    /// Whether an empty probe met no queue. A probe without a one-way delay is judged by its RTT.
     pub fn is_free(&mut self, delay: Option<Delay>, rtt: Option<Duration>, now: Instant) -> bool {
         match (delay, rtt) {
             (Some(delay), _) => self.sense.waits(delay, now, self.srtt) <= self.threshold(),
@@ -372,8 +376,8 @@ impl BackgroundPath {
 
     // The answer.
 
-    /// While a queue stands the pace is less by what empties it in half an RTT; the bytes in flight
-    /// follow the pace.
+    /// What the path may send. During a queue the pace is lower by what empties the queue in half
+    /// an RTT. The bytes in flight follow the pace.
     pub fn allowance(&self) -> Allowance {
         let delay_limit = self.sense.limit(self.threshold());
         if self.choked {

@@ -20,8 +20,8 @@ impl LossRate {
         self.lost += packets;
     }
 
-    /// Whether more is lost than chance explains. Of few packets too little is known, so they count
-    /// as half of those remembered.
+    /// Whether more packets are lost than chance explains. Below half of `MEMORY` packets the loss
+    /// rate is uncertain, so it is taken over that many.
     pub fn are_often(&self) -> bool {
         self.lost > OFTEN * self.arrived.max(MEMORY / 2.0)
     }

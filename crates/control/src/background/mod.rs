@@ -1,19 +1,19 @@
-//! The law of the class `background`. It fills what is idle on a line, yields to others, and shares
-//! with its own.
+//! The law of the class `background`. It fills what is idle on a line, yields to other traffic, and
+//! shares fairly with other flows of the class.
 //!
-//! Each path has a rate of its own. It grows with the square root of itself while no packet waits.
-//! It falls in proportion when a queue creeps up, which is the path's own. It steps back without
-//! memory from a queue that comes at once, which is somebody's burst. If the queue stands, somebody
-//! needs the line, and the rate decays. `docs/background.md` derives the law and tells what it
-//! cannot do.
+//! Each path has a rate of its own, its level. While no packet waits, the level grows with its
+//! square root. A queue that builds up slowly is the path's own: the level falls in proportion. A
+//! queue that builds up at once is a burst of another flow: the path sends less until it is gone,
+//! and keeps its level. If the queue stays, another flow needs the line, and the level decays.
+//! `docs/background.md` derives the law and tells what it cannot do.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `constants.rs` | every constant with its unit and reason |
-//! | `sense.rs` | what delays tell: waits, jitter, growth |
+//! | `queue_delay.rs` | what delays tell: waits, jitter, growth |
 //! | `law.rs` | one path: delay, queue, reaction |
 //! | `losses.rs` | whether losses are more than chance |
-//! | here | the bundle: coupling, choking, and how many relays are wished for |
+//! | here | the bundle: coupling, choking, and how many relays it asks for |
 
 mod constants;
 mod law;
@@ -32,29 +32,30 @@ use law::BackgroundPath;
 const BETA_PATHS: f64 = 0.25;
 /// A path shows in this time whether it is of use.
 const SHOWS: Duration = Duration::from_secs(21);
-/// The time after which a choked path is dropped, if it is beyond those that are opened at once.
+/// The time after which a choked path is dropped, if there are more proxied paths than `START`.
 const CHOKED: Duration = Duration::from_secs(60);
 
 /// The class `background` over a bundle of paths.
 ///
-/// - **Coupling**: the bundle grows as one flow, each path by its part of the sum. This is Harp's
-///   joint growth (III.A). Packets that wait on several paths at once count together, and all of
-///   these paths lower their rates: they seem to share the bottleneck. A path that waits alone
-///   answers alone.
-/// - **Relays** (mPath, 2.3): eight at once. When the direct path meets a queue of its own and all
-///   others have met one, more are wished for, while they gain something. Beyond eight, one that is
-///   choked for a minute is given up.
-/// - **Choking** (Harp, III.E) applies to a path at its least rate that still meets a queue. It
-///   carries only probes until one meets none. So does a path with two timeouts in a row. One path
-///   always stays open.
+/// - **Coupling**: the bundle grows as one flow, each path by its part of the sum of rates. This is
+///   Harp's joint growth (III.A). Packets that wait on several paths at once count together, and
+///   all of these paths lower their rates, since they seem to share the bottleneck. A path whose
+///   packets alone wait lowers its rate alone.
+/// - **Relays** (mPath, 2.3): the bundle opens eight proxied paths at first. It asks for more when
+///   the direct path meets a queue of its own and no proxied path is in its start, as long as the
+///   last ones raised the throughput. Beyond eight, a path that is choked for a minute is dropped.
+/// - **Choking** (Harp, III.E): a path at its least rate that still meets a queue is choked, and so
+///   is a path after two timeouts in a row. A choked path carries only probes, until one meets no
+///   queue. One path always stays open.
 #[derive(Debug)]
 pub struct Background {
     name: &'static str,
     paths: Paths<BackgroundPath>,
-    /// Bytes acknowledged on all paths, and how many proxied paths gain something.
+    /// Bytes acknowledged on all paths, by which the bundle judges whether more proxied paths gain
+    /// something.
     carried: Rate,
     reach: PathLimit,
-    /// Proxied paths wished for.
+    /// How many more proxied paths the bundle asks for.
     open: usize,
     drop: Vec<PathId>,
 }
@@ -86,7 +87,8 @@ impl Background {
         others.fold(0, |sum, (_, path)| sum.saturating_add(path.waits()))
     }
 
-    /// The direct path, or any without one, met a queue of its own: are more paths wished for?
+    /// Asks for more paths when the direct path met a queue of its own. Without a direct path, any
+    /// path counts.
     fn wish_for_more(&mut self, id: PathId, now: Instant) {
         let proxied = || self.paths.iter().map(|(_, path)| path).filter(|path| path.proxied);
         let is_direct = self.paths.get(id).is_some_and(|path| !path.proxied);
@@ -101,7 +103,7 @@ impl Background {
         self.open = (libm::ceil(BETA_PATHS * window) as usize).min(room);
     }
 
-    /// Drops a path that has been choked for long, if there are more than are opened at once.
+    /// Drops a path that has been choked for long, if there are more proxied paths than `START`.
     fn drop_choked(&mut self, id: PathId, now: Instant) {
         let many = self.paths.iter().filter(|(_, path)| path.proxied).count() > START + self.drop.len();
         let long = |path: &BackgroundPath| path.proxied && path.choked && now.since(path.choked_at) >= CHOKED;
@@ -110,8 +112,8 @@ impl Background {
         }
     }
 
-    /// Chokes `id` unless it is the last that is open. When the last one is silent, a path whose
-    /// probes come back takes its place.
+    /// Chokes `id`, unless it is the last open path. If the last open path is silent after two
+    /// timeouts, a choked path whose probes come back is opened instead.
     fn choke(&mut self, id: PathId, now: Instant) {
         let silent = self.paths.get(id).is_some_and(|path| path.timeouts >= 2);
         if !self.paths.iter().any(|(other, path)| other != id && !path.choked) {
@@ -123,7 +125,7 @@ impl Background {
         }
     }
 
-    /// The choked path with the greatest rate, of those whose probes come back if there are any.
+    /// The choked path with the greatest rate. Paths whose probes come back go before the others.
     fn best_choked(&mut self) -> Option<&mut BackgroundPath> {
         let choked = self.paths.iter_mut().map(|(_, path)| path).filter(|path| path.choked);
         choked.max_by(|a, b| a.reached.cmp(&b.reached).then(a.level.total_cmp(&b.level)))

@@ -6,22 +6,24 @@ use crate::detector::{BaseDelay, DelayNoise, RouteChange, Spacing};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// What packets usually wait is a median over so many slots: two rows.
+/// Number of slots over which the usual wait is a median: two rows of `OWN` slots.
 const SLOTS: usize = 2 * OWN as usize;
 
 /// How one packet fared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DelayReading {
-    /// What it waited in queues, in nanoseconds.
+    /// How long the packet waited in queues, in nanoseconds.
     pub waited: i64,
-    /// The least that it and the packets before it waited, as many as tell a burst.
+    /// The shortest wait of this packet and the packets before it, as many as show a burst, in
+    /// nanoseconds.
     pub low: i64,
-    /// The time that it speaks for: since the packet before it was sent.
+    /// The time from the sending of the packet before to the sending of this packet. The level
+    /// grows or falls for this time.
     pub speaks_for: Duration,
 }
 
-/// The delays of one path. It measures alike at any rate of sending, because flows of one line must
-/// agree on what a queue is.
+/// What the delays of one path tell. The results hardly depend on how fast the path sends, since
+/// all flows of a line must agree on what a queue is.
 #[derive(Clone, Debug)]
 pub(super) struct QueueDelay {
     /// Bytes of the largest packets of late.
@@ -86,8 +88,8 @@ impl QueueDelay {
         self.spacing.packet().map_or(self.delivery, |apart| self.delivery.min(apart))
     }
 
-    /// The jitter as far as it is believed: twice what is usual, since half of the packets wait
-    /// longer.
+    /// The jitter, at most `JITTER`. It is twice the usual wait, since half of the packets wait
+    /// longer than usual.
     pub fn jitter(&self) -> Duration {
         Duration::from_nanos((2.0 * self.usual.unwrap_or(0.0)) as u64).min(JITTER)
     }
@@ -105,9 +107,9 @@ impl QueueDelay {
         Some(self.base.floor()?.saturating_add(threshold))
     }
 
-    /// A packet's delay, or an RTT where none is measured. `None` for a short packet: the line
-    /// takes less time for it, so its delay does not compare. What `queued` packets wait is not
-    /// usual.
+    /// Takes a packet's delay into account, or an RTT if no delay is measured. Returns `None` for a
+    /// short packet: the line takes less time for it, so its delay is not comparable. While the
+    /// path is `queued`, waits do not count for the usual wait.
     pub fn sample(
         &mut self,
         met: Delay,
@@ -145,13 +147,14 @@ impl QueueDelay {
         Some(DelayReading { waited, low, speaks_for })
     }
 
-    /// At once means within this time: [`LOOK`], or some packet times.
+    /// The time within which a queue's growth counts as a burst: [`LOOK`], or some packet times if
+    /// they are longer.
     fn look(&self) -> Duration {
         LOOK.max(self.packet_time().saturating_mul(OWN))
     }
 
-    /// A route that got longer at once shows within 500 ms. The base alone would find it after 15
-    /// s.
+    /// Detects a route that got longer from one packet to the next, within 500 ms. The base alone
+    /// would adopt the new delay only after 15 s.
     fn look_for_leap(&mut self, met: Delay, now: Instant, rtt: Duration) {
         let Some(floor) = self.base.floor() else { return };
         let pause = self.look();
@@ -161,15 +164,16 @@ impl QueueDelay {
         }
     }
 
-    /// What an empty probe of a path without data waited. It is short, so it never lowers the base.
+    /// How long an empty probe of a choked path waited, in ns. A probe is short, so it never lowers
+    /// the base.
     pub fn waits(&mut self, probe: Delay, now: Instant, rtt: Duration) -> i64 {
         self.look_for_leap(probe, now, rtt);
         let delay = self.base.floor().map_or(probe.one_way, |floor| floor.max(probe.one_way));
         self.base.sample(delay, now, rtt)
     }
 
-    /// Whether a packet counts as a full one. If only short ones are sent, they count after some
-    /// eight rings of them.
+    /// Whether a packet counts as a full one. If a path sends only short packets, the full size
+    /// shrinks by a factor e in `8 * RING` of them, until they count as full.
     fn is_full(&mut self, bytes: u32) -> bool {
         let bytes = f64::from(bytes);
         if bytes < NEARLY * self.full {
@@ -180,14 +184,14 @@ impl QueueDelay {
         true
     }
 
-    /// What is usual falls at once and rises slowly, by a factor e in 2.6 s. Jitter is always
-    /// there, while the queues of others come and go. A mean over [`LOOK`] counts as one, because a
-    /// line that keeps the order of packets delays them together. So flows of any rate find the
-    /// same.
+    /// Updates the usual wait. It falls at once and rises slowly, by a factor e in 2.6 s: jitter is
+    /// always there, while queues of others come and go. The mean delay over [`LOOK`] counts as one
+    /// measurement, since a line that keeps the order of packets delays neighbours together. So
+    /// flows of any rate measure the same jitter.
     fn measure_jitter(&mut self, met: Delay) {
         self.slot_sum = self.slot_sum.saturating_add(met.one_way);
         self.slot_packets += 1;
-        // The first packets are all that is known.
+        // Each of the first packets is a slot, since nothing else is known yet.
         if self.turn >= SLOTS && met.sent_at.since(self.slot_at) < LOOK {
             return;
         }
@@ -208,10 +212,10 @@ impl QueueDelay {
         self.base.set_spread(as_i64(self.jitter()));
     }
 
-    /// By how many nanoseconds the latest packet waited longer than an earlier one, beyond what an
-    /// overload of one's own can do. Earlier means within [`LOOK`] or some packet times. Where
-    /// packets are further apart, it means the packet before. It looks through the ring, so it is
-    /// asked about packets that wait.
+    /// By how many nanoseconds the latest packet waited longer than an earlier one, beyond the
+    /// growth that the path's own overload explains. Earlier packets are those sent within [`LOOK`]
+    /// or some packet times before, and at least the packet just before. The function searches the
+    /// whole ring, so it is called only for packets that wait.
     pub fn grown(&self) -> i64 {
         let [(sent_at, waited), earlier @ ..] = &self.recent;
         let look = self.look();

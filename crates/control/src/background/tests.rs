@@ -45,8 +45,8 @@ impl SimulatedLine {
         self.law.allowance(PathId(path)).rate.expect("a rate") as f64
     }
 
-    /// A packet of `path` goes out 1 ms after the one before, and its ACK tells that it waited so
-    /// many nanoseconds.
+    /// Sends a packet on `path` 1 ms after the one before. Its ACK tells that it waited `waited`
+    /// nanoseconds.
     fn wait(&mut self, path: u32, waited: i64) {
         self.at += Duration::from_millis(1);
         let sent_at = self.at;
@@ -70,8 +70,8 @@ impl SimulatedLine {
         self.law.on_acked(PathId(path), &acked);
     }
 
-    /// A queue that grows as fast as time passes, as a TCP's in slow start, to so many
-    /// milliseconds.
+    /// A queue that grows to `most` milliseconds, as fast as time passes, like a TCP's queue in
+    /// slow start.
     fn rise_to(&mut self, most: i64) {
         (1..=most).for_each(|waited| self.wait(0, waited * MS));
     }

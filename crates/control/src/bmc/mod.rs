@@ -1,9 +1,9 @@
 //! BMC, bidimensional-probe multipath congestion control. Source: Honda, Nishida, Eggert, Sarolahti
 //! and Tokuda, "Multipath congestion control for shared bottleneck" (PFLDNeT 2009).
 //!
-//! Every path is an AIMD with a weight D, worth D times a TCP. The sum of the weights is 1 (section
-//! 2.1, the aggressiveness manager). Weight moves from the path that makes least of it to the one
-//! that makes most of it (2.2, the [`proportion`] manager).
+//! Every path is an AIMD with a weight D, and takes as much as D TCP flows. The sum of the weights
+//! is 1 (section 2.1, the aggressiveness manager). Weight moves from the path with the least
+//! weighted throughput to the path with the largest (2.2, the [`proportion`] manager).
 
 mod options;
 pub mod proportion;
@@ -15,8 +15,8 @@ use crate::bundle::{CoupledPath, Law, Paths};
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 
-/// A measurement lasts so many congestion epochs of the path with the longest. The paper: "at least
-/// during one".
+/// The length of a measurement, in congestion epochs of the path whose epochs are the longest. The
+/// paper: "at least during one".
 const EPOCHS: f64 = 2.0;
 /// The least and the greatest length of a measurement, in seconds.
 const PERIOD: (f64, f64) = (2.0, 60.0);
@@ -40,8 +40,8 @@ pub struct BmcPath {
     delivered: f64,
     /// The sum of smoothed RTTs at each ACK since, in seconds, and how many.
     rtts: (f64, f64),
-    /// Whether the application had less to send than the window allowed: what was measured is no
-    /// throughput of the path.
+    /// Whether the application had less to send than the window allowed. Then the measurement is
+    /// not the throughput of the path.
     limited: bool,
 }
 
@@ -54,9 +54,9 @@ impl Bmc {
         Self { fixed: Vec::new(), options, period: None }
     }
 
-    /// The aggressiveness manager alone: path number i has the weight `weights[i mod n]` for ever.
-    /// With one weight this is the paper's WAIMD(D), with n ones it is n independent subflows.
-    /// Weights beyond 0 < D <= 1 are brought into it.
+    /// The aggressiveness manager alone: path number i keeps the weight `weights[i mod n]`. With
+    /// one weight this is the paper's WAIMD(D). With n weights of 1 it is n independent subflows.
+    /// Each weight is clamped to 0 < D <= 1.
     #[must_use]
     pub fn fixed(weights: &[f64]) -> Self {
         let fixed = weights.iter().map(|weight| weight.clamp(f64::MIN_POSITIVE, 1.0)).collect();
@@ -65,7 +65,8 @@ impl Bmc {
 
     /// The length of a congestion epoch of `member`, in seconds. The paper: "One congestion epoch
     /// consists of (W/2a) + 1 round trip times, where W is the window size at the end of the
-    /// congestion epoch". W is twice what the last loss left, or what the window has grown to.
+    /// congestion epoch". W is estimated as twice the window after the last loss, or as the present
+    /// window if it is larger.
     fn epoch(member: &CoupledPath<BmcPath>) -> f64 {
         let left = Some(member.window.threshold()).filter(|threshold| threshold.is_finite()).unwrap_or(0.0);
         let largest = member.window.packets().max(2.0 * left);
@@ -84,7 +85,7 @@ impl Bmc {
         until
     }
 
-    /// Moves weight by what was measured in `seconds`.
+    /// Moves weight by the throughputs that were measured over `seconds`.
     fn move_weight(&self, paths: &mut BmcPaths, seconds: f64) {
         if paths.iter().any(|(_, member)| member.memory.limited) {
             return;
@@ -106,8 +107,8 @@ impl Bmc {
 impl Law for Bmc {
     type Memory = BmcPath;
 
-    /// The paper begins with all weights given. One that is added gets its equal share here, which
-    /// the others give in proportion.
+    /// The paper begins with the weights of all paths given. Here a path that is added gets an
+    /// equal share of the weight, and all other paths give up part of their weight in proportion.
     fn opened(&mut self, paths: &mut BmcPaths, path: PathId) {
         self.period = None;
         let count = paths.len() as f64;

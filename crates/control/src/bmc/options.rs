@@ -5,8 +5,8 @@
 pub enum WeightStep {
     /// (7): to its square. That overshoots whatever there is to be met, for ever.
     Square,
-    /// By the same step times the imbalance, `1 - least T_wr / largest T_wr`: smaller the closer it
-    /// is, so that it settles.
+    /// The same step times the imbalance, `1 - least T_wr / largest T_wr`. The step becomes smaller
+    /// near the balance, so that the weights settle.
     Proportional,
 }
 
@@ -15,7 +15,8 @@ pub enum WeightStep {
 pub struct BmcOptions {
     /// How far a weight goes down.
     pub step: WeightStep,
-    /// The share of the largest T_wr by which the least must be below it before a weight moves.
+    /// The hysteresis: weight moves only if the least T_wr is below the largest by more than this
+    /// share of the largest.
     pub hysteresis: f64,
     /// The number below which no weight goes, so that repeated squaring stops no path.
     pub floor: f64,

@@ -2,12 +2,12 @@
 
 use super::{BmcOptions, WeightStep};
 
-/// One step: the weight with the least weighted throughput goes down, the one with the largest
-/// takes what is freed.
+/// One step: the path with the least weighted throughput loses weight, and the path with the
+/// largest weighted throughput gets it.
 ///
-/// `throughputs` are T_wr of (6), in any one unit. Paths have the same T_wr if they share a
-/// bottleneck, or if their bottlenecks are equally busy. A path with less has a line too small for
-/// its weight.
+/// `throughputs` are the weighted throughputs T_wr of equation 6, all in the same unit. Paths that
+/// share a bottleneck have the same T_wr, and so have paths with equally busy bottlenecks. A path
+/// with a lower T_wr has a line that is too small for its weight.
 pub fn step(weights: &mut [f64], throughputs: &[f64], options: &BmcOptions) {
     let order = |a: &usize, b: &usize| throughputs[*a].total_cmp(&throughputs[*b]);
     let known = || 0..weights.len().min(throughputs.len());
@@ -20,7 +20,8 @@ pub fn step(weights: &mut [f64], throughputs: &[f64], options: &BmcOptions) {
         WeightStep::Square => 1.0,
         WeightStep::Proportional => 1.0 - (throughputs[least] / throughputs[largest]).max(0.0),
     };
-    // Many paths have less than the floor each from the beginning: they keep it.
+    // With many paths a weight may be less than the floor from the beginning. Such a path keeps its
+    // weight.
     let floor = options.floor.min(weight);
     let freed = ((weight - weight * weight) * imbalance).min(weight - floor);
     weights[least] -= freed;
@@ -32,9 +33,10 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// Figure 2: the multipath source shares 12 and 18 Mbit/s with one TCP each; RTTs are 1. A link
-    /// of capacity C gives the path of weight D `C D/(1 + D)` and the TCP `C/(1 + D)`, so T_wr is
-    /// what the TCP gets.
+    /// The weighted throughputs T_wr of figure 2. The multipath source shares a link of 12 Mbit/s
+    /// with one TCP, and a link of 18 Mbit/s with another; RTTs are 1. On a link of capacity C the
+    /// path of weight D gets `C D/(1 + D)`, and the TCP gets `C/(1 + D)`. So T_wr of the path
+    /// equals the TCP's throughput.
     fn figure_2(weights: [f64; 2]) -> [f64; 2] {
         [12.0 / (1.0 + weights[0]), 18.0 / (1.0 + weights[1])]
     }

@@ -1,5 +1,5 @@
-//! A coupled algorithm in the manner of TCP: every path has a window of its own, which grows in the
-//! light of all.
+//! Coupled algorithms like TCP: every path has a window of its own, whose growth depends on all
+//! paths.
 
 use super::{Decrease, GrowthPhase, Paths, Window};
 use crate::newreno::NewRenoOptions;
@@ -7,8 +7,8 @@ use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeRe
 use byway_wire::{Duration, Instant, PathId};
 use core::fmt::Debug;
 
-/// What sets one coupled algorithm apart from the other. All of them share slow start, recovery,
-/// timeouts and undoing. See [`Window`].
+/// What distinguishes one coupled algorithm from another. All of them share slow start, recovery,
+/// timeouts and undoing (see [`Window`]).
 pub trait Law: Debug + Send {
     /// What the algorithm keeps of a path besides its window.
     type Memory: Debug + Default + Send;
@@ -55,10 +55,10 @@ pub trait Law: Debug + Send {
 pub struct CoupledPath<M> {
     /// The window of the path.
     pub window: Window,
-    /// The smoothed RTT of the path. It is `None` as long as there is no sample. Such a path is
-    /// left out of what couples the others.
+    /// The smoothed RTT of the path; `None` before the first sample. A path without an RTT does not
+    /// count in the coupling of the other paths.
     pub rtt: Option<Duration>,
-    /// What the algorithm keeps of it.
+    /// What the algorithm keeps of the path.
     pub memory: M,
 }
 

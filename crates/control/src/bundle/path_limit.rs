@@ -1,16 +1,17 @@
-//! How many proxied paths may be in use: as many as gain something.
+//! How many proxied paths may be in use: as many as raise the throughput.
 //!
-//! What is enough on one network is too little on another. So the number grows by half, and again
-//! after each step that brings a tenth more bytes per second. Paths as good as the others would
-//! bring half more. After a step without a gain it goes back, and waits.
+//! The right number differs from network to network, so it is searched in steps. A step adds half
+//! as many paths as there are. If the throughput rises by at least a tenth, the next step follows;
+//! paths as good as the others would raise it by half. If not, the step is taken back, and the next
+//! one comes later.
 
 use byway_wire::{Duration, Instant};
 
 /// Proxied paths that are opened at once, before anything is known of them.
 pub(crate) const START: usize = 8;
-/// What half more paths must bring.
+/// The factor by which the throughput must rise after a step of half as many paths more.
 const GAIN: f64 = 1.1;
-/// After a step without a gain the next is so much later, and twice as late each time.
+/// The time after a step without a gain before the next step. It doubles with each such step.
 const REST: Duration = Duration::from_secs(30);
 const REST_AT_MOST: Duration = Duration::from_secs(480);
 
@@ -29,8 +30,8 @@ impl PathLimit {
         Self { most: START, before: None, not_before: Instant::ZERO, rest: REST }
     }
 
-    /// How many more may be opened beside those in use. `rate` is in bytes per second; nothing is
-    /// judged while some are `unproven`.
+    /// How many more paths may be opened beside the `in_use` ones. `rate` is the bundle's
+    /// throughput in bytes per second. While some paths are `unproven`, no step is judged or taken.
     pub fn room(&mut self, now: Instant, in_use: usize, unproven: bool, rate: Option<f64>) -> usize {
         if in_use >= self.most
             && !unproven
@@ -58,8 +59,8 @@ impl PathLimit {
 mod tests {
     use super::*;
 
-    /// The number in use after ten minutes where a path brings `each`, up to `most` in all. Wishes
-    /// come every two seconds.
+    /// The number of paths in use after ten minutes. Each path adds `each` to the throughput, up to
+    /// `most` in all. The bundle asks for paths every two seconds.
     fn reached(each: f64, most: f64) -> usize {
         let (mut reach, mut in_use, mut opened_at) = (PathLimit::new(), START, 0);
         for second in (0..600).step_by(2) {

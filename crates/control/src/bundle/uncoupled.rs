@@ -35,8 +35,8 @@ pub trait PathController: Debug + Send {
     fn allowance(&self) -> Allowance;
 }
 
-/// Lifts a [`PathController`] to a [`Controller`]: every path is governed as if it were alone. `n`
-/// paths through one bottleneck take what `n` connections would.
+/// Lifts a [`PathController`] to a [`Controller`]: every path is governed as if it were alone.
+/// Through one bottleneck, `n` paths take as much as `n` connections.
 pub struct UncoupledPaths<C> {
     name: &'static str,
     make: Box<dyn Fn(&Opened) -> C + Send>,

@@ -3,10 +3,12 @@
 use crate::{Congested, Trigger, Undo};
 use byway_wire::Instant;
 
-/// A window before it was decreased, kept until it is sure whether the loss was one.
+/// A window as it was before a decrease, kept until it is known whether the packets were really
+/// lost.
 ///
-/// A timeout is spurious as soon as one of its packets turns up: the path was slow, not dead (as in
-/// Eifel, RFC 4015). A loss is spurious only when every packet reported with it has turned up.
+/// A timeout is spurious as soon as one of its packets is acknowledged: the path was slow, not dead
+/// (as in Eifel, RFC 4015). A loss is spurious only when all packets reported with it are
+/// acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct UndoState<T> {
     before: T,
@@ -26,7 +28,7 @@ impl<T: Copy> UndoState<T> {
         Self { before, first: congested.first_sent_at, last: congested.sent_at, missing }
     }
 
-    /// More was lost of the same epoch.
+    /// Adds packets that were lost in the same loss event.
     pub fn extend(&mut self, congested: &Congested, packet_size: f64) {
         if congested.trigger != Trigger::Timeout {
             let more = libm::ceil(congested.bytes as f64 / packet_size).max(1.0) as u64;
@@ -36,7 +38,7 @@ impl<T: Copy> UndoState<T> {
         self.last = self.last.max(congested.sent_at);
     }
 
-    /// Takes `undo` into account. Something: the decrease was wrong, this is what was before.
+    /// Takes `undo` into account. Returns the state before the decrease if the decrease was wrong.
     pub fn undone(&mut self, undo: &Undo) -> Option<T> {
         if undo.sent_at < self.first || undo.sent_at > self.last {
             return None;

@@ -1,6 +1,6 @@
-//! The window of one path by the rules that loss-based algorithms share. These are slow start, one
-//! decrease per loss event, timeouts, and what is given back when a loss was none. How a window
-//! grows without slow start is the algorithm's own.
+//! The congestion window of one path, by the rules that loss-based algorithms share. These are slow
+//! start, one decrease per loss event, timeouts, and the undoing of a decrease after a spurious
+//! loss. Growth in congestion avoidance is up to the algorithm.
 
 use super::UndoState;
 use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
@@ -42,7 +42,7 @@ pub struct Window {
     initial: f64,
     packets: f64,
     threshold: f64,
-    /// Packets sent before belong to a loss event that has been answered.
+    /// Packets sent before this time belong to a loss event that has been answered.
     recover: Instant,
     memento: Option<UndoState<(f64, f64)>>,
     /// Timeouts since something was acknowledged.
@@ -100,10 +100,11 @@ impl Window {
         self.packets < self.threshold
     }
 
-    /// Takes note of an ACK and says what it may do.
+    /// Takes an ACK into account. Returns how the window may grow by it.
     ///
-    /// RFC 7661: a window that is not used is not validated, so it does not grow. RFC 6582: no
-    /// growth in recovery, that is until a packet sent after the decrease is acknowledged.
+    /// RFC 7661: a window that is not used up is not validated, so it does not grow. RFC 6582:
+    /// there is no growth in recovery, which lasts until a packet sent after the decrease is
+    /// acknowledged.
     pub fn on_acked(&mut self, acked: &Acked<'_>) -> GrowthPhase {
         self.timeouts = 0;
         if acked.app_limited || !self.recovered(acked) {
@@ -138,9 +139,9 @@ impl Window {
         self.threshold = threshold;
     }
 
-    /// Answers a loss, a mark or a timeout. Returns whether it began a loss event. What was sent
-    /// before the last decrease belongs to the event that caused it. A second timeout in a row
-    /// belongs to the first.
+    /// Answers a loss, a CE mark or a timeout. Returns whether this began a loss event. Packets
+    /// sent before the last decrease belong to the loss event that caused the decrease. A second
+    /// timeout in a row belongs to the loss event of the first.
     pub fn on_congested(&mut self, congested: &Congested, decrease: Decrease) -> bool {
         let timeout = congested.trigger == Trigger::Timeout;
         let answered = if timeout { self.timeouts > 0 } else { congested.sent_at < self.recover };
@@ -164,8 +165,8 @@ impl Window {
         !answered
     }
 
-    /// Takes back a decrease that was none of the network's doing. Whether it did: an algorithm may
-    /// have more to take back.
+    /// Takes back a decrease if `undo` shows that it was spurious. Returns whether it did, since
+    /// the algorithm may have more to restore.
     pub fn on_undo(&mut self, undo: &Undo) -> bool {
         let Some((packets, threshold)) = self.memento.as_mut().and_then(|memento| memento.undone(undo))
         else {

@@ -1,4 +1,5 @@
-//! What a person writes to choose a controller: its name, and what of its options is to differ.
+//! What a person writes to choose a controller: its name, and the options that differ from the
+//! usual ones.
 
 use alloc::borrow::ToOwned as _;
 use alloc::collections::BTreeMap;

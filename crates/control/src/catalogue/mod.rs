@@ -111,14 +111,14 @@ pub fn names() -> Vec<ControllerInfo> {
     NAMES.iter().map(of).collect()
 }
 
-/// The controller called `name` with its usual options, for a session; `None` if there is none of
-/// that name. Two of the same seed do the same.
+/// The controller called `name` with its usual options, for a session; `None` if there is no
+/// controller of that name. Two controllers with the same seed act alike.
 #[must_use]
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Controller>> {
     make(name, &mut OptionReader::new(&BTreeMap::new()), SenderKind::Session, seed)
 }
 
-/// The controller that was chosen. Two of the same seed do the same.
+/// The controller that was chosen. Two controllers with the same seed act alike.
 ///
 /// # Errors
 /// [`ChoiceError`]: each says what would do.

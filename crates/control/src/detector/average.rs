@@ -2,11 +2,11 @@
 
 use alloc::collections::VecDeque;
 
-/// The latest delays of a path, as many as are ever averaged.
+/// The latest delays of a path, as many as the longest mean needs.
 ///
-/// Jitter is gone from a mean of many, and a queue that stands is in it. But a mean of n packets
-/// knows of a change only n/2 packets later. A sender with a smaller window learns of it RTTs too
-/// late.
+/// The mean of many delays hides jitter and shows a standing queue. But the mean of n packets
+/// follows a change only n/2 packets later. A sender whose window is smaller than n/2 packets
+/// learns of the change several RTTs late.
 #[derive(Clone, Debug)]
 pub struct Average {
     latest: VecDeque<i64>,
@@ -33,9 +33,9 @@ impl Average {
         self.latest.clear();
     }
 
-    /// The mean of the latest `packets`, but of no more than are kept. It is `None` as long as
-    /// there are fewer. The mean of a few has more jitter than that of many, and would pass for the
-    /// smallest or the largest.
+    /// The mean of the latest `packets` delays, or of all that can be kept if `packets` is more. It
+    /// is `None` until there are as many delays. The mean of a few delays has more jitter than the
+    /// mean of many, and would be mistaken for the smallest or the largest mean.
     #[must_use]
     pub fn mean(&self, packets: usize) -> Option<i64> {
         let packets = packets.clamp(1, self.most);

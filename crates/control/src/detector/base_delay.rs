@@ -3,30 +3,30 @@
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// The smallest delay of a path, kept honest: it falls at once and rises only for a reason.
+/// The base delay: the smallest delay of a path. It falls at once and rises only for a reason.
 ///
-/// A minimum over a sliding window is wrong in two ways that matter here. A sender that always
-/// keeps a little queue never sees the empty path again, so its minimum creeps up by its own queue
-/// each window. And a competing flow that fills the queue for longer than the window becomes the
-/// new normal, and the sender stops yielding. So the base does not expire while samples near it
-/// keep coming (`confirmed`), and without confirmation it rises only if
-/// - the delays have a floor elsewhere: in at least three of four rounds during [`ADOPT`] the
-///   smallest delay lay within the tolerance of one value. A route that got longer looks so to a
-///   sender that has backed off. The queue of a TCP does not, as it follows a sawtooth; or
-/// - nothing confirmed it during [`MEMORY`].
+/// A minimum over a sliding window is wrong in two cases that matter here. A sender that always
+/// keeps a small queue never sees the empty path again, so its minimum rises by its own queue with
+/// each window. And if a competing flow fills the queue for longer than the window, the full queue
+/// becomes the minimum, and the sender stops yielding. So the base does not expire while samples
+/// near it keep coming (`confirmed`). Without such samples it rises only if
+/// - the delays have another floor: during [`ADOPT`], the smallest delay of at least three in four
+///   rounds lies within the tolerance of one value. A sender that has backed off sees this on a
+///   route that got longer. A TCP's queue does not look so, since it follows a sawtooth; or
+/// - no sample confirmed the base during [`MEMORY`].
 ///
 /// [`ADOPT`]: BaseDelay::ADOPT
 /// [`MEMORY`]: BaseDelay::MEMORY
 #[derive(Clone, Debug)]
 pub struct BaseDelay {
     tolerance: i64,
-    /// The jitter of delays without a queue, in nanoseconds. Minima of rounds may lie so far apart.
+    /// The jitter of delays without a queue, in nanoseconds. Minima of rounds may differ by it.
     spread: i64,
     floor: Option<i64>,
     confirmed: Instant,
-    /// Smallest delay since `since`. That is when the floor was confirmed last, `low` fell by more
-    /// than the tolerance, or the last look ended without a floor. `rounds` counts the rounds since
-    /// then, and `near` those whose minimum was near `low`.
+    /// The smallest delay since `since`. The search for another floor began then: the base was
+    /// confirmed, or `low` fell by more than the tolerance, or the search before found no floor.
+    /// `rounds` counts the rounds since then, and `near` the rounds with a minimum near `low`.
     low: i64,
     since: Instant,
     rounds: u32,
@@ -36,7 +36,7 @@ pub struct BaseDelay {
 }
 
 impl BaseDelay {
-    /// How long another floor must have shown before it becomes the base.
+    /// How long the delays must have had another floor before it becomes the base.
     pub const ADOPT: Duration = Duration::from_secs(15);
     /// How long a base is believed without any confirmation.
     pub const MEMORY: Duration = Duration::from_secs(600);
@@ -68,8 +68,8 @@ impl BaseDelay {
         self.floor
     }
 
-    /// Sets the jitter of delays without a queue, in nanoseconds. Another floor may show as
-    /// unsteadily as that.
+    /// Sets the jitter of delays without a queue, in nanoseconds. The minima of rounds may differ
+    /// by as much, and still count as one floor.
     pub const fn set_spread(&mut self, spread: i64) {
         self.spread = spread;
     }
@@ -80,8 +80,8 @@ impl BaseDelay {
         now.since(self.confirmed)
     }
 
-    /// A packet met `delay`; the RTT is `rtt`. Returns what it waited beyond the base, in
-    /// nanoseconds.
+    /// Takes the delay of a packet into account, on a path with this RTT. Returns how long the
+    /// packet waited beyond the base, in nanoseconds.
     pub fn sample(&mut self, delay: i64, now: Instant, rtt: Duration) -> i64 {
         let Some(floor) = self.floor else {
             self.set(delay, now);
@@ -157,8 +157,8 @@ impl Extremes {
         *seen
     }
 
-    /// How far above the smallest delay a part `threshold` of the range is, in nanoseconds. The
-    /// range is taken to be `least` at least.
+    /// The height above the smallest delay of the part `threshold` of the range of delays, in
+    /// nanoseconds. The range counts as `least` if it is smaller.
     #[must_use]
     pub fn above_min(self, threshold: f64, least: Duration) -> f64 {
         let range = self.max.saturating_sub(self.min) as f64;
@@ -197,8 +197,9 @@ mod tests {
         feed(&mut route, 14_000, 16_000, |_| 40 * MS);
         assert_eq!(route.floor(), Some(40 * MS));
 
-        // A Reno between 33 and 67 packets over 16.7 of pipe at 10 Mbit/s: 20 to 60 ms of queue,
-        // two seconds a tooth.
+        // The queue of a Reno at 10 Mbit/s whose window goes from 33 to 67 packets, of which 16.7
+        // are on the line. That is 20 to 60 ms of queue, and two seconds for a tooth of the
+        // sawtooth.
         let mut queue = BaseDelay::new(Duration::from_millis(1));
         feed(&mut queue, 0, 100, |_| 10 * MS);
         feed(&mut queue, 100, 500_000, |at| 30 * MS + 40 * MS * (at % 2_000) as i64 / 2_000);

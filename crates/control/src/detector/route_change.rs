@@ -3,19 +3,20 @@
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// Tells a longer route from a queue within half a second.
+/// Tells a route that got longer from a queue, within half a second.
 ///
-/// A [`BaseDelay`](super::BaseDelay) takes 15 s to believe in a higher floor, because a TCP's queue
-/// can stand for seconds. But a queue has a history. Senders that listen to ACKs make it grow at
-/// most as fast as time passes. In slow start two packets come for each that leaves. A burst makes
-/// it grow faster, and then it drains at the rate of the line. So a rise is a longer route if
-/// - the delay before it was near the base, or much nearer to the base than to the delay after it,
+/// A [`BaseDelay`](super::BaseDelay) adopts a higher floor only after 15 s, because a TCP's queue
+/// can last for seconds. But a queue does not appear at once. Senders that wait for ACKs make it
+/// grow at most as fast as time passes: in slow start two packets arrive for each that leaves. A
+/// burst makes it grow faster, but then it drains at the rate of the line. So a rise of the delay
+/// is a longer route if
+/// - the delay before the rise was near the base, or much nearer to it than to the delay after,
 /// - the delay rose by more than twice the time between the two packets, and
-/// - it stays: in three of four rounds the smallest delay lies within the tolerance of one value.
+/// - it lasts: in three of four rounds the smallest delay lies within the tolerance of one value.
 ///
-/// Nobody knows what came during a pause in sending, so only a part of a long pause counts
-/// ([`DelayNoise::pause`]). The sender's own queue may still drain after the rise. So the rounds
-/// are counted anew from each lower delay, as long as most of the rise remains.
+/// During a pause in sending, packets of others may arrive unseen, so only a part of a long pause
+/// counts ([`DelayNoise::pause`]). The sender's own queue may still drain after the rise. So the
+/// rounds are counted anew from each lower delay, as long as half of the rise remains.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RouteChange {
     /// When the latest packet was sent, and its delay.
@@ -26,7 +27,7 @@ pub struct RouteChange {
 /// What is known since the delay rose.
 #[derive(Clone, Copy, Debug)]
 struct DelayRise {
-    /// A delay below is none of a longer route.
+    /// The least delay of a longer route: a lower delay ends the search.
     least: i64,
     low: i64,
     since: Instant,
@@ -54,14 +55,14 @@ impl RouteChange {
     const LEAST: i64 = 4;
     /// The least rise that may be a longer route, in times between the two packets.
     const STEEP: i64 = 2;
-    /// What follows is looked at for so many rounds, and for this long.
+    /// The number of rounds, and the time, for which the rise must last.
     const ROUNDS: u32 = 8;
     const LOOK: Duration = Duration::from_millis(500);
     /// The shortest round, in which the smallest delay is taken.
     const ROUND: Duration = Duration::from_millis(10);
 
-    /// A packet sent at `sent_at` met `delay`; it is known at `now`, and the RTT is `rtt`. The new
-    /// floor, if there is one.
+    /// Takes the delay of a packet sent at `sent_at` into account, which became known at `now`.
+    /// Returns the new floor if the route got longer.
     pub fn sample(
         &mut self,
         delay: i64,
@@ -135,8 +136,8 @@ mod tests {
     const LINE: DelayNoise =
         DelayNoise { floor: 10 * MS, tolerance: 5 * MS / 4, spread: 0, pause: Duration::from_millis(10) };
 
-    /// A packet each millisecond with the delay of its time; the first floor that was found, and
-    /// when.
+    /// Sends a packet each millisecond, with the delay of that time. Returns the first new floor,
+    /// and when it was found.
     fn look(until: u64, delay: impl Fn(u64) -> i64) -> Option<(u64, i64)> {
         let mut leap = RouteChange::default();
         (0..until).find_map(|at| {
@@ -147,8 +148,8 @@ mod tests {
 
     #[test]
     fn a_longer_route_is_known_in_half_a_second() {
-        // A queue of the sender's own of 4 ms, or of 11 ms as after fast growth. It drains when the
-        // sender takes the route change for congestion.
+        // The sender's own queue before the route change, in ms: 4, or 11 as after fast growth. It
+        // drains, because the sender takes the route change for congestion.
         for queue in [4, 11] {
             let drains = |at: u64| (queue * MS - (at as i64 - 100) * MS / 10).max(0);
             let found = look(3_000, |at| if at < 100 { (10 + queue) * MS } else { 40 * MS + drains(at) });
@@ -159,8 +160,8 @@ mod tests {
 
     #[test]
     fn queues_of_others_are_none() {
-        // The first is a burst that drains. The second is a slow start that overflows and then
-        // follows a sawtooth. The third is the same in a buffer that holds a steady window, which
+        // `burst`: a burst drains. `saw`: a TCP's slow start overflows the queue, then a sawtooth
+        // follows. `slow_start`: the buffer holds the window, so the queue stays at 40 ms. It
         // builds up no faster than time passes.
         let burst = look(20_000, |at| 10 * MS + (40 - (at % 1_000) as i64).max(0) * MS);
         let saw =

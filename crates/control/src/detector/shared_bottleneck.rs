@@ -1,9 +1,9 @@
 //! Whether packets of two paths wait in the same queue.
 //!
 //! Paths that share a bottleneck meet the same queue, so their one-way delays rise and fall
-//! together and by the same time. The mean delays of both are compared over rows of slots. RFC 8382
-//! groups flows by summary statistics of such means, since it compares flows of different senders.
-//! Here one sender knows all delays of both paths, so it compares them slot by slot.
+//! together and by the same time. The mean delays of two paths are compared, slot by slot, over the
+//! latest slots. RFC 8382 groups flows by summary statistics of such means, since its flows may
+//! have different senders. Here one sender knows all delays of both paths.
 
 use crate::Delay;
 use byway_wire::Duration;
@@ -11,24 +11,24 @@ use byway_wire::time::nanos;
 
 /// The length of a slot: the base time interval T that RFC 8382 recommends.
 const SLOT: Duration = Duration::from_millis(350);
-/// The number of latest slots that are looked at: M of RFC 8382. They are 10.5 s.
+/// The number of latest slots that are compared, 10.5 s in all: M of RFC 8382.
 const ROW: usize = 30;
-/// The number of slots that must have packets of both paths.
+/// The number of slots in which both paths must have packets.
 const ENOUGH: usize = 20;
 
-/// The mean delays of one path in the latest slots. Slots are counted from time zero, so those of
-/// two paths are the same.
+/// The mean delays of one path in the latest slots. Slots are numbered from time zero, so the same
+/// number is the same time on all paths.
 #[derive(Clone, Debug)]
 pub struct DelaySeries {
-    /// The number of the present slot, the sums of its delays less `origin` and of their squares,
-    /// and how many there were.
+    /// The number of the present slot, the sums of its delays (less `origin`) and of their squares,
+    /// and the number of delays.
     slot: u64,
     sum: f64,
     squares: f64,
     count: f64,
     /// Delays are kept as differences from the first, so that sums stay small.
     origin: i64,
-    /// What each slot that is over told, by its number modulo [`ROW`].
+    /// The result of each slot that is over, by its number modulo [`ROW`].
     slots: [Option<SlotSample>; ROW],
 }
 
@@ -46,7 +46,7 @@ impl DelaySeries {
     pub const NONE: Self =
         Self { slot: 0, sum: 0.0, squares: 0.0, count: 0.0, origin: 0, slots: [None; ROW] };
 
-    /// One more packet. Whether a slot is over with it.
+    /// Takes the delay of one more packet into account. Returns whether a slot ended with it.
     pub fn sample(&mut self, delay: &Delay) -> bool {
         let slot = delay.sent_at.as_nanos() / nanos(SLOT);
         if self.count == 0.0 {
@@ -68,7 +68,7 @@ impl DelaySeries {
         over
     }
 
-    /// What the present slot tells, if it has packets enough to know how much they differ.
+    /// The result of the present slot; `None` if it has fewer than three packets.
     fn told(&self) -> Option<SlotSample> {
         let n = self.count;
         let mean = self.sum / n;
@@ -88,12 +88,12 @@ impl DelaySeries {
         self.slots.get((slot % ROW as u64) as usize).copied().flatten().filter(|_| known)
     }
 
-    /// The part of the variance of `other`'s delays that these do not share. It is near 0 if
-    /// packets of both wait in one queue. It is 1 and more if they wait in different ones. `None`
-    /// if too little is known, or if neither queue changes by more than chance.
+    /// The variance of the difference between these delays and `other`'s, over the variance of
+    /// `other`'s. It is near 0 if packets of both paths wait in one queue, and 1 or more if in two.
+    /// `None` if too little is known, or if neither queue changes by more than chance.
     ///
-    /// A line through each row is taken out first. Queues that fill evenly look alike wherever they
-    /// are; how one falls and rises does not.
+    /// A straight line is subtracted from each series first. Queues that fill evenly look alike on
+    /// any line; only their rises and falls tell them apart.
     #[must_use]
     pub fn apart(&self, other: &Self) -> Option<f64> {
         let end = self.slot.min(other.slot);

@@ -2,9 +2,9 @@
 
 use byway_wire::Instant;
 
-/// More than a fraction of the packets of one RTT were delayed. TCP Nice (OSDI 2002, section 3),
-/// which has authors in common with Harp, makes one signal from many in this way. So "a threshold
-/// number of congestion indications" (Harp, III.A) is read in the same way.
+/// Signals congestion when more than a fraction of the packets of one RTT were delayed. TCP Nice
+/// (OSDI 2002, section 3), which shares authors with Harp, makes one signal of many delays in this
+/// way. So Harp's "a threshold number of congestion indications" (III.A) is read in the same way.
 #[derive(Clone, Copy, Debug)]
 pub struct DelayedShare {
     fraction: f64,
@@ -14,15 +14,15 @@ pub struct DelayedShare {
 }
 
 impl DelayedShare {
-    /// A signal once `max(1, ceil(fraction * window))` packets of an RTT were delayed. A fraction
-    /// of 0: by the first.
+    /// Signals once `max(1, ceil(fraction * window))` packets of an RTT were delayed. With a
+    /// fraction of 0 the first delayed packet is a signal.
     #[must_use]
     pub const fn new(fraction: f64) -> Self {
         Self { fraction, delayed: 0, epoch: Instant::ZERO }
     }
 
-    /// Counts a packet sent at `sent_at`, whose fate became known at `now`, under a window of
-    /// `window` packets. Whether this makes a signal.
+    /// Counts a packet sent at `sent_at` and acknowledged at `now`, under a window of `window`
+    /// packets. Returns whether this makes a signal.
     pub fn count(&mut self, delayed: bool, sent_at: Instant, now: Instant, window: f64) -> bool {
         if sent_at >= self.epoch {
             self.epoch = now;
@@ -33,19 +33,19 @@ impl DelayedShare {
     }
 }
 
-/// Several packets in a row were delayed. A queue that stands delays all of them, jitter only some.
-/// A row, unlike a share of an RTT, needs no RTT's worth of packets. So it works at windows of one
-/// packet and less.
+/// Signals congestion when several packets in a row were delayed. A standing queue delays all
+/// packets, jitter only some. Unlike a share of an RTT's packets, a row does not need a whole RTT
+/// of packets. So it works with windows of one packet and less.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConsecutiveDelays(u32);
 
 impl ConsecutiveDelays {
-    /// Longest row asked for, in packets. It is the eight samples of HyStart++ (RFC 9406,
+    /// The longest row that is required, in packets: as many as the samples of HyStart++ (RFC 9406,
     /// N_RTT_SAMPLE).
     const LONGEST: f64 = 8.0;
 
-    /// Counts a packet under a window of `window` packets. A quarter of the window in a row makes a
-    /// signal, at least two packets and at most eight.
+    /// Counts a packet under a window of `window` packets. Signals when the delayed packets in a
+    /// row are a quarter of the window, and at least two. Eight in a row are always enough.
     pub fn count(&mut self, delayed: bool, window: f64) -> bool {
         self.0 = if delayed { self.0.saturating_add(1) } else { 0 };
         delayed && f64::from(self.0) >= libm::ceil(window / 4.0).clamp(2.0, Self::LONGEST)

@@ -2,43 +2,43 @@
 
 use byway_wire::Duration;
 
-/// The time that one packet takes on the line, from the packets that arrived closest to each other.
+/// The time that the line takes to send one packet, from the packets that arrived closest together.
 ///
-/// What waits in a line's queue leaves it one by one, however many flows share the line. So no two
-/// packets arrive closer than the line takes to send one. The rate of delivery of a flow's own
-/// packets says the same only if the flow has the line for itself. To one flow of ten the line
-/// seems ten times as slow. But behind the line some packets come late, and so close to the next.
-/// They are joined in one batch, held up by an interrupt or a busy processor, or short. They are
-/// few, but they do not end. So the least of all does not count, but what one in thirty is below,
-/// and only of late. If more than one pair in sixteen arrives out of order or together, jitter
-/// exceeds the time of a packet, and distances tell nothing.
+/// Packets leave the queue of a line one by one, however many flows share the line. So two packets
+/// cannot arrive closer together than the line takes to send one. The rate of delivery tells the
+/// same only to a flow that is alone: to one of ten flows the line seems ten times as slow. But
+/// behind the line some packets are delayed, and arrive close to the next. They are joined in one
+/// batch, or held up by an interrupt or a busy processor, or short. Such pairs are few, but they
+/// occur again and again. So the estimate is not the smallest distance, but the one below which one
+/// in 32 lies, over the latest pairs. If more than one pair in sixteen arrives out of order or
+/// together, jitter exceeds the time of a packet, and distances tell nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spacing {
-    /// The smallest distances of this block in nanoseconds, ascending; as many as were seen, at
-    /// most all.
+    /// The smallest distances of this block in nanoseconds, ascending. Only the first `pairs` of
+    /// them are set.
     least: [i64; Self::FEW],
     pairs: usize,
     /// Pairs of this block that arrived out of order or together. `pairs` does not count them.
     mixed: usize,
-    /// The latest block had too many of them: jitter exceeds the time of a packet.
+    /// The latest block had too many mixed pairs: jitter exceeds the time of a packet.
     jitters: bool,
-    /// What earlier blocks said, the latest first; zero where there is none yet.
+    /// The estimates of earlier blocks, the latest first; zero where there is none yet.
     said: [i64; Self::BLOCKS],
-    /// The least of that, looked for once a block.
+    /// The smallest of these estimates, updated once a block.
     settled: Option<Duration>,
 }
 
 impl Spacing {
-    /// Pairs of a block, and those of them that may be closer than packets of the line are.
+    /// Pairs in a block, and how many of them may be closer together than the line sends packets.
     const BLOCK: usize = 256;
     const FEW: usize = Self::BLOCK / 32;
-    /// A block with more pairs out of order than this tells nothing: one in sixteen, twice what may
-    /// be too close.
+    /// The greatest number of mixed pairs in a block that gives an estimate. It is one in sixteen,
+    /// twice as many as may be too close together.
     const MIXED: usize = 2 * Self::FEW;
-    /// The number of pairs as close as that which are believed in the first block.
+    /// In the first block the estimate is at least the distance of this rank, in ascending order.
     const PAIRS: usize = 3;
-    /// What so many blocks said is remembered: one of ten seldom has two packets next to each other
-    /// in the queue.
+    /// The number of latest blocks whose estimates count. Of ten flows on a line, one seldom has
+    /// two packets next to each other in the queue.
     const BLOCKS: usize = 8;
 
     /// Two packets, one sent after the other, arrived `apart` nanoseconds from each other.
@@ -71,23 +71,23 @@ impl Spacing {
         }
     }
 
-    /// The time that a packet takes, or longer if packets never met in a queue; `None` until pairs
-    /// were seen.
+    /// The time that the line takes for a packet, or more if packets never met in a queue. `None`
+    /// until enough pairs were seen.
     #[must_use]
     pub fn packet(&self) -> Option<Duration> {
         if self.jitters {
             return self.settled;
         }
         self.settled.or_else(|| {
-            // As many too close ones as there may be by now.
+            // The rank rises with the pairs so far: one in 32 may be too close together.
             let rank = (self.pairs * Self::FEW / Self::BLOCK).max(Self::PAIRS);
             let least = self.least.get(rank - 1).filter(|_| self.pairs >= Self::PAIRS)?;
             Some(Duration::from_nanos(least.unsigned_abs()))
         })
     }
 
-    /// The time of one packet, once enough pairs were seen for some of them to have met in a queue,
-    /// or nearly. A flow that begins sends packets far from each other.
+    /// The time of one packet; `None` before the first block ends. By then some packets probably
+    /// met in a queue. A flow that begins sends its packets far apart.
     #[must_use]
     pub const fn settled(&self) -> Option<Duration> {
         self.settled

@@ -1,35 +1,35 @@
-//! All paths together as one CUBIC flow (RFC 9438), whose losses come in parts.
+//! All paths together as one CUBIC flow (RFC 9438), of which each path's loss is a part.
 //!
-//! mPath grows "by one" over all paths (2.3), as a TCP of that window would, and each path gives up
-//! part of its own window at its own loss. Here the TCP is CUBIC. All paths together get per RTT
-//! what RFC 9438 gives one flow of the sum of their windows. They never get less than its estimate
-//! of Reno (4.3), which is mPath's law with a decrease of .3.
+//! All paths of mPath together grow "by one" packet per RTT (2.3), as one TCP does. At its loss,
+//! each path gives up part of its own window. Here the TCP is CUBIC: all paths together grow per
+//! RTT as RFC 9438 says for one flow with the sum of their windows. They never grow less than
+//! CUBIC's estimate of Reno (4.3). That estimate is mPath's law with a decrease of 0.3.
 //!
-//! A loss of one flow is of the flow as a whole: CUBIC goes back to where the plateau is K seconds
-//! away. The loss of a path which has a share s of the window takes away s of that. So it is s of
-//! an event, and the flow goes back s of the way there. Thus
+//! CUBIC answers a loss for the flow as a whole: it goes back to where the plateau is K seconds
+//! ahead. If a path with the share s of the window loses, the window shrinks by s of that decrease.
+//! So the loss counts as s of a loss event, and the flow goes back s of the way. Therefore
 //!
-//! - one path, and paths that lose together, are CUBIC by the letter;
-//! - a small path that loses often does not keep a large one from its plateau, nor from growing
-//!   beyond. So together they are not slower than the better alone;
-//! - under the same loss n paths have 1.2 times the window of one at two, and 1.5 times at three.
-//!   Reno's law, and mPath's eq. 2, have the square root of n. Where the Reno-friendly estimate
-//!   rules it is that root. Load aggregation makes one flow of those that share a bottleneck, as in
-//!   the paper.
+//! - one path alone, and paths that lose together, are exactly CUBIC;
+//! - a small path that often loses does not keep a large path from reaching its plateau, or from
+//!   growing beyond it. So both together are not slower than the better path alone;
+//! - at the same loss rate on every path, two paths have 1.2 times the window of one path, and
+//!   three paths 1.5 times. With Reno's law and mPath's eq. 2, n paths have sqrt(n) times the
+//!   window of one. So they have here where the Reno-friendly estimate is the larger. Load
+//!   aggregation makes one flow of paths that share a bottleneck, as in the paper.
 
 use crate::curve::{Curve, Shape};
 use byway_wire::{Duration, Instant};
 
-/// The flow that all paths are together. Windows in packets.
+/// The flow that all paths form together. Windows are in packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AggregateFlow {
     shape: Shape,
     curve: Curve,
     /// Seconds of this stage so far.
     t: f64,
-    /// The window when last heard of.
+    /// The window at the latest event.
     window: f64,
-    /// The latest ACK of a path that does not recover.
+    /// When the latest ACK arrived.
     seen: Instant,
     /// The window when the latest loss event began.
     at_loss: f64,
@@ -38,8 +38,8 @@ pub(super) struct AggregateFlow {
 }
 
 impl AggregateFlow {
-    /// No path yet. RFC 9438, 4.10: after a slow start that ends without loss W_max is the window
-    /// and K is 0.
+    /// A flow without paths. RFC 9438, 4.10: after a slow start that ends without loss, W_max is
+    /// the window and K is 0.
     pub fn new(shape: Shape) -> Self {
         Self {
             shape,
@@ -57,8 +57,9 @@ impl AggregateFlow {
         self.shape
     }
 
-    /// Sets the window to `window` for reasons that are not this law's. A path came, went, ended
-    /// its slow start, or moved its load. What is ahead stays ahead.
+    /// Sets the window to `window` for a reason outside of this law: a path was opened or closed,
+    /// ended its slow start, or moved its load. W_max, W_est and cwnd_prior move by the same number
+    /// of packets.
     pub fn follow(&mut self, window: f64) {
         let by = window - self.window;
         self.curve.w_max += by;
@@ -67,8 +68,8 @@ impl AggregateFlow {
         self.window = window;
     }
 
-    /// An ACK by which nothing may grow: a path recovers, or the application was the limit. 4.2: t
-    /// MUST NOT include such periods.
+    /// Takes note of an ACK by which nothing may grow, because its path recovers or the application
+    /// limits the rate. 4.2: t MUST NOT include such periods.
     pub fn pause(&mut self, now: Instant) {
         self.seen = now;
     }
@@ -76,18 +77,20 @@ impl AggregateFlow {
     /// Packets by which the flow of `window` grows for `packets` acknowledged on a path of `rtt`.
     pub fn grow(&mut self, now: Instant, window: f64, packets: f64, rtt: Duration) -> f64 {
         self.follow(window);
-        // Silence is no time to grow in: with anything in flight there is an ACK per RTT.
+        // At most an RTT counts: with packets in flight, an ACK arrives in each RTT.
         self.t += now.since(self.seen).min(rtt).as_secs_f64();
         self.seen = now;
-        // An ACK never stands for more than some RTTs' worth; what claims to is not believed.
+        // An ACK stands for a few RTTs of packets at most. What exceeds four windows does not
+        // count.
         let windows = (packets / window.max(1.0)).min(4.0);
         let growth = self.curve.growth(self.shape, self.t, rtt.as_secs_f64(), window, windows);
         self.window += growth;
         growth
     }
 
-    /// A path has lost, which has `share` of what has not lost yet in this event; `first`: the
-    /// event begins with it. `window` is that of all before it decreases.
+    /// Answers the loss of a path. `share` is the path's part of the windows that have not yet
+    /// decreased in this loss event, and `first` says that the event begins with this loss.
+    /// `window` is the window of all paths before the path decreases.
     pub fn lose(&mut self, window: f64, share: f64, first: bool) {
         self.follow(window);
         if first {
@@ -98,8 +101,8 @@ impl AggregateFlow {
         self.go_back(share, self.shape.time_to(self.plateau, after));
     }
 
-    /// A path of `share` has timed out. 4.8: the stage of congestion avoidance after it begins on
-    /// the plateau.
+    /// Answers the timeout of a path with the share `share` of the window. 4.8: the next stage of
+    /// congestion avoidance begins on the plateau.
     pub fn time_out(&mut self, window: f64, share: f64) {
         self.follow(window);
         self.at_loss = window;
@@ -107,12 +110,13 @@ impl AggregateFlow {
         self.go_back(share, 0.0);
     }
 
-    /// Goes `share` of the way to where the plateau is `k` seconds ahead. Reno's window goes as far
-    /// behind cwnd_prior as it is after a loss. A new stage begins.
+    /// Goes `share` of the way to where the plateau is `k` seconds ahead, and begins a new stage.
+    /// The distance of W_est from cwnd_prior goes the same part of the way to that after a whole
+    /// loss.
     fn go_back(&mut self, share: f64, k: f64) {
         let mean = |whole: f64, before: f64| share * whole + (1.0 - share) * before;
-        // Beyond the plateau it has not grown by more than all of its window, whatever kept it from
-        // following the curve.
+        // Beyond the plateau the curve has grown by the whole window at most, even if the window
+        // could not follow the curve.
         let furthest = libm::cbrt(self.window / self.shape.c);
         let k = mean(k, (self.curve.k - self.t).max(-furthest));
         let behind = (self.curve.prior - self.curve.w_est).max(0.0);
@@ -142,7 +146,7 @@ mod tests {
         flow
     }
 
-    /// `seconds` more with an ACK of a tenth of a window every 10 ms, and the window then.
+    /// Runs for `seconds`, with an ACK of a tenth of a window every 10 ms. Returns the window then.
     fn run(flow: &mut AggregateFlow, seconds: f64) -> f64 {
         for _ in 0..(seconds * 100.0).round() as u32 {
             let (now, window) = (flow.seen + Duration::from_millis(10), flow.window);
@@ -171,8 +175,8 @@ mod tests {
         let mut flow = of(1_000.0);
         lose(&mut flow, 1.0);
         near(flow.window, 700.0, 1e-9);
-        // 4.2: `C (t - K)^3 + W_max`, an RTT ahead. Here a window below it reaches it within an
-        // RTT.
+        // 4.2: the target is `C (t - K)^3 + W_max`, an RTT ahead. In this code a window below the
+        // target reaches the target within an RTT.
         for second in 1..=14 {
             let t = f64::from(second);
             let window = run(&mut flow, 1.0);
@@ -208,7 +212,7 @@ mod tests {
         // Fast convergence (4.7): the plateau of a whole loss here would be at .85 of the window.
         let whole = libm::cbrt(0.15 * window / 0.4);
         near(flow.curve.k, 0.9 * before + 0.1 * whole, 1e-9);
-        // The curve goes on from the window that there is, at the pace of where it stands.
+        // The curve continues from the present window, with K seconds to the plateau.
         let k = flow.curve.k;
         let from = flow.window;
         near(run(&mut flow, k) - from, 0.4 * cube(k), 1.0);
@@ -230,8 +234,8 @@ mod tests {
 
     #[test]
     fn reno_s_estimate_is_the_least_where_curves_are_slow() {
-        // 20 packets: by the curve alone a second takes it from 14 to 16.3 and in 2.5 s to the
-        // plateau.
+        // With 20 packets, the curve alone would go from 14 to 16.3 packets in a second, and reach
+        // the plateau in 2.5 s.
         let mut flow = of(20.0);
         lose(&mut flow, 1.0);
         run(&mut flow, 1.0);

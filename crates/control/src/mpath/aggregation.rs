@@ -1,45 +1,47 @@
-//! Load aggregation (mPath, 2.3). Paths that share the direct path's bottleneck give it their load,
-//! and end. Others are wished for.
+//! Load aggregation (mPath, 2.3). Proxied paths that share the direct path's bottleneck move their
+//! load to the direct path, and are dropped. Then other proxied paths are requested.
 //!
-//! The paper tells such paths by losses that fall together. Of forty paths in one queue each loses
-//! alone, so that moves little. Delays tell more: packets of such paths wait in one queue
-//! ([`Delays`](crate::detector::Delays)). Yet a queue in common need not be what holds the direct
-//! path back, and queues of equal lines can look alike. So load is lent to it for some seconds, and
-//! comes back unless the direct path gains from it. Half of the load comes first: a path that
-//! carries as much with half of its window waits in a queue of its own.
+//! The paper finds such paths by losses at the same time. But if forty paths share one queue,
+//! mostly a single path loses at a time, so losses move little load. Delays tell more: packets of
+//! such paths wait in one queue ([`DelaySeries`](crate::detector::DelaySeries)). Yet the shared
+//! queue need not limit the direct path, and queues of equal lines can look alike. So the load is
+//! first lent to the direct path for some seconds, and returns unless the direct path carries more.
+//! Half of the load is lent first: a path that carries as much with half of its window has a queue
+//! of its own.
 
 use super::{Dropping, MPath, Path};
 use crate::bundle::Rate;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 
-/// Paths share a queue if at least three quarters of the variance of the direct path's delay is
-/// theirs too.
+/// A path that shares all but this part of the variance of the direct path's delay waits in the
+/// same queue.
 const SAME: f64 = 0.25;
-/// How long half of the load is lent. In one queue a path with half of its window carries half; a
-/// queue of its own it only empties.
+/// How long half of the load is lent. In a shared queue, a path with half of its window carries
+/// half as much. In a queue of its own it carries as much as before, and the queue becomes shorter.
 const HALF_LENT: Duration = Duration::from_millis(2_800);
 const CARRIES: f64 = 0.9;
-/// Packets of a window whose half carries half: of one packet there is no half.
+/// The least window, in packets, of which half is lent: a window of one packet cannot be halved.
 const HALVES: f64 = 8.0;
-/// How long all of it is lent then: the rows by which delays are compared are twice as long.
+/// How long all of the load is lent after that. Delays are compared over twice this time.
 const LENT: Duration = Duration::from_millis(5_600);
-/// The first part of either trial, which is not judged because windows settle.
+/// The first part of each trial, in which the windows settle. It does not count.
 const SETTLES: Duration = Duration::from_millis(1_400);
-/// The time between trials after the direct path could not carry the load. It doubles each time. So
-/// load is lent for a tenth of the time at most.
+/// The time from a trial in which the direct path could not carry the load to the next trial. It
+/// doubles each time. So load is lent for an eighth of the time at most.
 const APART: Duration = Duration::from_secs(60);
 const APART_AT_MOST: Duration = Duration::from_secs(960);
-/// A path that stays for so long adds something.
+/// The age from which a path counts as useful, unless it seems to wait in the direct path's queue.
 pub(super) const STAYS: Duration = Duration::from_secs(60);
-/// Two rows of the slots by which delays are compared.
+/// Twice the time over which delays are compared.
 pub(super) const ROWS: Duration = Duration::from_secs(21);
-/// After paths that added nothing, others are wished for so much later, and twice as late each time
-/// until one stays.
+/// The time for which no paths are requested after some paths added nothing. It doubles each time,
+/// until a path stays for a minute.
 const PAUSE: Duration = Duration::from_secs(4);
 const PAUSE_AT_MOST: Duration = Duration::from_secs(256);
 
-/// Paths that are gone are missed if the others carry less than this part of what all did.
+/// If the throughput is below this part of what it was with the dropped paths, they are needed
+/// after all.
 const MISSED: f64 = 0.9;
 
 /// What moving load to the direct path has shown.
@@ -48,14 +50,14 @@ pub(super) struct Trials {
     now: Option<Trial>,
     /// Whether the direct path carried what was lent to it the last time.
     trust: bool,
-    /// The time before which no trial begins, and how much later the next one is after one that
-    /// fails.
+    /// The time before which no trial begins, and the pause after the next trial that fails.
     not_before: Instant,
     apart: Duration,
-    /// Paths are wished for from then on; and how much later after some that added nothing.
+    /// The time before which no paths are requested, and the pause after the next paths that add
+    /// nothing.
     quiet_until: Instant,
     pause: Duration,
-    /// Bytes per second that all paths carried with those that added nothing, at most.
+    /// The highest throughput of all paths with the ones that added nothing, in bytes per second.
     with_them: f64,
 }
 
@@ -67,7 +69,7 @@ struct Trial {
     part: LoadPart,
     /// Bytes per second that the direct path must reach with all of the load.
     needed: f64,
-    /// When counting began, and the bytes that those who are judged had carried by then.
+    /// When counting began, and the bytes that the judged paths had carried by then.
     from: Option<(Instant, f64)>,
 }
 
@@ -99,14 +101,14 @@ impl Trials {
         }
     }
 
-    /// Whether paths seemed to share the direct path's queue of late, and it did not carry their
-    /// load.
+    /// Whether delays are in doubt: paths seemed to share the direct path's queue, but a trial
+    /// showed that the direct path cannot carry their load.
     pub fn doubt(&self, now: Instant) -> bool {
         now < self.not_before
     }
 
-    /// Whether paths may be wished for: others than those that added nothing, or those if they are
-    /// missed.
+    /// Whether more paths may be requested: the pause after useless paths is over, or the
+    /// throughput is clearly lower without these paths.
     pub fn allow_wishes(&self, now: Instant, carried: &Rate) -> bool {
         let missed = || carried.of_late(now).is_some_and(|rate| rate < MISSED * self.with_them);
         self.now.is_none() && (now >= self.quiet_until || missed())
@@ -114,7 +116,8 @@ impl Trials {
 }
 
 impl MPath {
-    /// A proxied path has lost: does it share a bottleneck with the direct one?
+    /// Compares the loss of a proxied path with the direct path's latest loss: do both share a
+    /// bottleneck?
     pub(super) fn compare_with_direct(&mut self, id: PathId) {
         let Some(direct) = self.direct().and_then(|direct| self.paths.get(direct)) else { return };
         let (interval, window) = (direct.interval, direct.window);
@@ -124,11 +127,11 @@ impl MPath {
             return;
         }
         path.coincident = path.coincident.saturating_add(1);
-        // w0 before the direct path decreased; it has, since its interval is of a loss.
+        // w0 before the direct path decreased. It has decreased, since its interval is of a loss.
         self.aggregate(&[id], window / self.options.keep);
     }
 
-    /// The direct path has lost: which proxied paths lost at the same time?
+    /// Compares the loss of the direct path with the latest losses of all proxied paths.
     pub(super) fn compare_all(&mut self, direct_id: PathId) {
         let Some(direct) = self.paths.get(direct_id) else { return };
         let (interval, window) = (direct.interval, direct.window);
@@ -142,9 +145,10 @@ impl MPath {
         self.aggregate(&shared, window / self.options.keep);
     }
 
-    /// Load aggregation. Each of `shared` gives `min(alpha, w0 / sum w_j)` of what is left to the
-    /// direct path. It has decreased already, so w_j/2 is left. The sum is of windows before the
-    /// decrease. So all together move at most w0/2, which is what the direct path has lost. The
+    /// Moves load to the direct path. In the paper each of the `shared` paths gives the part
+    /// `min(alpha, w0 / sum w_j)` of its window after the decrease, which is w_j/2. All windows in
+    /// this formula are from before the decrease. So all paths together move at most w0/2, which is
+    /// what the direct path has lost. With another `keep` the limit is `(1 - keep) * w0`. The
     /// paper: "the upper bound guarantees that the congestion window of the direct path will not be
     /// more than w0".
     fn aggregate(&mut self, shared: &[PathId], direct_window: f64) {
@@ -166,7 +170,7 @@ impl MPath {
                 moved += path.window * fraction;
                 path.window *= 1.0 - fraction;
                 path.threshold = path.threshold.min(path.window);
-                // Each pair of losses counts once.
+                // A coincidence of two losses counts only once.
                 path.interval = None;
             }
         }
@@ -176,9 +180,10 @@ impl MPath {
         }
     }
 
-    /// How many proxied paths to add after a loss. The paper: "The number of new proxied paths to
-    /// be created when a loss is detected is a proportion beta of the direct path's congestion
-    /// window". It adds them "only after all existing paths have encountered loss".
+    /// Requests more proxied paths after a loss of the direct path. The paper: "The number of new
+    /// proxied paths to be created when a loss is detected is a proportion beta of the direct
+    /// path's congestion window". The paper adds them "only after all existing paths have
+    /// encountered loss".
     pub(super) fn wish_for_more(&mut self, direct_window: f64, now: Instant) {
         if self.trials.allow_wishes(now, &self.carried)
             && self.alive().all(|(_, path)| path.met_congestion || !path.proxied)
@@ -194,7 +199,8 @@ impl MPath {
         }
     }
 
-    /// A slot of a proxied path's delays is over: does it wait in the direct path's queue?
+    /// Judges whether a proxied path waits in the direct path's queue, after each slot of its
+    /// delays.
     pub(super) fn compare_queues(&mut self, id: PathId, now: Instant) {
         let Some(direct) = self.direct().and_then(|direct| self.paths.get(direct)) else { return };
         let apart = self.paths.get(id).and_then(|path| path.delays.apart(&direct.delays));
@@ -211,8 +217,9 @@ impl MPath {
         }
     }
 
-    /// Moves the load of paths that wait in the direct path's queue to it for a trial, the largest
-    /// first. It takes half of its own rate, so that its gain shows.
+    /// Begins a trial: paths that wait in the direct path's queue lend their load to the direct
+    /// path, the largest first. Together they carry at least half as much as the direct path, so
+    /// that its gain shows.
     fn lend(&mut self, now: Instant) {
         if self.trials.now.is_some() || now < self.trials.not_before {
             return;
@@ -233,7 +240,7 @@ impl MPath {
         });
         match enough {
             Some(last) => lenders.truncate(last + 1),
-            // Too little to show.
+            // The load is too small for the gain to show.
             None if !self.trials.trust => return,
             None => {}
         }
@@ -254,7 +261,8 @@ impl MPath {
         self.sum_up();
     }
 
-    /// Paths that lent half of their windows carry less: the direct path gets the rest.
+    /// The paths that lent half of their windows carry less, so they share the direct path's queue.
+    /// They lend the rest too.
     fn lend_rest(&mut self, now: Instant, needed: f64) {
         let lenders = self.paths.iter_mut().filter(|(_, path)| path.lent.is_some());
         let moved = lenders.map(|(_, path)| path.lend(1.0)).sum();
@@ -272,8 +280,8 @@ impl MPath {
         }
     }
 
-    /// Looks what paths carry while load is lent: those that lent half of it, or the direct path
-    /// with all of it.
+    /// Judges the trial by what paths carry while load is lent. If half of the load is lent, the
+    /// lenders are judged; if all of it is lent, the direct path is.
     pub(super) fn judge(&mut self, now: Instant) {
         if self.trials.now.is_some() && self.direct().is_none() {
             return self.give_back(now);
@@ -307,7 +315,7 @@ impl MPath {
         self.sum_up();
     }
 
-    /// What was lent comes back: the direct path does not carry it.
+    /// Returns the load that was lent, since the direct path does not carry it.
     pub(super) fn give_back(&mut self, now: Instant) {
         let trials = &mut self.trials;
         let Some(trial) = trials.now.take() else { return };
@@ -320,7 +328,7 @@ impl MPath {
         self.sum_up();
     }
 
-    /// Paths were opened and added nothing.
+    /// Stops requesting paths for a while, since the latest ones added nothing.
     pub(super) fn pause_wishes(&mut self, now: Instant) {
         let rate = self.carried.of_late(now).unwrap_or(0.0);
         let trials = &mut self.trials;

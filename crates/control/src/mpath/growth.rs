@@ -4,16 +4,19 @@ use super::{Growth, Increase, MPath, Path};
 use byway_wire::{Duration, Instant};
 
 impl MPath {
-    /// Each packet acknowledged earns 1/W of what all together grow by in an RTT. The paper: "In
-    /// congestion control mode, cumulative ACKs received will increase the congestion window of
-    /// either the direct path or the proxied paths".
+    /// Adds up growth for acknowledged packets, and hands out whole packets of it. In an RTT all
+    /// packets of the window W together earn the growth of that RTT. The paper: "In congestion
+    /// control mode, cumulative ACKs received will increase the congestion window of either the
+    /// direct path or the proxied paths".
     pub(super) fn earn(&mut self, packets: f64, now: Instant, rtt: Duration) {
         self.earned += match self.options.increase {
-            // An ACK never stands for more than an RTT's worth; what claims to is not believed.
+            // An ACK stands for a few RTTs of packets at most. What exceeds four windows does not
+            // count.
             Increase::Reno => (packets / self.total.max(1.0)).min(4.0),
             Increase::Cubic(_) => self.flow.grow(now, self.avoiding + self.earned, packets, rtt),
         };
-        // Whole packets: what a grant costs, which looks at all paths, is shared by some ACKs.
+        // Growth is handed out in whole packets: a grant looks at all paths, and so is not needed
+        // at each ACK.
         let grants = libm::floor(self.earned);
         if grants < 1.0 {
             return;
@@ -40,8 +43,8 @@ impl MPath {
                 direct += path.window;
             }
         }
-        // Without proxied paths rho is undefined and P must be 0; without a direct path it is 1 by
-        // itself.
+        // Without proxied paths rho is undefined, and P must be 0. Without a direct path P is 1 by
+        // the formula.
         if proxied == 0.0 || total <= 0.0 {
             0.0
         } else {
@@ -83,8 +86,8 @@ impl MPath {
         }
     }
 
-    /// Eq. 3: path i gets `w_i/W` of `packets`; of W is what has lately been acknowledged and is
-    /// not in slow start.
+    /// Eq. 3: path i gets `w_i/W` of `packets`. W counts paths that are not in slow start and got
+    /// an ACK within the last two RTTs.
     fn grant_in_shares(&mut self, packets: f64, now: Instant, rtt: Duration) {
         let member = |path: &Path| {
             !path.dropped

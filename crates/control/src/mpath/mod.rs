@@ -1,5 +1,5 @@
-//! mPath's multipath AIMD with load aggregation (mPath, 2.3). It has a literal preset and one fit
-//! for use.
+//! mPath's multipath AIMD with load aggregation (mPath, 2.3). One preset follows the paper to the
+//! letter, another is for production.
 
 mod aggregate_flow;
 mod aggregation;
@@ -20,8 +20,8 @@ use alloc::vec::Vec;
 use byway_wire::{Instant, PathId};
 use path::Path;
 
-/// A path whose window is smaller after a decrease is dropped. The paper says "reduced to zero",
-/// which halving never does.
+/// The window, in packets, below which a proxied path is dropped after a decrease. The paper says
+/// "reduced to zero", which halving never reaches.
 const LEAST: f64 = 0.5;
 /// A path whose lifetime rate is below this share of the proxied paths' mean is dropped for good
 /// when it times out.
@@ -38,40 +38,41 @@ enum Dropping {
     ForGood,
 }
 
-/// mPath: the growth of one TCP over all paths together. A path gives up part of its window at its
-/// loss. Load moves to the direct path when both lose at the same time.
+/// mPath: all paths together grow as one TCP. At its loss a path gives up part of its own window.
+/// Load moves to the direct path when a proxied path loses at the same time as the direct path.
 ///
-/// The literal preset is section 2.3: a packet per RTT, and half of the window at a loss. The one
-/// for production is TCP as it is now, CUBIC (see the module `flow`). It keeps the load
-/// aggregation, and hands growth out in shares. It starts every path with a slow start of its own
-/// that ends when delays rise. It wants proxied paths from the start. A proxied path that times out
-/// gets a second chance before another takes its place.
+/// The literal preset is section 2.3: growth of a packet per RTT, and half of the window at a loss.
+/// The production preset grows as today's TCP does, by CUBIC (see the module `aggregate_flow`). It
+/// keeps load aggregation, and hands out growth in shares. Each path begins with a slow start,
+/// which ends when delays rise. Proxied paths are requested from the start. Timeouts drop a proxied
+/// path only at the second in a row.
 #[derive(Debug)]
 pub struct MPath {
     name: &'static str,
     options: MPathOptions,
     paths: Paths<Path>,
-    /// W, kept by every change, so that an ACK costs the same however many paths there are.
+    /// W in packets: the sum of all windows. It is kept up to date, so that the cost of an ACK does
+    /// not depend on the number of paths.
     total: f64,
     /// The part of W on paths that are not in slow start.
     avoiding: f64,
-    /// What these are together, for growth by CUBIC.
+    /// The flow that the paths outside slow start form together, for growth by CUBIC.
     flow: AggregateFlow,
-    /// When the bundle's latest loss event began: a path that loses what was sent before has its
-    /// part in it.
+    /// When the bundle's latest loss event began. A path that loses packets sent before this time
+    /// takes part in that event.
     event_at: Instant,
     events: u64,
     /// How many decreases there were so far.
     losses: u64,
     /// Growth earned and not yet handed out, in packets.
     earned: f64,
-    /// Proxied paths wished for.
+    /// How many more proxied paths are requested.
     open: usize,
     drop: Vec<PathId>,
     shares: Vec<PathId>,
     forget: Vec<PathId>,
     trials: Trials,
-    /// How many proxied paths gain something; as many as there are for the paper's.
+    /// The limit on proxied paths, as many as raise the throughput; `None` with the paper's rule.
     reach: Option<PathLimit>,
     /// Bytes acknowledged on all paths.
     carried: Rate,
@@ -114,7 +115,7 @@ impl MPath {
         self.total
     }
 
-    /// Sums up anew, after anything rarer than an ACK.
+    /// Computes both sums anew, after any event that is rarer than an ACK.
     fn sum_up(&mut self) {
         let (mut total, mut avoiding) = (0.0, 0.0);
         for (_, path) in self.alive() {
@@ -138,8 +139,8 @@ impl MPath {
         self.alive().find(|(_, path)| !path.proxied).map(|(id, _)| id)
     }
 
-    /// What has to be known of `id` and its share before it decreases: the flow before its loss is
-    /// kept, and goes back for it.
+    /// Tells the flow of all paths about the loss of path `id`, before the path decreases. Returns
+    /// the flow as it was, to restore it if the loss is spurious.
     fn tell_flow(&mut self, id: PathId, congested: &Congested) -> AggregateFlow {
         let before = self.flow;
         let first = congested.sent_at >= self.event_at || congested.trigger == Trigger::Timeout;
@@ -156,7 +157,7 @@ impl MPath {
         }
         if let Some(path) = self.paths.get_mut(id) {
             path.event = events;
-            // A loss ends the slow start, so it is of the flow now.
+            // A loss ends the slow start, so the path is part of the flow now.
             let (window, share) = (window + path.window, path.window / (path.window + others).max(LEAST));
             match congested.trigger {
                 Trigger::Timeout => self.flow.time_out(window, share),
@@ -199,8 +200,8 @@ impl MPath {
         path.remember(congested, flow, losses);
         path.met_congestion = true;
         path.interval = Some((congested.first_sent_at, congested.now));
-        // "the congestion window of the affected path [is] halved"; the direct path is never given
-        // up.
+        // "the congestion window of the affected path [is] halved". The direct path keeps at least
+        // one packet, since it is never dropped.
         path.window = if proxied { path.window * keep } else { (path.window * keep).max(1.0) };
         path.threshold = path.window.max(threshold);
         if proxied {
@@ -244,7 +245,7 @@ impl MPath {
         true
     }
 
-    /// Whether a path carried too little for its whole life. The paper: "If the path's contribution
+    /// Whether a path carried too little in its whole life. The paper: "If the path's contribution
     /// to the throughput is significantly below average compared to other proxied paths in its
     /// lifetime, it will be marked as unavailable and dropped permanently."
     fn is_insignificant(&self, id: PathId, now: Instant) -> bool {
@@ -256,8 +257,8 @@ impl MPath {
         count > 0.0 && self.paths.get(id).is_some_and(|path| rate(path) < SIGNIFICANT * sum / count)
     }
 
-    /// "The direct path reacts to a timeout by reverting to the slow-start state. However, when a
-    /// timeout occurs for a proxied path, we drop it".
+    /// Answers a timeout. The paper: "The direct path reacts to a timeout by reverting to the
+    /// slow-start state. However, when a timeout occurs for a proxied path, we drop it".
     fn on_timeout(&mut self, id: PathId, congested: &Congested) {
         let Some(path) = self.paths.get_mut(id) else { return };
         if !path.takes_part() {
@@ -301,7 +302,7 @@ impl Controller for MPath {
         self.shares.retain(|shares| *shares != id);
         self.forget.retain(|forgotten| *forgotten != id);
         if self.alive().next().is_none() {
-            // What was about to be dropped is all that is left: it is kept.
+            // Only paths that were about to be dropped are left, so these paths are kept.
             for (_, path) in self.paths.iter_mut() {
                 path.dropped = false;
                 path.take_back(Instant::ZERO);
@@ -347,14 +348,15 @@ impl Controller for MPath {
             if let Some((before, losses)) = path.on_undo(undo)
                 && losses == self.losses
             {
-                // RFC 9438, 4.9.2: all as it was, if nothing has been lost since.
+                // RFC 9438, 4.9.2: restores the flow, if no path has lost since.
                 self.flow = before;
             }
             self.sum_up();
         }
     }
 
-    /// Nothing is ever choked here but what waits for being closed.
+    /// Only paths that are about to be closed, or have lent all of their load, are choked. Probes
+    /// do not matter for them.
     fn on_probe(&mut self, _: PathId, _: &ProbeResult) {}
 
     fn on_route_change(&mut self, id: PathId, now: Instant) {
@@ -381,8 +383,8 @@ impl Controller for MPath {
     fn allowance(&self, id: PathId) -> Allowance {
         match self.paths.get(id) {
             Some(path) if path.takes_part() => {
-                // A window of less than one packet is one that waits for its next loss to be
-                // dropped: it sends one.
+                // A proxied path with a window below one packet still sends one packet at a time.
+                // Its next loss drops it.
                 let window = libm::ceil(path.window.max(1.0) * path.packet) as u64;
                 Allowance { window, ..Allowance::default() }
             }

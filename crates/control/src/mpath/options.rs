@@ -1,4 +1,4 @@
-//! The paper's mPath and the one that is fit for use, as values of one type.
+//! The parameters of mPath, with the presets of the paper and of production.
 
 use crate::Shape;
 use crate::bundle::START;
@@ -6,9 +6,10 @@ use crate::bundle::START;
 /// How one packet of growth is handed out among the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// By lot, with the paper's P (eq. 1) and its precedence of paths that have never met loss.
+    /// At random, with the paper's P (eq. 1). Paths that have never met loss have precedence.
     Lot,
-    /// In shares of a packet, each path by its window: the mean of eq. 3 without its variance.
+    /// In shares of a packet, to each path in proportion to its window: the mean of eq. 3, without
+    /// variance.
     Shares,
 }
 
@@ -21,7 +22,7 @@ pub enum Increase {
     Cubic(Shape),
 }
 
-/// What mPath leaves open or use in earnest wants otherwise.
+/// What mPath leaves open, or what production needs otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MPathOptions {
     /// The largest share of a proxied path's window that moves to the direct path at a shared loss.
@@ -38,14 +39,14 @@ pub struct MPathOptions {
     pub initial: f64,
     /// Initial window of a proxied path in packets.
     pub initial_proxied: f64,
-    /// Whether proxied paths have a slow start too. Then every slow start ends when delays rise
-    /// (RFC 9406), not only at a loss.
+    /// Whether proxied paths have a slow start too. If so, every slow start also ends when delays
+    /// rise (RFC 9406), and not only at a loss.
     pub start_everywhere: bool,
-    /// How many proxied paths are wished for from the start. More are if that gains something. 0:
-    /// the paper's rule alone.
+    /// How many proxied paths are requested from the start. More follow as long as they raise the
+    /// throughput. With 0 only the paper's rule holds.
     pub open_at_start: usize,
-    /// The number of losses of a proxied path in a row that must coincide with losses of the direct
-    /// one before load moves.
+    /// The number of losses of a proxied path that must coincide with losses of the direct path
+    /// before load moves. A loss that does not coincide lowers the count by one.
     pub evidence: u32,
     /// The number of timeouts in a row that drop a proxied path.
     pub patience: u32,
@@ -70,12 +71,12 @@ impl MPathOptions {
         validate: false,
     };
 
-    /// The class `normal`. A flow that grows by a packet per RTT loses beside the kernel's TCP,
-    /// which is CUBIC, where the way is long. So all paths together grow as CUBIC does, and a loss
-    /// leaves as much as there. A path that grows by its share of one packet per RTT from a window
-    /// of one takes minutes to fill. So every path starts for itself. Two losses of disjoint paths
-    /// fall together by chance every few dozen. So load moves at the second in a row. One timeout
-    /// is often only a late ACK.
+    /// The class `normal`. On long paths a flow that grows by a packet per RTT gets less than the
+    /// kernel's TCP, which is CUBIC. So all paths together grow as CUBIC, and a loss leaves as much
+    /// of a window as in CUBIC. A window that begins at one packet and grows by its share of a
+    /// packet per RTT takes minutes to fill the path. So every path begins with a slow start of its
+    /// own. One in a few dozen losses coincides by chance with the loss of a disjoint path. So load
+    /// moves only at a second coincidence. A single timeout is often only a late ACK.
     pub const PRODUCTION: Self = Self {
         increase: Increase::Cubic(Shape::RFC9438),
         keep: Shape::RFC9438.beta,

@@ -11,8 +11,8 @@ use byway_wire::time::{nanos, signed_nanos};
 
 /// Keeps sums finite whatever is reported.
 const LARGEST_WINDOW: f64 = 1e8;
-/// RFC 9406: MIN_RTT_THRESH and MAX_RTT_THRESH, in nanoseconds; the threshold is an eighth of the
-/// RTT between them.
+/// RFC 9406: MIN_RTT_THRESH and MAX_RTT_THRESH, in nanoseconds. The threshold is an eighth of the
+/// RTT, within these bounds.
 const RISE: (i64, i64) = (4_000_000, 16_000_000);
 
 /// What a spurious loss gives back.
@@ -20,7 +20,8 @@ const RISE: (i64, i64) = (4_000_000, 16_000_000);
 pub(super) struct SavedWindow {
     window: f64,
     threshold: f64,
-    /// The flow that all paths were together, and how many losses they have met with this one.
+    /// The flow of all paths before the loss, and the number of losses of all paths including this
+    /// one.
     flow: AggregateFlow,
     losses: u64,
 }
@@ -30,7 +31,7 @@ pub(super) struct SavedWindow {
 pub(super) struct MovedLoad {
     /// The packets of window that were moved to the direct path.
     packets: f64,
-    /// Whether it is all, so that the path does not send.
+    /// Whether all of the load is lent, so that the path does not send.
     all: bool,
 }
 
@@ -43,25 +44,28 @@ pub(super) struct Path {
     pub window: f64,
     /// Slow start threshold, in packets.
     pub threshold: f64,
-    /// Whether it has met congestion since it was created: a loss, or delays that rose and ended
-    /// its slow start.
+    /// Whether the path has met congestion since it was created: a loss, or a rise of delays that
+    /// ended its slow start.
     pub met_congestion: bool,
-    /// The paper's loss interval: from the sending of the last lost packet to its detection.
+    /// The paper's loss interval: from the sending of the earliest lost packet to the detection of
+    /// the loss.
     pub interval: Option<(Instant, Instant)>,
-    /// The number of losses of this path in a row that coincided with losses of the direct path.
+    /// The number of this path's losses that coincided with losses of the direct path. A loss that
+    /// did not coincide lowers it by one.
     pub coincident: u32,
     pub acked_at: Option<Instant>,
     /// How many timeouts there were in a row.
     pub timeouts: u32,
-    /// Whether slow starts after timeouts are kept through losses, and whether this is one.
+    /// Whether a slow start after a timeout keeps its threshold through losses, and whether the
+    /// present slow start is such a one.
     starts: bool,
     restarts: bool,
-    /// Waits for being closed.
+    /// Whether the path is about to be closed.
     pub dropped: bool,
-    /// What of its window is lent to the direct path.
+    /// The part of the window that is lent to the direct path.
     pub lent: Option<MovedLoad>,
-    /// What packets waited of late; whether that was in the direct path's queue, and whether it
-    /// stayed long without.
+    /// The latest delays; whether the path seems to wait in the direct path's queue, and whether it
+    /// did not at an age of a minute or more.
     pub delays: DelaySeries,
     pub same_queue: bool,
     pub stays: bool,
@@ -70,10 +74,9 @@ pub(super) struct Path {
     pub opened_at: Instant,
     /// The rate of bytes acknowledged.
     pub contributed: Rate,
-    /// Packets sent before belong to a loss that has been answered.
+    /// Packets sent before this time belong to a loss that has been answered.
     recover: Instant,
-    /// When the first ACK after a timeout came. What was sent into the dark before tells nothing
-    /// new.
+    /// When the first ACK after a timeout came. Losses of packets sent before it tell nothing new.
     revived: Instant,
     memento: Option<UndoState<SavedWindow>>,
     /// The number of the bundle's last loss event that the path took part in.
@@ -115,7 +118,7 @@ impl Path {
         }
     }
 
-    /// Whether it sends: it is neither about to be closed nor lent as a whole.
+    /// Whether the path sends: it is not about to be closed, and has not lent all of its load.
     pub fn takes_part(&self) -> bool {
         !self.dropped && !self.lent.is_some_and(|lent| lent.all)
     }
@@ -130,7 +133,8 @@ impl Path {
         packets
     }
 
-    /// What was lent at `since` comes back, unless the path has lost meanwhile: it needs less.
+    /// Returns the load that was lent at `since`, unless the path has lost packets meanwhile and so
+    /// needs less.
     pub fn take_back(&mut self, since: Instant) {
         let Some(lent) = self.lent.take() else { return };
         if lent.all || self.recover <= since {
@@ -139,16 +143,17 @@ impl Path {
         }
     }
 
-    /// Whether it has shown that it is of use: for two rows of slots another queue than the direct
-    /// path's, or none for a minute. What its queue seems to be is no matter where delays are in
-    /// `doubt`.
+    /// Whether the path has shown that it is of use. It has if it is 21 s old and waits in another
+    /// queue than the direct path. It also has if it is 60 s old and does not seem to wait in that
+    /// queue. While delays are in `doubt`, a path that seems to wait in that queue counts as one
+    /// that waits in another.
     pub fn proven(&self, now: Instant, doubt: bool) -> bool {
         let age = now.since(self.opened_at);
         let differs = if doubt { self.differs || self.same_queue } else { self.differs };
         age >= ROWS && differs || age >= STAYS && !self.same_queue
     }
 
-    /// What packets waited. Whether a slot is over.
+    /// Takes the delays of packets into account. Returns whether a slot ended with them.
     pub fn note_delays(&mut self, delays: &[Delay]) -> bool {
         delays.iter().fold(false, |over, delay| self.delays.sample(delay) | over)
     }
@@ -157,11 +162,11 @@ impl Path {
         self.window < self.threshold
     }
 
-    /// Where slow start ends after a loss now that leaves `keep`. In the slow start after a timeout
-    /// the window tells nothing of what the path carries. For example, a black hole for large
-    /// packets loses some of one or two packets each. So what the threshold was counts. Otherwise
-    /// the path would have to grow from nothing by its share alone. Each loss lowers it, and so
-    /// does a delay that rises.
+    /// The slow start threshold, in packets, after a loss now that leaves the part `keep` of a
+    /// window. In the slow start after a timeout the window tells nothing of what the path carries:
+    /// a black hole for large packets loses some of the first packets too. There the result is a
+    /// part of the present threshold. Otherwise the path would have to grow from a tiny window by
+    /// its share alone. Each loss lowers the threshold, and so does a rise of the delay.
     pub fn lowered(&self, keep: f64) -> f64 {
         keep * if self.restarts && self.in_slow_start() { self.threshold } else { self.window }
     }
@@ -170,10 +175,10 @@ impl Path {
         sent_at < self.recover
     }
 
-    /// Whether a loss of packets up to one sent at `sent_at` is part of one that has been answered.
-    /// Those sent after a timeout and before anything came back were lost to the same black hole,
-    /// and a window of one packet has nothing to give. Halving slow start's threshold as well would
-    /// leave the path to grow from there by its share alone.
+    /// Whether the loss of packets up to one sent at `sent_at` is part of a loss that has been
+    /// answered. This includes packets sent between a timeout and the next ACK: the same black hole
+    /// took them, and a window of one packet cannot decrease. If the threshold of slow start were
+    /// halved too, the path would have to grow from there by its share alone.
     pub fn covered(&self, sent_at: Instant) -> bool {
         self.answered(sent_at) || self.timeouts > 0 || sent_at < self.revived
     }
@@ -187,7 +192,7 @@ impl Path {
         self.acked_at = Some(now);
     }
 
-    /// Packets have so many bytes from now on. The window stays what it is in bytes.
+    /// Sets the size of a full packet. The window keeps its size in bytes.
     pub fn resize(&mut self, bytes: f64) {
         let factor = self.packet / bytes;
         self.packet = bytes;
@@ -195,7 +200,7 @@ impl Path {
         if self.threshold < LARGEST_WINDOW {
             self.threshold *= factor;
         }
-        // In packets of another size; what is given back for a loss that was none is never much.
+        // The saved window counts packets of the old size. To lose it costs little.
         self.memento = None;
     }
 
@@ -211,9 +216,9 @@ impl Path {
         self.grow(packets.min(room));
     }
 
-    /// Ends slow start when delays have risen clearly above the smallest for eight packets in a row
-    /// (RFC 9406). It takes one-way delays where there are any, so that a queue on the way of the
-    /// ACKs does not count.
+    /// Ends slow start when a row of packets has delays clearly above the smallest delay (RFC
+    /// 9406). The row is a quarter of the window, from two to eight packets. One-way delays count
+    /// if there are any, so that a queue on the way of the ACKs does not matter.
     pub fn sense_rise(&mut self, acked: &Acked<'_>) {
         let rise = (signed_nanos(acked.min_rtt) / 8).clamp(RISE.0, RISE.1);
         let mut risen = false;
@@ -223,7 +228,7 @@ impl Path {
             risen |= self.run.count(delay.one_way > least.saturating_add(rise), self.window);
         }
         if let (true, None, Some(rtt)) = (acked.delays.is_empty(), self.least, acked.rtt) {
-            // One sample stands for a whole ACK: two in a row.
+            // One RTT sample stands for a whole ACK, so two in a row are enough.
             risen =
                 self.run.count(nanos(rtt) > nanos(acked.min_rtt).saturating_add(rise.unsigned_abs()), 1.0);
         }
@@ -246,8 +251,8 @@ impl Path {
         }
     }
 
-    /// What the latest decrease was of, if `undo` shows that it was wrong: the flow before, and the
-    /// number of losses by then.
+    /// Takes the latest decrease back if `undo` shows that it was wrong. Returns the flow of all
+    /// paths before the decrease, and the number of losses by then.
     pub fn on_undo(&mut self, undo: &Undo) -> Option<(AggregateFlow, u64)> {
         let before = self.memento.as_mut().and_then(|memento| memento.undone(undo))?;
         self.window = self.window.max(before.window);
@@ -256,8 +261,8 @@ impl Path {
         Some((before.flow, before.losses))
     }
 
-    /// Sets the window to one packet, as after a TCP timeout (RFC 5681, 3.1; RFC 9438, 4.8). Slow
-    /// start leads to what a loss leaves of what it was.
+    /// Sets the window to one packet, as TCP does after a timeout (RFC 5681, 3.1; RFC 9438, 4.8).
+    /// Slow start follows, up to the threshold that a loss would leave.
     pub fn time_out(&mut self, congested: &Congested, keep: f64, flow: AggregateFlow, losses: u64) {
         if self.timeouts == 0 || self.memento.is_none() {
             self.remember(congested, flow, losses);
@@ -272,7 +277,7 @@ impl Path {
         self.run.reset();
     }
 
-    /// Whether its latest loss interval and another have an instant in common.
+    /// Whether the path's latest loss interval and the other interval overlap.
     pub fn coincides(&self, other: Option<(Instant, Instant)>) -> bool {
         match (self.interval, other) {
             (Some(a), Some(b)) => a.0 <= b.1 && b.0 <= a.1,
@@ -310,8 +315,7 @@ mod tests {
         assert!(path.covered(at(400)), "sent before the path was alive again");
         assert!(!path.covered(at(900)));
         assert!(path.in_slow_start() && path.threshold == 20.0);
-        // Another one before it has come anywhere, and a loss: the threshold is lowered and not
-        // forgotten.
+        // A second timeout before slow start is over, then a loss: both lower the threshold.
         path.time_out(&congested(Trigger::Timeout, 950, 1_200), 0.5, AggregateFlow::new(Shape::RFC9438), 2);
         assert_eq!((path.window, path.threshold, path.lowered(0.5)), (1.0, 10.0, 5.0));
         path.window = 10.0;

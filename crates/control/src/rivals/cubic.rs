@@ -1,7 +1,7 @@
 //! CUBIC: the window as a cubic function of the time since the last congestion event. RFC 9438.
 //!
-//! Source: the last draft of the RFC (draft-ietf-tcpm-rfc8312bis), read in full. Its sections are
-//! numbered as the RFC's.
+//! Source: the last draft of RFC 9438 (draft-ietf-tcpm-rfc8312bis), read in full. The draft numbers
+//! its sections as the RFC does.
 
 use super::hystart::{self, HyStart};
 use super::hystart_linux;
@@ -17,16 +17,16 @@ pub struct CubicOptions {
     pub c: f64,
     /// beta_cubic, the share of the window that a loss leaves. 4.6: SHOULD be 0.7.
     pub beta: f64,
-    /// 4.7: gives up room for flows that begin. SHOULD be on, except for a single flow without any
-    /// others.
+    /// 4.7: whether a flow gives up room for flows that begin. SHOULD be on, except for a flow that
+    /// is alone.
     pub fast_convergence: bool,
-    /// 4.10: SHOULD use HyStart++, MAY use the slow start of RFC 5681 where that is not suitable.
-    /// Until a loss for byway's own: HyStart's samples are RTTs, and an ACK delay of 10 ms is as
-    /// long as what it looks for.
+    /// 4.10: SHOULD be HyStart++, MAY be the slow start of RFC 5681 where HyStart++ is not
+    /// suitable. byway's own slow start lasts until a loss. HyStart++ looks at RTTs, and an ACK
+    /// delay of up to 10 ms is as long as the rise that it looks for.
     pub slow_start: SlowStart,
     /// Initial window in packets. RFC 6928: 10.
     pub initial: f64,
-    /// L of RFC 3465: at most so many packets are added for one ACK in slow start (see
+    /// L of RFC 3465: the most packets that one ACK adds in slow start (see
     /// [`newreno`](crate::newreno)).
     pub limit: f64,
 }
@@ -36,9 +36,9 @@ pub struct CubicOptions {
 pub enum SlowStart {
     /// With the first loss.
     UntilLoss,
-    /// As HyStart++ says (RFC 9406), in the first slow start.
+    /// As in HyStart++ (RFC 9406). It applies to the first slow start only.
     HyStartPlusPlus(hystart::HyStartOptions),
-    /// As HyStart says, as Linux has it, in every slow start.
+    /// As in Linux's HyStart. It applies to every slow start.
     HyStart,
 }
 
@@ -52,8 +52,8 @@ impl CubicOptions {
         initial: 10.0,
         limit: 10.0,
     };
-    /// CUBIC as the RFC recommends, to the letter. It starts by HyStart++, whose L a paced sender
-    /// need not limit (RFC 9406, 4.2).
+    /// CUBIC exactly as the RFC recommends, with HyStart++. The L of HyStart++ has no limit here,
+    /// since the sender is paced (RFC 9406, 4.2).
     pub const LITERAL: Self = Self {
         slow_start: SlowStart::HyStartPlusPlus(hystart::HyStartOptions::RFC9406),
         limit: f64::INFINITY,
@@ -95,8 +95,8 @@ impl AvoidanceStage {
     /// 4.2: K follows from W_max and cwnd_epoch. 4.3: W_est is set to cwnd_epoch at the start of
     /// the stage.
     ///
-    /// 4.8 and 4.10: after a timeout, and after a slow start without loss, K is 0 and W_max the
-    /// window now.
+    /// 4.8 and 4.10: after a timeout, and after a slow start without loss, K is 0, and W_max is the
+    /// present window.
     fn begin(&mut self, now: Instant, window: f64, shape: Shape) {
         self.epoch = Some(now);
         self.curve.w_est = window;
@@ -180,8 +180,8 @@ impl Cubic {
 
 impl PathController for Cubic {
     fn on_acked(&mut self, acked: &Acked<'_>) {
-        // 4.2: t MUST NOT include periods in which cwnd was not updated because the application was
-        // the limit.
+        // 4.2: t MUST NOT include periods in which cwnd was not updated because the application
+        // limited the rate.
         if let (true, Some(epoch)) = (acked.app_limited, &mut self.stage.epoch) {
             *epoch += acked.now.since(self.seen);
         }

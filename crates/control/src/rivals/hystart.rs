@@ -1,7 +1,7 @@
 //! HyStart++: leaves slow start when the round-trip time rises, before the queue is full. RFC 9406.
 //!
-//! Source: RFC 9406, 4.2 and 4.3. The abstract and the constants could be found, not the whole
-//! text. The steps are written from knowledge of it.
+//! Source: RFC 9406, 4.2 and 4.3. Its abstract and constants were found, but not its whole text.
+//! The steps are written from memory.
 
 use crate::Acked;
 use byway_wire::{Duration, Instant};
@@ -9,18 +9,18 @@ use byway_wire::{Duration, Instant};
 /// What RFC 9406, 4.3 names. Its recommended values are [`RFC9406`](Self::RFC9406).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HyStartOptions {
-    /// `MIN_RTT_THRESH`: a rise below this is none.
+    /// `MIN_RTT_THRESH`: a smaller rise of the RTT does not count.
     pub least_rise: Duration,
-    /// `MAX_RTT_THRESH`: a rise of this is always one.
+    /// `MAX_RTT_THRESH`: a rise of the RTT by this much always counts.
     pub most_rise: Duration,
-    /// `MIN_RTT_DIVISOR`, a number. Between the two thresholds, a rise is one by the RTT of the
-    /// round before over this.
+    /// `MIN_RTT_DIVISOR`. Between the two thresholds, a rise counts if it is at least the RTT of
+    /// the round before divided by this number.
     pub divisor: u32,
     /// `N_RTT_SAMPLE`: a round of fewer packets is not judged.
     pub samples: u32,
     /// `CSS_GROWTH_DIVISOR`, the factor by which conservative slow start grows slower.
     pub slower: f64,
-    /// `CSS_ROUNDS`: how many rounds of conservative slow start make sure of it.
+    /// `CSS_ROUNDS`: how many rounds of conservative slow start confirm the rise.
     pub rounds: u32,
 }
 
@@ -56,11 +56,12 @@ impl HyStart {
         Self { options, round: now, last: None, current: None, samples: 0, cautious: None }
     }
 
-    /// Takes an ACK into account. The part of its growth that the window may take; `None`: slow
-    /// start is over.
+    /// Takes an ACK into account. Returns the part of its growth by which the window may grow, or
+    /// `None` when slow start is over.
     ///
-    /// An ACK of byway's tells of several packets with one RTT. All of them count as samples: of a
-    /// round it is the smallest RTT that matters, and the latest packet of an ACK has it.
+    /// An ACK of byway acknowledges several packets and has one RTT, that of its latest packet. All
+    /// its packets count as samples: only the smallest RTT of a round matters, and the latest
+    /// packet has it.
     pub fn on_acked(&mut self, acked: &Acked<'_>) -> Option<f64> {
         if acked.sent_at >= self.round {
             self.round = acked.now;

@@ -1,9 +1,9 @@
-//! HyStart: leaves slow start before the queue is full, when the ACKs of a round make a long train
-//! or when the RTT rises.
+//! HyStart: ends slow start before the queue is full. It ends when the ACKs of a round form a long
+//! train, or when the RTT rises.
 //!
-//! Source: Ha and Rhee, "Taming the elephants: New TCP slow start". It is section 4 in Computer
-//! Networks 55 (2011). Constants are those of Linux (`tcp_cubic.c`). Linux does not have its
-//! successor, RFC 9406 ([`hystart`](super::hystart)).
+//! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", section 4, Computer Networks 55
+//! (2011). Constants are those of Linux (`tcp_cubic.c`). Linux does not implement the successor of
+//! HyStart, RFC 9406 ([`hystart`](super::hystart)).
 
 use crate::Acked;
 use byway_wire::{Duration, Instant};
@@ -12,12 +12,12 @@ use byway_wire::{Duration, Instant};
 const LOW_WINDOW: f64 = 16.0;
 /// `hystart_ack_delta_us`: ACKs further apart are no train.
 const TOGETHER: Duration = Duration::from_millis(2);
-/// `hystart_ack_delay`: what bursts of a sender add to a train, at most.
+/// `hystart_ack_delay`: by how much a sender's bursts lengthen a train at most.
 const ACK_DELAY: Duration = Duration::from_millis(1);
 /// `HYSTART_MIN_SAMPLES`: a round's RTT is judged after so many ACKs.
 const SAMPLES: u32 = 8;
-/// `HYSTART_DELAY_MIN` and `HYSTART_DELAY_MAX`: the RTT must rise by an eighth, and that within
-/// these bounds.
+/// `HYSTART_DELAY_MIN` and `HYSTART_DELAY_MAX`: the RTT must rise by an eighth to end slow start,
+/// but by at least 4 ms and at most 16 ms.
 const LEAST_RISE: Duration = Duration::from_millis(4);
 const MOST_RISE: Duration = Duration::from_millis(16);
 
@@ -39,7 +39,8 @@ impl LinuxHyStart {
         Self { round: now, train: now, current: None, samples: 0 }
     }
 
-    /// Takes an ACK into account, with `window` in packets after it. Whether slow start is over.
+    /// Takes an ACK into account, with a window of `window` packets. Returns whether slow start is
+    /// over.
     pub fn on_acked(&mut self, acked: &Acked<'_>, window: f64) -> bool {
         if acked.sent_at >= self.round {
             *self = Self::new(acked.now);
@@ -70,8 +71,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Rounds of `base`, then of `rtt`, each of twelve ACKs that are `apart`. Returns the round in
-    /// which slow start ends, if it is among the first six.
+    /// Runs two rounds with the RTT `base`, then four with `rtt`. Each round has twelve ACKs, with
+    /// a gap of `apart` between them. Returns the round in which slow start ends, if it ends.
     fn ends(base: Duration, rtt: Duration, apart: Duration, window: f64) -> Option<u32> {
         let mut hystart = LinuxHyStart::new(Instant::ZERO);
         let mut start = Instant::from_millis(1_000);
@@ -103,7 +104,7 @@ mod tests {
         None
     }
 
-    /// An eighth of the RTT, but 4 ms at least and 16 at most.
+    /// The rise must exceed an eighth of the RTT, but at least 4 ms and at most 16 ms.
     #[test]
     fn a_rise_of_the_rtt_ends_slow_start() {
         for (base, none) in [(8, 4), (20, 4), (80, 10), (400, 16)] {
@@ -113,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Half an RTT and half of what bursts add to it.
+    /// A train is long if it exceeds half of an RTT plus half of what bursts add to a train.
     #[test]
     fn a_long_train_of_acks_ends_slow_start() {
         let base = 40 * MS;

@@ -1,10 +1,10 @@
-//! LEDBAT: steers the queue to a target, from one-way delays. RFC 6817, without changes: the known
-//! faults are there too. A queue that stands as long as the history reaches becomes the base. A
-//! latecomer takes the queue of those before it for the empty path. The tests show both, and
-//! [`ledbat_pp`](super::ledbat_pp) is the answer to both.
+//! LEDBAT: steers the queue to a target delay, by one-way delays. It follows RFC 6817 without
+//! changes, so it has two known faults. A standing queue that lasts as long as the history becomes
+//! the base delay. A flow that starts late takes the queue of earlier flows for the empty path. The
+//! tests show both faults, and [`ledbat_pp`](super::ledbat_pp) corrects both.
 //!
-//! Source: RFC 6817, 2.4.2 (the pseudocode) and 2.5 (the parameters). They are read as other
-//! implementations quote them. The RFC itself could be found in part only.
+//! Source: RFC 6817, 2.4.2 (the pseudocode) and 2.5 (the parameters), as other implementations
+//! quote them. Only parts of the RFC itself were found.
 
 use crate::bundle::{Decrease, PathController, Window};
 use crate::{Acked, Allowance, Congested, Opened, Sent, Trigger, Undo};
@@ -14,18 +14,19 @@ use byway_wire::{Duration, Instant};
 /// What RFC 6817 names or leaves to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LedbatOptions {
-    /// TARGET: the queue that is steered to. MUST be 100 ms or less.
+    /// TARGET: the queueing delay that the window is steered to. MUST be 100 ms or less.
     pub target: Duration,
-    /// GAIN: packets that the window grows by in an RTT with an empty queue. MUST be 1 or less.
+    /// GAIN: the packets by which the window grows in an RTT with an empty queue. MUST be 1 or
+    /// less.
     pub gain: f64,
-    /// `ALLOWED_INCREASE` in packets: how far the window may be above what is in flight. SHOULD be
-    /// 1.
+    /// `ALLOWED_INCREASE` in packets: by how much the window may exceed the bytes in flight. SHOULD
+    /// be 1.
     pub allowed_increase: f64,
     /// `INIT_CWND` in packets. SHOULD be 2.
     pub initial: f64,
     /// `MIN_CWND` in packets. SHOULD be 2.
     pub least: f64,
-    /// `BASE_HISTORY` in minutes: what is forgotten after. SHOULD be 10.
+    /// `BASE_HISTORY`: minutes after which a base delay is forgotten. SHOULD be 10.
     pub history: usize,
     /// `CURRENT_FILTER` in samples, of which the smallest counts. At least 1; implementations take
     /// 4.
@@ -45,8 +46,8 @@ impl LedbatOptions {
     };
 }
 
-/// The delay of the empty path and the delay now: the smallest of the last minutes and of the last
-/// samples.
+/// The delay of the empty path, and the present delay. The first is the smallest of the last
+/// minutes, the second the smallest of the last samples.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayHistory {
     /// Smallest of each minute, the latest last.
@@ -105,8 +106,8 @@ pub struct Ledbat {
     options: LedbatOptions,
     window: Window,
     delays: DelayHistory,
-    /// Most bytes in flight in this RTT and the last, and when the next begins: with the ACK of
-    /// what is sent from then on.
+    /// The most bytes in flight in this RTT and in the last. The next RTT begins with the ACK of a
+    /// packet sent at `round` or later.
     flight: [u64; 2],
     round: Instant,
 }
@@ -136,8 +137,8 @@ impl Ledbat {
         self.window.packets()
     }
 
-    /// The queue as LEDBAT sees it, in nanoseconds: what a receiver that reports no delays leaves
-    /// to the RTT.
+    /// The queueing delay as LEDBAT sees it, in nanoseconds. If the receiver reports no one-way
+    /// delays, it follows from the RTT.
     fn queue(&self, acked: &Acked<'_>) -> Option<i64> {
         self.delays.queue().or_else(|| {
             let waited = acked.rtt?.saturating_sub(acked.min_rtt);
@@ -169,9 +170,10 @@ impl PathController for Ledbat {
         let off_target = 1.0 - queue as f64 / 1e9 / target.as_secs_f64();
         // cwnd += GAIN * off_target * bytes_newly_acked * MSS / cwnd
         let steered = cwnd + gain * off_target * bytes_newly_acked / cwnd;
-        // max_allowed_cwnd = flightsize + ALLOWED_INCREASE * MSS, which 2.5 explains as a limit
-        // "based on flightsize in the previous RTT". A paced sender has not yet filled its window
-        // at each ACK: the flight there would hold it down.
+        // max_allowed_cwnd = flightsize + ALLOWED_INCREASE * MSS. Section 2.5 explains this as a
+        // limit "based on flightsize in the previous RTT". So the largest flightsize of this RTT
+        // and the last counts. The flightsize at an ACK would be too small, since a paced sender
+        // has not yet filled its window then.
         if acked.sent_at >= self.round {
             self.round = acked.now;
             self.flight = [acked.in_flight, self.flight[0]];

@@ -1,10 +1,9 @@
 //! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): LEDBAT by round-trip times. It has a smaller gain,
-//! multiplicative decrease and a gentler slow start. In its regular slowdowns everyone sees the
-//! empty path again.
+//! a multiplicative decrease and a gentler slow start. In regular slowdowns its flows drain the
+//! queue, so that all flows measure the empty path again.
 //!
-//! Source: section 4 of the draft. Its text could not be found. Formulas and constants are taken
-//! from what implementations of it quote, and from knowledge of it. They are a Linux module by
-//! version 01, and freenet's.
+//! Source: section 4 of the draft. Its text was not found. Formulas and constants are from memory
+//! and from two implementations that quote the draft: a Linux module of version 01, and freenet's.
 
 use super::ledbat::DelayHistory;
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
@@ -15,24 +14,24 @@ use byway_wire::{Duration, Instant};
 /// What the draft names or leaves to choose. It counts windows in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LedbatPpOptions {
-    /// TARGET: the queue that is steered to. 60 ms.
+    /// TARGET: the queueing delay that the window is steered to. 60 ms.
     pub target: Duration,
-    /// The number of which GAIN is at least the reciprocal. 16.
+    /// The reciprocal of the smallest GAIN. 16.
     pub slowest: f64,
     /// Constant, a factor: how fast the window falls when the queue is above the target. 1.
     pub constant: f64,
     /// The share of the target that the queue exceeds when the first slow start ends. 3/4.
     pub leave: f64,
-    /// The factor by which the time to the next slowdown is longer than the last one took. 9.
+    /// The time from a slowdown to the next, in lengths of the slowdown. 9.
     pub interval: u32,
-    /// How many RTTs pass from the end of the first slow start to the first slowdown. A slowdown
-    /// also stays at the bottom for so many. 2.
+    /// The number of RTTs from the end of the first slow start to the first slowdown, and the
+    /// number of RTTs that the window stays at the bottom in each slowdown. 2.
     pub pause: u32,
     /// Initial and smallest window in packets. 2.
     pub least: f64,
     /// Minutes after which a base delay is forgotten (RFC 6817). 10.
     pub history: usize,
-    /// How many samples there are of which the smallest is the present delay (RFC 6817). 4.
+    /// The number of latest samples, of which the smallest is the present delay (RFC 6817). 4.
     pub filter: usize,
 }
 
@@ -71,8 +70,8 @@ pub struct LedbatPp {
     window: Window,
     rtts: DelayHistory,
     stage: SlowdownState,
-    /// Packets sent from here on belong to the next RTT, and what the window may fall to in this
-    /// one.
+    /// Packets sent from `round` on belong to the next RTT. `floor` is the window, in packets, to
+    /// which the window may fall in this RTT.
     round: Instant,
     floor: f64,
 }
@@ -103,16 +102,16 @@ impl LedbatPp {
         self.window.packets()
     }
 
-    /// 4.2: `GAIN = 1 / min(16, CEIL(2 * TARGET / base))`. So it takes at least as much of the
-    /// capacity as LEDBAT where the path is long. It is slower than TCP where the path is short.
+    /// 4.2: `GAIN = 1 / min(16, CEIL(2 * TARGET / base))`. So LEDBAT++ takes at least as much of
+    /// the capacity as LEDBAT on a long path. On a short path it grows more slowly than TCP.
     fn gain(&self) -> f64 {
         let base = self.rtts.base().unwrap_or(0).max(1) as f64 / 1e9;
         1.0 / libm::ceil(2.0 * self.options.target.as_secs_f64() / base).clamp(1.0, self.options.slowest)
     }
 
-    /// 4.2: below the target, `W += GAIN / W` for each packet. Above it, for each RTT,
-    /// `W += max(GAIN - Constant * W * (delay / TARGET - 1), -W / 2)`. Here this comes in parts,
-    /// ACK by ACK.
+    /// Steers the window (4.2). Below the target `W += GAIN / W` for each packet. Above the target
+    /// `W += max(GAIN - Constant * W * (delay / TARGET - 1), -W / 2)` for each RTT. The change of
+    /// an RTT is spread over its ACKs here.
     fn steer(&mut self, acked: &Acked<'_>, may_grow: bool) {
         let Some(queue) = self.rtts.queue() else { return };
         let (gain, packets) = (self.gain(), self.window.packets());
@@ -145,8 +144,8 @@ impl LedbatPp {
             }
             return;
         }
-        // 4.3: the first slow start ends when the delay exceeds 3/4 of the target, or by a loss.
-        // 4.4: two RTT later comes the first slowdown.
+        // 4.3: the first slow start ends when the queueing delay exceeds 3/4 of the target, or at a
+        // loss. 4.4: the first slowdown follows two RTTs later.
         let packets = self.window.packets();
         self.window.set(packets, packets);
         self.stage =
@@ -188,8 +187,8 @@ impl PathController for LedbatPp {
                     self.slow_start(acked);
                 }
                 if !self.window.in_slow_start() {
-                    // 4.4: the next one comes after nine times what this one took, so that it costs
-                    // 10 % at most.
+                    // 4.4: the next slowdown comes after nine times the length of this one. So
+                    // slowdowns take 10 % of the time at most.
                     let due = acked.now + acked.now.since(since).saturating_mul(self.options.interval);
                     self.stage = SlowdownState::Steering { due };
                 }

@@ -1,14 +1,14 @@
-//! TCP Nice is TCP Vegas that halves its window when more than half of the packets of an RTT met a
-//! queue. Its window goes below one packet. Paper: Venkataramani, Kokku, Dahlin, "TCP Nice: a
+//! TCP Nice: TCP Vegas that halves its window when more than half of the packets of an RTT met a
+//! queue. Its window may go below one packet. Paper: Venkataramani, Kokku, Dahlin, "TCP Nice: a
 //! mechanism for background transfers", OSDI 2002.
 //!
-//! Source: the paper's section 3 was read for its rule, and for windows below one. Its section 5
-//! was read for threshold and fraction. The floor of windows is from memory. Vegas is from memory
-//! and by Linux (Brakmo and Peterson, "TCP Vegas", JSAC 13(8), 1995).
+//! Source: section 3 of the paper for the rule and for windows below one packet, section 5 for
+//! threshold and fraction. The smallest window is from memory. Vegas is from memory and from Linux
+//! (Brakmo and Peterson, "TCP Vegas", JSAC 13(8), 1995).
 //!
-//! The paper measures round trips. Here it is one-way delays, which every packet has. Neither the
-//! way back nor an ACK's delay counts in them. A queue adds the same to both. Without any of them a
-//! path behaves as NewReno does.
+//! The paper measures round trips. This code measures one-way delays, which every packet has. They
+//! do not include the way back or the delay of an ACK. A queue adds the same time to round trip and
+//! one-way delay. Without one-way delays the window grows as if no packet met a queue.
 
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::detector::Extremes;
@@ -21,15 +21,16 @@ pub struct NiceOptions {
     /// The paper's t, a share of the range of delays. Delays above `min + t (max - min)` are late.
     /// The paper takes 0.1.
     pub threshold: f64,
-    /// f: late packets of an RTT above this share are congestion. The paper takes 0.5.
+    /// f: if more than this share of an RTT's packets is late, the path is congested. The paper
+    /// takes 0.5.
     pub fraction: f64,
-    /// max - min is taken to be this at least. The paper: 0. But max is meant to be the delay of a
-    /// full queue, and a flow that yields never fills one. So alone it would yield to its own
-    /// bursts.
+    /// The least value that counts as max - min. In the paper it is 0. But max is meant to be the
+    /// delay of a full queue, and a flow that yields never fills a queue. So, with 0, a flow that
+    /// is alone would yield to its own bursts.
     pub least_range: Duration,
-    /// Packets sent before the window was halved are not judged again. Otherwise the ACKs of the
-    /// RTT after it, which are of packets sent before, halve it a second time. The paper leaves it
-    /// open.
+    /// Whether packets sent before the window was halved are left out of the next judgement. If
+    /// they count, the ACKs of the RTT after a decrease halve the window a second time. The paper
+    /// leaves this open.
     pub afresh: bool,
     /// Vegas: the window grows while it keeps fewer packets than this in the queue.
     pub alpha: f64,
@@ -37,7 +38,8 @@ pub struct NiceOptions {
     pub beta: f64,
     /// Vegas: slow start ends with more packets than this in the queue.
     pub gamma: f64,
-    /// Vegas: slow start doubles every other RTT, and compares in between. Otherwise in each.
+    /// Vegas: whether slow start doubles the window every other RTT and compares in between.
+    /// Otherwise it doubles and compares in each RTT.
     pub every_other: bool,
     /// Initial window in packets.
     pub initial: f64,
@@ -59,7 +61,7 @@ impl NiceOptions {
         initial: 2.0,
         floor: 1.0 / 48.0,
     };
-    /// For a path that may be idle: a queue of 5 ms is late, as for byway's background class.
+    /// For a path that may be idle. A packet is late from 5 ms of queueing delay on.
     pub const RECOMMENDED: Self =
         Self { least_range: Duration::from_millis(50), afresh: true, ..Self::LITERAL };
 }
@@ -69,14 +71,15 @@ impl NiceOptions {
 pub struct Nice {
     options: NiceOptions,
     window: Window,
-    /// What is left of a window of one packet. 1: all of it.
+    /// The part of a window of one packet that is left. 1: the window is one packet or more.
     part: f64,
     packet: f64,
     srtt: Duration,
     extremes: Option<Extremes>,
     /// Packets sent from here on belong to the next round.
     round: Instant,
-    /// The round began with a halved window: it counts from the first packet sent since.
+    /// Whether the round began with a halved window. Then it counts from the first packet sent
+    /// since.
     halved: bool,
     /// The packets of this round, those of them that were late, and the smallest delay.
     packets: u32,
@@ -152,8 +155,8 @@ impl Nice {
     fn vegas(&mut self, acked: &Acked<'_>, phase: GrowthPhase) {
         let NiceOptions { alpha, beta, gamma, every_other, .. } = self.options;
         let packets = self.packets();
-        // Vegas: `Diff = (window/base - window/rtt) * base`, with the smallest RTT of the round, as
-        // Linux has it.
+        // Vegas: `Diff = (window/base - window/rtt) * base`. rtt is the smallest RTT of the round,
+        // as in Linux.
         let waited = match self.extremes {
             Some(Extremes { min, .. }) if self.packets > 0 => self.least.saturating_sub(min) as f64 / 1e9,
             _ => 0.0,
@@ -170,7 +173,8 @@ impl Nice {
         } else if queued > beta {
             self.set((packets - 1.0).max(1.0));
         } else if queued < alpha {
-            // Below one packet too: there a round is one packet and takes 1/window RTT.
+            // A window below one packet grows by one packet too. There a round is one packet and
+            // takes 1/window RTTs.
             self.set(packets + 1.0);
         }
     }
@@ -198,8 +202,8 @@ impl PathController for Nice {
         }
     }
 
-    /// Section 3: falls back on Reno when packets are lost. A window of one packet or less is
-    /// halved too.
+    /// Section 3: a loss halves the window, as in Reno. This includes a window of one packet or
+    /// less.
     fn on_congested(&mut self, congested: &Congested) {
         let packets = self.packets();
         if self.window.on_congested(congested, Decrease { keep: 0.5, least: 1.0 }) && packets <= 1.0 {

@@ -1,11 +1,10 @@
-//! TCP-LP: NewReno that halves its window when the smoothed one-way delay rises, and falls to one
-//! packet if it does so again soon. Paper: Kuzmanovic, Knightly, "TCP-LP: a distributed algorithm
-//! for low priority data transfer", INFOCOM 2003.
+//! TCP-LP: NewReno that halves its window when the smoothed one-way delay rises. If the delay rises
+//! again soon, the window falls to one packet. Paper: Kuzmanovic, Knightly, "TCP-LP: a distributed
+//! algorithm for low priority data transfer", INFOCOM 2003.
 //!
-//! Source: the paper could not be found. Its rules are from memory, checked against Linux
-//! (`tcp_lp.c`, read). That cites the paper's pseudocode and its values of smoothing, threshold and
-//! inference. Where Linux departs from the paper, the paper is followed: Linux forgets min and max
-//! at each indication.
+//! Source: the paper was not found. Its rules are from memory, checked against Linux (`tcp_lp.c`).
+//! Linux quotes the paper's pseudocode and its values of smoothing, threshold and inference. Where
+//! Linux differs, this code follows the paper: Linux forgets min and max at each indication.
 //!
 //! Without one-way delays a path behaves as NewReno does.
 
@@ -17,24 +16,24 @@ use byway_wire::{Duration, Instant};
 /// What the paper names or leaves to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpLpOptions {
-    /// The paper's delta, a share of the range of delays: 0.15. A smoothed delay above `min + delta
-    /// (max - min)` is an early congestion indication.
+    /// The paper's delta, a share of the range of delays. 0.15. A smoothed delay above
+    /// `min + delta (max - min)` is an early congestion indication.
     pub threshold: f64,
     /// gamma, the share of a sample in the smoothed delay. 1/8.
     pub smoothing: f64,
     /// How many RTTs the inference phase lasts. 3.
     pub inference: u32,
-    /// max - min is taken to be this at least. The paper: 0. But max is meant to be the delay of a
-    /// full queue, and a flow that yields never fills one. So alone it would yield to its own
-    /// bursts.
+    /// The least value that counts as max - min. In the paper it is 0. But max is meant to be the
+    /// delay of a full queue, and a flow that yields never fills a queue. So, with 0, a flow that
+    /// is alone would yield to its own bursts.
     pub least_range: Duration,
-    /// Only packets sent since the last answer make the smoothed delay. Otherwise it still holds
-    /// the RTT that was answered when the next begins, and almost every indication is followed by a
-    /// second. The paper does not say so.
+    /// Whether the smoothed delay includes only packets sent since the last answer. Otherwise it
+    /// still includes the RTT that was answered when the next one begins. Then a second indication
+    /// follows almost every indication. The paper does not mention this.
     pub afresh: bool,
     /// Initial window in packets. RFC 6928: 10.
     pub initial: f64,
-    /// L of RFC 3465: at most so many packets are added for one ACK in slow start (see
+    /// L of RFC 3465: the most packets that one ACK adds in slow start (see
     /// [`newreno`](crate::newreno)).
     pub limit: f64,
 }
@@ -50,7 +49,8 @@ impl TcpLpOptions {
         initial: 2.0,
         limit: 2.0,
     };
-    /// For byway's own receivers, and a path that may be idle: a queue of 7.5 ms is an indication.
+    /// For byway's own receivers, and for a path that may be idle: a queueing delay of 7.5 ms is an
+    /// indication.
     pub const RECOMMENDED: Self = Self {
         least_range: Duration::from_millis(50),
         afresh: true,
@@ -100,8 +100,8 @@ impl TcpLp {
         self.window.packets()
     }
 
-    /// `sowd = (1 - gamma) sowd + gamma owd`, kept above the smallest delay. So a float is fine
-    /// enough for any clock.
+    /// `sowd = (1 - gamma) sowd + gamma owd`, where `sowd` and `owd` are relative to the smallest
+    /// delay. So a float is exact enough for any offset of clocks.
     fn sample(&mut self, delay: Delay) {
         let before = self.extremes.map(|extremes| extremes.min);
         let Extremes { min, .. } = Extremes::sample(&mut self.extremes, delay.one_way);
@@ -138,8 +138,8 @@ impl PathController for TcpLp {
         let packets = self.window.packets();
         let bytes = self.window.in_packets(acked.bytes);
         if self.indicated() {
-            // What was sent before the last answer is of the same RTT: ignored, so that a burst of
-            // indications is one.
+            // Packets sent before the last answer belong to the same RTT, so several indications of
+            // an RTT count as one.
             if acked.sent_at >= self.answered {
                 // In the inference phase: cwnd = 1. Else: cwnd = cwnd / 2, and an inference phase
                 // begins.
@@ -152,7 +152,8 @@ impl PathController for TcpLp {
                 self.inference = acked.now + acked.srtt.saturating_mul(self.options.inference);
             }
         } else if acked.now >= self.inference {
-            // Away from inference it grows as NewReno does; within it waits.
+            // Outside of the inference phase the window grows as NewReno's does. Within the phase
+            // it stays.
             match phase {
                 GrowthPhase::Held => {}
                 GrowthPhase::SlowStart => self.window.grow_slow_start(bytes.min(self.options.limit)),

@@ -1,4 +1,4 @@
-//! The rate controller with byway's paths for TCP connections.
+//! The rate controller, with byway's paths in place of TCP connections.
 
 use super::{RateController, WangOptions};
 use crate::Acked;
@@ -8,32 +8,33 @@ use byway_wire::{Duration, Instant, PathId};
 
 /// T: the control interval (section IV).
 const INTERVAL: Duration = Duration::from_millis(400);
-/// delta: ACKs stand for up to ten packets here, so a path's rate over an interval is known less
-/// exactly. As in section V.
+/// delta, as in section V. An ACK stands for up to ten packets here, so the rate of a path over an
+/// interval is known less exactly.
 const DELTA: f64 = 0.1;
 /// Taken for the RTT of a path that has none yet (RFC 9002, kInitialRtt).
 const UNKNOWN_RTT: f64 = 0.333;
 
-/// A source that has more to send than its paths carry. Each path has TCP's window, as the paper's
-/// has TCP, and the source's rate on top: what is less counts.
+/// A source that has more to send than its paths carry. Each path has a TCP's window, in place of
+/// the paper's TCP connection, and a rate that the source sets. The smaller of the two limits the
+/// path.
 #[derive(Clone, Debug)]
 pub struct Wang {
     rates: RateController,
     /// Paths in the order of `rates`.
     order: Vec<PathId>,
-    /// Packets sent in this span are measured.
+    /// The interval that is measured, by the send times of packets.
     span: Option<(Instant, Instant)>,
-    /// When the last of them has been acknowledged.
+    /// When the last packet of that interval has been acknowledged.
     judged: Instant,
 }
 
 /// What is kept of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WangPath {
-    /// Bytes acknowledged of those sent in this interval.
+    /// Acknowledged bytes of the packets sent in this interval.
     bytes: f64,
-    /// Whether the window is used up by half at least. One that is not does not grow (RFC 7661): it
-    /// would be no window.
+    /// Whether at least half of the window is used. If not, the window does not grow (RFC 7661): a
+    /// window that is never used up limits nothing.
     used: bool,
 }
 
@@ -108,8 +109,8 @@ impl Law for Wang {
         used.map_or(0.0, |member| packets / member.window.packets())
     }
 
-    /// Measures what was sent in an interval when it has been acknowledged: x is what the receiver
-    /// got, an RTT later.
+    /// Begins the next interval, once all packets sent in the last one have been acknowledged. x,
+    /// the rate that the receiver got, is what was acknowledged of them.
     fn tick(&mut self, paths: &mut WangPaths, now: Instant) -> Option<Instant> {
         if paths.is_empty() {
             return None;
@@ -130,7 +131,8 @@ impl Law for Wang {
         Some(self.judged)
     }
 
-    /// A path that is not raised keeps a packet per interval: from nothing nothing is learnt.
+    /// The rate of the path, at least a packet per interval: a path without packets could not be
+    /// measured.
     fn rate(&self, paths: &WangPaths, path: PathId) -> Option<u64> {
         let least = paths.get(path)?.window.packet() / INTERVAL.as_secs_f64();
         let rate = self.rates.rates().get(self.position(path)?)?;

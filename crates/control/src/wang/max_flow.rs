@@ -1,5 +1,5 @@
-//! The best that any allocation can do is a maximum flow. It is the paper's problem P with two
-//! logical hops and one destination.
+//! The largest sum of rates that any allocation can reach, as a maximum flow. It is the paper's
+//! problem P with two logical hops and one destination.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -8,11 +8,12 @@ use alloc::vec::Vec;
 /// Less than this part of the largest capacity is rounding.
 const NOTHING: f64 = 1e-12;
 
-/// The largest sum of rates of sources with the given `demands` over relays with the given
-/// `capacities` towards the destination. All rates are in one unit, as bytes per second. Source s
-/// may use the relays `choices[s]`. Paths from sources to relays have no limits.
+/// The largest sum of rates of sources with the given `demands`, over relays with the given
+/// `capacities`, to one destination. All rates have the same unit, for example bytes per second.
+/// Source s may use the relays `choices[s]`. Paths from sources to relays have no limit.
 ///
-/// Dinic's algorithm (Soviet Mathematics Doklady 11, 1970). Relays that do not exist are left out.
+/// Dinic's algorithm (Soviet Mathematics Doklady 11, 1970). Relays in `choices` that do not exist
+/// are ignored.
 #[must_use]
 pub fn largest_sum(demands: &[f64], capacities: &[f64], choices: &[Vec<usize>]) -> f64 {
     let (sources, relays) = (demands.len(), capacities.len());
@@ -81,8 +82,8 @@ impl FlowNetwork {
         levels
     }
 
-    /// Sends what one shortest way can still carry. `next` remembers which edges of a node lead
-    /// nowhere any more.
+    /// Sends as much as one shortest way can still carry. `next` remembers which edges of a node
+    /// lead nowhere.
     fn push(
         &mut self,
         origin: usize,
@@ -139,8 +140,9 @@ mod tests {
 
     #[test]
     fn it_is_what_no_subset_of_sources_can_exceed() {
-        // Max-flow min-cut for this graph: the least, over subsets of sources, of the demands left
-        // out and what the relays of the subset carry.
+        // Max-flow min-cut for this graph: the flow is the least of a sum over all subsets of
+        // sources. The sum is the demands of the sources outside the subset, and the capacities of
+        // the relays of those inside.
         for seed in 0..200 {
             let mut random = Random::new(seed);
             let mut pick = |below: usize| (random.bits() % below as u64) as usize;

@@ -3,8 +3,8 @@
 /// The parameters of a source. Rates are in any one unit; the presets are in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WangOptions {
-    /// m, the source's demand, in the unit of rates. Infinite: the source has more to send than all
-    /// paths carry.
+    /// m, the source's demand, in the unit of rates. If infinite, the source has more to send than
+    /// all paths carry.
     pub demand: f64,
     /// epsilon, the constant part of a raise, in the unit of rates.
     pub epsilon: f64,
@@ -12,26 +12,29 @@ pub struct WangOptions {
     pub alpha: f64,
     /// gamma > 1, the factor by which a failure divides the rate increment term.
     pub gamma: f64,
-    /// delta, a share of the rate. A raise has succeeded if no larger share was not received.
+    /// delta: the largest share of the rate that may be missing at the receiver if a raise has
+    /// succeeded.
     pub delta: f64,
-    /// beta(0), the rate increment term of a new path, in the unit of rates. 0 means additive
-    /// increase and decrease (A-AIAD).
+    /// beta(0), the rate increment term of a new path: a raise multiplies the rate by `1 + beta`.
+    /// With 0, increase and decrease are additive (A-AIAD).
     pub beta: f64,
-    /// Whether a raise that meets the demand rewrites the rate increment term, to what was raised
-    /// in fact. Then a source that once had all on one path has a term of 0 there for ever.
+    /// Whether a raise that reaches the demand sets the rate increment term to the actual raise. If
+    /// so, a source that once had all of its demand on one path has a term of 0 on that path for
+    /// ever.
     pub rewrite: bool,
-    /// The most that a rate increment term grows to, in the unit of rates.
+    /// The most that a rate increment term grows to.
     pub cap: f64,
-    /// No path's probability falls below this (or half of its equal share). The proof of theorem 1
-    /// wants it positive.
+    /// The least probability of a path, at most half of its equal share. The proof of theorem 1
+    /// needs it to be positive.
     pub floor: f64,
-    /// By how much less than the rate may arrive without being a failure. It is a packet per
-    /// interval, since packets do not come in parts.
+    /// How much less than the rate may arrive without a failure, in the unit of rates. It is one
+    /// packet per interval, since packets do not arrive in parts.
     pub slack: f64,
 }
 
 impl WangOptions {
-    /// Figure 2 word by word, with the parameters of figure 3 and table I: 1.2 Mbit/s, 0.5 kbit/s.
+    /// Figure 2 word by word, with the parameters of figure 3 and table I: a demand of 1.2 Mbit/s
+    /// and an epsilon of 0.5 kbit/s.
     pub const LITERAL: Self = Self {
         demand: 150_000.0,
         epsilon: 62.5,
@@ -45,8 +48,8 @@ impl WangOptions {
         slack: 0.0,
     };
 
-    /// A source with terms that recover and probabilities that do not vanish. The slack is a packet
-    /// of 500 bytes per interval of 0.4 s.
+    /// A source whose increment terms recover and whose probabilities do not vanish. The slack is a
+    /// packet of 500 bytes per interval of 0.4 s.
     pub const RECOMMENDED: Self =
         Self { rewrite: false, cap: 1.0, floor: 0.01, slack: 1_250.0, ..Self::LITERAL };
 }

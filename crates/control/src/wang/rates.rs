@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 /// Keeps sums finite whatever is reported.
 const LARGEST: f64 = 1e15;
 
-/// Sets the rates of one source's paths, once per control interval, by what the receiver got in the
-/// one before.
+/// Sets the rates of one source's paths once per control interval, by what the receiver got in the
+/// interval before.
 #[derive(Clone, Debug)]
 pub struct RateController {
     options: WangOptions,
@@ -24,8 +24,8 @@ pub struct RateController {
 }
 
 impl RateController {
-    /// A source that sends at `rates` over its paths until the first interval. They are y(0) in the
-    /// paper. p(0) is 1/k.
+    /// A source that sends at `rates` over its paths until the first interval, y(0) in the paper.
+    /// Each probability p(0) is 1/k.
     #[must_use]
     pub fn new(options: WangOptions, rates: &[f64], seed: u64) -> Self {
         let count = rates.len();
@@ -51,13 +51,13 @@ impl RateController {
         self.raised.map(|(path, _)| path)
     }
 
-    /// Sets both the constant part of a raise and the slack to `packet` per interval, from the next
-    /// on.
+    /// Sets both the constant part of a raise and the slack to `packet` (one packet per interval,
+    /// in the unit of rates), from the next interval on.
     pub fn set_packet(&mut self, packet: f64) {
         (self.options.epsilon, self.options.slack) = (packet, packet);
     }
 
-    /// m: sets the demand. Rates that are more in sum become less, each by the same part.
+    /// m: sets the demand. If the sum of all rates exceeds it, all rates fall by the same factor.
     pub fn set_demand(&mut self, demand: f64) {
         self.options.demand = demand;
         let sum: f64 = self.rates.iter().sum();
@@ -106,7 +106,7 @@ impl RateController {
     }
 
     /// Begins the next control interval. `received` is x: the rate at which the receiver got data
-    /// over each path in the last.
+    /// over each path in the last interval.
     pub fn interval(&mut self, received: &[f64]) {
         let failed = self.raised.take().and_then(|(path, before)| {
             let received = received.get(path).copied().unwrap_or(0.0);
@@ -126,9 +126,9 @@ impl RateController {
             self.probabilities[path] = (2.0 * self.probabilities[path]).min(1.0);
             self.terms[path] = (self.terms[path] * alpha).min(cap);
         } else {
-            // The paper: `y = (y - epsilon)/(1 + beta)`. With the beta of the raise, that is the
-            // rate before. What the raise has taken from the others they do not get back; they find
-            // it by raises of their own.
+            // The paper: `y = (y - epsilon)/(1 + beta)`. With the beta of the raise, this is the
+            // rate before the raise. The other paths do not get back what the raise took from them;
+            // they get it by raises of their own.
             self.rates[path] = before;
             self.probabilities[path] /= 2.0;
             self.terms[path] /= gamma;
@@ -157,7 +157,7 @@ impl RateController {
             lot -= self.probabilities[*path];
             lot < 0.0
         });
-        // Where all that is left has a probability of nothing, the last of them.
+        // If all remaining paths have a probability of 0, the last of them is chosen.
         drawn.or_else(|| candidates().next_back()).or(except)
     }
 
@@ -167,7 +167,8 @@ impl RateController {
         let before = self.rates[path];
         let raised = (before * (1.0 + self.terms[path]) + epsilon).min(demand).min(LARGEST);
         if rewrite && raised >= demand {
-            // From a rate of zero there is no factor: all of the raise counts as the constant part.
+            // A rate of zero cannot be raised by a factor, so the whole raise counts as the
+            // constant part.
             let factor = if before > 0.0 { (raised - epsilon) / before - 1.0 } else { 0.0 };
             self.terms[path] = factor.max(0.0);
         }

@@ -9,7 +9,7 @@ use byway_wire::{Duration, Instant, PathId};
 
 const FOREVER: (u64, u64) = (0, u64::MAX / 2_000_000);
 
-/// Paths out of slow start with the given windows in packets and RTTs in milliseconds, at a time of
+/// Paths after slow start with the given windows in packets and RTTs in milliseconds, at a time of
 /// ten seconds.
 fn bring<L: Law>(law: L, paths: &[(f64, u64)]) -> Coupled<L> {
     let options = NewRenoOptions { initial: 2.0, limit: f64::INFINITY };
@@ -42,13 +42,14 @@ fn on_one_path_lia_grows_as_tcp() {
 
 #[test]
 fn lia_grows_by_equation_1_of_rfc_6356() {
-    // Equal RTTs, 10 and 30 packets: alpha = 40 * 30 / 40^2 = 3/4, alpha/total = 3/160.
+    // LIA grows by `max/sum^2` per packet. With equal RTTs, and 10 and 30 packets:
+    // `alpha = 40 * 30 / 40^2 = 3/4`, and `alpha/total = 3/160`.
     close(growth(&mut bring(Lia, &[(10.0, 100), (30.0, 100)]), 100), 3.0 / 160.0);
-    // With 10 packets at 10 ms and 30 at 100 ms, max is `10/.01^2 = 1e5` and sum `1000 + 300`. So
-    // LIA grows by `1e5/1300^2 = .0592` per packet, and TCP by .1.
+    // 10 packets at 10 ms and 30 at 100 ms: max is `10/.01^2 = 1e5` and sum is `1000 + 300`. LIA
+    // grows by `1e5/1300^2 = .0592` per packet, less than the .1 of a TCP.
     close(growth(&mut bring(Lia, &[(10.0, 10), (30.0, 100)]), 10), 1e5 / (1300.0 * 1300.0));
-    // With 50 packets at 100 ms beside 2 at 10 ms, max is 2e4 and sum 700. That is .0408 per
-    // packet, but TCP's .02 is the limit.
+    // 50 packets at 100 ms beside 2 at 10 ms: max is 2e4 and sum is 700. That gives .0408 per
+    // packet, but the .02 of a TCP is the limit.
     close(growth(&mut bring(Lia, &[(50.0, 100), (2.0, 10)]), 100), 0.02);
 }
 
@@ -61,8 +62,8 @@ fn lia_counts_bytes_where_packets_differ() {
         let at = Instant::from_millis(9_000);
         lia.on_congested(PathId(path), &congested(Trigger::Loss, at, at));
     }
-    // 5000 and 2500 bytes, equal RTT: 1000 bytes acknowledged earn 1000 * 5000/7500^2 of a packet
-    // of 1000.
+    // Windows of 5000 and 2500 bytes, equal RTTs. 1000 acknowledged bytes earn `1000 * 5000/7500^2`
+    // packets of 1000 bytes.
     close(growth(&mut lia, 100), 1000.0 * 5000.0 / (7500.0 * 7500.0));
 }
 
@@ -70,7 +71,8 @@ fn named(name: &str) -> Box<dyn Controller> {
     by_name(name, 1).unwrap()
 }
 
-/// Mbit/s of the paths of flow 0 and of all of flow 1 between two times in seconds.
+/// The rates of each path of flow 0, and of all paths of flow 1, between two times in seconds, in
+/// Mbit/s.
 fn rates(world: &mut World, paths: u32, from: u64, until: u64) -> (Vec<f64>, f64) {
     let state = |world: &World| {
         let own: Vec<u64> = (0..paths).map(|path| world.delivered_on(0, path)).collect();

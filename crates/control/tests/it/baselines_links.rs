@@ -39,8 +39,8 @@ fn each_alone_fills_a_link_and_keeps_the_queue_it_stands_for() {
         ("ledbat++", 9.2, 30.0..50.0),
         ("newreno", 9.9, 30.0..50.0),
         ("nice", 9.9, 1.0..6.0),
-        // Halves at 7.5 ms of queue, less than the 20 ms that would keep the link busy, and waits
-        // three RTT.
+        // TCP-LP halves its window at 7.5 ms of queue, before the queue holds the 20 ms that would
+        // keep the link busy. Then it waits for three RTTs.
         ("tcp-lp", 8.1, 1.0..6.0),
     ];
     for (name, least, queue) in expected {
@@ -58,8 +58,9 @@ fn each_fills_slow_long_and_fast_links() {
         for name in SINGLES {
             let (mut world, _, flow) = alone(name, capacity, rtt, queue);
             let rate = world.rate(flow, 30_000, 80_000);
-            // At 1 Mbit/s a packet takes 12 ms: one in the queue is late for Nice (0.75). TCP-LP's
-            // least is 0.82, with 100 ms.
+            // At 1 Mbit/s a packet takes 12 ms, so for Nice one packet in the queue is late
+            // already: it reaches 0.75 of the capacity. TCP-LP reaches at least 0.82, which is with
+            // an RTT of 100 ms.
             let least = match name {
                 "nice" => 0.7,
                 "tcp-lp" => 0.78,
@@ -72,8 +73,8 @@ fn each_fills_slow_long_and_fast_links() {
 
 #[test]
 fn o19_ledbat_alone_keeps_the_target_in_the_queue() {
-    // It comes near like a charge to a capacitor. 50 Mbit/s are 417 packets of queue, a part of it
-    // for each RTT of 140 ms.
+    // The queue approaches the target exponentially. At 50 Mbit/s the target of 100 ms is 417
+    // packets. The window grows by at most one packet in each RTT of 140 ms.
     for (capacity, rtt, queue, from) in
         [(10.0, 20, 200, 30_000), (10.0, 100, 200, 100_000), (50.0, 40, 1_000, 300_000)]
     {
@@ -107,8 +108,8 @@ fn o19_a_ledbat_that_comes_late_takes_the_queue_for_the_path_and_everything() {
     assert!(stands < 70.0, "{stands}");
 }
 
-/// The part of a link that `name` takes from a NewReno, whichever is first, and its rate after the
-/// NewReno has ended.
+/// The share of a link that `name` takes beside a NewReno, and its rate in Mbit/s after the NewReno
+/// has ended. `first` tells which flow begins first.
 fn beside_newreno(name: &str, rtt: u64, queue: usize, first: bool) -> (f64, f64) {
     let mut world = World::new(1);
     world.tells_held = true;
@@ -146,8 +147,8 @@ fn the_low_priority_ones_yield_to_newreno_and_come_back() {
 
 #[test]
 fn a_buffer_shorter_than_the_target_is_shared_and_not_yielded() {
-    // 50 packets are 60 ms, LEDBAT++'s target: it meets loss before it yields. Measured: 0.24 to
-    // 0.25 and 0.40.
+    // A queue of 50 packets is 60 ms, the target of LEDBAT++. So LEDBAT++ meets loss before it
+    // yields. It takes shares of 0.24 to 0.25 at 20 ms, and 0.40 at 100 ms.
     for (rtt, between) in [(20, 0.15..0.35), (100, 0.25..0.5)] {
         for first in [true, false] {
             let (share, _) = beside_newreno("ledbat++", rtt, 50, first);

@@ -23,8 +23,8 @@ fn window(single: &dyn PathController) -> f64 {
     single.allowance().window as f64 / f64::from(PACKET)
 }
 
-/// An ACK of `packets`, of which a part of one counts. The latest was sent an RTT of `rtt` ms
-/// before `now`. Each had a one-way delay of `delay` ms.
+/// Acknowledges `packets` packets, which may be a fraction. The latest was sent `rtt` ms before
+/// `now`. Each had a one-way delay of `delay` ms.
 fn acked(
     single: &mut dyn PathController,
     packets: f64,
@@ -71,7 +71,7 @@ fn near(value: f64, expected: f64, tolerance: f64, what: &str) {
     assert!((value - expected).abs() <= tolerance, "{what}: {value} for {expected}");
 }
 
-/// A CUBIC that lost a packet of 1000 at 10 s, with the RTT of recovery behind it.
+/// A CUBIC that lost a packet at 10 s, with a window of 1000 packets, after the RTT of recovery.
 fn cubic_after_loss(options: cubic::CubicOptions) -> Cubic {
     let mut cubic = Cubic::with_options(&opened(), cubic::CubicOptions { initial: 1_000.0, ..options });
     congested(&mut cubic, Trigger::Loss, at(9_900), at(10_000));
@@ -138,8 +138,8 @@ fn cubic_lowers_its_plateau_for_flows_that_begin() {
 
 #[test]
 fn cubic_is_reno_with_a_smaller_step_where_windows_are_small() {
-    // Growth is `3 (1 - 0.7) / (1 + 0.7) = 0.529` packets an RTT, and 1 from cwnd_prior on. RTT 100
-    // ms and 10 packets: K = 1.96 s.
+    // With so small a C the curve hardly rises, so W_est is the window. W_est grows by
+    // `3 (1 - 0.7) / (1 + 0.7) = 0.529` packets per RTT, and by 1 from cwnd_prior on.
     let mut cubic =
         Cubic::with_options(&opened(), cubic::CubicOptions { c: 1e-6, ..cubic::CubicOptions::BYWAY });
     congested(&mut cubic, Trigger::Loss, at(900), at(1_000));
@@ -167,8 +167,8 @@ fn cubic_after_a_timeout_starts_a_curve_without_concave_part() {
     }
     let before = cubic.packets();
     near(before, 70.0, 2.0, "ssthresh by beta");
-    // K is 0. After 2 s the curve is at `0.4 t^3 = 3.2`, less than the `20 * 0.529` that Reno would
-    // have. After 10 s it is at 400.
+    // K is 0, so the curve is at `0.4 t^3` packets above the plateau. After 2 s that is 3.2
+    // packets, less than the `20 * 0.529` of Reno in 20 RTTs. After 10 s it is 400 packets.
     for step in 0..100 {
         round(&mut cubic, now + RTT * step, 10);
     }
@@ -205,7 +205,8 @@ fn marks_bring_cubic_down_to_one_packet_and_losses_to_two() {
 #[test]
 fn hystart_leaves_slow_start_five_rounds_after_the_rtt_rose() {
     let options = cubic::CubicOptions::LITERAL;
-    // A rise of 12 ms is none at 100 ms (an eighth is 12.5), one of 13 is.
+    // At 100 ms an eighth of the RTT is 12.5 ms: a rise of 12 ms does not count, a rise of 13 ms
+    // does.
     for (rise, leaves) in [(12, false), (13, true)] {
         let mut cubic = Cubic::with_options(&opened(), options);
         let mut growth = Vec::new();
@@ -398,13 +399,13 @@ fn ledbat_pp_falls_by_a_part_of_its_window_and_by_half_at_most() {
         for part in 0..10 {
             acked(&mut single, before / 10.0, at(1_320 + part), 100 + queue, 10, false);
         }
-        // The window changes while the RTT goes on, so that the parts are not all of 100 packets.
+        // The window changes during the RTT, so the ten parts are not exactly one window.
         near(single.packets() - before, change, 0.05 * change.abs() + 0.01, &format!("{queue} ms"));
     }
 }
 
-/// A Nice of 10 packets out of slow start that knows delays of 10 to 110 ms: late is what is above
-/// 20.
+/// A Nice with 10 packets, after slow start. It has seen delays of 10 to 110 ms, so delays above 20
+/// ms are late.
 fn nice_of_ten() -> Nice {
     let options = nice::NiceOptions { initial: 20.0, ..nice::NiceOptions::LITERAL };
     let mut nice = Nice::with_options(&opened(), options);
@@ -436,8 +437,9 @@ fn nice_halves_when_more_than_half_of_an_rtt_is_late() {
 
 #[test]
 fn nice_is_vegas_while_nobody_is_late() {
-    // `Diff = W (RTT - base) / RTT` gives one packet more below 1, and one less above 3. At 20
-    // packets and a base of 100 ms, 4 ms are 0.77 packets. 10 ms are 1.8, and 20 ms 3.3.
+    // Vegas estimates the packets in the queue as `Diff = W (RTT - base) / RTT`. Below 1 the window
+    // grows by one packet, and above 3 it falls by one. With 20 packets and a base of 100 ms, Diff
+    // is 0.77 for 4 ms of queue, 1.8 for 10 ms, and 3.3 for 20 ms.
     let range = nice::NiceOptions { least_range: Duration::from_millis(500), ..nice::NiceOptions::LITERAL };
     for (queue, change) in [(4, 1.0), (10, 0.0), (20, -1.0)] {
         let mut nice = Nice::with_options(&opened(), nice::NiceOptions { initial: 40.0, ..range });
@@ -517,8 +519,8 @@ fn tcp_lp_halves_then_waits_three_rtt_and_falls_to_one_if_it_goes_on() {
     near(lp.packets(), before / 2.0 + 1.0, 0.05, "after 300 ms as NewReno");
 }
 
-/// A pipe that loses a packet in `1/p`: exactly, or by chance. Mean window in packets, over ACKs in
-/// ten parts per RTT.
+/// The mean window in packets on a path that loses one packet in `1/p`, exactly or by chance. Each
+/// RTT has ten ACKs.
 fn mean_window(single: &mut dyn PathController, rtt: Duration, p: f64, rounds: u64, chance: bool) -> f64 {
     let mut random = Random::new(1);
     let (mut now, mut since, mut sum, mut parts) = (Instant::from_millis(1), 0.0, 0.0, 0.0);
@@ -558,13 +560,14 @@ fn mean_window(single: &mut dyn PathController, rtt: Duration, p: f64, rounds: u
 
 #[test]
 fn o18_cubic_has_the_response_function_of_the_rfc() {
-    // RFC 9438, 5.1: `1.054 (RTT/p)^0.75`. It holds for one loss in exactly 1/p packets and one
-    // flow, so without fast convergence.
+    // RFC 9438, 5.1: `1.054 (RTT/p)^0.75`. It holds for a single flow that loses exactly one packet
+    // in 1/p, without fast convergence.
     let options = cubic::CubicOptions { fast_convergence: false, ..cubic::CubicOptions::BYWAY };
     for (millis, p, expected) in
         [(100, 1e-4, 187.0), (100, 1e-5, 1_054.0), (100, 1e-6, 5_926.0), (10, 1e-7, 5_926.0)]
     {
-        // From where it is meant to be, so that the mean is not of the way there.
+        // The flow begins with the expected window, so that the mean does not include the approach
+        // to it.
         let mut cubic = Cubic::with_options(&opened(), cubic::CubicOptions { initial: expected, ..options });
         congested(&mut cubic, Trigger::Loss, Instant::ZERO, Instant::ZERO);
         let rtt = Duration::from_millis(millis);

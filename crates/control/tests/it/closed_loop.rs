@@ -36,8 +36,8 @@ fn one_path_is_filled_at_any_rtt_with_and_without_random_loss() {
             let flow = world.flow(background(), &[(link, rtt)], FOREVER);
             for (from, until) in [(5_000, 10_000), (10_000, 40_000)] {
                 let rate = world.rate(flow, from, until);
-                // At 5 ms an ACK for ten packets comes once in two RTTs. At 300 ms and .5 % growth
-                // ends at .88.
+                // With an RTT of 5 ms, an ACK for ten packets comes once in two RTTs. With 300 ms
+                // and 0.5 % of loss, the flow reaches 0.88 of the link.
                 let least = match rtt {
                     5 => 8.2,
                     300 => 8.5,
@@ -114,8 +114,8 @@ fn a_queue_kept_full_by_others_does_not_become_the_base() {
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn its_own_queue_does_not_become_the_base_either() {
-    // 5 ms of queue on 5 ms of RTT. The sawtooth is never lower than 7/8 of twice the pipe. So
-    // without drains the base would creep up without end.
+    // The flow is alone for 700 s, so each queue is its own. None of these queues may raise the
+    // base delay.
     let mut world = World::new(5);
     let link = world.link(100.0, 5_000, 0.0);
     let flow = world.flow(background(), &[(link, 5)], FOREVER);
@@ -123,7 +123,8 @@ fn its_own_queue_does_not_become_the_base_either() {
     let limit = |world: &World| world.flows[flow].controller.allowance(PathId(0)).delay_limit.unwrap();
     let before = limit(&world);
     let rate = world.rate(flow, 5_000, 700_000);
-    // The threshold follows jitter, by milliseconds; a base that crept up would have no end.
+    // The limit may follow jitter by some milliseconds. A base that rose with the queue would rise
+    // without end.
     assert!((limit(&world) - before).abs() < 8_000_000, "{before} became {}", limit(&world));
     assert!(rate > 80.0, "{rate}");
     assert_eq!(world.links[link].dropped, 0);
@@ -144,8 +145,8 @@ fn jitter_is_no_congestion() {
 
 #[test]
 fn more_jitter_is_no_congestion_either() {
-    // Where jitter is many packets long, rows of late packets pass for queues. All but the last two
-    // are misses.
+    // Jitter of many packet times delays several packets in a row, and such a row looks like a
+    // queue. Only the last two lines are used well.
     for (capacity, rtt, jitter, least) in
         [(20.0, 20, 10, 3.5), (40.0, 6, 5, 8.5), (100.0, 40, 10, 3.0), (12.0, 50, 8, 8.0), (5.0, 30, 10, 3.5)]
     {
@@ -290,16 +291,16 @@ fn normal_over_three_paths_through_one_link_is_no_three_tcps() {
         (world.delivered(flow) - b) as f64 / (world.delivered(tcp) - a) as f64
     };
     let (coupled, uncoupled) = (ratio("mpath"), ratio("newreno"));
-    // It grows by one more packet per RTT in all, but loses a half of one window. So it has the
-    // square root of three at most, as any flow of a third of the decrease (O8).
+    // All paths together grow as one flow, but a loss takes only a part of one path's window. So
+    // they may take more than one TCP, but less than two.
     assert!(coupled < 2.0, "{coupled}");
     assert!(uncoupled > 2.4, "{uncoupled}");
 }
 
 #[test]
 fn newreno_alone_has_the_utilisation_of_its_sawtooth() {
-    // O1: with `b = queue/BDP` and `w = (1+b)/2`, it is the mean of `min(1, window/BDP)` over a
-    // tooth.
+    // O1: the expected utilisation is the mean of `min(1, window/BDP)` over a tooth of the
+    // sawtooth. The window goes from `(1+b)/2` to `1+b` BDPs, where `b = queue/BDP`.
     for (queue, expected) in [(20, 0.889), (83, 1.0)] {
         let mut world = World::new(13);
         let link = world.link(10.0, queue, 0.0);

@@ -34,7 +34,7 @@ impl Controller for Watched {
         let before = self.harp.window(path).unwrap().0;
         self.harp.on_acked(path, acked);
         let after = self.harp.window(path).unwrap().0;
-        // A window that neither grew nor was held had a signal, even if it stayed at its floor.
+        // A window that did not grow although it could have grown had a signal, even at its floor.
         if after <= before && acked.sent_at >= self.recover {
             self.recover = acked.now;
             self.signals.lock().unwrap().push(before);
@@ -64,11 +64,12 @@ impl Controller for Watched {
     }
 }
 
-/// What a solo transfer over an RTT of 20 ms does in a minute after ten seconds.
+/// The result of a transfer that is alone, over an RTT of 20 ms, in a minute that begins after ten
+/// seconds.
 #[derive(Debug)]
 struct Solo {
-    /// Delay signals per second while the window was less than the pipe holds, so that no queue
-    /// could stand.
+    /// Delay signals per second at windows that are smaller than what the line holds. No queue can
+    /// stand then, so these signals are false.
     false_signals: f64,
     rate: f64,
     losses: u64,
@@ -95,8 +96,8 @@ fn solo(options: HarpOptions, megabits: f64, jitter: Duration, seed: u64) -> Sol
     }
 }
 
-/// Harp by each packet, by half of an RTT's, and by means; no signal while the extremes are less
-/// than `micros` apart.
+/// Harp's rules: by each packet, by half of an RTT's packets, and by two means. There is no signal
+/// while the extremes are less than `micros` apart.
 fn rules(micros: u64) -> [(&'static str, HarpOptions); 4] {
     let least = Duration::from_micros(micros);
     let per_packet = DelayRule::Relative { delta: 0.3, fraction: 0.0, least_range: least, range: None };
@@ -137,16 +138,17 @@ fn jitter_makes_fewer_false_signals_where_the_mean_of_50_packets_counts() {
             );
             (calm, signals, rate)
         });
-        // What is left are the bunches that ACKs for ten packets at once make, and not the jitter.
+        // The signals that are left do not come from jitter. They come from bunches of packets,
+        // since an ACK may acknowledge ten packets at once.
         assert!(fifty.1 <= fifty.0 * 1.05, "{fifty:?}");
         assert!(
             fifty.1 < capped.1 && fifty.1 < packet.1 && fifty.1 < half.1,
             "{fifty:?} {capped:?} {packet:?} {half:?}"
         );
         assert!(fifty.2 > 10.0 * packet.2.max(half.2), "{fifty:?} {packet:?} {half:?}");
-        // The cap gives most of it away. At a window of a few packets the mean is that of four,
-        // which has half as much jitter as a single delay. So the window never leaves its floor
-        // again.
+        // The cap undoes most of this gain. With a window of a few packets the mean is of four
+        // delays, which has half as much jitter as a single delay. So the window stays at its
+        // floor.
         assert!(capped.1 < half.1, "{capped:?} {half:?}");
         assert!(fifty.2 > 10.0 * capped.2, "{fifty:?} {capped:?}");
     }
@@ -154,7 +156,7 @@ fn jitter_makes_fewer_false_signals_where_the_mean_of_50_packets_counts() {
 
 #[test]
 fn the_capped_mean_is_as_good_where_two_packets_in_a_row_are_no_queue() {
-    // Two packets take 2.4 ms on this line; a range of 1 ms is less than one.
+    // Two packets take 2.4 ms on this line, so a range of 1 ms is less than one packet.
     let [packet, half, capped, fifty] = rules(2_400).map(|(name, options)| {
         let (signals, rate) = three(options, 10.0, 1_000);
         println!("{name}, from 2.4 ms: {signals:.1} false signals per second and {rate:.2} Mbit/s with 1 ms of jitter");
@@ -164,8 +166,8 @@ fn the_capped_mean_is_as_good_where_two_packets_in_a_row_are_no_queue() {
     assert!(capped.1.min(fifty.1) > packet.1.max(half.1), "{capped:?} {fifty:?} {packet:?} {half:?}");
 }
 
-/// Packets one by one, 20 ms apart over an RTT of 100 ms, each with the delay that `delay` tells.
-/// How many signals there were from packet `from` on.
+/// The number of signals from packet `from` on. Packets leave one by one, every 20 ms, on a path
+/// with an RTT of 100 ms. Packet n has the delay `delay(n)`, in ms.
 fn signals(options: HarpOptions, packets: u64, delay: impl Fn(u64) -> i64, from: u64) -> usize {
     let log = Arc::new(Mutex::new(Vec::new()));
     let harp = Harp::new("test", options);
@@ -184,7 +186,8 @@ fn signals(options: HarpOptions, packets: u64, delay: impl Fn(u64) -> i64, from:
 #[test]
 fn a_single_late_packet_is_no_signal_and_a_queue_is() {
     let [(_, packet), _, (_, capped), (_, fifty)] = rules(1_000);
-    // 10 ms, then a queue of 60 ms, so that both extremes are known, then 10 ms for long.
+    // The delay is 10 ms, then 70 ms for 100 packets, so that both extremes are known, then 10 ms
+    // again.
     let calm = |at: u64| if (60..160).contains(&at) { 70 } else { 10 };
     let late = |at: u64| if at == 300 { 40 } else { calm(at) };
     let queue = |at: u64| if (300..340).contains(&at) { 40 } else { calm(at) };
@@ -199,8 +202,8 @@ fn a_single_late_packet_is_no_signal_and_a_queue_is() {
 fn a_small_window_hears_of_the_end_of_a_queue_soon_only_if_the_mean_is_capped() {
     let [.., (_, capped), (_, fifty)] = rules(1_000);
     let queue = |at: u64| if (60..160).contains(&at) { 70 } else { 10 };
-    // The limit is 10 + .3 (70 - 10) = 28 ms. Of 50 packets 35 must be new until the mean is below,
-    // of four three: an RTT is five packets.
+    // The limit is 10 + 0.3 (70 - 10) = 28 ms. A mean of 50 packets falls to it only when 35 of
+    // them are new, a mean of four when three are new. An RTT is five packets.
     let (capped, fifty) = (signals(capped, 400, queue, 160), signals(fifty, 400, queue, 160));
     assert!(capped <= 1, "{capped}");
     assert!((6..=7).contains(&fifty), "{fifty}");
@@ -208,8 +211,8 @@ fn a_small_window_hears_of_the_end_of_a_queue_soon_only_if_the_mean_is_capped() 
 
 #[test]
 fn a_mean_is_compared_with_means() {
-    // 49 delays are no mean of 50, however far apart they are. From the 50th on only the means' own
-    // range counts, which must be a millisecond.
+    // There is no mean of 50 packets after 49 delays, however far apart these delays are. From the
+    // 50th delay on only the range of the means counts. It must be at least a millisecond.
     let options = HarpOptions::averaged(false);
     assert_eq!(signals(options, 49, |at| at as i64 % 2 * 100, 0), 0);
     assert_eq!(signals(options, 1_000, |at| at as i64 % 2 * 100, 0), 0);

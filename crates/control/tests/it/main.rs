@@ -1,5 +1,5 @@
-//! The controllers, alone and on paper. There are oracles worked out by hand, models of links, and
-//! many seeds.
+//! Tests of the controllers alone, without a protocol: closed forms worked out by hand, models of
+//! links, and many seeds.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
 mod baselines_coupled;

@@ -1,5 +1,5 @@
-//! The class `normal` where proxied paths wait in the direct path's queue: their load is lent to
-//! it, and they end if it carries that.
+//! The class `normal` where proxied paths wait in the direct path's queue. Such paths lend their
+//! load to the direct path. If the direct path carries it, they are dropped.
 
 use crate::hand::{PACKET, opened};
 use byway_control::mpath::{MPath, MPathOptions};
@@ -11,8 +11,9 @@ const DIRECT: PathId = PathId(0);
 const STEP: u64 = 10;
 const BASE: i64 = 25_000_000;
 
-/// A line that carries a packet per ms, and packets for each path in the ratio of the windows. The
-/// direct path by itself carries so many, and each other path.
+/// A simulated line that carries one packet per ms, divided among the paths in proportion to their
+/// windows. `direct_at_most` and `others_at_most` limit the packets per ms of the direct path, and
+/// of each other path.
 struct Line {
     flow: MPath,
     direct_at_most: f64,
@@ -42,7 +43,8 @@ impl Line {
         }
     }
 
-    /// Runs for so many seconds. `queue` is what a packet of a path waits at a time in ms.
+    /// Runs for `seconds`. `queue` is how long a packet of a path waits, in nanoseconds, at a time
+    /// in ms.
     fn run(&mut self, seconds: u64, queue: impl Fn(PathId, u64) -> i64) {
         for _ in 0..seconds * 1_000 / STEP {
             self.now += STEP;
@@ -91,7 +93,7 @@ fn acked(now: u64, delays: &[Delay]) -> Acked<'_> {
     }
 }
 
-/// A queue of up to 30 ms that fills in so many ms.
+/// The delay of a queue that fills to 30 ms in `period` ms, again and again, in nanoseconds.
 fn fills(period: u64, at: u64) -> i64 {
     (at % period) as i64 * 30_000_000 / period as i64
 }

@@ -40,8 +40,8 @@ fn o3_harp_independent_saws_between_the_mark_and_seven_eighths_of_it() {
             signals += u32::from(after < before);
         }
     }
-    // In the fluid model the mean is .936 C. Every fifth or sixth RTT has a signal, after 4.52 RTTs
-    // of growth and the one of the signal.
+    // In the fluid model the mean window is 0.936 of the capacity. Growth takes 4.52 RTTs, and the
+    // signal one more RTT. So every fifth or sixth RTT has a signal.
     assert!((sum / rounds / capacity - 0.936).abs() < 0.03, "{}", sum / rounds);
     let period = rounds / f64::from(signals);
     assert!((5.0..6.1).contains(&period), "{period}");
@@ -54,7 +54,8 @@ fn harp_decreases_by_algorithm_1() {
         for path in 0..3 {
             harp.open(PathId(path), &opened(false));
         }
-        // M = 2 w on path 0: it grows, loses W/2 twice, and has grown again to half of what it was.
+        // M = 2 w on path 0: the window grows to its largest M, loses W/2 at a loss, and grows
+        // again to M/2.
         let mut step = 0;
         let mut at = || {
             step += 1;
@@ -135,9 +136,9 @@ fn o7_mimd_keeps_the_ratio_of_two_flows() {
 
 #[test]
 fn o11_mpath_without_aggregation_is_the_semicoupled_algorithm() {
-    // `w_i = 2 (1 - p_i) / (p_i W)` gives 36.5 and 18.2 packets at 1e-3 and 2e-3. With loss by
-    // chance the mean is a constant factor off, as for TCP (O2). So the ratio is held tightly and
-    // the sum loosely.
+    // `w_i = 2 (1 - p_i) / (p_i W)` gives windows of 36.5 and 18.2 packets at loss rates of 1e-3
+    // and 2e-3. With random losses both means differ from that by the same factor, as for TCP (O2).
+    // So the ratio is checked closely, and the sum loosely.
     let options =
         mpath::MPathOptions { evidence: u32::MAX, growth: Growth::Shares, ..mpath::MPathOptions::LITERAL };
     let mut mpath = MPath::new("test", options, 1);
@@ -186,8 +187,8 @@ fn o12_a_shared_loss_halves_the_proxied_share() {
     mpath.on_congested(PathId(0), &congested(Trigger::Loss, at(1_000), at(1_100)));
     mpath.on_congested(PathId(1), &congested(Trigger::Loss, at(2_000), at(2_100)));
     assert_eq!([0, 1].map(|path| mpath.window(PathId(path)).unwrap()), [32.0, 32.0]);
-    // Eq. 6 with alpha = .5 gives the proxied path a share of 1/2, 1/4 and 1/8. Growth by shares
-    // keeps it.
+    // Eq. 6 with alpha = 0.5 leaves the proxied path a half, a quarter and an eighth of its share.
+    // Growth by shares keeps that.
     for shared in 1..4_u64 {
         let order = if shared % 2 == 0 { [0, 1] } else { [1, 0] };
         for path in order {

@@ -1,5 +1,5 @@
-//! Coupled controllers checked against closed forms. Where a closed form is not met, the test says
-//! so and holds what was measured.
+//! Coupled controllers, checked against closed forms. Where a controller does not meet a closed
+//! form, the test says so, and checks the measured value.
 
 use crate::hand::{PACKET, RTT, ack, congested, opened};
 use crate::model::World;
@@ -21,8 +21,8 @@ enum Loss {
     Regular,
 }
 
-/// Mean windows of the paths of `flow` under loss at the given rates, each path acknowledged once
-/// per RTT.
+/// The mean windows of the paths of `flow`, under loss at the given rates. Each path gets an ACK
+/// once per RTT.
 fn means(flow: &mut dyn Controller, rates: &[f64], loss: Loss) -> Vec<f64> {
     let mut random = Random::new(if let Loss::Chance(seed) = loss { seed } else { 0 });
     for path in 0..rates.len() as u32 {
@@ -60,7 +60,7 @@ fn near(value: f64, expected: f64, tolerance: f64, what: &str) {
     assert!((value / expected - 1.0).abs() <= tolerance, "{what}: {value}, expected {expected}");
 }
 
-/// Harp as published, with dmax given: a delay of 90 ms is a mark, one of 10 ms is none.
+/// Harp as published, with a given dmax. A delay of 90 ms is a mark, a delay of 10 ms is not.
 fn literal(coupling: Coupling) -> Harp {
     let mut options = harp::HarpOptions::literal(coupling);
     options.initial = 10.0;
@@ -111,10 +111,11 @@ fn o4_joint_over_equal_paths_takes_less_the_more_they_are() {
 
 #[test]
 fn o4_marks_that_come_together_are_answered_one_after_the_other() {
-    // In the closed form for synchronous marks each of n equal paths loses beta W of the same W. So
-    // `nC (1 - n beta)` is left, which is half for n = 4. It is not met. Marks arrive in some
-    // order, and each finds the W that the one before has left. `nC (1 - beta)^n` is .586. From
-    // there the fluid mean is .828 of an independent path's, not .771.
+    // The closed form for synchronous marks lets each of n equal paths lose beta W of the same W.
+    // It leaves `nC (1 - n beta)`, half of nC for n = 4. The code does not reach this value: marks
+    // arrive one after the other, and each finds the W that the mark before has left. So
+    // `nC (1 - beta)^n` is left, 0.586 of nC. From there the fluid mean is 0.828 of an independent
+    // path's, and not 0.771.
     let mut harp = literal(Coupling::Joint);
     for path in 0..4 {
         harp.open(PathId(path), &opened(false));
@@ -126,9 +127,9 @@ fn o4_marks_that_come_together_are_answered_one_after_the_other() {
     }
     let kept = 0.875_f64 * 0.875 * 0.875 * 0.875;
     near(harp.total() / before, kept, 1e-9, "sequential");
-    // Nor do equal windows stay equal: each loses the same number of packets, so the smaller lose
-    // the larger part, until one path has all. Joint acts as one flow on one path where paths share
-    // what marks them.
+    // Equal windows do not stay equal either. Each path loses the same number of packets, so a
+    // smaller window loses the larger part, until one path has everything. If all paths get the
+    // same marks, joint coupling acts as one flow on one path.
     for step in 20..3_000_u64 {
         let marked = harp.total() >= before;
         for path in 0..4 {
@@ -148,7 +149,8 @@ fn o5_joint_is_at_worst_equation_20_behind_independent() {
             harp.open(PathId(path), &opened(false));
             ack(&mut harp, path, 0.0, Instant::ZERO, 10);
         }
-        // The other path's window is so large that an eighth of it is more than this one ever has.
+        // The other path's window is so large that an eighth of it exceeds the largest window of
+        // path 0.
         ack(&mut harp, 1, 1e7, Instant::from_millis(1), 10);
         let (mut sum, mut count) = (0.0, 0.0);
         for step in 1..30_000_u64 {
@@ -165,8 +167,8 @@ fn o5_joint_is_at_worst_equation_20_behind_independent() {
     }
 }
 
-/// Bytes that `tcps` NewReno flows get through a link of 10 Mbit/s in 100 s. Beside them are
-/// `flows` flows of Harp's, or of the class `background`.
+/// The bytes that `tcps` NewReno flows get through a link of 10 Mbit/s in 100 s. They share it with
+/// `flows` other flows, which are of the class `background` if `class`, and Harp's otherwise.
 fn delivered(tcps: u64, queue: usize, rtt: u64, flows: u64, class: bool) -> f64 {
     let mut world = World::new(1);
     let link = world.link(10.0, queue, 0.0);
@@ -192,7 +194,8 @@ fn delivered(tcps: u64, queue: usize, rtt: u64, flows: u64, class: bool) -> f64 
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o6_interference_stays_below_equation_11() {
-    // Columns: `TCP flows, queue, RTT in ms, the packets that fit on the line, the bound`.
+    // Columns: number of TCP flows, queue in packets, RTT in ms, packets that the line holds, bound
+    // of the interference.
     let rows = [
         (1, 50, 20, 17.0, 0.0012),
         (2, 50, 20, 17.0, 0.034),
@@ -207,8 +210,9 @@ fn o6_interference_stays_below_equation_11() {
             let floor = 2.0 * flows as f64 / (line + queue as f64);
             let literal = interference(flows, false);
             assert!(literal <= bound + floor + 0.03, "{tcps} {queue} {flows}: {literal}");
-            // This is a miss. Of 32 flows that begin in a queue none ever sees it empty. A TCP
-            // beside them has a twentieth of the line.
+            // The class `background` misses the bound here. Of 32 flows that begin while packets
+            // wait, none ever sees the queue empty. A TCP beside these flows gets a twentieth of
+            // the line.
             if flows > 8 {
                 continue;
             }
@@ -254,16 +258,17 @@ fn o10_lia_shares_by_loss_and_takes_as_much_as_one_tcp_on_the_best() {
         near(lia[0] / lia[1], 2.0, 0.1, "w_i ~ 1/p_i");
         near(lia[0] + lia[1], tcp, 0.1, "the sum is a TCP's on the best path");
     }
-    // `sqrt(2/p) = 44.7` is of a fluid that loses without pause. A sawtooth has
-    // `sqrt(1.5/p) = 38.7`.
+    // `sqrt(2/p) = 44.7` is the window of a fluid model, in which losses are continuous. A sawtooth
+    // has a mean of `sqrt(1.5/p) = 38.7`.
     let tcp = means(&mut Coupled::new("", Lia), &[1e-3], Loss::Regular)[0];
     near(tcp, 38.7, 0.03, "a sawtooth");
 }
 
 #[test]
 fn o11_mpath_beside_a_tcp_under_the_same_loss() {
-    // `w_i = 2 (1 - p_i)/(p_i W)` is of a fluid, like `sqrt(2/p)` for a TCP. What a TCP has of that
-    // under loss by chance, mPath has too.
+    // `w_i = 2 (1 - p_i)/(p_i W)` is the window in a fluid model, as `sqrt(2/p)` is a TCP's. Under
+    // random loss a TCP's mean is a part of that, `constant`. mPath's mean is the same part of its
+    // own value.
     let options =
         mpath::MPathOptions { evidence: u32::MAX, growth: Growth::Shares, ..mpath::MPathOptions::LITERAL };
     for seed in 1..4 {
@@ -330,7 +335,7 @@ fn bmc_moves_weight_after_two_epochs_of_the_slowest() {
     for path in 0..2 {
         bmc.open(PathId(path), &opened(path > 0));
     }
-    // W/2a + 1 = 10/(2 * .25) + 1 = 21 RTTs of 100 ms, twice.
+    // (W/2a + 1) = 10/(2 * .25) + 1 = 21 RTTs of 100 ms in an epoch. Two epochs are 4.2 s.
     let at = Instant::from_millis;
     assert_eq!(bmc.tick(at(1_000)), Some(at(5_200)));
     for path in 0..2 {
@@ -344,9 +349,10 @@ fn bmc_moves_weight_after_two_epochs_of_the_slowest() {
 
 #[test]
 fn o13_three_sources_have_a_third_each_of_two_links() {
-    // The links of figure 2 with queues of about half of what they hold. They are drop-tail, so
-    // losses of two flows on a link often coincide, and shares lean to the squares of weights. With
-    // queues twice as long the third source has 12.1.
+    // The links are those of figure 2. Their queues of 50 packets are about half of what a link
+    // holds. The queues are drop-tail, so two flows on a link often lose together, and their shares
+    // tend to the squares of their weights. With queues twice as long the third source gets 12.1
+    // Mbit/s.
     for name in ["bmc", "bmc-literal"] {
         let mut world = World::new(1);
         let links = [12.0, 18.0].map(|megabits| world.link(megabits, 50, 0.0));

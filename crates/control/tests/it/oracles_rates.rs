@@ -1,5 +1,5 @@
-//! Sources that set their own rates over relays that they share. They are checked against the
-//! largest sum of rates there is.
+//! Sources that set their own rates, over relays that they share. The sum of their rates is
+//! compared with the largest possible sum.
 
 use crate::model::World;
 use byway_control::by_name;
@@ -14,9 +14,9 @@ struct Overlay {
 }
 
 impl Overlay {
-    /// Section IV: `count` sources of demand 1 and as many relays. Relay j has a capacity
-    /// proportional to `1/j^skew`. All together they have `plenty` times all demands. Each source
-    /// has `paths` relays drawn by lot.
+    /// The overlay of section IV: `count` sources of demand 1, and `count` relays. The capacity of
+    /// relay j is proportional to `1/j^skew`. All capacities together are `plenty` times all
+    /// demands. Each source may use `paths` relays, which are drawn at random.
     fn draw(count: usize, paths: usize, skew: f64, plenty: f64, random: &mut Random) -> Self {
         let weights: Vec<f64> = (1..=count).map(|j| libm::pow(j as f64, -skew)).collect();
         let sum: f64 = weights.iter().sum();
@@ -56,10 +56,10 @@ impl Overlay {
         self.loads(sources).iter().zip(&self.capacities).map(|(load, capacity)| load.min(*capacity)).sum()
     }
 
-    /// A fluid that detects congestion perfectly, as theorem 1 supposes. A source is told that a
-    /// raise was received if the relay can carry all that it is asked to. Otherwise it is told that
-    /// it was not. Sources take turns by lot. What was carried, as a part of the optimum, after
-    /// each interval: as many turns as there are sources.
+    /// Simulates a fluid that detects congestion perfectly, as theorem 1 assumes. A raise succeeds
+    /// if the relay can carry all of its load, and fails otherwise. Sources take turns in random
+    /// order. Returns the rate that was carried after each interval, as a part of the optimum. An
+    /// interval has as many turns as there are sources.
     fn run(&self, options: WangOptions, intervals: usize, seed: u64) -> Vec<f64> {
         let mut random = Random::new(seed);
         let mut sources: Vec<RateController> = (0..)
@@ -87,7 +87,7 @@ impl Overlay {
     }
 }
 
-/// A demand of 1, raises of a five-hundredth, no allowance for packets: this is a fluid.
+/// A fluid: raises of a five-hundredth of the demand of 1, and no slack for whole packets.
 const FLUID: WangOptions = WangOptions { epsilon: 0.002, beta: 0.0, slack: 0.0, ..WangOptions::RECOMMENDED };
 const FLUID_LITERAL: WangOptions = WangOptions { epsilon: 0.002, beta: 0.0, ..WangOptions::LITERAL };
 
@@ -106,8 +106,8 @@ fn hundred() -> impl Iterator<Item = (u64, Overlay)> {
 
 #[test]
 fn the_optimum_is_that_of_other_solvers() {
-    // Columns are `b, f, k = 2, k = 3, k = 4`. They hold means over 20 draws of 100 sources by
-    // scipy's maximum flow.
+    // Columns: skew b, plenty f, and the optimum for k = 2, 3 and 4 paths per source. Each optimum
+    // is a mean over 20 draws of 100 sources, from scipy's maximum flow.
     let table = [
         (0.0, 0.6, [0.516, 0.569, 0.591]),
         (0.0, 1.0, [0.842, 0.943, 0.983]),
@@ -121,8 +121,8 @@ fn the_optimum_is_that_of_other_solvers() {
             let sums: Vec<f64> = (0..20)
                 .map(|seed| Overlay::draw(100, paths, skew, plenty, &mut Random::new(seed)).optimum() / 100.0)
                 .collect();
-            // A draw has a standard deviation of .01 to .035, so the difference of two means of 20
-            // one of .011 at most.
+            // The optimum of a draw has a standard deviation of 0.01 to 0.035. So the difference of
+            // two means of 20 draws has a standard deviation of 0.011 at most.
             let drawn = mean(&sums);
             assert!((drawn - expected).abs() < 0.02, "b {skew}, f {plenty}, k {paths}: {drawn}, {expected}");
         }
@@ -142,9 +142,9 @@ fn o14_additive_raises_come_to_the_largest_sum() {
 
 #[test]
 fn multiplicative_raises_come_close_to_it() {
-    // It is not proven in the paper, and indeed not always so. The mean is .999. But of a hundred
-    // graphs four stay below .99, the worst at .984. By figure 2 word by word three do, the worst
-    // at .942.
+    // The paper does not prove this, and it is not always true. The mean is 0.999 of the optimum.
+    // But four of a hundred graphs stay below 0.99, the worst at 0.984. With figure 2 word by word
+    // three stay below, the worst at 0.942.
     for options in [FLUID, FLUID_LITERAL] {
         let options = WangOptions { beta: 0.1, ..options };
         let steady: Vec<f64> =
@@ -165,8 +165,8 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
     let reached = |carried: &[f64]| carried.iter().position(|part| *part >= 0.95).unwrap();
     let ratio = reached(&slow) as f64 / reached(&fast) as f64;
     assert!(ratio >= 4.0, "{} and {}", reached(&slow), reached(&fast));
-    // beta = 1 for ever. The paper has it clearly below the optimum. Where detection is perfect it
-    // stays within half a percent (.995), but never comes to rest.
+    // The increment term stays at beta = 1. In the paper this case is clearly below the optimum.
+    // With perfect detection it reaches 0.995 of the optimum, but the rates keep changing.
     let fixed = run(1.0, WangOptions { alpha: 1.0, gamma: 1.0, ..FLUID });
     let (adaptive, fixed) = (&fast[5_000..], &fixed[5_000..]);
     let spread = |values: &[f64]| {
@@ -181,8 +181,9 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
 
 #[test]
 fn the_testbed_finds_its_spare_capacity() {
-    // Section V in kbit/s; a relay that is asked for too much serves in proportion. Intervals of
-    // 0.645 and 0.538 s, epsilon one packet of 1008 bytes per interval.
+    // Section V, with rates in kbit/s. A relay whose load exceeds its capacity serves all paths in
+    // proportion. The sources have intervals of 0.645 and 0.538 s. epsilon is one packet of 1008
+    // bytes per interval.
     let capacities = [256.0, 256.0, 56.0];
     let choices = [[0, 1], [1, 2]];
     let spans = [0.645, 0.538];

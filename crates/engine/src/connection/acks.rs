@@ -105,9 +105,10 @@ impl Acks {
         }
     }
 
-    /// The sender of a path asks. So its ACK goes by another way as well. The sender may do so
-    /// because the way of the ACKs is dead, so that is asked in turn. It is asked only once per
-    /// data that came. Otherwise two idle peers would ask each other for ever.
+    /// Handles a PING that came on the peer's path `id`. The ACK of that path is then also sent by
+    /// a second way, because the usual way of ACKs may be dead. The usual way is pinged as well, if
+    /// nothing is outstanding on it. It is pinged at most once per arrival of data: otherwise two
+    /// idle peers would ping each other for ever.
     pub fn on_asked(&mut self, id: PathId, paths: &mut Paths) {
         self.echo = Some(id);
         if !core::mem::take(&mut self.data_came) {
@@ -157,8 +158,9 @@ impl Acks {
         }
     }
 
-    /// The peer's path whose ACK may ride with datagrams that leave by `id`, where ACKs go anyway.
-    /// Sent alone a little later it would cost its headers too, and that on a line which is full.
+    /// The peer's path whose ACK may be put into a packet of datagrams that leaves by path `id`.
+    /// `None` unless an ACK is due soon and ACKs take path `id` anyway. In a packet of its own a
+    /// little later, the ACK would cost headers too, on a line that is full.
     pub fn riding(
         &mut self,
         now: Instant,

@@ -1,9 +1,9 @@
-//! Routes and relays that may become paths (mPath, section 2.1). It tells which is tried when, what
-//! became of it, and which is chosen next.
+//! Candidates: routes and relays that may become paths (mPath, section 2.1). This module knows when
+//! each is tried, what came of each try, and which is chosen next.
 //!
-//! A relay that is not used costs no packet. It waits until the endpoint is asked to greet it, just
-//! before its probe. If it answers and no path is wanted, it is forgotten by both ends until it is
-//! chosen, but for a few that are kept.
+//! A relay that is not in use costs no packets. The endpoint is asked to greet a relay only just
+//! before the relay's probe. If the relay answers and no path is wanted, both ends forget the relay
+//! until it is chosen. Up to `MOST_KEPT` answered relays are kept.
 
 use super::path::PathOrigin;
 use super::relay_rtt_limit::{MinRtt, limit};
@@ -25,8 +25,8 @@ const REST: Duration = Duration::from_secs(10);
 /// `REST` because an outage may be short.
 const REST_WORKED: Duration = Duration::from_secs(2);
 const REST_AT_MOST: Duration = Duration::from_secs(160);
-/// The longest time until a candidate is tried again where TCP may stand in meanwhile. It holds for
-/// a direct route, and for relays while a path over TCP is in use.
+/// The longest wait before a failed candidate is tried again, where a path over TCP may replace it
+/// meanwhile. It applies to direct routes always, and to relays while a path over TCP is in use.
 const STOOD_IN_AT_MOST: Duration = Duration::from_secs(10);
 
 /// What a path did that ends.
@@ -193,9 +193,9 @@ impl Candidates {
         self.all.push(first);
     }
 
-    /// Adds one more direct route. One that is known is tried again now. A TCP connection takes the
-    /// place of one to the same address that is gone. So connections that come and go for days take
-    /// no memory.
+    /// Adds a direct route. If the route is known and waits for its turn, it is tried now. A route
+    /// over a new TCP connection replaces a known route to the same address whose TCP connection is
+    /// gone. So connections that come and go for days take no memory.
     pub fn add(&mut self, now: Instant, route: Route) {
         let replaces = |known: &&mut Candidate| {
             let gone =
@@ -253,9 +253,10 @@ impl Candidates {
         asked.then_some(if index == 0 { PathOrigin::Handshake } else { PathOrigin::Candidate(index) })
     }
 
-    /// The endpoint has no way to a relay: it does not answer, refuses, or the peer cannot reach
-    /// it. Whether it is not tried again. If `heard` is false, nothing was heard of the peer
-    /// either, so it says nothing about the relay.
+    /// Notes that the endpoint found no route through `relay`: the relay does not answer or
+    /// refuses, or the peer cannot reach it. `heard`: whether the peer was heard since the relay
+    /// was asked for. If not, the failure says nothing about the relay. Returns whether the relay
+    /// is given up for good.
     pub fn on_no_route(&mut self, now: Instant, relay: RelayId, heard: bool) -> bool {
         let stood_in = self.is_stood_in();
         let Some((_, known)) = self.find(relay) else { return false };
@@ -289,8 +290,9 @@ impl Candidates {
         self.due.is_some_and(|at| at <= now)
     }
 
-    /// What is to be tried now. A direct route comes first: relays are offered to the peer by what
-    /// leads there. Then a wish: a relay that is known to work is sooner had than one that is not.
+    /// Returns what to try now. A direct route comes first, because offers of relays travel to the
+    /// peer over paths that work. A relay for a path that the controller wants comes second. Such a
+    /// relay answered before, so it becomes a path sooner than an untried one.
     pub fn next(&mut self, now: Instant, random: &mut Random) -> Option<CandidateAction> {
         self.next_at = now + self.interval;
         let untried = |it: &Candidate| it.is_to_probe() && it.waits_until().is_some_and(|from| from <= now);
@@ -318,9 +320,10 @@ impl Candidates {
         next
     }
 
-    /// A relay at rest that the controller's wish is met with. It is random among those never used.
-    /// When all were used, it is the best by goodput. If no relay answers in time, it is the
-    /// nearest.
+    /// The index of an answered relay without a path that shall become a path, because the
+    /// controller wants one. First choice is a random relay that answered in time and was never
+    /// used. Second is the used relay with the highest goodput that answered in time. Last is the
+    /// relay with the lowest RTT, if relays that answered late are needed.
     fn chosen_for_wish(&self, now: Instant, random: &mut Random) -> Option<usize> {
         let under_way = |it: &&Candidate| {
             matches!(it.phase, CandidateState::Asked | CandidateState::Probing) && it.rtt.is_some()
@@ -514,10 +517,10 @@ impl Candidates {
         changed
     }
 
-    /// Whether the owner should be asked for more relays. Then the controller wishes for more
-    /// paths, and no relay is left that was never tried, or answered in time and was never used.
-    /// One that failed or was dropped is no choice, even if it is due to be tried again. It is true
-    /// once until a new relay is added.
+    /// Whether the owner should be asked for more relays: the controller wants more paths, and no
+    /// known relay is a choice. A relay is a choice if it is untried or being tried, or if it
+    /// answered in time and was never used. A relay that failed or was dropped is no choice, even
+    /// if it is due to be tried again. Returns true only once until a new relay is added.
     pub fn is_used_up(&mut self, now: Instant) -> bool {
         if self.asked || self.wanted == 0 || !core::mem::take(&mut self.may_be_used_up) {
             return false;

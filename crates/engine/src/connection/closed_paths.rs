@@ -1,14 +1,15 @@
-//! Paths that are over. Of this side's, it holds what the peer is told about them. Of the peer's,
-//! it holds which ids must not begin again.
+//! Paths that are closed. Of this side's paths: which ones the peer must still be told about. Of
+//! the peer's paths: which ids must not be used again.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use byway_wire::PathId;
 
-/// What the peer is told about path ids of this side, and what it is known to know.
+/// The dropped paths of this side that the peer must be told about, and the ids that the peer is
+/// known to have seen.
 ///
-/// It expects new ids only so far above the highest that it has seen or was told is dropped. So
-/// PATH_DROPPED is repeated until it is acknowledged, and the window of ids moves on even if
-/// nothing sent on any new path ever arrives.
+/// The peer accepts new ids only up to a limit above the highest id that it has seen, in use or as
+/// dropped. So PATH_DROPPED is repeated until it is acknowledged. Then the limit moves on even if
+/// no packet of any new path ever arrives.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClosedPaths {
     due: VecDeque<PathId>,
@@ -41,14 +42,15 @@ impl ClosedPaths {
     }
 }
 
-/// The number of ids below the highest that are told apart one by one. Of those below, all that do
-/// not live are over. A sender tries a path within seconds, and makes so many ids in minutes at
-/// least.
+/// The number of ids below the highest one that are remembered one by one. Below this window, every
+/// id without a live path is closed. A sender tries a path within seconds, and takes minutes at
+/// least to use so many ids.
 pub(super) const WINDOW: u32 = 1024;
 
-/// The peer's ids that are over. The packet numbers of a path must never begin again, so an id that
-/// is over is refused for ever. The list of such ids must not grow with every path that ever was.
-/// So below a low-water mark all ids that do not live are over, and above it each is noted.
+/// The peer's closed ids. The packet numbers of a path must never begin again, so a closed id is
+/// refused for ever. The list of closed ids must not grow with every path that ever existed. So
+/// below `floor` all ids without a live path are closed, and from `floor` on each closed id is
+/// listed.
 #[derive(Debug, Default)]
 pub(super) struct RetiredIds {
     floor: u32,
@@ -80,8 +82,9 @@ impl RetiredIds {
         }
     }
 
-    /// The id was seen in use, or told to be over. `passed` hears of each id that is over since,
-    /// for no other reason than that it is old, or lives.
+    /// Notes that `id` was seen in use, or was reported as dropped. Calls `passed` for each id that
+    /// now falls below `floor` and was not closed before. Such an id has a live path, or is closed
+    /// from now on because it is old.
     pub fn on_seen(&mut self, id: PathId, mut passed: impl FnMut(PathId)) {
         self.next = self.next.max(id.0.saturating_add(1));
         while self.floor < self.next.saturating_sub(WINDOW) {

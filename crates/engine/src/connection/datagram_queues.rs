@@ -194,9 +194,10 @@ fn overhead(path: &Path) -> usize {
     path.route.overhead() + OVERHEAD + 1
 }
 
-/// The size of the packet to begin now, and whether more than one datagram may stand in it. A
-/// datagram that fills a packet travels alone: runs of equal packets leave in one call. Small
-/// datagrams travel together, with room for `beside` bytes of other frames.
+/// The size in bytes of the packet to begin now, and whether it leaves alone instead of in a run. A
+/// datagram that fills a packet shares the packet with nothing, so a run of equal packets leaves in
+/// one call. Small datagrams share a packet, and leave `beside` bytes in it for other frames. A
+/// packet with a PING or a hint about the path leaves alone too.
 pub(super) fn packet_size(path: &Path, now: Instant, beside: usize) -> Option<(usize, bool)> {
     let mtu = path.send.mtu.current();
     let first = path.outbox.first()?.data.len();
@@ -220,9 +221,9 @@ pub(super) fn largest(path: &Path) -> usize {
     path.send.mtu.current().saturating_sub(overhead(path) + HINT_ROOM)
 }
 
-/// Bytes of datagrams that a path takes on now. That is what pacer and window let go soon, so that
-/// little waits where it cannot change its path any more. Two packets beyond the window let
-/// acknowledgments find something to send.
+/// Bytes of datagrams that a path accepts now: about what its window and its pacer let go soon. A
+/// datagram that waits in the path's queue can no longer change to another path, so few should wait
+/// there. The queue may exceed the window by two packets, so that an ACK finds something to send.
 pub(super) fn room(path: &Path) -> u64 {
     let two = 2 * path.send.mtu.current() as u64;
     let window = path.allowance.window.saturating_sub(path.send.in_flight) + two;

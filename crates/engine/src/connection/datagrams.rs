@@ -1,11 +1,14 @@
-//! Datagrams: unreliable messages whose path the owner chooses.
+//! Datagrams: unreliable messages for which the owner chooses the path.
 //!
-//! Objects and streams may take any path in any order, but a packet of another host's flow may not.
-//! So its owner looks at the [paths](Connection::path_views) and sends it by [one of
-//! them](Connection::send_datagram). They are congestion controlled like all data. A path that has
-//! no room refuses. The queue, and which packet is dropped from it, are the owner's. A path may
-//! become unable to carry what it took on, because it is choked, silent or dropped, or its packets
-//! became smaller. Then that comes back by [`next_returned`](Connection::next_returned).
+//! Objects and streams may take any path in any order, but the packets of another host's flow may
+//! not. So the owner of such a packet looks at the [paths](Connection::path_views) and sends the
+//! packet by [one of them](Connection::send_datagram). Datagrams are congestion controlled like all
+//! data, and a path without room refuses them. The owner keeps the queue, and decides which packet
+//! is dropped from it.
+//!
+//! A path may become unable to send a datagram that it accepted: the path is choked, silent or
+//! dropped, or its packets became smaller. Then [`next_returned`](Connection::next_returned) gives
+//! the datagram back.
 
 use super::Connection;
 pub use super::datagram_queues::{DatagramResult, ReceivedDatagram};
@@ -130,9 +133,10 @@ impl Connection {
         self.exchange.datagrams().next_fate()
     }
 
-    /// The owner holds a packet of `bytes` bytes for lost that was sent on `path` at `sent_at`.
-    /// Where it [judges](crate::Config::owner_judges_losses), the controller hears of it. The
-    /// controller does not hear of losses on a path that carries nothing.
+    /// Reports that the owner considers a packet lost: `bytes` bytes that were sent on `path` at
+    /// `sent_at`. The controller is told if the owner [judges
+    /// losses](crate::Config::owner_judges_losses) and the path is active. Otherwise nothing
+    /// happens.
     pub fn judge_lost(&mut self, now: Instant, path: PathId, sent_at: Instant, bytes: u64) {
         let Self { paths, controller, config, .. } = self;
         let active = paths.get(path).is_some_and(|path| path.state == PathState::Active);

@@ -1,17 +1,22 @@
 //! One session between two peers over many paths.
 //!
-//! The owner talks to the data layer through [`outgoing`](Connection::outgoing) and
-//! [`incoming`](Connection::incoming). It takes [events](Connection::next_event), and looks at the
-//! [`status`](Connection::status). The endpoint hands packets in (`on_packet`), wakes it, and asks
-//! for datagrams (`transmit`).
+//! The owner reaches the data layer through [`outgoing`](Connection::outgoing) and
+//! [`incoming`](Connection::incoming). It takes [events](Connection::next_event), and reads the
+//! [`status`](Connection::status). The endpoint passes packets in (`on_packet`), wakes the
+//! connection, and asks it for datagrams to send (`transmit`).
 //!
-//! Each part owns its state. `session`: whether the peer lives, and the end. `candidates` and
-//! `paths`: routes that may become paths, and the paths that this side sends on; `path_states`
-//! leads them through theirs. `arrivals`: the peer's paths; `ways` finds the ways back to them.
-//! `packet_contents`: what packets carry. `acks`: what is acknowledged, when and by which way.
-//! `scheduling`: which path sends next, and when all this wakes. `input` takes packets apart,
-//! `losses` tells what follows a loss, `packet_output` puts packets together. [`datagrams`] is for
-//! owners who choose each packet's path.
+//! Each module owns its part of the state:
+//!
+//! * `liveness`: whether the peer lives, and the end of the session.
+//! * `candidates`: routes that may become paths. `paths`: the paths that this side sends on.
+//!   `path_states`: the states that these paths go through.
+//! * `peer_paths`: the paths that the peer sends on. `return_paths`: which path of this side leads
+//!   back to where the peer's packets come from.
+//! * `packet_contents`: the data in packets. `acks`: what is acknowledged, when, and by which path.
+//! * `scheduling`: which path sends next, and when the connection wakes.
+//! * `packet_input` takes packets apart, `packet_output` builds them, and `losses` says what
+//!   follows a loss.
+//! * [`datagrams`] is for owners that choose the path of each packet.
 
 mod acks;
 mod candidates;
@@ -236,15 +241,15 @@ impl Connection {
         self.arrivals.ids()
     }
 
-    /// The owner has nothing more to add. What is in flight at the end may be sent twice, so that
-    /// the last bytes do not wait for the slowest path.
+    /// Says that the owner has nothing more to add. Data in flight at the end may then be sent
+    /// twice, so that the last bytes do not wait for the slowest path.
     pub const fn finishing(&mut self) {
         self.exchange.finish();
     }
 
-    /// Sends data at no more than so many bytes per second (UDP payload) from now on, over all
-    /// paths together. `None`: as fast as the paths carry. What a path could carry is then not
-    /// known, and no window grows by it.
+    /// Limits what is sent from now on to so many bytes per second (UDP payload), over all paths
+    /// together. `None`: only the paths themselves limit. While this limit holds data back, no
+    /// congestion window grows, because it is unknown what a path could carry.
     pub fn set_cap(&mut self, now: Instant, bytes_per_second: Option<u64>) {
         self.agenda.set_cap(now, bytes_per_second);
         self.settle(now);

@@ -114,8 +114,9 @@ impl Connection {
         None
     }
 
-    /// Asks where a path may have moved, as soon as enough came from there. It is no packet of the
-    /// route that the path has now, so nothing is learnt from its fate.
+    /// Sends a PATH_CHALLENGE to the address to which a path may have moved, once enough bytes came
+    /// from there. That packet does not take the path's present route. So nothing is learnt from
+    /// its loss or arrival.
     fn ask(&mut self, now: Instant, id: PathId, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let path = self.paths.quietly(id)?;
         let moving = path.moving.as_mut()?;
@@ -250,9 +251,9 @@ impl Connection {
         }
     }
 
-    /// A run of full packets on one path; the last may be shorter. Those with phantom bytes leave
-    /// one by one, for a run is of datagrams that have equally many; it is the same run
-    /// nevertheless.
+    /// Sends a run of full packets on one path; the last may be shorter. Packets with phantom bytes
+    /// (data that is only a length) leave one by one, because one call sends only packets with
+    /// equally many phantom bytes. They still form one run.
     fn run(
         &mut self,
         now: Instant,
@@ -295,8 +296,8 @@ impl Connection {
         }
     }
 
-    /// Whether nothing is outstanding on a path, so that what is sent next arms its timer. With
-    /// more sent, deadlines that there are already only move later.
+    /// Whether nothing is outstanding on a path, so that the next packet must arm the path's timer.
+    /// While packets are outstanding, one more only moves the armed deadlines later.
     fn is_idle(&self, id: PathId) -> bool {
         self.paths.get(id).is_none_or(|path| path.send.outstanding() == 0)
     }

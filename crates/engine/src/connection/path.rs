@@ -295,8 +295,8 @@ impl Path {
         in_flight == 0 || in_flight + packet <= self.allowance.window
     }
 
-    /// Takes the return tag of the newest packet that proved to be the peer's, since a relay's
-    /// return tags expire. Returns whether it is another than it was.
+    /// Takes over the return tag of the peer's newest authenticated packet, because the return tags
+    /// of a relay expire. Returns whether the tag changed.
     pub(super) fn refresh_return_tag(&mut self, source: &PacketSource) -> bool {
         if let (Via::Return(hop), Through::Delivered(delivered)) = (&mut self.route.via, &source.through)
             && source.remote == hop.relay()

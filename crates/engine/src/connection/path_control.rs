@@ -1,9 +1,9 @@
-//! Who governs which path: the session's controller, or the kernel.
+//! Which paths the session's controller governs, and which the kernel does.
 //!
-//! The kernel controls congestion on a TCP connection. A class that takes a share, as TCP does, has
-//! nothing to add to that: its controller never hears of such a path. One that [governs
-//! connections](Controller::governs_connections), as what yields does, stands above the kernel, and
-//! sends what both allow.
+//! The kernel controls congestion on a TCP connection. A controller that takes a share, as TCP
+//! does, has nothing to add to that, and never hears of such a path. A controller that [governs
+//! connections](Controller::governs_connections), as one that yields does, works above the kernel.
+//! Such a path sends what both the controller and the kernel allow.
 
 use crate::path::send::SendPath;
 use crate::path::transport::PathTransport;
@@ -30,8 +30,9 @@ impl Governor {
         Self { controller, kernels: Vec::new() }
     }
 
-    /// Says what carries the packets of a new path. A class that yields finds losses itself, above
-    /// the kernel: its timeouts are what asks for ACKs soon.
+    /// Sets in `send` what carries the packets of a new path. A controller that yields detects
+    /// losses itself, above the kernel, and its timeouts make the peer acknowledge soon. So its
+    /// paths over TCP are handled like paths over datagrams.
     pub fn entrust(&self, send: &mut SendPath, route: &Route) {
         if self.controller.yields() {
             return;

@@ -1,5 +1,6 @@
-//! The life of paths. Candidates are probed, and what works is available. What the controller wants
-//! is active. What it chokes is probed until it breathes. What is of no use is dropped.
+//! The states of paths. A candidate is probed, and becomes available when it answers. A path that
+//! the controller wants becomes active. A path that the controller chokes is only probed until the
+//! controller lets it send again. A path that is of no use is dropped.
 
 use super::candidates::{CandidateAction, PathHistory};
 use super::carrier_choice::{SILENT, is_served, may_stand_in};
@@ -54,8 +55,8 @@ impl Connection {
         self.settle(now);
     }
 
-    /// A relay that may become a path by this local socket, or does so again. In its turn the
-    /// endpoint is asked to greet it.
+    /// Adds a relay that may become a path by this local socket, perhaps not for the first time.
+    /// When the relay's turn comes, the endpoint is asked to greet it.
     pub(crate) fn add_relay(&mut self, now: Instant, relay: RelayId, local: Local) {
         self.candidates.add_relay(now, relay, local);
         self.agenda.reconsider();
@@ -221,8 +222,9 @@ impl Connection {
         }
     }
 
-    /// How long packets of every path wait in queues now. In a full line before all paths a probe
-    /// waits too, whatever its relay. One path alone does not tell where its queue is.
+    /// The time that packets of every active path wait in queues now, at least. In a full line
+    /// before all paths, a probe waits too, whatever its relay. A single path does not show where
+    /// its queue is, so the result is then 0.
     fn common_wait(&self) -> Duration {
         let rtts =
             self.paths.iter().filter(|path| path.state == PathState::Active).map(|path| &path.send.rtt);
@@ -253,8 +255,9 @@ impl Connection {
         self.news.raise(Event::PathUp(id));
     }
 
-    /// Direct paths over datagrams carry data from now on, or those over TCP connections. Without
-    /// this, those over datagrams do. The others stand in while none of these answers.
+    /// Sets which direct paths carry data from now on: those over UDP datagrams (the default), or
+    /// those over TCP connections. Direct paths of the other kind carry data only while none of the
+    /// preferred kind answers.
     pub fn prefer(&mut self, now: Instant, carriage: PathTransport) {
         if core::mem::replace(&mut self.preferred, carriage) != carriage {
             self.candidates.set_may_open();
@@ -313,9 +316,9 @@ impl Connection {
         self.see_to_resting(now);
         while self.session.is_open() {
             let wants = self.controller.wants();
-            // A session needs a path in use that answers. Where a path that is not preferred stands
-            // in, it needs one that is. This holds whatever its controller wished for when it had
-            // some.
+            // A session needs a path in use that answers. While a path that is not preferred stands
+            // in, the session needs a preferred path. Both hold whatever number of paths the
+            // controller asked for when it had some.
             let stands_in = self.paths.has_connections() && self.stands_in();
             let open = wants.open.max(usize::from(stands_in || !self.has_answering()));
             let open = if self.needs_paths() { open } else { 0 };
@@ -352,8 +355,9 @@ impl Connection {
         self.paths.iter().any(|path| path.is_governed() && path.send.timeouts() < SILENT)
     }
 
-    /// The available path to open next: an unused one near the direct path's RTT, else the nearest.
-    /// Of used ones it is the one that carried most. If none answers in time, it is the nearest.
+    /// The available path to open next. Paths that were never used come first, then used paths by
+    /// what they carried, then paths that answered late. Among equals it is a random path whose RTT
+    /// is near the direct path's. If none is near, it is the path with the lowest RTT.
     fn best_available(&mut self, now: Instant) -> Option<PathId> {
         let direct =
             self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
@@ -449,9 +453,9 @@ impl Connection {
         }
     }
 
-    /// In the order in which they were changed; or all in the order of their ids, if the controller
-    /// may allow any something else. Mostly nobody gains by another's trouble, and of hundreds of
-    /// paths each is looked at for that alone.
+    /// Settles changed paths in the order in which they were changed. If the controller may allow
+    /// other paths something new, all paths are settled first, in the order of their ids. A path
+    /// for which nothing changed then costs only a check.
     #[inline]
     fn settle_paths(&mut self, now: Instant) {
         if self.paths.take_all() {

@@ -1,7 +1,7 @@
-//! What is kept by path id. Ids only grow and are never used twice. So the newest stand in a row
-//! with gaps, where finding one costs the same however many there are. Of an old row mostly the
-//! gaps remain. So those that live on move to a short list. Then memory and work follow the paths
-//! that live, and not the ids that were ever used.
+//! A table by path id. Ids only grow and are never used twice. The newest ids index a row of slots
+//! with gaps, where a look-up costs the same however many ids there are. The old part of the row is
+//! mostly gaps, so the live paths in it move to a short sorted list. So memory and work follow the
+//! number of live paths, not the number of ids ever used.
 
 use crate::invariant::Invariant as _;
 use alloc::boxed::Box;
@@ -137,8 +137,8 @@ impl<T> PathTable<T> {
     }
 }
 
-/// Things whose row was given up. They may be the ones that carry all, so they are found as fast as
-/// those in the row.
+/// The sorted list of what was moved out of the row. These paths may carry all the data, so a
+/// look-up (by `hints`) is as fast as in the row.
 #[derive(Debug)]
 struct OlderPaths<T> {
     /// The things in the order of their ids.

@@ -175,8 +175,9 @@ impl Paths {
         core::mem::replace(&mut self.all, false)
     }
 
-    /// How often a route, a return path or a relay's return tag changed. As long as none does,
-    /// packets from the address of those before need no check against the path that leads there.
+    /// How often a route, a return path or a relay's return tag changed. While this number stays
+    /// the same, a packet from the same address as the one before needs no check of its return
+    /// path.
     pub const fn routes(&self) -> u64 {
         self.routes
     }

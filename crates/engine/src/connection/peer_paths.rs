@@ -118,8 +118,9 @@ impl PeerPaths {
         self.seen(id);
     }
 
-    /// The peer's path is no more, whether or not anything of it ever arrived. Its numbers must not
-    /// begin again, and ids above it are expected from now on.
+    /// Notes that the peer dropped its path `id`, whether or not any packet of it ever arrived. The
+    /// packet numbers of that path must not begin again. From now on the peer may use ids up to
+    /// `PATH_LOOKAHEAD` above `id`, at least.
     pub fn on_dropped(&mut self, id: PathId) -> DroppedPath {
         let gone = self.table.remove(id);
         if gone.is_none() && (self.ended.contains(id) || id.0 >= self.told) {

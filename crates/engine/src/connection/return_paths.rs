@@ -109,10 +109,11 @@ impl Connection {
         self.paths.ways_changed();
     }
 
-    /// The peer may have moved. Somebody who copies its packets faster than the network carries
-    /// them looks the same. So a path keeps its proven address until the new one is proven too,
-    /// which costs one RTT. In RFC 9000, section 9.3.3, a sender asks both addresses instead, and
-    /// returns to the old one if that still works.
+    /// Handles packets of the peer from a new address. The peer may have moved, but somebody who
+    /// copies its packets faster than the network carries them looks the same. So a path keeps its
+    /// validated address until the new one is validated too, which costs one RTT. In RFC 9000,
+    /// section 9.3.3, an endpoint challenges both addresses instead, and returns to the old one if
+    /// it still works. A path whose address is not validated yet moves at once.
     fn maybe_moved(&mut self, now: Instant, id: PathId, route: Route) {
         let challenge = self.random.unguessable();
         self.paths.routes_changed();
@@ -145,8 +146,9 @@ impl Connection {
         }
     }
 
-    /// A challenge was answered from where a path may lead. It leads there from now on, unless
-    /// newer packets of the peer's came from elsewhere meanwhile.
+    /// Handles the answer to a challenge that was sent to the possible new address of a path. The
+    /// path leads to that address from now on, unless newer packets of the peer came from elsewhere
+    /// meanwhile.
     pub(super) fn move_proven(&mut self, now: Instant, challenge: [u8; 8]) {
         let asked = |path: &Path| path.moving.as_ref().is_some_and(|moving| moving.challenge == challenge);
         let Some(path) = self.paths.edit_first(asked) else { return };
@@ -164,8 +166,8 @@ impl Connection {
     }
 }
 
-/// A path leads elsewhere: it keeps its name, but what it learnt is void. What is under way is
-/// waited for as on a new route.
+/// Resets a path that now leads elsewhere. The path keeps its id, but its measurements are void.
+/// Packets in flight are waited for as on a new route.
 fn settle_in(path: &mut Path, controller: &mut dyn Controller, now: Instant) {
     path.moving = None;
     path.send.route_changed();

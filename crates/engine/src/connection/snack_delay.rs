@@ -92,9 +92,10 @@ impl Snacks {
         (self.longest, self.until) = (longest.unwrap_or(UNTOLD), now + HOLDS);
     }
 
-    /// How long a hole in a stream or object may be explained by paths of different length. It is
-    /// mPath's τ (section 2.2), twice the RTT of the direct path. It is at least what the slowest
-    /// path in use explains.
+    /// How long the different delays of paths can explain a hole in a stream or object: mPath's τ
+    /// (section 2.2). It is twice the RTT of the direct path. It is at least 1.5 times the longest
+    /// RTT of a path in use, and at least `least`. With `Tau::Direct` it is a percentage of the
+    /// direct RTT alone.
     fn reorder_time(&self, arrivals: &PeerPaths, slowest: Option<Duration>) -> Duration {
         let came_direct = |receiving: &&PeerPath| matches!(receiving.source.through, Through::Nothing);
         let direct = arrivals.iter().find(came_direct).or_else(|| arrivals.iter().next());

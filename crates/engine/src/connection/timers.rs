@@ -1,5 +1,6 @@
-//! Deadlines of many things in one heap. Arming is cheap and lazy. A deadline that moves later is
-//! left in place and found early. The owner that is woken looks at the truth and arms again.
+//! Deadlines of many owners in one heap. Arming is cheap and lazy: if a deadline moves later, its
+//! old entry stays in the heap. So the owner is woken early, looks at its real deadline, and arms
+//! again.
 
 use alloc::collections::BinaryHeap;
 use byway_wire::{Instant, PathId};

@@ -3,12 +3,12 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Buffers that lie free, by their capacity.
+/// Free buffers, by their capacity.
 ///
-/// Allocators give memory that was freed back to the system, and fetching it from there page by
-/// page costs as much as all that is done with ten kilobytes on their way from or to the disk.
-/// Sizes are few, so that the buffers of one object serve the next. Who keeps them decides how
-/// many: see [`bytes`](Self::bytes).
+/// Allocators return freed memory to the system. Fetching memory again page by page costs as much
+/// as all other work on ten kilobytes on their way from or to the disk. There are few sizes, so the
+/// buffers of one object serve the next. The pool's owner decides how many to keep: see
+/// [`bytes`](Self::bytes).
 #[derive(Debug, Default)]
 pub struct BufferPool {
     by_size: BTreeMap<usize, Vec<Vec<u8>>>,

@@ -1,15 +1,16 @@
 //! The application's data: streams, objects, datagrams and their flow control.
 //!
 //! [`Outgoing`] is what this side sends, [`Incoming`] what it receives. Neither knows paths, packet
-//! numbers or timers: the connection asks [`Outgoing::fill`] for frames whenever a path has room,
-//! remembers the [`Carried`] it got for them in the packet's ledger entry, and hands them back when
-//! the packet is acknowledged or lost.
+//! numbers or timers. Whenever a path has room, the connection asks [`Outgoing::fill`] for frames.
+//! It keeps the [`Carried`] of these frames in the packet's ledger entry. When the packet is
+//! acknowledged or lost, the connection hands the [`Carried`] back.
 //!
 //! **Flow control** counts every distinct byte of all streams and objects once, however often it
-//! travels, and [`OBJECT_COST`] for every object once: an object takes memory at the receiver even
-//! when it is empty, and ten thousand small ones are to slow their sender as much as one large one.
-//! Both ends count alike; the receiver gives the bytes back when the owner has read or written
-//! them, an object's cost when the owner has taken its [`InEvent::ObjectComplete`].
+//! travels. It also counts [`OBJECT_COST`] once for every object. Even an empty object takes memory
+//! at the receiver, and ten thousand small objects must slow their sender as much as one large
+//! object. Both ends count alike. The receiver gives bytes back when the owner has read or written
+//! them. It gives an object's cost back when the owner has taken the object's
+//! [`InEvent::ObjectComplete`].
 
 pub mod buffer_pool;
 mod data_frames;

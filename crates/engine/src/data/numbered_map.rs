@@ -8,9 +8,9 @@ use byway_wire::ObjectId;
 /// Numbers from the lowest to the highest that stand in the row at most: 128 KiB.
 const ROW: usize = 16 << 10;
 
-/// Things by number: a row of places, of which the first is the lowest number's, so that who looks
-/// for one of ten thousand looks at one place. Those that stay while thousands of higher numbers
-/// come and go stand aside in a tree.
+/// A map by number. A row of places begins with the lowest number, so a look-up among ten thousand
+/// numbers looks at one place. Entries that stay while thousands of higher numbers come and go move
+/// to a tree.
 #[derive(Debug)]
 pub struct Numbered<T> {
     base: u32,

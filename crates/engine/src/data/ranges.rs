@@ -1,11 +1,13 @@
 //! Sets of offsets as sorted, disjoint ranges that do not touch.
 //!
-//! Data arrives, and is acknowledged, nearly in order: what changes is near one of the ends. A ring
-//! of pairs makes both ends cheap. Appending to the last range is O(1), and the ring moves
-//! whichever side of a change is shorter. It takes 16 bytes per range, and nothing when empty.
+//! Data arrives, and is acknowledged, nearly in order, so most changes are near one of the two
+//! ends. A ring buffer of ranges makes changes at either end cheap. Appending to the last range is
+//! O(1). An insertion or removal moves the ranges on the side of it that has fewer. A set takes 16
+//! bytes per range, and nothing when empty.
 //!
-//! Over hundreds of paths data is not in order, and there are thousands of ranges. What the ring
-//! has too much of stands below it, in parts of bounded length. So a change moves little.
+//! Over hundreds of paths data arrives out of order, and a set may have thousands of ranges. When
+//! the ring has too many, its lower half moves into a vector of its own, below the ring. These
+//! vectors have a bounded length too, so a change moves few ranges.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

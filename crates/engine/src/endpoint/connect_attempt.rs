@@ -130,9 +130,9 @@ impl Attempt {
         self.targets.iter().any(|target| target.route.local == local)
     }
 
-    /// Why it failed, once it has. `relays`: whether a relay by which the peer may be reached is
-    /// still being greeted; it is waited for, while without one an attempt that has nowhere to go
-    /// is over at once.
+    /// Why the attempt failed, or `None` while it may succeed. `relays`: whether a relay that may
+    /// lead to the peer is still being greeted. The attempt waits for such a relay. Without one, it
+    /// fails as soon as every route is dead after three HELLOs, or there is no route.
     pub fn failure(&self, now: Instant, relays: bool) -> Option<ConnectError> {
         let hopeless = self.targets.iter().all(|target| target.dead && target.sent >= 3);
         if now < self.until && (relays || !hopeless) {

@@ -13,9 +13,9 @@ use core::net::SocketAddr;
 const REPEAT: Duration = Duration::from_millis(250);
 const REPEAT_AT_MOST: Duration = Duration::from_secs(1);
 const TRIES: u32 = 6;
-/// A relay through which this side may be reached is greeted again this often, which keeps a NAT
-/// open (RFC 4787 requirement 5: mappings last two minutes or more, in practice as little as thirty
-/// seconds).
+/// How often a relay that answered is greeted again. If this side is reached through the relay,
+/// that keeps a NAT open. RFC 4787, requirement 5, wants mappings to last two minutes or more; in
+/// practice some last only 30 seconds.
 const KEEP_OPEN: Duration = Duration::from_secs(20);
 /// An offer without an answer is repeated after this.
 const REPEAT_OFFER: Duration = Duration::from_millis(1000);
@@ -265,8 +265,8 @@ impl Greetings {
         })
     }
 
-    /// Whether a relay is still being greeted through which an attempt may reach its peer: one that
-    /// a ticket speaks of, since another could only be offered to the peer once there is a
+    /// Whether a relay that may lead an attempt to its peer is still being greeted. Only a relay
+    /// that a ticket names counts. Any other relay must first be offered to the peer, which takes a
     /// connection.
     pub fn awaited_by(&self, handle: Handle) -> bool {
         self.all.iter().any(|greeting| {
@@ -285,8 +285,9 @@ impl Greetings {
         self.all.retain(|greeting| greeting.purpose.handle() != Some(handle));
     }
 
-    /// Does what is due, and sends one greeting at most. `connected`: whether there is a peer to
-    /// offer a relay to. `needed`: whether one that answered is still greeted for something.
+    /// Does what is due, and writes at most one greeting to `out`. `connected`: whether a
+    /// connection has a peer to which relays can be offered. `needed`: whether a relay that
+    /// answered must still be greeted.
     pub fn turn(
         &mut self,
         now: Instant,
@@ -340,8 +341,9 @@ impl Greetings {
         turn
     }
 
-    /// A relay answered. `nonce` is for the next greeting. What is known of it now, and whether its
-    /// consent is to be passed on; `None`: it was not asked.
+    /// Handles a relay's answer. `nonce` is for the next greeting. Returns the greeting with what
+    /// is now known of the relay, and whether the relay's consent must be passed on to the peer.
+    /// `None`: that relay was not asked.
     pub fn on_greeted(
         &mut self,
         now: Instant,
@@ -369,8 +371,9 @@ impl Greetings {
         self.all.retain(|other| other.known.is_some() || !other.is_offer(handle, offer));
     }
 
-    /// A notice seems to refuse a greeting. It is proven by nothing but the greeting's nonce, so an
-    /// answer that comes soon counts more. Whether there is such a greeting.
+    /// Handles a notice that seems to refuse a greeting. Only the greeting's nonce proves the
+    /// notice, so an answer within `SECOND_THOUGHTS` still counts as success. Returns whether the
+    /// notice belongs to a greeting.
     pub fn on_notice(&mut self, now: Instant, notice: &Notice) -> bool {
         let asked = self.all.iter_mut().find(|greeting| {
             greeting.nonce == notice.echo

@@ -1,6 +1,6 @@
-//! How much work strangers may cause. A HELLO is answered with multiplications on the curve:
-//! nothing costs more of what nobody has to prove anything for, and who forges HELLOs that fit no
-//! key pays nothing for it.
+//! Limits how much work strangers may cause. This side answers each HELLO with multiplications on
+//! the curve, before the sender has proved anything. Nothing else that needs no proof costs as
+//! much. A forged HELLO that fits no key costs its sender nothing.
 
 use super::same_host::NetworkPrefix;
 use alloc::collections::BTreeMap;

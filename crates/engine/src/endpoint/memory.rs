@@ -1,9 +1,9 @@
-//! How the sessions of an endpoint share the memory for what they receive
+//! How the sessions of an endpoint share the memory for received data
 //! ([`Config::shared_memory`](crate::Config::shared_memory)).
 //!
-//! A session's window is memory that it is promised, and what was promised is not taken back: it
-//! shrinks only as data are taken. So a session asks for no more than its owner has shown to take,
-//! and one that has least gets new window first.
+//! A session's window is a promise of memory to the peer. The promise is never taken back; it
+//! shrinks only as the owner takes data. So a session asks for a window in proportion to what its
+//! owner has taken so far. The sessions that have least get new window first.
 
 use super::{ConnectionSlot, Endpoint};
 use alloc::vec::Vec;
@@ -17,9 +17,9 @@ pub(super) struct MemoryShare {
     pub wanted: u64,
 }
 
-/// Up to how much each session may be granted, if it wants as much. Those that have less come
-/// first, those that have more keep it, and as much as one of them gets is left for the next that
-/// comes.
+/// The number of bytes up to which each session may be granted a window, if it wants as much.
+/// Sessions below this level get new window first, and sessions above it keep theirs. As much as
+/// the level stays free for the next session.
 pub(super) fn level(total: u64, shares: &[MemoryShare]) -> u64 {
     let used = |level: u64| {
         let each = shares.iter().map(|share| share.granted.max(share.wanted.min(level)));

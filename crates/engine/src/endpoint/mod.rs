@@ -1,5 +1,5 @@
-//! A host's end of all its sessions: tells apart what comes in by a few sockets, begins and accepts
-//! connections, and shares the way out among them.
+//! All sessions of one host. The endpoint assigns packets from a few sockets to their sessions,
+//! begins and accepts connections, and lets its connections send in turn.
 
 mod connect_attempt;
 mod demux;
@@ -296,8 +296,8 @@ impl Endpoint {
     }
 
     /// The next connection with datagrams to take ([`Connection::next_datagram`],
-    /// [`Connection::next_returned`]). It is not told again before all that arrived were taken, so
-    /// that an owner of many need not look at each.
+    /// [`Connection::next_returned`]). It is not returned again until all that arrived were taken.
+    /// So an owner of many connections need not look at each.
     pub fn next_with_datagrams(&mut self) -> Option<Handle> {
         let handle = self.datagrams.pop_front()?;
         if let Some(entry) = self.entries.get_mut(&handle) {
@@ -307,8 +307,8 @@ impl Endpoint {
     }
 
     /// The next connection with news of [what it receives](crate::data::Incoming::next_event) or
-    /// [what it sends](crate::data::Outgoing::next_event). It is not told again before all that is
-    /// there was taken, so that an owner of many need not look at each.
+    /// [what it sends](crate::data::Outgoing::next_event). It is not returned again until all its
+    /// news was taken. So an owner of many connections need not look at each.
     pub fn next_with_streams(&mut self) -> Option<Handle> {
         let handle = self.streams.pop_front()?;
         if let Some(entry) = self.entries.get_mut(&handle) {

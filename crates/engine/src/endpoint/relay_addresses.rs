@@ -1,5 +1,6 @@
-//! Which addresses a relay may have. Greetings go to whatever a peer offers, so what is not one
-//! host's, or is this very host's, is refused before anything is sent.
+//! Which addresses a relay may have. A peer may offer any address, and this side sends a greeting
+//! to it. So an address that belongs to no single host is refused before anything is sent. So is
+//! this host's own loopback, if the peer is elsewhere.
 
 use core::net::{IpAddr, SocketAddr};
 

@@ -123,8 +123,9 @@ impl RelayPool {
         (0..).zip(&self.0).map(|(number, pooled)| (RelayId(number), pooled.local))
     }
 
-    /// Enters a relay, if it is not there already. A word of the same grant that holds for longer
-    /// replaces the one before. `None`: there is no room.
+    /// Adds a relay, if it is not known already. `word` is the secret text that names the relay's
+    /// addresses and a grant. A word of the same grant that expires later replaces the known word.
+    /// Returns `None` if there is no room.
     pub fn enter(
         &mut self,
         now: Instant,

@@ -1,9 +1,9 @@
-//! What an endpoint does about relays: greets them, offers them to peers, consents to be reached
-//! through them.
+//! An endpoint's relays: it greets them, offers them to peers, and consents to be reached through
+//! them.
 //!
-//! A sender greets a relay to learn its clock, then offers it to the receiver. The receiver greets
-//! it too, which opens its NAT, and passes the consent that it gets on to the sender. Then the
-//! relay is a candidate for a path.
+//! A sender greets a relay to learn its clock, then offers the relay to the receiver. The receiver
+//! greets the relay too, which opens the receiver's NAT. It passes the consent that the relay gives
+//! on to the sender. Then the relay is a candidate for a path.
 
 use super::greetings::{AnsweredRelay, Failure, Greeting, GreetingPurpose};
 use super::relay_addresses::{AddressProblem, unfit};
@@ -19,15 +19,16 @@ use core::net::SocketAddr;
 
 /// Relays that are greeted for an attempt to connect: it may find its peer through them.
 const MOST_AWAITED: usize = 16;
-/// A peer may offer relays so much faster than this side would probe them, and so many at once:
-/// each is greeted from here, and whoever is greeted did not ask for it.
+/// How much faster a peer may offer relays than this side probes them, and how many it may offer at
+/// once. There are limits because this host greets each offered address, and the host at that
+/// address did not ask for it.
 const OFFERS_PACE: u32 = 4;
 const OFFERS_AT_ONCE: u32 = 32;
 
 impl Endpoint {
-    /// Lets this side be reached through a relay by whoever is told. [`EndpointEvent::Reachable`]
-    /// follows, or [`EndpointEvent::StandingTrouble`], for each local socket that fits an address
-    /// of the relay.
+    /// Lets peers reach this side through a relay, if they are told of the relay. For each local
+    /// socket that fits an address of the relay, [`EndpointEvent::Reachable`] or
+    /// [`EndpointEvent::StandingTrouble`] follows.
     pub fn stand_at(&mut self, now: Instant, word: &Word) -> Result<(), RelayTrouble> {
         let now = self.own_time(now);
         let ways = self.ways_to_relay(word.relays());
@@ -48,8 +49,9 @@ impl Endpoint {
         sockets.chain(connections).collect()
     }
 
-    /// A local socket is there, perhaps again and at another address: what was greeted by it is
-    /// greeted anew, and every connection may reach its relays by it.
+    /// Handles a local socket that is new, or may have another address now. Relays that were
+    /// greeted by this socket are greeted again. Every connection may now reach its relays by this
+    /// socket.
     pub(super) fn greet_by(&mut self, now: Instant, local: Local, bound: SocketAddr) {
         self.greetings.again_by(now, local);
         let mut reached: Vec<(Handle, SocketAddr, Word, Option<RelayRoute>)> = Vec::new();
@@ -224,8 +226,9 @@ impl Endpoint {
         }
     }
 
-    /// A peer would like to reach this side through a relay: it is greeted by every local socket
-    /// that fits, since only one of them may lead there, and the first that it answers counts.
+    /// Handles a peer's offer of a relay through which the peer would send to this side. The relay
+    /// is greeted by every local socket that fits, because perhaps only one of them leads there.
+    /// The first socket on which the relay answers counts.
     fn on_offer(&mut self, now: Instant, handle: Handle, offer: &RelayOffer) {
         let greeted: Vec<Option<AnsweredRelay>> =
             self.greetings.of_offer(handle, offer.offer).map(|greeting| greeting.known).collect();
@@ -307,8 +310,9 @@ impl Endpoint {
         self.dropped.stray += u64::from(!ours);
     }
 
-    /// Sends to this peer through this relay too, when its turn comes and if it proves of use.
-    /// `reach`: where the peer is behind it, if a ticket tells.
+    /// Adds a relay through which this side may send to a peer. The relay is tried when its turn
+    /// comes, and used if it proves useful. `reach`: the peer's address behind the relay and its
+    /// consent, if a ticket names them.
     pub fn add_relay(&mut self, now: Instant, handle: Handle, word: &Word, reach: Option<&RelayRoute>) {
         let now = self.own_time(now);
         let ways = self.ways_to_relay(word.relays());

@@ -1,18 +1,18 @@
-//! Time that does not step. A host that sleeps, or whose clock is set forward by an hour, must not
-//! make every timer of every connection fire at once: what the driver was late by, beyond what
-//! scheduling explains, never happened.
+//! Time without steps. If a host sleeps, or its clock is set forward by an hour, the timers of all
+//! connections must not fire at once. So a delay of the driver beyond what scheduling explains does
+//! not count as time passed.
 
 use byway_wire::{Duration, Instant};
 
 /// A driver that wakes a machine this late did not oversleep: its clock stepped.
 const STEP: Duration = Duration::from_secs(5);
 
-/// The machine's own time: the driver's, less what it skipped.
+/// The machine's own time: the driver's time less the time that was skipped.
 ///
-/// How much time really passed before a step cannot be known, only that the driver would have woken
-/// for the deadline. So what is counted goes no further than that deadline, nor more than [`STEP`]
-/// beyond what was seen last: a deadline far ahead, at which a handshake is given up, say, is no
-/// reason to let so much time pass.
+/// How much time really passed before a step is unknown. It is only known that the driver would
+/// have woken for the deadline. So the machine's time advances at most to that deadline, and at
+/// most [`STEP`] beyond the time last seen. A far deadline, such as the end of a handshake, does
+/// not let so much time pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SteadyClock {
     skipped: Duration,
@@ -21,9 +21,9 @@ pub struct SteadyClock {
 }
 
 impl SteadyClock {
-    /// The machine's time at the driver's `now`, when the earliest thing it waits for was due at
-    /// `deadline` (its own time). After a step it may lie before `deadline`, which is then still to
-    /// come on the driver's clock.
+    /// The machine's time at the driver's time `now`. `deadline` is the earliest deadline that the
+    /// machine waits for, in the machine's time. After a step the result may lie before `deadline`,
+    /// and the driver must still wait for it.
     pub fn at(&mut self, now: Instant, deadline: Option<Instant>) -> Instant {
         let mut own = now - self.skipped;
         if let Some(deadline) = deadline

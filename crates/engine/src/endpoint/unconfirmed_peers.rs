@@ -60,10 +60,10 @@ impl UnconfirmedPeers {
         }
     }
 
-    /// What is to be done with a newcomer. Where there is no room, in its network or at all, it
-    /// replaces one of the lowest standing, and nobody of a higher one than its own. Which one is
-    /// chance (`below` draws a number below another), so that who comes often mostly replaces
-    /// itself.
+    /// Decides what to do with a newcomer. If its network's places or all places are taken, it may
+    /// replace a connection of the lowest priority. It never replaces a connection of a higher
+    /// priority than its own. Chance decides among several (`below` draws a number below another),
+    /// so that a peer that connects often mostly replaces itself.
     pub(super) fn judge(
         &self,
         network: NetworkPrefix,

@@ -9,8 +9,9 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 
 /// Bytes of a cookie.
 pub const COOKIE_LEN: usize = 16;
-/// The longest that a cookie is good for. The shortest is half of this: time is cut into periods of
-/// that length, and a cookie is good in the period in which it was made and in the next.
+/// The longest time for which a cookie is valid. Time is cut into periods of half this length. A
+/// cookie is valid in the period in which it was made and in the next, so at least for half this
+/// time.
 pub const COOKIE_LIFETIME: Duration = Duration::from_secs(30);
 
 /// Makes and checks cookies: a MAC (SipHash-2-4, 128 bits) over the period and the address, port

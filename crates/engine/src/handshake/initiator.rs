@@ -14,8 +14,9 @@ use super::session::{HandshakeSide, establish};
 use super::{Established, HandshakeError, Identity, MAX_PAYLOAD, PublicKey};
 use crate::seal::{Secret, Suites};
 
-/// RETRYs that are answered at once. Beyond these a RETRY only changes the cookie of the next
-/// scheduled HELLO, so that forged RETRYs (27 bytes) cannot draw HELLOs (1200 bytes) without end.
+/// How many RETRYs of an attempt are answered with a HELLO at once. A further RETRY only changes
+/// the cookie of the next scheduled HELLO. So forged RETRYs (27 bytes) cannot make this side send
+/// HELLOs (1200 bytes) without end.
 const RETRIES_AT_ONCE: u32 = 16;
 
 /// What a packet did for an attempt.
@@ -23,8 +24,8 @@ const RETRIES_AT_ONCE: u32 = 16;
 pub enum HandshakeProgress {
     /// The peer answered: these are the keys.
     Established(Box<Established>),
-    /// The peer wants to see that we receive at our address: send [`Initiator::hello`] now, on the
-    /// route on which the RETRY came (the cookie is good for no other address).
+    /// The peer wants proof that this side receives at its address. Send [`Initiator::hello`] now,
+    /// on the route on which the RETRY came, since the cookie is valid for no other address.
     SendHello,
     /// Somebody, the peer or not, gave a new cookie; it goes with the next scheduled HELLO.
     Waiting,
@@ -47,8 +48,9 @@ pub struct Initiator {
 }
 
 impl Initiator {
-    /// Prepares to reach `peer`, telling it `payload` (encrypted; at most [`MAX_PAYLOAD`] bytes).
-    /// `seed` is fresh entropy, or a simulation's: the same arguments give the same bytes.
+    /// Prepares an attempt to connect to `peer`. The HELLO carries `payload` to it, encrypted, at
+    /// most [`MAX_PAYLOAD`] bytes. `seed` is fresh entropy, except in simulations: the same
+    /// arguments give the same bytes.
     pub fn new(
         identity: &Identity,
         peer: PublicKey,
@@ -106,8 +108,9 @@ impl Initiator {
         packet
     }
 
-    /// Takes a handshake packet that came in. An error says why it was of no use; the attempt goes
-    /// on as if it had not come.
+    /// Takes a handshake packet that arrived. An error says why the packet was of no use. The
+    /// attempt then continues as if the packet had not arrived, except after a genuine REPLY that
+    /// broke the protocol: no other REPLY can be read after that one.
     pub fn on_packet(&mut self, packet: &Handshake<'_>) -> Result<HandshakeProgress, HandshakeError> {
         let (Handshake::Hello { reply, .. }
         | Handshake::Retry { reply, .. }

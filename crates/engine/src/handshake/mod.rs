@@ -1,10 +1,10 @@
-//! The handshake: two strangers who know a public key become a connection in one round trip.
+//! The handshake: sets up a connection between two hosts in one round trip.
 //!
-//! `Noise_IK_25519_ChaChaPoly_BLAKE2s` (The Noise Protocol Framework, revision 34). The initiator
-//! knows the responder's key beforehand, from a ticket; the responder learns the initiator's from
-//! the first message. Both messages carry a payload of the caller's, encrypted; the first of them
-//! without forward secrecy (who later steals the responder's secret can read it) and replayable by
-//! whoever saw it.
+//! It is `Noise_IK_25519_ChaChaPoly_BLAKE2s` (The Noise Protocol Framework, revision 34). The
+//! initiator has the responder's public key beforehand, from a ticket. The responder learns the
+//! initiator's public key from the first message. Both messages carry an encrypted payload of the
+//! caller. The first message's payload has no forward secrecy: whoever later steals the responder's
+//! secret key can read it. Whoever saw the first message can also replay it.
 //!
 //! ```text
 //! initiator                                     responder
@@ -20,9 +20,9 @@
 //!     |-------------------------------------------->|  confirmed: it was no replay
 //! ```
 //!
-//! A datagram that is not part of this, forged or damaged or late, never ends an attempt: only the
-//! caller's patience does. The Noise prologue binds version and reply id; padding and cookie are
-//! not authenticated, and nothing depends on them but whether a RETRY is needed.
+//! A datagram that is forged, damaged, late or of another kind never ends an attempt. The caller
+//! alone ends it, after as long as it likes. The Noise prologue authenticates the version and the
+//! reply id. Padding and cookie are not authenticated; they affect only whether a RETRY is needed.
 
 mod cipher;
 mod cookie;

@@ -73,8 +73,8 @@ impl Noise {
         Ok(message)
     }
 
-    /// The payload of the peer's next message. After an error the genuine message can still be
-    /// read: snow takes back what a failed read mixed in.
+    /// Reads the peer's next message and returns its payload. After an error the genuine message
+    /// can still be read, since snow undoes what a failed read mixed into its state.
     pub(super) fn read(&mut self, message: &[u8]) -> Result<Vec<u8>, HandshakeError> {
         let mut payload = vec![0; message.len()];
         let length = self.0.read_message(message, &mut payload).map_err(|_| HandshakeError::Forged)?;
@@ -147,8 +147,9 @@ impl Random for Seeded {
     }
 }
 
-/// X25519 (RFC 7748) that erases its secret and refuses to agree on zero: with a peer's key of
-/// small order everyone could compute the outcome, and anyone could pass for that peer.
+/// X25519 (RFC 7748) that erases its secret and refuses a shared secret of zero. A public key of
+/// small order leads to that shared secret, which everyone can compute. So anyone could pass for a
+/// peer with such a key.
 #[derive(Default)]
 struct X25519 {
     secret: Zeroizing<[u8; 32]>,

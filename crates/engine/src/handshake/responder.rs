@@ -59,9 +59,9 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Answers for `identity` with one of `suites`. `cookie_key` and `seed` are fresh entropy, or a
-    /// simulation's; a host with several responders that share an address gives them the same
-    /// cookie key.
+    /// A responder that answers for `identity`, with one of `suites`. `cookie_key` and `seed` are
+    /// fresh entropy, except in simulations. If a host has several responders that share an
+    /// address, all get the same cookie key.
     #[must_use]
     pub fn new(identity: Identity, suites: Suites, cookie_key: [u8; 16], seed: [u8; 32]) -> Self {
         let seed = Secret::new(seed);
@@ -81,13 +81,14 @@ impl Responder {
         matches!(Handshake::read(datagram), Ok(Handshake::Hello { cookie, .. }) if self.cookies.check(now, remote, cookie))
     }
 
-    /// Takes a HELLO that came from `remote`, as a whole datagram. With `demand_cookie` (as under
-    /// load) nothing is computed before its sender has shown that it receives at `remote`.
-    /// `payload` is what to tell an initiator: encrypted, at most [`MAX_PAYLOAD`] bytes (beyond
-    /// that nobody is answered).
+    /// Takes a HELLO that came from `remote`, as a whole datagram. With `demand_cookie` (set it
+    /// under load) nothing is computed until a cookie shows that the sender receives at `remote`.
+    /// `payload` goes to the initiator, encrypted. If it is longer than [`MAX_PAYLOAD`] bytes,
+    /// nobody is answered.
     ///
-    /// Costs some hundred microseconds for a HELLO that is answered or was made for another key
-    /// (several multiplications on the curve), next to nothing otherwise.
+    /// A HELLO whose Noise message has to be read costs some hundred microseconds, for several
+    /// multiplications on the curve. This includes a HELLO that was made for another key. Any other
+    /// HELLO costs next to nothing.
     pub fn on_hello(
         &mut self,
         now: Instant,
@@ -163,9 +164,9 @@ impl fmt::Debug for Responder {
     }
 }
 
-/// What to look up before asking the [`Responder`]: a HELLO that was answered is answered with the
-/// same bytes. `None` if the datagram is no HELLO of this version. Costs a hash of at most 1200
-/// bytes.
+/// The digest of a HELLO, to look it up before asking the [`Responder`]: a HELLO that was answered
+/// before gets the same bytes again. `None` if the datagram is no HELLO of this version. Costs a
+/// hash of at most 1200 bytes.
 #[must_use]
 pub fn digest(datagram: &[u8]) -> Option<HelloDigest> {
     match Handshake::read(datagram) {

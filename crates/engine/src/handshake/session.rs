@@ -8,11 +8,11 @@ use super::noise::Noise;
 use super::{HandshakeError, PublicKey};
 use crate::seal::{Opener, Sealer, Secret, Suite};
 
-/// A connection's keys and what the peer said about itself.
+/// The keys of a connection, and what the peer said about itself.
 ///
-/// At the initiator the peer has proved who it is and that it is there now. At the responder the
-/// peer has proved who it is, but the HELLO may be a replay until a first data packet opens:
-/// nothing is spent or written before.
+/// To the initiator, the peer has proved who it is, and that it is there now. To the responder, the
+/// peer has proved only who it is. Its HELLO may be a replay until a first data packet opens, so
+/// nothing is spent or written before that.
 pub struct Established {
     /// Seals what this side sends.
     pub sealer: Sealer,

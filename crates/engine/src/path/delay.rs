@@ -1,19 +1,25 @@
-//! One-way delay between two clocks that agree on nothing.
+//! One-way delay between two clocks that are not synchronized.
 //!
 //! The receiver's stamp minus the sender's gives the one-way delay plus an unknown offset. A
-//! constant offset does not matter, for only differences are ever used; a drifting one does: 50 ppm
-//! are 30 ms in ten minutes, more than any delay threshold. The skew is taken out by a comparison
-//! with the RTT of the same packet: a queue on the way forward adds the same to both, so their
-//! difference moves only with the clocks and with the way back, and its maximum over a second (the
-//! way back at its emptiest) only with the clocks. A slow loop follows that maximum, no faster than
-//! clocks can drift. What moves faster than any clock, and then stays, is a longer or shorter way
-//! back: it is taken out at once, or the loop would follow it for minutes and every delay with it.
-//! A smaller error beyond `SLACK` (1 ms) also comes from the way back. If the way back is emptier
-//! than before, the scale follows it at once. If it is fuller, the skew does not learn from it.
+//! constant offset does not matter, since only differences of delays are used. A drifting offset
+//! does: 50 ppm are 30 ms in ten minutes, more than any delay threshold.
 //!
-//! Stamps are modulo 2^32 µs. A packet spends at most the time until its ACK in the network, and at
-//! least none. A jump beyond these bounds is a clock step and no queue. The scale is then anchored
-//! anew and the sample is dropped.
+//! The drift (skew) is found by comparing the one-way delay with the RTT of the same packet. A
+//! queue on the way forward adds the same to both. So one-way delay minus RTT changes only with the
+//! clocks and with the delay of the way back. Its maximum over a second belongs to the moment at
+//! which the way back was emptiest, so the maximum changes only with the clocks. A slow loop
+//! follows this maximum, no faster than clocks can drift.
+//!
+//! If the maximum moves faster than any clock, and stays there, the way back has become longer or
+//! shorter. That change is taken out in one step. Otherwise the loop would follow it for minutes
+//! and falsify every delay. A smaller error, if beyond `SLACK` (1 ms), also comes from the way
+//! back. If the way back is emptier than before, the scale follows the error at once. If the way
+//! back is fuller, the skew does not learn from the error.
+//!
+//! Stamps are in µs modulo 2^32. A packet spends at least no time in the network, and at most the
+//! time until its ACK. If the difference of stamps jumps beyond these bounds, and by more than half
+//! a second, a clock has stepped. Then the offset is corrected by the jump, and the sample is
+//! dropped.
 
 use byway_wire::{Duration, Instant};
 
@@ -65,8 +71,8 @@ pub struct DelayClock {
 }
 
 impl DelayClock {
-    /// Takes the stamps of a packet. Returns its one-way delay in ns, skew removed, on a scale with
-    /// an arbitrary zero; or `None` if a clock has stepped.
+    /// Takes the stamps of a packet that was acknowledged. Returns its one-way delay in ns, with
+    /// the skew removed, on a scale with an arbitrary zero. `None` if a clock has stepped.
     pub fn sample(
         &mut self,
         now: Instant,
@@ -162,8 +168,8 @@ impl DelayClock {
         self.skew = (self.skew + SKEW_GAIN * error / seconds).clamp(-most, most);
     }
 
-    /// Whether a window that is off by `error` tells of the way back and not of the clocks. If it
-    /// stays so, takes it out.
+    /// Whether the way back, and not the clocks, explains that the maximum of a window is off by
+    /// `error` ns. If three windows in a row are off by nearly the same, the error is taken out.
     fn is_another_way(&mut self, error: i64, elapsed: Duration) -> bool {
         let drift = (elapsed.as_secs_f64() * (MAX_SKEW_PPM * 1000) as f64) as i64;
         if error.abs() <= ANOTHER_WAY.saturating_add(drift) {
@@ -329,8 +335,8 @@ mod tests {
         assert!((last - first).abs() < 1_000_000, "{first} became {last}");
     }
 
-    /// 30 ms more each way, and a drift that is followed all the same: on the scale of before, the
-    /// delay is 30 ms more and stays so.
+    /// Both ways become 30 ms longer while the clocks drift by 30 ppm, which is still followed. On
+    /// the scale from before the change, the delay is 30 ms more and stays so.
     #[test]
     fn a_longer_way_back_that_nobody_tells_of_is_not_followed() {
         let mut clock = DelayClock::default();

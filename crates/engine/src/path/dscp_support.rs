@@ -1,10 +1,12 @@
-//! Whether a path carries packets of lower effort. Networks may drop code points that they do not
-//! know (the code point is that of RFC 8622).
+//! Whether a path carries packets marked as lower effort, with the code point of RFC 8622. Networks
+//! may drop packets whose code point they do not know.
 
-/// What a route does with the first packets of lower effort decides for as long as it is used.
+/// Whether a route carries packets of lower effort. What becomes of the first such packets decides
+/// this for as long as the route is used.
 ///
-/// Where lower effort is starved from the beginning it looks the same as where it is dropped. There
-/// the path goes on as best effort, and the controller alone yields.
+/// If a network starves lower effort from the beginning, this looks the same as if it drops lower
+/// effort. In both cases the path then sends as best effort, and only the congestion controller
+/// yields to other traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DscpSupport {
     /// Nothing came back yet.

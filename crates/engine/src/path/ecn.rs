@@ -6,10 +6,10 @@ const TRIAL: u64 = 10;
 
 /// The validation of ECN on one path.
 ///
-/// There are routers that set CE on whatever they carry. A sender that takes it for congestion goes
-/// on at its smallest window for ever. So if none of the first packets comes without a mark, marks
-/// are passed over and packets leave as not capable. A queue that really marks all of them then
-/// drops some, or delays them, and is noticed so.
+/// Some routers set CE on every packet that they carry. A sender that takes this for congestion
+/// stays at its smallest window for ever. So if every packet of the trial comes with a CE mark,
+/// marks are ignored from then on, and packets leave as not ECN-capable. If a real queue marked all
+/// packets, the sender notices that queue by its drops and delays instead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Validation {
     acked: u64,

@@ -1,5 +1,6 @@
-//! What is known of one path. A path owns facts: numbers, round-trip time, one-way delay, bytes in
-//! flight, losses, size. What to make of them is the controller's and the scheduler's business.
+//! What is known of one path. A path holds facts: packet numbers, round-trip time, one-way delay,
+//! bytes in flight, losses and datagram size. The congestion controller and the scheduler decide
+//! what follows from these facts.
 
 pub mod delay;
 pub mod dscp_support;

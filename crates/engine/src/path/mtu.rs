@@ -1,7 +1,7 @@
 //! The largest datagram that a path carries, found by probing (RFC 8899). A probe is a PING that is
-//! padded to the size in question. If it is acknowledged, the size holds. If it is lost three
-//! times, it does not. Over TCP a packet is a frame, of which any size passes. So there is nothing
-//! to probe.
+//! padded to the size in question. If the probe is acknowledged, the path carries that size. If
+//! three probes of a size are lost, the path does not carry it. Over TCP a packet is a frame in the
+//! byte stream, which may have any size, so nothing is probed.
 
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::{Duration, Instant};
@@ -14,16 +14,17 @@ const RAISE_AFTER: Duration = Duration::from_secs(600);
 /// How long the base size is kept after a black hole: if it was an outage, the size comes back
 /// soon.
 const AFTER_BLACK_HOLE: Duration = Duration::from_secs(10);
-/// How many times in a row packets above the base size were lost while none came through, each an
-/// RTT after the one before. Then the path has a black hole. Smaller packets may pass all the
-/// while, so silence of the path is no measure (RFC 8899 section 4.3).
+/// After this many losses of packets above the base size the path has a black hole, if no such
+/// packet came through in between. Each must have been sent after the previous loss was noticed.
+/// Smaller packets may still pass, so waiting for the path to be silent does not help (RFC 8899
+/// section 4.3).
 const BLACK_HOLE_LOSSES: u8 = 3;
 /// A frame holds as much as its path delivers in this time, so that it delays the next one little.
 const FRAME_TIME: Duration = Duration::from_millis(1);
 /// Bytes of a frame at most. A driver takes four of these at once.
 const LONGEST_FRAME: usize = 65_535 / 4;
-/// A frame by way of a relay holds as much as its path delivers in this time. The relay takes 9 KiB
-/// with its envelope.
+/// A frame by way of a relay over TCP holds as many bytes as its path delivers in this time, but at
+/// most `LONGEST_BY_HOPS`. The relay takes 9 KiB, including its envelope.
 const HOPS_TIME: Duration = Duration::from_millis(40);
 const LONGEST_BY_HOPS: usize = 8 << 10;
 /// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels,
@@ -81,15 +82,17 @@ impl Mtu {
         }
     }
 
-    /// Frames of TCP connections to a relay and on from there, on which a rate is set: a seal costs
-    /// little of them, and they are a small part of what is sent between two settings of the rate.
+    /// Frames of a path over TCP whose rate the congestion controller sets, also by way of a relay.
+    /// Sealing costs little per byte of frames this large. Yet each frame is a small part of what
+    /// is sent between two changes of the rate.
     #[must_use]
     pub const fn of_hops() -> Self {
         Self { limit: LONGEST_BY_HOPS, ceiling: LONGEST_BY_HOPS + 1, span: HOPS_TIME, ..Self::of_frames() }
     }
 
-    /// Frames of a path that delivers so many bytes per second. They become twice or half as large
-    /// at once, when they are too small or large by as much.
+    /// Fits the size of frames to a path that delivers `rate` bytes per second. The size doubles if
+    /// at least twice as much fits, and halves if less than half of it fits. Each call doubles or
+    /// halves it once at most.
     pub fn fit(&mut self, rate: u64) {
         let bytes = u128::from(rate) * self.span.as_nanos() / 1_000_000_000;
         let fitting = usize::try_from(bytes).unwrap_or(usize::MAX);

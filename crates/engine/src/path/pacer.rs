@@ -1,14 +1,15 @@
-//! Spreads what the window allows over time: a token bucket whose tokens are bytes.
+//! Spreads over time what the congestion window allows: a token bucket whose tokens are bytes.
 //!
-//! A burst is at most what the path sends in about a millisecond, since 64 KB at once are a queue
-//! of 50 ms on a 10 Mbit/s link; but always a packet, or nothing would ever leave.
+//! A burst is what the path sends in about a millisecond, since 64 KB sent at once are a queue of
+//! 50 ms on a 10 Mbit/s link. The bucket always has room for two packets, though: with room for
+//! less than one, nothing would ever leave.
 
 use byway_wire::{Duration, Instant};
 
 /// How much of a second a burst may hold.
 const BURST: Duration = Duration::from_millis(1);
-/// Packets that may always leave together when the path's rate is not set by its controller: two,
-/// as an ACK for every second packet makes TCP send.
+/// The least capacity of a bucket, in full packets, so that two may always leave together. TCP too
+/// sends two packets at a time, if it gets an ACK for every second packet.
 const BURST_PACKETS: u64 = 2;
 
 /// The token bucket of one path.
@@ -94,8 +95,8 @@ impl Pacer {
     }
 }
 
-/// What so many bytes per second are in so many nanoseconds, in tokens. Nearly always this fits
-/// into 64 bits, which the processor divides by itself.
+/// How many tokens `rate` bytes per second earn in `nanos` nanoseconds. The product nearly always
+/// fits into 64 bits, and processors divide 64-bit numbers in hardware.
 fn scaled(rate: u64, nanos: u64) -> u64 {
     match rate.checked_mul(nanos) {
         Some(product) if product < 1 << (64 - SCALE) => (product << SCALE) / 1_000_000_000,

@@ -10,12 +10,14 @@ use byway_wire::{Duration, Ecn, Instant, PathId, Writer};
 
 /// An ACK is due after this many packets.
 const ACK_EVERY: u32 = 10;
-/// An ACK is due after this many packets where a queue stands: who yields to it must hear of it
-/// soon, and of ten senders with two packets each none would have ten to tell of.
+/// An ACK is due after this many packets while the delay exceeds the limit that the sender set, so
+/// while a queue stands. A controller that yields to other traffic must hear of it soon. If ten
+/// senders share the line with two packets in flight each, none of them ever has `ACK_EVERY`
+/// unacknowledged packets.
 const ACK_EVERY_BEYOND: u32 = 4;
-/// An ACK is due after this long. Where that is more than a quarter of the RTT, it would be the
-/// ACKs that set the pace: there, one is due after that quarter, but never sooner than
-/// `ACK_SOONEST`.
+/// An ACK is due this long after the first packet that it acknowledges. On a path with an RTT of
+/// less than 40 ms, the ACK is due after a quarter of the RTT. Otherwise ACKs would limit the rate.
+/// That quarter is at least `ACK_SOONEST`.
 const ACK_AFTER: Duration = Duration::from_millis(10);
 const ACK_SOONEST: Duration = Duration::from_millis(1);
 /// How long a hole may stay before it is a loss while the sender has told no RTT yet.
@@ -57,8 +59,8 @@ pub struct ReceivePath {
     largest_at: Instant,
     largest_stamp: u32,
     holes: Vec<Hole>,
-    /// How many of them were judged lost: they stand before those that are open. Most of the time
-    /// all are, and then nothing has to look at them.
+    /// How many of `holes` were judged lost. These stand before the holes that are not judged yet.
+    /// Most of the time all holes are judged, and then none has to be looked at.
     judged: usize,
     /// When the oldest of those is to be forgotten, or earlier.
     forget_at: Instant,
@@ -335,8 +337,8 @@ impl ReceivePath {
         self.ack_at.is_some_and(|at| at <= now)
     }
 
-    /// Whether an ACK is due within a quarter of its delay, so that it had better ride with what
-    /// leaves now. One that tells of a loss does not: it is told with what is missing.
+    /// Whether an ACK is due within a quarter of the ACK delay, so that it should go with datagrams
+    /// that leave now. `false` while losses are to be reported: then the ACK goes with the PNACK.
     #[must_use]
     pub fn ack_nearly_due(&self, now: Instant) -> bool {
         self.report.is_empty() && self.ack_at.is_some_and(|at| at <= now + self.ack_delay() / 4)
@@ -560,8 +562,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against a set: the ranges are what arrived, the loss count never exceeds what is
-        /// missing, and every hole is eventually either filled or counted.
+        /// Compares the path with a set of numbers. Its ranges are exactly the numbers that
+        /// arrived. Its loss count never exceeds the count of missing numbers. In the end every
+        /// missing number is counted as lost.
         #[test]
         fn ranges_and_losses_agree_with_a_set(numbers in prop::collection::vec(0u64..60, 1..80)) {
             let mut path = ReceivePath::new(PathId(0), Instant::ZERO, Pnack::Patient);

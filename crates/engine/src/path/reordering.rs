@@ -1,6 +1,7 @@
-//! How much reordering explains a hole in a path's numbers. The receiver judges holes by it before
-//! it reports them, and the sender those of which no report came: both count alike, and both learn
-//! from packets that were believed lost and came late.
+//! How much reordering may explain a hole in a path's packet numbers, before the hole counts as a
+//! loss. The receiver applies this to holes before it reports them. The sender applies it to holes
+//! of which it got no report. Both ends learn from packets that arrived late, after they were
+//! believed lost.
 
 use crate::config::Pnack;
 use byway_wire::Duration;
@@ -9,10 +10,10 @@ use byway_wire::Duration;
 pub const REORDER_PACKETS: u64 = 3;
 /// How many later packets make a hole a loss, at most, where packets came late.
 const MOST_REORDER_PACKETS: u64 = 300;
-/// A path that was seen to hold packets up is given this much more time before they count as lost,
-/// or two RTTs if that is longer. RFC 8985 section 6.2 stops at one RTT, but what holds packets up
-/// (a radio link that repeats, balancing over several lines) does so for tens of milliseconds
-/// however short the path.
+/// The most additional time before packets count as lost, on a path that was seen to delay some of
+/// them. Two RTTs if that is longer. RFC 8985 section 6.2 stops at one RTT. But a radio link that
+/// repeats, or balancing over several lines, delays packets by tens of milliseconds however short
+/// the RTT is.
 const MOST_LATENESS: Duration = Duration::from_millis(60);
 
 /// How much later than expected packets came that were believed lost, with a quarter for those to

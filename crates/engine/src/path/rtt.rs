@@ -1,7 +1,7 @@
-//! Round-trip time of a path, as RFC 6298 estimates it, with a windowed minimum.
+//! The round-trip time of a path, estimated as in RFC 6298, with a minimum over a window of time.
 //!
-//! A path is one-way; its ACKs come back by whichever way is fastest. A sample therefore belongs to
-//! a pair of ways, and the estimate starts afresh when the way back changes.
+//! A path is one-way, and its ACKs come back by whichever path is fastest. So a sample belongs to
+//! one path forward and one path back. The estimate starts afresh when the path back changes.
 
 use byway_wire::{Duration, Instant, PathId};
 

@@ -268,9 +268,10 @@ impl SendPath {
         self.ledger.push(entry, packet.cargo.get(1..).unwrap_or_default());
     }
 
-    /// Takes an ACK entry that came back by `way`. What arrived goes to `arrived`, one-way delays
-    /// are appended to `delays` in the order of sending. An entry for numbers never sent is
-    /// hostile: `None`.
+    /// Takes the entry of an ACK that is about this path. The ACK came back by the path `way`. Data
+    /// that arrived is passed to `arrived`. One-way delays are appended to `delays` in the order of
+    /// sending. `None` if the entry names numbers that were never sent, as only a hostile peer
+    /// does.
     pub fn on_ack(
         &mut self,
         now: Instant,
@@ -322,8 +323,9 @@ impl SendPath {
                     PacketState::Outstanding => {}
                 }
                 if number == entry.largest {
-                    // Of a packet believed lost too: numbers are never used twice, and an RTT that
-                    // has grown beyond the timeout would not be learnt otherwise.
+                    // A packet that was believed lost gives a sample too. It is unambiguous, since
+                    // numbers are never used twice. Without such samples an RTT that has grown
+                    // beyond the timeout would never be measured.
                     let elapsed = now.since(packet.sent_at);
                     let rtt = if held < elapsed { elapsed - held } else { elapsed };
                     progress.rtt = Some(rtt);
@@ -411,9 +413,11 @@ impl SendPath {
         losses
     }
 
-    /// Finds holes below the largest number acknowledged that are losses, even if no PNACK came.
-    /// Such a hole is older than a conservative RTT and a quarter, so that it is no reordering. Or
-    /// the receiver counted it as lost: its own tolerance is in its count.
+    /// Finds lost packets below the largest number acknowledged, even if no PNACK reported them. A
+    /// packet is lost if it is older than a conservative RTT and a quarter, plus the ACK delay and
+    /// the lateness seen on this path. While the receiver counts more losses than this side, less
+    /// is enough: the packet is `REORDER_PACKETS` below the largest number, and older than the
+    /// smallest RTT. The receiver's count already allows for reordering.
     pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         let largest = self.largest_acked.filter(|_| self.carriage.loses())?;
         let patience = self.patience();
@@ -543,9 +547,9 @@ impl SendPath {
         Some(silence.min(oldest.max(heard_at) + backed_off * LONG_SILENCE))
     }
 
-    /// A timeout has come: all that is outstanding is taken as lost, so that it goes out again on
-    /// whichever path is best. If ACKs come after all it is undone. Where the kernel repeats what
-    /// is lost, it stays under way.
+    /// A timeout has passed. All outstanding packets are taken as lost, so that their data goes out
+    /// again on whichever path is best. If ACKs come after all, these losses are undone. Where the
+    /// kernel repeats lost packets (TCP), they stay in flight, unless the path `is_crowded`.
     pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         self.timeouts = self.timeouts.saturating_add(1);
         self.timed_out_at = now;

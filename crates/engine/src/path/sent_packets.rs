@@ -1,9 +1,10 @@
 //! The packets of one path that were sent and are not settled yet, by packet number.
 //!
-//! Numbers are contiguous, so a deque with a base is the whole index; it begins with the oldest
-//! packet of which nothing was heard. A lost packet is remembered for a while: if its ACK comes
-//! after all, the loss was none and what it caused can be undone. What is remembered stands aside,
-//! or a single loss would keep a second's worth of packets in everybody's way.
+//! Numbers are contiguous, so a deque and the number of its first entry, the base, are the whole
+//! index. The deque begins with the oldest packet of which nothing was heard. A lost packet is
+//! remembered for a while: if its ACK comes after all, it was not lost, and what its loss caused
+//! can be undone. Remembered packets are stored outside the deque. Otherwise a single lost packet
+//! would keep a second's worth of later packets in the deque.
 
 use crate::data::Carried;
 use alloc::collections::VecDeque;
@@ -26,8 +27,9 @@ pub enum PacketState {
     Lost,
 }
 
-/// A packet that was sent. Of hundreds of paths' entries each is fetched from afar twice, when it
-/// is made and when its ACK comes: it is to fit into 64 bytes.
+/// A packet that was sent. Its entry is used when the packet is sent, and again when its ACK comes.
+/// With hundreds of paths neither access finds the entry in the processor's cache, so the entry
+/// must fit into 64 bytes.
 #[derive(Clone, Debug)]
 pub struct SentPacket {
     /// When the packet was sent.
@@ -62,8 +64,8 @@ struct Lost {
 pub struct SentPackets {
     base: u64,
     entries: VecDeque<SentPacket>,
-    /// When the packet at the base was sent, if it is one of which nothing was heard: every
-    /// deadline asks for it, and of many paths' entries few are in the processor's cache.
+    /// When the packet at the base was sent, if nothing was heard of it. It is kept here because
+    /// every deadline needs it. With many paths, few of their entries are in the processor's cache.
     oldest: Option<Instant>,
     /// What packets carried beside the first, by number: of bulk data none does.
     more: VecDeque<(u64, Carried)>,
@@ -85,9 +87,9 @@ const NEAR: usize = 8;
 const MOST_SILENT: usize = 1 << 16;
 
 impl SentPackets {
-    /// Whether so many silent packets wait behind one of which nothing was heard that they are kept
-    /// for its sake alone: a peer that makes a host send ACKs, and never acknowledges anything,
-    /// must not decide how much memory they take.
+    /// Whether very many silent packets (which ask for no ACK) are kept only because a packet of
+    /// which nothing was heard stands before them. A peer may make a host send ACKs and never
+    /// acknowledge anything. Such a peer must not decide how much memory these packets take.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.entries.len() >= MOST_SILENT && self.outstanding <= self.entries.len() / 16
@@ -171,9 +173,9 @@ impl SentPackets {
         aside.chain(own.map(|(_, carried)| carried))
     }
 
-    /// The largest number in `start..below` that [`settle`](Self::settle) may know. Who asks for
-    /// smaller and smaller ones keeps `place`, which begins with [`usize::MAX`], and so has each
-    /// found beside the one before.
+    /// The largest number in `start..below` that [`settle`](Self::settle) may know. A caller that
+    /// asks for ever smaller numbers passes the same `place` each time, at first [`usize::MAX`].
+    /// The search then begins at the number found before.
     #[must_use]
     pub fn last_known(&self, start: u64, below: u64, place: &mut usize) -> Option<u64> {
         if below > self.base {

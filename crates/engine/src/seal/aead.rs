@@ -14,8 +14,8 @@ use super::Suite;
 #[error("rejected by the cipher")]
 pub struct TagMismatch;
 
-/// A cipher under one key. The header is authenticated, the body is authenticated and made
-/// unreadable. The caller sees to it that no nonce is used twice.
+/// A cipher with one key. The header is authenticated; the body is encrypted and authenticated. The
+/// caller makes sure that no nonce is used twice.
 pub trait Aead {
     /// Seals `body` in place and returns its tag.
     fn seal(
@@ -73,13 +73,13 @@ impl Aead for Ring {
     }
 }
 
-/// No cipher: the body stays readable and the tag is a keyed checksum of 128 bits, so that a
-/// simulated corruption, a wrong key or a wrong nonce are still noticed, as cheaply as that can be.
-/// **No security.**
+/// No cipher: the body stays readable, and the tag is a keyed checksum of 128 bits. In simulations
+/// the checksum detects corruption, a wrong key and a wrong nonce as cheaply as possible. **No
+/// security.**
 ///
-/// Four lanes take eight bytes each per round: exclusive or, a product with an odd number, a
-/// rotation. Each step can be reversed, so that bytes changed in one lane alone never go unnoticed,
-/// and others hardly ever.
+/// The checksum has four lanes of 64 bits. In each round every lane takes eight bytes: exclusive
+/// or, multiplication by an odd number, rotation. Each step is reversible. So a change of bytes in
+/// one lane alone is always detected, and any other change nearly always.
 #[derive(Clone)]
 pub struct Null([u64; 4]);
 

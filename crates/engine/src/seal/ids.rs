@@ -2,11 +2,12 @@
 
 use byway_wire::{ConnectionId, PathId};
 
-/// The connection id in the packets of `path`, from the `secret` of the direction in which they
-/// travel (the handshake gives both ends the secrets of both directions).
+/// The connection id in the packets of `path`. `secret` is that of the direction in which the
+/// packets travel. The handshake gives both ends the secrets of both directions.
 ///
-/// A pseudorandom function: who sees the ids of some paths learns nothing about those of the
-/// others, not even that they belong together. Computed once per path, not per packet.
+/// The id is the output of a pseudorandom function. Whoever sees the ids of some paths learns
+/// nothing about those of other paths, not even that all belong to one connection. It is computed
+/// once per path, not per packet.
 #[must_use]
 pub fn connection_id(secret: &[u8; 32], path: PathId) -> ConnectionId {
     let mut id = [0; 8];

@@ -1,12 +1,13 @@
-//! Sealing: what makes a packet unreadable and unforgeable to everyone but the peer.
+//! Sealing: makes packets unreadable and unforgeable for everyone but the peer.
 //!
-//! [`Sealer`] and [`Opener`] hold the keys of one direction each and roll them by themselves. A
-//! [`ReplayWindow`] per path refuses what was opened before. [`connection_id`] names paths so that
-//! two relays cannot tell that they serve the same connection.
+//! [`Sealer`] and [`Opener`] hold the keys of one direction each, and change to new keys by
+//! themselves. Each key serves one epoch. A [`ReplayWindow`] per path refuses packets that were
+//! opened before. [`connection_id`] gives each path its own id, so that two relays cannot tell that
+//! they serve the same connection.
 //!
 //! The nonce of a packet is its path id (32 bits) and its packet number (64 bits), both big endian.
-//! It does not matter which epoch a packet belongs to: a path id is never used twice in a
-//! connection and a number never twice on a path, so no nonce ever repeats under any key.
+//! The nonce does not contain the epoch. A connection never uses a path id twice, and a path never
+//! uses a number twice. So no nonce repeats under any key.
 
 mod aead;
 mod ids;

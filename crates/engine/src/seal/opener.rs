@@ -25,13 +25,14 @@ pub enum OpenError {
     Exhausted,
 }
 
-/// Opens the packets of one direction, all paths, and follows the sender from epoch to epoch.
+/// Opens the packets of one direction, on all paths, and follows the sender from one epoch (the
+/// life of a key) to the next.
 ///
-/// Four keys are at hand: the previous epoch's (for stragglers, for some seconds), the current
-/// one's, and those of the two epochs ahead. Two bits in the header name one of the four, so a
-/// packet costs one attempt whatever its sender claims, and no key is derived before a packet of a
-/// new epoch has proved to be genuine. Two ahead, and not one, because an epoch can pass unseen:
-/// its few packets lost, then an idle hour.
+/// Four keys are kept: that of the previous epoch (for some seconds, for late packets), the current
+/// one, and those of the next two epochs. Two bits in the header name one of the four keys. So a
+/// packet costs one attempt to decrypt, whatever its sender claims. No key is derived before a
+/// packet of a new epoch has proved genuine. Two future keys are needed, since an epoch can pass
+/// unseen: its few packets are lost, and then an hour passes without any.
 #[derive(Debug)]
 pub struct Opener {
     suite: Suite,
@@ -82,11 +83,12 @@ impl Opener {
         self.forged
     }
 
-    /// Opens `packet` = header (`header_len` bytes) | sealed bytes | tag in place and returns the
-    /// plaintext. `epoch_bits` and the low bits of `number` come from the header. After an error
-    /// the packet's bytes are worthless.
+    /// Opens `packet` in place and returns the plaintext. `packet` is the header (`header_len`
+    /// bytes), the sealed bytes and the tag. `epoch_bits` come from the header, and so do the low
+    /// bits of `number`. After an error the packet's bytes are worthless.
     ///
-    /// Says nothing about replays: ask [`super::ReplayWindow::check`] before and tell it after.
+    /// Does not detect replays: call [`super::ReplayWindow::check`] before it, and enter the number
+    /// into that window after it.
     #[inline]
     pub fn open<'a>(
         &mut self,

@@ -58,8 +58,9 @@ pub struct EpochLimits {
 }
 
 impl EpochLimits {
-    /// Packets under one key beyond which AES-GCM loses more of its margin than RFC 9001 section
-    /// 6.6 grants (2^23 packets). A sealer refuses to go on rather than cross it.
+    /// The most packets that are sealed under one key: 2^23, as RFC 9001 section 6.6 allows for
+    /// AES-GCM. Beyond this number AES-GCM loses more of its security margin, so a sealer refuses
+    /// to seal.
     pub const HARD: u64 = 1 << 23;
 }
 

@@ -56,8 +56,8 @@ impl Sealer {
         self.suite
     }
 
-    /// The epoch, modulo 4, that belongs in the header of the next packet. Rolls the key first if
-    /// that is due, so it is called once for each packet, before its header is written.
+    /// The epoch, modulo 4, for the header of the next packet. Changes to the next key first if
+    /// that is due. So call it once for each packet, before its header is written.
     #[inline]
     pub fn epoch(&mut self, now: Instant) -> u8 {
         let since = *self.since.get_or_insert(now);
@@ -87,9 +87,9 @@ impl Sealer {
         }
     }
 
-    /// Seals `packet` = header (`header_len` bytes, written by the caller with [`Sealer::epoch`]) |
-    /// plaintext | 16 bytes of room for the tag. `number` is the full packet number on `path`;
-    /// never call this twice with the same one.
+    /// Seals `packet` in place. `packet` is the header (`header_len` bytes, written by the caller
+    /// with [`Sealer::epoch`]), the plaintext, and 16 bytes of room for the tag. `number` is the
+    /// full packet number on `path`. Never call this twice with the same path and number.
     #[inline]
     pub fn seal(
         &mut self,

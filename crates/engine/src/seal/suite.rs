@@ -18,8 +18,8 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// The suite to choose when one may choose alone. Whether the processor computes AES in
-    /// hardware is for the caller to find out: a pure machine cannot ask it.
+    /// The suite that a host prefers, if it alone decides. The caller finds out whether the
+    /// processor computes AES in hardware, since this crate cannot ask the processor.
     #[must_use]
     pub const fn preferred(aes_in_hardware: bool) -> Self {
         if aes_in_hardware { Self::Aes256Gcm } else { Self::ChaCha20Poly1305 }
@@ -33,12 +33,13 @@ impl Suite {
         }
     }
 
-    /// Bytes that the cipher takes at once: a body of so many or a multiple of them costs the
-    /// least.
+    /// Bytes that the cipher processes at once. Bodies whose length is a multiple of this are
+    /// sealed fastest.
     ///
-    /// AES-GCM's fast code takes whole blocks, and a rest takes as long as a fifth of a packet
-    /// (1400 bytes beside 1408, ring 0.17 on a processor with VAES: `cargo bench -p byway-engine
-    /// --bench seal`). To ChaCha20-Poly1305 lengths matter little.
+    /// AES-GCM's fast code works on whole blocks. The bytes beyond the last whole block take as
+    /// long as a fifth of a packet. (1400 bytes were compared with 1408, with ring 0.17 on a
+    /// processor with VAES: `cargo bench -p byway-engine --bench seal`.) For ChaCha20-Poly1305 the
+    /// length matters little.
     pub(crate) const fn block(self) -> usize {
         match self {
             Self::Aes256Gcm => 16,
@@ -52,9 +53,9 @@ impl Suite {
         packet - packet.saturating_sub(header + TAG_LEN) % self.block()
     }
 
-    /// Forgeries that an opener may refuse before the connection has to end (integrity limits of
-    /// RFC 9001 section 6.6; the checksum of `Null` protects against accidents only and sets no
-    /// limit).
+    /// How many forged packets an opener may refuse before the connection has to end: the integrity
+    /// limits of RFC 9001 section 6.6. `Null` has no limit, since its checksum protects against
+    /// accidents only.
     pub(crate) const fn integrity_limit(self) -> u64 {
         match self {
             Self::Aes256Gcm => 1 << 52,
@@ -99,9 +100,9 @@ impl Suites {
         self.0 & suite.to_byte() != 0
     }
 
-    /// The suite for two sides that allow `self` and `other`; `None` if they have none in common.
-    /// Since nobody allows `Null` by accident it wins where both do; then AES-256-GCM, offered only
-    /// by who is fast at it.
+    /// The suite for two sides that allow `self` and `other`; `None` if no suite is in both. `Null`
+    /// comes first, since nobody allows it by accident. AES-256-GCM comes second, since only hosts
+    /// that compute it fast offer it.
     #[must_use]
     pub fn agree(self, other: Self) -> Option<Suite> {
         [Suite::Null, Suite::Aes256Gcm, Suite::ChaCha20Poly1305]

@@ -1,5 +1,5 @@
-//! Relays that answer greetings and then do what they should not, by the dozen and over several
-//! seeds. All bytes arrive right, the good relays are used, and nothing is sent without end.
+//! Dozens of relays that answer greetings and then misbehave, with several seeds. All bytes arrive
+//! unchanged, the good relays are used, and the number of packets sent stays bounded.
 
 use crate::common::detours::{receiver_address, relay_index, sender_address, through};
 use crate::search::{CLASSES, Kind, SEEDS, Search, build, bystander, misled};
@@ -84,8 +84,8 @@ fn bounded(tally: Tally, took: f64, relays: usize) {
     assert_eq!(tally.from_bystander, 0);
 }
 
-/// Every sixth of 48 relays is good, the others are of one bad kind. The transfer takes no more
-/// than a quarter longer than with the good ones alone.
+/// Of 48 relays every sixth is good, and the other forty are bad in the same way. The transfer
+/// takes at most a quarter longer than with the good relays alone.
 #[test]
 fn of_each_kind_forty() {
     let kinds = |bad: Kind| -> Vec<Kind> {

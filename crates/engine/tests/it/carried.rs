@@ -294,8 +294,8 @@ impl Joined {
     }
 }
 
-/// Of two hosts without UDP between them, one relay over TCP on both sides is enough: the relay
-/// dials whom it has a consent for.
+/// Two hosts that have no UDP between them need only one relay, which each of them reaches over
+/// TCP. The relay dials the receiver, because it has the receiver's consent.
 #[test]
 fn a_relay_joins_two_connections_by_the_code_that_forwards_datagrams() {
     for (congestion, loss) in [("background", 0.0), ("mpath", 0.0), ("mpath", 0.01)] {
@@ -359,8 +359,8 @@ fn udp_to_a_relay_that_is_back_carries_and_tcp_rests() {
     }
 }
 
-/// Whether a network that lets through so many bytes a second of UDP, and bursts of this many,
-/// passes one more of this size now.
+/// A network that limits UDP with a token bucket: `rate` bytes per second, in bursts of at most
+/// `burst` bytes. The closure says whether the network passes a datagram of this size at this time.
 fn police(rate: f64, burst: f64) -> impl FnMut(Instant, usize) -> bool {
     let (mut tokens, mut last) = (burst, Instant::ZERO);
     move |now, size| {

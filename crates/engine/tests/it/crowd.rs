@@ -57,9 +57,9 @@ fn take(endpoint: &mut Endpoint, now: Instant, packets: Vec<Packet>, receiving: 
     }
 }
 
-/// More ACKs and PNACKs than one packet holds: they go on in the next, and what arrives goes on
-/// growing. (That a PNACK without room for a range is not written is for the tests of `byway-wire`
-/// to hold.)
+/// In one tick there are more ACKs and PNACKs than fit into one packet. The others go in further
+/// packets, and data keeps arriving. (Tests of `byway-wire` check that a PNACK without room for a
+/// range is not written.)
 #[test]
 fn what_many_paths_miss_at_once_is_told_in_several_packets() {
     let addresses: Vec<SocketAddr> = (0..PATHS).map(address).collect();

@@ -1,6 +1,7 @@
-//! The figures that transfers must reach on idle lines. There are three disjoint 10 Mbit/s paths
-//! with 20 ms RTT, 50-packet queues and an MTU of 1500. Rates count IP and UDP headers. They are
-//! simulated, so anybody gets the same.
+//! The rates that transfers must reach on idle lines. Unless a test says otherwise, paths are
+//! disjoint, with 10 Mbit/s, an RTT of 20 ms, queues of 50 packets and an MTU of 1500 bytes. The
+//! rate of a line includes IP and UDP headers. All lines are simulated, so every machine gets the
+//! same results.
 
 use crate::common::{MS, Parallel, Plan, both, line, parallel};
 use byway_wire::Duration;
@@ -54,8 +55,8 @@ fn a_file_as_a_whole() {
     }
 }
 
-/// An idle line of 100 Mbit/s and 100 ms that loses one packet in a thousand by chance. One path of
-/// `normal` is a CUBIC flow there.
+/// On an idle line of 100 Mbit/s with an RTT of 100 ms, one packet in a thousand is lost at random.
+/// There one path of class `normal` gets nine tenths of what a CUBIC flow gets, or more.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
@@ -71,9 +72,9 @@ fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
     assert!(normal >= 0.9 * cubic, "{normal:.2} Mbit/s, and CUBIC {cubic:.2}");
 }
 
-/// It is packets that get lost by chance, however large. So on the same line a sender of larger
-/// ones gets more by as much. A controller that went on in packets of the size that the path began
-/// with would get the square root of that.
+/// Random loss hits packets, whatever their size. So on the same line, a sender of larger packets
+/// gets a rate that is larger in proportion. A controller that kept counting in packets of the
+/// path's first size would gain only the square root of that proportion.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn normal_counts_in_packets_of_the_size_that_passes() {

@@ -22,8 +22,9 @@ fn hosts() -> Parallel {
     world
 }
 
-/// From now on no name of a packet passes twice: connection id, which stands for a path of one
-/// direction, and number. The nonce is made of both.
+/// Checks from now on that no pair of connection id and packet number is sent twice. A connection
+/// id stands for a path of one direction. The nonce is made of path and number, so it does not
+/// repeat either.
 fn watch(world: &mut Parallel) {
     let mut seen = BTreeSet::new();
     world.world.tap(move |datagram| {

@@ -268,9 +268,9 @@ fn one_first_message_from_everywhere() {
     assert!(flood.bench.honest.next_event().is_none(), "nothing is accepted");
 }
 
-/// Whoever knows the receiver's key can make first messages that fit, and whoever does not, ones
-/// that do not: those cost the same multiplications. Both are counted, and beyond a few a cookie is
-/// asked for.
+/// A sender that knows the receiver's key can make valid first messages (HELLO). A sender that does
+/// not know the key can only make invalid ones, which cost the receiver the same multiplications.
+/// The receiver counts valid and invalid ones alike, and asks for a cookie beyond a few.
 #[test]
 fn forged_first_messages_cost_few_computations() {
     let mut flood = Flood::new();
@@ -296,8 +296,8 @@ fn forged_first_messages_cost_few_computations() {
     assert!(heap.held() < 4_096 && heap.most() < 64 << 10, "{} held, {} at most", heap.held(), heap.most());
 }
 
-/// First messages that fit, each another one, from hosts that do not receive at their addresses.
-/// They take 64 places, and those are given back.
+/// Valid first messages (HELLO), each a different one, from hosts that do not receive at their
+/// addresses. They make the receiver hold at most 64 further sessions, and it gives those up again.
 #[test]
 fn first_messages_that_fit_take_few_places_and_for_seconds() {
     let mut flood = Flood::new();

@@ -1,6 +1,7 @@
-//! The cases of the QUIC interop runner (quic-interop-runner, `testcases_quic.py`), transposed.
-//! Names and networks are the same, as far as it names them. Its default is 10 Mbit/s, 15 ms each
-//! way, and a queue of 25 packets. What each must show is the same too.
+//! The cases of the QUIC interop runner (quic-interop-runner, `testcases_quic.py`), carried over to
+//! byway. Each test has the name of the runner's case and must show what that case shows. It also
+//! has the same network, if the case names one. Otherwise it has the runner's default: 10 Mbit/s,
+//! 15 ms each way, and a queue of 25 packets.
 
 use crate::common::shared::Shared;
 use crate::common::strangers::{crowd, receiver_address};
@@ -139,8 +140,9 @@ fn cookie() {
     assert!(*retries.borrow() > 0, "no cookie was asked for");
 }
 
-/// Keys roll each hour under a transfer of four, in both directions, and nobody notices. (By
-/// packets they roll in millions: the tests of the seal count those.)
+/// During a transfer of nearly four hours, keys change each hour in both directions, and the
+/// transfer goes on undisturbed. (Keys also change after millions of packets; the tests of `seal`
+/// count those.)
 #[test]
 fn key_update() {
     let mut plan = Plan::new("mpath", &[36 * MIB], &[]);
@@ -279,8 +281,9 @@ fn multiconnect() {
     assert_eq!((world[receiver].received, world[receiver].handles.len()), (50 * 16 * KIB, 50));
 }
 
-/// Data is ECN-capable; marks come back and slow the sender before anything is lost. A network that
-/// marks whatever it carries, or erases what it is told, does not stop a transfer.
+/// Data packets are ECN-capable. Their CE marks are reported back and slow the sender before
+/// anything is lost. A network that marks every packet, or that clears the ECN field, does not stop
+/// a transfer.
 #[test]
 fn ecn() {
     for congestion in CLASSES {

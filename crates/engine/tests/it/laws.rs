@@ -1,6 +1,6 @@
-//! Laws that hold in every world. Spurious wakes change nothing, and the same seed gives the same
-//! bytes. Whatever happens to the network, either every byte arrives or the connection says why
-//! not.
+//! Laws that hold in every simulated world. Calls of `wake` without need change nothing. The same
+//! seed gives the same bytes. Whatever the network does, either every byte arrives or the
+//! connection reports why not.
 
 use crate::common::{MS, Parallel, Plan, address, both, line, parallel};
 use byway_engine::ConnectError;

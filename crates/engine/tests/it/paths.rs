@@ -51,10 +51,10 @@ fn death_and_revival() {
     }
 }
 
-/// Short exchanges begin all the time while one of two paths dies: ten a second, less than a round
-/// trip apart. Each is on a stream of its own, so nothing later in it tells the receiver that
-/// something is missing. Those that took the dead path go by the other within seconds, though there
-/// is always something newer on the way.
+/// Ten short exchanges begin each second, less than a round trip apart, and one of two paths dies.
+/// Each exchange has a stream of its own, so no later data of that stream shows the receiver that
+/// something is missing. Exchanges that were sent on the dead path go by the other path within
+/// seconds, although newer packets are always in flight.
 #[test]
 fn short_streams_leave_a_path_that_dies() {
     for congestion in CLASSES {
@@ -142,8 +142,9 @@ fn a_black_hole_for_large_packets_in_one_of_two() {
     }
 }
 
-/// A direct line of 10 Mbit/s, and a relay that would carry as much. What `bad` does to a relayed
-/// packet begins after three seconds. Returns the rates before, and from four seconds after on.
+/// A direct line of 10 Mbit/s, and a relay that could carry as much. From 3 s on, `bad` decides
+/// what happens to each packet that the relay sends to the receiver. Returns two rates in Mbit/s,
+/// the first before 3 s and the second from 7 s on, and the simulated world.
 fn beside(
     congestion: &'static str,
     near: PipeConfig,
@@ -241,9 +242,8 @@ fn a_relay_that_delays() {
     }
 }
 
-/// Of a thousand relays three exist. The list is complete after a quarter of a second for each
-/// relay, one more for each dead one, and five seconds. Looking for them costs the direct line
-/// little.
+/// Of a thousand relays only three exist. All are tried after a quarter of a second for each relay,
+/// another quarter for each dead relay, and five seconds. This search costs the direct line little.
 #[test]
 fn a_thousand_candidate_relays() {
     for congestion in CLASSES {
@@ -278,8 +278,8 @@ fn a_thousand_candidate_relays() {
     }
 }
 
-/// The route gets 30 ms longer each way under a background transfer. That is no queue. It is known
-/// as such within a second, whatever the window does at the time.
+/// During a background transfer the route becomes 30 ms longer each way. That additional delay is
+/// no queue. The sender finds this out within a second, whatever its window does at the time.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn a_longer_route_is_no_queue() {
@@ -348,8 +348,9 @@ fn sent_by(world: &Parallel) -> Vec<u64> {
     (0..3).map(|local| by(local).map(|path| path.totals.bytes).sum()).collect()
 }
 
-/// One socket of three is full for five seconds. Nothing is written for it, and the others carry
-/// what they did. It carries again at once.
+/// For five seconds one of three sockets is full. Nothing is written to that socket, and the paths
+/// by the other two carry as much as before. The path by the full socket carries data again as soon
+/// as the socket has room.
 #[test]
 fn a_full_socket_blocks_its_own_path_alone() {
     for congestion in CLASSES {

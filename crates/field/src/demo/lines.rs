@@ -22,8 +22,9 @@ pub struct PathSpec {
     pub queue: usize,
 }
 
-/// The lines for a tree of so many bytes. A larger tree than the default gets faster lines, so that
-/// the demo ends in the same time; a smaller one does not get slower ones.
+/// The three lines for a tree of `bytes` bytes. If the tree is larger than the default, the lines
+/// are faster in proportion, so that the demo takes the same time. A smaller tree gets the default
+/// lines.
 #[must_use]
 pub fn lines(bytes: u64) -> [PathSpec; 3] {
     let scale = bytes.div_ceil(DEFAULT_BYTES).max(1);

@@ -1,5 +1,5 @@
-//! The network of the demo: shapers and relays on loopback, each with sockets and a thread of its
-//! own. Sender and receiver share nothing with them but datagrams.
+//! The network of the demo: shapers and relays on loopback. Each has its own sockets and its own
+//! thread. Sender and receiver exchange only datagrams with the shapers and relays.
 //!
 //! ```text
 //! sender ──> shaper ───────────────────────────> receiver      direct

@@ -1,5 +1,5 @@
-//! `byway gateway` at two nodes of an emulated network, relays where its paths go through, and what
-//! the gateways say while they carry what hosts send.
+//! Runs `byway gateway` at two nodes of an emulated network, and relays at the nodes that its paths
+//! go through. Records what the gateways report while they carry packets of hosts.
 
 use super::process::{HelperProcess, ready, text};
 use super::run_lab::RunLab;
@@ -229,8 +229,8 @@ impl RunningGateways {
         }
     }
 
-    /// What is known of the paths by which a transfer went, sample by sample; they are those of
-    /// all, or those of what was opened to a port.
+    /// The records of the paths that a transfer took, one value per sample. With `own`, they cover
+    /// only the bundles of flows to this port. Without it, they cover all packets of the gateway.
     fn paths(&self, received: &[u64], sample: f64, own: Option<u16>) -> Vec<PathRecord> {
         let path = |(name, address): &(String, String)| {
             let mut record = PathRecord { name: name.clone(), ..PathRecord::default() };

@@ -1,5 +1,6 @@
-//! With how many packets the kernel's TCP begins: as many as the plan says. A route knows it, so it
-//! is told to the route from who sends to who receives.
+//! Sets the initial window of the kernel's TCP to the number of packets that the plan says. In
+//! Linux the initial window is an attribute of a route (`initcwnd`). So it is set on the sender's
+//! route to the receiver.
 
 use super::detours::{TABLE, through};
 use super::run_lab::{RunLab, set_routes};
@@ -10,7 +11,7 @@ use byway_lab::setup::{Carrier, NodeChoice};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Who sends to whom by which table of routing, and with how many packets that begins.
+/// For each sender, receiver and routing table: the initial window in packets.
 type Beginnings<'a> = BTreeMap<(&'a str, &'a str, String), u32>;
 
 /// What a plan says of beginnings.

@@ -19,8 +19,8 @@ pub struct RunContext<'a> {
     pub experiments: Option<&'a Path>,
 }
 
-/// A lab for one run, and a directory for what its programs keep; both gone when it is dropped. The
-/// lab is gone too if this process is killed.
+/// A lab for one run, and a directory for the files of its programs. Both are removed when this is
+/// dropped. The lab ends too if this process is killed.
 pub(super) struct RunLab {
     pub(super) program: PathBuf,
     pub(super) lab: Lab,

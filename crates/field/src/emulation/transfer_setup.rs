@@ -22,8 +22,9 @@ pub(super) struct TransferSetup<'a> {
 }
 
 impl TransferSetup<'_> {
-    /// The ways of a session beside the direct one, and what the plan calls that one. Where the
-    /// plan leaves it out, it is what leads through one of the plan's nodes; byway uses it always.
+    /// The plan's name of the direct path of a session, and the nodes of its other paths. byway
+    /// always uses the direct path. If the plan does not list `direct`, one of its nodes must lie
+    /// on the direct path, and that node is the name.
     pub(super) fn ways<'t>(&self, transfer: &'t Transfer) -> Result<(&'t str, Vec<&'t str>)> {
         let nodes = || {
             transfer.paths.iter().filter_map(|way| match way {

@@ -30,8 +30,8 @@ pub(super) struct RunningTransfer {
     reports: JoinHandle<Result<TransferReport>>,
 }
 
-/// Makes the files that a variant's transfers send. On a fast line that takes seconds, so it comes
-/// before the time of the run begins.
+/// Creates the files that the transfers of a variant send. This takes seconds for the large files
+/// of a fast line, so it happens before the run's clock starts.
 pub(super) fn prepare(site: &RunLab, setup: &Setup, graph: &Graph, seed: u64) -> Result<()> {
     for transfer in &setup.transfers {
         let Some((run, _)) = moving(setup, transfer, graph, seed, Instant::now()) else { continue };

@@ -19,9 +19,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds on a line of `mbit` Mbit/s beside `bulk` transfers. A request's packets take
-    /// longer on a slow line, and another sender's packet delays them more. On a fast line nobody
-    /// need notice a transfer.
+    /// The bounds on a line of `mbit` Mbit/s beside `bulk` transfers. They are looser on a slow
+    /// line, where each packet of another sender delays a request by more. On a fast line a
+    /// transfer should not be noticeable.
     #[must_use]
     pub const fn of(mbit: u32, bulk: u32) -> Self {
         let (median, p90, share) = match (bulk, mbit) {
@@ -128,9 +128,9 @@ mod tests {
     use super::*;
     use byway_lab::record::{RequestsRecord, TransferRecord};
 
-    /// Ten seconds on a link of 8 Mbit/s, a request each second from the third to the seventh that
-    /// takes so long, and a transfer that has so many bytes of each tenth of a second while they
-    /// last and all of the link one second after.
+    /// A record of ten seconds on a link of 8 Mbit/s. Five requests begin at seconds 2 to 6, and
+    /// take the seconds in `took`. A transfer receives `company` bytes in each tenth of a second
+    /// until second 8, and then all of the link.
     fn run(took: [Option<f64>; 5], company: u64) -> Record {
         let list = took.iter().enumerate().map(|(number, took)| RequestRecord {
             size: 20_000,
@@ -176,11 +176,13 @@ mod tests {
         assert_eq!((found.requests, found.finished), (5, 5));
         assert_eq!((found.alone, found.beside), ([0.1, 0.2], [0.13, 0.4]));
         assert_eq!(found.ratio, [1.0, 4.0]);
-        // 4.4 s of 1 MB/s less the half megabyte of the requests.
+        // Requests last from second 2.0 to 6.4. In these 4.4 s the link carries 4.4 MB, and the
+        // requests need 0.5 MB of it.
         let share = found.share.unwrap();
         assert!((share - 44.0 * 81_000.0 / 3.9e6).abs() < 1e-9, "{share}");
-        // What is left of the time until second 8 is short of 90 %; the window that ends at 8.5 has
-        // five tenths of each.
+        // The last request ends at second 6.4. Any second that begins later and ends before 8.5
+        // carries less than 90 % of the link. The second that ends at 8.5 has five tenths at 81,000
+        // bytes and five at 100,000 bytes.
         assert!((found.regain.unwrap() - 2.1).abs() < 0.11, "{:?}", found.regain);
         assert_eq!(found.missed(&BOUNDS), ["p90"]);
     }

@@ -1,5 +1,5 @@
-//! What is measured, as a plan: a web server and a source of bulk data share one link to those who
-//! ask and those who receive.
+//! The plan of a measurement. A web server and a source of bulk data share one link to the clients
+//! and the receivers.
 
 use crate::error::{OrFailed as _, Result};
 use byway_control::SenderKind;

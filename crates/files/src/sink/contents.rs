@@ -28,8 +28,8 @@ pub(super) struct Incoming {
     pub dress: MetadataState,
     /// The stretches of the file that travel.
     pub travels: FileRanges,
-    /// What is in the partial file, by offsets in the file. What came is never written again, so
-    /// that what was hashed stays what it was.
+    /// The ranges of the file that are in the partial file. Bytes that were received are never
+    /// written again, so that they stay as they were hashed.
     pub received: RangeSet,
     /// Bytes of it that an earlier try had brought.
     pub kept: u64,
@@ -129,8 +129,8 @@ impl Incoming {
         Ok(())
     }
 
-    /// Whether a small file is all there and may have its metadata at once, while it is open. Most
-    /// wait for their hash, and would have to be opened again for it.
+    /// Whether a small file is complete and may get its metadata at once, while it is open. Most
+    /// small files then wait for their hash, and would have to be opened again to set the metadata.
     fn is_to_be_dressed(&self) -> bool {
         let layout = &self.hashes.layout;
         self.dress != MetadataState::Full
@@ -205,8 +205,8 @@ impl Sink {
     /// Writes bytes of an object where they belong. The same bytes may come again.
     ///
     /// # Errors
-    /// The disk is full or cannot be used any more. What concerns the one file is reported, not
-    /// returned.
+    /// The disk is full or cannot be used any more. An error that concerns only this file is
+    /// reported to the sender, not returned.
     pub fn write(&mut self, object: ObjectId, offset: u64, bytes: &[u8]) -> Result<Written, SinkError> {
         let Some(incoming) = self.objects.get_mut(&object) else {
             let known = object.0 < self.next_object;

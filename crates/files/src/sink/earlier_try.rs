@@ -1,9 +1,9 @@
-//! What an earlier try of a transfer left: read back, offered to the sender by the hashes of its
-//! chunks, and taken up. [`resume`] tells the rule.
+//! Reads back what an earlier try of a transfer left, offers the hashes of its chunks to the
+//! sender, and continues from what the sender keeps. [`resume`] describes the protocol.
 //!
-//! The partial file is looked at first. Then comes whatever stands under the final name with the
-//! size and the time of the version that the sender announced. The disk is what counts. The journal
-//! only says which chunks are worth reading.
+//! The partial file is looked at first. Then comes the file under the final name, if it has the
+//! size and time of the version that the sender announced. The journal only says which chunks are
+//! worth reading. What is read from the disk decides.
 
 use super::Sink;
 use super::contents::{Contents, is_zero};

@@ -1,8 +1,8 @@
-//! Where contents grow until they are verified: `.byway-partial/TRANSFER/KEY` below the sink, and
-//! beside a file of several chunks its [journal](crate::journal), `KEY.journal`.
+//! Where contents grow until they are verified: `.byway-partial/TRANSFER/KEY` below the sink. A
+//! file of several chunks has its [journal](crate::chunk_journal) beside it, `KEY.journal`.
 //!
-//! The transfer's name is its id, and the key is made of path, size and time. So a receiver of the
-//! same manifest can find the files of an interrupted transfer again. The transfer's directory is
+//! `TRANSFER` is the transfer's id, and `KEY` is made of path, size and time. So a receiver of the
+//! same manifest finds the files of an interrupted transfer again. The transfer's directory is
 //! locked while it is in use.
 
 use crate::chunk_journal::Journal;
@@ -81,8 +81,9 @@ pub(super) struct Partials {
     directory: Arc<OwnedFd>,
     open: OpenFiles,
     journals: OpenFiles,
-    /// Modes that files get which are made with them. `None` where others could look into the
-    /// directory: there only the owner may read what is not in place.
+    /// Modes with which files were created here, and whether the files then had exactly these modes
+    /// (a umask may take bits away). `None` if others could look into the directory: then only the
+    /// owner may read files that are not in place yet.
     modes: Option<BTreeMap<u16, bool>>,
 }
 
@@ -122,8 +123,8 @@ impl Partials {
         Err(Errno::NOENT)
     }
 
-    /// Makes the file of `key` anew; one of several chunks with all of its bytes, all of them
-    /// holes. Whether it has its final `mode` already.
+    /// Creates the file of `key` anew. A file of several chunks gets its full size at once, as one
+    /// hole. Returns whether the file has its final `mode` already.
     pub(super) fn create(&mut self, object: ObjectId, key: Key, layout: &Layout, mode: u16) -> Result<bool> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let early = self.modes.as_ref().filter(|_| is_early(mode)).map(|modes| modes.get(&mode).copied());
@@ -170,8 +171,8 @@ impl Partials {
         let _ = rustix::fs::unlinkat(&*self.directory, &key.name()[..], AtFlags::empty());
     }
 
-    /// A file that is complete gets its mode, unless it has it, and its time, and is closed. All
-    /// that is left to do is to move it.
+    /// Sets the time of a complete file, and its mode unless `has_mode`. Closes the file, which
+    /// then only has to be moved.
     pub(super) fn dress(
         &mut self,
         object: ObjectId,

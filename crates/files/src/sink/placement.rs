@@ -65,9 +65,9 @@ impl DeferredWork {
         if self.bytes > limit { Err(SinkError::TooMany("directories and links")) } else { Ok(()) }
     }
 
-    /// Puts both lists in the order in which they are taken from the end: links as they came,
-    /// directories with those below others first. Of records with the same path the last one is
-    /// taken last, and counts.
+    /// Sorts both lists, whose entries are taken from the end: links in the order of their arrival,
+    /// and subdirectories before the directories that hold them. Of records with the same path the
+    /// last to arrive is taken last, so that one counts.
     fn sort(&mut self) {
         if !self.sorted {
             self.links.reverse();
@@ -79,9 +79,9 @@ impl DeferredWork {
 }
 
 impl Sink {
-    /// Does up to about `budget` bytes worth of disk work: reads back what an earlier try left, and
-    /// at the end sets what waits. Whether there is more to do now; if not, records, bytes or a
-    /// call of [`Self::reports`] are awaited.
+    /// Does disk work worth about `budget` bytes: reads back what an earlier try left, and at the
+    /// end makes the links and sets the metadata of directories. Returns whether there is more to
+    /// do now. If not, the sink waits for records, bytes or a call of [`Self::reports`].
     ///
     /// # Errors
     /// The disk is full or cannot be used any more.

@@ -1,9 +1,9 @@
-//! Small files that are made several at a time, on any thread: one opens, writes and hashes while
-//! another puts others in place.
+//! Small files that are made several at a time, on any thread: one thread creates, writes and
+//! hashes files while another thread puts others in place.
 //!
-//! They are only files that have no past and no future of their own. Such a file is there as a
-//! whole, in one piece. Nobody left anything of it, and its mode comes with its making. Whatever
-//! goes wrong there is done again here, where it is mended or told.
+//! A file is made so only if all its bytes came in one piece, an earlier try left nothing of it,
+//! and it can be created with its final mode. If that fails, the sink writes the file itself, and
+//! removes the obstacle or reports the error.
 
 use super::contents::{Contents, MetadataState};
 use super::partial::{Name, is_early};
@@ -69,9 +69,9 @@ impl SmallFile {
 }
 
 impl Sink {
-    /// A small file that is all there, which another thread may make. Give what comes of it to
-    /// [`Sink::made`], before this is dropped or another sink opened for the transfer. Where that
-    /// cannot be, the bytes come back for [`Sink::write`].
+    /// Takes a small file whose bytes are all there, for another thread to make. Give the result to
+    /// [`Sink::made`], before the sink is dropped or another sink is opened for the transfer. If
+    /// the file cannot be made so, the bytes come back for [`Sink::write`].
     ///
     /// # Errors
     /// The bytes.
@@ -96,8 +96,8 @@ impl Sink {
     /// Takes in what another thread made, and gives its buffer back.
     ///
     /// # Errors
-    /// The disk is full or cannot be used any more. What concerns the one file is reported, not
-    /// returned.
+    /// The disk is full or cannot be used any more. An error that concerns only this file is
+    /// reported to the sender, not returned.
     pub fn made(&mut self, made: MadeFile) -> Result<Vec<u8>, SinkError> {
         let MadeFile { object, bytes, hash } = made;
         if let Some(key) = self.orphans.remove(&object) {

@@ -347,8 +347,9 @@ fn unfinished_files_are_their_owners_alone_and_outlive_the_process() {
 
 #[test]
 fn modes_that_cannot_be_had_at_once_come_at_the_end() {
-    // Which a file may be given when it is made; which the user's mask would cut; which cannot be
-    // opened again; which give rights away.
+    // First two modes that a file may have from its creation, then two from which the user's umask
+    // would take bits. The next three forbid opening the file again, and the last gives rights
+    // away.
     for (index, mode) in [0o600, 0o644, 0o666, 0o777, 0o444, 0o000, 0o200, 0o4755].into_iter().enumerate() {
         for planted in [false, true] {
             let mut host = Host::new();

@@ -108,8 +108,8 @@ impl Source {
         Ok(())
     }
 
-    /// The file of an object, opened again if it was closed meanwhile. `UnexpectedEof` if it is no
-    /// longer what was announced, as far as is `looked` at.
+    /// The file of an object, opened again if it was closed meanwhile. If `looked`, fails with
+    /// `UnexpectedEof` when the reopened file is no longer what was announced.
     fn opened(&mut self, object: ObjectId, looked: bool) -> io::Result<&File> {
         if self.open.get(object).is_none() {
             let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
@@ -166,8 +166,9 @@ impl Source {
         Ok(())
     }
 
-    /// Whether the file of an object is still what was announced, after the last look at its
-    /// contents. It is closed then: nothing more is read of it, unless somebody asks for it twice.
+    /// Closes the file of an object after the last read of its contents. Fails with `UnexpectedEof`
+    /// if the file is no longer what was announced. Nothing more is read of the file, unless the
+    /// same bytes are asked for again.
     fn unchanged(&mut self, object: ObjectId) -> io::Result<()> {
         let status = FileStatus::of(self.opened(object, true)?)?;
         if self.objects.get(&object).is_none_or(|outgoing| outgoing.status.differs(&status)) {
@@ -214,8 +215,8 @@ impl Source {
         }
     }
 
-    /// Reads a chunk for its hash alone. Holes are not read: the file is looked at when all is
-    /// hashed, so that none was filled meanwhile.
+    /// Reads a chunk only to hash it. Holes are not read. When all chunks are hashed, the status of
+    /// the file shows whether a hole was filled meanwhile.
     fn hash_chunk(&mut self, object: ObjectId, index: u32) -> io::Result<Hash> {
         let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
         if outgoing.hashes.is_hole(index) {
@@ -244,10 +245,10 @@ impl Source {
     }
 
     /// Takes in what the receiver has of an object (HAVE): hashes of the chunks from `first` on.
-    /// Equal ones do not travel.
+    /// Chunks that have the same hash here do not travel.
     ///
     /// # Errors
-    /// The receiver was not asked, or tells of chunks that are none.
+    /// The receiver was not asked, or names chunks that the file does not have.
     pub fn have(
         &mut self,
         object: ObjectId,

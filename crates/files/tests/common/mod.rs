@@ -49,8 +49,8 @@ pub fn transfer(paths: &[PathBuf], into: &Path, cut: Cut, meddle: Meddle<'_>) ->
     attempt(paths, into, cut, None, u64::MAX, meddle)
 }
 
-/// A transfer that is broken off once about `stop` bytes travelled, as if both processes were
-/// killed; with journals of the sender in a directory.
+/// Runs a transfer and breaks it off once about `stop` bytes have travelled, as if both processes
+/// were killed. The sender keeps its journals in the directory `journals`.
 pub fn attempt(
     paths: &[PathBuf],
     into: &Path,

@@ -42,8 +42,8 @@ pub struct EndState {
 }
 
 impl EndState {
-    /// Takes in a segment that this side sent to `other`; its window is to be shifted by `scale`.
-    /// Whether it ends the flow at once.
+    /// Takes in a segment that this side sent to `other`. The segment's window is to be shifted
+    /// left by `scale`. Returns whether the segment ends the flow at once, as a reset does.
     pub(super) fn on_segment(&mut self, other: &Self, segment: &Segment, scale: u8) -> bool {
         let (tcp, end) = (&segment.tcp, segment.sequence_end());
         if tcp.flags.any(Flags::RST) {
@@ -78,8 +78,8 @@ impl EndState {
         false
     }
 
-    /// Whether `other` would believe this reset: it answers a SYN, or lies in the window (RFC 9293,
-    /// section 3.5.3). It does not ask back as RFC 5961 does.
+    /// Whether `other` would accept this reset. It does if the reset answers its SYN, or lies in
+    /// its receive window (RFC 9293, section 3.5.3). The challenge ACK of RFC 5961 is not modelled.
     const fn may_reset(&self, other: &Self, segment: &Segment) -> bool {
         let tcp = &segment.tcp;
         match other.acked {

@@ -24,7 +24,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The flag of `ip_header`.
+    /// The flag of `ip`.
     #[must_use]
     pub const fn flag(self) -> &'static str {
         match self {

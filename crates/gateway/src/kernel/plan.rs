@@ -11,9 +11,10 @@ use core::fmt::Write as _;
 /// The metric of the unreachable route: nothing comes after it.
 const LAST: u32 = 4_278_198_272;
 
-/// The address of the TUN device. Nobody speaks to it. Without one, the kernel's check of sources
-/// takes none of what comes by the device (`fib_validate_source`, loose or strict). See RFC 3704,
-/// section 2.4. It is link-local (RFC 3927), so it is never looked up elsewhere.
+/// The address of the TUN device. No host sends packets to it. Without an address on the device,
+/// the kernel's source validation (`fib_validate_source`, loose or strict; RFC 3704, section 2.4)
+/// drops all packets that come from it. The address is link-local (RFC 3927), so no router forwards
+/// packets to it.
 const ADDRESS: &str = "169.254.98.119/32";
 
 /// What is to be installed.
@@ -50,8 +51,8 @@ impl KernelPlan {
     }
 }
 
-/// The commands of `ip_header` for one version of IP. The rule comes last, as it is what makes the
-/// routes count.
+/// The commands of `ip` for one version of IP. The rule comes last, since the routes have no effect
+/// without it.
 fn routing(family: Family, tun: &str, mark: u16, fail_closed: bool) -> String {
     let mut text = String::new();
     if family == Family::V4 {

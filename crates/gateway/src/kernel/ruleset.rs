@@ -1,11 +1,11 @@
 //! The table of nftables: a coarse filter before the gateway, which decides precisely.
 //!
-//! It takes what may be of a background flow. That is TCP from hosts that are served here to hosts
-//! that peers may speak for. Addresses and ports are as a background rule has them, seen from
-//! either end. A rule's DSCP is that of the first SYN, and says nothing of the packets after it. So
-//! it does not narrow what is taken. Rules that let flows pass do not narrow it either, since one
-//! packet does not tell which end opened the flow. Whatever is taken and not carried comes back out
-//! of the TUN device as it went in.
+//! The filter takes every packet that may belong to a background flow. That is TCP from hosts that
+//! are served here to hosts for which peers may speak. The addresses and ports must match a
+//! background rule, in either direction. The rule's DSCP is not checked: it is that of the first
+//! SYN, and later packets may have another. Rules that let flows pass are not checked either, since
+//! a single packet does not tell which end opened the flow. A packet that is taken but not carried
+//! leaves the TUN device unchanged.
 
 use super::kernel_inputs::KernelInputs;
 use super::marks::{Family, MARK_MASK, table};
@@ -17,8 +17,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{Display, Write as _};
 
-/// What `nft -f -` is given. In one transaction the table is made (if there is none), deleted and
-/// made anew. No packet sees anything between, and it does not matter whether there was one.
+/// The input of `nft -f -`. One transaction creates the table if there is none, deletes it, and
+/// creates it again. So it works whether or not there was a table, and no packet finds the table
+/// missing.
 pub(super) fn ruleset(site: &KernelInputs<'_>) -> String {
     let KernelInputs { tun, mark, here, there, rules, .. } = site;
     let table = table(tun);
@@ -50,8 +51,9 @@ pub(super) fn ruleset(site: &KernelInputs<'_>) -> String {
     text
 }
 
-/// What a background rule takes of one version of IP. It takes packets of flows that were opened
-/// here, and those that answer flows that were opened elsewhere.
+/// The nftables rules for one background rule and one version of IP. They match packets from the
+/// opener where the flow is opened here, and packets to the opener where the flow is opened
+/// elsewhere.
 fn clauses((place, rule): (usize, &Rule), family: Family) -> Vec<String> {
     if rule.action != Action::Background {
         return Vec::new();

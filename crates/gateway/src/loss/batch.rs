@@ -3,8 +3,9 @@
 //! "The batch map records down a set of packets that are sent by the entry gateway. Entry gateway
 //! include the batch map in packet header, and the exit gateway then can identify loss quickly
 //! based on the batch map, instead of waiting on each path" (HIR, 7.3). The paper specifies no more
-//! and has not built it. Here it is 32 bits: bit `n` stands for the packet `n + 1` places before.
-//! It sees as far back as that, whatever share of the packets its path gets.
+//! and has not built it. Here the map has 32 bits: bit `n` stands for the packet `n + 1` sequence
+//! numbers before. So a map always reaches 32 packets of the flow back, however few of them took
+//! its path.
 
 use super::rule::{LossRule, SentPacket};
 use alloc::collections::{BTreeMap, BTreeSet};

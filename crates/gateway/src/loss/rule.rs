@@ -22,14 +22,14 @@ pub trait LossRule: fmt::Debug + Send {
     /// A packet is sent. Starts only ever grow, and so do the numbers of a path.
     fn on_sent(&mut self, packet: SentPacket);
 
-    /// A packet has arrived. What is lost by that is added to `lost`, each packet once. A packet
-    /// that was held for lost and arrives is taken in silence.
+    /// A packet has arrived. The packets that are lost by this arrival are added to `lost`, each
+    /// packet only once. If the packet was taken for lost before, nothing happens.
     fn on_arrived(&mut self, packet: SentPacket, lost: &mut Vec<SentPacket>);
 
     /// A packet was not sent after all: its path gave it back.
     fn withdraw(&mut self, packet: SentPacket);
 
-    /// All that is under way on a path is taken for lost and returned: the path is no more, or its
-    /// timeout has come. It may be used again.
+    /// A path is closed, or its timeout has expired. All packets in flight on the path are taken
+    /// for lost and returned. The path may be used again.
     fn close(&mut self, path: PathId) -> Vec<SentPacket>;
 }

@@ -1,14 +1,16 @@
-//! Tables that reach gateways beyond direct peers: what a peer announces is passed on to the
-//! others, with its key and its address.
+//! Announcements that reach gateways beyond direct peers. What a peer announces is passed on to the
+//! other peers as a table, with the announcing peer's key and address. The announcing gateway is
+//! the origin.
 //!
-//! - It holds only for a gateway that the file names, and for hosts for which the file lets it
-//!   speak. Whoever passes it on has it in its own file, so memory follows files. With the address
-//!   two gateways that know each other's key meet, though no file says where.
-//! - It is passed on when it comes, and never by a timer. A part goes on once in [`EVERY`], and
-//!   over [`MOST_HOPS`] gateways, so loops end. What is not heard of again is forgotten after
-//!   [`HOLDS`].
-//! - An origin's own word counts more: what others say of it is not looked at while there is a
-//!   session with it.
+//! - A table counts only if the file of this gateway names the origin, and only for hosts for which
+//!   the file lets the origin speak. A gateway also passes on only such tables, so its memory is
+//!   bounded by its file. With the address, two gateways that know each other's key can meet,
+//!   though no file has their addresses.
+//! - A table is passed on when it comes, and never by a timer. The same part is passed on at most
+//!   once in [`EVERY`], and over at most [`MOST_HOPS`] gateways, so loops end. A table that is not
+//!   heard again is forgotten after [`HOLDS`].
+//! - The origin's own announcement comes first: while there is a session with the origin, tables
+//!   about it from others are ignored.
 
 use super::index_vec::PeerIdx;
 use super::status::Counters;

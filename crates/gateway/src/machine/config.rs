@@ -125,11 +125,12 @@ pub struct Settings {
     pub introduce: bool,
     /// How receive windows are rewritten; `None`: not at all.
     pub window: Option<WindowRule>,
-    /// What flows may have in flight beyond what the windows of the paths ask for, in percent of
-    /// it. It is no more than half of what a flow may have waiting at the entry, where it waits.
-    /// Without it the windows could never be found too small, and would not grow. Half of it was
-    /// too little where one flow has a session for itself. What its host sends comes in bunches,
-    /// and follows the windows a round trip later.
+    /// Bytes that flows may have in flight beyond the limit that follows from the paths' windows,
+    /// in percent of this limit. These bytes wait at the entry, so they are at most half of what
+    /// one flow may have waiting there (`EntryLimits::flow_bytes`). Without them the senders would
+    /// never fill the windows, so the windows would not grow. 50 percent was too little for a flow
+    /// with a session of its own: its host sends in bursts, and follows the windows one round trip
+    /// later.
     pub headroom_percent: u32,
     /// The rule that finds what paths lose, and so tells the controller. With packet numbers of the
     /// paths, the session does it.
@@ -139,8 +140,9 @@ pub struct Settings {
     pub cache: Option<cache::CacheLimits>,
     /// What a bundle of paths, with its controller, is for.
     pub bundle: Bundle,
-    /// Flows with a bundle of their own at once, for each peer, of those that are taken in here;
-    /// the others go by the site's. Twice as many are taken from a peer.
+    /// How many flows may have a bundle of paths of their own at once, for each peer. Only bundles
+    /// that are opened here count; other flows use the site's bundle. A peer may open twice as
+    /// many.
     pub bundles: usize,
     /// Packets that wait for the hosts' side at most.
     pub outbox: usize,

@@ -4,16 +4,17 @@ use super::index_vec::TunnelIdx;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, Meter};
 
-/// Tunnels to one peer are opened no faster than this, but for so many at once. A handshake is work
-/// for both, and a flood of SYNs is to cause little of it.
+/// The least time between tunnels that are opened to one peer, and how many may be opened at once.
+/// A handshake costs both sides work, so a flood of SYNs must not cause many handshakes.
 const PACE: Duration = Duration::from_millis(10);
 const BURST: u32 = 32;
-/// The pause after a tunnel that could not be made, or that died. None is opened meanwhile. The
-/// next pause is twice as long, at most the longest.
+/// The pause after a tunnel could not be opened, or died. No tunnel is opened during the pause.
+/// Each further pause is twice as long, up to the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How many times as many tunnels a peer may open as are opened here. A peer that closes one and
-/// opens the next is ahead of the one that hears of it.
+/// A peer may open this many times the number of tunnels that may be opened here. When the peer
+/// closes a tunnel and opens the next, this side may hear of the new one first. So for a moment
+/// this side counts more tunnels than the peer has.
 const TAKEN: usize = 2;
 
 /// Which flows of a peer get tunnels of their own.

@@ -1,5 +1,5 @@
-//! From the sessions to the hosts. Packets are put in order, and the windows in them say what the
-//! way back to their host can carry.
+//! From the sessions to the hosts. Packets are put in order. The receive windows in them are
+//! lowered to what the paths back to the packets' sender can carry.
 
 use super::config::Settings;
 use super::flows::Flows;

@@ -90,8 +90,8 @@ impl Flows {
             let index = announced.or_else(|| behind(&links.directory, &links.peers, far))?;
             let peer = &mut links.peers[index];
             let reached = announced.is_some() && links.tunnels[peer.site].session().is_some();
-            // Behind whom it would be if the peer said so is good enough to keep it off the plain
-            // route, but not to carry it.
+            // A peer that has not announced the host, but may speak for it, is reason enough to
+            // keep the flow off the plain route. It is not enough to carry the flow.
             held = settings.fail_closed && !settings.observe && !reached;
             if held {
                 return None;
@@ -111,8 +111,8 @@ impl Flows {
         }
     }
 
-    /// Enters a segment that came from a peer. The peer has decided that its flow is carried; what
-    /// this side would have said only names the flow.
+    /// Enters a segment that came from a peer. The peer has already decided to carry the flow. The
+    /// rules here only tell under which rule the flow is counted.
     pub fn on_received(
         &mut self,
         now: Instant,

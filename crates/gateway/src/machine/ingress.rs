@@ -121,9 +121,10 @@ impl Ingress {
         IngressResult::Carried
     }
 
-    /// Leaves a packet that no path carries: none takes more than `most` bytes. The plain route
-    /// does, unless it is not to be taken. Then its host is told to send smaller ones, or else it
-    /// would send the same again and again.
+    /// Handles a packet that is larger than `most` bytes, the most that any path carries. The
+    /// packet takes the plain route, unless the gateway fails closed. In that case the packet is
+    /// dropped, and its host is told to send smaller packets. Otherwise the host would send the
+    /// same packet again and again.
     fn leave_large(&mut self, parcel: PacketBuffer, most: usize, hosts: &mut Hosts) -> IngressResult {
         self.counters.too_large += 1;
         if !self.settings.fail_closed {

@@ -1,10 +1,11 @@
-//! Relays that no file names: those beside other gateways, of which these tell, and those that a
-//! registry offers.
+//! Relays that no file names: those beside other gateways, which these gateways announce, and those
+//! that a registry offers.
 //!
-//! A gateway with a relay gives each peer a word of its own. The peer sends through it to all
-//! gateways but that one, to which it would be no detour. What was heard of a peer counts as long
-//! as there is a session with it, for sessions that begin then. Those that are there keep the
-//! relay, and drop it by themselves if it does not answer.
+//! A gateway with a relay gives each peer a word of its own: the credential for this relay. The
+//! peer may use the relay on its way to all gateways except the one beside the relay, since that
+//! would be no detour. An announced relay counts for new sessions as long as there is a session
+//! with the peer that announced it. Sessions that exist already keep the relay, and drop it if it
+//! does not answer.
 
 use super::index_vec::PeerIdx;
 use super::peer::Peer;

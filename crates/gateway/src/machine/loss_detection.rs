@@ -1,10 +1,10 @@
-//! Which of the packets that were sent to a peer are lost, where that is not left to its session
-//! alone. It goes by Harp's rule or by HIR's maps, or lost packets are sent again from the
-//! [cache](crate::cache).
+//! Finds which of the packets that were sent to a peer are lost. It is needed only if losses are
+//! found by Harp's rule or HIR's maps, or if lost packets are sent again from the
+//! [cache](crate::cache). Otherwise the session finds losses alone.
 //!
-//! The session tells what arrived, and what it holds for lost by the packet numbers of its paths.
-//! Harp's rule goes by the first of these, and the maps by what the peer reports. A path that fell
-//! silent, or is no more, has lost what was under way on it, by whichever rule.
+//! The session reports which packets arrived, and which are lost by the packet numbers of its
+//! paths. Harp's rule uses only the arrivals. HIR's maps use the loss reports of the peer. By every
+//! rule, all packets in flight on a path are lost when the path falls silent or is closed.
 
 use crate::encap::{Label, Message};
 use crate::flow::FlowId;
@@ -70,7 +70,7 @@ impl FlowInFlight {
     }
 }
 
-/// What is under way to one peer.
+/// What is under way by one tunnel.
 #[derive(Debug)]
 pub(super) struct LossDetector {
     rule: LossRuleKind,
@@ -212,8 +212,9 @@ impl LossDetector {
         }
     }
 
-    /// Takes the paths as they are; `None` means that there is no such path. What was under way on
-    /// one that fell silent, or is no more, is lost.
+    /// Takes in the state of the paths. `is_silent` returns `None` for a path that does not exist
+    /// any more. All packets in flight on a path that fell silent, or does not exist any more, are
+    /// lost.
     pub fn on_paths(&mut self, is_silent: impl Fn(PathId) -> Option<bool>, lost: &mut Vec<Lost>) {
         let Self { flows, given_up, paths: known, .. } = self;
         known.retain(|path, was_silent| {

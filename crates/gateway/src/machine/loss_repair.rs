@@ -58,8 +58,9 @@ impl LossRepair {
         self.cache.as_ref().map(|cache| (cache.counters(), cache.bytes()))
     }
 
-    /// A packet of a flow gets its place in the order. A copy of data is kept until it is
-    /// acknowledged; `range` are the sequence numbers of TCP that it fills.
+    /// Keeps a copy of a packet of a flow that was given the place `number` in the order, until the
+    /// receiver acknowledges it. The packet's data has the TCP sequence numbers from `sequence` to
+    /// before `end`. A packet without data is not kept.
     pub fn keep(&mut self, flow: FlowId, number: u32, (sequence, end): (u32, u32), packet: &[u8]) {
         if let Some(cache) = self.cache.as_mut().filter(|_| sequence != end) {
             let kept = DataPacket { number, sequence, end, bytes: packet.len(), packet: packet.to_vec() };
@@ -120,8 +121,9 @@ impl LossRepair {
         self.settle(now, place, links, flows, hosts);
     }
 
-    /// What becomes of an ACK of the receiver's on its way to the sender, whose flow is `flow`.
-    /// `in_order`: it has a place in the order, and would be waited for.
+    /// What is done with an ACK of the receiver on its way to the sender of `flow`. `in_order`
+    /// tells that the packet has a place in the order. Then it is never taken for a duplicate ACK,
+    /// since the exit would wait for it.
     pub fn on_ack(&mut self, now: Instant, flow: FlowId, segment: &Segment, in_order: bool) -> AckAction {
         let Some(cache) = self.cache.as_mut().filter(|_| segment.tcp.flags.any(Flags::ACK)) else {
             return AckAction::Pass;
@@ -158,8 +160,8 @@ impl LossRepair {
         }
         self.lost = all;
     }
-    /// Sends once more what is kept of a packet, in its old place in the order. So it mends the gap
-    /// if the exit still waits.
+    /// Sends the kept copy of a packet once more, with its old place in the order. So it fills the
+    /// gap if the exit still waits for this place.
     pub fn send_again(
         &mut self,
         now: Instant,

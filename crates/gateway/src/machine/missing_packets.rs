@@ -1,5 +1,5 @@
-//! What the maps of packets that came tell of packets that did not (HIR, 7.3). They are for all
-//! flows of a peer, and bounded.
+//! Finds missing packets by the maps in packets that arrived (HIR, 7.3). The memory for all flows
+//! of a tunnel together is bounded.
 
 use crate::encap::Label;
 use crate::loss::BatchHoles;
@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 /// Later packets that name a missing one before it is lost, because paths reorder. It is
 /// `kPacketThreshold` (RFC 9002, section 6.1.1).
 const LATER: u32 = 3;
-/// Packets remembered of all flows of a peer; beyond it, all is forgotten, which delays a finding
+/// Packets remembered of all flows of a tunnel; beyond it, all is forgotten, which delays a finding
 /// and makes none that is wrong.
 const REMEMBERED: usize = 1 << 18;
 
@@ -20,7 +20,7 @@ struct FlowHoles {
     latest: u32,
 }
 
-/// The flows of a peer.
+/// The flows whose packets came by a tunnel.
 #[derive(Debug, Default)]
 pub(super) struct Holes {
     flows: BTreeMap<Label, FlowHoles>,

@@ -111,8 +111,8 @@ impl Peer {
         self.config.addresses.iter().chain(learned).copied().collect()
     }
 
-    /// Learns from others where the peer is. The peer is dialled there, unless it is `busy`: there
-    /// is a session, or an attempt at one.
+    /// Learns from other gateways at which addresses the peer is. New addresses are dialled at
+    /// once, unless the peer is `busy`: there is a session with it, or an attempt at one.
     pub fn learn(&mut self, now: Instant, addresses: &[SocketAddr], busy: bool) {
         let news = self.learned != addresses;
         self.learned = addresses.to_vec();
@@ -191,9 +191,8 @@ impl Peer {
     }
 }
 
-/// The peer behind which a host is. It is the one that has announced the host. Otherwise it is the
-/// one that may speak for it, among those that have announced nothing. While these are down, nobody
-/// knows what they serve.
+/// The peer behind which a host is. It is the peer that has announced the host. If there is none,
+/// it is a peer that may speak for the host and has announced nothing yet, as when it is down.
 pub(super) fn behind(
     directory: &Directory<PeerIdx>,
     peers: &IndexVec<PeerIdx, Peer>,

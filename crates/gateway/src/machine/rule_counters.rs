@@ -10,9 +10,9 @@ pub struct RuleCount {
     /// Flows that it was the first to match; of those that pass, only what the kernel shows to the
     /// gateway.
     pub flows: u64,
-    /// The bytes of background flows' packets in both directions. Where the gateway only observes,
-    /// it is the bytes that hosts gave their TCP. It then sees the packets of one direction, and of
-    /// the other what they acknowledge.
+    /// The bytes of packets of background flows, in both directions. A gateway that only observes
+    /// counts the bytes of TCP data instead. It sees the packets of one direction, and takes the
+    /// bytes of the other direction from their acknowledgments.
     pub bytes: u64,
 }
 

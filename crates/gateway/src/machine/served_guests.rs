@@ -1,7 +1,8 @@
-//! Hosts that asked to be served here, by a key that the file has.
+//! Hosts that asked to be served here, with a key that the file names.
 //!
-//! A host is served at the address from which its session comes, and at no other. Its place is held
-//! while the session lives. It ends when the host leaves, or a while after its session was lost.
+//! A host is served at the address from which its session comes, and at no other. It is served
+//! while its session lives. Serving ends when the host leaves, or some time (`LEASE`) after its
+//! session was lost.
 
 use super::config;
 use super::status::{Counters, GuestStatus};

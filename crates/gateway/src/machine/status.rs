@@ -57,8 +57,8 @@ counters! {
     /// Sessions of single flows that were opened here, and could not be made, or were lost while
     /// their flow needed them.
     lost_bundles,
-    /// Packets that were held for lost between the gateways, as far as that is watched here. It is
-    /// watched by another rule than the session's, or with a cache.
+    /// Packets that were taken for lost between the gateways. They are counted only if the gateway
+    /// watches losses itself: by another rule than the session's, or for the cache.
     lost,
     /// Packets held for lost that arrived after all.
     spurious,

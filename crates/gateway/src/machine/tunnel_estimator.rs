@@ -1,5 +1,5 @@
-//! What is known of the way by a tunnel, from its paths and the flows that send by it. It is worked
-//! out anew now and then.
+//! Estimates the way to a peer by a tunnel, from the tunnel's paths and the flows that send by it.
+//! The estimate is renewed from time to time.
 
 use super::carried_flow::CarriedFlows;
 use super::config::Settings;
@@ -13,8 +13,9 @@ use alloc::vec::Vec;
 use byway_engine::Connection;
 use byway_wire::{Duration, Instant};
 
-/// How long it holds, and how much longer for each flow that sends. With ten thousand, looking at
-/// all of them every ten milliseconds would take a good part of the time.
+/// How long an estimate holds, and how much longer for each flow that sends. An estimate looks at
+/// every flow. For ten thousand flows, one every 10 ms would take a large part of the processor's
+/// time.
 const HOLDS: Duration = Duration::from_millis(10);
 const HOLDS_PER_FLOW: Duration = Duration::from_micros(10);
 /// A flow counts as sending this long after its last data.
@@ -30,8 +31,8 @@ pub(super) struct TunnelEstimator {
 }
 
 impl TunnelEstimator {
-    /// Works out anew what is known of the way by a tunnel, if that is due. `connection` is the
-    /// session that its packets go by.
+    /// Renews the estimate of a tunnel, if it is due. `connection` is the session that carries the
+    /// tunnel's packets.
     pub fn look(
         &mut self,
         now: Instant,

@@ -1,7 +1,8 @@
-//! The way to a peer: its sessions, their paths, and what waits for them.
+//! A tunnel to a peer: its sessions, their paths, and the packets that wait for them.
 //!
-//! Both ends may dial. A packet goes by the newest session and is taken from any. So two that cross
-//! each other do no harm. Of more than two the oldest is closed.
+//! Both ends may dial. A packet is sent by the newest session and accepted from any. So it does no
+//! harm if both ends dial at the same time. If there are more than two sessions, the oldest is
+//! closed.
 
 use super::index_vec::PeerIdx;
 use super::loss_detection::LossDetector;

@@ -1,14 +1,16 @@
-//! The sessions with other gateways, which are dialled, lost and dialled again. One session carries
-//! all flows of a peer, as in HIR: this is the default. With `bundle = "flow"` each flow has one of
-//! its own beside it, as in Harp (section III).
+//! The sessions with other gateways, which are dialled, lost and dialled again. By default one
+//! session carries all flows of a peer, as in HIR: the site's tunnel. With `bundle = "flow"` each
+//! flow also has a session of its own, as in Harp (section III): the flow's own tunnel.
 //!
-//! A flow begins by the site's tunnel while its own is dialled, and goes by its own once that
-//! carries packets as large. So nothing waits for a handshake, and a flow that gets no tunnel, or
-//! loses it, goes on by the site's. Labels and places in the order are known to a peer and not to a
-//! tunnel. So the exit puts in order what came by both.
+//! A flow begins by the site's tunnel while its own tunnel is dialled. It changes to its own tunnel
+//! once that carries packets as large as the host was told to send. So nothing waits for a
+//! handshake. A flow that gets no tunnel of its own, or loses it, uses the site's tunnel. Labels
+//! and places in the order belong to a peer and not to a tunnel. So the exit can put packets of
+//! both tunnels in order.
 //!
-//! Who takes a flow in opens its tunnel. The other side learns from the packets that come by it
-//! whose it is, and sends that flow's other direction back by it.
+//! The gateway at which a flow enters opens the flow's own tunnel. The other gateway learns from
+//! the packets in the tunnel which flow it is for. It sends the other direction of the flow by the
+//! same tunnel.
 
 use super::announcement_forwarding::AnnouncementForwarder;
 use super::carried_flow::{CarriedFlow, CarriedFlows};
@@ -359,8 +361,9 @@ impl PeerSessions {
             return Some(tunnel);
         };
         self.look_at_way(now, own, flows);
-        // The host here was told a size that the site's paths carried then. New paths carry less
-        // until they were probed, those of the site's session as well.
+        // The host was told a packet size that fitted the site's paths at that time. New paths
+        // carry only smaller packets until they were probed, also when the site's session is new.
+        // So the flow's own tunnel must carry the size that the host was told.
         let site = self.peers[peer].site;
         let wanted = told.unwrap_or(self.tunnels[site].way.best);
         let ready = self.tunnels[own].way.largest >= wanted && self.is_taken(own);
@@ -480,8 +483,8 @@ impl PeerSessions {
         }
     }
 
-    /// A packet of a flow came by a tunnel. If a peer opened that for one flow, this is whose it
-    /// is, unless it is another's.
+    /// A packet of the flow `id` came by the tunnel `place`. If the peer opened the tunnel for a
+    /// single flow, that is this flow, unless the tunnel already belongs to another.
     pub fn adopt(&mut self, place: TunnelIdx, id: FlowId, flows: &mut CarriedFlows) {
         let tunnel = &mut self.tunnels[place];
         let Some(own) = &mut tunnel.dedicated else { return };
@@ -516,8 +519,8 @@ impl PeerSessions {
                 self.peers[tunnel.peer].gate.on_success();
                 self.close_own(now, place, NEEDLESS, flows, hosts);
             }
-            // An attempt that no flow waits for is closed once it is a session. Given up now, it
-            // would be half of one over there for long.
+            // An attempt to connect that no flow needs any more is not given up now: at the peer
+            // half of a session would stay for long. It is closed once it is a session.
             Some(own) => own.flow = None,
             None => {}
         }

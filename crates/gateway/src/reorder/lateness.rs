@@ -3,25 +3,27 @@
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// How much later than those behind them packets come, whatever the reason. One that a path took on
-/// may wait there until the pacer or an acknowledgment lets it go. No delay on the way shows that.
-/// It is most when windows are small, as in the beginning.
+/// How much later packets arrive than packets that were sent after them, for whatever reason. A
+/// packet may wait at the sender, on the path that it was given to, for the pacer or for an
+/// acknowledgment. The path's one-way delay does not include this wait. It is longest when windows
+/// are small, as in the beginning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketLateness {
     peak: Duration,
     last: Option<Instant>,
 }
 
-/// Lateness falls to a third of itself in this time. It does not fall with each packet. The more
-/// there are, the sooner it would be forgotten. Then the latest of a hundred thousand would come
-/// too late several times a second.
+/// The time in which the known lateness falls to about a third. It falls with time and not with
+/// each packet. Otherwise many packets would make it fall faster, and the latest one in a hundred
+/// thousand would come too late several times a second.
 const LATENESS_LASTS: Duration = Duration::from_secs(4);
 /// After such a pause nothing is known of what is late.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl PacketLateness {
-    /// A packet came, so much `late` if others had to wait for it. Until that is known of some,
-    /// they may be late by a round trip of the longest path.
+    /// A packet came. `late` is how long others had to wait for it, if they did. At the start and
+    /// after a pause no lateness is known. Then `longest`, the round trip of the longest path, is
+    /// assumed.
     pub fn on_packet(&mut self, now: Instant, late: Option<Duration>, longest: Duration) {
         let since = self.last.map(|last| now.since(last)).filter(|since| *since <= PAUSE);
         if since.is_none() {

@@ -75,9 +75,9 @@ impl<T> Reorder<T> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Takes in a packet that may wait for `wait`. What is to go on now is given to `out`, in
-    /// order. If others had to wait for this one, or would have had to, returns how long: the
-    /// longest wait that would have been enough.
+    /// Takes in a packet, which may wait for the time `arrival.wait`. The packets that can leave
+    /// now are given to `out`, in order. If others had to wait for this packet, or it comes after
+    /// it was given up, returns the wait that would have been long enough.
     pub fn on_packet(
         &mut self,
         now: Instant,

@@ -14,8 +14,8 @@ pub enum Timer {
         /// The factor; 1.5 in the paper.
         rho: f64,
     },
-    /// Harp's with differences, which need no clocks that agree: `rho * (max dmin - min dmin) + 2 *
-    /// jitter`.
+    /// Harp's with differences, which need no clocks that agree: `rho * (max base - min base) + 2 *
+    /// jitter`. The base of a path is the least delay of its present route.
     HarpRelative {
         /// The factor, Harp's rho.
         rho: f64,
@@ -26,16 +26,16 @@ pub enum Timer {
         /// The threshold, of which the paper says no value.
         cap: Duration,
     },
-    /// HIR's with differences: `max average - min dmin + 2 * jitter`, at most the threshold. It
-    /// sees queues as they are on average, and is too early for the packets that wait longest.
-    /// These are one in forty of three equal paths under the background class.
+    /// HIR's with differences: `max average - min base + 2 * jitter`, at most `cap`. It goes by
+    /// average queues, so it expires too early for the packets that wait longest. On three equal
+    /// paths under the background class, these are one packet in forty.
     HirRelative {
         /// The longest wait.
         cap: Duration,
     },
-    /// The largest delay of late on any path, beyond the least of all: `max peak - min dmin`, at
-    /// most the threshold. It is no less than packets were [late](PacketLateness) of late. The
-    /// default.
+    /// The default. The largest recent delay of any path beyond the least delay of all paths: `max
+    /// peak - min base`, at most `cap`. The wait is also no shorter than the recent
+    /// [lateness](PacketLateness) of packets asks for.
     Peak {
         /// The longest wait.
         cap: Duration,
@@ -86,9 +86,9 @@ impl Timer {
         matches!(self, Self::Harp { .. } | Self::Hir { .. })
     }
 
-    /// How long a packet may wait. It follows from the delays of the paths by which packets come,
-    /// and from how far `apart` our own are. Where nothing came of late by a path of the peer's,
-    /// ours beside it tells what there may be to wait for.
+    /// How long a packet may wait, by the delays of the paths by which packets come. `apart` is how
+    /// far the round trips of our own paths differ. It counts where no packet came by some of the
+    /// peer's paths recently: the difference shows how long a packet on such a path may take.
     #[must_use]
     pub fn by_way(&self, paths: impl IntoIterator<Item = PathDelay> + Clone, apart: Duration) -> Duration {
         let heard = self.wait(paths);

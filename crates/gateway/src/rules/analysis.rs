@@ -112,9 +112,10 @@ type IntervalSet = Vec<Interval>;
 
 const SIDES: usize = 7;
 
-/// In order: `version, source, destination, source port, destination port, code point, direction`.
-/// A rule's lists stay lists here. Multiplied out, a hundred hosts and as many ports on each side
-/// would be a hundred million boxes.
+/// One interval set for each dimension of a box, in this order: `version, source, destination,
+/// source port, destination port, code point, direction`. A rule's lists stay lists here. A
+/// separate box for each combination of a hundred hosts and a hundred ports on each side would be a
+/// hundred million boxes.
 type Cuboid = [IntervalSet; SIDES];
 
 /// The flows that a rule matches: a box of each version of IP that it may be of.

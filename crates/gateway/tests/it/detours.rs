@@ -1,5 +1,5 @@
-//! Three gateways, each a peer of the others, and a relay beside the third: the flows between the
-//! first two go through it, and no file has a word.
+//! Three gateways, each a peer of the others, and a relay beside the third gateway. Flows between
+//! the first two gateways go through this relay, though no file names it.
 
 use crate::common::{Plan, Sites, carried_all, identity, word_until};
 use byway_gateway::machine::{PathStatus, Settings};

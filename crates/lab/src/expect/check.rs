@@ -1,5 +1,6 @@
-//! Whether a plan can answer what is asked, before it is run. A slip in the name of a transfer or a
-//! value must not look like a variant that this mode leaves out.
+//! Checks before a run whether a plan can answer every measure of an expectation. Claims may
+//! concern variants that a mode leaves out. A misspelt name of a transfer or a value must not pass
+//! for such a variant.
 
 use super::{Claim, ExpectError, Expectation};
 use crate::measure::{Measure, Records, Selection, Undefined, Why};
@@ -9,9 +10,9 @@ use crate::setup::Setup;
 use std::collections::BTreeSet;
 
 impl Expectation {
-    /// Everything that is asked and that no run of `plans` could answer; each plan with the mode
-    /// that it is for. All modes that exist should be given: what one leaves out another may run.
-    /// What only a run can know (which paths and links there are) is not checked.
+    /// The errors: every measure that no run of `plans` could answer. Each plan comes with its
+    /// mode. Give the plans of all modes that exist, because one mode may run what another leaves
+    /// out. Names that only a run can know, those of paths and links, are not checked.
     #[must_use]
     pub fn check(&self, plans: &[(Mode, &Plan)]) -> Vec<ExpectError> {
         if self.not_run.is_some() {

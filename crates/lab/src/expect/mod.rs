@@ -1,5 +1,6 @@
-//! Claims and whether they hold. `expect.toml` is read with the place of every mistake, and checked
-//! with records. What came out is data (`result.json`), a table, and rows for other programs.
+//! Claims about a plan, and whether they hold. `expect.toml` is parsed, with line and column of
+//! every mistake. Then each claim is evaluated over the records of the runs. The results are data
+//! (`result.json`), a table, and CSV rows.
 
 mod check;
 mod judge;
@@ -28,8 +29,8 @@ pub struct Expectation {
     pub paper: Option<String>,
     /// Words to choose experiments by.
     pub tags: Vec<String>,
-    /// Why the experiment is not run, if it is not. It has a few words, a colon, and more. Then its
-    /// claims stand for what would be asked.
+    /// The reason why the experiment is not run; `None` if it is run. The text is a few words, a
+    /// colon, and details. Claims of an experiment that is not run need no bound.
     pub not_run: Option<String>,
     /// The claims, in the order of the file.
     pub claims: Vec<Claim>,

@@ -87,8 +87,8 @@ impl Expectation {
     /// Reads the expectation in `source`; `file` is its name for messages.
     ///
     /// # Errors
-    /// Unknown keys, claims without a bound that are no report, measures that are none: with line
-    /// and column.
+    /// The error has line and column. It names an unknown key, a claim that has neither a bound nor
+    /// `report = true`, or a measure that cannot be parsed.
     pub fn read(file: &str, source: &str) -> Result<Self, ExpectError> {
         expectation(file, source).map_err(|(byte, what)| ExpectError::at(file, source, byte, what))
     }

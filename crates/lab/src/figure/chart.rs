@@ -129,7 +129,7 @@ pub fn lines(title: &str, x: &str, y: &str, series: &[Line]) -> Result<String, D
     panels(title, x, &[Panel { y, lines: series }])
 }
 
-/// Panels one beneath the other, over a common x axis. The first one is the highest.
+/// Draws panels one below the other, over a common x axis. The first panel is the tallest.
 ///
 /// # Errors
 /// If a panel has no point, or the backend cannot draw.

@@ -9,8 +9,8 @@ use chart::{DrawError, Line, Panel};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A figure over time, or a distribution, of one variant and its first seed. (Figures of measures
-/// over an axis are made of what claims evaluate.)
+/// What a figure shows: a series over time or a distribution of request times, in the first seed of
+/// each selected variant, or a measure over an axis.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureSpec {
@@ -79,11 +79,11 @@ const TRACE_BIN: f64 = 0.1;
 /// Bytes on the wire of the packets that a queue in milliseconds is taken to hold.
 const FULL_PACKET: f64 = 1500.0;
 
-/// Draws a figure over time or a distribution from `records`, which are in order of variant and
-/// seed.
+/// Draws a figure over time or a distribution from `records`. The records are in the order of
+/// variants and seeds, and the first record of each variant is drawn.
 ///
 /// # Errors
-/// If nothing of what the figure asks for is there.
+/// If the records have none of the data that the figure shows.
 pub fn draw(spec: &FigureSpec, records: &[Record]) -> Result<String, DrawError> {
     let mut seen: Vec<&Record> = Vec::new();
     for record in records {

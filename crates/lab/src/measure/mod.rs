@@ -1,8 +1,9 @@
-//! The little language of measures: arithmetic over functions of runs, such as
+//! The language of measures: arithmetic over functions of runs, such as
 //! `goodput(S1R1)[coupling=joint] / goodput(S1R1)[coupling=independent]`.
 //!
-//! A [`Measure`] is parsed once, with the place of every mistake, and evaluated over [`Records`]
-//! seed by seed. The functions stand in `docs/lab.md`; what each takes is in `functions`.
+//! A [`Measure`] is parsed once, and a mistake is reported with its position. It is then evaluated
+//! over [`Records`], for one seed at a time. `docs/lab.md` lists the functions, and `functions`
+//! holds their arguments.
 
 mod evaluate;
 mod functions;
@@ -92,9 +93,8 @@ impl Measure {
     /// Reads a measure.
     ///
     /// # Errors
-    /// It refuses anything that is not in the language, and a function that does not exist. It
-    /// refuses arguments that do not fit a function, and measures that are longer or deeper than a
-    /// person would write.
+    /// The text is not in the language, a function does not exist, arguments do not fit a function,
+    /// or the measure is longer or deeper than a person would write.
     pub fn parse(text: &str) -> Result<Self, MeasureError> {
         Ok(Self { text: text.to_owned(), root: parser::parse(text)? })
     }
@@ -105,8 +105,9 @@ impl Measure {
         &self.text
     }
 
-    /// Evaluates it for each seed of `records` by itself. Axes that the measure does not name are
-    /// those of `at`, or must leave one variant only.
+    /// Evaluates the measure for each seed of `records` separately. `at` sets the labels of the
+    /// axes that the measure does not name. Axes that neither the measure nor `at` sets must leave
+    /// only one variant.
     #[must_use]
     pub fn evaluate(&self, records: &Records<'_>, at: &Selection) -> PerSeed {
         let value = |seed| evaluate::evaluate(&self.root, &self.text, records, seed, at);

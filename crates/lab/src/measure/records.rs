@@ -110,10 +110,11 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// Every combination of labels of `axes` that some variant has, in the order of the records.
+    /// Every combination of labels of `axes` that occurs in some variant, in the order of the
+    /// records.
     ///
     /// # Errors
-    /// If one of them is no axis.
+    /// If one of `axes` does not exist.
     pub fn combinations(&self, axes: &[String]) -> Result<Vec<Selection>, Undefined> {
         let places = axes.iter().map(|axis| self.axis(axis)).collect::<Result<Vec<_>, _>>()?;
         let mut seen = BTreeSet::new();

@@ -1,8 +1,8 @@
-//! Reads a plan: TOML with units becomes variants, each a [`Setup`] with nothing left to choose but
-//! the seed.
+//! Reads a plan: TOML with units becomes variants. Each variant is a [`Setup`] in which only the
+//! seed is open.
 //!
-//! `docs/lab.md` says what a plan may say. Everything wrong in it is an error with file, line and
-//! what was expected.
+//! `docs/lab.md` describes what a plan may contain. Every mistake in a plan is an error with file,
+//! line and the expected value.
 
 mod gateways;
 mod node;
@@ -132,8 +132,8 @@ impl Plan {
         read().map_err(|wrong| placed(file, source, wrong))
     }
 
-    /// Reads the plan in `source` for the sake of its network: what is only needed for a run may be
-    /// missing.
+    /// Reads only the network of the plan in `source`. Keys that only a run needs, such as title
+    /// and duration, may be missing.
     ///
     /// # Errors
     /// What is wrong with it, and where.

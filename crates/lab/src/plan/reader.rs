@@ -1,5 +1,5 @@
-//! Takes keys out of a table, one by one, each as what it must be; what is left over at the end was
-//! no key.
+//! Reads the keys of a table one by one, and checks the type of each value. A key that no part of
+//! the program has read is unknown, and an error.
 
 use super::node::{Node, Table, Value};
 use super::units::{self, QuantityKind};

@@ -194,8 +194,8 @@ fn row(
     })
 }
 
-/// Runs cells on all cores, the most costly first; `done` gets each row as soon as it is there.
-/// Once `cancel` is set no further cell begins, and those under way stop.
+/// Runs cells on all cores, the most expensive first. `done` gets each row as soon as its cell has
+/// finished. Once `cancel` is set, no further cell begins, and active cells stop.
 ///
 /// # Errors
 /// The first cell that could not be run.
@@ -221,8 +221,8 @@ pub fn run(
     })
 }
 
-/// The rows in a file of them, as JSON lines. A line that is none, as the last one of a program
-/// that was killed, is left out.
+/// The rows in a text of JSON lines. A line that is not a valid row is left out, such as the
+/// incomplete last line of a program that was killed.
 #[must_use]
 pub fn rows(text: &str) -> Vec<CellRow> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

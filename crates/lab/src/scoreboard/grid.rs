@@ -1,5 +1,6 @@
-//! The grid of lines, foregrounds, numbers of transfers, and the laws that meet there. A line or a
-//! law is one row of a table.
+//! The grid of scenes, and the laws (congestion controls with their carriers) that run in them. A
+//! scene is a line, a foreground (the traffic of others) and a number of background transfers. Each
+//! line and each law is one row of a table in this file.
 
 use super::cases::{CASES, TransferMix};
 use core::fmt;
@@ -22,31 +23,32 @@ pub enum Queueing {
 pub enum RateProfile {
     /// The rate stays as it is.
     Steady,
-    /// Every 100 ms another, evenly between half of the rate and all of it: stations come and go,
-    /// and so do modulations.
+    /// Every 100 ms the rate is drawn anew, uniformly between half of the full rate and the full
+    /// rate. In a Wi-Fi network stations come and go, and modulations change.
     Wifi,
-    /// Every 500 ms up or down by as much as a third, between a fifth of the rate and all of it. It
-    /// is like a radio cell with fading.
+    /// Every 500 ms the rate changes by up to a third, between a fifth of the full rate and the
+    /// full rate. It is like a radio cell with fading.
     Lte,
 }
 
-/// Which paths a background transfer has. Foregrounds have the direct one.
+/// Which paths a background transfer has. The foreground traffic always takes the direct path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {
     /// The scene has the direct path only.
     One,
-    /// The direct one, and one through a relay. Both share the line.
+    /// The direct path and a path through a relay. Both share the line.
     TwoOverOne,
-    /// The direct one, and one through a relay. The second has a line of its own, which is like the
-    /// first.
+    /// The direct path and a path through a relay. The path through the relay has its own line with
+    /// the same properties.
     TwoOverTwo,
-    /// The direct one, and one through each of two relays. All share the line.
+    /// The direct path and a path through each of two relays. All three share the line.
     ThreeOverOne,
-    /// The direct one, and one through each of two relays. Each has a line of its own.
+    /// The direct path and a path through each of two relays. Each path has its own line.
     ThreeOverThree,
-    /// The network of mPath's figure 7. The line is what the sender is attached by. Behind it are
-    /// three ways. The direct one has 10 Mbit/s, and the first relay's shares it. The second
-    /// relay's has 15 Mbit/s, and the third's 5. The queue is theirs.
+    /// The network of mPath's figure 7. The line is the sender's access line. Behind it are three
+    /// routes with queues of their own. The route of the direct path and of the path through the
+    /// first relay has 10 Mbit/s. The route through the second relay has 15 Mbit/s, and the route
+    /// through the third 5 Mbit/s.
     Mpath7,
 }
 
@@ -373,10 +375,11 @@ impl Law {
         LAWS.iter().map(of).collect()
     }
 
-    /// The law of this name: one of the board's, or `session:CONTROLLER` or `tcp:CONTROLLER`.
+    /// The law named `name`: a law of the board, or any controller as `session:CONTROLLER` or
+    /// `tcp:CONTROLLER`.
     ///
     /// # Errors
-    /// A sentence: there is none, or its controller is none.
+    /// A sentence for a person: there is no such law, or its controller is not valid.
     pub fn named(name: &str) -> Result<Self, String> {
         if let Some(law) = Self::all().into_iter().find(|law| law.name == name) {
             return Ok(law);

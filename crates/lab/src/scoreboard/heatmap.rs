@@ -1,5 +1,5 @@
-//! The board as a picture: a row for each scene, two columns for each law, harm and use. No script,
-//! no font, nothing fetched.
+//! The board as an SVG picture: a row for each scene, and two columns for each law, harm and use.
+//! It contains no script and no font, and loads nothing.
 
 use super::grid::{Foreground, Scene};
 use super::judge::{Board, Figure};
@@ -81,8 +81,8 @@ fn colour(bad: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", mix(0), mix(1), mix(2))
 }
 
-/// The picture of `laws` in the scenes of `board` that have figures. `below` is a line of text:
-/// what it is, of which day and commit.
+/// The picture of `laws` in the scenes of `board` that have figures. `below` is the caption, with
+/// date and commit.
 #[must_use]
 pub fn draw(board: &Board, laws: &[&str], below: &str) -> String {
     let law_wide = 2 * WIDE + GAP;

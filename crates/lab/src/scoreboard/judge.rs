@@ -70,8 +70,9 @@ impl Figure {
         }
     }
 
-    /// The value of the figure in a scene with this foreground. It is infinite where something
-    /// never was, and `None` where it makes no sense.
+    /// The value of this figure in a scene with this foreground. The value is infinite if what the
+    /// figure measures never happened, such as a line becoming full again. It is `None` if the
+    /// figure has no meaning in the scene, such as request times without requests.
     #[must_use]
     pub fn of(self, figures: &Figures, foreground: Foreground) -> Option<f64> {
         let never = |value: Option<f64>, possible: bool| possible.then(|| value.unwrap_or(f64::INFINITY));

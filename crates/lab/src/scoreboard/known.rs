@@ -1,5 +1,5 @@
-//! Bounds that are known to be missed, and why. A miss that stands here does not fail the board.
-//! They are those of [`PRODUCT`].
+//! Bounds that the law [`PRODUCT`] is known to miss, and why. A miss that is listed here does not
+//! fail the scoreboard.
 //!
 //! [`PRODUCT`]: super::grid::PRODUCT
 

@@ -1,5 +1,5 @@
-//! Bounds that are known to be missed in the full form alone. Nobody has traced them yet: how far
-//! they are missed stands in `docs/scoreboard.md`.
+//! Bounds that are known to be missed, in scenes that only the full form of the board has. Nobody
+//! has traced the causes yet. `docs/scoreboard.md` says by how much each bound is missed.
 
 use super::judge::KnownFailure;
 

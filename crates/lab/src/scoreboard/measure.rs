@@ -26,27 +26,30 @@ pub struct Figures {
     /// The part of a call's packets that are lost, or later than alone by more than 40 ms.
     #[serde(default)]
     pub late: Option<f64>,
-    /// Bytes that the transfers delivered until the last answer came, of what the line carries less
-    /// what the foreground needs alone. Headers are none, so .96 is all of it.
+    /// Bytes that the transfers delivered until the last answer came, divided by the bytes that the
+    /// line carries in that time minus those that the foreground needs alone. The transfers'
+    /// headers do not count as delivered, so a full line gives about .96.
     pub share: Option<f64>,
-    /// Seconds until the transfers had filled an empty line for a second; with nobody else there,
-    /// `None` is never.
+    /// Seconds from the start until the transfers have filled the empty line for one second.
+    /// Without a foreground, `None` means that they never did. With a foreground it is always
+    /// `None`.
     pub fill: Option<f64>,
-    /// Jain's index of the transfers in the first half, from when all are there.
+    /// Jain's index of the transfers' bytes in the first half of the time in which all of them are
+    /// active.
     pub jain_first: Option<f64>,
-    /// Jain's index of the transfers in the second half.
+    /// Jain's index of the transfers' bytes in the second half of that time.
     pub jain: Option<f64>,
-    /// The least that a transfer had in ten seconds, of its fair share. Those before the first five
-    /// seconds do not count.
+    /// The least part of its fair share that any transfer received in any ten seconds. Ten-second
+    /// windows that begin in the first five seconds do not count.
     pub least: Option<f64>,
-    /// What a transfer over several paths has, of what one over the direct path has: the last, or
-    /// the same alone.
+    /// Bytes of a transfer over several paths, divided by those of a transfer over the direct path
+    /// alone. The latter is the scene's last transfer, or else a run of its own.
     #[serde(default)]
     pub of_one: Option<f64>,
-    /// What a bulk flow has, of what it has alone.
+    /// Bytes of a foreground bulk flow, divided by its bytes without the transfers.
     pub keeps: Option<f64>,
-    /// Seconds from the end of a bulk flow until the line was full again for a second; beside one,
-    /// `None` is never.
+    /// Seconds from the end of a foreground bulk flow until the line was full again for one second.
+    /// Beside such a flow, `None` means that it never was.
     pub regain: Option<f64>,
 }
 
@@ -240,8 +243,8 @@ mod tests {
         Scene { line, foreground, transfers, among: TransferMix::Alike }
     }
 
-    /// A record of so many seconds in which each transfer gets so many bytes in each tenth of a
-    /// second, and the line carries `line`.
+    /// A record of `seconds` seconds. `transfers` maps each transfer to the bytes that it receives
+    /// in each tenth of a second, and `line` gives the bytes that the line carries in each.
     fn record(seconds: u64, transfers: &[(&str, &dyn Fn(u64) -> u64)], line: &dyn Fn(u64) -> u64) -> Record {
         let sum = |rate: &dyn Fn(u64) -> u64| -> Vec<u64> {
             let mut all = 0;

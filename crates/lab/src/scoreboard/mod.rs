@@ -1,14 +1,14 @@
-//! The scoreboard compares laws for the background. They run on the same lines, beside the same
-//! others, with the same seeds.
+//! The scoreboard compares laws (congestion controls) for background transfers. All laws run on the
+//! same lines, beside the same foreground traffic, with the same seeds.
 //!
-//! * `grid`: lines, foregrounds, numbers of transfers and laws. A line or a law is one row of a
-//!   table.
-//! * `cases`: scenes that are no cells of the grid, one a row.
-//! * `times` and `world`: a scene of them as a plan. `cell`: runs it, and makes a row of it.
-//!   `measure`: what it says.
-//! * `bounds`: what is promised of the product. `known` and `known_full` have what is known to be
-//!   missed. `judge` compares the one with the other.
-//! * `selection`: which cells are wanted. `heatmap`: a picture of harm and use.
+//! * `grid`: lines, foregrounds, numbers of transfers, and laws. Each line and each law is one row
+//!   of a table.
+//! * `cases`: single scenes outside the grid, one per row.
+//! * `times` and `world`: turn a scene into a plan. `cell`: runs the plan with a law and a seed,
+//!   and makes a row of the result. `measure`: computes the figures of the row.
+//! * `bounds`: the bounds that the product's law must meet. `known` and `known_full`: the bounds
+//!   that it is known to miss. `judge`: compares rows with the bounds.
+//! * `selection`: which cells to run. `heatmap`: a picture of harm and use.
 
 pub mod bounds;
 mod cases;

@@ -1,5 +1,5 @@
-//! How long a scene takes. It is as short as its figures allow, since a fast line costs a processor
-//! a hundred times what a slow one does.
+//! How long a scene takes in simulated time. It is as short as reliable figures allow, since a fast
+//! line costs up to a hundred times the processor time of a slow one.
 
 use super::cases::{LATE, TransferMix};
 use super::grid::{Foreground, Paths, Scene};

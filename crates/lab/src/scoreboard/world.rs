@@ -32,8 +32,9 @@ const CHUNK: f64 = 2.0;
 /// Where a line is: its ends, in the direction of the data.
 pub(super) const DIRECT: [(&str, &str); 4] =
     [("near", "far"), ("relay", "far"), ("relay2", "far"), ("near", "access")];
-/// What is behind the line of mPath's figure 7. Each has both ends, Mbit/s, and one-way delay in
-/// microseconds. Then comes whether it has the line's queue. As in `experiments/mpath-8`.
+/// The links behind the access line of mPath's figure 7, as in `experiments/mpath-8`. Each entry
+/// has both ends, the rate in Mbit/s, the one-way delay in microseconds, and whether it has the
+/// queue of the scene's line.
 const MPATH_7: [(&str, &str, u32, u32, bool); 7] = [
     ("access", "core", 10, 48_000, true),
     ("core", "far", 100, 1_000, false),

@@ -1,6 +1,7 @@
-//! Datagrams of a simulated world as a pcapng file that Wireshark opens (draft-ietf-opsawg-pcapng).
-//! It has raw IP packets with UDP headers of our making and time stamps in nanoseconds. What is
-//! only a length is not written. Such packets are captured in part and say how long they were.
+//! Writes the datagrams of a simulated world as a pcapng file (draft-ietf-opsawg-pcapng), which
+//! Wireshark opens. The file has raw IP packets, with generated UDP headers and time stamps in
+//! nanoseconds. Simulated payload often is only a length without bytes. Packets with such payload
+//! are written as truncated, with their full length.
 
 use byway_wire::checksum::{fold, sum};
 use byway_wire::{Ecn, Instant};

@@ -158,8 +158,9 @@ impl WorldBuilder<'_, '_> {
         Ok(RegistryActor { office, numbers: Rc::new(numbers) })
     }
 
-    /// What the registry offers the sender of a transfer, which asks from a host of its own at the
-    /// sender's node. Relays at its ends are no detour.
+    /// The relays that the registry offers to the sender of a transfer, and the addresses of those
+    /// relays that are at an end of the transfer. The sender passes over these, because a relay at
+    /// an end is no detour. A separate host at the sender's node asks the registry.
     fn offers(
         &mut self,
         transfer: &Transfer,

@@ -1,5 +1,5 @@
-//! Gateways at nodes of the network: byway's own machine. The reference hosts behind it speak to
-//! doors, where their segments become packets of IP and back.
+//! Gateways at nodes of the simulated network: byway's own state machine. The reference TCP hosts
+//! behind a gateway connect to its doors. A door turns their segments into IP packets and back.
 
 use super::RunError;
 use super::layout::Layout;
@@ -24,11 +24,12 @@ use std::collections::{BTreeMap, VecDeque};
 const SESSION: Local = Local(0);
 const PORT: u16 = 4749;
 const DOOR: u16 = 1;
-/// The largest segment of hosts behind gateways: what is clamped into their SYNs when a path goes
-/// through a relay. Hosts of the simulator do not heed what a SYN says, so they begin with it.
+/// The segment size in bytes of hosts behind gateways. It is the value to which a real gateway
+/// clamps the MSS option in SYNs when a path goes through a relay. Simulated hosts ignore this
+/// option, so they start with this size.
 pub(super) const MSS: u32 = 1_300;
-/// What such hosts take unless the plan says otherwise: as much as Linux does at most. Windows are
-/// told in steps by its size.
+/// The receive window in bytes of hosts behind gateways, unless the plan sets another. It is the
+/// largest window that Linux uses by default. The window scale follows from it.
 pub(super) const RECEIVE: u64 = 6 << 20;
 
 /// A gateway and its doors, one for each host behind it.

@@ -1,8 +1,8 @@
-//! A relay where it stands: at a node of its own, or at an end host, whose line it lends behind the
-//! host's own traffic.
+//! A relay at a node of its own, or at an end host. A relay at an end host lends the host's line,
+//! with lower priority than the host's own traffic.
 //!
-//! The counters of a lending host's interface are those of the only line at its node: what that
-//! took, and what came by it.
+//! The relay of a lending host reads the counters of the host's interface. Here they count the only
+//! line at the node: the bytes that the line accepted, and the bytes that it delivered.
 
 use byway_relay::{InterfaceCounters, LATE, LOOK, Relay};
 use byway_sim::world::LinkEvent;

@@ -25,8 +25,8 @@ const WAY_SAMPLE: u64 = 8 + 4 + 4 + 4 + 1;
 const TRANSFER_SAMPLE: u64 = 8;
 const LINK_SAMPLE: u64 = 8 + 4 + 4;
 
-/// An estimate from above of the bytes that running a variant takes: packets under way, what hosts
-/// remember of them, and what is recorded.
+/// An upper bound of the bytes of memory that running a variant takes: packets in flight, what
+/// hosts store of them, and the recorded samples.
 ///
 /// # Errors
 /// [`RunError`]: what in the plan is wrong.

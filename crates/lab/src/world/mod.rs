@@ -1,16 +1,17 @@
-//! One variant of a plan with one seed: the world is built, runs, and is recorded.
+//! Builds the simulated world of one variant of a plan with one seed, runs it and records it.
 //!
-//! * `network`: the graph of the variant. `layout`: where each host sits, and the ways between
-//!   them.
-//! * `session`, `supply`, `relays`, `stand`: the engine of byway, its relays, and where these
-//!   stand.
-//! * `registry`: where senders ask for relays.
-//! * `tcp`: reference hosts; `wang`: those whose rates to relays are set.
-//! * `gateways`: byway's gateways between such hosts.
-//! * `actors`: the plan's transfers, requests and cross traffic as nodes. `watch`: what is noted of
-//!   them.
-//! * `memory`: what a world may need, before it runs. `max_flow`: what could be pushed through
-//!   relays at best.
+//! * `network`: the graph of the variant. `layout`: at which node each host is, and the routes
+//!   between them.
+//! * `session`: byway's engine at both ends of a transfer. `supply`: the data that a sender has.
+//!   `relays`, `lending_relay`: byway's relays and their nodes.
+//! * `registry`: the registry that senders ask for relays.
+//! * `tcp`: reference TCP hosts. `wang`: TCP sources that set their rates to each relay (Wang et
+//!   al.).
+//! * `gateways`: byway's gateways between reference TCP hosts.
+//! * `actors`: the plan's transfers, requests and cross traffic as nodes. `recorder`: records what
+//!   happens to them.
+//! * `memory`: a bound of a world's memory, before it runs. `max_flow`: the largest goodput that is
+//!   possible through relays.
 
 mod actors;
 mod gateways;
@@ -133,8 +134,8 @@ pub enum RunError {
     Cancelled,
 }
 
-/// Runs a variant with a seed. The same two give the same record, on every machine. `cancel` is
-/// looked at once per sample.
+/// Runs a variant with a seed. The same variant and seed give the same record on every machine.
+/// `cancel` is checked once per sample.
 ///
 /// # Errors
 /// [`RunError`]: what in the plan is wrong, or that it was cancelled.

@@ -9,8 +9,8 @@ use byway_sim::topology::{Graph, Parameters, named};
 use byway_wire::Instant;
 use std::collections::BTreeMap;
 
-/// The network of `setup`, with what changes about its links. What is random in a named topology
-/// follows from `seed`.
+/// The network of `setup`, with the changes of its links. The random parts of a named topology
+/// depend only on `seed`.
 ///
 /// # Errors
 /// [`RunError::Network`] and [`RunError::OneWay`].

@@ -1,9 +1,10 @@
-//! A registry in the world: the machine that runs, with a store in memory. Its relays beat, and
-//! senders ask it over the network.
+//! A registry in the simulated world: the state machine that real registries run, with a store in
+//! memory. Its relays send heartbeats, and senders ask it over the network.
 //!
-//! Relays are enrolled when the world begins, and were heard of a moment before. What a sender is
-//! told it hands over within one host, as a [`Ticket`](super::session::Ticket) is handed over. The
-//! session carries headers only, and the question real bytes.
+//! Relays are enrolled when the world begins, with a heartbeat one second before. The asking host
+//! of a sender passes the answer to the sender in memory, like a
+//! [`Ticket`](super::session::Ticket). Sessions carry lengths instead of bytes, but questions to
+//! the registry carry real bytes.
 
 use super::relays::UNIX;
 use byway_engine::handshake::Identity;

@@ -126,8 +126,9 @@ impl RelayNodes {
         &self.enrolled
     }
 
-    /// Makes room at every enrolled relay for the grants of so many clients. Each is named some of
-    /// many relays, so most relays meet few.
+    /// Reserves memory at every enrolled relay for the grants of `clients` clients. The registry
+    /// names only some of its relays to each client. So the room at a relay is for four times the
+    /// clients that it would get on average, and 64 more.
     pub(super) fn expect(&mut self, clients: u32) {
         let named = u64::from(clients) * MOST as u64 / self.enrolled.len().max(1) as u64;
         let clients = clients.min(u32::try_from(4 * named + 64).unwrap_or(u32::MAX));

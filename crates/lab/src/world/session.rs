@@ -26,8 +26,9 @@ const LOOK_FOR: Duration = Duration::from_secs(15);
 /// How often it looks whether the registry named relays.
 const LOOK_AT_OFFERS: Duration = Duration::from_millis(250);
 
-/// What a ticket would say: by which relays a receiver can be reached, where it was seen, and its
-/// consent. The plan hands it over, for in a simulation nobody types.
+/// What a ticket would contain for each relay: the relay's address, the receiver's address as the
+/// relay sees it, and the receiver's consent. Sender and receiver share it in memory instead of
+/// printing and typing it.
 pub(super) type Ticket = Rc<RefCell<Vec<(SocketAddr, SocketAddr, Consent)>>>;
 
 /// How both ends of a session are.

@@ -86,10 +86,10 @@ impl TransferHosts {
 pub(super) struct SessionHosts {
     pub(super) sender: Handle<SessionSender>,
     pub(super) receiver: Handle<SessionReceiver>,
-    /// The way by where its packets go first.
+    /// The index of each path, by the first address that its packets are sent to.
     firsts: BTreeMap<SocketAddr, usize>,
-    /// The way of the registry's relays by where its packets go first, if it asks there. Their ways
-    /// come after all others. Their ways come after all others.
+    /// The index of each relay of the registry, by the relay's address, if the transfer asks the
+    /// registry. The paths of these relays are numbered after all other paths.
     listed: Option<Rc<BTreeMap<SocketAddr, usize>>>,
 }
 

@@ -1,7 +1,8 @@
-//! Transfers over TCP to relays and on from there, whose rates their sources set (Wang et al.).
+//! Transfers over TCP to relays, and over TCP from there to the receiver (Wang et al.). The sources
+//! set the rate to each relay.
 //!
-//! The receiver tells a source what came of it without delay and without loss. So what the paper
-//! leaves open does not count against it.
+//! A source learns what the receiver got without delay and without loss. The paper does not say how
+//! this feedback travels, so the simulation grants the ideal case.
 
 use super::RunError;
 use crate::setup::{Demand, TcpOptions, Transfer};
@@ -125,9 +126,9 @@ impl WangSetup {
         self.interval
     }
 
-    /// As much as may be written and not acknowledged at the first hop. It is what the hop carries
-    /// in two of its round trips, and four packets at least. With more, a source would see late
-    /// that it writes too much.
+    /// The most bytes that a source may have written but not acknowledged on the connection to a
+    /// relay. It is the demand times two RTTs of that connection, and at least four packets. With a
+    /// larger backlog, a source would notice too late that it writes too much.
     pub(super) fn backlog(&self, tcp: &TcpOptions, rtt: Duration) -> u64 {
         let carried = self.options.demand / 8.0 * rtt.as_secs_f64() * 2.0;
         (carried as u64).max(4 * u64::from(tcp.mss))

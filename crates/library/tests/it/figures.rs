@@ -1,6 +1,6 @@
-//! What a stream moves beside an object over the same paths. Both rounds alternate, so that a
-//! machine that grows slower grows slower for both. `cargo test -p byway --test it figures --
-//! --ignored --nocapture --test-threads 1`
+//! Compares the throughput of a stream with that of an object over the same paths. Rounds of both
+//! alternate, so that a machine that slows down slows both. To run: `cargo test -p byway --test it
+//! figures -- --ignored --nocapture --test-threads 1`
 
 use crate::common::{config, pair_with};
 use byway::{Endpoint, Peer};

@@ -292,8 +292,8 @@ fn a_machine_has_connections_opened_and_closed_and_learns_of_those_that_cannot_b
     assert_eq!(taken.len(), 1);
 }
 
-/// Nothing is read from a connection that is paused, so its other end fills it. What was read
-/// before that is no more than one read.
+/// A paused connection is not read, so its peer can write only until the buffers are full. The
+/// bytes that were read before the pause are no more than one read.
 #[test]
 fn a_paused_connection_holds_its_other_end_back() {
     const READ: usize = 8 << 10;

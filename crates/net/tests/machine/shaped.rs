@@ -1,6 +1,6 @@
-//! Drivers in a network namespace of their own, where the loopback has the MTU of an Ethernet, a
-//! slow queue and no way out. Ignored by name where the host forbids unprivileged namespaces or
-//! cannot shape.
+//! Drivers in a network namespace of their own. There the loopback has the MTU of an Ethernet and a
+//! slow queue, and there is no route to other networks. The tests are ignored by name where the
+//! host forbids unprivileged namespaces or cannot shape traffic.
 
 use crate::common::{Notebook, PATIENCE, socket, turn};
 use byway_net::{Clock, Control, LoopControl, Socket, run, spawn};

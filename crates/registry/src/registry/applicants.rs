@@ -93,8 +93,8 @@ impl Applicants {
         Some(applicant)
     }
 
-    /// A heartbeat came from an address. If that is to be tested now: under which name, and the
-    /// relay as if it had told that alone.
+    /// Takes in a heartbeat of an applicant, and the address it came from. If that address is to be
+    /// tested now, gives the key of the test, and the relay's row with that address alone.
     pub fn see(&mut self, beat: &Heartbeat, from: SocketAddr) -> Option<(Key, RelayRow)> {
         let handle = *self.names.get(&beat.report.relay)?;
         let applicant = self.applicants.get_mut(&handle)?;

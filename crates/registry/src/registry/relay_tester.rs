@@ -69,8 +69,8 @@ impl RelayTester {
         self.applicants.enter(handle, row, seen);
     }
 
-    /// Where a heartbeat came from: if it is of a relay that wants in behind a NAT, it is tested
-    /// whether others get in there.
+    /// Takes in the address from which a heartbeat came. If the relay is behind a NAT and wants to
+    /// enrol, tests whether other hosts can reach it at that address.
     pub fn see(&mut self, now: Instant, beat: &Heartbeat, from: SocketAddr, epoch: &Epoch) {
         if let Some((key, row)) = self.applicants.see(beat, canonical(from)) {
             self.begin_seen(now, key, &row, epoch);
@@ -102,8 +102,8 @@ impl RelayTester {
         true
     }
 
-    /// Tests a relay again that is in, unless that was done of late. At an address to which this
-    /// registry has no socket another one tested it.
+    /// Tests an enrolled relay again, unless it was tested a short time ago. Addresses for whose
+    /// family this registry has no socket are left out: another registry tested them.
     pub fn retest(&mut self, now: Instant, row: &RelayRow, epoch: &Epoch, locals: &Locals) {
         if self.trials.is_full() || !self.retests.may_begin(now, row.relay) {
             return;

@@ -1,5 +1,6 @@
-//! A relay remembers what an account's last packet was found to be. None of it may show. A packet
-//! is treated as by a relay that was started this moment with the same keys, whatever came before.
+//! A relay remembers the verdict on an account's last packet. This must not change what the relay
+//! does. It treats a packet like a relay that was started this moment with the same keys, whatever
+//! packets came before.
 
 use crate::common::*;
 use byway_relay::{Config, Dropped};

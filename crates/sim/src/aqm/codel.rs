@@ -111,9 +111,10 @@ impl Codel {
         self.bytes -= self.queue.pop_front().map_or(0, |packet| packet.bytes);
     }
 
-    /// The line is free. Tells `leaving` of each packet that leaves the queue, in its order. If any
-    /// is left, the last is the one that is served. Section 5.5 of the RFC, with marks as section 3
-    /// allows them.
+    /// Takes packets off the queue when the line is free (section 5.5 of the RFC). Calls `leaving`
+    /// for each packet that leaves, in queue order. If any packet is left, the last call is for the
+    /// one that is served. With `ecn`, an ECN-capable packet is marked and served instead of
+    /// dropped (section 3).
     pub fn dequeue(&mut self, now: Instant, mut leaving: impl FnMut(Dequeued)) {
         let (mut packet, mut may_drop) = self.take(now);
         if self.dropping {
@@ -198,8 +199,8 @@ mod tests {
         Queued { since, bytes: 1_500, ecn }
     }
 
-    /// A line that serves a packet per millisecond, `in_queue` of which always wait; the times of
-    /// the drops in milliseconds, and how many were marked.
+    /// A line that serves a packet per millisecond from a queue in which `in_queue` packets always
+    /// wait. Returns the times of the drops in milliseconds, and how many packets were marked.
     fn standing(config: CodelConfig, in_queue: usize, millis: u64, ecn: Ecn) -> (Vec<u64>, usize) {
         let mut codel = Codel::new(config);
         let (mut drops, mut marked) = (Vec::new(), 0);
@@ -223,8 +224,9 @@ mod tests {
     #[test]
     fn a_standing_queue_is_dropped_from_at_the_times_of_the_control_law() {
         let (drops, _) = standing(CodelConfig::default(), 20, 500, Ecn::NotEct);
-        // The first drop comes after an interval above target. The n-th comes `100 ms / sqrt(n -
-        // 1)` after the one before, at the next whole millisecond after the ideal time.
+        // The first drop comes when the delay was above target for an interval of 100 ms. Drop n
+        // comes `100 ms / sqrt(n - 1)` after drop n - 1. Each happens at the next whole millisecond
+        // after its ideal time.
         let mut expected = vec![100];
         let mut ideal = 100.0;
         for count in 1.. {

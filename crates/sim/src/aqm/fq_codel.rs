@@ -116,9 +116,9 @@ impl FqCodel {
         }
     }
 
-    /// Makes room for another packet. It drops the oldest packets of the longest queue, half of the
-    /// queue and at most `BATCH`. It tells `leaving` of each, with a first argument as in
-    /// [`dequeue`](Self::dequeue).
+    /// Makes room for another packet. It drops the oldest packets of the queue with the most bytes:
+    /// half of that queue's packets, and at most `BATCH`. It calls `leaving` for each dropped
+    /// packet, with a first argument as in [`dequeue`](Self::dequeue).
     pub fn overflow(&mut self, mut leaving: impl FnMut(usize, Dequeued)) {
         // The first of those that are equally long, in every build.
         let longest = self.queues.iter_mut().rev().max_by_key(|queue| queue.codel.bytes());
@@ -135,9 +135,10 @@ impl FqCodel {
         }
     }
 
-    /// The line is free: tells `leaving` of each packet that leaves its queue, down to the one that
-    /// is served, if any is left. The first argument says how many packets came before it and had
-    /// not left yet. Section 4.2 of the RFC.
+    /// Takes packets off the queues when the line is free (section 4.2 of the RFC). Calls `leaving`
+    /// for each packet that leaves. If any packet is left, the last call is for the one that is
+    /// served. The first argument counts the packets that came before this packet and have not left
+    /// yet.
     pub fn dequeue(&mut self, now: Instant, mut leaving: impl FnMut(usize, Dequeued)) {
         loop {
             let is_new = !self.new.is_empty();
@@ -202,8 +203,8 @@ mod tests {
         FqCodel::new(&FqCodelConfig::default(), 7)
     }
 
-    /// What the line sends when it is free: bytes of the packet, its place among those that wait,
-    /// and how many were dropped before it.
+    /// Takes the next packet off the queues. Returns the packet that the line sends with its place
+    /// among those that wait, and how many packets were dropped before it.
     fn send(queues: &mut FqCodel, now: Instant) -> (Option<(usize, Queued)>, usize) {
         let (mut served, mut dropped) = (None, 0);
         queues.dequeue(now, |place, leaving| match leaving {

@@ -1,6 +1,6 @@
 //! Random Early Detection (Floyd and Jacobson, "Random Early Detection gateways for congestion
-//! avoidance", 1993). It has the details of ns-2's `red.cc`, so that experiments which were run
-//! there can be run here.
+//! avoidance", 1993). The details are those of ns-2's `red.cc`, so that experiments made in ns-2
+//! can be run here.
 
 use crate::link::Occupancy;
 use crate::random::Random;
@@ -55,8 +55,9 @@ impl RedConfig {
         }
     }
 
-    /// The probability p_b that an average queue of `average` calls for. It is from section 3 of
-    /// the paper of 1993, the gentle part from ns-2.
+    /// The probability p_b of a drop for the average queue `average`, which has the unit of the
+    /// thresholds. The formula is that of section 3 of the paper of 1993. The part for `gentle` is
+    /// from ns-2.
     #[must_use]
     pub fn probability(&self, average: f64) -> f64 {
         if average < self.min {
@@ -127,8 +128,8 @@ impl Red {
         self.average
     }
 
-    /// Decides about a packet of `bytes` that finds `queue` waiting. `idle`: for how long the line
-    /// has had nothing to send, and its rate in bits per second.
+    /// Decides about a packet of `bytes` that finds `queue` waiting. `idle` is set if the line is
+    /// idle: for how long it has been so, and its rate in bits per second.
     pub fn arrive(
         &mut self,
         queue: Occupancy,
@@ -227,9 +228,9 @@ mod tests {
 
     #[test]
     fn gaps_between_drops_are_uniform_not_geometric() {
-        // 1993, section 7: the gap is uniform. ns-2 counts the packet at hand, so it is uniform
-        // over `1 ..= 1/p_b - 1`. At an average of 10 between 5 and 15, p_b is 0.05, and the gap 1
-        // to 19.
+        // By section 7 of the paper of 1993 the gap is uniform. ns-2 also counts the packet at
+        // hand, so the gap is uniform over `1 ..= 1/p_b - 1` packets. An average of 10 between
+        // thresholds of 5 and 15 makes p_b 0.05, and so the gap 1 to 19 packets.
         let found = gaps(RedConfig::new(5.0, 15.0), 10, 20_001);
         let found = found.get(1..).unwrap();
         let mean = found.iter().sum::<u64>() as f64 / found.len() as f64;

@@ -2,9 +2,9 @@
 
 use crate::random::Random;
 
-/// A line that is good for a while and bad for a while, and loses packets with another probability
-/// in each state. The model is Gilbert's ("Capacity of a burst-noise channel", 1960), as Elliott
-/// extended it (1963). It moves once per packet.
+/// A line that alternates between a good and a bad state, and loses packets with another
+/// probability in each state. The model is Gilbert's ("Capacity of a burst-noise channel", 1960),
+/// as Elliott extended it (1963). The state may change once per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
     /// Probability per packet that a good line turns bad.
@@ -19,8 +19,9 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// Loses nothing while good and everything while bad. So the share `loss` of all packets is
-    /// lost, in runs of `length` packets on average. `length` is 1 at least.
+    /// A line that loses nothing while good and everything while bad. In the long run it loses the
+    /// share `loss` of all packets, in runs of `length` packets on average. A `length` below 1
+    /// counts as 1.
     #[must_use]
     pub fn of(loss: f64, length: f64) -> Self {
         let to_good = 1.0 / length.max(1.0);

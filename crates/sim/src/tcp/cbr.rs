@@ -1,5 +1,5 @@
-//! Cross traffic that listens to nobody: datagrams at a constant rate, or as a Poisson process of
-//! that rate. Numbered ones tell how long each was on its way.
+//! Cross traffic that does not react to congestion: UDP datagrams at a constant rate, or as a
+//! Poisson process of that mean rate. Numbered datagrams tell how long each was on its way.
 
 use crate::random::Random;
 use byway_wire::time::nanos;
@@ -32,8 +32,8 @@ pub struct Cbr {
 const NUMBER: usize = 8;
 
 impl Cbr {
-    /// Sends datagrams of `payload` bytes of UDP payload, of which nothing is carried. They leave
-    /// from `from` until `until`, evenly, at `rate` bits of payload per second.
+    /// A source of datagrams with `payload` bytes each, which are only a length. The datagrams
+    /// leave evenly from `from` until `until`, at `rate` bits of payload per second.
     #[must_use]
     pub fn source(to: SocketAddr, rate: u64, payload: usize, from: Instant, until: Instant) -> Self {
         let bits = payload as u128 * 8 * 1_000_000_000;

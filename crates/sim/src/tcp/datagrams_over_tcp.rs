@@ -19,12 +19,12 @@ use std::rc::Rc;
 const UNSENT: u64 = 128 << 10;
 /// Ports of those who dial: the first of the range of RFC 6335, section 6.
 const EPHEMERAL: u32 = 49_152;
-/// TCP has ports of its own. In a world, where an address is one socket's, this bit of the port
-/// tells them from those of UDP.
+/// The bit that tells TCP ports from UDP ports in a world. TCP has ports of its own, but an address
+/// of a world belongs to one socket. So a TCP port is the UDP port with this bit flipped.
 const TCP_PORT: u16 = 1 << 15;
 
-/// Where the TCP host of a UDP address is in a world: at the same IP address, and at the other half
-/// of the ports.
+/// The address in a world of the TCP host that belongs to a UDP address. It has the same IP
+/// address, and a port in the other half of the port range.
 #[must_use]
 pub const fn tcp_address(udp: SocketAddr) -> SocketAddr {
     match udp {
@@ -35,8 +35,8 @@ pub const fn tcp_address(udp: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The bytes of all TCP connections of a world. Segments there have no bytes, only a length: the
-/// frames themselves wait here until the segments that they stand in have come.
+/// The payload bytes of all TCP connections of a world. Segments of a world carry no data, only its
+/// length. So frames wait here until the segments that carry them have arrived.
 #[derive(Clone, Debug, Default)]
 pub struct FrameBytes(Rc<RefCell<Streams>>);
 
@@ -67,7 +67,7 @@ impl FrameBytes {
         self.0.borrow_mut().under_way.entry(stream).or_default().push_back(frame);
     }
 
-    /// The next frame of those that end before `come`.
+    /// The next frame of the stream, if it ends at or before `come`.
     fn pop(&self, stream: (u64, bool), come: u64) -> Option<Frame> {
         let mut streams = self.0.borrow_mut();
         let frames = streams.under_way.get_mut(&stream)?;
@@ -82,11 +82,12 @@ impl FrameBytes {
     }
 }
 
-/// A node on a host with TCP. The connections that its owner dials and those that it accepts carry
-/// datagrams, as `byway-net` has them: its machine gets [`Input::Connection`] and [`Input::Room`].
+/// A node on a host with TCP. The connections that the node dials and those that it accepts carry
+/// datagrams, as they do in `byway-net`. Its machine gets [`Input::Connection`] and
+/// [`Input::Room`].
 ///
-/// It is added to a world with the machine's UDP sockets first, and then with a [TCP
-/// address](tcp_address) for each ([`addresses`](Self::addresses)).
+/// The node is added to a world with the addresses of the machine's UDP sockets first. A [TCP
+/// address](tcp_address) for each of them follows ([`addresses`](Self::addresses)).
 #[derive(Debug)]
 pub struct TcpCarried<N> {
     both: NodeWithTcp<N>,
@@ -148,8 +149,8 @@ impl CarriedConnection {
 }
 
 impl<N: Node> TcpCarried<N> {
-    /// A node with so many UDP sockets on a host whose TCP behaves in this manner. All such hosts
-    /// of a world share `bytes`. `seed` is for what TCP draws by chance.
+    /// A node with `sockets` UDP sockets, on a host whose TCP behaves as `serve` says. All such
+    /// hosts of a world share `bytes`. TCP draws its random numbers from `seed`.
     #[must_use]
     pub fn new(node: N, sockets: u16, bytes: &FrameBytes, seed: u64, serve: ServerConfig) -> Self {
         let mut stack = Stack::new(seed);
@@ -199,9 +200,9 @@ impl<N: Node> TcpCarried<N> {
         self
     }
 
-    /// Dials the TCP host of a UDP address, from that of a UDP socket. Returns the connection's
-    /// number; the machine hears of it once it is established. `None`: there is no such socket, or
-    /// no number left.
+    /// Dials the TCP host of the UDP address `peer`, from the TCP address of the UDP socket `from`.
+    /// Returns the connection's number. The machine hears of the connection once it is established.
+    /// `None`: there is no such socket, or no number is free.
     pub fn dial(&mut self, now: Instant, from: Local, peer: SocketAddr) -> Option<Local> {
         self.both.dial(now, from, peer)
     }

@@ -46,8 +46,9 @@ pub enum Demand {
     Bulk,
     /// A number of bytes, then the end.
     Size(u64),
-    /// A rate that changes with time: from each instant on so many bits of payload per second;
-    /// `None`: as much as possible. Nothing before the first. Written in full segments.
+    /// A rate that changes with time. From each instant on the application writes so many bits of
+    /// payload per second; `None`: as much as possible. Before the first instant it writes nothing.
+    /// The sender waits until a segment is full, except with `no_delay`.
     Rate(Vec<(Instant, Option<u64>)>),
 }
 
@@ -75,8 +76,8 @@ pub struct Flow {
     pub start: Instant,
     /// When the application has nothing more. What it has written by then is still delivered.
     pub stop: Option<Instant>,
-    /// From each instant on at most so many bytes may be unacknowledged on each path, as if the
-    /// receiver's window were so large. In order of time.
+    /// From each instant on, the most bytes that may be unacknowledged on each path, as if the
+    /// receiver's window had that size. The instants are in order of time.
     pub window_steps: Vec<(Instant, u64)>,
     /// How this end behaves.
     pub options: TcpConfig,

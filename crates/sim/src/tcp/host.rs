@@ -58,8 +58,8 @@ impl TcpHost {
         FlowId(self.flows.len() as u32 - 1)
     }
 
-    /// Changes the rate at which the application of a flow writes, from `now` on. It is in bits of
-    /// payload per second. `None` means as much as possible.
+    /// Changes the rate at which a flow's application writes, from `now` on. `rate` is in bits of
+    /// payload per second; `None`: as much as possible.
     pub fn set_rate(&mut self, now: Instant, flow: FlowId, rate: Option<u64>) {
         self.change(flow, |bundle| {
             bundle.supply.set_rate(now, rate, bundle.delivered);

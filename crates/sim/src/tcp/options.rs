@@ -9,13 +9,13 @@ pub const MSS: u32 = 1_448;
 /// How a sender finds what was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
-    /// By three later arrivals and by timeouts (RFC 6675, RFC 6298). The simulators that papers
-    /// used have it so. The timeout is at least [`TcpConfig::min_rto`].
+    /// By three later arrivals and by timeouts (RFC 6675, RFC 6298), as the simulators that the
+    /// papers used do it. The timeout is at least [`TcpConfig::min_rto`].
     #[default]
     Sack,
-    /// As Linux does: by time (RACK), with probes of the tail (TLP). Both are from RFC 8985. Four
-    /// mean deviations in the timeout, and not the whole timeout, are at least
-    /// [`TcpConfig::min_rto`]. A server takes the RTT of its handshake.
+    /// By time (RACK), with probes of the tail (TLP), as Linux does it (RFC 8985). The timeout is
+    /// the smoothed RTT plus four mean deviations. The deviations' part, not the whole timeout, is
+    /// at least [`TcpConfig::min_rto`]. A server takes its first RTT sample from the handshake.
     Rack,
 }
 
@@ -46,9 +46,9 @@ pub struct TcpConfig {
     /// The number of segments in the beginning that are acknowledged at once even with
     /// [`delayed_ack`](Self::delayed_ack). Linux has 16 (`TCP_MAX_QUICKACKS`).
     pub quick_acks: u32,
-    /// Bytes that an application may have written and not yet acknowledged. One that writes at a
-    /// rate is blocked at the limit. What it does not write while it is blocked is never written.
-    /// `None` means no limit.
+    /// The most bytes that an application may have written and that are not acknowledged. An
+    /// application that writes at a rate is blocked at this limit. It never makes up for what it
+    /// did not write meanwhile. `None` means no limit.
     pub send_buffer: Option<u64>,
     /// Whether a sender spreads its window over a round trip where the controller names no rate.
     pub paced: bool,

@@ -1,10 +1,11 @@
-//! Segments as IPv4 packets with TCP's own header, for machines that read those: gateways between
-//! reference hosts.
+//! Segments as IPv4 packets with TCP's own header, for machines that read such packets: gateways
+//! between reference hosts.
 //!
-//! What a segment says stands where TCP has it. That is numbers, flags, window, window scale, time
-//! stamps and SACK blocks. A SYN counts as a byte there, so numbers are higher by one. An option
-//! for experiments (RFC 6994) holds what only these hosts tell each other. That is the tag of a
-//! flow, and flags beyond TCP's.
+//! The fields of a segment stand where TCP has them: sequence and acknowledgement numbers, flags,
+//! window, window scale, timestamps and SACK blocks. In TCP a SYN counts as one byte, in a segment
+//! it does not. So all but the SYN's own sequence number are higher by one in the packet. An option
+//! for experiments (RFC 6994) holds what only these hosts tell each other: the tag of a flow, and
+//! flags beyond TCP's.
 
 use super::segment::{ACK, FIN, LONGEST, MOST_SACKS, PROBE, REPLY, RST, SKIP, SYN, Segment, SynFields};
 use byway_wire::checksum::{fold, pseudo_header, sum};
@@ -38,8 +39,9 @@ impl Packets {
         Self { here, there, mss, own: 0, identification: 0 }
     }
 
-    /// The packet of a segment that the host here sends: `bytes`, and `data` bytes that are only a
-    /// length. It is added to `out`. Whether it was a segment.
+    /// Appends to `out` the packet of a segment that the host here sends. `bytes` is the segment
+    /// without its data, and `data` is the length of the data. Returns whether `bytes` was a
+    /// segment.
     pub fn pack(&mut self, bytes: &[u8], data: usize, out: &mut Vec<u8>) -> bool {
         let Some(segment) = Some(bytes).filter(|bytes| bytes.len() <= LONGEST) else { return false };
         let Some(segment) = Segment::decode(segment, data) else { return false };
@@ -111,8 +113,9 @@ impl Packets {
         options
     }
 
-    /// The segment of a packet for the host here, added to `out`, and how many bytes of data it
-    /// has. `None`: it is no such packet. Sums are not looked at: what carries packets checks them.
+    /// Appends to `out` the segment of a packet for the host here, and returns how many bytes of
+    /// data it has. `None`: the packet is not one of this connection, or cannot be read. Checksums
+    /// are not looked at, since whatever carries the packets checks them.
     pub fn unpack(&self, packet: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let (ip, rest) = packet.split_first_chunk::<IP>()?;
         let (tcp, rest) = rest.split_first_chunk::<TCP>()?;

@@ -1,9 +1,10 @@
-//! Losses told by time instead of by count. It is RACK (RFC 8985, section 6) as Linux has it
+//! Loss detection by time instead of by count: RACK (RFC 8985, section 6) as Linux has it
 //! (`tcp_recovery.c`).
 //!
-//! A segment is lost once one that was sent later has arrived and the segment itself is late by
-//! more than the reordering window. The window is a quarter of the smallest RTT. It is zero in
-//! recovery, and after three segments have arrived out of order, unless reordering was seen.
+//! A segment is lost once a segment that was sent later has arrived, and the segment itself is
+//! late. It is late when more than an RTT and the reordering window has passed since it was sent.
+//! The window is a quarter of the smallest RTT, and more after needless retransmissions. Unless
+//! reordering was seen, it is zero in recovery and after three segments have arrived out of order.
 
 use super::rtt::Rtt;
 use byway_wire::{Duration, Instant};
@@ -71,9 +72,9 @@ impl Rack {
         self.forward
     }
 
-    /// What was sent again had arrived before: the window was too narrow (6.2, step 4). The RFC
-    /// learns it from a D-SACK, these hosts from time stamps. It is reordering as well, as for
-    /// Linux (`tcp_try_undo_partial`).
+    /// A segment that was sent again had arrived before: the window was too narrow (6.2, step 4).
+    /// The RFC learns this from a D-SACK, these hosts learn it from timestamps. It counts as
+    /// reordering as well, as in Linux (`tcp_try_undo_partial`).
     pub(super) fn on_spurious(&mut self, una: u64, next: u64) {
         self.reordering_seen = true;
         if una >= self.round {

@@ -4,20 +4,21 @@ use super::stack::{Onward, Stack};
 use super::{FlowTag, Subflow, TcpConfig};
 use byway_wire::{Input, Instant, Machine, Transmit, TransmitBuffer};
 
-/// Accepts every connection, and carries its data on over a connection of its own to one
-/// destination.
+/// A TCP relay. It accepts every connection, and carries the data on over a connection of its own
+/// to one destination.
 ///
-/// What came is held until the destination has acknowledged it. The buffer of each connection is of
-/// so many packets; one that is full closes the receive window, and so holds the source back.
+/// The relay holds the data until the destination has acknowledged it. Each connection has a buffer
+/// for a fixed number of packets. A full buffer closes the receive window, and so holds the source
+/// back.
 #[derive(Debug)]
 pub struct TcpRelay {
     stack: Stack,
 }
 
 impl TcpRelay {
-    /// A relay towards `to`, whose buffers hold so many full segments, two at least. Both sides
-    /// have these options, but for the receive window, which is the buffer's room. `seed` is for
-    /// what it draws by chance.
+    /// A relay towards `to`, whose buffers hold `packets` full segments each, two at least. Both
+    /// sides have `options`, but the source's side has the size of the buffer as its receive
+    /// window. The relay draws random numbers from `seed`.
     #[must_use]
     pub fn new(seed: u64, to: Subflow, packets: u32, options: &TcpConfig) -> Self {
         let mut stack = Stack::new(seed);
@@ -27,8 +28,9 @@ impl TcpRelay {
         Self { stack }
     }
 
-    /// By what names the destination knows what is carried on, in the order in which connections
-    /// were accepted. Empty before the relay is in a world.
+    /// The names by which the destination knows the flows that the relay opened. They are in the
+    /// order in which the relay accepted their connections, and empty before the relay is in a
+    /// world.
     pub fn tags(&self) -> impl Iterator<Item = FlowTag> + '_ {
         let pairs = self.stack.onward.iter().flat_map(|onward| &onward.pairs);
         pairs.filter_map(|pair| self.stack.tag(pair.bundle))

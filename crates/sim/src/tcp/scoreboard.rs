@@ -1,11 +1,14 @@
-//! What a sender has in the network: what arrived, what was lost, what to send again.
+//! What a sender has in the network: what arrived, what was lost, and what to send again.
 //!
-//! With SACK, a segment is lost when three that were sent after it have arrived. That is RFC 6675's
-//! rule by the order of sending. So it holds for segments sent again as well, as in RFC 9002,
-//! 6.1.1. With RACK ([`Rack`]), it is lost when one that was sent after it has arrived and time
-//! enough has passed. Without SACK, three duplicate ACKs and partial ACKs tell, as in RFC 6582. A
-//! timeout counts all as lost, and is taken back if the time stamps show that the segments had
-//! arrived (RFC 4015).
+//! * With SACK, a segment is lost when three segments that were sent after it have arrived. This is
+//!   RFC 6675's rule, applied to the order of sending. So it covers retransmissions too, as in RFC
+//!   9002, 6.1.1.
+//! * With RACK ([`Rack`]), a segment is lost when one that was sent after it has arrived and enough
+//!   time has passed.
+//! * Without SACK, three duplicate ACKs and partial ACKs tell of losses, as in RFC 6582.
+//!
+//! A timeout counts all segments that have not arrived as lost. The sender takes this back if
+//! timestamps show that the segments had arrived (RFC 4015).
 
 mod rack_tlp;
 
@@ -249,9 +252,9 @@ impl Scoreboard {
         }
     }
 
-    /// Takes an ACK of all before `ack` and of `blocks`, sent on the arrival of a segment with the
-    /// stamp `echo`. When segments had been sent of which it was believed that they were lost, and
-    /// were not, goes to `undone`.
+    /// Takes an ACK of all data before `ack` and of the SACK blocks `blocks`. It was sent on the
+    /// arrival of a segment with the timestamp `echo`. If segments were believed lost and were not,
+    /// the times at which they were first sent are added to `undone`.
     #[inline]
     pub(super) fn on_ack(
         &mut self,
@@ -397,8 +400,10 @@ impl Scoreboard {
         }
     }
 
-    /// What must be lost by what has arrived. `duplicate`: the ACK moved nothing and brought
-    /// nothing else. With RACK, what is not late enough goes to `judge_at`: when to look again.
+    /// Finds the segments that must be lost, judging by what has arrived. `duplicate` says whether
+    /// the ACK is a duplicate: it acknowledges nothing new and carries nothing else. With RACK some
+    /// segments may not be late enough yet. Then `judge_at` becomes the time at which to look
+    /// again.
     #[inline]
     pub(super) fn find_losses(
         &mut self,
@@ -425,8 +430,9 @@ impl Scoreboard {
         self.lose_before(latest, Instant::FAR_FUTURE).0
     }
 
-    /// Counts as lost what was sent earlier than the transmission `latest` and than `late`, and
-    /// whether the time kept some from it. Both lists stand in the order of sending.
+    /// Counts segments as lost that were sent both before the transmission `latest` and before
+    /// `late`. Also returns whether `late` alone spared a segment. Both lists, `records` and
+    /// `resent`, are in the order of sending.
     fn lose_before(&mut self, latest: u64, late: Instant) -> (Option<DetectedLosses>, bool) {
         let before = self.in_flight;
         let (mut losses, mut waits) = (None, false);
@@ -554,8 +560,9 @@ impl Scoreboard {
         self.judged = self.base;
     }
 
-    /// Gives up all that is not acknowledged, also what SACK blocks told of (RFC 2018, section 8).
-    /// Returns how many bytes of data that is. What comes next begins where it ended.
+    /// Gives up all data beyond the cumulative ACK, also what SACK blocks reported (RFC 2018,
+    /// section 8). Returns how many bytes of data that is. New data begins where the abandoned data
+    /// ended.
     pub(super) fn abandon(&mut self) -> u64 {
         let bytes = self.records.iter().map(|record| u64::from(record.len)).sum();
         self.base += self.records.len() as u64;

@@ -1,5 +1,5 @@
-//! Segments on the wire: 24 bytes, then what a SYN negotiates, then SACK blocks. Data is only a
-//! length.
+//! Segments on the wire: a header of 24 bytes, then the fields of a SYN, or SACK blocks. Data is
+//! only a length.
 //!
 //! | bytes | |
 //! |---|---|

@@ -7,7 +7,7 @@ use super::segment::{ACK, FIN, PROBE, REPLY, SKIP, SYN, Segment};
 use byway_control::Sent;
 use byway_wire::{Dscp, Duration, Ecn, Instant, Transmit, TransmitBuffer};
 
-/// The time between probes of a choked path, or four RTTs if they are longer (readings, Harp 11).
+/// The time between probes of a choked path, or four RTTs if they are longer.
 const PROBE_EVERY: Duration = Duration::from_millis(500);
 
 impl Connection {
@@ -220,9 +220,9 @@ impl Connection {
         Some(piece)
     }
 
-    /// A window over a round trip, in bytes per second. A window of packets gets a quarter more, so
-    /// that the pace does not keep it from being used up (RFC 9002, 7.7). `None`: no round trip is
-    /// known.
+    /// The rate in bytes per second that spreads a window over a round trip. A window of at least
+    /// one segment gets a quarter more, so that pacing does not leave a part of it unused (RFC
+    /// 9002, 7.7). `None`: no round trip is known.
     fn window_rate(&self, window: u64) -> Option<u64> {
         let nanos = self.rtt.smoothed.as_nanos();
         (nanos > 0).then(|| {

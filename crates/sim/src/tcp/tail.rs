@@ -1,7 +1,7 @@
 //! Probes of the tail (TLP): RFC 8985, section 7, as Linux has it (`tcp_schedule_loss_probe`).
 //!
-//! The last segments of a flow have no later ones that could tell of their loss. So silence for two
-//! RTTs is answered by one more segment, whose ACK tells.
+//! The last segments of a flow have no later segments that could reveal their loss. So after two
+//! RTTs of silence the sender sends one more segment, whose ACK reveals it.
 
 use super::bundle::Bundle;
 use super::connection::Connection;
@@ -23,8 +23,8 @@ impl Connection {
         };
     }
 
-    /// The probe of the tail (7.3). It is new data if there is any that the peer takes, else the
-    /// last segment again. No window is in its way.
+    /// The probe of the tail (7.3): new data if the peer's window admits any, else the last segment
+    /// again. The congestion window does not limit the probe.
     pub(super) fn probe_tail(&mut self, now: Instant, bundle: &mut Bundle) -> Option<OutgoingSegment> {
         if let Some(piece) = self.fresh_piece(now, bundle, u64::MAX, None) {
             self.board.probed_by_new();

@@ -74,8 +74,8 @@ pub struct WebTrace {
 }
 
 impl Default for WebTrace {
-    /// Harp's trace as far as it is printed: sizes up to 1.7 MB with a mean of 7.8 KB. Body and
-    /// tail are chosen to give these; readings 1.1.
+    /// Harp's trace as far as the paper prints it: sizes up to 1.7 MB with a mean of 7.8 KB. Body
+    /// and tail are chosen to give these two values.
     fn default() -> Self {
         Self {
             clients: 10,
@@ -110,8 +110,8 @@ impl WebTrace {
     }
 }
 
-/// The requests of so many clients by `trace`: a function of the seed alone. A client's requests do
-/// not depend on how many clients there are.
+/// The requests of all clients of a trace, which follow from `seed` and `trace` alone. A client's
+/// requests do not depend on how many clients there are.
 #[must_use]
 pub fn trace(seed: u64, trace: &WebTrace) -> Vec<Request> {
     let mut requests = Vec::new();
@@ -125,8 +125,8 @@ pub fn trace(seed: u64, trace: &WebTrace) -> Vec<Request> {
     requests
 }
 
-/// Makes `count` fetches of `size` bytes within `time` from `from` on. They come evenly, or each at
-/// a random time as in a Poisson process.
+/// Makes `count` requests for `size` bytes each, within `time` after `from`. They come evenly, or
+/// with `poisson` each at a random time, as in a Poisson process.
 #[must_use]
 pub fn fetches(
     seed: u64,

@@ -1,8 +1,8 @@
-//! The networks of BMC: the dumbbell of its simulations (section 4) and figure 2.
+//! The networks of the BMC paper: the dumbbell of its simulations (section 4) and figure 2.
 //!
-//! The paper names RED, but not its parameters. These are a reconstruction. The limit is the
-//! bandwidth-delay product at 60 ms (300 packets), with thresholds at a quarter and three quarters
-//! of it. The probability is 0.1, the weight 0.002, and it is gentle.
+//! The paper names RED, but not its parameters, which are reconstructed here. The queue's limit is
+//! the bandwidth-delay product at 60 ms (300 packets). The thresholds are a quarter and three
+//! quarters of that limit. RED's probability is 0.1, its weight 0.002, and it is gentle.
 
 use super::error::TopologyError;
 use super::graph::Graph;
@@ -29,9 +29,9 @@ pub(super) const FIG2: &[Parameter] = &[
     RED,
 ];
 
-/// The dumbbell: WAIMD senders `w1, w2, ...` to `x1, x2, ...`, and TCP senders `t1, t2, ...` to
-/// `u1, u2, ...`, over one bottleneck. Senders have 100 Mbit/s and 2 ms, the n-th receivers 100
-/// Mbit/s and n/3 ms, so that flows do not run in step.
+/// The dumbbell. WAIMD senders `w1, w2, ...` send to `x1, x2, ...`, and TCP senders `t1, t2, ...`
+/// to `u1, u2, ...`, all over one bottleneck. Each sender's line has 100 Mbit/s and 2 ms. The lines
+/// of the n-th receivers have 100 Mbit/s and n/3 ms, so that flows do not run in step.
 pub(super) fn dumbbell(values: &Values) -> Result<Graph, TopologyError> {
     let mut graph = Graph::new();
     graph.join("west", "east", &bottleneck(values, "mbit"))?;
@@ -44,8 +44,8 @@ pub(super) fn dumbbell(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Figure 2: s1 sends to d1 over A and B, and s3 to d3 over C and E. s2 sends to d2 over both. All
-/// ways have the same delay.
+/// Figure 2: s1 sends to d1 over A and B, s3 sends to d3 over C and E, and s2 sends to d2 over both
+/// pairs. All of these routes have the same delay.
 ///
 /// ```text
 ///  s1 ──── A ══12══ B ──── d1
@@ -55,8 +55,8 @@ pub(super) fn dumbbell(values: &Values) -> Result<Graph, TopologyError> {
 ///  s3 ──── C ══18══ E ──── d3
 /// ```
 ///
-/// The way of s2 through A is its default; the other one leads through C. The names of the routers
-/// are ours.
+/// The default route of s2 goes through A, its other route through C. The names of the routers are
+/// not from the paper.
 pub(super) fn fig2(values: &Values) -> Result<Graph, TopologyError> {
     let access = line(100.0, 1.0);
     let mut graph = Graph::new();

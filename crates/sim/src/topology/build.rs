@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The links of a world that were made from a [`Graph`].
 ///
-/// Hosts are whatever nodes the owner adds to the world. The ways that a host's routes take say at
-/// which node of the graph it sits. Several may sit at one node, and between them the way is empty.
+/// Hosts are nodes that the caller adds to the world. A host has no fixed place in the graph: the
+/// routes that it is given decide at which node it sits. Several hosts may sit at one node, and the
+/// route between them is then empty.
 #[derive(Clone, Debug)]
 pub struct Built {
     /// Name and link of every direction of the graph, in its order.
@@ -19,8 +20,9 @@ pub struct Built {
 }
 
 impl Graph {
-    /// Makes a link for each direction of each edge, called "A>B" after the nodes. A link draws its
-    /// faults from its name, so a node more or less shifts nobody's draws.
+    /// Makes a link for each direction of each edge, called "A>B" after the nodes. A link's random
+    /// faults follow from its name, so adding or removing a node does not change other links'
+    /// faults.
     ///
     /// # Panics
     /// If the world has a link of such a name.
@@ -28,8 +30,9 @@ impl Graph {
         self.build_with(world, self.directions(), |world, name, config| world.link(name, config.clone()))
     }
 
-    /// Makes only the links of these directions: of a large network, those that the plan's ways
-    /// use. `make` adds the link under the name it is given, of whatever kind.
+    /// Makes only the links of the directions in `used`. Of a large network, these are the
+    /// directions that the routes of an experiment use. `make` adds a link, of any kind, under the
+    /// name that it is given.
     ///
     /// # Panics
     /// If the world has a link of such a name, or a direction is of another graph.

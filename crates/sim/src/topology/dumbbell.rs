@@ -4,7 +4,8 @@ use super::error::TopologyError;
 use super::graph::Graph;
 use crate::pipe::PipeConfig;
 
-/// Hosts on two sides of one bottleneck: `l1` to `l{left}`, `west`, `east`, `r1` to `r{right}`.
+/// Hosts on two sides of one bottleneck. The nodes are `l1` to `l{left}`, `west`, `east`, and `r1`
+/// to `r{right}`.
 ///
 /// ```text
 /// l1 ─┐                          ┌─ r1
@@ -40,8 +41,9 @@ pub struct BundlePath {
     pub second: PipeConfig,
 }
 
-/// Paths side by side between an entry E and an exit X, through relays T1, T2 and so on, and at
-/// will a direct one. Senders S1 to S`hosts` sit behind E, receivers R1 to R`hosts` behind X.
+/// Paths side by side between an entry E and an exit X, each through one of the relays T1, T2 and
+/// so on. With `direct` there is also a direct path. Senders S1 to S`hosts` are joined to E,
+/// receivers R1 to R`hosts` to X.
 ///
 /// ```text
 ///  S1 ─┐   ┌─first─ T1 ─second─┐   ┌─ R1
@@ -49,8 +51,8 @@ pub struct BundlePath {
 ///  S2 ─┘   └─first─ T2 ─second─┘   └─ R2
 /// ```
 ///
-/// Routes count links and not delays here, so that the way through a relay stays on its path,
-/// however long that is.
+/// Each link of a path costs 1 in routing, whatever its delay. So the route through a relay stays
+/// on the relay's own path, however long that path is.
 ///
 /// # Errors
 /// [`TopologyError::ZeroRate`].

@@ -130,9 +130,9 @@ impl Graph {
         self.add_edge(a, b, both.clone(), both.clone())
     }
 
-    /// What routing counts for both directions between two neighbours, in place of the propagation
-    /// delay in nanoseconds. So default routes can be other than the fastest, as on the Internet
-    /// they are.
+    /// Sets the routing cost of both directions between two neighbours, in place of the propagation
+    /// delay in nanoseconds. So default routes can be other than the fastest, as they are on the
+    /// Internet.
     ///
     /// # Errors
     /// [`TopologyError::UnknownNode`], [`TopologyError::NoEdge`].

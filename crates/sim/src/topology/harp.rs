@@ -1,9 +1,9 @@
 //! The networks of Harp's simulations.
 //!
-//! The figures that draw them are lost; prose gives the names, which paths exist, and the rates of
-//! figure 3. What it does not give is a reconstruction and a parameter. That is rates, delays and
-//! queues of the bottlenecks. Access lines have 100 Mbit/s and 1 ms. Lines that are no bottleneck
-//! have 100 Mbit/s and room for 1 000 packets.
+//! The figures that draw these networks are lost. The paper's text gives the names, which paths
+//! exist, and the rates of figure 3. The other rates, delays and queues of the bottlenecks are
+//! reconstructed, and most of them are parameters. Access lines have 100 Mbit/s and 1 ms. Other
+//! lines that are no bottleneck have 100 Mbit/s and room for 1 000 packets.
 
 use super::error::TopologyError;
 use super::graph::Graph;
@@ -35,8 +35,8 @@ pub(super) const FIG3: &[Parameter] = &[
     ACCESS,
 ];
 
-/// Topology1: two paths from T1 to T3, direct and via T2, each with one bottleneck. Web servers W1,
-/// W2 and their clients C1, C2 hang on the two ends of each.
+/// Topology1: two paths from T1 to T3, direct and through T2, each with one bottleneck. Web servers
+/// W1 and W2 are at the near ends of the two bottlenecks, their clients C1 and C2 at the far ends.
 ///
 /// ```text
 ///            W1          C1
@@ -60,9 +60,9 @@ pub(super) fn t1(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Topology2 has four paths from T1 to T3, direct and via T2, T4 and T5. They have a bottleneck
-/// each, and 10, 12, 14 and 16 ms. S2 sends to R2 over the bottleneck of the path through T2, which
-/// lies behind the router X.
+/// Topology2: four paths from T1 to T3, direct and through T2, T4 and T5. Each has a bottleneck of
+/// its own. Their one-way delays are 10, 12, 14 and 16 ms. S2 sends to R2 over the bottleneck of
+/// the path through T2, which begins at the router X.
 ///
 /// ```text
 ///  S1 ─── T1 ═══════════════ T3 ─── R1
@@ -89,9 +89,9 @@ pub(super) fn t2(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Topology4 of the technical report leads from T1 to T6 directly, and via T3, T4 and T5. Those
-/// three paths share the bottleneck from T2 to T6. S2's direct path to R2 leads through T2, so over
-/// the same bottleneck.
+/// Topology4 of the technical report: paths from T1 to T6, direct and through T3, T4 and T5. The
+/// three relayed paths share the bottleneck from T2 to T6. S2's direct path to R2 goes through T2,
+/// so it uses the same bottleneck.
 ///
 /// ```text
 ///  S1 ─── T1 ══════════════════ T6 ─── R1
@@ -100,8 +100,8 @@ pub(super) fn t2(values: &Values) -> Result<Graph, TopologyError> {
 ///         └── T5 ──┘    └── S2
 /// ```
 ///
-/// The name T6 of the exit is ours. With one indirect path S1 and S2 share the bottleneck one to
-/// one, with three of them three to one.
+/// The name T6 is not from the report. With one relayed path, S1 and S2 have one path each over the
+/// shared bottleneck. With three relayed paths, S1 has three there and S2 one.
 pub(super) fn t4(values: &Values) -> Result<Graph, TopologyError> {
     let rest = values.get("access_mbit");
     let access = line(rest, 1.0);
@@ -118,8 +118,8 @@ pub(super) fn t4(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Figure 3: S1 sends to R1 over a direct link of 10 Mbit/s, and through T1 over one of 8 Mbit/s.
-/// S2 sends to R2 over the latter.
+/// Figure 3: S1 sends to R1 over a direct link of 10 Mbit/s, and through T1 over a link of 8
+/// Mbit/s. S2 sends to R2 over the link of 8 Mbit/s.
 ///
 /// ```text
 ///  S1 ─── A ════10════ B ─── R1
@@ -176,15 +176,15 @@ pub(super) const T3_STUBS: &[Parameter] = &[
 ];
 
 /// Topology3 over a flat random graph of routers `n1, n2, ...`. Gateways and relays `G1, G2, ...`
-/// are at random routers, each at another. Clients `C1, C2, ...` and servers `V1, V2, ...` are at
-/// random routers.
+/// sit at random routers, no two at the same one. Clients `C1, C2, ...` and servers `V1, V2, ...`
+/// sit at any random routers.
 pub(super) fn t3(values: &Values) -> Result<Graph, TopologyError> {
     let (alpha, beta) = (values.get("alpha"), values.get("beta"));
     inhabited(values, waxman(values.seed, values.count("routers"), alpha, beta, &lines(values))?)
 }
 
-/// Topology3 over a transit-stub graph. A stub has one way out, so paths between two gateways share
-/// their stubs' links: relays help less than in [`t3`].
+/// Topology3 over a transit-stub graph. A stub domain has one way out, so all paths between two
+/// gateways share the links of the gateways' stubs. So relays help less than in [`t3`].
 pub(super) fn t3_stubs(values: &Values) -> Result<Graph, TopologyError> {
     let shape = TransitStub {
         domains: values.count("domains"),

@@ -1,10 +1,14 @@
-//! The network of HIR's emulation (paper, section 6). Gateways are on one machine, with two or
-//! three relays between them.
+//! The network of HIR's emulation (paper, section 6): two gateways with two or three relays between
+//! them. The paper ran its gateways on one machine.
 //!
-//! Rates are the paper's, which gives them in bytes. In experiment 1, set 1 has 200 KB/s (1.6
-//! Mbit/s), sets 2 and 3 have 500 KB/s. Experiment 2 has 100 KB/s (0.8 Mbit/s). Experiment 3 has
-//! 1.25 MB/s (10 Mbit/s). Delays are missing. Round trips of 20, 30 and 40 ms and a queue of 50
-//! packets are a reconstruction.
+//! Rates are the paper's, which gives them in bytes per second:
+//!
+//! * Experiment 1: 200 KB/s (1.6 Mbit/s) in set 1, and 500 KB/s (4 Mbit/s) in sets 2 and 3.
+//! * Experiment 2: 100 KB/s (0.8 Mbit/s).
+//! * Experiment 3: 1.25 MB/s (10 Mbit/s).
+//!
+//! The paper gives no delays. Round trips of 20, 30 and 40 ms and a queue of 50 packets are
+//! reconstructed.
 
 use super::dumbbell::{BundlePath, bundle};
 use super::error::TopologyError;
@@ -21,8 +25,9 @@ pub(super) const HIR: &[Parameter] = &[
     parameter("queue", 50.0, [0.0, 1e6], "packets that wait behind each relay (reconstructed)"),
 ];
 
-/// [`bundle`] without a direct path, and the foreground of experiment 3. Senders `F1, F2, ...` are
-/// at the relays `T1, T2, ...`, and a receiver Q is behind the exit gateway X.
+/// The [`bundle`] without a direct path, plus the hosts of experiment 3's foreground traffic.
+/// Senders `F1, F2, ...` are at the relays `T1, T2, ...`, and a receiver Q is behind the exit
+/// gateway X.
 pub(super) fn hir(values: &Values) -> Result<Graph, TopologyError> {
     let access = line(100.0, 0.0);
     let relays = values.count("relays");

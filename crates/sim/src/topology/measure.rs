@@ -28,8 +28,8 @@ impl Graph {
         way.iter().map(|&direction| self.config(direction).delay).sum()
     }
 
-    /// How long a datagram with `payload` bytes takes over a way on which nothing else is. That is
-    /// propagation, and on every link the time of sending it, headers included.
+    /// How long a datagram with `payload` bytes takes over a way without other traffic. That is the
+    /// propagation delay and, on every link, the time of sending the datagram and its headers.
     #[must_use]
     pub fn transit(&self, way: &[Direction], payload: usize) -> Duration {
         way.iter()
@@ -48,16 +48,16 @@ impl Graph {
         self.propagation(there) + self.propagation(back)
     }
 
-    /// The lowest rate on a way, in bits per second; `None` if nothing limits it. Of a rate that
-    /// follows the clock, the highest step counts.
+    /// The lowest rate on a way, in bits per second; `None` if nothing limits it. If the rate of a
+    /// link changes with time, its highest rate counts.
     #[must_use]
     pub fn bottleneck(&self, way: &[Direction]) -> Option<u64> {
         way.iter().filter_map(|&direction| nominal_rate(self.config(direction))).min()
     }
 
-    /// An upper bound of the bytes of memory that packets under way can take when these directions
-    /// are used. Per direction it is a full queue, the packet being sent, and a full line. In all
-    /// it is never more than every flow's window.
+    /// An upper bound, in bytes, of the memory that all packets under way on the directions in
+    /// `used` can take. Each direction holds at most a full queue, the packet being sent, and a
+    /// full line. All directions together hold at most the windows of all flows.
     #[must_use]
     pub fn memory_bound(&self, used: impl IntoIterator<Item = Direction>, traffic: Traffic) -> u64 {
         let packet = u64::from(traffic.packet.max(1));
@@ -104,8 +104,8 @@ fn bytes_in(rate: u64, time: Duration) -> u64 {
     u64::try_from(bits / 8).unwrap_or(u64::MAX)
 }
 
-/// How many packets of `packet` bytes, headers included, fill a way. It is the product of bandwidth
-/// in bits per second and delay, rounded up. For queues that are given in parts of it.
+/// The bandwidth-delay product in packets of `packet` bytes, headers included, rounded up. `rate`
+/// is in bits per second. Queues that are given as a part of this product use it.
 #[must_use]
 pub fn bdp_packets(rate: u64, rtt: Duration, packet: u32) -> usize {
     usize::try_from(bytes_in(rate, rtt).div_ceil(u64::from(packet.max(1)))).unwrap_or(usize::MAX)

@@ -1,9 +1,9 @@
-//! Networks as data, and those that the papers use. They have nodes with names, edges that carry a
-//! pipe each way, and static routes.
+//! Networks as data: named nodes, edges that carry a pipe in each direction, and static routes.
+//! Among them are the networks of the papers.
 //!
-//! A [`Graph`] is written down by hand or made by name ([`named`]). It tells ways between its
-//! nodes, the shortest or through waypoints ([`Graph::way`]). It is [built](Graph::build) into a
-//! [`World`](crate::World).
+//! A [`Graph`] is written down by hand or made by name ([`named`]). [`Graph::way`] finds the
+//! shortest route between two nodes, directly or through waypoints. A graph is
+//! [built](Graph::build) into a [`World`](crate::World).
 //!
 //! ```
 //! use byway_sim::topology::{Parameters, named};

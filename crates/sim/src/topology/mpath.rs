@@ -1,15 +1,17 @@
 //! The networks of mPath's Emulab experiments: figures 7, 10 and 13.
 //!
 //! The paper gives the rates of the core link (10 Mbit/s), of the access link (20) and of proxy 3's
-//! path (5). For figure 13 it gives those of the first two cross flows (6 and 8). The rest is
-//! reconstructed. Proxy 2's path has 15 Mbit/s. With the cross flow of 6 what is left still
-//! suffices, with 6 + 8 it does not. Round trips are 100 ms directly, and 110, 120 and 130 ms
-//! through the proxies there and back. Figure 10's access link has 6 Mbit/s, and figure 13's third
-//! cross flow 10.
+//! path (5). For figure 13 it gives the rates of the first two cross flows (6 and 8). The rest is
+//! reconstructed:
 //!
-//! Queues are chosen by what the paper says of TCP alone. A flow of NewReno gets 7.21 Mbit/s of 10
-//! where next to nothing can wait. So one packet may wait before a core link. Nothing tells the
-//! access link's queue in figures 7 and 13. It is 50 packets.
+//! * Proxy 2's path has 15 Mbit/s. The first cross flow leaves 9 Mbit/s of it, both leave 1 Mbit/s.
+//! * Round trips are 100 ms on the direct path. Through proxies 1, 2 and 3, in both directions,
+//!   they are 110, 120 and 130 ms.
+//! * Figure 10's access link has 6 Mbit/s, and figure 13's third cross flow 10.
+//!
+//! Queues are chosen by what the paper says of TCP alone: 7.21 Mbit/s of 10. A flow of NewReno gets
+//! that rate where next to nothing can wait, so one packet may wait before a core link. The paper
+//! does not tell the queue of the access link in figures 7 and 13. It is 50 packets here.
 
 use super::error::TopologyError;
 use super::graph::Graph;
@@ -50,9 +52,9 @@ pub(super) const FIG10: &[Parameter] = &[
 /// Milliseconds of the access links on both sides, together.
 const ENDS: f64 = 2.0;
 
-/// Figure 7: the core link R1 to R2 is shared by the direct path and proxy P1. P2 and P3 have links
-/// of their own. All share the access link of the sender S. Proxy 2's link lies between R3 and R4,
-/// as in figure 13.
+/// Figure 7: the direct path and proxy P1 share the core link from R1 to R2. P2 and P3 have links
+/// of their own. All paths share the access link of the sender S. Proxy 2's link lies between R3
+/// and R4, as in figure 13.
 ///
 /// ```text
 ///            P1
@@ -64,8 +66,9 @@ const ENDS: f64 = 2.0;
 pub(super) fn fig7(values: &Values) -> Result<Graph, TopologyError> {
     let core =
         |rate: &str, ms: f64| PipeConfig::new(values.mbit(rate), millis(ms)).queue(values.count("queue"));
-    // One-way delays between R1 and R2; each proxy adds 5 ms to the one before. Those of P2 and P3
-    // are nearer to R2 than by way of R1, so that what they forward does not turn back.
+    // One-way delays between R1 and R2: the path of each proxy is 5 ms longer than the one before.
+    // P2 and P3 are nearer to R2 directly than by way of R1. So the packets that they forward do
+    // not turn back.
     let direct = values.get("rtt_ms") / 2.0 - ENDS;
     let mut graph = Graph::new();
     let access = PipeConfig::new(values.mbit("access_mbit"), millis(ENDS / 2.0));
@@ -82,8 +85,8 @@ pub(super) fn fig7(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Figure 13 is figure 7 with hosts A1, A2 and A3 at R3. They send to B1, B2 and B3 at R4, so over
-/// the link of proxy 2.
+/// Figure 13: figure 7 with hosts A1, A2 and A3 at R3. They send to B1, B2 and B3 at R4, and so
+/// over proxy 2's link.
 pub(super) fn fig13(values: &Values) -> Result<Graph, TopologyError> {
     let mut graph = fig7(values)?;
     for cross in 1..=3 {

@@ -124,8 +124,8 @@ impl Values {
     /// The value of a parameter of the table.
     ///
     /// # Panics
-    /// If the table has no such parameter: a slip of the pen in this module, which a test of every
-    /// network finds.
+    /// If the table has no such parameter. That is a slip of the pen in this module, and a test of
+    /// every network finds it.
     pub(super) fn get(&self, name: &str) -> f64 {
         self.known.get(name).copied().unwrap_or_else(|| panic!("no parameter is called {name}"))
     }

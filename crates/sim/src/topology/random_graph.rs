@@ -1,8 +1,8 @@
-//! Random networks of routers in the sense of GT-ITM: Waxman's, and transit domains with stubs.
+//! Random networks of routers as in GT-ITM: Waxman's, and transit domains with stubs.
 //!
-//! After Zegura, Calvert and Bhattacharjee, "How to model an internetwork" (INFOCOM 1996). GT-ITM
-//! throws a graph away that does not hang together. Here the shortest missing links are added, so
-//! that every seed gives a network.
+//! The models are those of Zegura, Calvert and Bhattacharjee, "How to model an internetwork"
+//! (INFOCOM 1996). GT-ITM discards a graph that is not connected. Here links are added until it is,
+//! so that every seed gives a network.
 
 use super::error::TopologyError;
 use super::graph::Graph;
@@ -25,8 +25,9 @@ pub struct LinkRanges {
 }
 
 impl Default for LinkRanges {
-    /// Harp's Topology3: 10 to 100 Mbit/s. Delays of 1 to 20 ms are a reconstruction. So are queues
-    /// of a bandwidth-delay product of 60 ms, at least 50 packets.
+    /// The ranges of Harp's Topology3: rates of 10 to 100 Mbit/s. Delays of 1 to 20 ms are
+    /// reconstructed. So are queues of a bandwidth-delay product at 60 ms, and of at least 50
+    /// packets.
     fn default() -> Self {
         Self { rate: [10.0, 100.0], delay: [1.0, 20.0], rtt: 60.0, queue: 50 }
     }
@@ -41,9 +42,9 @@ impl LinkRanges {
     }
 }
 
-/// Waxman's random graph of routers `n1, n2, ...` in the unit square. Two of them are joined with
-/// the probability `alpha × exp(-d / (beta × L))`. d is their distance and L the square's diagonal.
-/// Delays grow with distance, over the range of `lines`.
+/// Waxman's random graph of routers `n1, n2, ...` in the unit square. Two routers at the distance d
+/// are joined with the probability `alpha × exp(-d / (beta × L))`, where L is the square's
+/// diagonal. Delays grow with distance, over the delay range of `lines`.
 ///
 /// 100 routers with alpha 0.25 and beta 0.15 have four links each in the mean.
 ///
@@ -131,13 +132,14 @@ const WITHIN_STUB: [f64; 2] = [0.0, 0.2];
 const TO_STUB: [f64; 2] = [0.1, 0.5];
 const TRANSIT: [f64; 2] = [0.25, 1.0];
 
-/// A transit-stub network. The routers `t1.1, t1.2, ...` of transit domains form the backbone;
-/// their names are domain and router. Stub domains have routers `s1.1.1.1, s1.1.1.2, ...`. These
-/// names are transit domain, transit router, stub and router. Each stub is joined to its transit
-/// router by one link. Within a domain two routers are joined at random.
+/// A transit-stub network. The routers of transit domains, `t1.1, t1.2, ...`, form the backbone,
+/// and are named by domain and router. Stub domains have routers `s1.1.1.1, s1.1.1.2, ...`, named
+/// by transit domain, transit router, stub and router. One link joins each stub to its transit
+/// router. Within a domain, links are random.
 ///
-/// Stub links have the shortest delays of `lines`, transit links the longest. Routes follow delays,
-/// and GT-ITM's policy weights are not used: with extra links a way may cross a stub.
+/// Links within stubs have the shortest delays of `lines`, transit links the longest. Routes follow
+/// delays, and GT-ITM's policy weights are not used. So with extra links a route may pass through a
+/// stub.
 ///
 /// # Errors
 /// [`TopologyError::ZeroRate`].

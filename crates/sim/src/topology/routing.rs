@@ -7,8 +7,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::OnceLock;
 
-/// One step that Dijkstra's algorithm may take. A copy of what the graph says, packed: a graph of
-/// thousands of nodes is searched hundreds of times.
+/// One step that Dijkstra's algorithm may take. It is a packed copy of what the graph says, because
+/// a graph of thousands of nodes is searched hundreds of times.
 #[derive(Clone, Copy, Debug)]
 struct Arc {
     to: u32,
@@ -33,16 +33,18 @@ struct Routes {
 pub(super) struct RouteCache(OnceLock<Routes>);
 
 impl Graph {
-    /// The way from a node to another with the least sum of propagation delays, or of
-    /// [costs](Self::set_cost) where they are set. Among equals it has the fewest links. Among
-    /// those its node names come first in order, where the first node that differs decides. With
-    /// waypoints, it is the way to the first of them, then from there to the next, and on to the
-    /// end. The way from a node to itself is empty. What a waypoint sends on takes the best way
-    /// from there. That may lead back over links that were used already, as with a relay that is
-    /// not on the way.
+    /// The cheapest route from one node to another. The cost is the sum of propagation delays, or
+    /// of [costs](Self::set_cost) where they are set. Among equally cheap routes, the one with the
+    /// fewest links is taken. Among these, the names of the nodes decide: at the first node that
+    /// differs, the name that comes first in order wins.
     ///
-    /// The first call for a node (as a beginning or a waypoint) costs a run of Dijkstra's
-    /// algorithm, later ones only the walk.
+    /// With waypoints, the route leads to the first waypoint, from there to the next, and on to the
+    /// end. Each part is the cheapest by itself. So a part may lead back over links that were used
+    /// already, as with a relay that is off the direct route. The route from a node to itself is
+    /// empty.
+    ///
+    /// The first call for a start node or waypoint costs a run of Dijkstra's algorithm. Later calls
+    /// cost only the walk along its result.
     ///
     /// # Errors
     /// [`TopologyError::UnknownNode`], [`TopologyError::Unreachable`].
@@ -101,9 +103,9 @@ impl Graph {
         self.leaving(node).iter().map(arc).collect()
     }
 
-    /// Dijkstra's algorithm over (cost, hops). Both grow along a way: cost may stand still, hops do
-    /// not. So when a node is taken up, all that could precede it are final. Then equal ways can be
-    /// told apart by their names.
+    /// Dijkstra's algorithm over pairs (cost, hops). Along a route, cost never falls and hops
+    /// always grow. So when a node is taken up, all nodes that could precede it are final. Then
+    /// equal routes can be told apart by their names.
     fn grow(&self, arcs: &[Vec<Arc>], root: u32) -> Vec<Reached> {
         let mut reached: Vec<Reached> = vec![None; self.size()];
         let mut best = vec![(u64::MAX, u32::MAX); self.size()];

@@ -78,11 +78,12 @@ pub(super) fn overlay_of(values: &Values) -> Result<Graph, TopologyError> {
     wang(values.seed, &overlay)
 }
 
-/// Sources `s1, s2, ...` are joined to k relays each, and relays `r1, r2, ...` to the receiver d
-/// (paper, section IV).
+/// The overlay (paper, section IV). Sources `s1, s2, ...` are joined to k relays each, and relays
+/// `r1, r2, ...` to the receiver d.
 ///
-/// The relays of a source are its [neighbours](Graph::neighbours), in the order of choice. A source
-/// draws them from a stream of its own, so that more sources change nobody's relays.
+/// The relays of a source are its [neighbours](Graph::neighbours), in the order in which they were
+/// drawn. A source draws them from a random stream of its own, so more sources change nobody else's
+/// relays.
 ///
 /// # Errors
 /// [`TopologyError::ZeroRate`], if a relay would be left less than a bit per second.
@@ -120,8 +121,8 @@ pub(super) const TESTBED: &[Parameter] = &[
     parameter("queue", 10.0, [0.0, 1e6], "packets that wait behind each relay (reconstructed)"),
 ];
 
-/// The testbed (paper, section V). s1 has the relays r1 and r2, s2 has r2 and r3. Only the hops to
-/// the receiver d are slow.
+/// The testbed (paper, section V). Source s1 has the relays r1 and r2, source s2 has r2 and r3.
+/// Only the hops from the relays to the receiver d are slow.
 pub(super) fn testbed(values: &Values) -> Result<Graph, TopologyError> {
     let hop = values.get("hop_rtt_ms") / 2.0;
     let mut graph = Graph::new();

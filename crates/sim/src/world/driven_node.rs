@@ -17,8 +17,9 @@ pub trait Node: Any {
         let _ = now;
     }
 
-    /// When the application wants its next [`turn`](Self::turn) though nothing else happens; on the
-    /// node's own clock. Must move on (or be `None`) once that turn has come.
+    /// The time, on the node's own clock, at which the application wants its next
+    /// [`turn`](Self::turn) even if nothing happens before. After that turn the alarm must be
+    /// later, or `None`.
     fn alarm(&self) -> Option<Instant> {
         None
     }

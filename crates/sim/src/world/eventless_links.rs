@@ -1,14 +1,16 @@
 //! Links that need no event for the packets that reach them.
 //!
-//! A link may alone lead to another, and neither may reorder. Then the packets reach the second in
-//! an order that is known when the first accepts them. The second may be a plain pipe with a queue,
-//! a rate, and a delay of more than nothing. Then nothing that happens in between can change what
-//! it does. So the packet goes straight into its [`coming`](super::network::Edge::coming), with the
-//! time at which it will reach it. The one event is at the earliest time at which it can leave.
-//! Then, and whenever somebody may look, the link *catches up*. Packets are offered to it in their
-//! order, each at its own time. Events of one time are ordered by link, and the second link takes
-//! time. So nobody's order depends on this. What links do, their books and the trace are the same
-//! with and without it.
+//! Suppose that all packets that reach link B come from link A, and that neither link reorders.
+//! Then the order and the times of their arrival at B are known when A accepts them. Suppose also
+//! that B is a plain pipe with a delay above zero. Then nothing that happens in between can change
+//! what B does. So a packet goes straight from A into B's [`coming`](super::network::Edge::coming),
+//! with the time at which it will reach B. B needs only one event, at the earliest time at which a
+//! packet can leave B.
+//!
+//! At this event, and whenever somebody may look, B *catches up*. It is offered the packets that
+//! have reached it, in their order, each at its own time. Events of one time are ordered by link,
+//! and B takes time, so the order of events does not depend on this. The links do the same with and
+//! without it, and so their books and the trace are the same.
 
 use super::LinkId;
 use super::events::PacketInFlight;

@@ -32,14 +32,14 @@ pub(super) enum EventSubject {
     Wake(u32),
 }
 
-/// Something that happens at a time. What happens at one time happens in this order: links by
-/// number, then injected packets, then wakes by node. A link's decisions come before its arrivals.
-/// Arrivals come in the order of acceptance. The order does not depend on when an event was
-/// scheduled. A wake more or less may be spurious, or a packet may be looked at later. Neither
-/// changes anybody's order.
+/// Something that happens at a time. Events of one time happen in this order: links by number, then
+/// injected packets, then wakes by node. A link's decisions come before its arrivals, and its
+/// arrivals come in the order of acceptance. The order does not depend on when an event was
+/// scheduled. So a spurious wake, or a packet that is looked at late, changes no order.
 ///
-/// Time, then order, in one number, so that a comparison has no branch and the heap moves as little
-/// as can be. Kept upside down: the earliest is the greatest, for the heap.
+/// Time and order are one number, time first, so that a comparison has no branch and the heap moves
+/// little data. The bits are inverted: the earliest event is the greatest number, as the heap needs
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Event(u128);
 
@@ -102,8 +102,9 @@ impl Event {
     }
 }
 
-/// Events in order. Of each link only the first arrival stands here, so it stays as small as there
-/// are links and nodes. (A heap with four children per place was measured: no faster.)
+/// Events in order. Of the packets in line on a link, only the first has an event here. So the heap
+/// grows with the number of links and nodes, not of packets. (A heap with four children per place
+/// was measured: no faster.)
 #[derive(Debug, Default)]
 pub(super) struct Events(BinaryHeap<Event>);
 

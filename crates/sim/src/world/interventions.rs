@@ -54,8 +54,9 @@ impl World {
         self.network.inject(at.max(self.now), slot, payload.len() as u32, ecn);
     }
 
-    /// Rebinds a socket behind a NAT: the world sees another address from now on, the machine is
-    /// not told. Routes by IP address follow the new one: where its IP changes, add them.
+    /// Rebinds a socket, as a NAT does: from now on the world sees another address, and the machine
+    /// is not told. Routes by IP address follow the new address. If its IP address is new, add
+    /// routes for it.
     ///
     /// # Panics
     /// If the address is taken, or the node has no such local.
@@ -85,8 +86,8 @@ impl World {
         self.settle(id.0);
     }
 
-    /// Takes a socket down or up, and tells the machine. While it is down nothing arrives, and
-    /// sending fails.
+    /// Takes a socket down or up, and tells the machine. While the socket is down, nothing arrives
+    /// at it, and sending from it fails.
     ///
     /// # Panics
     /// If the node has no such local.
@@ -99,9 +100,10 @@ impl World {
         self.settle(id.0);
     }
 
-    /// The largest UDP payload that a socket sends, as the MTU of its interface sets it: what is
-    /// larger fails with [`SendErrorKind::TooLarge`](byway_wire::SendErrorKind::TooLarge). `None`:
-    /// no limit. (A link further on drops in silence what is larger than its own MTU.)
+    /// Sets the largest UDP payload, in bytes, that a socket sends; `None`: no limit. It stands for
+    /// the MTU of the socket's interface. Sending more fails with
+    /// [`SendErrorKind::TooLarge`](byway_wire::SendErrorKind::TooLarge). (A link further on drops
+    /// in silence what is larger than its own MTU.)
     ///
     /// # Panics
     /// If the node has no such local.
@@ -119,14 +121,15 @@ impl World {
         }
     }
 
-    /// A node's process dies. Until [`restart`](Self::restart) it gets nothing, is not woken and
-    /// sends nothing. What comes for it is lost. What it has sent travels on.
+    /// Kills a node's process. Until [`restart`](Self::restart) the node gets nothing, is not woken
+    /// and sends nothing. Packets that come for it are lost. Packets that it has sent travel on.
     pub fn crash(&mut self, node: impl Into<NodeId>) {
         self.freeze(node, true);
     }
 
-    /// Starts a process anew, after a [`crash`](Self::crash) or in the place of one that runs: it
-    /// remembers nothing. Same sockets, same clock. Returns the old one.
+    /// Starts a node's process anew, after a [`crash`](Self::crash) or in the place of a running
+    /// one. The new process remembers nothing, and has the same sockets and clock. Returns the old
+    /// node.
     pub fn restart<T: Node>(&mut self, node: Handle<T>, fresh: T) -> T {
         self.replace(node, fresh)
     }

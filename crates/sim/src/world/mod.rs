@@ -1,8 +1,8 @@
-//! Nodes, routes, and the loop that runs them and asserts its own laws.
+//! Nodes, routes, and the event loop, which runs the nodes and asserts its own laws.
 //!
-//! The loop does what every driver does. It hands a machine what arrived, wakes it at its deadline,
-//! drains what it wants to send, and sleeps until the next deadline. It panics, with the law and
-//! the name of the culprit, when
+//! The loop does what every driver does. It hands a machine what arrived and wakes it at its
+//! deadline. It sends what the machine wants to send, and sleeps until the next deadline. It
+//! panics, with the broken law and the name of the culprit, when
 //!
 //! * a link's books do not balance, its queue exceeds its bound, or it reorders though it may not,
 //! * time would go back,
@@ -209,8 +209,8 @@ impl World {
 
     // Building.
 
-    /// Adds a node with a socket for each address. Its machine is told its locals at once, and runs
-    /// when the world does.
+    /// Adds a node with a socket for each address. Its machine is told of its sockets at once, and
+    /// runs when the world runs.
     ///
     /// # Panics
     /// If an address is taken.
@@ -245,8 +245,8 @@ impl World {
         Handle { id: NodeId(id), kind: PhantomData }
     }
 
-    /// Gives a node a clock of its own. Call it before the world runs: the machine's clock never
-    /// goes back.
+    /// Gives a node a clock of its own. Call this before the world runs, since the clock of a
+    /// machine must never go back.
     ///
     /// # Panics
     /// If the new clock shows an earlier time than the old one.
@@ -276,9 +276,9 @@ impl World {
         self.network.add(name, EdgeLink::new(link))
     }
 
-    /// Packets from `from` to the IP address `to` follow these links in turn; several routes may
-    /// share a link. A route of no links is an arrival at once. A later route replaces an earlier
-    /// one.
+    /// Sends packets from `from` to the IP address `to` over these links in turn. Several routes
+    /// may share a link. On a route without links, packets arrive at once. A later route replaces
+    /// an earlier one with the same ends.
     pub fn route(&mut self, from: impl Into<RouteSource>, to: IpAddr, links: &[LinkId]) {
         let chain = self.network.chain(self.now, links);
         match from.into() {
@@ -288,9 +288,10 @@ impl World {
         self.forget_routes();
     }
 
-    /// Asks `router` for the links from an IP address to another where no [route](Self::route) is
-    /// known, when the first packet goes there. What it gives becomes a route; `None`: there is no
-    /// way. For worlds where few of many ways are used, and nobody knows which.
+    /// Asks `router` for the links of a route when the first packet goes from one IP address to
+    /// another and no [route](Self::route) is known. The links that it returns become a route;
+    /// `None`: there is no route. This is for worlds that use few of many routes, where nobody
+    /// knows in advance which.
     pub fn route_by(&mut self, router: impl FnMut(IpAddr, IpAddr) -> Option<Vec<LinkId>> + 'static) {
         self.router = Some(Box::new(router));
         self.forget_routes();
@@ -302,8 +303,8 @@ impl World {
         }
     }
 
-    /// Joins the hosts of two addresses by a pipe each way, called "a>b" and "b>a" after the IP
-    /// addresses.
+    /// Joins the hosts of two addresses by a pipe in each direction. The links are called "a>b" and
+    /// "b>a" after the IP addresses.
     ///
     /// # Panics
     /// If they are joined already.
@@ -331,17 +332,17 @@ impl World {
         self.network.stop_trace();
     }
 
-    /// Whether the world may save events where that changes nothing. A plain pipe (queue, rate,
-    /// delay) may be fed by one other link alone. Then it needs no events for the packets that
-    /// reach it, since all that it does follows from when they do. It may to begin with.
-    /// [`run_while`](Self::run_while) ends that. [`observe`](Self::observe) and
-    /// [`pipe`](Self::pipe) end it for their link.
+    /// Sets whether the world may save events where that changes no result. At first it may. A
+    /// plain pipe (queue, rate, delay) that a single link feeds needs no events for the packets
+    /// that reach it: all that it does follows from when they come. [`run_while`](Self::run_while)
+    /// ends the saving. [`observe`](Self::observe) and [`pipe`](Self::pipe) end it for the link
+    /// that they are given.
     pub fn save_events(&mut self, may: bool) {
         self.network.look_ahead(may);
     }
 
-    /// Between events, wakes a random node with this probability. By the law of machines it changes
-    /// nothing: this asserts that nothing is sent and no deadline moves.
+    /// Between events, wakes a random node with this probability. Such a wake must change nothing:
+    /// the world asserts that the node sends nothing and that its deadline does not move.
     pub fn wake_spuriously(&mut self, probability: f64) {
         let random = self.random("spurious wakes");
         self.spurious = Some(SpuriousWakes { probability, random });
@@ -373,21 +374,22 @@ impl World {
         self.network.waiting(self.now, link)
     }
 
-    /// A hash over all that every link was offered. It covers when, and when it arrives with which
-    /// size, mark and bytes, or why it was dropped. It is 0 if stopped.
+    /// A hash over all packets that links were offered, to compare runs. It covers when a packet
+    /// was offered and when it arrives with which size, ECN mark and bytes, or why it was dropped.
+    /// It is 0 after `stop_trace`.
     #[must_use]
     pub fn trace(&self) -> u64 {
         self.network.trace()
     }
 
-    /// Lets a closure see what happens to each packet on a link, in the order of time. A link that
-    /// nobody observes pays nothing for it.
+    /// Lets a closure see what happens to each packet on a link, in the order of time. A link
+    /// without observers pays nothing for this.
     pub fn observe(&mut self, link: LinkId, observer: impl FnMut(&LinkFact) + 'static) {
         self.network.observe(link, Box::new(observer));
     }
 
-    /// Lets a closure see every datagram that leaves a node and every one that a node gets. Packet
-    /// captures at their sockets would see the same.
+    /// Lets a closure see every datagram that a node sends or gets. It sees what packet captures at
+    /// the sockets of all nodes would show.
     pub fn capture(&mut self, capture: impl FnMut(&Captured<'_>) + 'static) {
         self.capture = Some(Box::new(capture));
     }

@@ -141,9 +141,9 @@ pub(super) struct Edge {
     /// Which link it is that leads here, of all chains.
     pub(super) feeder: Feeder,
     /// Whether packets are looked at when they leave this link, not when they reach it
-    /// ([`super::ahead`]).
+    /// ([`super::eventless_links`]).
     pub(super) ahead: bool,
-    /// Whether some link behind this one is of that kind.
+    /// Whether some link that this one feeds has `ahead` set.
     pub(super) leads_ahead: bool,
     /// Packets that are still on the link before, or have been since; `at` is when they reach this
     /// one.
@@ -176,7 +176,7 @@ pub(super) struct Network {
     pub(super) free: Vec<u32>,
     pub(super) stray: StrayCounters,
     pub(super) traced: bool,
-    /// Whether links may be looked at late ([`super::ahead`]).
+    /// Whether links may be looked at late ([`super::eventless_links`]).
     pub(super) may_look_ahead: bool,
 }
 

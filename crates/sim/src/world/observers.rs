@@ -25,9 +25,9 @@ pub struct LinkFact {
     pub event: LinkEvent,
 }
 
-/// What happens to a packet on a link. It is accepted or dropped. What was accepted is delivered,
-/// or dropped later where the discipline decides later. A copy that the link made is delivered and
-/// was never accepted.
+/// What happens to a packet on a link. The link accepts the packet or drops it. An accepted packet
+/// is delivered, or dropped later where the discipline decides later. A copy that the link made is
+/// delivered without having been accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// The link took it.

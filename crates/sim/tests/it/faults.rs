@@ -79,8 +79,9 @@ fn what_is_set_by_hand_ends_the_schedule() {
     assert_eq!([50, 200].map(|time| delay(&mut pipe, time)), [Some(3_000); 2]);
 }
 
-/// Offers Poisson traffic at `load` times the line's rate to a RED queue; the share dropped, the
-/// average at the end, and the largest queue.
+/// Offers Poisson traffic at `load` times the line's rate to a queue of `limit` packets under RED.
+/// Returns the share that RED dropped, RED's average queue at the end, the longest queue, and how
+/// many packets found the queue full.
 fn red(config: RedConfig, load: f64, limit: usize) -> (f64, f64, usize, u64) {
     let pipe = PipeConfig::new(8_000_000, MS).queue(limit).discipline(Discipline::Red(config));
     let mut pipe = Pipe::new(pipe, Random::new(5));
@@ -101,9 +102,9 @@ fn red(config: RedConfig, load: f64, limit: usize) -> (f64, f64, usize, u64) {
 
 #[test]
 fn red_drops_what_is_too_much_and_holds_the_average_where_its_rule_says() {
-    // 10 % too much. Uniform gaps of 1 to 1/p - 1 have a mean of 1 / 2p, so the share dropped is
-    // 2p. What must go is `1 - 1/1.1 = 9.1 %`. So p is 0.045, and the average is
-    // `20 + 40 * 0.045 / 0.1 = 38` packets.
+    // The traffic is 10 % above the line's rate, so the share to drop is `1 - 1/1.1 = 9.1 %`. Gaps
+    // between drops are uniform over 1 to 1/p - 1, with a mean of 1 / 2p, so the share dropped is
+    // 2p. So p is 0.045, which RED reaches at an average of `20 + 40 * 0.045 / 0.1 = 38` packets.
     let (dropped, average, longest, full) = red(RedConfig::new(20.0, 60.0), 1.1, 300);
     assert!((dropped - 0.0909).abs() < 0.003, "{dropped}");
     assert!((average - 38.2).abs() < 6.0, "{average}");

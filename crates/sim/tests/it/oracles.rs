@@ -1,6 +1,9 @@
-//! The world against laws that need no knowledge of its insides (readings, section 4). They are
-//! conservation and order counted from outside (O16), queueing theory (O17), and determinism (O20).
-//! O21 says that only ratios of times matter.
+//! Tests the world against laws that need no knowledge of its insides.
+//!
+//! * O16: conservation and order, counted from outside.
+//! * O17: queueing theory.
+//! * O20: determinism.
+//! * O21: only ratios of times matter.
 
 use crate::common::{Ping, address};
 use crate::tcp_common::{MS, at};
@@ -61,8 +64,8 @@ impl Machine for Timed {
 /// What a packet capture saw. It is `when, node, left or came, sender, size`.
 type Sight = (Instant, u32, CaptureDirection, SocketAddr, usize);
 
-/// A source: where among the middle links its way begins and ends, and when it sends how many at
-/// once.
+/// A source: the first of the middle links on its way, how many of them the way has, and its bursts
+/// (when, and how many packets).
 type Plan = (usize, usize, Vec<(u64, u8)>);
 
 #[derive(Clone, Debug)]
@@ -396,8 +399,8 @@ proptest! {
     }
 }
 
-/// A packet that is too large for a line takes no time on it: none behind it waits for it, whoever
-/// looks.
+/// A packet that is too large for a line takes no time on it. So no packet behind it waits for it,
+/// whether the line is observed or not.
 #[test]
 fn o16_nobody_waits_for_a_packet_that_does_not_fit() {
     let slow = PipeConfig::new(300_000, Duration::from_nanos(1)).mtu(1_000);
@@ -409,9 +412,9 @@ fn o16_nobody_waits_for_a_packet_that_does_not_fit() {
 
 // O17.
 
-/// The mean wait in units of a mean service time, seen from both ends of a line with a queue
-/// without bound. It is what is left of a packet's time after its service and the propagation. Also
-/// how many packets there were.
+/// The mean wait before a line, in units of the mean service time `service`, and how many packets
+/// there were. The line's queue has no bound. The wait is measured at both ends: the time from
+/// sending to arrival, less service and propagation.
 fn mean_wait(mut world: World, line: PipeConfig, [from, to]: [SocketAddr; 2], service: f64) -> (f64, u64) {
     let (rate, delay, overhead) = (line.rate.unwrap_or(1), line.delay, u64::from(line.overhead));
     let link = world.link("line", line);
@@ -561,8 +564,8 @@ fn o20_threads_do_not_meet() {
 
 // O21.
 
-/// What can be seen of a run whose times are all shorter by a factor. It is told in the times of
-/// the run where the factor is 1.
+/// What can be seen of a run in which all times are shorter by a factor. Times are converted back
+/// to those of a run with the factor 1.
 #[derive(Debug, PartialEq)]
 struct Scaled {
     /// Windows of all paths, bytes delivered, losses and timeouts, every millisecond.
@@ -697,16 +700,16 @@ fn o21_a_line_ten_times_as_fast_and_short_gives_the_same_windows() {
     assert_eq!(compare_scaled("mpath-literal", true, &|_| named("mpath-literal")), 0);
 }
 
-/// Their windows follow from ratios of round-trip times, and a smoothed one is rounded to
-/// nanoseconds. So what is told in whole bytes may be one off, and no datagram may.
+/// LIA's windows follow from ratios of round-trip times, and a smoothed RTT is rounded to
+/// nanoseconds. So a window in whole bytes may be one off, but all datagrams must be the same.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_coupled_windows_are_the_same_but_for_the_rounding_of_times() {
     assert!(compare_scaled("lia", true, &|_| named("lia")) <= 1);
 }
 
-/// CUBIC grows by the clock: C, in packets per second cubed, has to be scaled as well. (BMC's
-/// periods are bounded in seconds, so it has no such law.)
+/// CUBIC grows by the clock, so its constant C, in packets per second cubed, has to be scaled as
+/// well. (BMC bounds its periods in seconds, so no such law holds for it.)
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_cubic_is_the_same_if_its_constant_is_scaled() {

@@ -22,8 +22,8 @@ fn delivery(fate: PacketOutcome) -> Delivery {
     }
 }
 
-/// Mean wait of an M/D/1 queue, in service times: `rho / (2 (1 - rho))`. Source: Kleinrock,
-/// "Queueing Systems", vol. 1, equation 5.75 with constant service.
+/// Measures the mean wait of an M/D/1 queue, in service times. Theory says `rho / (2 (1 - rho))`:
+/// Kleinrock, "Queueing Systems", vol. 1, equation 5.75 with constant service.
 fn mean_wait(load: f64, packets: u32, seed: u64) -> f64 {
     let delay = 3 * MS;
     // 972 + 28 bytes at 8 Mbit/s are 1 ms.

@@ -99,8 +99,9 @@ fn beside_cubic(rate: u64, rtt: u32, queue: usize) -> f64 {
     rates[0] / (rates[0] + rates[1])
 }
 
-/// What is known of BBR version 1. With a queue of a bandwidth-delay product it takes most of the
-/// line. With one of many it takes less than its share (Hock, Bless, Zitterbart, ICNP 2017).
+/// What is known of BBR version 1 beside CUBIC (Hock, Bless, Zitterbart, ICNP 2017). With a queue
+/// of one bandwidth-delay product, BBR takes most of the line. With a queue of many such products,
+/// it takes less than its share.
 #[test]
 fn beside_cubic_the_queue_decides_who_has_the_line() {
     let (short, long) = (beside_cubic(10, 40, 30), beside_cubic(10, 40, 400));

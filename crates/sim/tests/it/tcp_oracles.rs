@@ -1,4 +1,4 @@
-//! TCP hosts against what theory and other simulators say (readings, sections 4 and 5).
+//! TCP hosts against what theory and other simulators say.
 
 use crate::tcp_common::*;
 use byway_sim::PipeConfig;
@@ -18,8 +18,8 @@ fn two_newreno_share_a_busy_line() {
     assert!(jain(&rates) >= 0.98, "{rates:?}");
 }
 
-/// In D100 ns-3 gives 963 Mbit/s (8.66 to 15.6 each) and a Jain index of .980. Here, over three
-/// seeds, 964 and .95 to .97.
+/// D100: ns-3 gives 963 Mbit/s in all (8.66 to 15.6 Mbit/s each) and a Jain index of 0.980. The
+/// hosts here give 964 Mbit/s and 0.95 to 0.97, over three seeds.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn a_hundred_newreno_share_a_gigabit() {
@@ -65,8 +65,9 @@ fn window_by_the_law(p: f64, seconds: u64) -> f64 {
     ratio
 }
 
-/// O2: `W = sqrt(1.5 / p)` packets per round trip. htsim measured 1.03 of it at 1e-3 and .99 at
-/// 3e-3. ns-3 measured 1.03 and .98. Here .987 and .997.
+/// O2: the window is `W = sqrt(1.5 / p)` packets at a loss probability p. At p = 1e-3 and 3e-3,
+/// htsim measured 1.03 and 0.99 of this, and ns-3 1.03 and 0.98. The hosts here have 0.987 and
+/// 0.997 of it.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn the_window_follows_the_loss() {
@@ -86,8 +87,8 @@ fn the_window_follows_rare_losses() {
     }
 }
 
-/// O2 where losses are frequent, against the formula of Padhye, Firoiu, Towsley and Kurose (1998,
-/// equation 30). It is packets per round trip with an ACK per packet, and timeouts of `timeout`
+/// O2 where losses are frequent, against equation 30 of Padhye, Firoiu, Towsley and Kurose (1998).
+/// The equation gives packets per round trip, for an ACK per packet and timeouts of `timeout`
 /// seconds.
 #[test]
 fn the_window_follows_frequent_losses() {
@@ -100,8 +101,8 @@ fn the_window_follows_frequent_losses() {
     assert!((window / expected - 1.0).abs() < 0.1, "{window}, not {expected}");
 }
 
-/// O9: where losses fall by chance, the rates are nearly as the round trips the other way round.
-/// Twice as long, with the queue left out, gets 1.7 to 2.4 times less.
+/// O9: where losses are random, rates are nearly inversely proportional to round-trip times. A flow
+/// with twice the RTT, queues not counted, gets 1.7 to 2.4 times less.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn the_shorter_round_trip_takes_more() {

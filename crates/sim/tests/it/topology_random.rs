@@ -245,9 +245,9 @@ fn the_synthetic_internet_has_the_statistics_that_it_aims_at() {
         assert_eq!(graph.nodes().count(), 3_000 + 450 + 200);
         assert!(hangs_together(&graph));
 
-        // Degrees of routers, without relays and hosts. Many are small, few are very large, and
-        // between them is a straight line in double-logarithmic scale. The share with at least d
-        // neighbours falls like d to this power.
+        // Degrees of routers, without relays and hosts. Many are small, a few are very large. In
+        // between, the share of routers with at least d neighbours falls like d to the power of
+        // `slope`.
         let routers = |name: &&str| tier(name) < 3;
         let mut degrees: Vec<f64> = graph
             .nodes()

@@ -1,5 +1,5 @@
-//! The last list of a registry, kept for when it does not answer. It holds secrets, and is for its
-//! owner alone.
+//! The last list of relays from a registry, kept on disk for when the registry does not answer. The
+//! file holds secrets, so only its owner may read it.
 //!
 //! ```text
 //! format 1 (1), checksum (4), list

@@ -12,7 +12,7 @@ use byway_registry::word::RegistryWord;
 use byway_wire::Instant;
 use std::net::SocketAddr;
 
-/// What the registry offers the holder of a word, up to as many relays as an answer holds.
+/// Asks a registry which relays it offers to the holder of a word, as many as one answer holds.
 ///
 /// # Errors
 /// The system gives no socket or thread. `Ok(Err(…))`: the registry does not answer, or refuses.

@@ -1,6 +1,6 @@
-//! Relays for a transfer: asked for while it begins, and again when all were tried. Those that turn
-//! out to be of no use the registry is told of. Nothing waits for it, and no failure of it ends
-//! anything.
+//! Relays that a registry offers for a transfer. They are asked for while the transfer begins, and
+//! others when all were tried. The registry is told which relays turn out to be of no use. The
+//! transfer never waits for the registry, and no failure of the registry ends it.
 
 use super::cache;
 use byway_engine::{Endpoint, EndpointEvent, RelayStatus};
@@ -21,8 +21,9 @@ const AGAIN_MOST: Duration = Duration::from_secs(300);
 const EMPTY: Duration = Duration::from_secs(60);
 /// Grants are renewed so long before they end, or after half of their life.
 const BEFORE: u64 = 1_800;
-/// An epoch that ended is known to all relays after some seconds. Not every relay is taken up at
-/// once, since ways back by it go silent first: so it is asked again, so often.
+/// After the end of an epoch new words are asked for several times: first after `EPOCH_KNOWN`, when
+/// all relays know of the end, then every `EPOCH_AGAIN`. Once is not enough: a relay is used again
+/// only after its return paths fell silent.
 const EPOCH_KNOWN: Duration = Duration::from_secs(5);
 const EPOCH_AGAIN: Duration = Duration::from_secs(15);
 const RENEWALS: u32 = 3;

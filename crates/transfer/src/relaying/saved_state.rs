@@ -1,5 +1,5 @@
-//! What a relay keeps over restarts, as text: what it carried, its heartbeats' counter, and the
-//! ranges that it gave to registries.
+//! What a relay saves for a restart, as text: the bytes it carried, the counter of its heartbeats,
+//! and the ranges of grant ids that it gave to registries.
 //!
 //! ```text
 //! byway-relay-kept 1

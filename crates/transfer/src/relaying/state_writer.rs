@@ -1,5 +1,5 @@
-//! Keeps on disk what a relay has to know after a restart, on a thread of its own: a disk that is
-//! slow or full holds up no packet.
+//! Saves to disk what a relay has to know after a restart. It does so on a thread of its own, so
+//! that a slow or full disk holds up no packet.
 
 use super::saved_state::{LONGEST, SavedState};
 use super::{RelayRunEvent, Snapshot};

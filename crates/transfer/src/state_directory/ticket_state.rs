@@ -17,8 +17,9 @@ const LEN: usize = 16 + 2 + 32;
 /// What was kept before tickets had an owner.
 const LEN_WITHOUT_SENDER: usize = 16 + 2;
 
-/// What a receiver says in its tickets, kept for one directory. One process at a time has it;
-/// another that receives into the same directory gets one that is not kept.
+/// What a receiver's tickets say, saved for one directory. Only one process at a time has the saved
+/// state. Another process that receives into the same directory gets a new state, which is not
+/// saved.
 #[derive(Debug)]
 pub struct TicketState {
     permission: Secret<[u8; 16]>,
@@ -117,7 +118,7 @@ impl TicketState {
     /// Binds the ticket to this sender, for this run and those after it.
     ///
     /// # Errors
-    /// It cannot be written: then it is for this run alone.
+    /// The state cannot be written. Then the ticket is bound for this run alone.
     pub fn bind(&mut self, sender: PublicKey) -> io::Result<()> {
         self.sender = Some(sender);
         self.write()

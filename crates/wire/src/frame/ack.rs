@@ -7,9 +7,10 @@
 //!        stamp run count, runs of (packets, zigzag µs that they arrived before the run above)
 //! ```
 //!
-//! Stamp runs go down from the largest number over the received ones. Packets that arrived in one
-//! batch share a stamp and cost two bytes together. Only packets that no earlier ACK gave a stamp
-//! for need one. What is left out has none.
+//! Stamp runs cover the received packets from the largest number downwards. Packets that arrived in
+//! one batch have the same arrival time and form one run, of two bytes at best. Packets that an
+//! earlier ACK gave an arrival time for need none. Packets below the last run have no arrival time
+//! in this ACK.
 
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, unzigzag, varint_len, zigzag};
 use crate::id::PathId;
@@ -133,8 +134,9 @@ impl<'a> AckEntry<'a> {
         })
     }
 
-    /// Stamp runs from the largest number down over the received ones: how many packets, and the
-    /// receiver's clock in µs modulo 2^32 when they arrived.
+    /// The arrival times of received packets, in runs from the largest number downwards. Each run
+    /// is how many packets it has, and when they arrived by the receiver's clock, in µs modulo
+    /// 2^32.
     pub fn stamps(&self) -> impl Iterator<Item = (u64, u32)> + 'a {
         let mut reader = Reader::new(self.stamps);
         let mut at = self.arrival;

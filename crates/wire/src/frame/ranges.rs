@@ -4,20 +4,21 @@ use super::{PNACK, SNACK_OBJECT, SNACK_STREAM};
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, varint_len};
 use crate::id::{ObjectId, PathId, StreamId};
 
-/// Writes a PNACK frame of as many of the ascending `missing` ranges as fit, if any do. Each range
-/// is the first and one past the last.
+/// Writes a PNACK frame with as many of the ascending `missing` ranges as fit. Each range is the
+/// first missing packet number and one past the last. Writes nothing if there may be no room for
+/// one range.
 pub fn write_pnack(writer: &mut Writer<'_>, path: PathId, missing: &[(u64, u64)]) {
     write_missing(writer, PNACK, path.0, missing);
 }
 
-/// Writes a SNACK frame of a stream with as many of the ascending `missing` ranges as fit, if any
-/// do.
+/// Writes a SNACK frame of a stream, as `write_pnack` does for a path. The ranges are of byte
+/// offsets.
 pub fn write_snack_stream(writer: &mut Writer<'_>, id: StreamId, missing: &[(u64, u64)]) {
     write_missing(writer, SNACK_STREAM, id.0, missing);
 }
 
-/// Writes a SNACK frame of an object with as many of the ascending `missing` ranges as fit, if any
-/// do.
+/// Writes a SNACK frame of an object, as `write_pnack` does for a path. The ranges are of byte
+/// offsets.
 pub fn write_snack_object(writer: &mut Writer<'_>, id: ObjectId, missing: &[(u64, u64)]) {
     write_missing(writer, SNACK_OBJECT, id.0, missing);
 }

@@ -1,5 +1,5 @@
-//! The relay's clock as others know it. Packets carry the relay's own time, learnt when it was
-//! greeted, so nobody's clock needs to be right.
+//! The relay's clock as other hosts know it. Packets carry the relay's own time, which hosts learn
+//! from a greeting, so that no host's clock needs to be right.
 
 use super::greet::Greeted;
 use crate::time::Instant;
@@ -18,9 +18,10 @@ impl RelayClock {
         Self { unix_millis, at }
     }
 
-    /// Learns it from a greeting that left at `sent` and whose answer came at `received`: the relay
-    /// wrote its time half a round trip before. Wrong by at most half the round trip, which matters
-    /// little against [`TIME_WINDOW`](super::TIME_WINDOW).
+    /// Learns the relay's clock from a greeting that left at `sent` and whose answer came at
+    /// `received`. The relay is taken to have written its time half a round trip before `received`.
+    /// The error is at most half the round trip, which is small beside
+    /// [`TIME_WINDOW`](super::TIME_WINDOW).
     #[must_use]
     pub const fn learn(greeted: &Greeted, sent: Instant, received: Instant) -> Self {
         let half_millis = received.since(sent).as_millis() as u64 / 2; // a Duration of an Instant's range fits

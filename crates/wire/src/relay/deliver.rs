@@ -7,13 +7,14 @@
 //! return tag grant id (4), branch (1), expiry (2), MAC (8)
 //! ```
 //!
-//! The header of a DELIVERED is as long as the envelope was, and that of a BACK as long as that of
-//! the RETURN. So the relay rewrites in place, and a run of equal packets stays one. A probe of the
-//! path's MTU means the same on both sides. The longest new header fits the shortest old one even
-//! when the two hosts are of different address families.
+//! The relay writes each new header over the old one and keeps its length. The header of a
+//! DELIVERED is as long as the envelope was. The header of a BACK is as long as that of the RETURN
+//! was. So packets of equal size stay equal, and a run of them still leaves in one message. A probe
+//! of the path's MTU has the same size on both sides of the relay. The longest new header fits the
+//! shortest old one even when the two hosts are of different address families.
 //!
-//! Neither is authenticated: who can write to a receiver can write a DELIVERED. What it says may be
-//! used once the inner packet has proven to be the peer's.
+//! DELIVERED and BACK are not authenticated: whoever can send to a host can send it such a packet.
+//! What their headers say may be used once the inner packet has proven to be the peer's.
 
 use super::key::ReturnTag;
 use super::{BACK, DELIVERED, ENVELOPE_V4, RETURN, V6, canonical, read_socket, v6_bit, write_socket};
@@ -69,8 +70,9 @@ impl Delivered {
         Ok(Self { from, tag, inner })
     }
 
-    /// Writes the header over the first `inner` bytes of `packet`, where the envelope stood. False,
-    /// and nothing useful is written, if they are too few or more than 255.
+    /// Writes the header over the first `inner` bytes of `packet`, where the envelope stood. False
+    /// if `inner` is too small for the header, more than 255, or more than `packet` has. Then
+    /// nothing useful is written.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
         write_start(packet, DELIVERED, self.inner, self.from, |writer| self.tag.write(writer))
@@ -125,8 +127,9 @@ impl ReturnedPacket {
         Ok(Self { from, inner })
     }
 
-    /// Writes the header over the first `inner` bytes of `packet`, where that of the [`Return`]
-    /// stood. False, and nothing useful is written, if they are too few or more than 255.
+    /// Writes the header over the first `inner` bytes of `packet`, where the header of the
+    /// [`Return`] stood. False if `inner` is too small for the header, more than 255, or more than
+    /// `packet` has. Then nothing useful is written.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
         write_start(packet, BACK, self.inner, self.from, |_| {})
@@ -143,9 +146,9 @@ pub struct ReturnHop {
 }
 
 impl ReturnHop {
-    /// The way back for what `delivered` brought from `relay` (the UDP source of that datagram).
-    /// Tags last for minutes and come with every packet: make this anew from the newest one whose
-    /// inner packet proved to be the peer's.
+    /// The way back to the sender of `delivered`, which came from `relay` (the UDP source of that
+    /// datagram). Return tags last for minutes, and each delivered packet has one. So make the hop
+    /// anew from the newest packet whose inner packet proved to be the peer's.
     #[must_use]
     pub fn new(relay: SocketAddr, delivered: &Delivered) -> Self {
         let to = canonical(delivered.from);

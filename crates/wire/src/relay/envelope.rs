@@ -10,18 +10,20 @@
 //! ```
 //!
 //! `v`: IPv6 destination, `n`: narrowed. The MAC is over the first byte, the relay's whole time in
-//! Unix seconds, and everything after the MAC. The packet carries the low 16 bits of the time. It
-//! stands in front of what it covers, so that the long part is hashed in one go.
+//! Unix seconds, and everything after the MAC. The packet carries only the low 16 bits of the time.
+//! The MAC stands in front of what it covers, so that the long part is hashed in one go.
 //!
-//! A sender that greeted the relay adds (exclusive or) its [cookie](super::Greeted::cookie) to the
-//! MAC. So the relay learns, without a byte more, whether the sender receives at the address that
-//! it sends from. Only then does it give the receiver a return tag for that address. A source can
-//! be forged, and nobody shall be sent what they did not ask for.
+//! A sender that greeted the relay combines its [cookie](super::Greeted::cookie) with the MAC
+//! (exclusive or). So the relay learns, without another byte, whether the sender receives at the
+//! address that it sends from. Only then does the relay give the receiver a return tag for that
+//! address. Otherwise a sender with a forged source could have packets sent to somebody who did not
+//! ask for them.
 //!
-//! Why the time is enough against replays: a relay that remembered packets would keep state by the
-//! packet. Within [`TIME_WINDOW`] an observer can spend a packet again, to the same consenting
-//! destination, out of the same account. The session there drops the copy. After that time it never
-//! can, because the MAC is over the whole time, not over the 16 bits.
+//! The time protects well enough against replays. A relay that remembered packets would have to
+//! keep state for each of them. Within [`TIME_WINDOW`] an observer can replay a packet, but only to
+//! the same consenting destination and at the cost of the same account. The session at the
+//! destination drops the copy. After that time a replay always fails, because the MAC is over the
+//! whole time, not over the 16 bits.
 
 use super::clock::RelayClock;
 use super::grant::{Caveat, Grant, Scope};
@@ -44,16 +46,16 @@ pub const ENVELOPE_V4_NARROWED: usize = ENVELOPE_V4 + super::CAVEAT_LEN;
 pub const ENVELOPE_V6_NARROWED: usize = ENVELOPE_V6 + super::CAVEAT_LEN;
 /// Bytes of the longest envelope.
 pub const ENVELOPE_MAX: usize = ENVELOPE_V6_NARROWED;
-/// Seconds that a packet's time may differ from the relay's, either way. Clocks are set by the
-/// greeting (wrong by half a round trip) and drift by seconds a day.
+/// Seconds that a packet's time may differ from the relay's, either way. Senders learn the relay's
+/// clock from a greeting, with an error of half a round trip, and clocks drift by seconds a day.
 pub const TIME_WINDOW: u64 = 10;
 
 const MAC_AT: usize = 1;
 const TIME_AT: usize = 9;
 const FIXED: usize = TIME_AT + 2 + super::GRANT_LEN + CONSENT_LEN;
 
-/// An envelope as a relay reads it. Nothing in it is proven before [`cookie`](Self::cookie) is one
-/// that the relay gave to the sender's address, or 0.
+/// An envelope as a relay reads it. Nothing in it is proven until [`cookie`](Self::cookie) gives 0,
+/// or the cookie that the relay gave to the sender's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// The grant under which the packet is sent.
@@ -97,9 +99,10 @@ impl Forward {
         restore(self.time, now)
     }
 
-    /// The cookie of the sender of `packet`, from which this was read, if it was made at `unix`
-    /// under `key`. It is 0 for a sender that has none. Any other value means that it was made
-    /// otherwise, so the caller must know the two.
+    /// The cookie that the sender of `packet` enclosed, if the packet was sealed at `unix` (the
+    /// relay's time in Unix seconds) with `key`. `packet` is the one that this envelope was read
+    /// from. The cookie is 0 if the sender has none. Any value but 0 and the sender's own cookie
+    /// shows that the packet was sealed otherwise, which the caller must check.
     #[must_use]
     pub fn cookie(&self, packet: &[u8], key: &MacKey, unix: u64) -> u64 {
         let covered = packet.get(TIME_AT..).unwrap_or_default();
@@ -135,9 +138,9 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// The way through `relay` to `destination` with its consent. `relay` is one of the word's
-    /// addresses. `destination` is the address that the relay observed. The clock comes from a
-    /// greeting of the sender's own, or of the receiver's.
+    /// The way through `relay` to `destination`, with the consent of the destination. `relay` is
+    /// one of the word's addresses. `destination` is the receiver's address as the relay observed
+    /// it. The clock comes from a greeting of the sender's own, or of the receiver's.
     #[must_use]
     pub fn new(
         word: &Word,
@@ -202,10 +205,10 @@ impl Hop {
         self.clock = clock;
     }
 
-    /// Encloses the cookie of the sender's own greeting, so that the receiver can answer through
-    /// the relay. That greeting is for this grant, from the socket that the sender uses. A cookie
-    /// of another address makes the relay refuse all packets. After a move, greet again, or set 0
-    /// until then.
+    /// Encloses the cookie of the sender's own greeting in packets from now on, so that the
+    /// receiver can answer through the relay. The sender must have greeted for this grant and from
+    /// the socket that it sends by. With the cookie of another address the relay refuses all
+    /// packets. When the sender's address changes, greet again, and set 0 until the answer comes.
     pub const fn set_cookie(&mut self, cookie: u64) {
         self.cookie = cookie;
     }

@@ -1,4 +1,5 @@
-//! What a relay word allows: [`Grant`], and the [`Caveat`] by which its holder hands on less.
+//! What a relay word allows: [`Grant`], and the [`Caveat`] with which its holder passes on a
+//! narrower word.
 //!
 //! ```text
 //! terms   expiry (3: minutes since 2025-01-01T00:00Z), rate class (1), quota class (1), scope (1)
@@ -62,8 +63,8 @@ const fn scale_at_most(value: u64) -> u8 {
     0
 }
 
-/// How fast a grant may be used. It is a limit in bytes of UDP payload per second on a logarithmic
-/// scale. It goes from 8 B/s to 30 GB/s in steps of at most one eighth, or is none.
+/// How fast a grant may be used: a limit in bytes of UDP payload per second, or no limit. The scale
+/// is logarithmic, from 8 B/s to 30 GB/s in steps of at most one eighth.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RateClass(pub u8);
 
@@ -93,13 +94,12 @@ impl fmt::Debug for RateClass {
     }
 }
 
-/// How much a grant may carry in a day (UTC, by the relay's clock). It is in bytes of UDP payload
-/// on a logarithmic scale. It goes from 512 KiB to 1.9 PB in steps of at most one eighth, or is no
-/// limit.
+/// How much a grant may carry in a UTC day, by the relay's clock: a limit in bytes of UDP payload,
+/// or no limit. The scale is logarithmic, from 512 KiB to 1.97 PB in steps of at most one eighth.
 ///
-/// It is by the day and not over the grant's whole life, because a relay keeps its counters in
-/// memory only. So a restart, or an account that had to make room, forgives one day at most. A
-/// grant that expires within a day has a total.
+/// The limit is per day and not for the grant's whole life, because a relay keeps its counters in
+/// memory only. So a restart loses the count of one day at most, and so does dropping an account to
+/// make room. For a grant that ends on the day it began, the limit is a total.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuotaClass(pub u8);
 
@@ -199,8 +199,8 @@ impl Terms {
     }
 }
 
-/// What an operator allows the holder of a word. The id names an account at the relay: words with
-/// one id share its rate and quota, whatever else they say.
+/// What an operator, or a registry, allows the holder of a word. The id names an account at the
+/// relay. Words with the same id share the rate and quota of that account, whatever else they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
     /// The number of the account.
@@ -231,9 +231,9 @@ impl Grant {
     }
 }
 
-/// Terms that the holder of a word puts on what it hands on. What is carried under a caveat counts
-/// against the account of the grant and against the branch's own. One caveat per packet: a narrowed
-/// word cannot be narrowed again.
+/// Narrower terms that the holder of a word sets when passing the word on. What is carried under a
+/// caveat counts against the account of the grant and against the account of the branch. A packet
+/// has at most one caveat, so a narrowed word cannot be narrowed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Caveat {
     /// The account under the grant's, 1 to 255. A byte, so that the holder of one grant cannot

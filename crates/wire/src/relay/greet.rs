@@ -1,5 +1,5 @@
-//! The greeting: shows an address what the relay sees of it, opens its NAT, and gives its consent
-//! to be reached.
+//! The greeting: tells a host the address that the relay sees it at, and opens the host's NAT. It
+//! also gives the host the consent by which others can reach it.
 //!
 //! ```text
 //! GREET    0x6a, nonce (8), grant id (4), zeros up to 56 bytes
@@ -7,11 +7,12 @@
 //!          relay's time in ms of Unix time (8)
 //! ```
 //!
-//! Anyone may greet; nothing is kept of it. A forger of a source address makes the relay send that
-//! address fewer bytes than the forger spent. The forger learns nothing, because the consent goes
-//! to the address that it speaks for. A receiver greets for the grant id that the sender named. A
-//! sender greets to learn the round trip, the relay's clock, and the cookie. The cookie shows that
-//! it receives at its address. Without it nobody can answer the sender through the relay.
+//! Anyone may greet, and the relay keeps no state for a greeting. If the source address is forged,
+//! the relay sends fewer bytes to that address than the forger spent. The forger learns nothing,
+//! because the consent goes to the address that it is for. A receiver greets for the grant id that
+//! the sender named. A sender greets to learn the round trip, the relay's clock and the cookie. The
+//! cookie proves that the sender receives at its address. Without the cookie nobody can answer the
+//! sender through the relay.
 
 use super::key::Consent;
 use super::{GREET, GREETED, V6, read_socket, socket_len, v6_bit, write_socket};

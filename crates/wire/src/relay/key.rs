@@ -1,5 +1,6 @@
-//! How credentials are computed. Every secret, consent and return tag follows from the relay's key.
-//! So a relay that restarts with its key knows all its words again and needs to remember none.
+//! How credentials are computed. Every secret, consent, cookie and return tag follows from the
+//! relay's key. So a relay need not store any of them, and can check all of them after a restart
+//! with the same key.
 //!
 //! ```text
 //! relay key (32) ──KDF──> grant key ──PRF(grant)──> secret (16) ──PRF(caveat)──> secret of the narrower word (16)
@@ -11,9 +12,9 @@
 //!                 └──KDF──> the relay's name at registries (16)
 //! ```
 //!
-//! KDF and PRF are BLAKE3, in derive-key mode and in keyed mode on the secret padded with zeros.
-//! MAC is SipHash-2-4. It is for short inputs, has 64 bits, and stands up to forgers who can only
-//! ask online. A tag of 64 bits takes 2^63 packets to guess on average.
+//! KDF is BLAKE3 in derive-key mode. PRF is BLAKE3 in keyed mode, with the secret padded with zeros
+//! as the key. MAC is SipHash-2-4, a 64-bit MAC for short inputs. A forger can test a guess only by
+//! sending a packet to the relay, and needs 2^63 packets on average.
 
 use super::grant::{Caveat, Grant};
 use super::minted::{GrantId, RangeKey};
@@ -91,9 +92,10 @@ impl MacKey {
         Self(bytes)
     }
 
-    /// MAC over a kind of message, its full time in Unix seconds, and its bytes. The kind keeps
-    /// messages of one sort from passing for another. The full time keeps a packet from passing
-    /// again when its sixteen bits come round.
+    /// MAC over the kind of a message, its full time in Unix seconds (in heartbeats the counter),
+    /// and its bytes. The kind keeps a message from passing for one of another kind. A packet
+    /// carries only 16 bits of its time. The full time keeps it from passing again when those 16
+    /// bits repeat.
     #[must_use]
     pub(crate) fn mac(&self, kind: u8, time: u64, bytes: &[u8]) -> u64 {
         // 16 bytes first, so that the long part starts on a word of the hash.
@@ -181,8 +183,8 @@ impl RelayKey {
         }
     }
 
-    /// The word that the operator hands out for a grant. It holds where the relay is, in 1 to 4
-    /// addresses, and the secret. The grant's id is one of the operator's own: [`GrantId::own`].
+    /// The word that the operator hands out for a grant. It holds 1 to 4 addresses of the relay,
+    /// and the grant's secret. The grant's id must be one of the operator's own: [`GrantId::own`].
     pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, RelayWordError> {
         if let GrantId::Minted(_) = GrantId::of(grant.id) {
             return Err(RelayWordError::Minted);
@@ -237,9 +239,10 @@ impl RelayKey {
         (expected == tag.tag).then_some(units * EXPIRY_UNIT)
     }
 
-    /// What a sender at `address` must know to be given return tags. It shows that the sender
-    /// receives there. So nobody gets a tag for somebody else's address by forging a source. It is
-    /// good until the end of the next UTC day.
+    /// The cookie that shows that a sender receives at `address`. A relay gives return tags only
+    /// for senders that know their cookie. So nobody gets a return tag for another host's address
+    /// by forging a source address. A cookie is good until the end of the next UTC day. `now` in
+    /// Unix seconds.
     #[must_use]
     pub fn cookie(&self, grant: u32, address: SocketAddr, now: u64) -> u64 {
         self.cookie_of_day(grant, address, now / 86_400)
@@ -253,8 +256,9 @@ impl RelayKey {
             || cookie == self.cookie_of_day(grant, address, today.wrapping_sub(1))
     }
 
-    /// The key of a range of grant ids (0 to 127), to be handed to a registry. Whoever has it can
-    /// mint in that range until the relay takes the range back or a new key.
+    /// The key of range `range` of grant ids (0 to 127), to be handed to a registry. Whoever has
+    /// this key can mint grants in that range until the relay closes the range or drops its own
+    /// key.
     #[must_use]
     pub fn range_key(&self, range: u8) -> RangeKey {
         RangeKey::derive(&self.ranges, range)
@@ -334,8 +338,9 @@ pub(super) fn half(bytes: &[u8; 32]) -> [u8; 16] {
     half
 }
 
-/// An address in 18 bytes whatever its family. IPv4 is IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2).
-/// So the two forms in which a dual-stack socket may show it are one.
+/// An address in 18 bytes whatever its family. IPv4 is written as IPv4-mapped IPv6 (RFC 4291
+/// section 2.5.5.2). So the two forms in which a dual-stack socket may show an IPv4 address give
+/// the same bytes.
 fn address_bytes(address: SocketAddr) -> [u8; 18] {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),

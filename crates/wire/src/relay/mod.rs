@@ -1,20 +1,20 @@
 //! The relay envelope and its credentials: words, grants, consents, cookies and return tags.
 //!
 //! A relay forwards packets that it cannot read between hosts that it does not know. It keeps no
-//! state per flow, because all that it needs to judge a packet stands in the packet. There are
+//! state per flow, because each packet carries all that the relay needs to judge it. There are
 //! three parties:
 //!
-//! - the **operator** hands a sender a [`Word`]: a [`Grant`] and a secret that follows from the
-//!   relay's key and the grant;
-//! - the **receiver**, told of the relay and the grant, greets it ([`Greet`]). It passes the
-//!   [`Consent`] that comes back ([`Greeted`]) on to the sender;
-//! - the **sender** puts an envelope before each packet ([`Hop`]). It has the grant, the relay's
-//!   time, the destination, its consent, and a MAC under the secret. The relay puts the sender's
-//!   address and a [`ReturnTag`] where they stood ([`Delivered`]). With them the receiver answers
-//!   the same way ([`ReturnHop`], [`ReturnedPacket`]).
+//! - the **operator** hands a sender a relay word ([`Word`]): a [`Grant`] and a secret that follows
+//!   from the relay's key and the grant;
+//! - the **receiver** learns of the relay and the grant from the sender, and greets the relay
+//!   ([`Greet`]). It passes the [`Consent`] in the relay's answer ([`Greeted`]) on to the sender;
+//! - the **sender** puts an envelope before each packet ([`Hop`]). The envelope has the grant, the
+//!   relay's time, the destination, its consent, and a MAC under the secret. The relay replaces the
+//!   envelope by the sender's address and a [`ReturnTag`] ([`Delivered`]). With these the receiver
+//!   answers through the relay ([`ReturnHop`], [`ReturnedPacket`]).
 //!
-//! Nothing that leaves a relay is larger than what came in. It goes only to an address that
-//! consented, to the address that a return tag names, or back to where a packet came from.
+//! A relay sends nothing that is larger than the packet that caused it. It sends only to an address
+//! that consented, to the address that a return tag names, or back to where a packet came from.
 //!
 //! | first byte | packet | from → to | bytes before the inner packet (IPv4, IPv6) |
 //! |---|---|---|---|
@@ -26,9 +26,9 @@
 //! | 6c, 6d | [`Greeted`]: bit 0 IPv6 greeter | relay → greeter | 41, 53 in all |
 //! | 6e | [`Notice`] | relay → sender | 30 in all |
 //!
-//! Beside the operator a [registry](RangeKey) may mint words, for which the relay gave it the key
-//! of a range of grant ids. How the two stay in touch: [`heartbeat`](crate::heartbeat), whose
-//! packets begin with 70 and 71.
+//! Beside the operator a [registry](RangeKey) may mint words. For this the relay gave it the key of
+//! a range of grant ids. Relay and registry stay in touch by [`heartbeat`](crate::heartbeat)
+//! packets, which begin with 70 and 71.
 //!
 //! The other values of 60 to 6f are free. All numbers are in network byte order.
 
@@ -105,8 +105,8 @@ impl MessageType {
 }
 
 /// The one form of an address that envelopes carry. An IPv4-mapped IPv6 address, as dual-stack
-/// sockets show them, is the IPv4 address. Flow label and scope are zero, because they mean nothing
-/// to anybody else.
+/// sockets show it, becomes the IPv4 address. Flow label and scope become zero, because they mean
+/// nothing to other hosts.
 #[must_use]
 pub fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
@@ -128,8 +128,8 @@ fn write_socket(writer: &mut Writer<'_>, address: SocketAddr) {
     writer.u16(address.port());
 }
 
-/// Reads an IP address and port. An IPv4-mapped address in an IPv6 field is refused: each address
-/// has one form, so that no rule about IPv4 addresses can be walked around.
+/// Reads an IP address and port. An IPv4-mapped address in an IPv6 field is refused. So each
+/// address has one form, and a rule about IPv4 addresses cannot be bypassed.
 fn read_socket(reader: &mut Reader<'_>, v6: bool) -> Result<SocketAddr, DecodeError> {
     let ip = if v6 {
         let ip = Ipv6Addr::from(reader.array::<16>()?);

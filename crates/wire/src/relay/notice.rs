@@ -4,11 +4,11 @@
 //! NOTICE   0x6e, reason (1), grant id (4), echo (8), relay's time in Unix seconds (4), retry after s (4), MAC (8)
 //! ```
 //!
-//! The echo is the consent tag of the refused packet, or the nonce of a refused greeting. A host
-//! that does not see the way to the relay cannot guess it. The MAC is under the word's key if the
-//! packet's own MAC was right, and 0 if it was not. A relay that does not know a word cannot prove
-//! anything to its holder. Such a notice is a hint for people. No notice is larger than what it
-//! answers, and relays send only so many.
+//! The echo is the consent tag of the refused packet, or the nonce of the refused greeting. A host
+//! that does not see the way to the relay cannot guess the echo. The MAC is under the word's key if
+//! the MAC of the refused packet was right, and 0 otherwise. A relay that does not know a word has
+//! no key to prove anything to its holder. So a notice with MAC 0 is only a hint for people. No
+//! notice is larger than the packet that it answers, and a relay limits how many it sends.
 
 use super::NOTICE;
 use super::key::MacKey;

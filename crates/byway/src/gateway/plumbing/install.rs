@@ -30,10 +30,11 @@ impl KernelState {
     }
 }
 
-/// What of the plan, or of another one with the same names and numbers, is in the kernel.
+/// What the kernel already holds under the names and numbers of `plan`. It may come from `plan`
+/// itself or from an earlier plan with the same names and numbers.
 ///
 /// # Errors
-/// `nft` or `ip` is missing or fails; the routing table is used by somebody else.
+/// `nft` or `ip` is missing or fails, or another program uses the routing table.
 pub fn installed(plan: &KernelPlan) -> Result<KernelState> {
     let mut found = KernelState { table: has_table(&plan.table)?, ..KernelState::default() };
     for family in [Family::V4, Family::V6] {
@@ -43,11 +44,12 @@ pub fn installed(plan: &KernelPlan) -> Result<KernelState> {
     Ok(found)
 }
 
-/// Installs `plan`, in place of what an earlier gateway may have left. The TUN device is there and
-/// up. Marks come last: nothing is captured before there is a way to go.
+/// Installs `plan`, and removes what an earlier gateway may have left. The TUN device must exist
+/// and be up. The rules that mark packets are installed last, so that no packet is captured before
+/// its route exists.
 ///
 /// # Errors
-/// As [`installed`]; nothing that was installed stays then.
+/// As [`installed`]. After an error, nothing of the plan stays installed.
 pub fn install(plan: &KernelPlan) -> Result<()> {
     remove(plan)?;
     let steps = || {
@@ -62,11 +64,11 @@ pub fn install(plan: &KernelPlan) -> Result<()> {
     })
 }
 
-/// Marks packets as `plan` says from now on, in one transaction. Routes stay as they are, which is
-/// right as long as the plans agree in [`KernelPlan::routing`].
+/// Replaces the rules that mark packets by those of `plan`, in one transaction. Routes are not
+/// changed. So [`KernelPlan::routing`] of `plan` must be the same as in the installed plan.
 ///
 /// # Errors
-/// `nft` is missing or fails; what was there stays.
+/// `nft` is missing or fails. The installed rules then stay as they were.
 pub fn reload(plan: &KernelPlan) -> Result<()> {
     nft(&["-f", "-"], &plan.ruleset).map(drop)
 }

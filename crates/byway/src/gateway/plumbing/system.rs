@@ -16,9 +16,9 @@ pub const SETTINGS: &str = "/proc/sys/net";
 /// Where the kernel shows its devices.
 pub const DEVICES: &str = "/sys/class/net";
 
-/// Values of `rp_filter` (`ip-sysctl`). With the strict one, a packet must come by the device by
-/// which its source would be answered. With the loose one, it may come by any by which its source
-/// could be answered.
+/// Values of the kernel setting `rp_filter` (`ip-sysctl`). In strict mode, a packet is accepted
+/// only from the device by which the kernel would route an answer to its source. In loose mode, it
+/// is accepted if any device has a route to its source.
 const STRICT: u8 = 1;
 const LOOSE: u8 = 2;
 
@@ -33,9 +33,9 @@ pub fn privileged() -> Result<()> {
     Err(Failure::new(Exit::NotAuthorised, NO_PRIVILEGE).into())
 }
 
-/// Fails if a device of this name is there. A persistent one, which outlives its program, would not
-/// do either. As long as it is there, so is the route by it. Then flows would not go on when the
-/// gateway dies. `devices` is [`DEVICES`].
+/// Fails if a device of this name exists. A persistent TUN device is refused too, because it
+/// outlives its program, and so does the route through it. Flows would then not continue by the
+/// plain route when the gateway dies. `devices` is [`DEVICES`].
 ///
 /// # Errors
 /// As said; a failure with what to do.

@@ -32,8 +32,8 @@ struct ScoreboardReport {
     missed: usize,
 }
 
-/// Runs the cells that have no row yet, then shows and judges all. Ends with 1 if a bound is missed
-/// that is not known to be.
+/// Runs the cells that have no row yet, then prints tables of all rows and checks the bounds. The
+/// exit code is 1 if a bound is missed that is not listed as a known miss.
 pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit> {
     let selection = selection(arguments)?;
     let cells = selection.cells();

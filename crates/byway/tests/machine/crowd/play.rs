@@ -1,7 +1,7 @@
-//! What runs on the hosts: ten thousand TCP flows of one process, whoever answers them, and a flood
-//! of SYNs.
+//! The programs that run on the hosts: one opens ten thousand TCP flows, one answers flows, and one
+//! sends a flood of SYNs.
 //!
-//! It is this test's own program, called with other words.
+//! All three are the test binary itself, started with other arguments.
 
 use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -24,8 +24,8 @@ const BURSTS_APART: Duration = Duration::from_millis(10);
 /// Where a flood pretends to come from: 198.18.0.0/15 is for such tests (RFC 2544).
 const NOBODY: [u8; 2] = [198, 18];
 
-/// The words by which a host opens so many flows to `to` (`HOST:PORT`) at once, and lets them carry
-/// something once there is the file `go`.
+/// The command line by which a host opens `flows` connections to `to` (`HOST:PORT`) at once. The
+/// flows carry data once the file `go` exists.
 pub fn crowd_words(to: &str, flows: usize, go: &str) -> [String; 5] {
     [program(), "crowd".to_owned(), to.to_owned(), flows.to_string(), go.to_owned()]
 }

@@ -1,5 +1,5 @@
-//! Who sends by relays without a session: with grants, and without good ones. The victim consents
-//! to all of it, so nothing but the grant stands between the two.
+//! Strangers that send through relays without a session, with valid grants and without them. The
+//! victim consents to all of their packets. So only the grant protects the victim from a stranger.
 
 use super::{ALICE, EVE, Fleet, LONG, STEADY, VICTIM, address, named};
 use crate::common::machine::{PATIENCE, wait_for};

@@ -1,5 +1,6 @@
-//! Connections of programs and targets that this test plays itself: halves that end, ports that are
-//! forbidden, connections that nobody reads, and ten thousand of them.
+//! Forwarded connections of which the test itself plays both ends, the program and the target. The
+//! cases are half-closed connections, forbidden ports, connections that nobody reads, and ten
+//! thousand idle connections.
 
 use super::World;
 use crate::common::machine::{Measured, PATIENCE, wait_for};

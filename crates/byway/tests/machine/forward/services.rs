@@ -87,8 +87,9 @@ impl<'a> Services<'a> {
         );
     }
 
-    /// An SSH server, and what lets the person of `here` in. `ssh` finds the home by the user's
-    /// name and not by HOME, so a program of the same name tells it where its files are.
+    /// Starts an SSH server on `there`, and makes the keys with which a user logs in from `here`.
+    /// `ssh` takes its home directory from the user's name, not from HOME. So a wrapper script
+    /// named `ssh` passes the paths of the user's files.
     fn ssh(&mut self, there: &Path, here: &Path) {
         let (host, user) = (there.join("host-key"), here.join("user-key"));
         for key in [&host, &user] {

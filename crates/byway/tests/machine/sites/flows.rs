@@ -1,6 +1,6 @@
-//! Which flows two sites' gateways carry and how they come out: both versions of IP, opened at
-//! either side, by port, prefix and code point, with all that TCP has besides bytes; what only
-//! observing shows; and that fail-closed means it.
+//! Which flows the gateways of two sites carry, and how these flows arrive. The cases are both
+//! versions of IP, flows opened at either side, and rules by port, prefix and code point. They also
+//! cover TCP features such as urgent data, observing without carrying, and fail-closed.
 
 use super::{Flow, PLAN, PORT, PORTS, slow_lines};
 use crate::common::sites::Sites;
@@ -103,9 +103,10 @@ fn counted(sites: &Sites, host: &str, counter: &str) -> u64 {
         .unwrap()
 }
 
-/// Each flow has other addresses, ports and marks. What is carried is what the rules say; all
-/// arrive whole, with their urgent bytes. What gateways send is of lower effort, whatever is in it,
-/// and hosts' own marks are as they were.
+/// Each flow has its own addresses, ports and marks. The gateways must carry the flows that the
+/// rules name. All flows must arrive intact, with their urgent bytes. Packets between gateways must
+/// have the lower-effort code point, whatever they contain. Marks that hosts set must arrive
+/// unchanged.
 pub fn classified() -> Result<(), Failed> {
     let mut sites = Sites::new(PLAN);
     let relays = [sites.relay("one"), sites.relay("two")];

@@ -1,7 +1,7 @@
-//! What runs on the hosts: a program that sends bytes which nobody can guess by the kernel's TCP,
-//! and one that says what came.
+//! The programs that run on the hosts. One sends pseudorandom bytes through the kernel's TCP, and
+//! one reports what arrived.
 //!
-//! It is this test's own program, called with other words.
+//! Both are the test binary itself, started with other arguments.
 
 use rustix::net::SendFlags;
 use std::io::{Read as _, Write as _};

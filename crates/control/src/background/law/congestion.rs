@@ -6,7 +6,7 @@ use crate::bundle::UndoState;
 use crate::{Congested, Trigger, Undo};
 
 impl BackgroundPath {
-    /// Packets were lost or marked. Losses count if a queue stands at the time, or if they are more
+    /// Answers losses and marks. Losses count if there is a queue at the time, or if they are more
     /// than chance explains.
     pub fn on_congested(&mut self, congested: &Congested) {
         self.losses.on_lost(congested.bytes as f64 / self.packet);
@@ -22,7 +22,8 @@ impl BackgroundPath {
         }
     }
 
-    /// Nothing came back for a timeout: one packet per RTT, and a start up to half of what was.
+    /// Answers a timeout: the rate falls to one packet per RTT, and a start leads up to half of the
+    /// level.
     pub fn on_timeout(&mut self, congested: &Congested) {
         if self.timeouts == 0 || self.memento.is_none() {
             self.remember(congested);

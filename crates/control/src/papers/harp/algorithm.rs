@@ -44,15 +44,15 @@ impl HarpPath {
 
     /// Lines 5 and 6: `w_i <- w_i + alpha`, for each packet acknowledged.
     ///
-    /// The caller leaves out the RTT after a decrease: "the window is not incremented within one
-    /// round-trip time" of it (III.A).
+    /// The caller leaves out packets sent in the RTT after a decrease. The paper: "the window is
+    /// not incremented within one round-trip time" of a decrease (III.A).
     pub fn on_ack(&mut self, bytes: u64, options: &HarpOptions) {
         let packets = bytes as f64 / self.packet;
         self.window = (self.window + options.alpha * packets).min(LARGEST_WINDOW);
         self.largest = self.largest.max(self.window);
     }
 
-    /// Back among the paths that carry data, with its M_i.
+    /// Opens the choked path again. Its M_i stays.
     pub fn unchoke(&mut self, now: Instant) {
         self.choked = false;
         self.window = self.window.clamp(1.0, UNCHOKED);
@@ -86,8 +86,9 @@ impl Harp {
         self.decrease(id, path.window - self.total() / 2.0, now);
     }
 
-    /// Sets the window, at least to its floor. There the path is choked (III.E). What was sent
-    /// before is answered: "decremented only once per round-trip time" (III.A).
+    /// Sets the window, at least to its floor. A path at the floor is choked (III.E). Packets sent
+    /// before count as answered, since windows are "decremented only once per round-trip time"
+    /// (III.A).
     fn decrease(&mut self, id: PathId, to: f64, now: Instant) {
         let HarpOptions { floor, choke, .. } = self.options;
         let others = self.paths.iter().any(|(other, path)| other != id && !path.choked);

@@ -1,5 +1,6 @@
-//! When the delays of one path are a signal (Harp, III.D). A delay counts that exceeds `Delta_i =
-//! dmin_i + (dmax_i - dmin_i) * delta`. HIR compares means instead of delays.
+//! When the delays of one path are a signal of congestion (Harp, III.D): those above
+//! `Delta_i = dmin_i + (dmax_i - dmin_i) * delta`. HIR compares means of delays instead of single
+//! delays.
 
 use super::DelayRule;
 use super::hir::{LEAST_AVERAGED, Mean};
@@ -8,8 +9,8 @@ use crate::detector::{ConsecutiveDelays, DelayedShare, Extremes};
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// A window of which a quarter is two packets: so many RTTs in a row make a signal where there is
-/// nothing else.
+/// The window, in packets, of which a quarter is two packets. Where there are only RTTs, two in a
+/// row above the limit are a signal.
 const TWO_IN_A_ROW: f64 = 8.0;
 
 /// The delays of one path.
@@ -18,7 +19,7 @@ pub(super) struct Delays {
     delta: f64,
     least_range: Duration,
     range: Option<Duration>,
-    /// dmin_i and dmax_i: of delays, or of means where means count.
+    /// dmin_i and dmax_i, in nanoseconds. HIR takes them of means, Harp of single delays.
     extremes: Option<Extremes>,
     rule: DelaySignal,
     run: ConsecutiveDelays,
@@ -66,8 +67,8 @@ impl Delays {
         if self.round_trips == Some(false) { self.limit() } else { None }
     }
 
-    /// Whether the delays of an ACK make a signal, under a window of `window` packets. Packets sent
-    /// before `recover` are of an RTT that has been answered.
+    /// Whether the delays of an ACK are a signal, under a window of `window` packets. Packets sent
+    /// before `recover` belong to an RTT whose signal has been answered.
     pub fn on_acked(&mut self, acked: &Acked<'_>, window: f64, recover: Instant) -> bool {
         let mut signal = false;
         for delay in acked.delays {
@@ -88,8 +89,8 @@ impl Delays {
         signal
     }
 
-    /// Judges by an RTT, since there is nothing else. It stands for a whole ACK, so the rules for
-    /// packets do not fit: two in a row.
+    /// Judges by an RTT, if there are no one-way delays. One RTT stands for all packets of an ACK,
+    /// so the rules for packets do not fit. Two RTTs in a row above the limit are a signal.
     fn on_round_trip(&mut self, rtt: Duration, sent_at: Instant, window: f64, recover: Instant) -> bool {
         if *self.round_trips.get_or_insert(true) {
             let above = self.is_above(signed_nanos(rtt), window);
@@ -101,15 +102,17 @@ impl Delays {
         false
     }
 
-    /// A probe met `delay`. Whether the path is free: the probe "does not perceive delay greater
-    /// than Delta_i" (III.E). It tells that, and not a mean of what was before it.
+    /// Takes the delay of a probe into account. Returns whether the path is free: the probe "does
+    /// not perceive delay greater than Delta_i" (III.E). The probe's own delay is compared, also in
+    /// HIR, since a mean would include delays from before.
     pub fn probe(&mut self, delay: i64) -> bool {
         self.one_way();
         self.is_above(delay, LEAST_AVERAGED);
         self.limit().is_none_or(|limit| delay <= limit)
     }
 
-    /// Takes a delay into account. Whether it, or the mean where means count, exceeds the limit.
+    /// Takes a delay into account. Returns whether it exceeds the limit; in HIR, whether the mean
+    /// does.
     fn is_above(&mut self, delay: i64, window: f64) -> bool {
         let counts = match &mut self.rule {
             DelaySignal::Harp(_) => delay,
@@ -122,7 +125,7 @@ impl Delays {
         self.limit().is_some_and(|limit| counts > limit)
     }
 
-    /// The first one-way delay ends what round trips told.
+    /// Forgets the RTTs at the first one-way delay, since both have different scales.
     fn one_way(&mut self) {
         if self.round_trips != Some(false) {
             self.round_trips = Some(false);

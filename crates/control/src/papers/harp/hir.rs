@@ -1,15 +1,15 @@
-//! The mean delay that is compared instead of each packet's (HIR, 7.1). The paper: "take average
-//! delay observed over the recent 50 packets".
+//! The mean delay that HIR compares with the limit, instead of each packet's delay (HIR, 7.1). The
+//! paper: "take average delay observed over the recent 50 packets".
 //!
-//! The paper names neither the extremes nor the window. What is averaged is compared with the
-//! extremes of averages. One mean beyond the threshold is a signal, since it stands for many
-//! packets already.
+//! The paper says neither what the extremes are taken of, nor how the window counts. Here means are
+//! compared with the extremes of means. One mean above the limit is a signal, since it stands for
+//! many packets.
 
 use super::{Coupling, DelayRule, HarpOptions};
 use crate::detector::Average;
 use byway_wire::Duration;
 
-/// Delays in a mean, at least: fewer are none.
+/// The least number of delays in a mean.
 pub(super) const LEAST_AVERAGED: f64 = 4.0;
 
 /// The mean of the latest delays of one path.
@@ -21,14 +21,14 @@ pub(super) struct Mean {
 }
 
 impl Mean {
-    /// A mean of `packets` delays. If `capped`, it has no more of them than packets are in a
-    /// window.
+    /// A mean of `packets` delays. If `capped`, a mean has at most as many delays as the window has
+    /// packets.
     pub fn new(packets: u32, capped: bool) -> Self {
         Self { latest: Average::new(packets), packets: packets as usize, capped }
     }
 
-    /// Takes a delay into account. The mean under a window of `window` packets; `None` before there
-    /// are enough.
+    /// Takes a delay into account. Returns the mean under a window of `window` packets, or `None`
+    /// before there are enough delays.
     pub fn sample(&mut self, delay: i64, window: f64) -> Option<i64> {
         self.latest.sample(delay);
         let fits = if self.capped { window.max(LEAST_AVERAGED) as usize } else { usize::MAX };
@@ -42,9 +42,9 @@ impl Mean {
 }
 
 impl HarpOptions {
-    /// Harp as HIR has it (HIR, 4 and 7.1). It is adaptive, with delta 0.3 and means of 50 delays.
-    /// If `capped`, a mean has no more delays than the window has packets; the paper does not say
-    /// so.
+    /// Harp as HIR uses it (HIR, 4 and 7.1): adaptive coupling, a delta of 0.3, and means of 50
+    /// delays. If `capped`, a mean has at most as many delays as the window has packets. The paper
+    /// has no such cap.
     #[must_use]
     pub const fn averaged(capped: bool) -> Self {
         let least_range = Duration::from_millis(1);

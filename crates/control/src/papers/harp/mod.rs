@@ -1,5 +1,5 @@
-//! Harp's multipath controller for background transfers as published (Harp, III.A, III.D and
-//! III.E). HIR's reading of it is an option (HIR, 7.1).
+//! Harp's multipath controller for background transfers, as published (Harp, III.A, III.D and
+//! III.E). The way in which HIR reads the paper is an option (HIR, 7.1).
 //!
 //! | file | what of the papers it holds |
 //! |---|---|
@@ -22,11 +22,11 @@ use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeRe
 use algorithm::HarpPath;
 use byway_wire::{Instant, PathId};
 
-/// Algorithm 1: multiplicative increase on every path by itself, multiplicative decrease by delay,
-/// coupled over all.
+/// Algorithm 1: each path increases its window multiplicatively and by itself. Delays cause a
+/// multiplicative decrease that is coupled over all paths.
 ///
-/// A path that decreases to its floor is choked (III.E), unless it is the last one that is not. The
-/// paper knows no timeout: it is a loss.
+/// A path that decreases to its floor is choked (III.E), unless it is the last open path. The paper
+/// does not mention timeouts. Here a timeout counts as a loss.
 #[derive(Debug)]
 pub struct Harp {
     name: &'static str,

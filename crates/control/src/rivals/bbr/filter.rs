@@ -1,8 +1,8 @@
-//! The largest of what was seen over the last rounds.
+//! The largest sample of the last rounds.
 
-/// A maximum over `rounds` rounds. It keeps the largest sample and the largest ones after it, three
-/// in all. The windowed filter of the Linux kernel does the same (`lib/win_minmax.c`, after
-/// Kathleen Nichols).
+/// A maximum over the last `rounds` rounds. It keeps three samples: the largest, and the largest of
+/// those after it. Linux's windowed filter does the same (`lib/win_minmax.c`, after Kathleen
+/// Nichols).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MaxFilter {
     rounds: u64,

@@ -1,13 +1,13 @@
 //! BBR, version 1: paces by the largest delivery rate of the last rounds and keeps two
 //! bandwidth-delay products in flight.
 //!
-//! Source: Cardwell and others, "BBR: congestion-based congestion control", ACM Queue 14 (2016).
-//! The others are Cheng, Gunn, Yeganeh and Jacobson. Sections named here are those of
+//! Source: Cardwell, Cheng, Gunn, Yeganeh and Jacobson, "BBR: congestion-based congestion control",
+//! ACM Queue 14 (2016). Sections named here are those of
 //! draft-cardwell-iccrg-bbr-congestion-control-00. Constants are those of Linux (`tcp_bbr.c`). The
-//! estimate of a policer's rate ("long-term sampling") is left out. It needs losses of 20 % and
-//! more.
+//! estimate of a policer's rate ("long-term sampling") is left out, since it needs losses of 20 %
+//! and more.
 //!
-//! `docs/lab.md` has its figures on simulated hosts like Linux beside those of the kernel's.
+//! `docs/lab.md` compares it, on simulated hosts like Linux, with the kernel's BBR.
 
 mod filter;
 
@@ -30,9 +30,10 @@ const MIN_RTT_AGE: Duration = Duration::from_secs(10);
 const PROBE_RTT: Duration = Duration::from_millis(200);
 /// 4.2.3.1 (BBRMinPipeCwnd), in packets.
 const LEAST_WINDOW: f64 = 4.0;
-/// `TCP_INIT_CWND`: no window is too large before so many packets came.
+/// `TCP_INIT_CWND` in packets. Until so many packets are delivered, the window grows beyond its
+/// target.
 const INITIAL: f64 = 10.0;
-/// 4.3.2: the line is full when so many rounds brought no rate that is so much larger.
+/// 4.3.2: the line is full when the rate has not grown by `FULL_GROWTH` for `FULL_ROUNDS` rounds.
 const FULL_ROUNDS: u32 = 3;
 const FULL_GROWTH: f64 = 1.25;
 /// `bbr_pacing_margin_percent`: the pace is a hundredth below the rate, so that queues drain.
@@ -68,13 +69,14 @@ pub struct Bbr {
     /// Zero: not known.
     min_rtt: Duration,
     min_rtt_at: Instant,
-    /// When PROBE_RTT may end, once little enough is in flight, and whether a round has passed
-    /// since.
+    /// When PROBE_RTT may end, known once the bytes in flight are few enough; and whether a round
+    /// has passed since.
     probe_until: Option<Instant>,
     probed: bool,
     /// What was sent until then was held back by PROBE_RTT, and says nothing of the rate.
     limited: Instant,
-    /// The largest rate so far and the rounds that brought little more; 3: the line is full.
+    /// The largest rate so far, and the number of rounds that brought little more. At three the
+    /// line is full.
     full_rate: f64,
     full_rounds: u32,
     phase: usize,
@@ -90,8 +92,8 @@ pub struct Bbr {
     /// Packets lost since the last ACK.
     lost: f64,
     delivered: f64,
-    /// How many packets more came than the rate explains, by rounds; since when they are counted,
-    /// and how many came.
+    /// By how many packets the ACKs exceed what the rate explains, the largest of the last rounds;
+    /// since when packets are counted, and how many there were.
     extra: MaxFilter,
     extra_at: Instant,
     extra_acked: f64,
@@ -159,8 +161,8 @@ impl Bbr {
         }
     }
 
-    /// The window of `gain` bandwidth-delay products in packets (`bbr_inflight`), and what senders
-    /// need to send in bursts of a millisecond.
+    /// The window in packets: `gain` bandwidth-delay products, and room for bursts of a millisecond
+    /// (`bbr_inflight`).
     fn in_flight_for(&self, gain: f64, extra: f64) -> f64 {
         if self.min_rtt.is_zero() {
             return self.window;

@@ -1,4 +1,4 @@
-//! Events by hand: a round-trip time of 100 ms, packets of 1000 bytes, nothing that is not said.
+//! Events by hand, with a round-trip time of 100 ms and packets of 1000 bytes.
 #![allow(dead_code)]
 
 use byway_control::{Acked, Congested, Controller, Delay, Opened, Trigger};
@@ -11,8 +11,8 @@ pub fn opened(proxied: bool) -> Opened {
     Opened { now: Instant::ZERO, proxied, packet_size: PACKET, rtt: Some(RTT) }
 }
 
-/// `packets` (a part of one counts) sent at `sent` are acknowledged an RTT later, each after a
-/// delay of `delay` ms.
+/// Acknowledges `packets` packets (may be a fraction) that were sent at `sent`, an RTT later. Each
+/// had a delay of `delay` ms.
 pub fn ack(controller: &mut dyn Controller, path: u32, packets: f64, sent: Instant, delay: i64) {
     let delays = vec![
         Delay { sent_at: sent, one_way: delay * 1_000_000, bytes: PACKET };

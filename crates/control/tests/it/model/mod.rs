@@ -1,5 +1,5 @@
-//! A closed loop in a few pages: senders, drop-tail links, aggregated ACKs. No protocol, so that
-//! what a test shows is the controller. Deterministic.
+//! A closed loop of senders, drop-tail links and aggregated ACKs, without a protocol. So a test
+//! shows the controller alone. The model is deterministic.
 #![allow(dead_code)]
 
 use byway_control::seeded_random::Random;
@@ -80,8 +80,8 @@ pub struct World {
     pub now: Instant,
     pub links: Vec<Link>,
     pub flows: Vec<Flow>,
-    /// Receivers tell how long they held an ACK back, and it is taken off the RTT, as byway's paths
-    /// do it.
+    /// Whether receivers tell how long they held an ACK back. This time is subtracted from the RTT,
+    /// as byway's paths do it.
     pub tells_held: bool,
     events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     count: u64,

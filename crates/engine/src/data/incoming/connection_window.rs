@@ -37,8 +37,9 @@ impl ConnectionWindow {
         self.set_window(least);
     }
 
-    /// The bytes that the peer was granted and nobody has taken, and the window that there is a use
-    /// for. That follows what the owner takes: what it leaves lying is not worth a larger one.
+    /// The bytes that the peer was granted and the owner has not taken, and the window that is of
+    /// use, in bytes. The useful window follows what the owner has taken: if the owner leaves data
+    /// lying, a larger window is of no use.
     pub fn share(&self) -> (u64, u64) {
         (self.told - self.taken, self.taken.saturating_mul(4).saturating_add(self.least).min(self.most))
     }

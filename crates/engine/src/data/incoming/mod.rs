@@ -1,19 +1,19 @@
 //! What this side receives: streams and objects.
 //!
-//! The connection hands over frames, and asks for limits, refusals and SNACKs to send. The owner
+//! The connection passes frames in, and asks for limits, refusals and SNACKs to send. The owner
 //! writes objects to the disk ([`Incoming::next_write`], [`Incoming::written`]), reads streams and
-//! takes events. What the owner does not take, the sender cannot send: every byte counts against
-//! the window until it was read or written.
+//! takes events. Every byte counts against the window until the owner has read or written it. So
+//! what the owner does not take holds the sender back.
 //!
-//! * `streams` and `objects`: which live, and which are over. `stream_count_limit`: how many
-//!   streams the peer may open. `stream` and `object`: one of them. `received_extent`: what of one
-//!   has arrived.
+//! * `streams` and `objects`: which of them live, and which are over. `stream_count_limit`: how
+//!   many streams the peer may open. `stream` and `object`: a single one. `received_extent`: which
+//!   of its bytes have arrived.
 //! * `write_coalescing`: bytes of objects on their way to the disk, in buffers of `pool`.
 //!   `stream_buffers`: buffers of streams. `owner_events`: what the owner is handed.
-//! * `limits`: what the owner decides. `connection_window` and `stream_window`: flow control of the
-//!   connection and of a stream. `window_tuning`: how large the latter is. `out_of_order`: how
-//!   scattered all of it may be.
-//! * `snack_schedule`: when what is missing is named to the sender.
+//! * `receive_limits`: limits that the owner sets. `connection_window` and `stream_window`: flow
+//!   control of the connection and of a stream. `window_tuning`: the size of a stream's window.
+//!   `out_of_order`: how many holes and bytes beyond holes there may be.
+//! * `snack_schedule`: when missing bytes are reported to the sender.
 //!
 //! All that comes from the peer is checked here. Memory stays within four times
 //! [`IncomingLimits::memory`] (the bytes, and room ahead of them), whatever the peer sends.
@@ -115,9 +115,10 @@ impl Incoming {
         self
     }
 
-    /// Says what this side is, before anything arrives. Otherwise it is a responder. A stream
-    /// counts as over when the owner [says so](Self::on_streams_over) of those that
-    /// [ended](Self::take_ended); otherwise when nothing more of it comes.
+    /// Sets the role of this side, before anything arrives; the default is a responder. From now on
+    /// a stream of the peer's that [ended](Self::take_ended) is over when the owner [says
+    /// so](Self::on_streams_over). Without this call, a stream is over as soon as nothing more of
+    /// it comes.
     #[must_use]
     pub(crate) fn belonging_to(mut self, role: Role) -> Self {
         self.streams.belong_to(role);
@@ -185,9 +186,9 @@ impl Incoming {
         self.account.held()
     }
 
-    /// Bytes that wait until a hole before them in their stream or object is filled: now, and at
-    /// most so far. A receiver that hands everything on in order needs so much memory, for one
-    /// stream or object at a time.
+    /// Bytes that wait until a hole before them in their stream or object is filled: the number
+    /// now, and the highest so far. This is the memory that a receiver needs if it hands the bytes
+    /// of each stream or object on in order.
     #[must_use]
     pub const fn out_of_order(&self) -> (u64, u64) {
         self.scatter.beyond()
@@ -401,9 +402,9 @@ impl Incoming {
     }
 
     /// The next bytes that arrived of objects that are [only a
-    /// length](crate::config::Payload::Length), in no particular order: in place of
-    /// [`Incoming::next_write`]. With this the sender may send as much again; who does not ask
-    /// stops it.
+    /// length](crate::config::Payload::Length), in no particular order. It replaces
+    /// [`Incoming::next_write`] for such objects. Each call lets the sender send as many bytes
+    /// more, so an owner that does not call stops the sender.
     pub fn next_arrival(&mut self) -> Option<Arrival> {
         loop {
             match self.gather.next()? {
@@ -419,8 +420,8 @@ impl Incoming {
         }
     }
 
-    /// Makes [`Incoming::next_write`] hand out also what is still being gathered: when nothing more
-    /// comes for a while, or the owner wants to write a checkpoint.
+    /// Makes [`Incoming::next_write`] also hand out blocks that are not full yet. It is for the
+    /// time when nothing more comes for a while, or when the owner wants to write a checkpoint.
     pub fn flush(&mut self) {
         while self.flush_oldest() {}
     }
@@ -464,9 +465,10 @@ impl Incoming {
         Some(read)
     }
 
-    /// Reads a stream in order, piece by piece and without a copy: the next bytes as they are kept,
-    /// if they are `least` at least. None, and not finished: nothing is there now, or fewer are,
-    /// which [`Incoming::read`] gives. [`Incoming::give_back`] takes the buffer again.
+    /// Takes the next piece of a stream in order and without a copy, if the piece has at least
+    /// `least` bytes. If the buffer is empty and the stream is not finished, no such piece is there
+    /// now; [`Incoming::read`] reads smaller pieces. Give the buffer back with
+    /// [`Incoming::give_back`].
     pub fn take(&mut self, id: StreamId, least: usize) -> Option<(Vec<u8>, StreamRead)> {
         let (piece, read, over) = self.streams.take(id, least)?;
         self.account.take(read.length as u64);
@@ -489,8 +491,8 @@ impl Incoming {
         }
     }
 
-    /// The owner wants no more of an object that is not complete: what comes of it is dropped. What
-    /// the owner was handed already it gives back as always.
+    /// Gives up an object that is not complete: bytes of it that still arrive are dropped. The
+    /// owner gives buffers that it already has back as always.
     pub fn forget_object(&mut self, id: ObjectId) {
         if self.objects.is_closed(id) || self.objects.forgotten(id).is_some() {
             return;
@@ -515,9 +517,9 @@ impl Incoming {
         self.account.is_due() || self.streams.wants_to_send()
     }
 
-    /// Writes refusals and limits that the peer does not know yet, as many as fit, and says in
-    /// `carried` what they are. `rtt` is what it takes until a limit that is told now brings data:
-    /// windows follow it.
+    /// Writes refusals and limits that the peer does not know yet, as many as fit, and lists them
+    /// in `carried`. `rtt` is the time from telling a limit until new data arrives. The sizes of
+    /// windows depend on `rtt`.
     pub fn fill(
         &mut self,
         now: Instant,
@@ -543,9 +545,9 @@ impl Incoming {
         }
     }
 
-    /// When [`Incoming::write_snacks`] has something to write. That is τ after a hole was seen or
-    /// last named, and at once when the window of the connection or of its stream is more than half
-    /// full. τ is twice the direct path's RTT (mPath, section III-C).
+    /// When [`Incoming::write_snacks`] has something to write. That is `tau` (mPath's τ, section
+    /// 2.2) after a hole was seen or last reported. A new hole is due at once while the
+    /// connection's or its stream's window is more than half full.
     #[must_use]
     pub fn snack_deadline(&self, tau: Duration) -> Option<Instant> {
         self.holes.deadline(tau, self.account.is_half_full())

@@ -1,8 +1,8 @@
-//! An object on its way in: bytes in any order, gathered into blocks for the disk.
+//! An object on its way in: bytes arrive in any order, and are gathered into blocks for the disk.
 //!
-//! Packets of one object come over paths of different delay, so that two or more places of it
-//! advance at once. Each aligned block of the object that has an open place gathers in a buffer of
-//! its own; a full one goes to the disk with one write, and every byte is copied once.
+//! Packets of one object come over paths of different delay, so the object grows at two or more
+//! places at once. Each aligned block that is partly filled has a buffer of its own. A full block
+//! goes to the disk with one write, and every byte is copied once.
 
 use super::pool::Pool;
 use super::received_extent::Extent;
@@ -20,8 +20,8 @@ pub(super) struct InObject {
 }
 
 impl InObject {
-    /// The offset at which a block ends that starts at offset `start`: the next multiple of
-    /// `block`, the next block or the end of the object.
+    /// The end offset of a block that starts at offset `start`. It is the next multiple of `block`,
+    /// the start of the next block, or the end of the object, whichever comes first.
     pub fn block_end(&self, start: u64, block: u64) -> u64 {
         let boundary = (start / block + 1) * block;
         let next = self.blocks.range(start..).next().map_or(u64::MAX, |(next, _)| *next);
@@ -68,9 +68,9 @@ impl Block {
 
     /// Ends the gathering: hands over the pieces, each with its distance from the block's start.
     pub fn close(self, pool: &mut Pool, mut piece: impl FnMut(u64, Vec<u8>)) {
-        // What fills little of its buffer gets a buffer of its size. Otherwise a few hundred small
-        // objects that wait for the disk hold all memory, and the bytes of the next object go to
-        // the disk packet by packet.
+        // Bytes that fill less than half of their buffer move to a buffer of their size. Otherwise
+        // a few hundred small objects that wait for the disk hold all memory. Then the bytes of the
+        // next object go to the disk packet by packet.
         let whole = self.have.count() == 1 && self.have.prefix() == self.data.len() as u64;
         if whole && self.data.len() >= self.data.capacity() / 2 {
             piece(0, self.data);

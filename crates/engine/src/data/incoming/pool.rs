@@ -3,10 +3,11 @@
 use crate::data::buffer_pool::BufferPool;
 use alloc::vec::Vec;
 
-/// Buffers, lent out ahead of the bytes that will fill them, and taken back.
+/// Buffers that are lent out before the bytes arrive that fill them, and are taken back.
 ///
-/// What is lent ahead never exceeds the budget. Beyond it, bytes get buffers of about their size:
-/// flow control bounds those. Together: at most two and a quarter of the window.
+/// The buffers lent ahead never exceed the budget. If the budget is used up, bytes that arrive get
+/// buffers of about their size, which flow control limits. Both together take at most 2.25 times
+/// the window.
 #[derive(Debug)]
 pub(super) struct Pool {
     /// Bytes of a standard buffer.

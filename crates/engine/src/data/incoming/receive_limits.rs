@@ -6,18 +6,19 @@ const START_LEAST: usize = 2 << 10;
 /// Bounds of what is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncomingLimits {
-    /// The window: bytes of streams and objects that may be received and not yet read or written,
-    /// and the costs of objects. At least 16 KiB.
+    /// The connection's window: bytes of streams and objects that may be received and not yet read
+    /// or written, plus a cost per object. At least 16 KiB.
     pub memory: usize,
-    /// Bytes of a stream's window at first, of which the peer knows from the handshake. When the
-    /// stream is seen, it is told more, as its reader keeps up and as the memory allows. It is
-    /// less, down to 2 KiB, where [`streams`](Self::streams) times as much is more than the memory:
-    /// streams that nobody reads fill it only if all open streams are such.
+    /// Bytes of a stream's first window, which the handshake tells the peer. Once the stream is
+    /// seen, the peer is told a larger window, as the reader keeps up and as the memory allows. If
+    /// [`streams`](Self::streams) such windows exceed `memory`, each is smaller, down to 2 KiB. So
+    /// streams that nobody reads fill the memory only if no open stream is read.
     pub stream_start: usize,
     /// Bytes that a stream's window reaches at most.
     pub stream_window: usize,
-    /// Streams of the peer's that are open at once. It is told how many it may open (RFC 9000
-    /// section 4.6): at first so many, and with each that is over in both directions one more.
+    /// Streams of the peer's that may be open at once. The peer is told how many streams it may
+    /// open in total (RFC 9000 section 4.6). That limit begins at this number, and grows by one
+    /// with each stream that is over in both directions.
     pub streams: usize,
     /// How many objects may be incomplete at once. The peer must know it:
     /// [`OutgoingLimits::objects`](crate::data::OutgoingLimits::objects).

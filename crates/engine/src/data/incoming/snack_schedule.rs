@@ -1,8 +1,8 @@
-//! When a hole in the data has stayed long enough to be named to the sender (SNACK).
+//! When a hole in the data has stayed long enough to be reported to the sender (SNACK).
 //!
-//! A region is what lay open between the highest byte known and one that arrived beyond it, with
-//! the time of that. What of it is still open is looked up when it comes due, so that filling a
-//! hole costs nothing here.
+//! A region is the range between the highest byte known and a byte that arrived beyond it, with the
+//! time of that arrival. Which bytes of a region are still missing is looked up only when the
+//! region comes due. So filling a hole costs nothing here.
 
 use crate::data::data_frames::DataId;
 use alloc::collections::VecDeque;

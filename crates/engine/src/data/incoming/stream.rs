@@ -138,8 +138,8 @@ impl InStream {
         done
     }
 
-    /// Moves the next piece to the owner as it is, if it can be read and nothing of it was, and if
-    /// it has `least` bytes.
+    /// Moves the next piece to the owner without a copy. `None` unless the piece is next in order,
+    /// wholly unread, and at least `least` bytes long.
     pub fn take(&mut self, least: usize, lender: &mut StreamBuffers) -> Option<Vec<u8>> {
         let entry = self.pieces.first_entry()?;
         let length = entry.get().bytes.len();

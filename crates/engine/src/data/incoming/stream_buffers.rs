@@ -1,7 +1,7 @@
-//! Buffers for the bytes of streams that bring much.
+//! Large buffers for streams that bring much data.
 //!
-//! A buffer that grows as its bytes come is copied as it grows. So a stream that brings much gets
-//! large ones from the beginning, if there are not too many in all. Those that come back are lent
+//! A buffer that grows as its bytes come is copied as it grows. So a stream that brings much data
+//! gets large buffers from the beginning, unless too many are lent. Buffers that come back are lent
 //! again.
 
 use alloc::vec::Vec;

@@ -1,8 +1,9 @@
-//! How many streams a peer may open, as RFC 9000 section 4.6 has it: it is told how many in all,
-//! counted from the first.
+//! How many streams a peer may open (RFC 9000 section 4.6). The peer is told the number of streams
+//! that it may open since the connection began.
 //!
-//! As many as are over may be opened anew, so never more than [`most`](StreamLimit::new) are open
-//! at once. A quarter of them is worth a frame (MAX_STREAMS). What was told is never taken back.
+//! Each stream that is over allows a new one, so never more than [`most`](StreamLimit::new) are
+//! open at once. A MAX_STREAMS frame is sent once it can add a quarter of `most`. A limit that was
+//! told is never taken back.
 
 /// Counts the streams of a peer.
 #[derive(Debug)]

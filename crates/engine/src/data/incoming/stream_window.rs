@@ -1,13 +1,14 @@
-//! The receive window of a stream: how far its sender may send, when it is told more, and when what
-//! it misses cannot wait.
+//! The receive window of a stream: how far its sender may send, when the sender is told more, and
+//! when a hole cannot wait.
 //!
-//! The limit is what the owner has read and a window ahead of it. A quarter of the window is worth
-//! a frame (MAX_STREAM_DATA). How large the window is from then on, [`tuning`](super::tuning) says.
-//! What was told is never taken back.
+//! The limit is one window ahead of what the owner has read. A MAX_STREAM_DATA frame is sent once
+//! it can add a quarter of the window. [`window_tuning`](super::window_tuning) decides how large
+//! the window is. A limit that was told is never taken back.
 //!
-//! A frame of data asks whether it [fits](StreamWindow::allows), and tells what is
-//! [held](StreamWindow::press). The owner's reading makes [room](StreamWindow::on_read). What is
-//! due is [told](StreamWindow::tell) when a packet leaves, and again if that is lost.
+//! A data frame is checked by [`allows`](StreamWindow::allows), and its held bytes are noted by
+//! [`press`](StreamWindow::press). The owner's reading is noted by
+//! [`on_read`](StreamWindow::on_read). [`tell`](StreamWindow::tell) returns the limit when a packet
+//! leaves, and again if that packet is lost.
 
 use super::window_tuning::WindowInputs;
 use byway_wire::{Duration, Instant};
@@ -70,8 +71,9 @@ impl StreamWindow {
         self.pressed
     }
 
-    /// The owner has read up to `read`, and so many bytes are still held. Returns whether the peer
-    /// is to be told more only now; it has no use for that if the stream's end `is_known`.
+    /// Notes that the owner has read up to offset `read`, and that `held` bytes are still held.
+    /// Returns whether a new limit for the peer becomes due by this call. None becomes due if the
+    /// stream's end `is_known`, since the peer then has no use for it.
     pub const fn on_read(&mut self, read: u64, held: u64, is_known: bool) -> bool {
         self.pressed &= held > self.size / 2;
         let grown = (read + self.size).saturating_sub(self.limit);
@@ -88,8 +90,9 @@ impl StreamWindow {
         !core::mem::replace(&mut self.due, true)
     }
 
-    /// Looks at the reader, who is at `read`. If it took [enough](Sight::worth_a_look) since the
-    /// last look, tells how much it took, and in what time.
+    /// Looks at the reader, which has read up to offset `read`. If it read
+    /// [enough](WindowInputs::worth_a_look) since the last look, returns how many bytes it read,
+    /// and in what time.
     pub fn look(&mut self, now: Instant, read: u64) -> Option<(u64, Duration)> {
         let (Some(since), from) = self.looked else {
             self.looked = (Some(now), read);

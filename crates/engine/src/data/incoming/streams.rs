@@ -278,8 +278,8 @@ impl Streams {
             || self.limits.iter().any(|id| self.live.get(id).is_some_and(InStream::may_grow))
     }
 
-    /// Writes refusals and limits that the peer does not know yet, as many as fit. `rtt` is what it
-    /// takes until a limit that is told now brings data.
+    /// Writes refusals and limits that the peer does not know yet, as many as fit. `rtt` is the
+    /// time from telling a limit until new data arrives.
     pub fn fill(
         &mut self,
         now: Instant,

@@ -1,19 +1,20 @@
 //! How large the window of a stream is: a policy, as pure functions.
 //!
-//! A window begins small. It is doubled when its reader takes a quarter of it within an RTT: then
-//! the window may limit the sender. QUIC implementations look once half was taken, within two RTTs.
-//! A sender in slow start doubles its own window each RTT, and meets the limit until then. A
-//! transfer of 96 MiB over 100 Mbit/s and 200 ms took 6 % longer with half of a window.
+//! A window begins small. It is doubled when its reader takes a quarter of it within an RTT,
+//! because the window may then limit the sender. QUIC implementations wait until half of it was
+//! taken within two RTTs. Until then a sender in slow start, which doubles its own window each RTT,
+//! meets the limit. With half instead of a quarter, a transfer of 96 MiB over 100 Mbit/s and 200 ms
+//! took 6 % longer.
 //!
-//! What a window may reach follows from the memory of the session. Three quarters of that are the
-//! streams'. What nobody has read counts against them. What streams were promised and do not use
-//! counts an eighth. Streams that are being read share a third of the rest. So streams that nobody
-//! reads never have all, and each that is read leaves room for the next.
+//! The memory of the session limits each window. Three quarters of the memory belong to streams.
+//! Unread bytes are subtracted from that, and an eighth of what streams were promised and do not
+//! use. Streams that are being read share a third of the rest. So streams that nobody reads never
+//! take all, and each stream that is read leaves room for the next.
 //!
-//! A stream that is left keeps what its window was. Where much is left, more will be, so two things
-//! change. Beyond a third of the streams' memory the part of what is free becomes smaller, down to
-//! a fiftieth. And beyond a sixth a window follows what its reader takes in an RTT: three times as
-//! much covers a loss and its repair.
+//! A stream that nobody reads any more keeps its window. Where many bytes are unread, more will be,
+//! so two rules change. If unread bytes exceed a third of the streams' memory, readers share less
+//! than a third of the rest, down to about a fiftieth. If unread bytes exceed a sixth, a window is
+//! three times what its reader takes in an RTT, which covers a loss and its repair.
 
 use byway_wire::{Duration, Instant};
 
@@ -29,9 +30,9 @@ const PART_MORE: u64 = 80;
 const PRESSED: u64 = 6;
 /// A window covers what is taken in so many RTTs, where much is left.
 const COVERS: u32 = 3;
-/// An RTT counts as so much at least. A reader that waits for a processor may take longer than an
-/// RTT of a local network, and is none the slower: schedulers hand a processor on after one to four
-/// milliseconds.
+/// The shortest RTT that counts; a shorter one counts as this. In a local network, a reader that
+/// waits for a processor may take longer than an RTT without being slow. Schedulers hand a
+/// processor on after one to four milliseconds.
 const RTT_LEAST: Duration = Duration::from_millis(4);
 /// A stream that comes has this part of the memory, shared with all that live.
 const FIRST: u64 = 32;
@@ -76,8 +77,8 @@ impl WindowInputs {
         free / (PART + beyond * PART_MORE / 128) / readers
     }
 
-    /// Bytes of the window that a stream is told when it is first seen. They are so many that the
-    /// first round trips of a single stream find no limit.
+    /// Bytes of the window that a stream gets when it is first seen. A single stream gets so many
+    /// that it meets no limit in its first round trips.
     pub const fn first(&self) -> u64 {
         let live = if self.live == 0 { 1 } else { self.live };
         let (share, most) = (self.memory / FIRST / live, self.most());

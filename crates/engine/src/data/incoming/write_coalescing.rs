@@ -130,8 +130,10 @@ impl WriteCoalescer {
         self.open.pop_first().map(|(_, block)| block)
     }
 
-    /// Blocks that wait for holes must not hold so much of the window that the sender never fills
-    /// them, nor so much memory that others cannot gather.
+    /// Whether blocks that are not full hold too much: more than a quarter of `memory` in bytes, or
+    /// more than half of it in buffers. Otherwise such blocks could use up the window, so that the
+    /// sender can never fill their holes. They could also take all the memory in which other blocks
+    /// gather.
     pub const fn is_too_much(&self, memory: usize) -> bool {
         let most = memory / 2;
         self.gathered > most as u64 / 2 || self.gathering > most

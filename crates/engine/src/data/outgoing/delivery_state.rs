@@ -24,8 +24,8 @@ pub(super) struct DeliveryState {
 }
 
 impl DeliveryState {
-    /// Enters that the peer has the bytes `start..end`, and tells `new` the runs that it was not
-    /// known to have. Returns the bytes of those runs.
+    /// Notes that the peer has the bytes `start..end`. Calls `new` for each run of bytes that the
+    /// peer was not known to have, and returns the number of bytes in these runs.
     pub fn on_acked(&mut self, start: u64, end: u64, new: impl FnMut(u64, u64)) -> u64 {
         let end = end.min(self.sent);
         self.lost.remove(start, end);
@@ -67,7 +67,7 @@ impl Queues {
         self.wanting > 0
     }
 
-    /// Keeps the books after a change to what `delivery_state` has lost.
+    /// Keeps the books after a change to what `track` has lost.
     pub fn settle(&mut self, id: DataId, track: &mut DeliveryState, wants: bool) {
         if wants && !track.in_again {
             track.in_again = true;

@@ -54,11 +54,11 @@ type CarriedList = SmallVec<[Carried; 2]>;
 
 impl Outgoing {
     /// Writes frames until the packet is full or nothing is left: resets, lost data (oldest first),
-    /// streams in turn, objects in order. Says in `carried` what they hold.
+    /// streams in turn, objects in order. Lists their contents in `carried`.
     ///
-    /// A data frame that reaches the very end of the writer carries no length: when the writer has
-    /// no room left, the packet must end there. Nothing is written that would take less than 16
-    /// bytes of data while there is more.
+    /// A data frame that reaches the very end of the writer carries no length. So the packet must
+    /// end there when the writer has no room left. A frame with less than 16 bytes of data is
+    /// written only if there is no more data to put into it.
     pub fn fill(&mut self, writer: &mut Writer<'_>, carried: &mut CarriedList) {
         self.fill_resets(writer, carried);
         if self.fill_lost(writer, carried) == FillState::Open
@@ -68,8 +68,8 @@ impl Outgoing {
         }
     }
 
-    /// When there is nothing else to send: writes data in flight once more, oldest first, each byte
-    /// at most once in its life. Returns whether anything was written.
+    /// Writes data in flight once more, oldest first, when there is nothing else to send. Each byte
+    /// is repeated at most once. Returns whether anything was written.
     pub fn repeat_tail(&mut self, writer: &mut Writer<'_>, carried: &mut CarriedList) -> bool {
         let before = carried.len();
         while let Some(id) = self.queues.next_tail() {
@@ -277,8 +277,9 @@ impl Outgoing {
         Some(FillState::Open)
     }
 
-    /// Writes up to `available` bytes of a stream from `start` on, with the end mark if they reach
-    /// its end. Returns how many went; `None` if the packet has no room worth using.
+    /// Writes up to `available` bytes of a stream from offset `start` on, with the end mark if
+    /// these bytes reach the stream's end. Returns the number of bytes written; `None` if the
+    /// packet has no room worth using.
     fn write_stream(
         &mut self,
         id: StreamId,
@@ -301,8 +302,9 @@ impl Outgoing {
     }
 }
 
-/// Writes up to `available` bytes of an object from `start` on, with the end mark if they reach its
-/// end. Returns how many went; `None` if the packet has no room worth using.
+/// Writes up to `available` bytes of an object from offset `start` on, with the end mark if these
+/// bytes reach the object's end. Returns the number of bytes written; `None` if the packet has no
+/// room worth using.
 fn write_object(
     payload: Payload,
     id: ObjectId,

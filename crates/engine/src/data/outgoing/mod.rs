@@ -1,9 +1,10 @@
 //! What this side sends: streams and objects.
 //!
-//! The owner opens, writes, adds, answers reads and takes events. The connection asks for frames
-//! ([`Outgoing::fill`]), and tells what became of them ([`Outgoing::on_acked`],
-//! [`Outgoing::on_lost`]) and what the peer allows. Nothing here takes longer when there are more
-//! streams or objects: what can be sent stands in queues.
+//! The application opens streams, writes to them, adds objects, answers read requests and takes
+//! events. The connection asks for frames ([`Outgoing::fill`]). It reports which data was
+//! acknowledged or lost ([`Outgoing::on_acked`], [`Outgoing::on_lost`]), and how much the peer
+//! allows. Whatever can be sent waits in queues, so that finding it takes no longer with more
+//! streams or objects.
 
 mod blocked_reason;
 mod delivery_state;
@@ -120,16 +121,17 @@ impl Outgoing {
         self
     }
 
-    /// Opens the next stream: its id is two above that of the one opened before. `None`: as many
-    /// are open as the peer takes, and [`OutEvent::MayOpen`] follows.
+    /// Opens the next stream. Its id is two above that of the last stream that this side opened.
+    /// `None` if the peer allows no further stream for now; [`OutEvent::MayOpen`] follows when it
+    /// does.
     pub fn open_next(&mut self) -> Option<StreamId> {
         let id = self.opening.next()?;
         self.open_stream(id).then_some(id)
     }
 
-    /// Opens a stream, or this side of one that the peer opened. An id serves one stream in the
-    /// life of a connection. Returns whether it is open: if not, the peer takes no more streams for
-    /// now, and [`OutEvent::MayOpen`] follows.
+    /// Opens a stream, or this side's half of a stream that the peer opened. In the life of a
+    /// connection, each id serves one stream only. Returns whether the stream is open. If not, the
+    /// peer allows no further stream for now, and [`OutEvent::MayOpen`] follows when it does.
     pub fn open_stream(&mut self, id: StreamId) -> bool {
         let limit = self.stream_limit;
         let open = self.opening.open(id);
@@ -139,9 +141,9 @@ impl Outgoing {
         open
     }
 
-    /// Bytes of `wanted` that [`write`](Self::write) takes of a stream now. Fewer than wanted when
-    /// the memory is full, or the peer has no room for the stream: then [`OutEvent::Writable`]
-    /// follows. None when the stream is not open or was finished.
+    /// How many of `wanted` bytes [`write`](Self::write) takes for a stream now. Less than `wanted`
+    /// if the memory is full, or if the peer has no room for the stream. [`OutEvent::Writable`]
+    /// then follows when there is room. 0 if the stream is not open or was finished.
     pub fn room(&mut self, id: StreamId, wanted: usize) -> usize {
         let room = self.stream_room();
         let stream = self.streams.get_mut(&id).filter(|stream| !stream.finished);
@@ -192,8 +194,8 @@ impl Outgoing {
         self.settle_lengths();
     }
 
-    /// Adds an object of `size` bytes. Objects are sent in the order added. Number them densely:
-    /// the receiver remembers which ones it had as ranges.
+    /// Adds an object of `size` bytes. Objects are sent in the order in which they are added. Use
+    /// dense ids: the receiver remembers as ranges which ids it had.
     pub fn add_object(&mut self, id: ObjectId, size: u64) {
         if self.objects.contains_key(&id) || self.object_acked(id) {
             return;
@@ -206,9 +208,9 @@ impl Outgoing {
         self.settle_lengths();
     }
 
-    /// What to read next: objects in the order added, each from its start to its end, as far ahead
-    /// as the memory allows. Each piece is asked for once. Nothing where objects are [only a
-    /// length](Payload::Length).
+    /// The next piece of an object that the application should read. Objects come in the order
+    /// added, each from its start to its end, and each piece comes once. `None` while the memory is
+    /// full, when nothing is left to read, and where objects are [only a length](Payload::Length).
     pub fn next_read(&mut self) -> Option<ReadRequest> {
         let (share, room) = (self.limits.share(), self.limits.memory.saturating_sub(self.stream_memory));
         loop {
@@ -231,18 +233,19 @@ impl Outgoing {
         }
     }
 
-    /// The answer to a [`ReadRequest`]. `false`, and nothing kept, when it is not what was asked
-    /// for: another place or length, or an object that was given up meanwhile. Of a source that
-    /// became shorter, see [`Outgoing::abandon_object`].
+    /// Answers a [`ReadRequest`]. Returns `false`, and keeps nothing, if these bytes were not
+    /// requested: another offset or length, or an object that was given up meanwhile. If the source
+    /// became shorter, call [`Outgoing::abandon_object`] instead.
     ///
-    /// A `Vec` becomes the [`Bytes`] that it holds without a copy; bytes that their owner keeps too
-    /// are shared.
+    /// A `Vec` becomes [`Bytes`] without a copy. [`Bytes`] that the caller keeps too are shared,
+    /// not copied.
     pub fn provide(&mut self, object: ObjectId, offset: u64, bytes: impl Into<Bytes>) -> bool {
         self.objects.get_mut(&object).is_some_and(|object| object.provide(offset, bytes.into()))
     }
 
-    /// An object's source vanished or changed: nothing more of it is sent. The peer is not told
-    /// here; its owner forgets the object when it learns of it. Has no effect once all was sent.
+    /// Gives up an object whose source vanished or changed: no further bytes of it are sent. This
+    /// call does not tell the peer. The application at the peer learns of it by other means, and
+    /// then forgets the object. Has no effect once the whole object was sent.
     pub fn abandon_object(&mut self, id: ObjectId) {
         let Some(object) = self.objects.get_mut(&id).filter(|object| !object.is_sent()) else { return };
         self.unsent -= object.unsent();
@@ -271,9 +274,9 @@ impl Outgoing {
         self.progress
     }
 
-    /// How many pieces of objects were asked for and not wholly sent yet, which is how far reading
-    /// is ahead. The owner may stop to ask for the [next read](Self::next_read) where more pieces
-    /// would only wait.
+    /// How many pieces of objects were requested from the application and are not wholly sent yet.
+    /// This is how far reading is ahead of sending. The application may stop asking for the [next
+    /// read](Self::next_read) when further pieces would only wait.
     #[must_use]
     pub const fn unsent(&self) -> usize {
         self.unsent
@@ -399,8 +402,9 @@ impl Outgoing {
         }
     }
 
-    /// The peer named a hole (SNACK): what of `start..end` was sent and is not acknowledged goes
-    /// out again. The caller judges whether the bytes may still be on their way.
+    /// The peer reported a hole in a stream or object (SNACK). Those bytes of `start..end` that
+    /// were sent, but are not acknowledged, are sent again. The caller must first decide whether
+    /// they may still be in flight.
     pub fn missing(&mut self, what: DataId, start: u64, end: u64) {
         match what {
             DataId::Stream(id) => {

@@ -25,11 +25,12 @@ enum Chunk {
     Gone,
 }
 
-/// An object on its way out.
+/// An object that is being sent.
 ///
-/// **Giving up.** As with streams, what went out is repeated until acknowledged, so that both ends'
-/// flow control agrees. The end mark is not sent: the object stays incomplete at the peer, whose
-/// owner learns why by other means.
+/// **Giving up.** After an object is given up, the bytes that were already sent are still repeated
+/// until acknowledged, as with streams. So the flow control of both ends agrees. The end mark is
+/// not sent, so the object stays incomplete at the peer. The application at the peer learns the
+/// reason by other means.
 #[derive(Debug)]
 pub(super) struct OutObject {
     pub track: DeliveryState,

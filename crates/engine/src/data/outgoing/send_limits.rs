@@ -3,9 +3,9 @@
 /// Bounds of what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutgoingLimits {
-    /// Bytes held in all, sent and not acknowledged ones included. Three quarters of it may be the
-    /// objects', three quarters the streams', one quarter a single stream's: nobody shuts the
-    /// others out.
+    /// Bytes held in all, including those that were sent and are not acknowledged. Objects together
+    /// may take three quarters of them, streams together three quarters, and a single stream one
+    /// quarter. So no kind of data, and no stream, can shut the others out.
     pub memory: usize,
     /// Bytes that the owner is asked to read at once; at most a quarter of the memory.
     pub read_size: usize,

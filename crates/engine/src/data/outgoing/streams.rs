@@ -53,12 +53,12 @@ pub(super) enum WriteBlock {
     Memory,
 }
 
-/// A stream on its way out.
+/// A stream that is being sent.
 ///
-/// **Giving up.** What went out before a reset counts in the peer's flow control only once it has
-/// arrived, so it is repeated until acknowledged, and when the peer knows of the reset an empty
-/// frame with the end mark tells it where the count stops. Neither side's window leaks, and the
-/// peer can forget the stream.
+/// **Giving up.** The peer's flow control counts bytes only once they have arrived. So bytes that
+/// were sent before a reset are still repeated until acknowledged. When the peer has acknowledged
+/// the reset, an empty frame with the end mark tells it the stream's final offset. So neither
+/// side's flow-control window leaks, and the peer can forget the stream.
 #[derive(Debug, Default)]
 pub(super) struct OutStream {
     pub track: DeliveryState,
@@ -106,8 +106,9 @@ impl OutStream {
         allowance.share.saturating_sub(self.held()).min(usize::try_from(ahead).unwrap_or(usize::MAX))
     }
 
-    /// Whether there is so much room that it is worth the owner's while: a quarter of its share,
-    /// and half of what may go ahead.
+    /// Whether a stream whose write was cut short has enough room again to tell the application. A
+    /// quarter of the stream's share of the memory must be free. The room must be a quarter of that
+    /// share, or half of what may lie beyond the peer's limit, whichever is less.
     pub fn is_worth_while(&self, allowance: WriteAllowance) -> bool {
         let least = (allowance.share / 4).min((allowance.ahead / 2).max(1));
         self.held() <= allowance.share / 4 * 3 && self.room(allowance) >= least

@@ -1,10 +1,14 @@
-//! How much a stream takes of its owner, and who is told when it takes more.
+//! How many bytes a stream takes from the application, and which streams are reported as writable
+//! when there is room again.
 //!
-//! What lies beyond the peer's limit on a stream cannot be sent. All streams together keep half of
-//! their memory for that at most, so that any number of streams that the peer does not read leave
-//! room for others. Who writes more than there is room for waits, and is told in turn. The word is
-//! given only when its owner asks for events, and only while there is room. So a thousand that wait
-//! do not hear of the room that one of them takes.
+//! Bytes beyond the peer's limit on a stream cannot be sent yet. All streams together may use at
+//! most half of their memory for such bytes. So streams that the peer does not read leave room for
+//! others, however many they are.
+//!
+//! A stream whose write was cut short waits for room. Waiting streams are reported
+//! (`OutEvent::Writable`) one after another, when the application asks for events, and only while
+//! there is room. So if a thousand streams wait and one takes all the room, the others are not
+//! reported.
 
 use super::send_limits::OutgoingLimits;
 use super::streams::{OutStream, WriteAllowance, WriteBlock};

@@ -1,6 +1,6 @@
-//! Two endpoints with very many paths between them, direct or by relays: what tests and benches of
-//! the engine build alike. Objects are only a length, nothing is encrypted, and paths open as fast
-//! as they answer. It needs nothing else of this folder.
+//! Two endpoints with very many paths between them, direct or by relays. Tests and benches of the
+//! engine share this code. Objects are only a length, nothing is encrypted, and paths open as fast
+//! as they answer. This file depends on no other file of its folder.
 #![allow(dead_code, reason = "each test and bench uses its part")]
 
 use byway_control::{Controller, by_name};

@@ -1,5 +1,5 @@
-//! Hosts with many streams: one opens and writes as it is told it can, and never asks; one reads
-//! those that it is to read.
+//! Hosts with many streams. One host opens streams and writes to them when events say that it can,
+//! and never polls for room. The other host reads those streams that its rule says it reads.
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says so when it cannot go on")]
 

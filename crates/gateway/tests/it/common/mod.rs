@@ -234,9 +234,9 @@ impl Sites {
     }
 
     #[allow(dead_code, reason = "not all tests have a third gateway")]
-    /// As [`new`](Self::new), with one direct path, and a third gateway that both know and that
-    /// serves others. A relay runs beside it, with lines to Alice's gateway and to Bob's. `meets`
-    /// are the lines of the gateway itself to both.
+    /// As [`new`](Self::new), with one direct path, and with a third gateway that is a peer of both
+    /// and serves other hosts. A relay runs beside the third gateway. `ways` are the relay's lines
+    /// to Alice's gateway and to Bob's. `meets` are the third gateway's own lines to both.
     pub fn with_third(
         plan: Plan,
         direct: PipeConfig,

@@ -5,8 +5,8 @@ use crate::tcp::rtt::Rtt;
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// What Linux adds to a timer of RACK or of a probe (`TCP_TIMEOUT_MIN`). It is two ticks of a clock
-/// that has 250 in a second.
+/// What Linux adds to a RACK or probe timer (`TCP_TIMEOUT_MIN`): two ticks of a clock with 250
+/// ticks a second.
 pub(in crate::tcp) const SLACK: Duration = Duration::from_millis(8);
 
 /// A tail loss probe that is under way (RFC 8985, 7.1).
@@ -38,8 +38,9 @@ impl Scoreboard {
         losses
     }
 
-    /// Whether silence is to be answered by a probe of the tail (RFC 8985, 7.2). It is if all was
-    /// well so far, and no probe is under way.
+    /// Whether the sender answers silence with a probe of the tail (RFC 8985, 7.2). It does so if
+    /// data is unacknowledged and no probe is under way. Also, no segment may have arrived out of
+    /// order or be lost, and no recovery may be under way.
     #[inline]
     pub(in crate::tcp) fn may_probe(&self) -> bool {
         let Some(rack) = &self.rack else { return false };

@@ -27,8 +27,8 @@ pub struct Dumbbell {
 }
 
 impl Dumbbell {
-    /// `access` each way on both sides of each pair; `line` one way, its like without a bound the
-    /// other.
+    /// `access` has one config per pair, for its access links on both sides and in both directions.
+    /// `line` is the bottleneck there. The line back is the same with a queue of 2^20 packets.
     pub fn new(seed: u64, access: &[PipeConfig], line: PipeConfig, serve: &ServerConfig) -> Self {
         let mut world = World::new(seed);
         let back = PipeConfig { queue_packets: 1 << 20, ..line.clone() };
@@ -105,19 +105,19 @@ fn dumbbell_with(
     dumbbell
 }
 
-/// D2 of the readings, section 5.
+/// D2: two flows over 10 Mbit/s, with a queue of 50 packets.
 pub fn d2() -> Dumbbell {
     dumbbell(2, 10_000_000, 50, at(10), 100 * MS, 1)
 }
 
-/// D100 of the readings, section 5.
+/// D100: 100 flows over 1 Gbit/s, with a queue of 1 667 packets.
 pub fn d100() -> Dumbbell {
     dumbbell(100, 1_000_000_000, 1_667, at(5), 5 * MS, 1)
 }
 
-/// The same with up to 0.1 ms of jitter on the access lines. Without it, an access line as fast as
-/// the bottleneck hands packets over exactly as places fall free. Then a flow with a large window
-/// never meets a full queue.
+/// D100 with up to 0.1 ms of jitter on the access lines. Without jitter, an access line as fast as
+/// the bottleneck delivers packets exactly when places in the queue fall free. Then a flow with a
+/// large window never meets a full queue.
 pub fn jittered_d100(seed: u64) -> Dumbbell {
     let access = line(1_000_000_000, MS, 10_000).jitter(MS / 10);
     dumbbell_with(access, 100, 1_000_000_000, 1_667, at(5), 5 * MS, seed)
