@@ -36,8 +36,8 @@ use std::io::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -249,15 +249,21 @@ impl Fleet {
     }
 
     /// What a registry offers, as soon as it does.
+    #[track_caller]
     fn list(&self, word: &RegistryWord, is_enough: impl Fn(&RelayList) -> bool + Sync) -> RelayList {
         let identity = byway_transfer::Identity::generate().unwrap();
+        let last = Mutex::new(String::new());
         let list = self.spaces.at("alice", || {
             wait_for(PATIENCE, || {
-                let list = byway_transfer::registry::ask(&identity, word).unwrap().ok()?;
-                is_enough(&list).then_some(list)
+                let answer = byway_transfer::registry::ask(&identity, word).unwrap();
+                *last.lock().unwrap() = match &answer {
+                    Ok(list) => format!("epoch {:?}, relays {:?}", epoch(list), named(list)),
+                    Err(error) => error.to_string(),
+                };
+                answer.ok().filter(|list| is_enough(list))
             })
         });
-        list.expect("a list that has whom it should")
+        list.unwrap_or_else(|| panic!("no list that has whom it should; the last: {}", last.lock().unwrap()))
     }
 
     /// Relays that do not forward any more, as the kernel has it.

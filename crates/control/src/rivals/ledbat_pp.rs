@@ -16,13 +16,13 @@ use byway_wire::{Duration, Instant};
 pub struct LedbatPpOptions {
     /// TARGET: the queueing delay that the window is steered to. 60 ms.
     pub target: Duration,
-    /// The reciprocal of the smallest GAIN. 16.
+    /// The reciprocal of the smallest GAIN, a factor. 16.
     pub slowest: f64,
     /// Constant, a factor: how fast the window falls when the queue is above the target. 1.
     pub constant: f64,
     /// The share of the target that the queue exceeds when the first slow start ends. 3/4.
     pub leave: f64,
-    /// The time from a slowdown to the next, in lengths of the slowdown. 9.
+    /// The time from a slowdown to the next, as a factor of the slowdown's length. 9.
     pub interval: u32,
     /// The number of RTTs from the end of the first slow start to the first slowdown, and the
     /// number of RTTs that the window stays at the bottom in each slowdown. 2.

@@ -15,14 +15,15 @@ pub struct WangOptions {
     /// delta: the largest share of the rate that may be missing at the receiver if a raise has
     /// succeeded.
     pub delta: f64,
-    /// beta(0), the rate increment term of a new path: a raise multiplies the rate by `1 + beta`.
+    /// beta(0), the rate increment term of a new path, as a factor: a raise multiplies the rate by
+    /// `1 + beta`.
     /// With 0, increase and decrease are additive (A-AIAD).
     pub beta: f64,
     /// Whether a raise that reaches the demand sets the rate increment term to the actual raise. If
     /// so, a source that once had all of its demand on one path has a term of 0 on that path for
     /// ever.
     pub rewrite: bool,
-    /// The most that a rate increment term grows to.
+    /// The most that a rate increment term grows to, as a factor.
     pub cap: f64,
     /// The least probability of a path, at most half of its equal share. The proof of theorem 1
     /// needs it to be positive.
