@@ -30,7 +30,7 @@ pub enum StoreError {
     /// The database cannot be reached.
     #[cfg(feature = "postgres")]
     #[error("the registry's data base cannot be reached: {0}")]
-    Pool(#[from] deadpool_postgres::PoolError),
+    Pool(#[source] deadpool_postgres::PoolError),
     /// The data base cannot be used.
     #[error("the registry's data base: {0}")]
     DataBase(String),
@@ -71,6 +71,16 @@ pub enum StoreError {
     /// The system gives no randomness.
     #[error(transparent)]
     Entropy(#[from] byway_net::EntropyError),
+}
+
+#[cfg(feature = "postgres")]
+impl From<deadpool_postgres::PoolError> for StoreError {
+    fn from(error: deadpool_postgres::PoolError) -> Self {
+        match error {
+            deadpool_postgres::PoolError::Timeout(_) => Self::Silent,
+            error => Self::Pool(error),
+        }
+    }
 }
 
 /// What a data base says went wrong, with what is behind it.

@@ -36,7 +36,7 @@ const CONNECTIONS: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a data base may take to answer for the first time. It may have begun together with this
 /// host.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(30);
 /// Entries of the audit log that are kept.
 const LOG: i64 = 100_000;
 /// What the lock of a migration is known by.
