@@ -1,6 +1,6 @@
-//! What a receiver holds of objects and streams, beside a model that keeps every byte: whatever
-//! order pieces come in, overlap and repeat, each byte is handed out once, right and in its place,
-//! within the memory that was configured.
+//! Objects and streams that a receiver holds, beside a model that keeps every byte. Pieces come in
+//! any order, overlap and repeat. Each byte must be handed out once, right and in its place, within
+//! the configured memory.
 #![no_main]
 
 use byway_engine::data::{InEvent, Incoming, IncomingLimits};
