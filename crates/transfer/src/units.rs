@@ -1,7 +1,7 @@
 //! Bytes, rates and durations as people write and read them.
 //!
-//! Sizes and limits are binary, as in rsync and rclone: `K` is 1024 bytes. `KB` is 1000 bytes. Rates
-//! on the line are shown in decimal bits per second, as lines are sold.
+//! Sizes and limits are binary, as in rsync and rclone: `K` is 1024 bytes. `KB` is 1000 bytes.
+//! Rates on the line are shown in decimal bits per second, as lines are sold.
 
 use byway_wire::units;
 use std::fmt;

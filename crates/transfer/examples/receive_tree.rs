@@ -1,5 +1,5 @@
 //! Receives one tree of files, from whoever has the ticket that this prints:
-//! `cargo run -p byway-transfer --example recv DIRECTORY`
+//! `cargo run -p byway-transfer --example receive_tree DIRECTORY`
 
 use byway_transfer::{Identity, Receiving, ReceivingPlan, TransferEvent};
 use std::error::Error;

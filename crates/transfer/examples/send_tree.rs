@@ -1,5 +1,5 @@
 //! Sends a file or a directory to whoever printed the ticket:
-//! `cargo run -p byway-transfer --example send PATH TICKET`
+//! `cargo run -p byway-transfer --example send_tree PATH TICKET`
 
 use byway_transfer::{Identity, Payload, Sending, SendingPlan, TransferEvent};
 use std::error::Error;
@@ -8,7 +8,7 @@ use std::time::Duration;
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("which path?")?;
-    let ticket = arguments.next().ok_or("to whom? `recv` prints a ticket")?;
+    let ticket = arguments.next().ok_or("to whom? `receive_tree` prints a ticket")?;
     let payload = Payload::Tree { paths: vec![path.into()], keep_modes: false };
     let sending = Sending::start(SendingPlan::new(Identity::generate()?, ticket.parse()?, payload)?)?;
     loop {
