@@ -12,10 +12,15 @@ use std::time::Duration;
 /// How long a connection may take to be answered.
 const ANSWER: Duration = Duration::from_secs(60);
 
+/// The nonce of a grant's greetings, which the relay's answer repeats.
+pub fn nonce(grant: u32) -> [u8; 8] {
+    u64::from(grant).to_be_bytes()
+}
+
 /// A greeting of a relay.
 pub fn greeting(grant: u32) -> [u8; GREET_LEN] {
     let mut packet = [0; GREET_LEN];
-    Greet { nonce: *b"by hands", grant }.write(&mut Writer::new(&mut packet));
+    Greet { nonce: nonce(grant), grant }.write(&mut Writer::new(&mut packet));
     packet
 }
 

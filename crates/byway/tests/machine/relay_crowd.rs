@@ -7,10 +7,10 @@
 //!
 //! Needs root and `ip`; says *ignored* by name where it is missing.
 
-use crate::common::machine::{missing, test};
+use crate::common::machine::{PATIENCE, missing, test, wait_for};
 use crate::common::peak::memory;
 use crate::common::spaces::Spaces;
-use crate::hands::{Hand, greeting};
+use crate::hands::{Hand, greeting, nonce};
 use byway_net::Clock;
 use byway_transfer::state_directory::StateDir;
 use byway_wire::relay::{
@@ -47,10 +47,15 @@ fn word(key: &RelayKey, number: usize) -> Word {
 
 /// The destination's consent to be reached under a word.
 fn consent(socket: &UdpSocket, word: &Word) -> Greeted {
-    socket.send_to(&greeting(word.grant().id), RELAY).unwrap();
+    let grant = word.grant().id;
     let mut answer = [0; 200];
-    let size = socket.recv(&mut answer).unwrap();
-    let greeted = Greeted::read(&answer[..size]).unwrap();
+    // A datagram may be lost. So a greeting is repeated, and an answer may come twice.
+    let received = wait_for(PATIENCE, || {
+        socket.send_to(&greeting(grant), RELAY).unwrap();
+        let size = socket.recv(&mut answer).ok()?;
+        Some(Greeted::read(&answer[..size]).unwrap()).filter(|greeted| greeted.nonce == nonce(grant))
+    });
+    let greeted = received.expect("the relay answers");
     assert_eq!(greeted.address, SocketAddr::from(DESTINATION));
     greeted
 }
@@ -69,7 +74,7 @@ impl Pairs {
         let key = RelayKey::new(state.relay_key(None).unwrap().expose());
         let clock = Clock::new();
         let socket = UdpSocket::bind(DESTINATION).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
         let listener = TcpListener::bind(DESTINATION).unwrap();
         let mut pairs = Self { senders: Vec::new(), destination: Vec::new(), clock };
         for number in 0..PATHS {

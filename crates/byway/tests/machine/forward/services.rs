@@ -18,7 +18,8 @@ const USER: &str = "nobody";
 pub struct Services<'a> {
     spaces: &'a Spaces,
     host: &'static str,
-    running: Vec<Child>,
+    /// Each with the signal that ends it.
+    running: Vec<(Child, Signal)>,
     postgres: tempfile::TempDir,
 }
 
@@ -70,7 +71,7 @@ impl<'a> Services<'a> {
     fn serve(&mut self, command: &[&str]) {
         let mut child = self.spaces.on(self.host);
         child.args(command).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        self.running.push(child.spawn().unwrap());
+        self.running.push((child.spawn().unwrap(), Signal::KILL));
     }
 
     fn rsync(&mut self, there: &Path) {
@@ -157,7 +158,8 @@ impl<'a> Services<'a> {
             let ended = server.try_wait().unwrap().is_some();
             (ended || self.spaces.on(self.host).args(ready).status().unwrap().success()).then_some(!ended)
         });
-        self.running.push(server);
+        // It then ends its processes and gives its shared memory back.
+        self.running.push((server, Signal::QUIT));
         answers == Some(true)
     }
 
@@ -203,9 +205,8 @@ impl<'a> Services<'a> {
 
 impl Drop for Services<'_> {
     fn drop(&mut self) {
-        for child in &mut self.running {
-            // PostgreSQL then ends its processes and gives its shared memory back.
-            let _ = kill_process(Pid::from_child(child), Signal::QUIT);
+        for (child, signal) in &mut self.running {
+            let _ = kill_process(Pid::from_child(child), *signal);
             let _ = wait_for(PATIENCE, || child.try_wait().ok().flatten());
             let _ = child.kill();
             let _ = child.wait();
