@@ -1,9 +1,10 @@
-//! One large file from one process to another over loopback. The bench prints the goodput that the
-//! sender reports, the processor seconds of both sides per 10^9 bytes, and the peak memory of each
-//! side. Every byte is read, hashed, sealed, opened, hashed again and written.
+//! Measures the transfer of one large file between two processes over loopback. Each byte is read,
+//! hashed and encrypted at the sender, and decrypted, hashed and written at the receiver. The bench
+//! prints the goodput, the processor seconds of both processes per 10^9 bytes, and the peak memory
+//! of each.
 //!
-//! `cargo bench -p byway-cli --bench large -- [GIGABYTES]`. `TMPDIR` chooses the disk; a file
-//! system in memory disturbs the result least.
+//! `cargo bench -p byway-cli --bench large -- [GIGABYTES]`. `TMPDIR` is the directory for the
+//! files; in a memory file system (tmpfs), the disk does not limit the result.
 #![allow(clippy::unwrap_used, reason = "a bench ends where it fails")]
 
 #[path = "../tests/common/mod.rs"]

@@ -1,15 +1,16 @@
-//! Ten thousand files of 10 kB, compared with one file of the same total size, over loopback
-//! between two processes. The bench prints the seconds of each transfer. For comparison it prints
-//! the seconds that a synced copy takes, and those of a bare loop of create, write and close with
-//! one sync at the end. The variants alternate within each round, so that other load on the machine
-//! meets all of them alike. The processor time of both processes is steadier than seconds. `--rate
-//! 12M` (about 10^8 bit/s) or `--rate 119M` (about 10^9 bit/s) limits the sender.
+//! Measures the transfer of ten thousand files of 10 kB, and of one file of the same total size,
+//! between two processes over loopback. For comparison it also measures a local copy followed by
+//! `syncfs`, and files that are only created and written, also followed by `syncfs`.
 //!
-//! Directories with many files are not removed until the bench ends (2 GB). Creating a file takes
-//! up to ten times as long for a while after many files were deleted, because ext4 passes over the
-//! inodes of the deleted files one by one.
+//! Each of the five rounds runs every case once, so that other load on the machine affects all
+//! cases alike. The printed figures are medians: seconds, and for transfers also the processor
+//! seconds of both processes, which vary less. `--rate 12M` (about 10^8 bit/s) or `--rate 119M`
+//! (about 10^9 bit/s) limits the sender.
 //!
-//! `cargo bench -p byway-cli --bench small`; `TMPDIR` chooses the disk.
+//! The small files of all rounds (2 GB) are deleted only at the end. After many files were deleted,
+//! ext4 creates files up to ten times as slowly for a while, which would distort the next round.
+//!
+//! `cargo bench -p byway-cli --bench small`. `TMPDIR` is the directory for the files.
 #![allow(clippy::unwrap_used, reason = "a bench ends where it fails")]
 
 #[path = "../tests/common/mod.rs"]

@@ -1,8 +1,8 @@
-//! Everything that can be written on the command line, with its unit and its default.
+//! The command-line arguments, with their units and defaults.
 //!
-//! Precedence: flag, then `BYWAY_*` in the environment, then the default. Tickets and relay words
-//! are secrets. Every argument that takes a secret also takes `@FILE`, which reads the secret from
-//! a file, and the environment works too. So no secret needs to appear in the process list.
+//! A flag takes precedence over an environment variable `BYWAY_*`, and the variable over the
+//! default. Tickets and relay words are secrets, and other users can see a process's arguments. So
+//! a secret can also be given as `@FILE`, the file that holds it, or in the environment.
 
 #[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
 pub mod disabled_verbs;
@@ -198,10 +198,9 @@ impl Command {
 }
 
 impl Cli {
-    /// Parses `argv`. A parse error is printed on standard error. If `argv` contains `--json`, the
-    /// error is also printed as a result event on standard output. Help and version are printed
-    /// too. In all these cases the returned exit code is all that is left to do: the process should
-    /// exit with it.
+    /// Parses `argv`. `Err` means that there is nothing to run: this function has printed help, the
+    /// version or a parse error, and the process should end with the returned exit code. Errors go
+    /// to standard error, and with `--json` in `argv` also to standard output as a result event.
     pub fn read(argv: impl IntoIterator<Item = OsString>) -> Result<Self, Exit> {
         let argv: Vec<OsString> = argv.into_iter().collect();
         Self::try_parse_from(&argv).map_err(|error| {

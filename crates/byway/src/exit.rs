@@ -86,8 +86,8 @@ impl Exit {
         if let AskError::Refused(_) = error { Self::NotAuthorised } else { Self::Network }
     }
 
-    /// The exit code of a program that runs until it is stopped. SIGTERM is the way in which
-    /// service managers stop such a program, so `Terminated` becomes `Ok`.
+    /// The exit code of a service, a program that runs until it is stopped. Service managers stop a
+    /// service by SIGTERM. So the code for SIGTERM, `Terminated`, becomes `Ok`.
     #[must_use]
     pub const fn of_service(self) -> Self {
         match self {

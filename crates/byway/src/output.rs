@@ -113,8 +113,9 @@ impl Output {
         self.signals = Some(signals.clone());
     }
 
-    /// Reserves standard output for the bytes of a transfer. Answers go to standard error from now
-    /// on. This does not work with `--json`, so the verb refuses to combine them.
+    /// Reserves standard output for the bytes of a transfer: from now on `answer` prints on
+    /// standard error. A verb must not call this with `--json`, because then standard output holds
+    /// the events.
     pub fn stdout_is_data(&mut self) {
         self.answers = None;
     }
@@ -160,7 +161,7 @@ impl Output {
     }
 
     /// Waits until the reader of the events has read all of them or has closed the stream. After a
-    /// stop was requested, it waits only a short time longer. Call this last.
+    /// requested stop, the wait is 2 seconds at most. This must be the last call.
     pub fn finish(&self) {
         if let Some(out) = &self.json {
             out.finish(|| is_stopped(self.signals.as_ref()));

@@ -84,11 +84,12 @@ impl SignalFlags {
 }
 
 impl Signals {
-    /// Installs the signal handlers. A separate thread calls `wake` after it has noted a signal;
-    /// `wake` must return soon.
+    /// Installs the signal handlers. For each signal, a separate thread sets the flag of that
+    /// signal and then calls `wake`. `wake` must return quickly, because the next signal waits for
+    /// it.
     ///
     /// # Errors
-    /// The system allows no handler or gives no thread.
+    /// The system refuses to install a handler or to start the thread.
     pub fn install(hangup: Hangup, wake: impl Fn() + Send + 'static) -> io::Result<Self> {
         let deaf = hangup == Hangup::Stop && is_ignored(SIGHUP);
         let heard = [SIGINT, SIGTERM, SIGUSR1, SIGUSR2].into_iter().chain((!deaf).then_some(SIGHUP));

@@ -1,11 +1,11 @@
-//! Encodes bytes as a text that a person can copy, for tickets, relay words and keys. The text is
-//! one word for a shell, and its checksum shows whether it was copied wrongly.
+//! Encodes bytes as text for tickets, relay words and keys. A shell needs no quotes around the
+//! text, and a checksum shows whether the text was copied wrongly.
 //!
-//! The text begins with a prefix that names its kind (`byway1-`, `byway-key-`). The payload and a
-//! [`Checksum`] follow in base32 (RFC 4648 section 6, lower case, unpadded). The checksum is the
-//! first bytes of BLAKE3 over prefix and payload, but in relay words over the payload alone.
-//! Letters are read in either case and written in lower case. If the prefix holds a number, that is
-//! the version.
+//! The text consists of a prefix that names its kind and sometimes the version (`byway-key-`,
+//! `byway1-`), the payload, and the [`Checksum`]. Payload and checksum are in base32 (RFC 4648
+//! section 6, lower case, unpadded); decoding also accepts upper case. The checksum is the first 4
+//! bytes of BLAKE3 over prefix and payload. Relay words are the exception: their checksum covers
+//! only the payload.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,5 +1,6 @@
-//! The Internet checksum (RFC 1071) over bytes. This module computes it, updates it when a field
-//! changes (RFC 1624), and completes one that was left to a network card.
+//! The Internet checksum (RFC 1071). This module computes a checksum and updates it when a field
+//! changes (RFC 1624). It also completes a partial checksum, such as the kernel writes if the
+//! network card is to compute the rest.
 
 use core::net::IpAddr;
 
@@ -25,9 +26,8 @@ pub const fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// The sum over the pseudo-header of `protocol`, for `length` bytes of its header and payload. The
-/// pseudo-header is that of RFC 9293 for IPv4, and that of RFC 8200 for IPv6. The sum is not
-/// folded.
+/// The unfolded sum over the pseudo-header of a packet (RFC 9293 for IPv4, RFC 8200 for IPv6).
+/// `length` is the number of bytes of the transport header and payload.
 #[must_use]
 pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, length: usize) -> u64 {
     let address = |address| match address {
@@ -44,8 +44,9 @@ pub const fn replaced(checksum: u16, old: u16, new: u16) -> u16 {
     !fold(!checksum as u64 + !old as u64 + new as u64)
 }
 
-/// As [`replaced`], for a word that begins `at` bytes into what the checksum covers. At an odd `at`
-/// the two bytes of the word fall into two words of the sum, each in the other half.
+/// As [`replaced`], for a 16-bit word that begins `at` bytes after the start of the checksummed
+/// bytes. If `at` is odd, the word covers the low byte of one summed word and the high byte of the
+/// next. Swapping the bytes of `old` and `new` then gives the right sum (RFC 1071 section 2).
 #[must_use]
 pub const fn replaced_at(checksum: u16, old: u16, new: u16, at: usize) -> u16 {
     if at.is_multiple_of(2) {
@@ -55,9 +56,9 @@ pub const fn replaced_at(checksum: u16, old: u16, new: u16, at: usize) -> u16 {
     }
 }
 
-/// Completes a checksum field that holds only the sum over the pseudo-header. `bytes` begin with
-/// the transport header, and the field is `field` bytes in. False if `bytes` end before the field
-/// does.
+/// Completes the checksum field of a transport header, if the field holds only the sum over the
+/// pseudo-header. `bytes` are the transport header and its payload, and `field` is the offset of
+/// the checksum field. Returns false if `bytes` are too short.
 pub fn complete(bytes: &mut [u8], field: usize) -> bool {
     let value = !fold(sum(bytes));
     match bytes.get_mut(field..).and_then(|rest| rest.first_chunk_mut::<2>()) {

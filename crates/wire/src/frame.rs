@@ -1,9 +1,8 @@
-//! Frames: what the sealed part of a packet is made of.
+//! Frames: the encrypted content of a packet is a sequence of frames.
 //!
-//! Integers are variable-length (RFC 9000 section 16) unless a size is given. A packet is a
-//! sequence of frames. In the types of STREAM, OBJECT and DATAGRAM, bit 0 says that a length stands
-//! before the bytes. The last frame of a packet needs no length: its bytes go to the end of the
-//! packet.
+//! Integers are variable-length (RFC 9000 section 16) unless a size in bytes is given. In STREAM,
+//! OBJECT and DATAGRAM frames, bit 0 of the type says that a length field is present. Without a
+//! length field, the bytes of the frame extend to the end of the packet.
 //!
 //! | type | frame | fields |
 //! |---|---|---|
@@ -190,9 +189,9 @@ pub struct PathHint {
     pub path: PathId,
     /// Smoothed RTT in µs: a quarter of it is how long a hole may stay before it is a loss.
     pub srtt_micros: u64,
-    /// A limit in µs of the apparent delay, which is the receiver's clock minus the packet's stamp,
-    /// modulo 2^32 µs. The receiver acknowledges the first packet beyond this limit at once,
-    /// because a delay-sensitive congestion controller needs to know of it.
+    /// A limit in µs of the apparent delay: the receiver's clock minus the packet's time stamp,
+    /// modulo 2^32 µs. If the delay rises above this limit or falls below it, the receiver sends an
+    /// ACK at once. A delay-based congestion controller needs both events early.
     pub delay_limit: Option<u32>,
 }
 

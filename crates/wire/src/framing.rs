@@ -58,11 +58,12 @@ impl TcpFrames {
         }
     }
 
-    /// Takes the next bytes of the connection, and hands on the payload of each frame that is
-    /// complete. A payload that is whole in `bytes` is handed on in place, without a copy.
+    /// Takes the next received bytes of the connection, and calls `each` with the payload of each
+    /// complete frame. A frame that lies completely in `bytes` is not copied.
     ///
     /// # Errors
-    /// A frame has no payload, or is too long. The connection is of no use after that.
+    /// The length of a frame is 0 or above the receiver's limit. The connection must then be
+    /// closed.
     pub fn take(&mut self, mut bytes: &mut [u8], mut each: impl FnMut(&mut [u8])) -> Result<(), NoFrame> {
         while !self.begun.is_empty() {
             let missing = match self.length(&self.begun)? {

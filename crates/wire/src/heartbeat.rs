@@ -1,4 +1,5 @@
-//! Heartbeats: a relay tells its registry that it lives, in one datagram, and is answered in one.
+//! Heartbeats: a relay regularly sends its state to a registry in one datagram (BEAT), and the
+//! registry answers with one datagram (ANSWERED).
 //!
 //! ```text
 //! BEAT      0x70, relay (16), range (1), counter (8), epoch (4), rate (8), grants (4), bytes today (8),
@@ -6,13 +7,14 @@
 //! ANSWERED  0x71, counter (8), next beat after ms (4), epoch (4), last epoch holds for s (4), flags (1), MAC (8)
 //! ```
 //!
-//! Both MACs are under the [key of the range](crate::relay::RangeKey::heartbeat_key) that the relay
-//! gave the registry. Each MAC covers the first byte, the counter, and all bytes before the MAC. A
-//! relay's counter rises with each beat, also over restarts. A registry refuses a beat whose
-//! counter is not above that of the last beat. A relay takes answers only to its latest beat to
-//! that registry. So old copies fool neither side, and no clock needs to be right. The answer is
-//! shorter than the beat, so that a forged source address is sent no more than the forger spent.
-//! All numbers are in network byte order.
+//! Both MACs use the [heartbeat key](crate::relay::RangeKey::heartbeat_key) of the range of grant
+//! ids that the relay gave the registry. Each MAC covers the first byte, the counter, and all bytes
+//! before the MAC.
+//!
+//! Counters protect against replays, so no clock needs to be right. A relay's counter rises with
+//! each beat, also over restarts. A registry refuses a beat whose counter is not above the last
+//! one. A relay accepts only answers to its latest beat. An answer is shorter than a beat, so a
+//! forged source address gives no amplification. All numbers are in network byte order.
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::relay::{MacKey, RANGES};

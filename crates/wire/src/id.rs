@@ -38,9 +38,10 @@ number!(
     ObjectId(u32), "object"
 );
 number!(
-    /// The driver's number for a UDP socket or TCP connection that carries datagrams. Numbers up to
-    /// 32,767 are UDP sockets, which [`crate::LinkChange`] tells of. Numbers from 32,768 on are TCP
-    /// connections, which [`crate::ConnectionChange`] tells of.
+    /// The number of a UDP socket or a TCP connection that carries datagrams. The driver of a
+    /// protocol state machine assigns the numbers: 0 to 32,767 to UDP sockets
+    /// ([`crate::LinkChange`]), and 32,768 to 65,535 to TCP connections
+    /// ([`crate::ConnectionChange`]).
     Local(u16), "local"
 );
 
@@ -70,8 +71,9 @@ impl Local {
     }
 }
 
-/// The receiver's name for a path, which each data packet carries. It differs from path to path, so
-/// that two relays cannot tell from it that they serve the same connection.
+/// The receiver's name for a path, in each data packet. Each path of a connection has a different
+/// id. So two relays that carry different paths cannot see that the paths belong to the same
+/// connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConnectionId(pub [u8; 8]);
 

@@ -1,7 +1,7 @@
-//! The types that cross a boundary in byway: time, identifiers, bytes on the network, and the
-//! contract between a protocol participant and the world it lives in.
+//! The types that byway's other crates exchange: time, identifiers, packet formats, and the
+//! interface of a protocol state machine ([`machine`]).
 //!
-//! This crate uses no socket and no clock. The crates above it exchange these types.
+//! This crate uses no socket and no clock.
 //!
 //! | what | where |
 //! |---|---|

@@ -1,21 +1,21 @@
-//! The contract between a protocol participant and the world it lives in, which is simulated
-//! (`byway-sim`) or real (`byway-net`).
+//! The interface between a protocol state machine (`Machine`) and its driver. The driver is the
+//! simulator (`byway-sim`) or uses real sockets (`byway-net`).
 
 use crate::id::Local;
 use crate::time::{Duration, Instant};
 use core::net::SocketAddr;
 
-/// A protocol participant: datagrams and time go in, datagrams and deadlines come out. It owns no
-/// socket, no clock, no thread and no entropy.
+/// A protocol endpoint without input and output of its own: the driver owns the sockets, clock,
+/// threads and random numbers.
 ///
-/// The driver's loop has four steps. It calls [`handle`](Machine::handle) with all that has
-/// arrived. It calls [`wake`](Machine::wake) when a [`deadline`](Machine::deadline) has come. It
-/// calls [`transmit`](Machine::transmit) until that returns `None`. Then it sleeps until the
-/// deadline.
+/// The driver repeats four steps. It calls [`handle`](Machine::handle) for each input that has
+/// arrived. It calls [`wake`](Machine::wake) if the [`deadline`](Machine::deadline) has passed. It
+/// calls [`transmit`](Machine::transmit) until `transmit` returns `None`. Then it sleeps until the
+/// deadline or the next input.
 ///
-/// The simulator asserts these laws. A spurious wake changes nothing. Waking at deadlines equals
-/// waking at every tick. The same inputs at the same times give the same bytes. A deadline does not
-/// stay in the past once `wake` and `transmit` have run.
+/// The simulator asserts four rules. A `wake` before the deadline changes nothing. Calling `wake`
+/// more often than at deadlines gives the same output. The same inputs at the same times give the
+/// same bytes. After `wake` and `transmit`, the deadline is not in the past.
 pub trait Machine {
     /// Takes one input. `now` never goes back.
     fn handle(&mut self, now: Instant, input: Input<'_>);
@@ -23,46 +23,45 @@ pub trait Machine {
     /// Runs what is due at `now`.
     fn wake(&mut self, now: Instant);
 
-    /// Writes the next datagram, or a run of datagrams of equal size to one address, into `out`.
-    /// `None`: nothing to send until the next input or deadline.
+    /// Writes the next datagram into `out`, or several datagrams of equal size to one address,
+    /// which the kernel can send in one call (GSO). `None`: there is nothing to send until the next
+    /// input or deadline.
     fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit>;
 
     /// When to call [`wake`](Machine::wake) next; `None` if only an input can change anything.
     /// Absolute.
     fn deadline(&self) -> Option<Instant>;
 
-    /// Whether a TCP connection that was [opened](Input::Connection) serves anything. The driver
-    /// asks some seconds after the opening, and again from time to time. It closes a connection
-    /// that serves nothing, so that strangers cannot hold connections.
+    /// Whether the machine still uses a TCP connection that was [opened](Input::Connection). The
+    /// driver asks some seconds after the opening, and again from time to time. It closes an unused
+    /// connection, so that a stranger cannot occupy connections for long.
     fn serves(&self, local: Local) -> bool {
         let _ = local;
         false
     }
 
-    /// The next thing that the machine wants of its TCP connections. The driver calls this until
-    /// the answer is `None`: each time that a connection brought something, and after each round of
-    /// sending.
+    /// The next request about TCP connections, such as to open or close one. The driver calls this
+    /// function until it returns `None`, after each TCP connection that brought data and after each
+    /// round of sending.
     fn ask(&mut self, now: Instant) -> Option<TcpRequest> {
         let _ = now;
         None
     }
 }
 
-/// What a machine wants of its TCP connections.
+/// A request of a machine about its TCP connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpRequest {
-    /// Open a connection to `peer`, if that takes no longer than `patience`. [`Input::Connection`]
-    /// tells the machine that the connection is open, or [`Input::NotDialed`] that it could not be
-    /// opened. A driver opens as many at once as the machine asks for.
+    /// Open a connection to `peer` within `patience`. [`Input::Connection`] reports success and
+    /// [`Input::NotDialed`] failure. Several connections can be opening at the same time.
     Dial {
         /// The address that it is to lead to.
         peer: SocketAddr,
         /// How long it may take.
         patience: Duration,
     },
-    /// Read nothing more from this connection. What the peer sends then waits in the network, which
-    /// holds the peer back. If the connection breaks meanwhile, the machine is told that it is
-    /// gone.
+    /// Stop reading from this connection. TCP's flow control then stops the peer. If the connection
+    /// breaks meanwhile, the machine still gets an [`Input::Connection`].
     Pause(Local),
     /// Read from this connection again.
     Resume(Local),
@@ -141,12 +140,11 @@ pub struct LinkChange {
     pub up: bool,
 }
 
-/// A TCP connection that carries datagrams ([`framing`](crate::framing)) was opened, or is gone.
+/// A TCP connection that carries datagrams ([`framing`](crate::framing)) was opened, or was closed.
 ///
-/// The connection is numbered like a socket, but leads to one address. What arrives by it has its
-/// number and that address, and what is sent by it must go to that address. While it lives, nothing
-/// is lost on it or comes twice, and all comes in order. What was sent but had not arrived when the
-/// connection went is lost.
+/// The machine uses the connection like a socket that has a number (`local`) and one remote address
+/// (`peer`). Datagrams on an open connection arrive once and in order. Datagrams that have not
+/// arrived when the connection closes are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionChange {
     /// The number of the socket that it is, among those of all sockets.
@@ -159,13 +157,11 @@ pub struct ConnectionChange {
     pub open: bool,
 }
 
-/// A local socket is full, or has room again. A socket has room until the machine is told
-/// otherwise.
+/// The send buffer of a local socket is full, or has room again. A new socket has room.
 ///
-/// The driver keeps what was written for the socket before it was full, and sends that first. What
-/// the machine writes while the socket is full is kept as far as there is room. The rest is
-/// dropped, as a network drops what it cannot carry. A machine that has other paths goes on with
-/// them.
+/// While a socket is full, the driver queues the machine's datagrams for this socket up to a limit,
+/// and drops the rest like a full router. Queued datagrams leave first when the socket has room
+/// again. The machine can go on sending on its other paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoomChange {
     /// The socket that became full, or has room again.
@@ -236,8 +232,8 @@ pub struct Transmit {
     /// Size of each datagram of the run; the last may be shorter. Equal to `size` for a single
     /// datagram.
     pub segment: usize,
-    /// Bytes by which each datagram of the run is longer than what was written. Links count these
-    /// bytes, but nobody carries them, so the simulator moves bulk data without its bytes. 0 on
-    /// sockets.
+    /// Simulated bytes at the end of each datagram, beyond the bytes in the buffer. The simulated
+    /// links count these bytes, but no memory holds them, so bulk data costs nothing to copy.
+    /// Always 0 on real sockets.
     pub phantom: usize,
 }

@@ -1,4 +1,4 @@
-//! The packet: a header that a router may see, then sealed bytes.
+//! The packet: a header in clear text, then encrypted bytes.
 //!
 //! ```text
 //! data packet (all in network byte order)
@@ -10,12 +10,11 @@
 //!   '---------- header, authenticated -----'------------- sealed ------------------'
 //! ```
 //!
-//! `ee` is the key epoch modulo 4. The header has the low 32 bits of the packet number, and the
-//! receiver restores the rest (RFC 9000 appendix A.3). The stamp is the sender's clock when the
-//! packet was made, in µs modulo 2^32 (71 minutes).
+//! `ee` is the number of the current key, which changes during a connection (key epoch), modulo 4.
+//! The packet number is sent as its low 32 bits; the receiver restores the rest (RFC 9000 appendix
+//! A.3). The stamp is the time on the sender's clock, in µs modulo 2^32 (71 minutes).
 //!
-//! Handshake packets (`0101 00tt`) carry Noise messages in the clear framing described at
-//! [`Handshake`].
+//! Handshake packets (first byte `0101 00tt`) carry Noise messages: see [`Handshake`].
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::id::ConnectionId;
@@ -99,8 +98,9 @@ pub const fn restore_number(expected: u64, low: u32) -> u64 {
 ///   REFUSE 0x53, version (1), reply id (8), reason (1)
 /// ```
 ///
-/// The initiator chooses the reply id. The responder copies it into its answer, which shows that
-/// the responder saw the HELLO. Only HELLO is padded, so that no answer is larger than the HELLO.
+/// The initiator chooses an unpredictable reply id in HELLO, and each answer must repeat this id.
+/// So an answer can come only from a host that saw the HELLO. HELLO is padded so that no answer is
+/// larger: a forged source address then gives no amplification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake<'a> {
     /// The initiator's first message.

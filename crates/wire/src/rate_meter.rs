@@ -1,6 +1,5 @@
-//! A rate limit in one number, by the generic cell rate algorithm (ITU-T I.371, virtual
-//! scheduling). It is a token bucket that stores when it would be full again instead of how full it
-//! is.
+//! A token bucket by the generic cell rate algorithm (ITU-T I.371, virtual scheduling). Its state
+//! is one number: the time when the bucket is full again.
 
 use crate::{Duration, Instant};
 

@@ -1,11 +1,11 @@
-//! Installs in the kernel what a gateway needs there ([`KernelPlan`]), and removes it again.
+//! Installs the kernel state of a gateway, and removes it again. A [`KernelPlan`] describes this
+//! state: a table of nftables, rules of policy routing, and routes.
 //!
-//! [`install`] installs a plan. [`system`] reports which settings of this host would keep a gateway
-//! from working.
+//! [`system`] reports which settings of this host would keep a gateway from working.
 //!
-//! **Leftovers** of a gateway that was killed do no harm. Their names and numbers are fixed
-//! ([`PROTOCOL`](byway_gateway::kernel::PROTOCOL)), so that byway recognises them. The next start
-//! replaces them, or [`remove`] removes them.
+//! A killed gateway leaves its kernel state behind. The next start replaces these **leftovers**, or
+//! [`remove`] removes them. Leftovers have fixed names and numbers, such as the routing protocol
+//! number [`PROTOCOL`](byway_gateway::kernel::PROTOCOL).
 //!
 //! [`KernelPlan`]: byway_gateway::kernel::KernelPlan
 

@@ -31,12 +31,14 @@ const MTU: u16 = 1500;
 /// A status is asked for and answered within this time.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs a gateway until it is stopped. `state` is the directory of this host's keys. The routes
-/// into the gateway are installed last at the start, and removed first at the end. So packets take
-/// the plain route while the gateway cannot carry them yet, or cannot any more.
+/// Runs a gateway until it is stopped. `state` is the state directory, which holds the private key
+/// unless `config` names a key file. The routes into the gateway are installed last at the start
+/// and removed first at the end. So packets that the gateway cannot carry take the host's ordinary
+/// route.
 ///
 /// # Errors
-/// The configuration is wrong, or the system does not allow what is needed, each in one sentence.
+/// The configuration is wrong, or the system refuses something that the gateway needs, such as a
+/// privilege or a device.
 pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output) -> Result<Exit> {
     if config.exposed {
         output.say(&format!(

@@ -84,9 +84,8 @@ pub struct Reach {
     pub addresses: Vec<String>,
     /// UDP ports that a firewall of this host has to let in.
     pub ports: Vec<u16>,
-    /// Whether all addresses are private, so that hosts in other networks need a relay. Private
-    /// means the addresses of RFC 1918, RFC 4193 and RFC 6598, and link-local and loopback
-    /// addresses.
+    /// Whether all of `addresses` are private, so that hosts in other networks need a relay.
+    /// Private means RFC 1918, RFC 4193, RFC 6598, link-local and loopback.
     pub private: bool,
     /// What to run on the other host, `TICKET` standing for the ticket.
     pub command: String,

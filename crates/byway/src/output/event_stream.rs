@@ -16,9 +16,12 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long a reader is waited for once a stop was asked for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Events on their way to a reader. When this is dropped, the writing thread still writes the
-/// events that wait. The thread starts with the first event. Before that, the process may enter
-/// namespaces and give up privileges, which belong to a thread.
+/// A queue of events, and the thread that writes them. After a drop of this struct, the thread
+/// still writes the queued events.
+///
+/// The thread starts with the first event, and not with the process. A process that enters
+/// namespaces or gives up privileges must do so first, because the kernel applies these changes to
+/// the calling thread only.
 pub(super) struct EventStream {
     shared: Arc<SharedQueue>,
     writer: Writer,
@@ -68,9 +71,9 @@ impl EventStream {
         self.writer = if spawned.is_ok() { Writer::Thread } else { Writer::Putter };
     }
 
-    /// Takes an event. A progress event is dropped while `PROGRESS` lines or more wait. Any other
-    /// event waits for room until the reader has gone, or until `PATIENCE` after `stopped` first
-    /// reports a stop.
+    /// Queues an event. A progress event is dropped if `PROGRESS` lines or more are queued. Any
+    /// other event waits while `MOST` lines are queued. This wait ends when the reader closes the
+    /// stream, or `PATIENCE` (2 seconds) after `stopped` returned true.
     pub fn put(&mut self, event: &Event, stopped: impl Fn() -> bool) {
         if matches!(self.writer, Writer::None) {
             self.begin();

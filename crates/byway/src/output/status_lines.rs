@@ -1,9 +1,9 @@
-//! Lines at the bottom of a terminal that are redrawn repeatedly, below the lines that are printed
-//! permanently.
+//! Status lines at the bottom of a terminal, which are erased and redrawn below the permanent
+//! output.
 //!
-//! The cursor stays at the end of the last status line. Some columns after it are free for what the
-//! terminal echoes when a key is pressed (`^C`). Without these columns the echo would wrap to the
-//! next line, and the next redraw would erase one line too low.
+//! The cursor stays at the end of the last status line. `MARGIN` columns after it remain empty,
+//! because the terminal echoes a key there (`^C`). A wrapped echo would move the cursor to the next
+//! row, and the next redraw would leave the first status line on the screen.
 
 use super::line_wrap::{breadth, cut};
 use std::fmt::Write as _;

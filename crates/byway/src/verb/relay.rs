@@ -180,8 +180,9 @@ fn tell(relaying: &Relaying, output: &mut Output) {
     }
 }
 
-/// Accepts no new relay word, and continues to relay until no word has been used for `UNUSED`, or
-/// until `patience` is over. A second signal ends the process at once.
+/// Waits until the relay is no longer used: until it has carried nothing for `UNUSED` (5 seconds),
+/// or for `patience` at most. Meanwhile it refuses relay words that were not in use before. A
+/// second SIGTERM or SIGINT ends the process at once.
 fn drain(relaying: &Relaying, patience: Duration, output: &mut Output) {
     let clock = Clock::new();
     let begun = clock.now();

@@ -5,9 +5,8 @@ use byway_transfer::ticket::looks_like_ticket;
 use byway_wire::relay;
 use std::io::{self, IsTerminal};
 
-/// The command line of this process, quoted for a shell. Tickets and words are replaced by `TICKET`
-/// and `WORD` unless standard error is a terminal: then the person who typed the secrets reads
-/// them.
+/// The command line of this process, quoted for a shell. If standard error is not a terminal,
+/// `TICKET` and `WORD` replace tickets and words, so that no secret gets into a log.
 pub(super) fn command() -> String {
     let arguments: Vec<String> =
         std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();

@@ -78,7 +78,7 @@ pub fn missing(possible: bool, needs: &'static str) -> Missing {
     (!possible).then_some(needs)
 }
 
-/// A test; *skipped* by name where the machine lacks something.
+/// A test. If the machine lacks something (`missing`), the test is reported as ignored.
 pub fn test(name: &'static str, missing: Missing, test: fn() -> Result<(), Failed>) -> Trial {
     test_of(name.to_owned(), missing, test)
 }
@@ -94,9 +94,9 @@ where
     })
 }
 
-/// A test that measures time or rate. It runs only with `--ignored` (the slow tier), and is
-/// reported as *skipped* while the machine is busy. A failure counts only if the machine is quiet
-/// right after the test.
+/// A test that measures time or rate. It runs only with `--ignored` and while the machine is not
+/// busy. A failure counts only if the machine is still not busy right after the test. Otherwise the
+/// test is reported as ignored.
 pub fn measures(name: &'static str, missing: Missing, test: fn() -> Measured) -> Trial {
     let run = move || {
         if let Some(needs) = missing {

@@ -1,4 +1,5 @@
-//! The pages of the project as tests see them: every fenced block, and every line in it.
+//! Reads the documentation pages of the project for tests: every fenced block, and every line of a
+//! block.
 //!
 //! # For who writes a page
 //!
@@ -10,28 +11,26 @@
 //! | `toml NAME`, `json NAME` | written to the file NAME in the session before its first line runs; read by what it is for |
 //! | `text` | nothing: a picture, or what a program prints |
 //!
-//! In a session
+//! The lines of a page run as follows.
 //!
-//! - `byway recv`, `byway relay` and `byway gateway --config` run in the background. A command ends
-//!   the earlier one of the same verb. Receivers and relays have their own HOME, as on another
-//!   host.
-//! - TICKET, WORD and KEY stand for the newest ticket, the newest relay word and the sender's key.
-//!   `ticket.txt` holds the ticket and `relay.word` the relay word. If no receiver or no relay runs
-//!   yet, one is started.
+//! - `byway recv`, `byway relay` and `byway gateway --config` run in the background. Another
+//!   command of the same verb ends the earlier one. Receivers and relays have a HOME of their own.
+//! - TICKET, WORD and KEY are replaced by the newest ticket, the newest relay word and the sender's
+//!   public key. `ticket.txt` holds the ticket and `relay.word` the relay word. If no receiver or
+//!   relay runs yet, the test starts one.
 //! - `~/photos` and `data` are small directories. `~` is a scratch HOME, which is also the current
 //!   directory.
-//! - The host is a network namespace with root and the address 45.2.0.2. Relays run on another
-//!   host, 45.2.0.1. Packets to the outside address 203.0.113.7 arrive at the host, and those to
-//!   203.0.113.9 at the relays' host.
-//! - A plan that the page itself defines runs with one seed, unless its line sets the number of
+//! - The host is a network namespace with the address 45.2.0.2, where the commands run as root.
+//!   Relays run on another host, 45.2.0.1. The examples also name a router's public addresses:
+//!   packets to 203.0.113.7 go to the host, and packets to 203.0.113.9 to the relays' host.
+//! - A lab plan that the page contains runs with one seed, unless its line sets the number of
 //!   seeds.
 //!
-//! [`TOOLS`] is a session of two hosts with services, over three lines: `tests/machine/forward.rs`
-//! says what it has.
+//! The lines of the page [`TOOLS`] run on two hosts, see `tests/machine/forward.rs`.
 //!
-//! [`NOT_RUN`] lists the lines that cannot run in a test, with the reason. The arguments of these
-//! lines are parsed all the same. `tests/it/pages.rs` reads all pages, and `tests/machine/pages.rs`
-//! runs them.
+//! [`NOT_RUN`] lists the lines that cannot run in a test, with the reason. byway's parser must
+//! accept the arguments of these lines, too. `tests/it/pages.rs` reads all pages, and
+//! `tests/machine/pages.rs` runs them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

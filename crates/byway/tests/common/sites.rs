@@ -104,10 +104,10 @@ impl Sites {
         });
     }
 
-    /// Waits until both gateways have found that each path carries packets of more than 1,400
-    /// bytes. The hosts of a flow learn the largest segment from its SYN, so this must be known
-    /// before a flow begins. If a busy machine loses three probes, a gateway searches again only
-    /// after ten minutes. Then this function restarts both gateways, which begin a new search.
+    /// Waits until both gateways know that each path carries datagrams of more than 1,400 bytes. A
+    /// TCP flow that begins earlier keeps a smaller segment size, because its hosts agree on the
+    /// size in the SYN. A gateway whose three probes were lost tries again only after ten minutes.
+    /// So this function restarts the gateways after a failure.
     #[track_caller]
     pub fn know_packet_sizes(&mut self, paths: usize) {
         const SEARCH: Duration = Duration::from_secs(10);

@@ -1,7 +1,6 @@
-//! Checks that byway understands all that a page prints. Every fenced block says what it is. Every
-//! file in a block is read by the parser of its kind. Every argument of byway is read by byway's
-//! own parser, also in the examples of `--help`. `tests/common/pages.rs` says how pages are
-//! written.
+//! Checks the documentation pages without running them. Each fenced block must name its language.
+//! byway's parsers must accept each file in a block and each byway command, and also the examples
+//! of `--help`. `tests/common/pages.rs` says how pages are written.
 
 use crate::common::pages::{self, NOT_RUN, byway_commands, is_of, not_run, project};
 use byway_cli::args::Cli;

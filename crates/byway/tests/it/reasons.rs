@@ -1,5 +1,5 @@
-//! The reasons that the program prints when a transfer is slower than it could be, or cannot begin.
-//! Also what the program prints of the files that it would send.
+//! The reasons that the program prints when a transfer is slow or cannot begin, and the list of
+//! files that a dry run would send.
 
 use crate::common::{Ended, Place, Running};
 use byway_field::demo::lines::PathSpec;

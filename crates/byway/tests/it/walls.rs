@@ -176,10 +176,9 @@ const UNITS: [&str; 41] = [
     "identifier", // opaque values
 ];
 
-/// How far the types of each crate are spread over its files: crate, `impl` blocks, fields. The
-/// first number counts `impl` blocks in another file than their type. The second counts fields that
-/// are `pub(super)` or `pub(crate)`. Both numbers may only fall. A crate that is not listed has
-/// none of either.
+/// For each crate: how many `impl` blocks stand in another file than their type, and how many
+/// fields are `pub(super)` or `pub(crate)`. The test fails if a number rises. A crate that is not
+/// listed has neither.
 const SPREAD: [(&str, usize, usize); 11] = [
     ("control", 5, 0),
     ("emulate", 0, 3),
@@ -497,8 +496,8 @@ fn lines_are_read_as_they_are_meant() {
     assert_eq!(lines_without_tests(text).len(), 4);
 }
 
-/// The type of a public item: what a function returns, or the type of a field or a constant.
-/// `lines` begin with the line of the item.
+/// The return type of a public function, or the type of a public field or constant. The item begins
+/// at `lines[0]`.
 fn public_type(lines: &[&str]) -> Option<String> {
     let item = lines[0].trim().strip_prefix("pub ")?;
     if item.contains("fn ") {

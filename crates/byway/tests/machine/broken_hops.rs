@@ -1,7 +1,7 @@
 //! Transfers over TCP relays while something fails: a relay is killed, connections are reset, or a
 //! receiver sleeps.
 //!
-//! Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
+//! Needs root and `ip`, `nft`; otherwise the tests are reported as ignored.
 
 use crate::common::Running;
 use crate::common::machine::{PATIENCE, missing, test, wait_for};

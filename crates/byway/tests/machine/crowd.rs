@@ -2,7 +2,7 @@
 //! Every flow must arrive intact, and flows that are open must continue. Memory and tables must
 //! stay within the limits of the configuration. Counters must report what was dropped.
 //!
-//! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing.
+//! Needs root, `ip`, `nft` and `iperf3`; otherwise the tests are reported as ignored.
 
 pub mod play;
 

@@ -7,7 +7,7 @@
 //!                         └───── stranger 10.82.4.1, 198.19.0.0/16
 //! ```
 //!
-//! Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
+//! Needs root and `ip`, `nft`; otherwise the tests are reported as ignored.
 
 use crate::common::Running;
 use crate::common::machine::{Measured, PATIENCE, measures, missing, wait_for};

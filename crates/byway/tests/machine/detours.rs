@@ -1,8 +1,8 @@
-//! Three gateways, each a peer of the other two. One relays for the other two, although no
-//! configuration file holds a relay word. The flows are the kernel's TCP, through real processes on
-//! emulated links.
+//! Three gateways, each a peer of the other two. One of them also relays, and gives its peers the
+//! relay words for this: no configuration file holds a word. The flows are the kernel's TCP,
+//! through real processes on emulated links.
 //!
-//! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing.
+//! Needs root, `ip`, `nft` and `iperf3`; otherwise the tests are reported as ignored.
 
 use crate::common::bench::BYWAY;
 use crate::common::machine::{must, test};

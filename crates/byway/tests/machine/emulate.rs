@@ -1,9 +1,10 @@
-//! Networks of the lab on this machine. `ping` and `iperf3` must measure what a plan says of a
-//! link, and nothing of a lab may be left behind.
+//! Tests of `byway lab up`, which builds a network of namespaces on this machine. `ping` and
+//! `iperf3` must measure the rates, delays and losses of the plan, and a lab must leave no
+//! namespace, device or process behind.
 //!
-//! Needs root, `ip`, `ping` and `iperf3`; says *ignored* by name where they are missing. The tests
-//! measure, so they run one at a time. A figure counts only if the lab reports that the machine was
-//! not too busy. After three tries on a busy machine, the test is skipped.
+//! Needs root, `ip`, `ping` and `iperf3`; otherwise the tests are reported as ignored. The
+//! measuring tests run one at a time. A figure counts only if the lab reports that the machine was
+//! not too busy. After three busy runs a test is skipped.
 
 mod harm;
 
@@ -149,9 +150,9 @@ fn queue() -> Measured {
         if link["dropped_queue"].as_u64().unwrap() == 0 {
             return Err(format!("nothing was ever dropped: {link}"));
         }
-        // The queue holds 30 packets: 29 of 1476 bytes, and the ping. One more packet of 1476 bytes
-        // is being sent. At 10 Mbit/s, or 10,000 bits per ms, a ping waits for these 30 packets,
-        // and the empty link has an RTT of 10 ms.
+        // A ping that finds one free place in the queue waits for 30 packets of 1476 bytes: 29 in
+        // the queue, and one that is being sent. The link sends 10,000 bits per ms (10 Mbit/s), and
+        // the RTT of the empty link is 10 ms.
         let longest = 30.0 * 1476.0 * 8.0 / 10_000.0 + 10.0;
         // A few packets may be late by chance, so this takes the 95th percentile instead of the
         // maximum.
@@ -274,9 +275,9 @@ fn change() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Network namespaces and devices of this machine that could be left from the hosts of this file's
-/// plans. Labs use these host names neither for namespaces nor for devices outside. Other tests run
-/// meanwhile and use the names too, but with a prefix (see `Spaces`), which is excluded here.
+/// Network namespaces and devices outside a lab whose name contains a host name of this file's
+/// plans. There must be none: a lab uses these names inside its own namespaces only. Names that
+/// begin with `spaces::PREFIX` belong to other tests.
 fn traces() -> Vec<String> {
     let said = |arguments: &[&str]| {
         String::from_utf8(Command::new("ip").args(arguments).output().unwrap().stdout).unwrap()

@@ -1,8 +1,8 @@
-//! A plan that names gateways, run with real programs. Claims are checked against iperf3 behind two
-//! `byway gateway` processes. One TCP flow of the kernel is routed through a detour.
+//! A lab plan with gateways, run with real programs: two `byway gateway` processes carry the flows
+//! of iperf3, and one more flow takes a detour without gateways. The measured figures must satisfy
+//! the claims of the plan. For example, each path carries at least 5% of the bytes.
 //!
-//! Needs root, /dev/net/tun, `ip`, `nft` and `iperf3`; says *ignored* by name where they are
-//! missing.
+//! Needs root, /dev/net/tun, `ip`, `nft` and `iperf3`; otherwise the tests are reported as ignored.
 
 use crate::common::bench::{Bench, is_empty};
 use crate::common::machine::{Measured, inhabited, measures, test, wait_for};

@@ -1,7 +1,7 @@
 //! Two registries, forty relays and a transfer, each on a host of its own. Relays join, drop
-//! packets silently and are killed. A registry and the database are killed and started again. The
-//! received bytes must equal the sent bytes. Relays must forward nothing for strangers, which
-//! kernel counters at the interfaces check.
+//! packets silently and are killed. A registry and its database are killed and restarted. The
+//! received bytes must equal the sent bytes. Packet counters in the kernel check that relays
+//! forward nothing without a valid grant.
 //!
 //! ```text
 //!            8 Mbit/s               direct: 1.6 Mbit/s
@@ -11,8 +11,8 @@
 //!                         └── alice, eve, victim
 //! ```
 //!
-//! Needs root and `ip`, `tc`, `nft`. One of the tests also needs PostgreSQL. Says *ignored* by name
-//! where they are missing.
+//! Needs root and `ip`, `tc`, `nft`, and one test also PostgreSQL; otherwise the tests are reported
+//! as ignored.
 
 mod strangers;
 
@@ -131,13 +131,12 @@ impl Fleet {
         );
     }
 
-    /// Installs counters of UDP datagrams longer than `LONG`. They count what each relay receives,
-    /// at the relay, and what each relay sends, at the hub. They also count what the victim
-    /// receives.
+    /// Installs counters of UDP datagrams longer than `LONG` bytes: what each relay receives, what
+    /// each relay sends, and what the victim receives.
     ///
-    /// The packets that a relay sends are not counted at the relay itself. There the kernel counts
-    /// a batch before it splits the batch into datagrams (GSO), so two short datagrams would count
-    /// as one long datagram.
+    /// What a relay sends is counted at the host `hub`, where all lines meet, and not at the relay
+    /// itself. There the kernel counts a batch before it splits the batch into datagrams (GSO), so
+    /// two short datagrams would count as one long datagram.
     fn count(&self) {
         let registries = self.registries.iter().map(|(_, address)| *address);
         let known: Vec<&str> = [SENDER, RECEIVER, ALICE, VICTIM].into_iter().chain(registries).collect();
@@ -286,9 +285,8 @@ fn has(list: &RelayList, mut relays: impl Iterator<Item = usize>) -> bool {
     relays.all(|relay| named.contains(&relay))
 }
 
-/// Whether all words of a list were minted in an odd epoch of the registry (`Some(true)`) or in an
-/// even one (`Some(false)`). Two successive epochs differ in this. `None`: the list is empty, or
-/// its words come from both.
+/// Whether the registry's epoch was odd when it minted the words of a list. Successive epochs
+/// alternate between even and odd. `None` if the list is empty or has words of both kinds.
 fn epoch(list: &RelayList) -> Option<bool> {
     let mut odd = list.relays.iter().map(|listed| Minted::of(listed.word.grant().id).unwrap().odd);
     let first = odd.next()?;
@@ -303,9 +301,9 @@ fn progress(said: &Path) -> u64 {
     progress.next().map_or(0, |event| event["bytes"].as_u64().unwrap())
 }
 
-/// Writes bytes to a sender's standard input until `stop` is set. Returns their number and hash.
-/// The bytes given are at most about `AHEAD` beyond those that have arrived, so that the transfer
-/// ends soon after `stop`.
+/// Writes bytes to a sender's standard input until `stop` is set. Returns their number and hash. At
+/// most about `AHEAD` bytes have been written but not yet received, so the transfer ends soon after
+/// `stop`.
 fn feed(mut sender: ChildStdin, said: PathBuf, stop: Arc<AtomicBool>) -> JoinHandle<(u64, blake3::Hash)> {
     std::thread::spawn(move || {
         let (mut hasher, mut given, mut piece) = (blake3::Hasher::new(), 0_u64, vec![0; 64 << 10]);

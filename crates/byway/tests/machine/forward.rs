@@ -1,8 +1,9 @@
-//! Programs that know nothing of byway, through `byway forward`. They run on separate hosts, over a
-//! direct line and two relays, each shaped by the kernel. The test runs every line of
-//! `docs/tools.md`. What a program fetches must be the same as without byway.
+//! Ordinary programs such as `rsync` and `ssh`, whose connections go through `byway forward`. The
+//! hosts are separate, with a direct line and two relays; the kernel limits the rate of each line.
+//! The test runs every line of `docs/tools.md`. What a program fetches must be the same as without
+//! byway.
 //!
-//! Needs root and the programs that the page names; says *ignored* by name where they are missing.
+//! Needs root and the programs that the page names; otherwise the tests are reported as ignored.
 
 mod connections;
 mod services;

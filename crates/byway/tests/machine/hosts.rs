@@ -10,7 +10,7 @@
 //!   r0 … r4 ─ 64 kbit/s, r5 … r29 ────┘
 //! ```
 //!
-//! Needs root and `ip`, `tc`, `nft`; says *ignored* by name where they are missing.
+//! Needs root and `ip`, `tc`, `nft`; otherwise the tests are reported as ignored.
 
 mod stranger;
 
@@ -311,8 +311,9 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
     pairs.extend([4, 6].into_iter().map(|from| begin(from, &receivers)));
     pairs.iter().for_each(Pair::goes_on);
 
-    // A stranger relays through the host `POOR`, fills the host's line and uses up its quota, while
-    // other hosts send. A transfer to `POOR` itself must begin, and continue.
+    // A stranger sends through the relay of host number `POOR` until that host's line is full and
+    // its quota is used up. Meanwhile transfers between other hosts must continue, and a transfer
+    // to `POOR` itself must begin and continue.
     let grant = word_at(&first, &address(POOR)).unwrap();
     let (ends, is_used) = (AtomicBool::new(false), (QUOTA_OF_THE_POOR << 20) * 9 / 10);
     std::thread::scope(|scope| {
@@ -350,8 +351,8 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
     pairs.iter().for_each(Pair::goes_on);
 
     files += pairs.into_iter().map(Pair::end).sum::<usize>();
-    // The hosts that are idle now must be listed. The exception is `POOR`: once the stranger has
-    // used up the rest of its quota, it may relay no more.
+    // The registry must list the hosts 1, 3 and 5, which have no transfer any more. It must not
+    // list `POOR`, once the stranger has used up the rest of that host's quota.
     let ends = AtomicBool::new(false);
     let last = std::thread::scope(|scope| {
         scope.spawn(|| stranger::fills(&hosts, &grant, || !ends.load(Ordering::Acquire)));

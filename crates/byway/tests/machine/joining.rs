@@ -1,7 +1,7 @@
-//! A host asks a gateway to carry its flows, is served, and leaves again. The flows are the
-//! kernel's TCP, through real processes on emulated links.
+//! A host asks a gateway to carry its flows (`byway gateway join`). The gateway carries them until
+//! the host leaves again. The flows are the kernel's TCP, through real processes on emulated links.
 //!
-//! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing.
+//! Needs root, `ip`, `nft` and `iperf3`; otherwise the tests are reported as ignored.
 
 use super::detours::PLAN;
 use crate::common::bench::BYWAY;

@@ -1,8 +1,8 @@
-//! An end host behind a slow uplink relays for others. Its own upload must keep the line, and the
-//! relayed bytes must stay within its quota.
+//! An end host behind a slow uplink relays for others. Its own upload must stay as fast as without
+//! relaying (95%), and the relayed bytes must stay within its quota.
 //!
-//! Needs root, `ip` and `iperf3`; says *ignored* by name where they are missing. Figures are ratios
-//! within one run, so they do not depend on the speed of the machine.
+//! Needs root, `ip` and `iperf3`; otherwise the tests are reported as ignored. Rates are compared
+//! within one run, so the results do not depend on the speed of the machine.
 
 use crate::common::bench::{Bench, TRIES};
 use crate::common::machine::{Measured, is_root, measures, missing, works};

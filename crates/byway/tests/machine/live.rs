@@ -1,5 +1,6 @@
-//! Live sources over TCP relays between network namespaces. This is the testbed of Wang et al.,
-//! section V, with real processes.
+//! `byway source` sends records to `byway sink` over TCP relays between network namespaces. The
+//! network is the testbed of Wang et al., section V (`byway_control::wang` names the paper), with
+//! real processes.
 //!
 //! ```text
 //!   s1 ─┬─ hub ─┬─ r1 ── 256 kbit/s ─┐
@@ -7,8 +8,8 @@
 //!               └─ r3 ──  56 kbit/s ─┘
 //! ```
 //!
-//! The sources reach the sink only through relays. Needs root and `ip`, `tc`, `nft`; says *ignored*
-//! by name where they are missing.
+//! The sources reach the sink only through relays. Needs root and `ip`, `tc`, `nft`; otherwise the
+//! tests are reported as ignored.
 
 use crate::common::machine::{Measured, PATIENCE, measures, missing, test, wait_for};
 use crate::common::spaces::Spaces;
@@ -185,9 +186,9 @@ fn more_than_the_uplink() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The least part of its demand that each source must carry, from 20 seconds after the second
-/// source began. The paper's bound is .93. The second source misses the paper's bound: it reaches
-/// .72 to .78.
+/// The least fraction of its demand that each source must carry, from 20 seconds after the second
+/// source began. The bound in the paper is 0.93. Here the second source reaches only 0.72 to 0.78,
+/// so the test requires less.
 const PART: f64 = 0.6;
 
 fn two_sources_share_three_relays() -> Measured {

@@ -1,8 +1,8 @@
-//! A hundred live sources send to one sink over twenty relays, on loopback. The test measures the
-//! memory of sources and sink, and the processor time of the sink.
+//! A hundred `byway source` processes send records to one sink over twenty relays, on loopback. The
+//! test measures the memory of sources and sink, and the processor time of the sink.
 //!
-//! Memory is the proportional set size (PSS, proc(5)): the private memory of a process, and its
-//! share of memory that it has in common with others. Every input gives more bytes than the demand.
+//! Memory is the proportional set size (PSS, proc(5)): the private pages of a process, and its part
+//! of the pages that it shares. Every source gets more input than its demand (`DEMAND`).
 
 use crate::common::bench::BYWAY;
 use crate::common::machine::{Measured, PATIENCE, measures, wait_for};
@@ -19,8 +19,8 @@ const RELAYS: usize = 20;
 /// build.
 const DEMAND: u64 = if cfg!(debug_assertions) { 75_000 } else { 150_000 };
 /// The most bytes of memory (PSS) that all sources and the sink may have together. A debug build
-/// has three times as many relocations when it is loaded, and each relocated page is private to its
-/// process.
+/// takes more: it has three times as many relocations, and a page that the loader relocates is
+/// private.
 const MEMORY: u64 = if cfg!(debug_assertions) { 600_000_000 } else { 200_000_000 };
 /// Of a core, for the sink.
 const CORE: f64 = 0.5;

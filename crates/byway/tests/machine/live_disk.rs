@@ -1,6 +1,6 @@
 //! A sink whose disk is full.
 //!
-//! Needs root, to mount a small disk; says *ignored* by name without.
+//! Needs root, to mount a small disk; otherwise the test is reported as ignored.
 
 use super::files::small_disk;
 use crate::common::machine::{PATIENCE, is_root, missing, test, wait_for};

@@ -1,7 +1,7 @@
 //! The DSCP and the ECN field of the packets that `byway send` sends. A firewall at the receiver
 //! counts them.
 //!
-//! Needs root, `ip` and `nft`; says *ignored* by name where they are missing.
+//! Needs root, `ip` and `nft`; otherwise the tests are reported as ignored.
 
 use super::sources::Hosts;
 use crate::common::machine::{missing, test};

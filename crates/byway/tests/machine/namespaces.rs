@@ -9,7 +9,7 @@
 //!     └── 10.77.2.0/24 ── relay 2 ── 10.77.4.0/24 ──┘
 //! ```
 //!
-//! Needs root and `ip`, `tc`; says *ignored* by name where they are missing.
+//! Needs root and `ip`, `tc`; otherwise the tests are reported as ignored.
 
 use crate::common::machine::{Measured, PATIENCE, measures, missing, test, wait_for};
 use crate::common::spaces::Spaces;

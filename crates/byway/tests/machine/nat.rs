@@ -5,7 +5,7 @@
 //!   home 192.168.9.2 ─── router 10.79.1.1 ─── hub ─── registry 10.79.2.1, and 10.79.3.1 to probe from
 //! ```
 //!
-//! Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
+//! Needs root and `ip`, `nft`; otherwise the tests are reported as ignored.
 
 use crate::common::Running;
 use crate::common::machine::{missing, test};

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Both routers do NAT, and drop incoming packets that answer no packet from inside. Needs root and
-//! `ip`, `nft`; says *skipped* by name where they are missing.
+//! `ip`, `nft`; otherwise the tests are reported as ignored.
 
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;

@@ -4,7 +4,7 @@
 //!   sender 10.80.1.1 ─── router ─── receiver 10.80.2.1
 //! ```
 //!
-//! Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
+//! Needs root and `ip`, `nft`; otherwise the tests are reported as ignored.
 
 use crate::common::Running;
 use crate::common::machine::{PATIENCE, missing, test, wait_for};

@@ -1,5 +1,6 @@
-//! Runs every line of the project's pages, as `tests/common/pages.rs` describes. Each page is one
-//! session on one host: a network namespace with its own processes and its own `/run`.
+//! Runs the command lines in the project's documentation pages, as `tests/common/pages.rs`
+//! describes. The lines of one page run one after the other on one host: a network namespace with
+//! its own processes and its own `/run`.
 
 use crate::common::assert_same;
 use crate::common::machine::{PATIENCE, is_root, missing, run, test, test_of, wait_for};
@@ -14,10 +15,11 @@ use std::time::Duration;
 const END: Duration = Duration::from_secs(60);
 /// What makes a host: it needs no root where the kernel lets anybody have namespaces.
 const HOST: [&str; 6] = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
-/// A script that builds the network of the session's host, and of the host `relay` beside it.
-/// Relays run on a separate host with a public address, because a relay forwards neither to private
-/// addresses nor to its own host. The outside addresses of a router that pages use are translated
-/// to these two hosts. The firewall table `filter` is there as distributions install it.
+/// A script that builds the network of the host on which a page's lines run, and of the host
+/// `relay` beside it. The relays have a public address on a host of their own, because a relay
+/// forwards neither to private addresses nor to its own host. The router's public addresses in the
+/// pages (203.0.113.7 and 203.0.113.9) are translated to the two hosts. The firewall table `filter`
+/// exists because commands of the pages add rules to it.
 const NETWORK: &str = "
     set -e
     mount -t tmpfs tmpfs /run

@@ -1,14 +1,15 @@
 //! The kernel state that a gateway installs, tested in network namespaces. The tests check which
-//! TCP packets it captures, and that flows continue when its device is gone. They also check that
-//! leftovers are replaced and that nothing stays after removal.
+//! TCP packets are routed into the gateway's TUN device, and that flows continue without this
+//! device. They also check that the state of a killed gateway is replaced, and that removal leaves
+//! nothing.
 //!
 //! ```text
 //!   alice 10.91.1.2 ─── 10.91.1.1 gateway 10.91.2.1 ─── 10.91.2.2 bob
 //! ```
 //!
-//! No program reads the TUN device, so captured packets are lost. A connection that succeeds was
-//! therefore not captured. Needs root and `ip`, `nft`; says *ignored* by name where they are
-//! missing.
+//! No program reads the TUN device, so packets that are routed into the device are lost. A
+//! connection that succeeds has therefore taken the ordinary route. Needs root and `ip`, `nft`;
+//! otherwise the tests are reported as ignored.
 
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;

@@ -1,7 +1,7 @@
 //! What a gateway prints where it cannot run. The tests also check that it then leaves nothing
 //! behind, and that it runs with only the privileges that it needs.
 //!
-//! Needs root and `ip`, `nft`, `setpriv`, `unshare`; says *ignored* by name where they are missing.
+//! Needs root and `ip`, `nft`, `setpriv`, `unshare`; otherwise the tests are reported as ignored.
 
 use crate::common::bench::BYWAY;
 use crate::common::machine::{missing, must, test, works};

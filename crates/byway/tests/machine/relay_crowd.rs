@@ -5,7 +5,7 @@
 //!   relay 10.83.0.1 ─── senders 198.18.0.1 …, and their destination 198.18.255.1, on one host
 //! ```
 //!
-//! Needs root and `ip`; says *ignored* by name where it is missing.
+//! Needs root and `ip`; otherwise the tests are reported as ignored.
 
 use crate::common::machine::{PATIENCE, missing, test, wait_for};
 use crate::common::peak::memory;

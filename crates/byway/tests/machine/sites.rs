@@ -1,7 +1,7 @@
-//! Two sites, end to end: TCP of unmodified hosts, through gateways and relays. One relay, whose
-//! line loses, duplicates and reorders packets, dies. Other traffic needs a path. The gateway at
-//! the exit is killed and restarted. Every byte is checked at the receiver, and nothing may stay in
-//! the kernel.
+//! TCP flows between hosts of two sites, carried by a gateway at each site over direct and relayed
+//! paths. A relay with a lossy line is killed. Other traffic competes for one path. One gateway is
+//! killed and restarted. Each flow must arrive intact, and no state of a gateway may stay in the
+//! kernel.
 //!
 //! ```text
 //!                          40 Mbit/s each
@@ -11,8 +11,8 @@
 //!             │    carol ────┘                 └── dave
 //! ```
 //!
-//! Needs root, `ip`, `nft` and `iperf3`, and some tests `python3`; says *ignored* by name where
-//! they are missing. One test at a time, since they measure.
+//! Needs root, `ip`, `nft` and `iperf3`, and some tests `python3`; otherwise the tests are reported
+//! as ignored. One test at a time, since they measure.
 
 mod flows;
 pub mod pour;

@@ -1,7 +1,8 @@
-//! Which addresses of a host byway sends from and puts into tickets, where the interfaces alone do
-//! not show it. Also a line that is too narrow for byway's datagrams.
+//! Which local addresses byway sends from and puts into tickets, on hosts whose addresses are on
+//! loopback, lead nowhere or are behind a router. One test has a line whose MTU is too small for
+//! byway's datagrams.
 //!
-//! Needs root and `ip`; says *ignored* by name where they are missing.
+//! Needs root and `ip`; otherwise the tests are reported as ignored.
 
 use crate::common::bench::BYWAY;
 use crate::common::machine::{missing, test};

@@ -7,7 +7,7 @@
 //!           └─────────── r3 ─────────┘
 //! ```
 //!
-//! Needs root, `ip` and `nft`; says *ignored* by name where they are missing.
+//! Needs root, `ip` and `nft`; otherwise the tests are reported as ignored.
 
 use crate::common::bench::{BYWAY, Bench, TRIES};
 use crate::common::machine::{Measured, is_root, measures, missing, works};

@@ -1,6 +1,6 @@
 //! Relays over TCP, where networks drop UDP.
 //!
-//! Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
+//! Needs root and `ip`, `nft`; otherwise the tests are reported as ignored.
 
 use crate::common::Running;
 use crate::common::machine::{PATIENCE, missing, test, wait_for};

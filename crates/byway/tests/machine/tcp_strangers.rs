@@ -1,8 +1,9 @@
-//! Strangers at the TCP ports of a receiver and of a relay, beside a transfer over TCP that must
-//! continue. The strangers open ten thousand connections that begin long frames, open connections
-//! that bring one byte now and then, and send a flood of SYNs.
+//! Strangers overload the TCP port of a receiver or of a relay, and a transfer over TCP must
+//! continue. The strangers open ten thousand connections that each send only the beginning of a
+//! long frame. They also open connections that send one byte now and then, and send a flood of
+//! SYNs.
 //!
-//! Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
+//! Needs root and `ip`, `nft`; otherwise the tests are reported as ignored.
 
 use crate::common::machine::{PATIENCE, missing, must, test, wait_for};
 use crate::common::peak::memory;

@@ -7,10 +7,10 @@
 //!        stamp run count, runs of (packets, zigzag µs that they arrived before the run above)
 //! ```
 //!
-//! Stamp runs cover the received packets from the largest number downwards. Packets that arrived in
-//! one batch have the same arrival time and form one run, of two bytes at best. Packets that an
-//! earlier ACK gave an arrival time for need none. Packets below the last run have no arrival time
-//! in this ACK.
+//! The stamp runs give arrival times, beginning with the packet of the largest number. One run
+//! stands for consecutive packets that arrived at the same time, as in one batch of the kernel, and
+//! takes at least two bytes. An ACK need not repeat the arrival times that an earlier ACK reported:
+//! its runs then end before the older packets.
 
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, unzigzag, varint_len, zigzag};
 use crate::id::PathId;
@@ -134,9 +134,9 @@ impl<'a> AckEntry<'a> {
         })
     }
 
-    /// The arrival times of received packets, in runs from the largest number downwards. Each run
-    /// is how many packets it has, and when they arrived by the receiver's clock, in µs modulo
-    /// 2^32.
+    /// The arrival times of received packets, beginning with the largest packet number. Each item
+    /// is a count of packets and the arrival time of all of them, by the receiver's clock in µs
+    /// modulo 2^32.
     pub fn stamps(&self) -> impl Iterator<Item = (u64, u32)> + 'a {
         let mut reader = Reader::new(self.stamps);
         let mut at = self.arrival;

@@ -5,8 +5,8 @@ use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, varint_len};
 use crate::id::{ObjectId, PathId, StreamId};
 
 /// Writes a PNACK frame with as many of the ascending `missing` ranges as fit. Each range is the
-/// first missing packet number and one past the last. Writes nothing if there may be no room for
-/// one range.
+/// first missing packet number and one past the last. Writes nothing if `missing` is empty, or if
+/// the room is less than a frame with one range can need.
 pub fn write_pnack(writer: &mut Writer<'_>, path: PathId, missing: &[(u64, u64)]) {
     write_missing(writer, PNACK, path.0, missing);
 }

@@ -1,5 +1,5 @@
-//! The relay's clock as other hosts know it. Packets carry the relay's own time, which hosts learn
-//! from a greeting, so that no host's clock needs to be right.
+//! A copy of a relay's clock at another host. Packets to a relay carry the relay's own time, so the
+//! clocks of the other hosts need not be right. Hosts learn this time from a greeting.
 
 use super::greet::Greeted;
 use crate::time::Instant;
@@ -18,9 +18,9 @@ impl RelayClock {
         Self { unix_millis, at }
     }
 
-    /// Learns the relay's clock from a greeting that left at `sent` and whose answer came at
-    /// `received`. The relay is taken to have written its time half a round trip before `received`.
-    /// The error is at most half the round trip, which is small beside
+    /// Learns the relay's clock from a greeting that was sent at `sent` and answered at `received`.
+    /// The function assumes that the relay wrote its time half a round trip before `received`. So
+    /// the error is at most half the round trip, which is small compared with
     /// [`TIME_WINDOW`](super::TIME_WINDOW).
     #[must_use]
     pub const fn learn(greeted: &Greeted, sent: Instant, received: Instant) -> Self {

@@ -1,4 +1,5 @@
-//! What a relay delivers, and the way back.
+//! The headers of packets that a relay delivers to the receiver (DELIVERED), and of the receiver's
+//! answers: to the relay (RETURN), and from the relay to the sender (BACK).
 //!
 //! ```text
 //! DELIVERED  0x64 | v6, header length (1), sender's address as observed (6 or 18), return tag (15), zeros, inner packet
@@ -7,14 +8,14 @@
 //! return tag grant id (4), branch (1), expiry (2), MAC (8)
 //! ```
 //!
-//! The relay writes each new header over the old one and keeps its length. The header of a
-//! DELIVERED is as long as the envelope was. The header of a BACK is as long as that of the RETURN
-//! was. So packets of equal size stay equal, and a run of them still leaves in one message. A probe
-//! of the path's MTU has the same size on both sides of the relay. The longest new header fits the
-//! shortest old one even when the two hosts are of different address families.
+//! A relay replaces the header of each packet by a header of the same length, padded with zeros: an
+//! envelope by DELIVERED, and RETURN by BACK. So forwarding does not change the size of a packet.
+//! Equal packets can leave in one system call (GSO), and a probe of the path MTU tests the same
+//! size on both sides of the relay. The longest new header fits into the shortest old one, even
+//! between an IPv4 and an IPv6 host.
 //!
-//! DELIVERED and BACK are not authenticated: whoever can send to a host can send it such a packet.
-//! What their headers say may be used once the inner packet has proven to be the peer's.
+//! DELIVERED and BACK are not authenticated, so anybody can send such a packet. A host must not use
+//! the header until the inner packet is authenticated as the peer's.
 
 use super::key::ReturnTag;
 use super::{BACK, DELIVERED, ENVELOPE_V4, RETURN, V6, canonical, read_socket, v6_bit, write_socket};
@@ -70,9 +71,9 @@ impl Delivered {
         Ok(Self { from, tag, inner })
     }
 
-    /// Writes the header over the first `inner` bytes of `packet`, where the envelope stood. False
-    /// if `inner` is too small for the header, more than 255, or more than `packet` has. Then
-    /// nothing useful is written.
+    /// Replaces the envelope, the first `inner` bytes of `packet`, by this header. Returns false if
+    /// `inner` is less than the header needs, more than `packet` has, or more than 255, because the
+    /// length field is one byte. `packet` is then unusable.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
         write_start(packet, DELIVERED, self.inner, self.from, |writer| self.tag.write(writer))
@@ -127,9 +128,9 @@ impl ReturnedPacket {
         Ok(Self { from, inner })
     }
 
-    /// Writes the header over the first `inner` bytes of `packet`, where the header of the
-    /// [`Return`] stood. False if `inner` is too small for the header, more than 255, or more than
-    /// `packet` has. Then nothing useful is written.
+    /// Replaces the header of a [`Return`], the first `inner` bytes of `packet`, by this header.
+    /// Returns false if `inner` is less than the header needs, more than `packet` has, or more than
+    /// 255, because the length field is one byte. `packet` is then unusable.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
         write_start(packet, BACK, self.inner, self.from, |_| {})
@@ -146,9 +147,9 @@ pub struct ReturnHop {
 }
 
 impl ReturnHop {
-    /// The way back to the sender of `delivered`, which came from `relay` (the UDP source of that
-    /// datagram). Return tags last for minutes, and each delivered packet has one. So make the hop
-    /// anew from the newest packet whose inner packet proved to be the peer's.
+    /// The way back to the sender of `delivered`. `relay` is the UDP source address of the
+    /// delivered packet. A return tag expires after some minutes, and each delivered packet has a
+    /// new one. So replace the `ReturnHop` whenever a newer packet of the peer is authenticated.
     #[must_use]
     pub fn new(relay: SocketAddr, delivered: &Delivered) -> Self {
         let to = canonical(delivered.from);
@@ -179,8 +180,8 @@ impl ReturnHop {
         self.to
     }
 
-    /// Writes the header into the first [`room`](Self::room) bytes of `packet`; the inner packet is
-    /// the rest. False, and nothing is written, if there is no inner packet.
+    /// Writes the header into the first [`room`](Self::room) bytes of `packet`, before the inner
+    /// packet. Returns false and writes nothing if there is no inner packet.
     #[must_use]
     pub fn seal(&self, packet: &mut [u8]) -> bool {
         if packet.len() <= self.length {

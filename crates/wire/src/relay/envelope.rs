@@ -1,4 +1,4 @@
-//! The envelope that a sender puts before each packet for a relay.
+//! The envelope: the header that a sender puts before each packet to a relay.
 //!
 //! ```text
 //!   0      1        9        11          21          21|28         27..46       37..56
@@ -9,21 +9,19 @@
 //!                   '------------------------- under the MAC --------------------------------'
 //! ```
 //!
-//! `v`: IPv6 destination, `n`: narrowed. The MAC is over the first byte, the relay's whole time in
-//! Unix seconds, and everything after the MAC. The packet carries only the low 16 bits of the time.
-//! The MAC stands in front of what it covers, so that the long part is hashed in one go.
+//! Bit `v` of the first byte is set for an IPv6 destination, and bit `n` if there is a caveat
+//! (narrower terms that a holder of the word added). The time is the relay's time in Unix seconds,
+//! of which the packet carries the low 16 bits. The MAC covers the first byte, the whole time, and
+//! everything after the MAC.
 //!
-//! A sender that greeted the relay combines its [cookie](super::Greeted::cookie) with the MAC
-//! (exclusive or). So the relay learns, without another byte, whether the sender receives at the
-//! address that it sends from. Only then does the relay give the receiver a return tag for that
-//! address. Otherwise a sender with a forged source could have packets sent to somebody who did not
-//! ask for them.
+//! A sender that has greeted the relay combines the MAC with its [cookie](super::Greeted::cookie)
+//! by exclusive or. The cookie shows the relay, without another byte, that the sender receives at
+//! its source address. Only then does the relay give the receiver a return tag for this address.
+//! Otherwise a sender with a forged source address could direct the answers to a victim.
 //!
-//! The time protects well enough against replays. A relay that remembered packets would have to
-//! keep state for each of them. Within [`TIME_WINDOW`] an observer can replay a packet, but only to
-//! the same consenting destination and at the cost of the same account. The session at the
-//! destination drops the copy. After that time a replay always fails, because the MAC is over the
-//! whole time, not over the 16 bits.
+//! A relay does not remember packets, as this would need state for each of them. So an observer can
+//! replay a packet for [`TIME_WINDOW`] seconds, but only to the same destination, which has
+//! consented and drops the copy. Later replays fail, because the MAC covers the whole time.
 
 use super::clock::RelayClock;
 use super::grant::{Caveat, Grant, Scope};
@@ -54,8 +52,8 @@ const MAC_AT: usize = 1;
 const TIME_AT: usize = 9;
 const FIXED: usize = TIME_AT + 2 + super::GRANT_LEN + CONSENT_LEN;
 
-/// An envelope as a relay reads it. Nothing in it is proven until [`cookie`](Self::cookie) gives 0,
-/// or the cookie that the relay gave to the sender's address.
+/// An envelope as a relay reads it. Every field may be forged until [`cookie`](Self::cookie) has
+/// returned 0, or the cookie that the relay gave to the packet's source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// The grant under which the packet is sent.
@@ -99,10 +97,10 @@ impl Forward {
         restore(self.time, now)
     }
 
-    /// The cookie that the sender of `packet` enclosed, if the packet was sealed at `unix` (the
-    /// relay's time in Unix seconds) with `key`. `packet` is the one that this envelope was read
-    /// from. The cookie is 0 if the sender has none. Any value but 0 and the sender's own cookie
-    /// shows that the packet was sealed otherwise, which the caller must check.
+    /// The exclusive or of the packet's MAC with the MAC that the relay computes from `key` and
+    /// `unix` (the relay's time in Unix seconds). `packet` holds this envelope. For a valid packet
+    /// the result is the sender's cookie, or 0 if the sender has none. The caller must refuse a
+    /// packet with any other result: its MAC is wrong.
     #[must_use]
     pub fn cookie(&self, packet: &[u8], key: &MacKey, unix: u64) -> u64 {
         let covered = packet.get(TIME_AT..).unwrap_or_default();
@@ -138,9 +136,9 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// The way through `relay` to `destination`, with the consent of the destination. `relay` is
-    /// one of the word's addresses. `destination` is the receiver's address as the relay observed
-    /// it. The clock comes from a greeting of the sender's own, or of the receiver's.
+    /// The way through `relay`, one of the word's addresses, to `destination`, the receiver's
+    /// address as the relay observed it. `consent` is the receiver's consent. `clock` comes from a
+    /// greeting of the sender or of the receiver.
     #[must_use]
     pub fn new(
         word: &Word,
@@ -184,8 +182,8 @@ impl Hop {
         self.destination
     }
 
-    /// Writes the envelope into the first [`room`](Self::room) bytes of `packet`; the inner packet
-    /// is the rest. False, and nothing is written, if there is no inner packet.
+    /// Writes the envelope into the first [`room`](Self::room) bytes of `packet`, before the inner
+    /// packet. Returns false and writes nothing if there is no inner packet.
     #[must_use]
     pub fn seal(&self, now: Instant, packet: &mut [u8]) -> bool {
         if packet.len() <= self.length {
@@ -205,10 +203,10 @@ impl Hop {
         self.clock = clock;
     }
 
-    /// Encloses the cookie of the sender's own greeting in packets from now on, so that the
-    /// receiver can answer through the relay. The sender must have greeted for this grant and from
-    /// the socket that it sends by. With the cookie of another address the relay refuses all
-    /// packets. When the sender's address changes, greet again, and set 0 until the answer comes.
+    /// Puts `cookie` into later packets, so that the receiver can answer through the relay. The
+    /// cookie comes from the answer to a greeting that the sender sent for this grant from the same
+    /// socket; 0 is no cookie. The relay refuses packets with a cookie of another address. So after
+    /// a change of its address, a sender sets 0 until it has a new cookie.
     pub const fn set_cookie(&mut self, cookie: u64) {
         self.cookie = cookie;
     }

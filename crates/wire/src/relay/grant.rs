@@ -97,9 +97,9 @@ impl fmt::Debug for RateClass {
 /// How much a grant may carry in a UTC day, by the relay's clock: a limit in bytes of UDP payload,
 /// or no limit. The scale is logarithmic, from 512 KiB to 1.97 PB in steps of at most one eighth.
 ///
-/// The limit is per day and not for the grant's whole life, because a relay keeps its counters in
-/// memory only. So a restart loses the count of one day at most, and so does dropping an account to
-/// make room. For a grant that ends on the day it began, the limit is a total.
+/// A relay counts the bytes of a grant in memory only. So the limit is per day and not for the
+/// grant's whole life: a restart of the relay then loses at most one day's count. For a grant that
+/// ends on the day it begins, the limit is a total.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuotaClass(pub u8);
 
@@ -199,8 +199,9 @@ impl Terms {
     }
 }
 
-/// What an operator, or a registry, allows the holder of a word. The id names an account at the
-/// relay. Words with the same id share the rate and quota of that account, whatever else they say.
+/// What an operator or a registry allows the holder of a relay word. The id names the relay's
+/// counters for this grant. Words with the same id share one rate and one quota, even if their
+/// terms differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
     /// The number of the account.
@@ -231,9 +232,9 @@ impl Grant {
     }
 }
 
-/// Narrower terms that the holder of a word sets when passing the word on. What is carried under a
-/// caveat counts against the account of the grant and against the account of the branch. A packet
-/// has at most one caveat, so a narrowed word cannot be narrowed again.
+/// Narrower terms that the holder of a relay word sets when giving the word to somebody else.
+/// Packets under a caveat count against the limits of the grant and against those of the caveat. A
+/// packet has at most one caveat, so a narrowed word cannot be narrowed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Caveat {
     /// The account under the grant's, 1 to 255. A byte, so that the holder of one grant cannot

@@ -1,5 +1,6 @@
-//! The greeting: tells a host the address that the relay sees it at, and opens the host's NAT. It
-//! also gives the host the consent by which others can reach it.
+//! The greeting: a host learns the address at which the relay sees it, and the host's NAT opens for
+//! packets of the relay. The answer also holds the consent with which senders reach this host
+//! through the relay.
 //!
 //! ```text
 //! GREET    0x6a, nonce (8), grant id (4), zeros up to 56 bytes
@@ -7,12 +8,12 @@
 //!          relay's time in ms of Unix time (8)
 //! ```
 //!
-//! Anyone may greet, and the relay keeps no state for a greeting. If the source address is forged,
-//! the relay sends fewer bytes to that address than the forger spent. The forger learns nothing,
-//! because the consent goes to the address that it is for. A receiver greets for the grant id that
-//! the sender named. A sender greets to learn the round trip, the relay's clock and the cookie. The
-//! cookie proves that the sender receives at its address. Without the cookie nobody can answer the
-//! sender through the relay.
+//! A receiver greets with the grant id of the sender's word. A sender greets to learn the
+//! round-trip time, the relay's clock and a cookie. The cookie shows the relay that the sender
+//! receives at its source address; only then can a receiver answer through the relay.
+//!
+//! Anyone may greet, and the relay keeps no state for a greeting. A forged source address gains
+//! nothing: the answer goes to that address, and is shorter than the greeting.
 
 use super::key::Consent;
 use super::{GREET, GREETED, V6, read_socket, socket_len, v6_bit, write_socket};

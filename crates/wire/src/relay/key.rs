@@ -1,6 +1,5 @@
-//! How credentials are computed. Every secret, consent, cookie and return tag follows from the
-//! relay's key. So a relay need not store any of them, and can check all of them after a restart
-//! with the same key.
+//! How credentials are computed. Every secret, consent, cookie and return tag is derived from the
+//! relay's key. So a relay stores none of them, and can check all of them even after a restart.
 //!
 //! ```text
 //! relay key (32) ──KDF──> grant key ──PRF(grant)──> secret (16) ──PRF(caveat)──> secret of the narrower word (16)
@@ -12,9 +11,9 @@
 //!                 └──KDF──> the relay's name at registries (16)
 //! ```
 //!
-//! KDF is BLAKE3 in derive-key mode. PRF is BLAKE3 in keyed mode, with the secret padded with zeros
-//! as the key. MAC is SipHash-2-4, a 64-bit MAC for short inputs. A forger can test a guess only by
-//! sending a packet to the relay, and needs 2^63 packets on average.
+//! KDF is BLAKE3 in derive-key mode. PRF is BLAKE3 in keyed mode; a key of 16 bytes is padded with
+//! zeros to 32. MAC is SipHash-2-4 with a result of 64 bits. A forger can test a guess of the
+//! result only by sending it to the relay, and needs 2^63 packets on average.
 
 use super::grant::{Caveat, Grant};
 use super::minted::{GrantId, RangeKey};
@@ -92,10 +91,9 @@ impl MacKey {
         Self(bytes)
     }
 
-    /// MAC over the kind of a message, its full time in Unix seconds (in heartbeats the counter),
-    /// and its bytes. The kind keeps a message from passing for one of another kind. A packet
-    /// carries only 16 bits of its time. The full time keeps it from passing again when those 16
-    /// bits repeat.
+    /// MAC over the kind of a message, the full time in Unix seconds (in heartbeats the counter),
+    /// and the bytes. With the kind, a message is not valid as one of another kind. With the full
+    /// time, a replay is not valid when the 16 bits of time in the packet repeat (after 18 hours).
     #[must_use]
     pub(crate) fn mac(&self, kind: u8, time: u64, bytes: &[u8]) -> u64 {
         // 16 bytes first, so that the long part starts on a word of the hash.
@@ -183,8 +181,9 @@ impl RelayKey {
         }
     }
 
-    /// The word that the operator hands out for a grant. It holds 1 to 4 addresses of the relay,
-    /// and the grant's secret. The grant's id must be one of the operator's own: [`GrantId::own`].
+    /// The operator's relay word for a grant. It holds the grant's secret, and 1 to 4 addresses of
+    /// the relay in `relays`. The id of the grant must not be in the range of ids for registries:
+    /// [`GrantId::own`] makes such an id.
     pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, RelayWordError> {
         if let GrantId::Minted(_) = GrantId::of(grant.id) {
             return Err(RelayWordError::Minted);
@@ -239,10 +238,9 @@ impl RelayKey {
         (expected == tag.tag).then_some(units * EXPIRY_UNIT)
     }
 
-    /// The cookie that shows that a sender receives at `address`. A relay gives return tags only
-    /// for senders that know their cookie. So nobody gets a return tag for another host's address
-    /// by forging a source address. A cookie is good until the end of the next UTC day. `now` in
-    /// Unix seconds.
+    /// The cookie for `grant` and `address`. A sender that knows this cookie receives at `address`,
+    /// because the relay sends it nowhere else. Only such a sender gets answers through the relay.
+    /// The cookie is valid until the end of the next UTC day. `now` is in Unix seconds.
     #[must_use]
     pub fn cookie(&self, grant: u32, address: SocketAddr, now: u64) -> u64 {
         self.cookie_of_day(grant, address, now / 86_400)
@@ -256,9 +254,8 @@ impl RelayKey {
             || cookie == self.cookie_of_day(grant, address, today.wrapping_sub(1))
     }
 
-    /// The key of range `range` of grant ids (0 to 127), to be handed to a registry. Whoever has
-    /// this key can mint grants in that range until the relay closes the range or drops its own
-    /// key.
+    /// The key of the range `range` (0 to 127) of grant ids, for a registry. The registry can mint
+    /// grants in this range until the relay refuses the range or gets a new relay key.
     #[must_use]
     pub fn range_key(&self, range: u8) -> RangeKey {
         RangeKey::derive(&self.ranges, range)
@@ -338,9 +335,8 @@ pub(super) fn half(bytes: &[u8; 32]) -> [u8; 16] {
     half
 }
 
-/// An address in 18 bytes whatever its family. IPv4 is written as IPv4-mapped IPv6 (RFC 4291
-/// section 2.5.5.2). So the two forms in which a dual-stack socket may show an IPv4 address give
-/// the same bytes.
+/// An address in 18 bytes. IPv4 is written as IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2), because
+/// a dual-stack socket shows an IPv4 address in either form. Both forms must give the same bytes.
 fn address_bytes(address: SocketAddr) -> [u8; 18] {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),

@@ -1,8 +1,8 @@
 //! Grants that a registry mints, and the keys that it mints them with.
 //!
-//! A relay hands a registry the key of a *range* of grant ids at enrolment. From then on the
-//! registry makes words without asking the relay, and the relay checks them without asking the
-//! registry. The ids of the operator's own words are outside all ranges.
+//! At enrolment a relay gives a registry the key of a *range* of grant ids. From then on the
+//! registry makes relay words without asking the relay, and the relay checks them without asking
+//! the registry. The ids of the operator's own words are outside all ranges.
 //!
 //! ```text
 //! bit 31      30..24       23              22..0
@@ -14,10 +14,10 @@
 //!                                                         └──PRF("heartbeat")──> MAC key of heartbeats (16)
 //! ```
 //!
-//! The **epoch** is a number that only rises. When a registry goes on to the next epoch, words of
-//! the epoch before hold for as long as the registry says. Older words end. This is how a registry
-//! revokes words. A grant's id has the parity of its epoch, which tells the current epoch from the
-//! one before. PRF is BLAKE3 in keyed mode.
+//! A registry revokes words by **epochs**, which it counts upwards. Words of the current epoch are
+//! valid. Words of the epoch before remain valid for a time that the registry sets, and older words
+//! are invalid. The parity bit of a grant id says whether its epoch is even or odd, and so
+//! distinguishes the current epoch from the one before. PRF is BLAKE3 in keyed mode.
 
 use super::grant::Grant;
 use super::key::{GrantSecret, MacKey, half};
@@ -97,8 +97,9 @@ impl Minted {
         MINTED | (self.range as u32 & 0x7f) << RANGE_SHIFT | parity | (self.serial & (SERIALS - 1))
     }
 
-    /// The number of the epoch that the grant is of, if the current epoch is `epoch`. It is the
-    /// current epoch or the one before, as the parity says. `None` if there is no epoch before.
+    /// The number of this grant's epoch, if the registry's current epoch is `epoch`: `epoch` itself
+    /// or the one before, whichever is odd or even as `self.odd` says. `None` if the result would
+    /// be below 0.
     #[must_use]
     pub const fn epoch(self, epoch: u32) -> Option<u32> {
         if self.odd == (epoch % 2 == 1) { Some(epoch) } else { epoch.checked_sub(1) }

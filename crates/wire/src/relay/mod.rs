@@ -1,20 +1,21 @@
 //! The relay envelope and its credentials: words, grants, consents, cookies and return tags.
 //!
-//! A relay forwards packets that it cannot read between hosts that it does not know. It keeps no
-//! state per flow, because each packet carries all that the relay needs to judge it. There are
-//! three parties:
+//! A relay forwards encrypted packets between hosts that it does not know. It keeps no state per
+//! flow, because each packet carries its authorisation. There are three parties:
 //!
-//! - the **operator** hands a sender a relay word ([`Word`]): a [`Grant`] and a secret that follows
-//!   from the relay's key and the grant;
-//! - the **receiver** learns of the relay and the grant from the sender, and greets the relay
-//!   ([`Greet`]). It passes the [`Consent`] in the relay's answer ([`Greeted`]) on to the sender;
-//! - the **sender** puts an envelope before each packet ([`Hop`]). The envelope has the grant, the
-//!   relay's time, the destination, its consent, and a MAC under the secret. The relay replaces the
-//!   envelope by the sender's address and a [`ReturnTag`] ([`Delivered`]). With these the receiver
-//!   answers through the relay ([`ReturnHop`], [`ReturnedPacket`]).
+//! - the **operator** of the relay gives a sender a relay word ([`Word`]): a [`Grant`] and a secret
+//!   that is derived from the relay's key and the grant;
+//! - the **receiver** learns the relay's address and the grant from the sender, and greets the
+//!   relay ([`Greet`]). The answer ([`Greeted`]) holds a [`Consent`], which the receiver passes to
+//!   the sender;
+//! - the **sender** puts an envelope before each packet ([`Hop`]): the grant, the relay's time, the
+//!   destination, the consent, and a MAC under the secret. The relay replaces the envelope by the
+//!   sender's address and a [`ReturnTag`] ([`Delivered`]). With the tag the receiver answers
+//!   through the relay ([`ReturnHop`], [`ReturnedPacket`]).
 //!
-//! A relay sends nothing that is larger than the packet that caused it. It sends only to an address
-//! that consented, to the address that a return tag names, or back to where a packet came from.
+//! A relay sends no packet that is larger than the packet that caused it. It sends only to an
+//! address that consented, to the address that a return tag names, or back to the source of a
+//! packet.
 //!
 //! | first byte | packet | from → to | bytes before the inner packet (IPv4, IPv6) |
 //! |---|---|---|---|
@@ -26,11 +27,12 @@
 //! | 6c, 6d | [`Greeted`]: bit 0 IPv6 greeter | relay → greeter | 41, 53 in all |
 //! | 6e | [`Notice`] | relay → sender | 30 in all |
 //!
-//! Beside the operator a [registry](RangeKey) may mint words. For this the relay gave it the key of
-//! a range of grant ids. Relay and registry stay in touch by [`heartbeat`](crate::heartbeat)
-//! packets, which begin with 70 and 71.
+//! A [registry](RangeKey) can also make relay words, with the key of a range of grant ids that the
+//! relay gave it. Relays and registries exchange [`heartbeat`](crate::heartbeat) packets, whose
+//! first bytes are 70 and 71.
 //!
-//! The other values of 60 to 6f are free. All numbers are in network byte order.
+//! First bytes are hexadecimal; the other values of 60 to 6f are unused. All numbers are in network
+//! byte order.
 
 mod clock;
 mod deliver;
@@ -104,8 +106,8 @@ impl MessageType {
     }
 }
 
-/// The one form of an address that envelopes carry. An IPv4-mapped IPv6 address, as dual-stack
-/// sockets show it, becomes the IPv4 address. Flow label and scope become zero, because they mean
+/// `address` in the form that envelopes use. An IPv4-mapped IPv6 address, as dual-stack sockets
+/// show it, becomes the IPv4 address. Flow label and scope id become zero, because they mean
 /// nothing to other hosts.
 #[must_use]
 pub fn canonical(address: SocketAddr) -> SocketAddr {

@@ -1,14 +1,15 @@
-//! The notice: a relay tells a sender why it dropped a packet, so that the person learns it.
+//! The notice: a relay tells a sender why it dropped a packet.
 //!
 //! ```text
 //! NOTICE   0x6e, reason (1), grant id (4), echo (8), relay's time in Unix seconds (4), retry after s (4), MAC (8)
 //! ```
 //!
-//! The echo is the consent tag of the refused packet, or the nonce of the refused greeting. A host
-//! that does not see the way to the relay cannot guess the echo. The MAC is under the word's key if
-//! the MAC of the refused packet was right, and 0 otherwise. A relay that does not know a word has
-//! no key to prove anything to its holder. So a notice with MAC 0 is only a hint for people. No
-//! notice is larger than the packet that it answers, and a relay limits how many it sends.
+//! The echo is copied from the refused packet: the consent tag, or the nonce of a greeting. Only a
+//! host that sees packets to the relay knows the echo, so no other host can forge a notice. The MAC
+//! uses the word's key if the MAC of the refused packet was right. Otherwise the MAC is 0, and the
+//! sender must treat the notice as an unproven hint.
+//!
+//! No notice is larger than the packet that it answers, and a relay limits the rate of notices.
 
 use super::NOTICE;
 use super::key::MacKey;

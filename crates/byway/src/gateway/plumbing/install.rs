@@ -30,8 +30,8 @@ impl KernelState {
     }
 }
 
-/// What the kernel already holds under the names and numbers of `plan`. It may come from `plan`
-/// itself or from an earlier plan with the same names and numbers.
+/// What is installed in the kernel for `plan`, now or by an earlier gateway: the nftables table
+/// named `plan.table`, and the routing rules and routes of `plan.mark`.
 ///
 /// # Errors
 /// `nft` or `ip` is missing or fails, or another program uses the routing table.
@@ -44,9 +44,9 @@ pub fn installed(plan: &KernelPlan) -> Result<KernelState> {
     Ok(found)
 }
 
-/// Installs `plan`, and removes what an earlier gateway may have left. The TUN device must exist
-/// and be up. The rules that mark packets are installed last, so that no packet is captured before
-/// its route exists.
+/// Installs `plan` in place of an earlier gateway's leftovers. The TUN device must exist and be up.
+/// The nftables rules that mark packets are installed last: a marked packet needs the route into
+/// the device.
 ///
 /// # Errors
 /// As [`installed`]. After an error, nothing of the plan stays installed.
@@ -64,8 +64,9 @@ pub fn install(plan: &KernelPlan) -> Result<()> {
     })
 }
 
-/// Replaces the rules that mark packets by those of `plan`, in one transaction. Routes are not
-/// changed. So [`KernelPlan::routing`] of `plan` must be the same as in the installed plan.
+/// Replaces the nftables rules that mark packets by those of `plan`, in one transaction.
+/// [`KernelPlan::routing`] must be the same as in the installed plan, because this function does
+/// not change routes.
 ///
 /// # Errors
 /// `nft` is missing or fails. The installed rules then stay as they were.

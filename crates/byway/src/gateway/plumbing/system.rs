@@ -33,9 +33,9 @@ pub fn privileged() -> Result<()> {
     Err(Failure::new(Exit::NotAuthorised, NO_PRIVILEGE).into())
 }
 
-/// Fails if a device of this name exists. A persistent TUN device is refused too, because it
-/// outlives its program, and so does the route through it. Flows would then not continue by the
-/// plain route when the gateway dies. `devices` is [`DEVICES`].
+/// Fails if a network device named `tun` exists in the directory `devices` (usually [`DEVICES`]). A
+/// persistent TUN device is refused too: the device and its routes would remain when the gateway
+/// dies, and packets routed there would be lost.
 ///
 /// # Errors
 /// As said; a failure with what to do.

@@ -32,8 +32,10 @@ struct ScoreboardReport {
     missed: usize,
 }
 
-/// Runs the cells that have no row yet, then prints tables of all rows and checks the bounds. The
-/// exit code is 1 if a bound is missed that is not listed as a known miss.
+/// Runs simulations, prints their results and compares these with bounds. A cell is one simulation:
+/// a scene (network and traffic), a law (congestion controller) and a seed. Cells whose result is
+/// already in the file do not run again. The exit code is 1 if a result misses a bound, unless the
+/// miss is listed as known.
 pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit> {
     let selection = selection(arguments)?;
     let cells = selection.cells();

@@ -1,5 +1,6 @@
-//! Strangers that send through relays without a session, with valid grants and without them. The
-//! victim consents to all of their packets. So only the grant protects the victim from a stranger.
+//! Hosts without a transfer send packets to a victim through relays, with valid grants and without.
+//! The victim gives every host its consent. So a relay that drops their packets must do so because
+//! of the grant.
 
 use super::{ALICE, EVE, Fleet, LONG, STEADY, VICTIM, address, named};
 use crate::common::machine::{PATIENCE, wait_for};

@@ -1,6 +1,6 @@
-//! Forwarded connections of which the test itself plays both ends, the program and the target. The
-//! cases are half-closed connections, forbidden ports, connections that nobody reads, and ten
-//! thousand idle connections.
+//! TCP connections through `byway forward`, where the test itself is both the client and the
+//! server. The cases are half-closed connections, forbidden ports, connections that nobody reads,
+//! and ten thousand idle connections.
 
 use super::World;
 use crate::common::machine::{Measured, PATIENCE, wait_for};

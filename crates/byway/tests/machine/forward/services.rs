@@ -88,9 +88,9 @@ impl<'a> Services<'a> {
         );
     }
 
-    /// Starts an SSH server on `there`, and makes the keys with which a user logs in from `here`.
-    /// `ssh` takes its home directory from the user's name, not from HOME. So a wrapper script
-    /// named `ssh` passes the paths of the user's files.
+    /// Starts an SSH server whose keys are in the directory `there`, and makes the keys of a user
+    /// in the directory `here`. `ssh` ignores HOME and looks into the home directory of the
+    /// account. So a wrapper script named `ssh` passes the paths of the user's files.
     fn ssh(&mut self, there: &Path, here: &Path) {
         let (host, user) = (there.join("host-key"), here.join("user-key"));
         for key in [&host, &user] {

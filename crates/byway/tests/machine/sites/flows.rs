@@ -1,6 +1,7 @@
-//! Which flows the gateways of two sites carry, and how these flows arrive. The cases are both
-//! versions of IP, flows opened at either side, and rules by port, prefix and code point. They also
-//! cover TCP features such as urgent data, observing without carrying, and fail-closed.
+//! Which flows the gateways of two sites carry, and how these flows arrive. The cases are IPv4 and
+//! IPv6, flows from both sides, and rules by port, prefix and DSCP. There are also tests of urgent
+//! data, of `observe` (count flows but carry none) and of `fail-closed` (block flows while there is
+//! no session).
 
 use super::{Flow, PLAN, PORT, PORTS, slow_lines};
 use crate::common::sites::Sites;
@@ -104,10 +105,9 @@ fn counted(sites: &Sites, host: &str, counter: &str) -> u64 {
         .unwrap()
 }
 
-/// Each flow has its own addresses, ports and marks. The gateways must carry the flows that the
-/// rules name. All flows must arrive intact, with their urgent bytes. Packets between gateways must
-/// have the lower-effort code point, whatever they contain. Marks that hosts set must arrive
-/// unchanged.
+/// The gateways must carry exactly the flows that the rules name, and all flows must arrive intact.
+/// Packets between the gateways must have the lower-effort DSCP. A DSCP that a host sets must
+/// arrive unchanged.
 pub fn classified() -> Result<(), Failed> {
     let mut sites = Sites::new(PLAN);
     let relays = [sites.relay("one"), sites.relay("two")];
