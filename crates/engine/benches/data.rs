@@ -1,8 +1,8 @@
-//! What the data layer costs per byte: `cargo bench -p byway-engine --bench data`.
+//! What `Outgoing` and `Incoming` cost per byte: `cargo bench -p byway-engine --bench data`.
 //!
-//! A bulk object travels in packets with 1400 bytes of frames. First the sender runs alone: it
-//! fills packets, and all are acknowledged. Then a receiver takes the packets, and its disk takes
-//! the bytes at once. "alternating" swaps neighbouring packets, as two paths of unequal delay do.
+//! Packets carry 1400 bytes of frames. "fill and acknowledge" measures the sender alone. "send and
+//! receive" adds a receiver that writes to no disk. In "alternating" neighbouring packets swap
+//! places, as they do over two paths of unequal delay.
 #![allow(missing_docs)] // criterion's macros
 
 use byway_engine::data::{Carried, Incoming, IncomingLimits, Outgoing, OutgoingLimits};

@@ -1,7 +1,8 @@
-//! What transfers get out of their paths, over grids of parameters that take too long for tests.
-//! The network is simulated, and packets are only headers without a cipher. So the results are the
-//! same on every machine. `cargo bench -p byway-engine --bench grids
-//! [best|idle|ten|harm|pages|shares]`.
+//! Measures transfers in many simulated networks: one result for each combination of rate, RTT and
+//! loss. These grids take too long for tests. The clock is simulated, so every machine prints the
+//! same numbers.
+//!
+//! `cargo bench -p byway-engine --bench grids [best|idle|ten|harm|pages|shares]`
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a bench says so when it cannot go on")]
 #![allow(clippy::print_stdout, reason = "what a bench is for")]
 
@@ -62,8 +63,8 @@ fn best() {
     println!("worst: {worst:.3} (at least 0.95 is wanted)");
 }
 
-/// One background transfer on an idle line of 10 Mbit/s. The result is its share of the line from 8
-/// s to 10 s, and from 10 s to 40 s.
+/// One background transfer on an idle line of 10 Mbit/s. Prints which share of the line the
+/// transfer gets in two periods: 8 s to 10 s, and 10 s to 40 s after its start.
 fn idle() {
     for rtt in [5, 10, 20, 30, 50, 100, 150, 200, 300] {
         for loss in [0.0, 0.001, 0.0025, 0.005] {
@@ -116,9 +117,9 @@ fn harm() {
     }
 }
 
-/// The same with requests as programs make them, as means over six seeds. The delay of the line is
-/// constant, or has a jitter of 1 ms, as on busy machines. The queue takes 50 packets; one of 300
-/// would never hold more than 50.
+/// Requests over complete TCP connections (`common::harm::asked`) beside one and eight background
+/// transfers, as means over six seeds. The line has a constant delay, or a jitter of 1 ms as on
+/// busy machines. The queue holds 50 packets.
 fn ask() {
     for jitter in [0, 1] {
         for others in [1, 8] {

@@ -1,24 +1,18 @@
-//! What many paths cost the engine alone.
+//! How many packets per second the engine handles with 4 and with 256 paths.
 //!
-//! A sender and a receiver run in one thread, with the null cipher and objects that are only a
-//! length. One relay between them plays all relays. Simulated queues give each path the same rate
-//! and RTT, however many paths there are. Only the work of the two endpoints is timed. All packets
-//! of a millisecond are handed over at once. Packet buffers are used again, as a kernel's are:
-//! storing the thousands of packets in flight is not the endpoints' work.
+//! A sender and a receiver run in one thread without encryption. Objects have a length and no
+//! bytes. One relay machine answers at the addresses of all relays. Each path has the same rate and
+//! RTT.
 //!
 //! `cargo bench -p byway-engine --bench paths [-- PATHS CONGESTION MILLISECONDS [IDLE]]` prints the
-//! sender's data packets per second of the time that both endpoints take together. At most `PATHS`
-//! paths open. `IDLE` further relays are tried, answer, and stay unused.
+//! sender's data packets per second. Only the time that the two endpoints take is counted. At most
+//! `PATHS` paths open. `IDLE` further relays answer, and carry no data.
 //!
-//! Without arguments the bench measures in turns 4 paths, 256 paths, and 4 paths beside 1,000 idle
-//! relays. It prints the ratios of the medians. All paths have NewReno, so that all of them carry
-//! data.
+//! Without arguments the bench compares three cases: 4 paths, 256 paths, and 4 paths with 1,000
+//! idle relays. It uses NewReno, with which every path carries data.
 //!
-//! `benches/instructions.sh` counts the instructions of each end, which do not depend on what else
-//! the machine does.
-//!
-//! `--bench world` does the same in a simulated network, whose links and relays have costs of their
-//! own.
+//! `benches/instructions.sh` counts instructions instead, so other load on the machine does not
+//! matter. `--bench world` also simulates the links and relays.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 #![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 

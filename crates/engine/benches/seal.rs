@@ -1,5 +1,6 @@
-//! What security costs: to seal one packet, and to seal and open one, by suite and size (bytes of
-//! UDP payload). Also: to answer one HELLO, and to ask for a cookie instead.
+//! What encryption costs: to seal a packet, and to seal and open one, for each cipher suite and
+//! packet size (bytes of UDP payload). Also what a handshake's first message (HELLO) costs the
+//! responder: to answer it, or to ask for a cookie.
 //!
 //! `cargo bench -p byway-engine --bench seal`
 #![allow(missing_docs, clippy::unwrap_used, reason = "criterion's macros make an undocumented function")]

@@ -1,10 +1,11 @@
-//! What a packet costs the session, without sockets. Two endpoints run in one thread, with an ideal
-//! pipe of 0.1 ms RTT between them.
+//! What a packet costs two endpoints without sockets. Both run in one thread, with a lossless pipe
+//! of 0.1 ms RTT between them.
 //!
 //! `cargo bench -p byway-engine --bench session [-- MEGABYTES [CLASS [CIPHER [MBIT]]]]` prints the
-//! data packets per second that both ends together seal and open. It runs both classes, each with
-//! AES-256-GCM and with the null cipher. `benches/instructions.sh` counts the instructions per
-//! packet of each end, which do not depend on what else the machine does.
+//! packets per second that the two endpoints together handle. Without arguments it runs the classes
+//! `normal` and `background`, each with AES-256-GCM and without encryption.
+//! `benches/instructions.sh` counts instructions instead, so other load on the machine does not
+//! matter.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
 use bytes::Bytes;
@@ -31,8 +32,8 @@ impl Admission for Everybody {
     }
 }
 
-/// Datagrams in flight. They are the first `size` bytes of `bytes`, a buffer that always keeps its
-/// full length. To restore that length each time would cost more than the session does.
+/// Datagrams in flight, in the first `size` bytes of `bytes`. The vector always keeps its full
+/// length, because resizing it would cost more than the work that is measured.
 struct Run {
     arrival: Instant,
     bytes: Vec<u8>,
@@ -113,9 +114,9 @@ impl End {
     }
 }
 
-/// The sender's turn: it takes what arrived, reads ahead, and sends. It is a function of its own,
-/// so that callgrind tells the two ends apart. Returns whether there is more to send, and whether
-/// all `size` bytes have arrived.
+/// The sender's turn: it takes what arrived, provides bytes of the object, and sends. Returns two
+/// flags: whether there is more to send, and whether the receiver has acknowledged all `size`
+/// bytes. A function of its own, so that callgrind shows its cost separately.
 #[inline(never)]
 fn sending_end(now: Instant, sender: &mut End, receiver: &mut End, size: u64, piece: &Bytes) -> (bool, bool) {
     sender.receive(now, receiver.address);

@@ -1,14 +1,14 @@
-//! What a packet costs a simulated transfer. A sender, relays, a receiver and the network between
-//! them run on one core, with the null cipher and objects that are only a length.
+//! What a packet costs in a simulated network: sender, relays, receiver and links run on one core,
+//! without encryption. Objects have a length and no bytes.
 //!
 //! `cargo bench -p byway-engine --bench world [-- RELAYS CONGESTION MILLISECONDS]` prints the
-//! sender's data packets per second of wall time. It measures once all paths carry data. A packet
-//! through a relay crosses two links and three machines. Without arguments it runs with 3, 4, 255
-//! and 450 relays (3 and 255 make 4 and 256 paths). Each number runs with NewReno on every path, so
-//! that all paths carry data, and with both classes.
+//! sender's data packets per second of real time. The measurement begins after 4 s of simulated
+//! time. Without arguments it runs with 3, 4, 255 and 450 relays, and each number with NewReno and
+//! with both classes. NewReno makes all paths carry data.
 //!
-//! Instructions per packet: `valgrind --tool=callgrind --toggle-collect='*measured_span*'
-//! target/release/deps/world-… 4 newreno 500`, divided by the packets printed.
+//! To count instructions per packet, divide the count of this command by the packets that it
+//! prints: `valgrind --tool=callgrind --toggle-collect='*measured_span*'
+//! target/release/deps/world-… 4 newreno 500`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 #![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 

@@ -1,8 +1,8 @@
-//! Two endpoints in one loop: no sockets, no threads, no clock. The loop owns the time and carries
-//! the datagrams, and an endpoint is a machine that is told both. `cargo run -p byway-engine
-//! --example sans_io`
+//! Two endpoints in one loop, without sockets, threads or a clock. The loop tells each endpoint the
+//! time, and carries datagrams from one endpoint to the other. A program with an event loop of its
+//! own does the same with its sockets and its clock.
 //!
-//! A program with an event loop of its own does the same with its sockets and its clock.
+//! `cargo run -p byway-engine --example sans_io`
 
 use byway_control::Class;
 use byway_engine::data::InEvent;

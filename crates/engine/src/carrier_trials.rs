@@ -1,10 +1,10 @@
-//! Decides whether UDP carries so much less than TCP that TCP shall carry the data instead. Some
-//! networks let UDP through, but drop most of it.
+//! Decides whether TCP carries a session's data instead of UDP. Some networks drop most UDP
+//! packets.
 //!
-//! UDP is doubted while it loses packets and no queue explains the losses. Then TCP has a trial.
-//! TCP stays if UDP carried less than half as much before. A minute later UDP has a trial. While
-//! UDP yields to others or the session is held back, nothing is compared, because UDP is then slow
-//! on purpose.
+//! If UDP loses packets although no queue grows, TCP is tried for 5 s. TCP stays if it carries more
+//! than twice as much as UDP did. A minute later UDP is tried in the same way. UDP may also be slow
+//! because it yields to other traffic, or because a limit or the application slows the session.
+//! Then nothing is compared.
 
 use crate::connection::path::PathState;
 use crate::connection::status::ConnectionStatus;
@@ -175,9 +175,10 @@ impl Trials {
         }
     }
 
-    /// Watches a session for the time of a trial, and returns the rates once that time is over.
-    /// Returns `None` and begins anew if the session is `held`, or a path is gone. It also begins
-    /// anew if packets wait in a queue in more than one of `ONE_IN` looks (`waits`).
+    /// Measures a session for the length of a trial, and then returns its rates. Until then returns
+    /// `None`. The measurement begins anew in three cases: a limit or the application slows the
+    /// session (`held`), a path has gone, or packets waited in a queue (`waits`) in more than a
+    /// quarter of the calls.
     fn watch(&mut self, now: Instant, sight: Sight, held: bool, waits: bool) -> Option<Watched> {
         let watch = self.watch.get_or_insert(Watch { begun: now, before: sight, looks: 0, waits: 0 });
         watch.looks += 1;

@@ -14,13 +14,13 @@ pub struct Config {
     pub outgoing: OutgoingLimits,
     /// Memory for data that arrived and waits for the owner.
     pub incoming: IncomingLimits,
-    /// Bytes that all sessions of an endpoint together may have received and not yet read or
-    /// written: at least 1 MiB. `None`: each session has its own
+    /// Bytes of received data that all sessions of an endpoint together may hold until the
+    /// application reads or writes them: at least 1 MiB. `None`: each session has its own
     /// [`memory`](IncomingLimits::memory), however many sessions there are.
     ///
-    /// With a limit, a session begins with a small window. The window grows with what the session's
-    /// owner takes, up to `memory`. The memory in use stays within four times this limit. Sessions
-    /// for which there is no memory are refused.
+    /// With this limit a session begins with a small window. Its window grows as the application
+    /// takes data, up to `memory`. Buffers may need up to four times the limit. A session for which
+    /// there is no memory is refused.
     pub shared_memory: Option<usize>,
     /// HELLOs of strangers that an endpoint computes on in a second, beyond a burst: what nobody
     /// has to prove anything for.
@@ -57,9 +57,9 @@ pub struct Config {
     /// Bytes per second of data (UDP payload) that are sent at most, over all paths together;
     /// `None`: as fast as they carry. See [`set_cap`](crate::Connection::set_cap).
     pub cap: Option<u64>,
-    /// The DSCP of the packets that sessions send. Packets that belong to no session yet, such as a
-    /// handshake, leave as best effort. So do all packets of a path that seems to drop lower effort
-    /// ([`DscpSupport`](crate::path::dscp_support::DscpSupport)).
+    /// The DSCP of the packets that sessions send. Packets outside a session, such as those of a
+    /// handshake, leave as best effort. So do the packets of a path that seems to drop the code
+    /// point of lower effort ([`DscpSupport`](crate::path::dscp_support::DscpSupport)).
     pub dscp: Dscp,
 }
 
@@ -98,8 +98,8 @@ pub enum Tau {
     AtLeast(Duration),
 }
 
-/// Bounds in bytes of the least window of a session where memory is shared. The lower bound is for
-/// small hosts; the upper bound is what a first round trip needs.
+/// A session begins with a window of 1/8192 of `Config::shared_memory`, kept within these bounds in
+/// bytes. 16 KiB serves hosts with little memory. 256 KiB is enough for the first round trip.
 const LEAST_WINDOW: core::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
 
 impl Config {

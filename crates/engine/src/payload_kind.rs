@@ -7,11 +7,11 @@ pub enum Payload {
     /// Objects are bytes.
     #[default]
     Bytes,
-    /// **For simulations.** Objects are only a length. Packets have their headers, and the bytes of
-    /// objects are only counted, as [`Transmit::phantom`](byway_wire::Transmit::phantom), which
-    /// sockets do not carry. All limits and rates count as if the bytes were there. The application
-    /// is not asked to read them ([`Outgoing::next_read`](crate::data::Outgoing::next_read)).
-    /// [`Incoming::next_arrival`](crate::data::Incoming::next_arrival) tells which of them arrived.
-    /// Streams and datagrams are still bytes.
+    /// **For simulations.** Objects have a length and no bytes. A packet has its headers, and
+    /// [`Transmit::phantom`](byway_wire::Transmit::phantom) tells how many object bytes it would
+    /// have. Limits and rates count these bytes as if they were there. Real sockets cannot send
+    /// such packets. [`Outgoing::next_read`](crate::data::Outgoing::next_read) asks for no bytes.
+    /// [`Incoming::next_arrival`](crate::data::Incoming::next_arrival) tells which bytes arrived.
+    /// Streams and datagrams still have bytes.
     Length,
 }

@@ -1,6 +1,6 @@
-//! The session's own random numbers, derived from the seed that the application gives. They are not
-//! for keys. They serve to choose among equals, to spread probes in time, and to make bytes that
-//! nobody can guess without the seed.
+//! Random numbers for choices of a session, derived from the seed that the application gives. They
+//! choose among equal candidates, spread probes in time, and make bytes that nobody can guess
+//! without the seed. Keys come from elsewhere.
 
 use byway_wire::seeded_random;
 

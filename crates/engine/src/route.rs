@@ -1,4 +1,4 @@
-//! How the datagrams of a path travel now, and how a datagram that arrived has travelled. A path
+//! How the datagrams of a path travel: directly or through a relay, and over UDP or TCP. A path
 //! keeps its id and its packet numbers when its route changes.
 
 use crate::path::transport::PathTransport;
@@ -91,8 +91,9 @@ impl Route {
         self.is_direct_as(other) || self.is_proxied() && other.is_proxied() && self.remote == other.remote
     }
 
-    /// Whether this route goes over the preferred transport, UDP or TCP, which carries the data as
-    /// long as it answers. For a direct route `direct` is preferred, for a route by a relay UDP.
+    /// Whether this route uses the preferred transport, which carries the data while it works. For
+    /// a direct route the preferred transport is `direct` (UDP or TCP). For a route through a relay
+    /// it is UDP.
     #[must_use]
     pub fn is_preferred(&self, direct: PathTransport) -> bool {
         let kind = if self.is_proxied() { PathTransport::Datagrams } else { direct };

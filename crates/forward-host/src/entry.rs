@@ -1,8 +1,8 @@
-//! The near end: programs connect to local ports, and each connection becomes a stream of the
-//! session.
+//! The entry of a forward: programs connect to local ports, and each TCP connection becomes a
+//! stream of the session.
 //!
-//! While there is no session, a connection waits for a while. If no session comes, the connection
-//! is reset. A program that speaks SOCKS5 is told why.
+//! Without a session, a connection waits for at most ten seconds. Then it is reset; a program that
+//! speaks SOCKS5 first gets an error reply.
 
 use crate::connection_slots::{Number, Slots};
 use crate::forwarded_stream::{ForwardedStream, RequestStream};
@@ -61,8 +61,8 @@ pub struct ListenError {
 pub struct Listening(Vec<(TcpListener, Listener)>);
 
 impl Listening {
-    /// Listens on the ports of `forwards`, each of which leads to a target, and on the addresses of
-    /// `socks`, where programs speak SOCKS5.
+    /// Listens on local ports: those of `forwards`, each of which has a fixed target, and those of
+    /// `socks`, where the program names the target by SOCKS5.
     ///
     /// # Errors
     /// A port is in use, or may not be used.
@@ -140,9 +140,9 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Serves the ports of `listening`, with `most` connections at once; further connections wait
-    /// in the system's backlog. `watch` belongs to the driver that will run the entry. The driver's
-    /// owner must not use `watch` for anything else.
+    /// Accepts connections at the ports of `listening`, at most `most` at once; further connections
+    /// wait in the system's backlog. `watch`: the one of the event loop (driver) that will run this
+    /// entry. Use it for nothing else.
     ///
     /// # Errors
     /// The system's error if a port cannot be watched.

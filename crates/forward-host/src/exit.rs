@@ -65,9 +65,9 @@ pub struct Exit {
 }
 
 impl Exit {
-    /// Dials the targets that `allow` names, with at most `most` connections at once. `control`
-    /// belongs to the driver that will run the exit. The driver's owner must not use its [`Watch`]
-    /// for anything else.
+    /// Dials only targets that `allow` permits, with at most `most` connections at once. `control`:
+    /// the one of the event loop (driver) that will run this exit. Use its [`Watch`] for nothing
+    /// else.
     #[must_use]
     pub fn new(allow: Allow, most: usize, control: &Control) -> Self {
         Self {

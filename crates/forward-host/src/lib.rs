@@ -10,9 +10,9 @@
 //! | `nonblocking_tcp` | a TCP connection whose calls do not block |
 //! | `connection_slots` | connections by number, those whose turn it is, those whose time is up |
 //!
-//! Entry and exit belong to the owner of an endpoint, and run on its thread. The driver's
-//! [`Watch`](byway_net::Watch) tells which sockets are ready. So each turn of the event loop costs
-//! time for the ready connections only, and not for all open ones.
+//! Entry and exit run on the thread of an endpoint's event loop. The loop's
+//! [`Watch`](byway_net::Watch) tells which sockets are ready. So a turn of the loop takes time for
+//! the ready connections only, however many are open.
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod connection_slots;

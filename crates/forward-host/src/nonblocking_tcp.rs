@@ -119,9 +119,9 @@ impl Local for Tcp {
     }
 }
 
-/// Sets the options of a socket. Nagle's algorithm is off, since the session gathers small writes
-/// by itself. Keepalive probes find hosts that are gone. They also find programs that have closed
-/// while the other side has nothing more to send.
+/// Sets the options of a socket. It turns off Nagle's algorithm, because the session itself
+/// collects small writes into packets. It turns on keepalive probes, which detect that the other
+/// host or program is gone while no data flows.
 fn prepare(socket: SockRef<'_>) {
     // Where the system refuses, a connection works without.
     let _ = socket.set_tcp_nodelay(true);

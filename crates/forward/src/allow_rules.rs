@@ -1,9 +1,8 @@
-//! What an exit may dial: only targets that a rule allows.
+//! Which targets an exit may dial: only those that a rule allows.
 //!
-//! Rules are checked twice: for the target as the entry asks for it, and for each address that the
-//! target's name resolves to. Addresses of the host itself and of its link are *near* addresses.
-//! Services at near addresses often ask for no authentication. So a rule allows a near address only
-//! if the rule names it.
+//! Rules are checked for the target that was asked for, and for each address to which its name
+//! resolves. Loopback, link-local and multicast addresses are *near*. Services there often need no
+//! authentication, so a rule allows a near address only if the rule names it.
 
 use crate::forward_target::{Name, Target, TargetError, TargetHost, port_of};
 use alloc::string::String;
@@ -181,9 +180,9 @@ impl Allow {
         &self.0
     }
 
-    /// Whether the exit may look up the name of a target: only if a rule could allow one of its
-    /// addresses. Otherwise a stranger could use the exit to find out which names exist in its
-    /// network.
+    /// Whether the exit may look up the name of a target. It may only if a rule could allow one of
+    /// the name's addresses. Otherwise anyone could use the exit to find out which names exist in
+    /// its network.
     #[must_use]
     pub fn may_look_up(&self, target: &Target, name: &Name) -> bool {
         let could = |rule: &AllowRule| match &rule.who {

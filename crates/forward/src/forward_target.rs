@@ -146,12 +146,12 @@ impl Target {
         writer.u16(self.port);
     }
 
-    /// Reads a target that [`write`](Self::write) wrote. A host name that is an IP address in text
-    /// becomes an address.
+    /// Reads a target in the format of [`write`](Self::write). A host name such as "192.0.2.1"
+    /// becomes an IP address.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] while bytes are missing. Any other error means that the bytes are
-    /// no target.
+    /// [`DecodeError::Truncated`] if bytes are missing at the end. Any other error means that the
+    /// bytes are no target.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let host = match reader.u8()? {
             V4 => IpAddr::from(Ipv4Addr::from(reader.array::<4>()?)).into(),

@@ -1,7 +1,7 @@
 //! TCP connections of local programs travel as streams of a session: `byway forward`.
 //!
-//! The *entry* is where a program connects to a local port. The *exit* is the receiver of the
-//! session. It dials the target.
+//! A program connects to a local port of the *entry*. The *exit*, at the other end of the session,
+//! connects to the target.
 //!
 //! ```text
 //! program ──TCP── entry ══ one stream of the session, over many paths ══ exit ──TCP── target

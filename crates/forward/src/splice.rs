@@ -1,8 +1,8 @@
-//! A socket and a stream become one connection: bytes, ends and resets pass both ways. A side that
-//! does not read is sent no more (back-pressure).
+//! Connects a socket and a stream: bytes, ends and resets pass both ways. If one side does not
+//! read, nothing more is read from the other side (back-pressure).
 //!
-//! Only one thing is buffered here: the rest of a read that the socket did not take because it is
-//! full. The kernel and the session have buffers of their own.
+//! The only buffer here keeps bytes that were read from the stream and that the full socket did not
+//! take.
 
 use crate::stream_request::code;
 use alloc::vec::Vec;
@@ -399,8 +399,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever room there is and in whatever pieces it comes, all bytes arrive in order,
-        /// followed by the end. Whenever the splice pauses, it names what it waits for.
+        /// All bytes arrive in order, followed by the end, however small the pieces are and
+        /// whenever there is room. If the splice cannot go on, `SpliceStatus::Open` says what it
+        /// waits for.
         #[test]
         fn all_passes_both_ways(
             up in proptest::collection::vec(any::<u8>(), 0..2000),

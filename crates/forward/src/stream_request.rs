@@ -107,11 +107,11 @@ pub struct Request {
 }
 
 impl Request {
-    /// Takes bytes from the stream. Returns how many of them belong to the request, and the target
-    /// once the request is complete.
+    /// Takes the next bytes of the stream. Returns how many of them belong to the request, and the
+    /// target once the request is complete.
     ///
     /// # Errors
-    /// The bytes cannot become a request.
+    /// The bytes are no valid request.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(usize, Option<Target>), DecodeError> {
         let before = self.kept.len();
         let room = REQUEST_LEN - before.min(REQUEST_LEN);

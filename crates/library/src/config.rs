@@ -98,7 +98,8 @@ impl Config {
     /// names refuse each other. The default is the empty name.
     ///
     /// # Errors
-    /// The name is longer than 32 bytes, or has characters other than printable ASCII, or spaces.
+    /// The name is longer than 32 bytes, or contains a space or a character outside printable
+    /// ASCII.
     pub fn protocol(mut self, name: &str) -> Result<Self, ProtocolNameError> {
         self.0.protocol = name.parse()?;
         Ok(self)
@@ -112,9 +113,10 @@ impl Config {
         self
     }
 
-    /// The secret by which a listener recognises its own tickets. A later listener with the same
-    /// identity, addresses and permission accepts the tickets of an earlier one. By default each
-    /// listener has a new secret.
+    /// A secret that a listener puts into its tickets, and that a peer must show to connect. By
+    /// default each listener has a new secret, so the tickets of an earlier listener are refused.
+    /// Set the secret, the identity and the addresses of the earlier listener, and its tickets stay
+    /// valid.
     #[must_use]
     pub fn permission(mut self, permission: Secret<[u8; 16]>) -> Self {
         self.0.permission = Some(permission);
@@ -138,9 +140,9 @@ impl Config {
         self
     }
 
-    /// Words of relays to use. A relay's word is a secret that names the relay and permits its use.
-    /// A listener can be reached through these relays, and names them in its ticket. The connecting
-    /// side uses them as paths beside the direct ones.
+    /// Relays to use, each given by its relay word: a secret text that names the relay and permits
+    /// its use. A listener can be reached through these relays, and names them in its ticket. The
+    /// connecting side uses them as additional paths.
     #[must_use]
     pub fn relays(mut self, words: impl IntoIterator<Item = Word>) -> Self {
         self.0.relays = words.into_iter().collect();
@@ -156,8 +158,8 @@ impl Config {
         self
     }
 
-    /// How long a peer may be silent before its connection is lost. The default is 30 seconds. A
-    /// silent peer is probed in time, so a connection without data stays alive.
+    /// A connection is lost if nothing arrives from the peer for this long. The default is 30
+    /// seconds. Probes are sent when there is no data, so an idle connection stays alive.
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.0.idle_timeout = timeout;

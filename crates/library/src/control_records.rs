@@ -1,5 +1,5 @@
-//! Records that the libraries of both hosts exchange beside the application's data. Each side sends
-//! them on a stream of its own.
+//! The libraries of the two hosts exchange these records beside the application's data. Each side
+//! sends its records on a stream of its own.
 //!
 //! ```text
 //! record    kind (1), fields as varints
@@ -134,8 +134,8 @@ impl ControlRecord {
         bytes.extend_from_slice(writer.written());
     }
 
-    /// Reads the first record of `bytes`, and gives its length in bytes too. `None`: the record is
-    /// not complete yet.
+    /// Reads the first record in `bytes`. Returns the record and its length in bytes; `None` if the
+    /// record is not complete yet.
     ///
     /// # Errors
     /// The bytes are no valid record.

@@ -108,9 +108,9 @@ impl Datagrams {
         }
     }
 
-    /// Takes in datagrams that arrived, and outgoing ones that a path gave back because it no
-    /// longer carries them. If the application reads too slowly, the oldest datagram is dropped.
-    /// Returns whether a datagram arrived.
+    /// Takes datagrams that arrived. If 256 wait for the application already, the oldest is
+    /// dropped. Also takes back outgoing datagrams that a path accepted and cannot send any more,
+    /// so that another path sends them. Returns whether a datagram arrived.
     pub fn receive(&mut self, connection: &mut Connection) -> bool {
         while let Some((_, data)) = connection.next_returned() {
             if self.outgoing.len() < MOST {

@@ -23,10 +23,10 @@ use std::time::Duration;
 /// How long a new listener waits for its relays to answer.
 const GREETING: Duration = Duration::from_secs(3);
 
-/// A listener, or the local end from which connections are made. It has sockets, a key, and a
-/// thread that runs all its connections.
+/// A local endpoint: sockets, a key pair, and one thread that runs all its connections. It accepts
+/// connections from peers, and can connect to other listeners.
 ///
-/// Dropping the endpoint ends listening. Its connections go on until their last handles are
+/// If it is dropped, it no longer listens. Its connections stay open until their last handles are
 /// dropped.
 ///
 /// ```
@@ -90,11 +90,12 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// What a peer needs in order to connect: this endpoint's addresses and key, and the
-    /// permission. The text of the ticket is a secret.
+    /// What a peer needs to connect: this endpoint's addresses, its public key, and a secret that
+    /// permits the connection. So the ticket's text must be kept secret.
     ///
     /// # Panics
-    /// Never: an application can only have endpoints that [listen](Self::listen).
+    /// Never: an application only has endpoints from [`listen`](Self::listen), and these have a
+    /// ticket.
     #[must_use]
     pub fn ticket(&self) -> Ticket {
         match &self.ticket {
@@ -122,10 +123,10 @@ impl Endpoint {
     }
 
     /// Connects to the listener that gave `ticket`, from this endpoint's sockets and with its key.
-    /// Returns once the listener has let this side in, or after 20 seconds without an answer.
+    /// Returns when the listener has accepted the connection.
     ///
     /// # Errors
-    /// Nobody answers, or the listener refuses: [`ConnectError`] tells them apart.
+    /// The listener refuses, or does not answer within 20 seconds: [`ConnectError`] tells which.
     pub fn connect(&self, ticket: &Ticket) -> Result<Peer, ConnectError> {
         let answer = self.ask_to_connect(ticket)?;
         let cell =

@@ -1,9 +1,9 @@
 //! Streams between two hosts, over many paths at once.
 //!
-//! A listener gives a [`Ticket`], which names addresses and a key, and holds a permission. The
-//! application hands the ticket's text to the other host in a way that it trusts. Whoever holds the
-//! ticket may connect. All data is then encrypted and authenticated. It uses every path between the
-//! hosts: from each local address, and through relays.
+//! A listener creates a [`Ticket`]: its addresses, its public key, and a secret that permits the
+//! connection. The application sends the ticket's text to the other host in a way that it trusts.
+//! Whoever holds the ticket may connect. All data is encrypted and authenticated, and uses every
+//! path between the hosts: from each local address, and through relays.
 //!
 //! ```
 //! use std::io::{Read, Write};

@@ -14,11 +14,10 @@ pub struct SentObject {
     sent: Arc<OutboundObject>,
 }
 
-/// An object that the peer sends: bytes of a known length that come in any order, so that no path
-/// waits for another.
+/// An object that the peer sends: bytes of a known length that arrive in any order. So a slow path
+/// never delays bytes of another path.
 ///
-/// Dropping the object before [`next`](Self::next) gave `None` tells the peer that no more bytes
-/// are wanted.
+/// If it is dropped before [`next`](Self::next) has returned `None`, the peer stops sending it.
 pub struct IncomingObject {
     held: Arc<ConnectionGuard>,
     coming: Arc<InboundObject>,
@@ -113,8 +112,8 @@ impl IncomingObject {
         self.size
     }
 
-    /// Waits for the next bytes of the object. `None`: all bytes were handed out, and the sender is
-    /// told that this side has the object.
+    /// Waits for the next bytes of the object. `None`: all bytes were returned before, and the
+    /// sender now learns that this side has the object.
     ///
     /// # Errors
     /// The sender gave the object up, or the connection is over.

@@ -15,15 +15,15 @@ use byway_wire::StreamId;
 use std::io::Read;
 use std::sync::Arc;
 
-/// A connection to a peer. Clones are handles of the same connection, and may be used by several
-/// threads.
+/// A connection to a peer. A clone is a handle to the same connection; threads may use clones at
+/// the same time.
 ///
-/// Streams, objects and datagrams of both sides share the connection's paths.
-/// [`close`](Self::close) ends the connection after all data was read, [`abort`](Self::abort) at
-/// once. Streams are handles of the connection too. When the last handle is dropped, the connection
-/// goes on in the background until the peer's application has read all that was
-/// [finished](crate::SendStream::shutdown), for a minute at most. It ends with the process in any
-/// case.
+/// Streams, objects and datagrams share the connection's paths. [`close`](Self::close) ends the
+/// connection when the peer has read all finished data, [`abort`](Self::abort) at once.
+///
+/// A stream is a handle too. After the last handle is dropped, the connection stays open until the
+/// peer's application has read what was [finished](crate::SendStream::shutdown), but at most a
+/// minute. It also ends with the process.
 #[derive(Clone)]
 pub struct Peer(Arc<ConnectionGuard>);
 
@@ -38,10 +38,10 @@ impl Peer {
         self.0.cell.key
     }
 
-    /// Opens a stream. Waits while this side has as many open streams as the peer allows
+    /// Opens a stream. Waits if this side already has as many open streams as the peer allows
     /// ([`Config::streams`](crate::Config::streams)).
     ///
-    /// The peer learns of the stream when the first bytes or the end of the stream arrive.
+    /// The peer learns of the stream when its first bytes or its end arrive.
     ///
     /// # Errors
     /// The connection is over.
@@ -59,13 +59,13 @@ impl Peer {
         Ok(Stream::new(Arc::clone(&self.0), cell))
     }
 
-    /// Ends the connection in order: waits until the peer's application has read all streams that
-    /// were [finished](crate::SendStream::shutdown), then tells the peer. Streams that were not
+    /// Waits until the peer's application has read all streams that were
+    /// [finished](crate::SendStream::shutdown), and then ends the connection. Streams that were not
     /// finished end with an error on both sides.
     ///
     /// # Errors
-    /// The connection ended in another way meanwhile. It is no error if the peer closed the
-    /// connection in order, after its application had read everything.
+    /// The connection was lost or aborted, or the peer closed it before its application had read
+    /// all.
     pub fn close(&self) -> Result<(), ConnectionError> {
         if self.0.core().ask(Command::Close(self.0.cell.handle)).is_err() {
             return self.0.cell.state.with(|state| state.closed()).unwrap_or(Err(over()));
@@ -79,17 +79,16 @@ impl Peer {
         let _ = self.0.core().ask(Command::Abort(self.0.cell.handle, code, reason.to_owned()));
     }
 
-    /// Sends an object: `size` bytes of `source`, which go by all paths at once in any order.
-    /// `header` describes the object for the peer's application, in 1024 bytes at most. Returns
-    /// when all bytes were handed over; [`SentObject::finish`] waits until the peer's application
+    /// Sends an object: `size` bytes from `source`, over all paths at once and in any order.
+    /// `header` describes the object to the peer's application, in at most 1024 bytes. Returns when
+    /// all bytes were read from `source`. [`SentObject::finish`] waits until the peer's application
     /// has the object.
     ///
-    /// Objects are sent one after the other: an object that another thread began earlier goes
-    /// first. Waits while 256 objects are under way.
+    /// Objects are sent in the order of these calls. The call waits while 256 objects are being
+    /// sent.
     ///
     /// # Errors
-    /// The source fails or ends too early, the peer wants no more of the object, or the connection
-    /// is over.
+    /// The source fails or ends too early, the peer refuses the object, or the connection is over.
     pub fn send_object(
         &self,
         header: &[u8],
@@ -111,8 +110,8 @@ impl Peer {
 
     /// Waits for the next object that the peer sends.
     ///
-    /// Objects that the application does not accept take up as much memory as a connection may use.
-    /// Then their sender waits, and the streams of the connection wait too.
+    /// Objects that are not accepted fill the connection's memory. Then the peer can send nothing
+    /// more, not even on streams.
     ///
     /// # Errors
     /// The connection is over.
@@ -121,8 +120,8 @@ impl Peer {
         Ok(IncomingObject::new(Arc::clone(&self.0), coming))
     }
 
-    /// Sends a message that may be lost and may overtake others, by the fastest path that has room.
-    /// Does not wait.
+    /// Sends a message over the fastest path that has room, and does not wait. The message may be
+    /// lost, and may arrive before earlier messages.
     ///
     /// # Errors
     /// The message is [too large](Self::max_datagram), 256 messages wait already, or the connection

@@ -9,11 +9,11 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A stream: bytes in order, both ways. It is [`Read`] and [`Write`], as a
+/// A stream carries bytes in order, in both directions. It is [`Read`] and [`Write`], as a
 /// [`TcpStream`](std::net::TcpStream) is.
 ///
-/// [`split`](Self::split) gives a half for each direction, which two threads can use. What holds
-/// for the halves holds here: see [`SendStream`] and [`RecvStream`].
+/// [`split`](Self::split) returns a half for each direction, for two threads. [`SendStream`] and
+/// [`RecvStream`] document the halves; a whole stream behaves like both together.
 #[derive(Debug)]
 pub struct Stream {
     sending: SendStream,
@@ -22,11 +22,11 @@ pub struct Stream {
 
 /// The half of a stream that sends. It is [`Write`].
 ///
-/// Writing waits while the buffer is full: 256 KiB, beside what the peer's flow control allows.
-/// Bytes leave without a flush; `flush` does nothing.
+/// A write waits while the stream's buffer of 256 KiB is full. All bytes are sent without a flush;
+/// `flush` does nothing.
 ///
-/// Dropping this half before [`finish`](Self::finish) or [`shutdown`](Self::shutdown) resets the
-/// stream with code 0: the peer reads an error instead of an end.
+/// If this half is dropped before [`finish`](Self::finish) or [`shutdown`](Self::shutdown), the
+/// stream is reset with code 0: the peer reads an error instead of the end.
 pub struct SendStream {
     held: Arc<ConnectionGuard>,
     cell: Arc<SharedStream>,
@@ -35,12 +35,12 @@ pub struct SendStream {
 
 /// The half of a stream that receives. It is [`Read`].
 ///
-/// Reading waits for bytes. At the end of the stream it gives 0 bytes. If the peer gave the stream
-/// up, it fails ([`StreamError::Reset`]). If the application does not read, the peer has to wait:
-/// at most a flow control window and 512 KiB are held here.
+/// A read waits for bytes, and returns 0 bytes at the end of the stream. It fails with
+/// [`StreamError::Reset`] if the peer gave the stream up. The peer must wait if the application
+/// does not read: this side holds at most the stream's flow control window and 512 KiB.
 ///
-/// Dropping this half before the end tells the peer that no more bytes are wanted
-/// ([`StreamError::Stopped`] with code 0).
+/// If this half is dropped before the end, the peer's writes fail with [`StreamError::Stopped`],
+/// code 0.
 pub struct RecvStream {
     held: Arc<ConnectionGuard>,
     cell: Arc<SharedStream>,
@@ -125,11 +125,12 @@ impl SendStream {
         self.patience = patience;
     }
 
-    /// Ends this direction after what was written, and does not wait. The other direction goes on.
-    /// The peer reads to the end, also if this half is dropped.
+    /// Ends the sending direction after the bytes written so far, without waiting. The other
+    /// direction stays open. The peer still reads all bytes and the end, even if this half is then
+    /// dropped.
     ///
     /// # Errors
-    /// The stream was given up by either side, or the connection is over.
+    /// One side gave the stream up, or the connection is over.
     pub fn shutdown(&mut self) -> Result<(), StreamError> {
         let ended = self.cell.sending.with(|sending| match (&sending.over, sending.reset) {
             (Some(Err(error)), _) => Err(error.clone()),
@@ -143,12 +144,13 @@ impl SendStream {
         ended
     }
 
-    /// Ends this direction after what was written, and waits until the peer's application has read
-    /// all of it.
+    /// Ends the sending direction after the bytes written so far, and waits until the peer's
+    /// application has read all of them.
     ///
     /// # Errors
-    /// The peer's application did not read all ([`StreamError::Stopped`]), the connection is over,
-    /// or the time limit that was set has passed. After a time limit `finish` may be called again.
+    /// The peer's application wants no more bytes ([`StreamError::Stopped`]), the connection is
+    /// over, or the [timeout](Self::set_timeout) has passed. After a timeout `finish` may be called
+    /// again.
     pub fn finish(&mut self) -> Result<(), StreamError> {
         self.shutdown()?;
         let over = self.cell.sending.wait(self.patience, |sending| sending.over.clone());

@@ -1,5 +1,6 @@
-//! What a sink notes of a source: how many records the source's file holds, and how many bytes they
-//! take. Bytes beyond these were being written when the sink ended. They are written again.
+//! What a sink stores about a source: how many records the source's file holds, and how many bytes
+//! they take. If the sink ends during a write, the file is longer. At the next start the sink cuts
+//! it to these bytes, and the source sends the missing records again.
 //!
 //! ```text
 //! file      two slots, of which the one with the larger generation counts

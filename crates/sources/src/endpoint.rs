@@ -11,9 +11,9 @@ pub const FORTH: StreamId = StreamId(0);
 /// What a sink says.
 pub const BACK: StreamId = StreamId(1);
 
-/// How old a gap in a stream must be at least before the receiver asks for the missing bytes.
-/// Usually these bytes wait in the long queue of a slow path, and will come. If a relay dropped
-/// them, they are sent again after this time.
+/// How old a gap in a stream must be before the receiver asks for the missing bytes. Younger gaps
+/// usually close without it, because the bytes wait in the queue of a slow path. Bytes that a relay
+/// dropped are sent again after this time.
 pub const PATIENT: Tau = Tau::AtLeast(Duration::from_secs(4));
 
 /// The sink closes: another source of the name is there.

@@ -1,8 +1,9 @@
-//! How many bytes an input may give before the source has sent them.
+//! How far an input may be ahead of what the source has sent.
 //!
-//! The demand is the rate that the source asks for. An input that gives more may be ahead by what
-//! the demand sends in 250 ms. In an outage it may give as much as the demand would have sent
-//! meanwhile. So an outage does not hold back an input that keeps to the demand.
+//! The demand is the rate that the source asks for, in bytes per second. A fast input is held back
+//! when the unsent bytes exceed what the demand sends in 250 ms. In an outage the input may still
+//! give bytes at the rate of the demand. So an outage does not hold back an input that keeps to the
+//! demand.
 
 use crate::rate_limiter::Bucket;
 use byway_wire::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The messages that a source sends on its stream, and a sink on its own stream.
+//! The messages between a source and a sink. Each side sends its messages on a stream of its own.
 //!
 //! ```text
 //! message   kind (1), fields as varints
@@ -178,7 +178,7 @@ impl Messages {
     /// Takes in the next bytes of the stream. Calls `take` with each message that is complete.
     ///
     /// # Errors
-    /// The bytes are no message. Nothing more can be read after them.
+    /// The bytes are no message. The rest of the stream cannot be read then.
     pub fn push<M: Message>(&mut self, mut bytes: &[u8], mut take: impl FnMut(M)) -> Result<(), DecodeError> {
         // What came before is completed a piece at a time: the rest need not be copied.
         while !self.begun.is_empty() && !bytes.is_empty() {

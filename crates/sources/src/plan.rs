@@ -32,9 +32,9 @@ pub struct SourcePlan {
     pub demand: Arc<AtomicU64>,
     /// What is done with records that cannot be sent.
     pub held: OverflowPolicy,
-    /// Bytes of records that are kept at most until the sink has written them. `None`: 8 MiB. Then
-    /// an input that can wait is held back earlier, if it gives more than the demand: once a
-    /// quarter of a second of the demand waits.
+    /// Bytes of records that the source keeps at most until the sink has written them. `None`: 8
+    /// MiB. With `None` and `OverflowPolicy::Back` the input is held back earlier: as soon as more
+    /// bytes are unsent than the demand sends in 250 ms, except in an outage.
     pub keep: Option<usize>,
     /// Whether the input begins with the first record that the sink ever got: those that it has are
     /// passed over.

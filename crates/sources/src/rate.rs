@@ -1,11 +1,10 @@
 //! The rates of a source's paths: the algorithm of figure 2 of Wang et al. ([`RateController`]).
-//! Its input is the rate at which each path delivers.
+//! Its input is the rate at which each path delivers (the paper's x).
 //!
-//! The sink's ACKs say when packets arrived there. Two packets of each path count: the first that
-//! was sent in a control interval, and the first that was sent after the interval. The bytes
-//! between the two, over the time between their arrivals, are the paper's x, the delivered rate. So
-//! neither the path's delay nor the size of a packet counts. If an ACK is lost, the next one says
-//! the same.
+//! Time is divided into control intervals. The delivered rate of an interval follows from two
+//! packets: the first that was sent in it, and the first that was sent after it. The sink's ACKs
+//! tell when both arrived. The rate is the bytes between these packets, divided by the time between
+//! their arrivals. So the path's delay does not matter.
 
 use byway_control::wang::{RateController, WangOptions};
 use byway_control::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo};
@@ -17,23 +16,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 const INTERVAL: Duration = Duration::from_millis(400);
 const INTERVAL_AT_MOST: Duration = Duration::from_secs(2);
 const PACKETS: f64 = 10.0;
-/// A path's first rate, the paper's y(0), is at most this part of the demand. The path may carry
-/// less. Then it holds up the data of the other paths until its real rate is known.
+/// A path starts with at most this part of the demand (its first rate is the paper's y(0)). It may
+/// carry less than that, and then delays the records until its real rate is known.
 const FIRST: f64 = 0.4;
 /// A packet of an unknown size.
 const PACKET: f64 = 1_200.0;
 /// delta and beta(0), as in section V: rates rise by steps of a constant size.
 const DELTA: f64 = 0.1;
 const BETA: f64 = 0.0;
-/// The step by which a rate rises, the paper's epsilon, is this part of the demand, and at least
-/// one packet per interval. It is near delta, so that the controller notices a raise whose packets
-/// are lost.
+/// A rate rises in steps of this part of the demand (the paper's epsilon), and of at least one
+/// packet per interval. A raise fails if the sink gets less than `1 - DELTA` of the new rate. With
+/// much smaller steps a failed raise would not be noticed.
 const STEP: f64 = 0.06;
 /// How often it is looked whether an interval can be judged.
 const LOOK: Duration = Duration::from_millis(50);
-/// Seconds. A path may have in flight what its rate sends in this time, and at least a few packets.
-/// With more, a source would notice late that it sends too much. If two round trips take longer,
-/// that time counts, up to the second constant.
+/// A path may have in flight what its rate sends in two round trips, of which at least 0.5 s and at
+/// most 1 s count. Four packets are always allowed. A larger limit would hide an overload from the
+/// source for too long.
 const IN_FLIGHT: f64 = 0.5;
 const IN_FLIGHT_AT_MOST: f64 = 1.0;
 const LEAST_PACKETS: f64 = 4.0;
@@ -92,7 +91,7 @@ impl RateState {
 }
 
 /// An arrival at the sink: how many bytes had arrived by then, and the time in nanoseconds. The
-/// time's clock has a constant offset from the sink's.
+/// zero of this time is unknown but constant, so only differences count.
 type ArrivalSample = (u64, i64);
 
 /// A path whose rate is set.

@@ -148,9 +148,9 @@ impl RecordBuffer {
         true
     }
 
-    /// Begins a session with a sink that wants record `number` next. All records that the sink has
-    /// not written are sent again. Gives the number of the first of them. `None`: the sink has
-    /// records that this source did not give.
+    /// Begins a session with a sink that wants record `number` next. All records from there on are
+    /// sent again. Returns the number of the first record that is sent. `None` if the sink has
+    /// records that this source never gave.
     pub fn begin(&mut self, number: u64) -> Option<u64> {
         if !self.on_written(number) {
             return None;

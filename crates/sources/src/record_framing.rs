@@ -1,5 +1,5 @@
-//! Cuts input into records. A record keeps the bytes that frame it (the end of its line, or its
-//! length). So the records one after another are the input again.
+//! Cuts input into records. A record includes its line end, or the length in front of it. So all
+//! records joined together are the input again.
 
 /// Bytes of a length in front of a record, most significant first.
 const PREFIX: usize = 4;
@@ -65,7 +65,7 @@ impl RecordFramer {
     /// Takes in the next bytes of the input. Calls `take` with each record that is complete.
     ///
     /// # Errors
-    /// A record is too long. No records can be cut from the input after it.
+    /// A record is too long. The input after such a record cannot be cut into records.
     pub fn push(&mut self, mut bytes: &[u8], mut take: impl FnMut(&[u8])) -> Result<(), FramingError> {
         while !bytes.is_empty() {
             let (wanted, ends) = self.wanted(bytes)?;

@@ -44,8 +44,9 @@ pub struct Input {
     pub framing: Framing,
 }
 
-/// Reads `input` on a thread of its own. Gives a `Feed` for each source, and the wakers to which
-/// the sources are added. A source that does not take its records holds the input back.
+/// Reads `input` on a thread of its own. Returns one `Feed` of records for each source. Add the
+/// waker of each source to the returned `Wakers`: it is called when records come. A source that
+/// takes no records stops the reading for all sources.
 ///
 /// # Errors
 /// The system gives no thread.

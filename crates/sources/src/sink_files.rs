@@ -1,8 +1,8 @@
 //! The files of a sink: one for each source, written on a thread of its own.
 //!
-//! Records are written first, then the [checkpoint](crate::checkpoint) that counts them. Only then
-//! is the source told. If the sink ends in between, the records beyond the checkpoint are written
-//! again at the same place.
+//! The sink writes records, then the [checkpoint](crate::checkpoint) that counts them, and then
+//! tells the source. After a crash between these steps, records beyond the checkpoint are cut off
+//! and received again.
 
 use crate::checkpoint::{Checkpoint, SLOT};
 use crate::source_name::Name;

@@ -116,8 +116,8 @@ impl Source {
         Ok(Self::new(driver, inbox, requests))
     }
 
-    /// Waits until the source ends. Gives how many record numbers the sink has written, and the
-    /// reason if the source ended before its input.
+    /// Waits until the source ends. Returns the number of records that the sink has written,
+    /// counting those that were given up, and the reason if the source ended before its input did.
     ///
     /// # Errors
     /// The event loop broke.

@@ -32,9 +32,9 @@ impl<O: Owner, N> RunningLoop<O, N> {
         Self { driver, news, requests }
     }
 
-    /// The next event; `None` if nothing happened within `patience`, or the loop has ended. Call
-    /// this twenty times a second: each call wakes the event loop, which then does what depends on
-    /// time alone.
+    /// Waits at most `patience` for the next event. `None` if there was none, or if the event loop
+    /// has ended. Call this twenty times a second, even if no event is expected: each call wakes
+    /// the event loop, which then does work that is due by time.
     pub fn next(&self, patience: Duration) -> Option<N> {
         self.driver.waker().wake();
         match self.news.recv_timeout(patience) {

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 /// Free buffers, by their capacity.
 ///
-/// Allocators return freed memory to the system. Fetching memory again page by page costs as much
-/// as all other work on ten kilobytes on their way from or to the disk. There are few sizes, so the
-/// buffers of one object serve the next. The pool's owner decides how many to keep: see
+/// Allocators return freed memory to the system, and to fetch 10 kB of memory again costs as much
+/// as all other work on 10 kB of data. So the pool keeps buffers for the next object. Few
+/// capacities occur, so a kept buffer often fits. The caller decides how many to keep: see
 /// [`bytes`](Self::bytes).
 #[derive(Debug, Default)]
 pub struct BufferPool {

@@ -1,15 +1,14 @@
 //! The application's data: streams, objects, datagrams and their flow control.
 //!
-//! [`Outgoing`] is what this side sends, [`Incoming`] what it receives. Neither knows paths, packet
-//! numbers or timers. Whenever a path has room, the connection asks [`Outgoing::fill`] for frames.
-//! It keeps the [`Carried`] of these frames in the packet's ledger entry. When the packet is
-//! acknowledged or lost, the connection hands the [`Carried`] back.
+//! [`Outgoing`] is what this side sends, [`Incoming`] what this side receives. Neither knows paths,
+//! packet numbers or timers. When a path can send, the connection calls [`Outgoing::fill`] to write
+//! frames into a packet. For each frame it keeps a [`Carried`], and hands the [`Carried`] back when
+//! the packet is acknowledged or lost.
 //!
-//! **Flow control** counts every distinct byte of all streams and objects once, however often it
-//! travels. It also counts [`OBJECT_COST`] once for every object. Even an empty object takes memory
-//! at the receiver, and ten thousand small objects must slow their sender as much as one large
-//! object. Both ends count alike. The receiver gives bytes back when the owner has read or written
-//! them. It gives an object's cost back when the owner has taken the object's
+//! **Flow control** counts each byte of a stream or object once, even if it is sent twice. It also
+//! counts [`OBJECT_COST`] bytes for each object, because even an empty object takes memory at the
+//! receiver. The receiver grants new bytes once the application has read or written the old ones.
+//! It grants the cost of an object again once the application has taken
 //! [`InEvent::ObjectComplete`].
 
 pub mod buffer_pool;

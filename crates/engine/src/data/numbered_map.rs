@@ -8,9 +8,9 @@ use byway_wire::ObjectId;
 /// Numbers from the lowest to the highest that stand in the row at most: 128 KiB.
 const ROW: usize = 16 << 10;
 
-/// A map by number. A row of places begins with the lowest number, so a look-up among ten thousand
-/// numbers looks at one place. Entries that stay while thousands of higher numbers come and go move
-/// to a tree.
+/// A map with numbers as keys. Entry `n` is at index `n - base` of a ring buffer, where `base` is
+/// the lowest number there, so a look-up takes one step. If the numbers span more than `ROW`, the
+/// lowest entries move to a tree.
 #[derive(Debug)]
 pub struct Numbered<T> {
     base: u32,

@@ -1,13 +1,12 @@
 //! Sets of offsets as sorted, disjoint ranges that do not touch.
 //!
-//! Data arrives, and is acknowledged, nearly in order, so most changes are near one of the two
-//! ends. A ring buffer of ranges makes changes at either end cheap. Appending to the last range is
-//! O(1). An insertion or removal moves the ranges on the side of it that has fewer. A set takes 16
-//! bytes per range, and nothing when empty.
+//! Data arrives and is acknowledged nearly in order, so most changes are near one end of the set. A
+//! ring buffer of ranges makes these changes cheap: appending to the last range is O(1). A set
+//! takes 16 bytes per range, and nothing when empty.
 //!
-//! Over hundreds of paths data arrives out of order, and a set may have thousands of ranges. When
-//! the ring has too many, its lower half moves into a vector of its own, below the ring. These
-//! vectors have a bounded length too, so a change moves few ranges.
+//! Over hundreds of paths data arrives out of order, and a set may have thousands of ranges. Then
+//! the lower half of the ring moves into a vector of at most 256 ranges, so that a change in the
+//! middle moves few ranges.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

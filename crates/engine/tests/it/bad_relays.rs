@@ -1,5 +1,6 @@
-//! Dozens of relays that answer greetings and then misbehave, with several seeds. All bytes arrive
-//! unchanged, the good relays are used, and the number of packets sent stays bounded.
+//! Dozens of relays that answer the packets with which a host tests a relay, and then misbehave.
+//! All bytes arrive unchanged, the good relays are used, and the number of packets sent stays
+//! bounded.
 
 use crate::common::detours::{receiver_address, relay_index, sender_address, through};
 use crate::search::{CLASSES, Kind, SEEDS, Search, build, bystander, misled};
@@ -84,8 +85,8 @@ fn bounded(tally: Tally, took: f64, relays: usize) {
     assert_eq!(tally.from_bystander, 0);
 }
 
-/// Of 48 relays every sixth is good, and the other forty are bad in the same way. The transfer
-/// takes at most a quarter longer than with the good relays alone.
+/// Of 48 relays eight are good, and forty misbehave in the same way. The transfer takes at most a
+/// quarter longer than with the eight good relays alone.
 #[test]
 fn of_each_kind_forty() {
     let kinds = |bad: Kind| -> Vec<Kind> {

@@ -294,8 +294,8 @@ impl Joined {
     }
 }
 
-/// Two hosts that have no UDP between them need only one relay, which each of them reaches over
-/// TCP. The relay dials the receiver, because it has the receiver's consent.
+/// Two hosts with no UDP between them transfer data through one relay, to which each of them has a
+/// TCP connection. The relay connects to the receiver, because the receiver has permitted it.
 #[test]
 fn a_relay_joins_two_connections_by_the_code_that_forwards_datagrams() {
     for (congestion, loss) in [("background", 0.0), ("mpath", 0.0), ("mpath", 0.01)] {

@@ -57,9 +57,9 @@ fn take(endpoint: &mut Endpoint, now: Instant, packets: Vec<Packet>, receiving: 
     }
 }
 
-/// In one tick there are more ACKs and PNACKs than fit into one packet. The others go in further
-/// packets, and data keeps arriving. (Tests of `byway-wire` check that a PNACK without room for a
-/// range is not written.)
+/// Every other packet of many paths is lost at once. The receiver then has more ACKs and loss
+/// reports (PNACK) than fit into one packet. It sends the rest in further packets, and data keeps
+/// arriving.
 #[test]
 fn what_many_paths_miss_at_once_is_told_in_several_packets() {
     let addresses: Vec<SocketAddr> = (0..PATHS).map(address).collect();

@@ -55,8 +55,9 @@ fn a_file_as_a_whole() {
     }
 }
 
-/// On an idle line of 100 Mbit/s with an RTT of 100 ms, one packet in a thousand is lost at random.
-/// There one path of class `normal` gets nine tenths of what a CUBIC flow gets, or more.
+/// A line of 100 Mbit/s with an RTT of 100 ms carries no other traffic, and loses one packet in a
+/// thousand at random. On this line one path of class `normal` reaches at least 90 % of the rate of
+/// CUBIC.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
@@ -72,9 +73,9 @@ fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
     assert!(normal >= 0.9 * cubic, "{normal:.2} Mbit/s, and CUBIC {cubic:.2}");
 }
 
-/// Random loss hits packets, whatever their size. So on the same line, a sender of larger packets
-/// gets a rate that is larger in proportion. A controller that kept counting in packets of the
-/// path's first size would gain only the square root of that proportion.
+/// Larger packets give a rate that is larger in proportion if random loss hits packets of all sizes
+/// alike. A controller must count in packets of the current size: if it kept the first size, the
+/// rate would grow only by the square root.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn normal_counts_in_packets_of_the_size_that_passes() {

@@ -22,9 +22,9 @@ fn hosts() -> Parallel {
     world
 }
 
-/// Checks from now on that no pair of connection id and packet number is sent twice. A connection
-/// id stands for a path of one direction. The nonce is made of path and number, so it does not
-/// repeat either.
+/// Checks from now on that no packet has the connection id and packet number of an earlier one. A
+/// connection id stands for one direction of a path, and the nonce is made of path and packet
+/// number. So no nonce repeats either.
 fn watch(world: &mut Parallel) {
     let mut seen = BTreeSet::new();
     world.world.tap(move |datagram| {

@@ -268,9 +268,10 @@ fn one_first_message_from_everywhere() {
     assert!(flood.bench.honest.next_event().is_none(), "nothing is accepted");
 }
 
-/// A sender that knows the receiver's key can make valid first messages (HELLO). A sender that does
-/// not know the key can only make invalid ones, which cost the receiver the same multiplications.
-/// The receiver counts valid and invalid ones alike, and asks for a cookie beyond a few.
+/// Invalid first messages (HELLO) cost the receiver as much computation as valid ones. A sender
+/// that does not know the receiver's key can make only invalid ones. The receiver checks 64
+/// messages at once and 200 more each second, valid or not. It answers further ones with a request
+/// for a cookie.
 #[test]
 fn forged_first_messages_cost_few_computations() {
     let mut flood = Flood::new();
@@ -296,8 +297,8 @@ fn forged_first_messages_cost_few_computations() {
     assert!(heap.held() < 4_096 && heap.most() < 64 << 10, "{} held, {} at most", heap.held(), heap.most());
 }
 
-/// Valid first messages (HELLO), each a different one, from hosts that do not receive at their
-/// addresses. They make the receiver hold at most 64 further sessions, and it gives those up again.
+/// Different valid first messages (HELLO) come from forged source addresses. The receiver holds at
+/// most 64 sessions for them, and drops these sessions after a while.
 #[test]
 fn first_messages_that_fit_take_few_places_and_for_seconds() {
     let mut flood = Flood::new();

@@ -146,9 +146,9 @@ fn acks_again_and_again_change_nothing() {
     assert!(heap.held() < 64 * KIB as isize, "{} bytes", heap.held());
 }
 
-/// A peer leaves out one to seven packet numbers after each packet. So no two packets touch, and
-/// each needs an ACK range of its own. The peer never acknowledges those ACKs. Memory stays
-/// bounded, however many packets come before a timeout.
+/// A peer leaves out one to seven packet numbers after each packet, so each packet needs an ACK
+/// range of its own. It never acknowledges the packets that carry these ACKs. The receiver's memory
+/// stays bounded.
 #[test]
 fn holes_in_packet_numbers_without_end() {
     let mut bench = Bench::new(small());

@@ -201,8 +201,8 @@ fn a_transfer_whose_copies_come_first() {
     }
 }
 
-/// A path keeps its proven address when packets come from elsewhere. It moves to the new address
-/// only once the peer has shown that it receives there.
+/// If packets of a path come from a new address, the host keeps sending to the old one. It moves to
+/// the new address only after the peer has shown that it receives there.
 #[test]
 fn a_path_moves_to_where_the_peer_receives_and_nowhere_else() {
     let mut bench = Bench::new(Config::default());

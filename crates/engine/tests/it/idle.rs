@@ -5,8 +5,8 @@ use crate::common::harm::{PAYLOAD, endless};
 use crate::common::{MS, both, line, parallel};
 use byway_wire::{Duration, Instant};
 
-/// What share of a line of 10 Mbit/s a transfer gets: from 8 s to 10 s, and from 10 s to 20 s. Each
-/// share is the median of three seeds.
+/// Which share of an idle line of 10 Mbit/s a transfer gets in two periods: 8 s to 10 s, and 10 s
+/// to 20 s after its start. Each share is the median of three seeds.
 fn shares(rtt: u32, loss: f64) -> [f64; 2] {
     let of = |seed| {
         let mut world = parallel(seed, endless("background"), &[both(line(10, MS * rtt / 2).loss(loss))]);

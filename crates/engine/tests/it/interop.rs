@@ -1,7 +1,7 @@
-//! The cases of the QUIC interop runner (quic-interop-runner, `testcases_quic.py`), carried over to
-//! byway. Each test has the name of the runner's case and must show what that case shows. It also
-//! has the same network, if the case names one. Otherwise it has the runner's default: 10 Mbit/s,
-//! 15 ms each way, and a queue of 25 packets.
+//! The test cases of the QUIC interop runner (quic-interop-runner, `testcases_quic.py`), applied to
+//! byway. Each test has the name of the runner's case, shows the same, and has the same network. If
+//! the case names no network, the test has the runner's default: 10 Mbit/s, 15 ms each way, and a
+//! queue of 25 packets.
 
 use crate::common::shared::Shared;
 use crate::common::strangers::{crowd, receiver_address};
@@ -141,8 +141,7 @@ fn cookie() {
 }
 
 /// During a transfer of nearly four hours, keys change each hour in both directions, and the
-/// transfer goes on undisturbed. (Keys also change after millions of packets; the tests of `seal`
-/// count those.)
+/// transfer continues. (Keys also change after millions of packets: see the tests of `seal`.)
 #[test]
 fn key_update() {
     let mut plan = Plan::new("mpath", &[36 * MIB], &[]);

@@ -1,6 +1,5 @@
-//! Laws that hold in every simulated world. Calls of `wake` without need change nothing. The same
-//! seed gives the same bytes. Whatever the network does, either every byte arrives or the
-//! connection reports why not.
+//! Three laws that hold in every simulated world. Additional calls of `wake` change nothing. The
+//! same seed gives the same bytes. Either every byte arrives, or the connection reports why not.
 
 use crate::common::{MS, Parallel, Plan, address, both, line, parallel};
 use byway_engine::ConnectError;

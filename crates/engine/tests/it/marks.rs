@@ -49,8 +49,8 @@ struct Sent {
     capable: u32,
 }
 
-/// Moves an object from end 1 to end 2. The network between them carries a datagram only if
-/// `carries` returns `true` for its code point. Returns what each end sent.
+/// Moves an object from end 1 to end 2. The network delivers only datagrams with a DSCP for which
+/// `carries` returns `true`. Returns what each end sent.
 fn transfer(dscp: Dscp, carries: impl Fn(Dscp) -> bool) -> [Sent; 2] {
     let mut ends = [endpoint(1, dscp), endpoint(2, Dscp::BestEffort)];
     let connect = Connect {

@@ -1,5 +1,5 @@
-//! Many senders share the memory of one receiver. A sender whose data nobody reads gets no more of
-//! that memory than others. A sender whose data is read keeps making progress.
+//! Many senders share the memory of one receiver. A sender whose data the application does not read
+//! gets no larger share than the other senders. A sender whose data is read keeps making progress.
 
 use crate::common::{MS, Plan, Receiver, Sender, address, both, identity, line};
 use byway_engine::connection::close;

@@ -79,9 +79,9 @@ pub struct Search {
     pub access: [LinkId; 2],
 }
 
-/// A transfer of `size` bytes past relays of these kinds, where objects are only a length. The RTT
-/// of each relay is drawn at random between 40 and 200 ms. The order in which the sender tries the
-/// relays is random too.
+/// Starts a transfer of `size` bytes with one relay for each of `kinds`. Objects have a length and
+/// no bytes. Each relay has a random RTT between 40 and 200 ms. The sender tries the relays in
+/// random order.
 pub fn search(seed: u64, congestion: &'static str, size: u64, rates: [u64; 2], kinds: &[Kind]) -> Search {
     let mut search = build(seed, through(congestion, size, kinds.len()).lengths(), rates, kinds);
     let kinds = kinds.to_vec();
@@ -255,9 +255,9 @@ fn thirds(count: usize) -> Vec<Kind> {
     (0..count).map(|index| [Kind::Good, Kind::Swallows, Kind::Slow][index % 3]).collect()
 }
 
-/// How long a transfer takes with 64 relays, as a multiple of its time with the good relays alone.
-/// Of the relays a third drop all packets, a third are slow and a third are good. From 15 s to 30 s
-/// two of the good relays are frozen. At 19 Mbit/s the transfer takes 60 s.
+/// How long a transfer takes with 64 relays, divided by its time with the good relays alone. A
+/// third of the relays are good, a third drop all packets, and a third are slow. Two good relays do
+/// nothing from 15 s to 30 s. The size is what 19 Mbit/s carry in 60 s.
 fn loss_by_bad_relays(seed: u64, congestion: &'static str) -> f64 {
     let size = 60 * 19_000_000 / 8;
     let took = |kinds: &[Kind]| {
@@ -297,8 +297,9 @@ fn bad_relays_cost_little_whatever_the_seed() {
     }
 }
 
-/// All 450 candidate relays, of which a tenth are dead, are tried within 128 s. After that, with no
-/// data to send, all traffic is at most 1 % of 1 Mbit/s in each direction.
+/// All 450 candidate relays, of which a tenth are dead, are tried within 128 s. Then the transfer
+/// is limited to 1 byte per second. What remains, mostly probes, takes at most 10 kbit/s of the
+/// sender's access line in each direction.
 #[test]
 fn a_complete_list_costs_next_to_nothing() {
     for congestion in CLASSES {
@@ -387,8 +388,8 @@ fn the_uplink_is_lost_with_three_hundred_candidates() {
     });
 }
 
-/// There are ten thousand candidate relays, of which every five-hundredth lives. The sender reports
-/// each candidate for which it has no room. The direct path is as fast as without candidates.
+/// Of ten thousand candidate relays twenty exist. The sender takes `MOST_RELAYS` of the candidates
+/// and reports each further one. The direct path is as fast as without candidates.
 #[test]
 fn ten_thousand_candidates() {
     for (seed, congestion) in (1..).zip(CLASSES) {
@@ -411,8 +412,8 @@ fn ten_thousand_candidates() {
 /// Relays that answer late are used if there is no better one, and only then.
 #[test]
 fn late_relays_are_a_reserve() {
-    // The direct RTT is 80 ms, and ACKs take the direct way. So a probe by a relay that is 100 ms
-    // further away comes back after 180 ms.
+    // The route from these relays to the receiver gets a one-way delay of 100 ms. ACKs return over
+    // the direct path.
     let further = |world: &mut Search, relays: core::ops::Range<usize>| {
         for index in relays {
             let name = format!("further {index}");

@@ -37,9 +37,9 @@ impl ConnectionWindow {
         self.set_window(least);
     }
 
-    /// The bytes that the peer was granted and the owner has not taken, and the window that is of
-    /// use, in bytes. The useful window follows what the owner has taken: if the owner leaves data
-    /// lying, a larger window is of no use.
+    /// Returns two numbers of bytes. The first is granted: the peer may still send these bytes, or
+    /// the application has not taken them yet. The second is the window that the session can use:
+    /// four times what the application has taken so far, plus `least`, and at most `most`.
     pub fn share(&self) -> (u64, u64) {
         (self.told - self.taken, self.taken.saturating_mul(4).saturating_add(self.least).min(self.most))
     }

@@ -1,22 +1,21 @@
 //! What this side receives: streams and objects.
 //!
-//! The connection passes frames in, and asks for limits, refusals and SNACKs to send. The owner
-//! writes objects to the disk ([`Incoming::next_write`], [`Incoming::written`]), reads streams and
-//! takes events. Every byte counts against the window until the owner has read or written it. So
-//! what the owner does not take holds the sender back.
+//! The connection passes frames in, and asks for frames to send: limits, refusals and reports of
+//! missing bytes (SNACK). The application writes objects to the disk ([`Incoming::next_write`],
+//! [`Incoming::written`]), reads streams and takes events. A byte takes room in the window until
+//! the application has read or written it, so a slow application slows the sender.
 //!
-//! * `streams` and `objects`: which of them live, and which are over. `stream_count_limit`: how
-//!   many streams the peer may open. `stream` and `object`: a single one. `received_extent`: which
-//!   of its bytes have arrived.
-//! * `write_coalescing`: bytes of objects on their way to the disk, in buffers of `pool`.
-//!   `stream_buffers`: buffers of streams. `owner_events`: what the owner is handed.
-//! * `receive_limits`: limits that the owner sets. `connection_window` and `stream_window`: flow
-//!   control of the connection and of a stream. `window_tuning`: the size of a stream's window.
-//!   `out_of_order`: how many holes and bytes beyond holes there may be.
+//! * `streams`, `stream`, `objects`, `object`: which of them are open, and what has arrived of each
+//!   (`received_extent`).
+//! * `write_coalescing`, `pool`: gather bytes of objects into blocks for the disk.
+//!   `stream_buffers`: buffers of streams. `owner_events`: events for the application.
+//! * `receive_limits`: limits that the application sets. `connection_window`, `stream_window`,
+//!   `stream_count_limit`: flow control. `window_tuning`: how large a stream's window is.
+//!   `out_of_order`: limits the number of holes.
 //! * `snack_schedule`: when missing bytes are reported to the sender.
 //!
-//! All that comes from the peer is checked here. Memory stays within four times
-//! [`IncomingLimits::memory`] (the bytes, and room ahead of them), whatever the peer sends.
+//! All input from the peer is checked here. Memory stays within four times
+//! [`IncomingLimits::memory`], whatever the peer sends.
 
 mod connection_window;
 mod object;
@@ -115,10 +114,10 @@ impl Incoming {
         self
     }
 
-    /// Sets the role of this side, before anything arrives; the default is a responder. From now on
-    /// a stream of the peer's that [ended](Self::take_ended) is over when the owner [says
-    /// so](Self::on_streams_over). Without this call, a stream is over as soon as nothing more of
-    /// it comes.
+    /// Sets whether this side is initiator or responder (the default), before anything arrives.
+    /// From then on a stream that the peer opened counts against its stream limit until
+    /// [`on_streams_over`](Self::on_streams_over) is called. Without a role it counts until its
+    /// received direction [ends](Self::take_ended).
     #[must_use]
     pub(crate) fn belonging_to(mut self, role: Role) -> Self {
         self.streams.belong_to(role);
@@ -186,9 +185,9 @@ impl Incoming {
         self.account.held()
     }
 
-    /// Bytes that wait until a hole before them in their stream or object is filled: the number
-    /// now, and the highest so far. This is the memory that a receiver needs if it hands the bytes
-    /// of each stream or object on in order.
+    /// Bytes of streams and objects that arrived while an earlier byte is still missing: the number
+    /// now, and the highest number so far. A receiver that delivers each stream and object in order
+    /// needs this much memory.
     #[must_use]
     pub const fn out_of_order(&self) -> (u64, u64) {
         self.scatter.beyond()
@@ -401,10 +400,10 @@ impl Incoming {
         }
     }
 
-    /// The next bytes that arrived of objects that are [only a
-    /// length](crate::config::Payload::Length), in no particular order. It replaces
-    /// [`Incoming::next_write`] for such objects. Each call lets the sender send as many bytes
-    /// more, so an owner that does not call stops the sender.
+    /// The next range of bytes that arrived, in no particular order. For objects without bytes
+    /// ([`Payload::Length`](crate::config::Payload::Length)) this replaces
+    /// [`Incoming::next_write`]. The sender may send as many new bytes as each call returns. So the
+    /// sender stops if nobody calls.
     pub fn next_arrival(&mut self) -> Option<Arrival> {
         loop {
             match self.gather.next()? {
@@ -420,8 +419,8 @@ impl Incoming {
         }
     }
 
-    /// Makes [`Incoming::next_write`] also hand out blocks that are not full yet. It is for the
-    /// time when nothing more comes for a while, or when the owner wants to write a checkpoint.
+    /// Makes [`Incoming::next_write`] also return blocks that are not full yet. Call this if no
+    /// data arrives for a while, or before a checkpoint.
     pub fn flush(&mut self) {
         while self.flush_oldest() {}
     }
@@ -465,9 +464,9 @@ impl Incoming {
         Some(read)
     }
 
-    /// Takes the next piece of a stream in order and without a copy, if the piece has at least
-    /// `least` bytes. If the buffer is empty and the stream is not finished, no such piece is there
-    /// now; [`Incoming::read`] reads smaller pieces. Give the buffer back with
+    /// Takes the next bytes of a stream as the buffer in which they lie, without a copy. Returns an
+    /// empty buffer if the stream has ended, or if the next buffer was partly read or has less than
+    /// `least` bytes. [`Incoming::read`] reads such bytes. Return the buffer with
     /// [`Incoming::give_back`].
     pub fn take(&mut self, id: StreamId, least: usize) -> Option<(Vec<u8>, StreamRead)> {
         let (piece, read, over) = self.streams.take(id, least)?;
@@ -491,8 +490,8 @@ impl Incoming {
         }
     }
 
-    /// Gives up an object that is not complete: bytes of it that still arrive are dropped. The
-    /// owner gives buffers that it already has back as always.
+    /// Gives up an object that is not complete: bytes of it that still arrive are dropped. Buffers
+    /// of it that the application already has must still be returned with [`Incoming::written`].
     pub fn forget_object(&mut self, id: ObjectId) {
         if self.objects.is_closed(id) || self.objects.forgotten(id).is_some() {
             return;
@@ -517,9 +516,9 @@ impl Incoming {
         self.account.is_due() || self.streams.wants_to_send()
     }
 
-    /// Writes refusals and limits that the peer does not know yet, as many as fit, and lists them
-    /// in `carried`. `rtt` is the time from telling a limit until new data arrives. The sizes of
-    /// windows depend on `rtt`.
+    /// Writes refusals (STOP_SENDING) and limits that the peer does not know yet, as many as fit,
+    /// and lists them in `carried`. `rtt` is the time from sending a limit until new data arrives.
+    /// Window sizes depend on `rtt`.
     pub fn fill(
         &mut self,
         now: Instant,
@@ -545,9 +544,9 @@ impl Incoming {
         }
     }
 
-    /// When [`Incoming::write_snacks`] has something to write. That is `tau` (mPath's τ, section
-    /// 2.2) after a hole was seen or last reported. A new hole is due at once while the
-    /// connection's or its stream's window is more than half full.
+    /// When [`Incoming::write_snacks`] next reports a hole. A hole is reported `tau` after its
+    /// discovery (mPath's τ, section 2.2), and again after each further `tau`. A new hole is
+    /// reported at once if the window of its stream or of the connection is more than half full.
     #[must_use]
     pub fn snack_deadline(&self, tau: Duration) -> Option<Instant> {
         self.holes.deadline(tau, self.account.is_half_full())

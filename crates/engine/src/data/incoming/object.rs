@@ -1,8 +1,9 @@
-//! An object on its way in: bytes arrive in any order, and are gathered into blocks for the disk.
+//! An object that is being received: bytes arrive in any order, and are gathered into blocks for
+//! the disk.
 //!
-//! Packets of one object come over paths of different delay, so the object grows at two or more
-//! places at once. Each aligned block that is partly filled has a buffer of its own. A full block
-//! goes to the disk with one write, and every byte is copied once.
+//! Packets of one object take paths of different delay, so the object grows at several places at
+//! once. Each block that is partly filled has a buffer of its own. A full block is written to the
+//! disk with one call, and each byte is copied once.
 
 use super::pool::Pool;
 use super::received_extent::Extent;
@@ -20,8 +21,8 @@ pub(super) struct InObject {
 }
 
 impl InObject {
-    /// The end offset of a block that starts at offset `start`. It is the next multiple of `block`,
-    /// the start of the next block, or the end of the object, whichever comes first.
+    /// The end offset of a new block that starts at `start`: the first of three offsets. These are
+    /// the next multiple of `block`, the start of the next open block, and the end of the object.
     pub fn block_end(&self, start: u64, block: u64) -> u64 {
         let boundary = (start / block + 1) * block;
         let next = self.blocks.range(start..).next().map_or(u64::MAX, |(next, _)| *next);
@@ -68,9 +69,8 @@ impl Block {
 
     /// Ends the gathering: hands over the pieces, each with its distance from the block's start.
     pub fn close(self, pool: &mut Pool, mut piece: impl FnMut(u64, Vec<u8>)) {
-        // Bytes that fill less than half of their buffer move to a buffer of their size. Otherwise
-        // a few hundred small objects that wait for the disk hold all memory. Then the bytes of the
-        // next object go to the disk packet by packet.
+        // Bytes that fill less than half of their buffer are copied to a buffer of their own size.
+        // Otherwise a few hundred small objects could hold all memory while they wait for the disk.
         let whole = self.have.count() == 1 && self.have.prefix() == self.data.len() as u64;
         if whole && self.data.len() >= self.data.capacity() / 2 {
             piece(0, self.data);

@@ -3,11 +3,12 @@
 use crate::data::buffer_pool::BufferPool;
 use alloc::vec::Vec;
 
-/// Buffers that are lent out before the bytes arrive that fill them, and are taken back.
+/// Buffers for bytes on their way to the disk.
 ///
-/// The buffers lent ahead never exceed the budget. If the budget is used up, bytes that arrive get
-/// buffers of about their size, which flow control limits. Both together take at most 2.25 times
-/// the window.
+/// A block gets its full buffer when its first byte arrives. These buffers together take at most
+/// the `budget`, which is one window. If the budget is used up, bytes get buffers of about their
+/// own size: at most 1.25 windows, because flow control lets one window of bytes arrive. So the
+/// pool takes at most 2.25 windows.
 #[derive(Debug)]
 pub(super) struct Pool {
     /// Bytes of a standard buffer.

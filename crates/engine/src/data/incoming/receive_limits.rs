@@ -6,19 +6,20 @@ const START_LEAST: usize = 2 << 10;
 /// Bounds of what is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncomingLimits {
-    /// The connection's window: bytes of streams and objects that may be received and not yet read
-    /// or written, plus a cost per object. At least 16 KiB.
+    /// The connection's window: bytes of streams and objects that may have arrived and that the
+    /// application has not read or written yet. Each object counts as 512 bytes more than its data.
+    /// At least 16 KiB.
     pub memory: usize,
-    /// Bytes of a stream's first window, which the handshake tells the peer. Once the stream is
-    /// seen, the peer is told a larger window, as the reader keeps up and as the memory allows. If
-    /// [`streams`](Self::streams) such windows exceed `memory`, each is smaller, down to 2 KiB. So
-    /// streams that nobody reads fill the memory only if no open stream is read.
+    /// Bytes of a stream's first window, which the handshake tells the peer. It is smaller, down to
+    /// 2 KiB, if [`streams`](Self::streams) windows of this size would exceed `memory`. The window
+    /// grows with the stream's first data, and later as the application reads, while memory is
+    /// left.
     pub stream_start: usize,
     /// Bytes that a stream's window reaches at most.
     pub stream_window: usize,
-    /// Streams of the peer's that may be open at once. The peer is told how many streams it may
-    /// open in total (RFC 9000 section 4.6). That limit begins at this number, and grows by one
-    /// with each stream that is over in both directions.
+    /// How many streams of the peer may be open at once. The peer is told a total since the
+    /// connection began (MAX_STREAMS, RFC 9000 section 4.6). The total starts at this number, and
+    /// grows by one for each stream that is over in both directions.
     pub streams: usize,
     /// How many objects may be incomplete at once. The peer must know it:
     /// [`OutgoingLimits::objects`](crate::data::OutgoingLimits::objects).

@@ -1,8 +1,8 @@
-//! When a hole in the data has stayed long enough to be reported to the sender (SNACK).
+//! When a hole in a stream or object is reported to the sender in a SNACK frame.
 //!
-//! A region is the range between the highest byte known and a byte that arrived beyond it, with the
-//! time of that arrival. Which bytes of a region are still missing is looked up only when the
-//! region comes due. So filling a hole costs nothing here.
+//! Example: bytes 0 to 999 have arrived, and then byte 2000 arrives. The region 1000 to 1999 is
+//! noted with the current time. Which of its bytes are still missing is looked up only when the
+//! report is due. So nothing happens here when a hole is filled.
 
 use crate::data::data_frames::DataId;
 use alloc::collections::VecDeque;

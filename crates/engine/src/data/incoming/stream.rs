@@ -138,8 +138,9 @@ impl InStream {
         done
     }
 
-    /// Moves the next piece to the owner without a copy. `None` unless the piece is next in order,
-    /// wholly unread, and at least `least` bytes long.
+    /// Moves the next buffer of the stream to the application without a copy. `None` if a byte
+    /// before it is missing, if some of its bytes were read already, or if it has less than `least`
+    /// bytes.
     pub fn take(&mut self, least: usize, lender: &mut StreamBuffers) -> Option<Vec<u8>> {
         let entry = self.pieces.first_entry()?;
         let length = entry.get().bytes.len();

@@ -1,8 +1,8 @@
 //! Large buffers for streams that bring much data.
 //!
-//! A buffer that grows as its bytes come is copied as it grows. So a stream that brings much data
-//! gets large buffers from the beginning, unless too many are lent. Buffers that come back are lent
-//! again.
+//! A buffer that grows while bytes arrive is copied each time that it grows. So a stream with much
+//! data gets buffers of 64 KiB from the beginning, while these take at most an eighth of the
+//! memory. A buffer that was read serves another stream.
 
 use alloc::vec::Vec;
 

@@ -1,9 +1,9 @@
-//! How many streams a peer may open (RFC 9000 section 4.6). The peer is told the number of streams
-//! that it may open since the connection began.
+//! How many streams a peer may open (MAX_STREAMS, RFC 9000 section 4.6). The limit counts all
+//! streams since the connection began.
 //!
-//! Each stream that is over allows a new one, so never more than [`most`](StreamLimit::new) are
-//! open at once. A MAX_STREAMS frame is sent once it can add a quarter of `most`. A limit that was
-//! told is never taken back.
+//! Each stream that is over raises the limit by one, so at most [`most`](StreamLimit::new) streams
+//! are open at once. A MAX_STREAMS frame is sent when it can add a quarter of `most`. The limit
+//! never falls.
 
 /// Counts the streams of a peer.
 #[derive(Debug)]

@@ -1,14 +1,13 @@
-//! The receive window of a stream: how far its sender may send, when the sender is told more, and
-//! when a hole cannot wait.
+//! The receive window of a stream: how far the sender may send, and when the sender is told a new
+//! limit.
 //!
-//! The limit is one window ahead of what the owner has read. A MAX_STREAM_DATA frame is sent once
-//! it can add a quarter of the window. [`window_tuning`](super::window_tuning) decides how large
-//! the window is. A limit that was told is never taken back.
+//! The limit is the offset that the application has read, plus one window. A MAX_STREAM_DATA frame
+//! is sent when it can add a quarter of the window. The limit never falls.
+//! [`window_tuning`](super::window_tuning) decides how large the window is.
 //!
-//! A data frame is checked by [`allows`](StreamWindow::allows), and its held bytes are noted by
-//! [`press`](StreamWindow::press). The owner's reading is noted by
-//! [`on_read`](StreamWindow::on_read). [`tell`](StreamWindow::tell) returns the limit when a packet
-//! leaves, and again if that packet is lost.
+//! Each data frame calls [`allows`](StreamWindow::allows) and [`press`](StreamWindow::press).
+//! `press` finds out whether more than half of the window waits for a missing byte. Each read calls
+//! [`on_read`](StreamWindow::on_read). [`tell`](StreamWindow::tell) returns the limit for a packet.
 
 use super::window_tuning::WindowInputs;
 use byway_wire::{Duration, Instant};
@@ -71,9 +70,9 @@ impl StreamWindow {
         self.pressed
     }
 
-    /// Notes that the owner has read up to offset `read`, and that `held` bytes are still held.
-    /// Returns whether a new limit for the peer becomes due by this call. None becomes due if the
-    /// stream's end `is_known`, since the peer then has no use for it.
+    /// Notes that the application has read up to offset `read`, and that `held` bytes have arrived
+    /// and are not read. Returns whether the peer should now be told a new limit. It needs none if
+    /// it has already sent the stream's end (`is_known`).
     pub const fn on_read(&mut self, read: u64, held: u64, is_known: bool) -> bool {
         self.pressed &= held > self.size / 2;
         let grown = (read + self.size).saturating_sub(self.limit);
@@ -90,9 +89,9 @@ impl StreamWindow {
         !core::mem::replace(&mut self.due, true)
     }
 
-    /// Looks at the reader, which has read up to offset `read`. If it read
-    /// [enough](WindowInputs::worth_a_look) since the last look, returns how many bytes it read,
-    /// and in what time.
+    /// Measures how fast the application reads; it has read up to offset `read`. Returns bytes and
+    /// time since the last measurement, once these are [enough bytes](WindowInputs::worth_a_look)
+    /// (a quarter of the window).
     pub fn look(&mut self, now: Instant, read: u64) -> Option<(u64, Duration)> {
         let (Some(since), from) = self.looked else {
             self.looked = (Some(now), read);

@@ -1,20 +1,17 @@
-//! How large the window of a stream is: a policy, as pure functions.
+//! How large the window of a stream is, as pure functions.
 //!
-//! A window begins small. It is doubled when its reader takes a quarter of it within an RTT,
-//! because the window may then limit the sender. QUIC implementations wait until half of it was
-//! taken within two RTTs. Until then a sender in slow start, which doubles its own window each RTT,
-//! meets the limit. With half instead of a quarter, a transfer of 96 MiB over 100 Mbit/s and 200 ms
-//! took 6 % longer.
+//! A window begins small. It doubles when the application reads a quarter of it within one RTT,
+//! because the window may then limit the sender. QUIC implementations wait for half of the window
+//! within two RTTs. With half instead of a quarter, 96 MiB over 100 Mbit/s and 200 ms took 6 %
+//! longer.
 //!
-//! The memory of the session limits each window. Three quarters of the memory belong to streams.
-//! Unread bytes are subtracted from that, and an eighth of what streams were promised and do not
-//! use. Streams that are being read share a third of the rest. So streams that nobody reads never
-//! take all, and each stream that is read leaves room for the next.
+//! Streams may use three quarters of the session's memory. Unread bytes of other streams are
+//! subtracted, and an eighth of the windows that are not in use. The streams that are being read
+//! share a third of the rest, so memory is left for new streams.
 //!
-//! A stream that nobody reads any more keeps its window. Where many bytes are unread, more will be,
-//! so two rules change. If unread bytes exceed a third of the streams' memory, readers share less
-//! than a third of the rest, down to about a fiftieth. If unread bytes exceed a sixth, a window is
-//! three times what its reader takes in an RTT, which covers a loss and its repair.
+//! Two rules change if many bytes are unread. Above a sixth of the streams' memory, the window of a
+//! slow reader shrinks to three times what it reads in one RTT, enough for a loss and its repair.
+//! Above a third, the readers share less than a third of the rest, down to a fiftieth.
 
 use byway_wire::{Duration, Instant};
 
@@ -30,9 +27,8 @@ const PART_MORE: u64 = 80;
 const PRESSED: u64 = 6;
 /// A window covers what is taken in so many RTTs, where much is left.
 const COVERS: u32 = 3;
-/// The shortest RTT that counts; a shorter one counts as this. In a local network, a reader that
-/// waits for a processor may take longer than an RTT without being slow. Schedulers hand a
-/// processor on after one to four milliseconds.
+/// A shorter RTT counts as this one. In a local network the RTT is below 1 ms, but a thread may
+/// wait one to four milliseconds for a processor. A reader must not count as slow for that.
 const RTT_LEAST: Duration = Duration::from_millis(4);
 /// A stream that comes has this part of the memory, shared with all that live.
 const FIRST: u64 = 32;
@@ -77,8 +73,8 @@ impl WindowInputs {
         free / (PART + beyond * PART_MORE / 128) / readers
     }
 
-    /// Bytes of the window that a stream gets when it is first seen. A single stream gets so many
-    /// that it meets no limit in its first round trips.
+    /// Bytes of the window that a stream gets with its first data. For a single stream it is large
+    /// enough to not limit the sender in the first round trips.
     pub const fn first(&self) -> u64 {
         let live = if self.live == 0 { 1 } else { self.live };
         let (share, most) = (self.memory / FIRST / live, self.most());

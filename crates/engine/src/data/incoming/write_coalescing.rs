@@ -130,10 +130,9 @@ impl WriteCoalescer {
         self.open.pop_first().map(|(_, block)| block)
     }
 
-    /// Whether blocks that are not full hold too much: more than a quarter of `memory` in bytes, or
-    /// more than half of it in buffers. Otherwise such blocks could use up the window, so that the
-    /// sender can never fill their holes. They could also take all the memory in which other blocks
-    /// gather.
+    /// Whether partly filled blocks hold more than a quarter of `memory` in bytes, or more than
+    /// half of it in buffers. Then the oldest block is written out. Otherwise such blocks could
+    /// fill the window, and the sender could not send the bytes that are missing.
     pub const fn is_too_much(&self, memory: usize) -> bool {
         let most = memory / 2;
         self.gathered > most as u64 / 2 || self.gathering > most

@@ -24,8 +24,8 @@ pub(super) struct DeliveryState {
 }
 
 impl DeliveryState {
-    /// Notes that the peer has the bytes `start..end`. Calls `new` for each run of bytes that the
-    /// peer was not known to have, and returns the number of bytes in these runs.
+    /// Notes that the peer has acknowledged the bytes `start..end`. Calls `new` for each range in
+    /// it that was not acknowledged before. Returns the number of bytes in these ranges.
     pub fn on_acked(&mut self, start: u64, end: u64, new: impl FnMut(u64, u64)) -> u64 {
         let end = end.min(self.sent);
         self.lost.remove(start, end);

@@ -53,12 +53,12 @@ enum FillState {
 type CarriedList = SmallVec<[Carried; 2]>;
 
 impl Outgoing {
-    /// Writes frames until the packet is full or nothing is left: resets, lost data (oldest first),
-    /// streams in turn, objects in order. Lists their contents in `carried`.
+    /// Writes frames until the packet is full or nothing is left: resets, then lost data (oldest
+    /// first), then streams in turn, then objects in order. Lists the contents in `carried`.
     ///
-    /// A data frame that reaches the very end of the writer carries no length. So the packet must
-    /// end there when the writer has no room left. A frame with less than 16 bytes of data is
-    /// written only if there is no more data to put into it.
+    /// A data frame that fills the packet has no length field, so nothing may follow it in the
+    /// packet. A frame with less than 16 bytes of data is written only if these are all the bytes
+    /// that can be sent.
     pub fn fill(&mut self, writer: &mut Writer<'_>, carried: &mut CarriedList) {
         self.fill_resets(writer, carried);
         if self.fill_lost(writer, carried) == FillState::Open
@@ -68,8 +68,8 @@ impl Outgoing {
         }
     }
 
-    /// Writes data in flight once more, oldest first, when there is nothing else to send. Each byte
-    /// is repeated at most once. Returns whether anything was written.
+    /// Sends data that is in flight a second time, oldest first, when there is nothing else to
+    /// send. Each byte is repeated at most once. Returns whether anything was written.
     pub fn repeat_tail(&mut self, writer: &mut Writer<'_>, carried: &mut CarriedList) -> bool {
         let before = carried.len();
         while let Some(id) = self.queues.next_tail() {
@@ -277,9 +277,9 @@ impl Outgoing {
         Some(FillState::Open)
     }
 
-    /// Writes up to `available` bytes of a stream from offset `start` on, with the end mark if
-    /// these bytes reach the stream's end. Returns the number of bytes written; `None` if the
-    /// packet has no room worth using.
+    /// Writes a frame with up to `available` bytes of a stream from offset `start`, and the end
+    /// mark if the stream ends there. Returns the number of bytes written. `None` if there is room
+    /// for only a few of the bytes (less than 16).
     fn write_stream(
         &mut self,
         id: StreamId,
@@ -302,9 +302,9 @@ impl Outgoing {
     }
 }
 
-/// Writes up to `available` bytes of an object from offset `start` on, with the end mark if these
-/// bytes reach the object's end. Returns the number of bytes written; `None` if the packet has no
-/// room worth using.
+/// Writes a frame with up to `available` bytes of an object from offset `start`, and the end mark
+/// if the object ends there. Returns the number of bytes written. `None` if there is room for only
+/// a few of the bytes (less than 16).
 fn write_object(
     payload: Payload,
     id: ObjectId,

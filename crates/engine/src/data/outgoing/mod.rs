@@ -3,8 +3,7 @@
 //! The application opens streams, writes to them, adds objects, answers read requests and takes
 //! events. The connection asks for frames ([`Outgoing::fill`]). It reports which data was
 //! acknowledged or lost ([`Outgoing::on_acked`], [`Outgoing::on_lost`]), and how much the peer
-//! allows. Whatever can be sent waits in queues, so that finding it takes no longer with more
-//! streams or objects.
+//! allows. Queues hold what can be sent, so thousands of idle streams cost no time.
 
 mod blocked_reason;
 mod delivery_state;
@@ -121,17 +120,17 @@ impl Outgoing {
         self
     }
 
-    /// Opens the next stream. Its id is two above that of the last stream that this side opened.
-    /// `None` if the peer allows no further stream for now; [`OutEvent::MayOpen`] follows when it
-    /// does.
+    /// Opens the next stream, with an id two above that of the last stream which this side opened.
+    /// `None` if the peer allows no further stream now; [`OutEvent::MayOpen`] reports when it
+    /// allows one.
     pub fn open_next(&mut self) -> Option<StreamId> {
         let id = self.opening.next()?;
         self.open_stream(id).then_some(id)
     }
 
-    /// Opens a stream, or this side's half of a stream that the peer opened. In the life of a
-    /// connection, each id serves one stream only. Returns whether the stream is open. If not, the
-    /// peer allows no further stream for now, and [`OutEvent::MayOpen`] follows when it does.
+    /// Opens the stream `id`, or the sending half of a stream that the peer opened. An id is never
+    /// used twice in a connection. Returns `false` if the peer allows no further stream now;
+    /// [`OutEvent::MayOpen`] reports when it allows one.
     pub fn open_stream(&mut self, id: StreamId) -> bool {
         let limit = self.stream_limit;
         let open = self.opening.open(id);
@@ -141,9 +140,9 @@ impl Outgoing {
         open
     }
 
-    /// How many of `wanted` bytes [`write`](Self::write) takes for a stream now. Less than `wanted`
-    /// if the memory is full, or if the peer has no room for the stream. [`OutEvent::Writable`]
-    /// then follows when there is room. 0 if the stream is not open or was finished.
+    /// How many of `wanted` bytes [`write`](Self::write) takes for a stream now. If the memory is
+    /// full, or the peer's limit is too near, fewer bytes are taken, and [`OutEvent::Writable`]
+    /// reports when there is room. 0 if the stream is not open or is finished.
     pub fn room(&mut self, id: StreamId, wanted: usize) -> usize {
         let room = self.stream_room();
         let stream = self.streams.get_mut(&id).filter(|stream| !stream.finished);
@@ -195,7 +194,7 @@ impl Outgoing {
     }
 
     /// Adds an object of `size` bytes. Objects are sent in the order in which they are added. Use
-    /// dense ids: the receiver remembers as ranges which ids it had.
+    /// consecutive ids (0, 1, 2): the receiver stores the ids of past objects as ranges.
     pub fn add_object(&mut self, id: ObjectId, size: u64) {
         if self.objects.contains_key(&id) || self.object_acked(id) {
             return;
@@ -208,9 +207,10 @@ impl Outgoing {
         self.settle_lengths();
     }
 
-    /// The next piece of an object that the application should read. Objects come in the order
-    /// added, each from its start to its end, and each piece comes once. `None` while the memory is
-    /// full, when nothing is left to read, and where objects are [only a length](Payload::Length).
+    /// The next piece of an object that the application should read and pass to
+    /// [`Outgoing::provide`]. Objects come in the order added, each from start to end. `None` while
+    /// the memory is full, when nothing is left, and if objects have no bytes
+    /// ([`Payload::Length`]).
     pub fn next_read(&mut self) -> Option<ReadRequest> {
         let (share, room) = (self.limits.share(), self.limits.memory.saturating_sub(self.stream_memory));
         loop {
@@ -233,19 +233,18 @@ impl Outgoing {
         }
     }
 
-    /// Answers a [`ReadRequest`]. Returns `false`, and keeps nothing, if these bytes were not
-    /// requested: another offset or length, or an object that was given up meanwhile. If the source
-    /// became shorter, call [`Outgoing::abandon_object`] instead.
+    /// Answers a [`ReadRequest`] with its bytes. Returns `false`, and keeps nothing, if no request
+    /// has this offset and length, or if the object was given up. If the source has become shorter,
+    /// call [`Outgoing::abandon_object`].
     ///
-    /// A `Vec` becomes [`Bytes`] without a copy. [`Bytes`] that the caller keeps too are shared,
-    /// not copied.
+    /// A `Vec` becomes [`Bytes`] without a copy. The caller may keep a clone of the [`Bytes`].
     pub fn provide(&mut self, object: ObjectId, offset: u64, bytes: impl Into<Bytes>) -> bool {
         self.objects.get_mut(&object).is_some_and(|object| object.provide(offset, bytes.into()))
     }
 
-    /// Gives up an object whose source vanished or changed: no further bytes of it are sent. This
-    /// call does not tell the peer. The application at the peer learns of it by other means, and
-    /// then forgets the object. Has no effect once the whole object was sent.
+    /// Gives up an object whose source has vanished or changed: no further bytes of it are sent. No
+    /// frame tells the peer, so the application must tell it in another way, for instance on a
+    /// stream. Has no effect once the whole object was sent.
     pub fn abandon_object(&mut self, id: ObjectId) {
         let Some(object) = self.objects.get_mut(&id).filter(|object| !object.is_sent()) else { return };
         self.unsent -= object.unsent();
@@ -274,9 +273,9 @@ impl Outgoing {
         self.progress
     }
 
-    /// How many pieces of objects were requested from the application and are not wholly sent yet.
-    /// This is how far reading is ahead of sending. The application may stop asking for the [next
-    /// read](Self::next_read) when further pieces would only wait.
+    /// How many pieces of objects the application was asked to read and are not wholly sent yet. If
+    /// there are many, it may stop asking for the [next read](Self::next_read): further pieces
+    /// would only wait.
     #[must_use]
     pub const fn unsent(&self) -> usize {
         self.unsent
@@ -402,9 +401,9 @@ impl Outgoing {
         }
     }
 
-    /// The peer reported a hole in a stream or object (SNACK). Those bytes of `start..end` that
-    /// were sent, but are not acknowledged, are sent again. The caller must first decide whether
-    /// they may still be in flight.
+    /// The peer reported (SNACK) that the bytes `start..end` of a stream or object are missing. All
+    /// of them that were sent and are not acknowledged are sent again. The caller checks first that
+    /// they are not still in flight.
     pub fn missing(&mut self, what: DataId, start: u64, end: u64) {
         match what {
             DataId::Stream(id) => {

@@ -27,10 +27,9 @@ enum Chunk {
 
 /// An object that is being sent.
 ///
-/// **Giving up.** After an object is given up, the bytes that were already sent are still repeated
-/// until acknowledged, as with streams. So the flow control of both ends agrees. The end mark is
-/// not sent, so the object stays incomplete at the peer. The application at the peer learns the
-/// reason by other means.
+/// **Giving up.** Bytes that were sent before an object is given up are still sent again if lost.
+/// Both ends must count the same bytes for flow control. The end mark is never sent, so the object
+/// stays incomplete at the peer. The application must tell the peer in another way.
 #[derive(Debug)]
 pub(super) struct OutObject {
     pub track: DeliveryState,

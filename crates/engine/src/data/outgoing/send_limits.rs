@@ -3,9 +3,9 @@
 /// Bounds of what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutgoingLimits {
-    /// Bytes held in all, including those that were sent and are not acknowledged. Objects together
-    /// may take three quarters of them, streams together three quarters, and a single stream one
-    /// quarter. So no kind of data, and no stream, can shut the others out.
+    /// Bytes of data that wait to be sent or acknowledged, for all streams and objects together.
+    /// Objects may take three quarters of this, all streams three quarters, and one stream one
+    /// quarter. So neither kind, and no single stream, can take all memory.
     pub memory: usize,
     /// Bytes that the owner is asked to read at once; at most a quarter of the memory.
     pub read_size: usize,

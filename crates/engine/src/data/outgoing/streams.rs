@@ -55,10 +55,10 @@ pub(super) enum WriteBlock {
 
 /// A stream that is being sent.
 ///
-/// **Giving up.** The peer's flow control counts bytes only once they have arrived. So bytes that
-/// were sent before a reset are still repeated until acknowledged. When the peer has acknowledged
-/// the reset, an empty frame with the end mark tells it the stream's final offset. So neither
-/// side's flow-control window leaks, and the peer can forget the stream.
+/// **Giving up.** Bytes that were sent before a reset are still sent again if lost, because the
+/// peer counts only bytes that arrive for flow control. After the peer has acknowledged the reset,
+/// an empty frame with the end mark tells it the stream's final offset. Then both ends have counted
+/// the same bytes, and the peer can forget the stream.
 #[derive(Debug, Default)]
 pub(super) struct OutStream {
     pub track: DeliveryState,
@@ -106,9 +106,8 @@ impl OutStream {
         allowance.share.saturating_sub(self.held()).min(usize::try_from(ahead).unwrap_or(usize::MAX))
     }
 
-    /// Whether a stream whose write was cut short has enough room again to tell the application. A
-    /// quarter of the stream's share of the memory must be free. The room must be a quarter of that
-    /// share, or half of what may lie beyond the peer's limit, whichever is less.
+    /// Whether a stream that had no room for a write has enough again to report
+    /// `OutEvent::Writable`.
     pub fn is_worth_while(&self, allowance: WriteAllowance) -> bool {
         let least = (allowance.share / 4).min((allowance.ahead / 2).max(1));
         self.held() <= allowance.share / 4 * 3 && self.room(allowance) >= least

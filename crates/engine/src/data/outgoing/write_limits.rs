@@ -1,14 +1,12 @@
-//! How many bytes a stream takes from the application, and which streams are reported as writable
-//! when there is room again.
+//! How many bytes a stream takes from the application, and which streams are reported as writable.
 //!
-//! Bytes beyond the peer's limit on a stream cannot be sent yet. All streams together may use at
-//! most half of their memory for such bytes. So streams that the peer does not read leave room for
-//! others, however many they are.
+//! A stream also takes some bytes that the peer's limit does not allow yet. All streams together
+//! may use at most half of their memory for such bytes. So streams that the peer does not read
+//! cannot block the other streams.
 //!
-//! A stream whose write was cut short waits for room. Waiting streams are reported
-//! (`OutEvent::Writable`) one after another, when the application asks for events, and only while
-//! there is room. So if a thousand streams wait and one takes all the room, the others are not
-//! reported.
+//! A stream that took only a part of a write waits for room. Waiting streams are reported
+//! (`OutEvent::Writable`) one after another, while there is room. Example: a thousand streams wait,
+//! and the first takes all the room. Then the others are not reported yet.
 
 use super::send_limits::OutgoingLimits;
 use super::streams::{OutStream, WriteAllowance, WriteBlock};

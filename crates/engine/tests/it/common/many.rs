@@ -1,6 +1,6 @@
-//! Two endpoints with very many paths between them, direct or by relays. Tests and benches of the
-//! engine share this code. Objects are only a length, nothing is encrypted, and paths open as fast
-//! as they answer. This file depends on no other file of its folder.
+//! Two endpoints with very many paths between them, direct or through relays, for tests and benches
+//! of the engine. Objects have a length and no bytes, nothing is encrypted, and a path opens as
+//! soon as it answers. This file uses no other file of its folder, so benches can include it.
 #![allow(dead_code, reason = "each test and bench uses its part")]
 
 use byway_control::{Controller, by_name};

@@ -1,5 +1,5 @@
-//! Hosts with many streams. One host opens streams and writes to them when events say that it can,
-//! and never polls for room. The other host reads those streams that its rule says it reads.
+//! Two hosts with many streams. One host writes to a stream only when an event says that there is
+//! room. The other host decides by a `Rule` which streams it reads at which time.
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says so when it cannot go on")]
 
