@@ -1,13 +1,13 @@
-//! Measures how many packets per second a sender and a receiver, each on a thread of its own, move
-//! over the IPv4 loopback. It measures the driver, and for comparison the shortest loop around
-//! quinn-udp. The last column of the output is the driver's rate divided by that loop's rate.
+//! Measures how many packets per second one thread sends to another over the IPv4 loopback. It
+//! measures the driver, and for comparison the shortest loop around quinn-udp. The last column of
+//! the output is the driver's rate divided by that loop's rate.
 //!
 //! `cargo run --release -p byway-net --example loopback`
 //!
-//! The loopback's MTU is 65536 bytes, so a run of datagrams crosses it uncut. The example thus
-//! measures system calls and the code around them, not a network. The receiver reports how many
-//! packets arrived, and the sender keeps at most [`WINDOW`] packets in flight. Only packets that
-//! arrived are counted.
+//! One message may hold many datagrams (UDP segmentation offload), and the loopback does not cut
+//! it, because its MTU is 65536 bytes. So the example measures system calls and the code around
+//! them, not a network. The receiver reports how many packets arrived; only these count. The sender
+//! keeps at most [`WINDOW`] packets in flight.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use byway_net::{Clock, LoopControl, Owner, Socket, spawn};

@@ -29,12 +29,12 @@ pub fn allow_descriptors(wanted: u64) {
 /// Programs that the thread starts get no more either, even if the user is root.
 ///
 /// Linux keeps capabilities per thread, and a new thread inherits those of the thread that starts
-/// it. So call this before any thread is started. Afterwards only file permissions decide which
-/// files may be opened, so open whatever needs more before.
+/// it. So call this before any thread is started, and after opening the files that need more than
+/// file permissions.
 ///
 /// # Errors
-/// What the system says. Without `CAP_SETPCAP` the bounding set stays as it was, which is no error:
-/// started programs then get no more than this user's programs get.
+/// What the system says. It is no error if `CAP_SETPCAP` is missing. Then only the bounding set
+/// stays as it was: programs that the thread starts get no more than any program of this user.
 pub fn keep_net_admin() -> io::Result<()> {
     let kept = CapabilitySet::NET_ADMIN;
     let sets = capabilities(None)?;

@@ -29,8 +29,9 @@ pub trait Owner: Send {
     /// The machine that the owner has.
     type Machine: Machine + Send;
 
-    /// Called after each wait, before the driver hands what arrived to the machine. Tell the
-    /// machine here what it must know before it gets that input. Must not block.
+    /// Called after each wait, before the driver hands what arrived to `machine`. If the machine
+    /// must know something before it handles this input, the owner tells the machine here. Must not
+    /// block.
     fn before(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
 
     /// Called before the turn for each descriptor that is ready, of those that the owner entered in
@@ -39,9 +40,8 @@ pub trait Owner: Send {
 
     /// Called after each round of input, after each wake-up by the [`Waker`](crate::Waker), and at
     /// the deadlines of the machine and of the owner. It may also be called without cause. The
-    /// owner takes from the machine what came in, and gives it what is to go out. After the turn
-    /// the driver sends what the machine has to send. Must not block: reach other threads by
-    /// bounded channels.
+    /// owner takes received data from `machine`, and gives `machine` data to send. Then the driver
+    /// sends what the machine writes. Must not block: use bounded channels to reach other threads.
     fn turn(&mut self, machine: &mut Self::Machine, now: Instant) -> LoopControl;
 
     /// Sockets and TCP connections that the owner opened in the turn that just ended. The driver
@@ -123,9 +123,9 @@ const BURST_BYTES: usize = 1 << 20;
 /// few mean nothing.
 const RECEIVE_FAILURES: u32 = 1_000;
 
-/// Runs `machine` on the calling thread until `owner` or `control` says stop. Before all other
-/// input the machine learns of its sockets: the socket at index `i` is `Local(i)`, and is up. It
-/// also learns of each socket that the owner [opens](Owner::opened) later.
+/// Runs `machine` on the calling thread until `owner` or `control` says stop. First the machine is
+/// told that each socket is up; the socket at index `i` is `Local(i)`. The machine is also told of
+/// each socket that the owner [opens](Owner::opened) later.
 ///
 /// A full socket holds up no other socket. The driver keeps what was written for the full socket
 /// and [tells](Input::Room) the machine.

@@ -15,9 +15,8 @@ use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::thread;
 
-/// Falling asleep and waking up takes about this long. A thread that sleeps would miss a nearer
-/// deadline. Until such a deadline the driver polls instead, and yields the processor between
-/// polls.
+/// A thread needs about this long to fall asleep and wake up. If a deadline is nearer than this,
+/// the driver does not sleep. It polls, and yields the processor between polls.
 const TOO_SHORT_TO_SLEEP: Duration = Duration::from_micros(50);
 /// `epoll_pwait` counts in these.
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -44,9 +43,9 @@ pub(crate) enum WaitEvent {
 /// Waits for everything in a [`Watch`]: the waker, the sockets, the owner's device, and the
 /// descriptors that the owner enters.
 ///
-/// Sockets, waker and device are level-triggered: a driver may read a part of what came, and is
-/// told again of the rest. Room to send is asked for only while a socket is full. A level-triggered
-/// socket that has room would end every wait at once.
+/// Sockets, waker and device are level-triggered: if a driver reads only a part of what came, the
+/// next wait reports the rest. The driver asks for room to send (`EPOLLOUT`) only while a socket is
+/// full, because a socket with room would end every wait at once.
 pub(crate) struct Waiter<'a> {
     watch: &'a Watch,
     events: Vec<epoll::Event>,
@@ -100,10 +99,9 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// Waits once, for `remaining` at most and perhaps for less. `epoll_pwait2` could wait for
-    /// exactly `remaining`, but Linux before 5.11 does not have it. So this waits for the whole
-    /// milliseconds first, and the caller waits again for the rest. Mostly an event comes before
-    /// the whole milliseconds are over.
+    /// Waits once, for `remaining` at most and perhaps for less. Linux before 5.11 has no
+    /// `epoll_pwait2`, so a wait lasts whole milliseconds: of 3.4 ms, this call waits for 3, and
+    /// the caller calls again for the rest.
     fn wait_once(&mut self, remaining: Option<Duration>) -> Result<(), Errno> {
         self.events.clear();
         let sleep = match remaining {

@@ -1,6 +1,6 @@
-//! The errors that a host, or a router on the way to it, returns for a datagram that it does not
-//! take. A session's sockets serve many peers, and the system reports no such errors on them. A
-//! connected socket gets these errors, so a probe uses a socket of its own.
+//! The ICMP errors that a host, or a router on the way to it, returns for a datagram that is not
+//! delivered. The system reports such errors only on connected sockets. A session's sockets are not
+//! connected, because each serves many peers. So a probe uses a socket of its own.
 
 use rustix::io::Errno;
 use rustix::net::sockopt::{

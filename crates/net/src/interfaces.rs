@@ -16,15 +16,15 @@ pub struct Interface {
     pub index: u32,
     /// The address to bind to.
     pub address: IpAddr,
-    /// Whether the interface is a loopback device. Its addresses in this list are addresses of the
-    /// host as a whole. A host has such addresses where its uplinks have none of their own, for
-    /// example.
+    /// Whether the interface is a loopback device. Its addresses in this list are never 127.0.0.1
+    /// or ::1, but addresses of the host as a whole. For example, a host has one if its uplinks
+    /// have no addresses of their own.
     pub is_loopback: bool,
 }
 
-/// The addresses of all interfaces that are up and running, in a fixed order. Loopback, link-local,
-/// unspecified and multicast addresses are left out. Loopback devices are included, for their other
-/// addresses. Binding a link-local address would need a scope.
+/// The addresses of all interfaces that are up and running, in a fixed order. Loopback (127.0.0.1,
+/// ::1), unspecified and multicast addresses are left out. Link-local ones are too, because binding
+/// them would need a scope. Other addresses of a loopback device are included.
 ///
 /// # Errors
 ///

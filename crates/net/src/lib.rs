@@ -1,5 +1,6 @@
-//! Sockets, a clock and entropy, and the loop that drives a [`Machine`](byway_wire::Machine) with
-//! them. `byway-sim` simulates all of these, and a machine cannot tell which of the two it runs on.
+//! Runs a [`Machine`](byway_wire::Machine), a protocol without I/O of its own, with real sockets, a
+//! real clock and the system's entropy. `byway-sim` runs the same machine in a simulation, and the
+//! machine cannot tell the difference.
 //!
 //! Bind [`Socket`]s first. Then give a machine and its [`Owner`] to [`spawn`] (a thread of its own)
 //! or [`run`] (this thread). Other threads talk to the owner through bounded channels and its

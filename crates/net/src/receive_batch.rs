@@ -11,8 +11,9 @@ use std::io::{self, IoSliceMut};
 
 /// A buffer takes the longest run that the system coalesces.
 const BUFFER_BYTES: usize = 65_536;
-/// Bytes that one receive call should bring at most, if the buffers come as full as in the last
-/// call. So few bytes are still in the processor's cache when they are decrypted.
+/// The bytes that one receive call should bring at most. If its buffers come as full as in the last
+/// call, they hold this many bytes together. With more, the first bytes would have left the
+/// processor's cache before they are decrypted.
 const CALL_BYTES: usize = 512 << 10;
 
 /// How many bytes one call brings at most from a TCP connection, which has no batches.
@@ -98,8 +99,9 @@ impl Inbox {
     }
 }
 
-/// How many buffers the next receive call is given, after one that brought `bytes` bytes in `count`
-/// buffers. After the longest runs (64 KiB each) it is given 8 buffers, and after short ones 32.
+/// How many buffers the next receive call gets, after a call that brought `bytes` bytes in `count`
+/// buffers. If the buffers were full (64 KiB of coalesced datagrams each), the next call gets 8
+/// buffers. If they held short datagrams, it gets 32.
 fn buffers_for(count: usize, bytes: usize) -> usize {
     (CALL_BYTES / (bytes / count.max(1)).max(1)).clamp(1, BATCH_SIZE)
 }
@@ -122,12 +124,12 @@ fn mark(ecn: Option<EcnCodepoint>) -> Ecn {
     }
 }
 
-/// Translates the kernel's receive timestamps, which are wall-clock time, to the driver's clock.
+/// Translates the kernel's receive timestamps from wall-clock time to the driver's clock.
 ///
-/// Both clocks run at one speed (time daemons slew both alike), so their difference changes only
-/// when the wall clock is set. A timestamp from before such a step would be wrong by the size of
-/// the step. So for a while after a step (`QUEUED`) the time of the receive call replaces the
-/// timestamp. By then no datagram from before the step waits in the socket.
+/// The difference of the two clocks changes only when the wall clock is set, because time daemons
+/// slew both clocks alike. When the wall clock is set, datagrams may still wait in the socket with
+/// timestamps from before. So for one second afterwards (`QUEUED`), the time of the receive call
+/// replaces the timestamp.
 #[derive(Debug, Default)]
 struct StampConverter {
     /// Wall clock minus driver's clock, in nanoseconds, once measured.

@@ -84,10 +84,10 @@ impl Outbox {
         Some((local, runs.collect(), self.sent))
     }
 
-    /// Moves the runs that wait for the socket `local` to `parked`, the outbox of that socket
-    /// alone. If a part of the first run was sent already, only the rest moves. Returns how many
-    /// datagrams were dropped because `parked` had no room. An empty outbox of the same size has
-    /// room for all of them.
+    /// Moves all runs (datagrams of equal size to one address) that wait for the full socket
+    /// `local` to `parked`, the outbox of that socket alone. Of a run that was sent in part, only
+    /// the rest moves. Returns how many datagrams were dropped because `parked` had no room. An
+    /// empty `parked` of the same size has room for all runs.
     pub(crate) fn park(&mut self, local: Local, parked: &mut Self) -> u64 {
         let Self { bytes, runs, done, sent, .. } = self;
         let (mut at, mut kept, mut lost) = (*done, *done, 0);

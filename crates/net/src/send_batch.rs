@@ -1,10 +1,10 @@
-//! Sends runs of datagrams to the system in as few calls as it allows. Each message of `sendmmsg`
-//! holds a run, which the kernel cuts into datagrams (segmentation offload). This module also
-//! decides what to do about each error of the system.
+//! Sends datagrams to the system in as few calls as it allows. Each message of `sendmmsg` holds a
+//! run: datagrams of equal size to one address, which the kernel cuts apart (segmentation offload).
+//! This module also decides what to do about each error of the system.
 //!
 //! The mark (ECN and code point) and the segment size are socket options, set only when they
-//! change. Most consecutive datagrams have the same mark and segment size. The alternative is
-//! ancillary data in each message, which costs the system more.
+//! change. Mostly they stay the same from one run to the next. The alternative is ancillary data in
+//! each message, which costs the system more.
 
 use crate::socket::Socket;
 use crate::statistics::Counters;
@@ -16,9 +16,9 @@ use smallvec::SmallVec;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
-/// The largest payload of one message in bytes, of one datagram or many: 65,535 less the IPv4 and
-/// UDP headers. A single datagram may be larger. The system then refuses the datagram, and the
-/// machine learns that.
+/// The largest payload of one message in bytes: 65,535 less the IPv4 and UDP headers. A longer run
+/// leaves in several messages. The system refuses a single datagram that is longer, and the machine
+/// learns of this.
 const MAX_MESSAGE_BYTES: usize = 65_507;
 
 /// Most messages of one `sendmmsg` call. More would save little: with 32 messages the cost of the

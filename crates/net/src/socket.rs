@@ -1,6 +1,7 @@
-//! A UDP socket with all that the system offers: segmentation and coalescing of runs, ECN marks,
-//! kernel receive timestamps and large buffers. It sets the don't-fragment bit, so that the system
-//! refuses datagrams larger than the interface takes instead of cutting them.
+//! A UDP socket with all that the system offers: segmentation offload (one call sends many
+//! datagrams) and coalescing (one call receives many), ECN marks, kernel receive timestamps and
+//! large buffers. Its don't-fragment bit is set, so that the system refuses datagrams larger than
+//! the interface's MTU instead of cutting them.
 
 use crate::send_batch::TrafficClass;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -97,9 +98,9 @@ impl Socket {
 /// address.
 ///
 /// quinn-udp 0.6 reads at most 96 bytes of ancillary data per buffer. A coalesced run brings a
-/// timestamp (32 bytes), a segment size (24) and an ECN mark (24). A destination address (32 or 40
-/// bytes) would not fit beside them, and the kernel would drop the last item, which is the ECN
-/// mark. Nobody here uses the destination address.
+/// timestamp (32 bytes), a segment size (24) and an ECN mark (24). With a destination address (32
+/// or 40 bytes), which byway does not use, the kernel would have no room for the last item, the ECN
+/// mark.
 pub(crate) fn state(io: &UdpSocket) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(UdpSockRef::from(io))?;
     if io.local_addr()?.is_ipv4() {

@@ -1,8 +1,9 @@
 //! A TCP connection that carries datagrams, each in a frame of its own ([`byway_wire::framing`]),
 //! for networks that drop UDP.
 //!
-//! The kernel does congestion control and retransmission. It is given little more than it can send.
-//! What waits in the kernel cannot go by another path, and delays what comes after it.
+//! The kernel does congestion control and retransmission. It gets little more data than it can send
+//! at once. Data that waits in the kernel cannot move to another path, and delays the data behind
+//! it.
 
 use crate::send_batch::{BatchProgress, DatagramRun, Obstacle, SendResult, TrafficClass};
 use crate::statistics::Counters;
@@ -122,8 +123,9 @@ impl TcpCarrier {
         whole.is_ok()
     }
 
-    /// Sends `runs`, the first of them from byte `start` on. A frame of which the kernel took only
-    /// a part does not count as sent. The next call begins with that frame and sends its rest.
+    /// Sends `runs`, the first run from its byte `start` on, since the earlier bytes have left. A
+    /// frame of which the kernel took only a part does not count as sent. The next call begins with
+    /// the rest of that frame.
     pub(crate) fn send(
         &mut self,
         runs: &[DatagramRun<'_>],
@@ -209,9 +211,9 @@ impl TcpCarrier {
         Ok(Some(left))
     }
 
-    /// Sets the code point of what the kernel sends on this connection from now on, also of what it
-    /// retransmits. The code point is best effort or lower effort. The kernel sets the ECN bits
-    /// itself.
+    /// Sets the code point (DSCP) of all packets that the kernel sends on this connection from now
+    /// on, retransmissions included. The code point is best effort or lower effort. The kernel sets
+    /// the ECN bits itself.
     fn set_mark(&mut self, mark: TrafficClass) {
         if self.mark != Some(mark) {
             let options = socket2::SockRef::from(&self.io);

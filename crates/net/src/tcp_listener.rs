@@ -56,10 +56,12 @@ impl Listener {
     }
 
     /// Accepts connections that wait, at most 64, and adds them to `taken`. Returns whether more
-    /// may wait. There are 1,024 seats, or as many as `with_seats` set. One network (a /24 of IPv4,
-    /// a /56 of IPv6) has at most 64 of them. That limit does not hold for loopback peers. A
-    /// connection that finds no seat is closed. When descriptors are used up, the connections that
-    /// wait are accepted once another one comes.
+    /// may wait.
+    ///
+    /// At most 1,024 connections are open at once, or as many as `with_seats` set. At most 64 of
+    /// them are of one network (a /24 of IPv4, a /56 of IPv6), except for loopback peers. A
+    /// connection beyond these limits is closed. If no descriptor is left, waiting connections are
+    /// accepted when another one arrives.
     pub fn accept(&self, taken: &mut Vec<TcpCarrier>) -> bool {
         for _ in 0..TURN {
             match self.io.accept() {

@@ -1,6 +1,6 @@
 //! The system's counters of the bytes that an interface has sent and received, read over netlink
-//! (RFC 3549). Netlink knows the interfaces of the process's own network namespace, whatever is
-//! mounted at `/sys`.
+//! (RFC 3549). Netlink shows the process's own network namespace. The files in `/sys` may show
+//! another namespace.
 
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};

@@ -102,9 +102,10 @@ impl Tun {
         DeviceSource::new(self.device.clone())
     }
 
-    /// Hands on the packets of one read, each with whether the kernel vouches for its checksum. The
-    /// kernel vouches for a checksum that it checked or completed. For packets that it merely
-    /// forwards it does neither, unless the network card did. `false` if there was nothing to read.
+    /// Hands each packet of one read to `packet`, with a flag: whether the kernel vouches for the
+    /// packet's checksum. The kernel vouches for a checksum that it or the network card has
+    /// checked, or that it completed itself. It checks no packets that it merely forwards. Returns
+    /// `false` if there was nothing to read.
     ///
     /// # Errors
     ///

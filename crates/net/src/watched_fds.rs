@@ -26,16 +26,17 @@ pub struct Ready {
 /// grows with the number of events, not with the number of descriptors. Cheap to clone. Any thread
 /// may add and remove descriptors.
 ///
-/// The owner's descriptors are edge-triggered. Each is entered once, for both directions, and
-/// reported when it *becomes* readable or writable. So it takes no system call to pause or resume a
-/// stream. In return the owner must remember that a descriptor is ready until a read or write
-/// answers [`WouldBlock`](io::ErrorKind::WouldBlock). An owner that leaves some of the work for its
-/// next turn calls the [`Waker`](crate::Waker).
+/// The owner's descriptors are edge-triggered: each is added once, for both directions, and an
+/// event says that it *became* readable or writable. So pausing a stream takes no system call. But
+/// the owner must remember that a descriptor is ready until a read or write answers
+/// [`WouldBlock`](io::ErrorKind::WouldBlock). An owner that leaves work for its next turn calls the
+/// [`Waker`](crate::Waker), since no event will bring that turn about.
 #[derive(Clone, Debug)]
 pub struct Watch(Arc<OwnedFd>);
 
-/// The part of the loop that an event is for, in the upper 32 bits of the event's data. The lower
-/// 32 bits are a number: a token, or the number of a socket or pending dial.
+/// Which kind of descriptor an epoll event is about, kept in the upper 32 bits of the event's data.
+/// The lower 32 bits are a number: the owner's token, or the number of a socket or of a TCP
+/// connection being established.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
     Source,
@@ -67,9 +68,9 @@ impl Watch {
         Ok(Self(Arc::new(epoll::create(CreateFlags::CLOEXEC)?)))
     }
 
-    /// Watches `source`, which must be non-blocking. If `source` is ready already, that is reported
-    /// at once. Each token names one descriptor. After a token is used again, events of its former
-    /// descriptor may still be reported until the next turn.
+    /// Watches `source`, which must be non-blocking; its events carry `token`. If `source` is ready
+    /// already, an event says so at once. Each token names one descriptor. If a token is used
+    /// again, events of its former descriptor may still arrive until the next turn.
     ///
     /// # Errors
     ///

@@ -1,31 +1,30 @@
-//! All constants of the law in one table: value, unit, meaning and reason.
+//! All constants of the control law of the class `background` in one table, each with its unit,
+//! meaning and reason. Thresholds follow from jitter and from the time that the line takes to send
+//! one packet. Waiting times follow from the RTT. `docs/background.md` tells how much each part of
+//! the law contributes.
 //!
-//! Times and packet counts follow from the line where they can. Thresholds follow from jitter and
-//! from the time that the line takes to send one packet. Waits follow from the RTT. Each constant
-//! in milliseconds has its reason here. `docs/background.md` tells what each part of the law is
-//! worth.
+//! A path's *level* is its sending rate without a queue, in bytes per second.
 
 use byway_wire::Duration;
 
 // Growth.
 
-/// Growth of the level, in sqrt(bytes/s) per second. A level of `L` bytes/s grows by
-/// `GROW * sqrt(L)` bytes/s in each second, 4 % at 10 Mbit/s. A flow alone on such a line then has
-/// 1.5 s from one decrease to the next. Twice the growth harms requests more; half of it makes
-/// flows fair later.
+/// Growth of the level (a path's sending rate), in sqrt(bytes/s) per second. A level of `L` bytes/s
+/// grows by `GROW * sqrt(L)` bytes/s in each second: 4 % at 10 Mbit/s. Twice the growth delays the
+/// requests of other flows more. With half of the growth, flows take longer to become fair.
 pub(super) const GROW: f64 = 44.7;
-/// Time without a queue after which growth is twice as fast. The increase goes by the square of the
-/// time without a queue. So a path uses a line that others have left again after 3 s.
+/// After this time without a queue, the level (a path's sending rate) grows twice as fast. After a
+/// time `t` without a queue, it grows `1 + (t / HASTE)^2` times as fast: 13 times after 3 s.
 pub(super) const HASTE: Duration = Duration::from_millis(850);
-/// The greatest growth per RTT, as a part of the level. An RTT passes before the path hears of a
-/// queue. The queue that this growth makes meanwhile stays near the threshold.
+/// The greatest growth of the level (a path's sending rate) per RTT: 25 %. News of a queue reaches
+/// the sender one RTT late, so faster growth would build a longer queue.
 pub(super) const RETURN: f64 = 0.25;
 
 // What counts as a queue.
 
-/// The shortest wait that counts as a queue, and the shortest RTT that the law computes with. ACKs
-/// and packets that are sent in batches (GSO) cause waits below 1 ms without a queue. A true queue
-/// may be short too: 20 packets at 100 Mbit/s are only 2.4 ms.
+/// The shortest wait that counts as a queue, and the shortest RTT that the law computes with.
+/// Packets and ACKs that are sent in batches (GSO) wait up to 1 ms without a queue. A larger value
+/// would hide true queues: 20 packets at 100 Mbit/s wait only 2.4 ms.
 pub(super) const THRESHOLD: Duration = Duration::from_millis(1);
 /// The shortest wait that counts as a queue, in packet times. Packets of two flows that collide
 /// wait one packet time without a queue.
@@ -33,10 +32,11 @@ pub(super) const PACKETS: f64 = 1.5;
 /// The greatest value that jitter may have. Requests on thin lines make queues of 10 ms and more,
 /// which must not count as jitter.
 pub(super) const JITTER: Duration = Duration::from_millis(8);
-/// Number of latest packets that are compared to see whether the queue grew. One flow sends as many
-/// in `LOOK` at 40 Mbit/s. The estimate of the usual wait rises by a factor e in `2 * RING`
-/// measurements, about 2.6 s. That is longer than a TCP's queue lasts between two of the TCP's
-/// decreases.
+/// Number of latest packets among which the law looks for growth of the queue: as many as a flow of
+/// 40 Mbit/s sends in 10 ms (`LOOK`).
+///
+/// Jitter is smoothed over `2 * RING` measurements of 40 ms each, about 2.6 s. A TCP's queue lasts
+/// less than that between two of the TCP's decreases, so it does not become jitter.
 pub(super) const RING: usize = 32;
 
 // Whose queue it is.
@@ -44,43 +44,50 @@ pub(super) const RING: usize = 32;
 /// Growth of the queue within `LOOK`, in packets, that shows a burst of another flow. A request
 /// begins with ten packets (RFC 6928).
 pub(super) const JUMP: f64 = 3.0;
-/// The time in which the growth of a queue counts as a burst. It is the RTT of a near server, and
-/// the first packets of a request arrive within one RTT.
+/// If the queue grows by `JUMP` packets within this time, another flow has sent a burst. The first
+/// packets of a burst arrive within one RTT of their sender, about 10 ms for a near server.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
-/// Number of packets in a row that must wait before the queue is taken for the path's own. The tail
-/// of a request delays up to three packets in a row. Half of this number is enough for a burst.
+/// Number of packets in a row that must wait before the path takes a queue for its own. The end of
+/// another flow's burst delays up to three packets in a row. To detect a burst, half of this number
+/// is enough.
 pub(super) const OWN: u32 = 4;
-/// The part of a measure that counts as nearly all of it. It compares the bytes of a packet with
-/// those of a full packet, the growth of a queue with the threshold, and a level with the last
-/// known one.
+/// The part that counts as nearly all. A packet of 75 % of the full size counts as full. A queue
+/// can be a burst if it grew by 75 % of the shortest wait that counts as a queue. A sending rate
+/// below 75 % of the rate at the last queue grows at the fastest pace (`RETURN`).
 pub(super) const NEARLY: f64 = 0.75;
 
 // What is answered.
 
-/// The part of the level that is kept after a queue of the path's own or a loss. What the decrease
-/// frees is the headroom for others. The level exceeds the line by a tenth at most. So a queue of
-/// the path's own grows by at most `1 - BETA` seconds per second.
+/// The part of the level (a path's sending rate) that is kept after a loss, or after a queue that
+/// the path built. The freed tenth is headroom for other flows.
+///
+/// The level exceeds the line's rate by a tenth at most. So a queue that grows by more than
+/// `1 - BETA` seconds per second is not the path's own.
 pub(super) const BETA: f64 = 0.9;
-/// How strongly a queue lowers the pace. If packets wait `w`, the pace falls by
-/// `EMPTYING * w / RTT` of the level. So the queue is empty after half an RTT.
+/// How strongly a queue slows a path down. If packets wait `w` seconds, the path sends at
+/// `1 - EMPTYING * w / RTT` times its level. If the level equals the line's rate, the queue drains
+/// within half an RTT.
 pub(super) const EMPTYING: f64 = 2.0;
-/// The least part of the level that remains as pace during a queue. A path that sends nothing would
-/// not hear that the queue is empty.
+/// The least part of its level at which a path sends during a queue. A path that sends nothing gets
+/// no ACKs, so it would not learn that the queue is empty.
 pub(super) const KEEP: f64 = 0.3;
-/// Number of RTTs after which a queue counts as standing. The answer to it takes one RTT, and a
-/// burst of slow start drains within two more.
+/// Number of RTTs after which a queue counts as standing, so that the level falls. The path's
+/// slower sending shows after one RTT. A burst of another flow's slow start drains within two more
+/// RTTs.
 pub(super) const GRACE: f64 = 3.0;
-/// The least time after which a queue counts as standing. A request of 20 KB occupies a line of 2
-/// Mbit/s for about as long. It also limits the time before its sending for which one packet's
-/// delay counts; that limit is the least RTT, if the RTT is longer.
+/// The least time after which a queue counts as standing. For about as long, a request of 20 KB
+/// occupies a line of 2 Mbit/s.
+///
+/// It is also the longest time for which one delay makes the level grow or decay, unless the least
+/// RTT is longer.
 pub(super) const PATIENCE: Duration = Duration::from_millis(100);
-/// The time in which a standing queue lowers the level by a factor e. Beside a TCP a hundredth of
-/// the level is left after 5 s. The rate of delivery is averaged over this time too, or over four
-/// RTTs if they are longer.
+/// The time in which a standing queue lowers the level (the path's sending rate) by a factor e.
+/// Beside a TCP, a hundredth of the level is left after 5 s. The delivery rate is averaged over
+/// this time too, or over four RTTs if four RTTs are longer.
 pub(super) const SLOW: Duration = Duration::from_millis(1000);
-/// A level of more than this many times the delivered rate counts as wrong, and falls during any
-/// queue. Requests take up to 0.4 of a thin line, so beside them a right level is up to 1.7 times
-/// the delivered rate.
+/// A level (a path's sending rate) of more than this many times the delivery rate falls during any
+/// queue, even a short one. A correct level is at most 1.7 times the delivery rate, because
+/// requests of other flows take at most 0.4 of a thin line.
 pub(super) const BELIEVE: f64 = 2.0;
 
 // Window, start, losses.

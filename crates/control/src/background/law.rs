@@ -1,8 +1,8 @@
-//! The law of one path, in the order of events: a delay comes in, a queue is detected, the path
-//! reacts.
+//! How one path of the class `background` sets its rate, in the order of events: a delay comes in,
+//! a queue is detected, the path reacts.
 //!
-//! A path has a *level*, its estimate of its own share of the line, in bytes per second. Without a
-//! queue the path paces at its level.
+//! A path has a *level* in bytes per second: its estimate of its own share of the line. Without a
+//! queue, the path sends at its level.
 //!
 //! ```text
 //!          timeout        3 packets over 2 thresholds
@@ -146,9 +146,9 @@ impl BackgroundPath {
 
     // First: a delay comes in.
 
-    /// Takes an ACK into account. Returns whether it showed a queue of the path's own. `share` is
-    /// the path's part of the bundle's rate. `company` is the number of packets in a row that wait
-    /// on other paths.
+    /// Takes an ACK into account. Returns whether the ACK showed a queue that the path itself
+    /// built. `share` is the path's part of the bundle's rate, from 0 to 1. `company` is the number
+    /// of packets in a row that wait on the other paths, summed over these paths.
     pub fn on_acked(&mut self, acked: &Acked<'_>, share: f64, company: u32) -> bool {
         self.timeouts = 0;
         self.srtt = acked.srtt;
@@ -266,8 +266,9 @@ impl BackgroundPath {
         self.queue = Some(StandingQueue { since: now, burst, deepest });
     }
 
-    /// The packet met no queue. This ends the queue that was seen before, and the level grows.
-    /// After a decrease only a packet that was sent since then counts as free.
+    /// Handles a packet that met no queue: the queue seen before is over, and the level grows.
+    /// `answered`: whether the packet was sent before the latest decrease. Such a packet ends only
+    /// the queue of another flow's burst, and causes no growth.
     fn on_free(&mut self, now: Instant, answered: bool, time: f64, share: f64) {
         if let Some(queue) = self.queue {
             self.met = now;
@@ -280,9 +281,10 @@ impl BackgroundPath {
         }
     }
 
-    /// Grows the level. The bundle grows as one flow, `dL/dt = GROW sqrt(L)`, and each path by its
-    /// part of the sum. Growth is faster by the square of the time without a queue. A level that
-    /// the path had before others filled the line returns at `RETURN` per RTT.
+    /// Grows the level, the path's sending rate. All paths together, at the rate `L`, grow by
+    /// `GROW * sqrt(L)` bytes/s per second, and the path by the part `share` of this. At a time `t`
+    /// after the last queue, growth is `1 + (t / HASTE)^2` times as fast. A level far below its
+    /// value at the last queue grows by `RETURN` per RTT instead.
     fn grow(&mut self, now: Instant, time: f64, share: f64) {
         let quiet = now.since(self.met).as_secs_f64() / HASTE.as_secs_f64();
         let one = if share > 0.0 { GROW / libm::sqrt(self.level / share) } else { 0.0 };
@@ -296,9 +298,9 @@ impl BackgroundPath {
         self.set(self.level * (1.0 + time * self.growth));
     }
 
-    /// Lowers the level once, for a queue of the path's own. Such a queue is on this path, or on
-    /// another path that waits at the same time. The new level is `BETA` times the delivered rate.
-    /// That rate counts as at least the level before the last two RTTs of growth.
+    /// Lowers the level once, because this path, or another path that waits at the same time, has
+    /// built a queue. The new level is `BETA` times the delivery rate. If the delivery rate is
+    /// below the level of two RTTs ago, that level counts in its place.
     pub fn answer(&mut self, now: Instant, waited: i64) {
         self.meet(now, false, waited);
         // A wrong answer to noise says little of the line.
@@ -308,8 +310,8 @@ impl BackgroundPath {
         self.lower(now, BETA * delivered.clamp(least, self.level));
     }
 
-    /// Lowers the level for as long as a queue stands. A queue stands if it lasts longer than a
-    /// burst, or if the level is far above the delivered rate.
+    /// Lowers the level as long as a queue stands. A queue stands if it has lasted for `GRACE` RTTs
+    /// and for `PATIENCE`, or if the level exceeds `BELIEVE` times the delivery rate.
     fn on_standing(&mut self, now: Instant, met: &DelayReading, answered: bool, time: f64) {
         self.met = now;
         let Some(queue) = &mut self.queue else { return };
@@ -321,10 +323,12 @@ impl BackgroundPath {
         }
     }
 
-    /// Ends the start, which met its own queue. The new level is the delivered rate, within bounds.
-    /// The upper bound: packets that met the queue were sent an RTT ago, at half of the present
-    /// level times [`AHEAD`]. The lower bound: the rate was less when the queue began to grow. At a
-    /// rate that doubles per RTT, a queue of `q` seconds takes `sqrt(2q / (RTT ln 2))` RTTs.
+    /// Ends the start, in which the level doubles per RTT, because its packets built a queue. The
+    /// new level is the delivery rate within two bounds.
+    ///
+    /// The upper bound is the pace one RTT ago, when the packets that waited were sent: half of the
+    /// present level times [`AHEAD`]. The lower bound is the pace when the queue began to grow. At
+    /// a pace that doubles per RTT, a queue of `q` seconds grows for `sqrt(2q / (RTT ln 2))` RTTs.
     fn end_start(&mut self, now: Instant, waited: i64) {
         let most = AHEAD / 2.0 * self.level;
         let queue = 2.0 * self.threshold() as f64 / 1e9;
@@ -376,8 +380,9 @@ impl BackgroundPath {
 
     // The answer.
 
-    /// What the path may send. During a queue the pace is lower by what empties the queue in half
-    /// an RTT. The bytes in flight follow the pace.
+    /// What the path may send: a pace, and a limit of the bytes in flight in proportion to the
+    /// pace. During a queue the pace is so far below the level that the queue drains within half an
+    /// RTT.
     pub fn allowance(&self) -> Allowance {
         let delay_limit = self.sense.limit(self.threshold());
         if self.choked {

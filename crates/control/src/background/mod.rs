@@ -1,11 +1,15 @@
-//! The law of the class `background`. It fills what is idle on a line, yields to other traffic, and
-//! shares fairly with other flows of the class.
+//! How the class `background` sets its rates. Its flows use what is idle on a line, yield to other
+//! traffic, and share fairly among themselves.
 //!
-//! Each path has a rate of its own, its level. While no packet waits, the level grows with its
-//! square root. A queue that builds up slowly is the path's own: the level falls in proportion. A
-//! queue that builds up at once is a burst of another flow: the path sends less until it is gone,
-//! and keeps its level. If the queue stays, another flow needs the line, and the level decays.
-//! `docs/background.md` derives the law and tells what it cannot do.
+//! Each path has a *level*: the rate at which it sends while no packet waits in a queue. Without a
+//! queue, the level grows. A queue means one of three things:
+//!
+//! - It grew slowly: the path has built it, so the level falls.
+//! - It appeared at once: another flow has sent a burst. The path sends less until the queue is
+//!   gone, and keeps its level.
+//! - It lasts: another flow needs the line, so the level decays.
+//!
+//! `docs/background.md` derives these rules and tells their limits.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -35,18 +39,18 @@ const SHOWS: Duration = Duration::from_secs(21);
 /// The time after which a choked path is dropped, if there are more proxied paths than `START`.
 const CHOKED: Duration = Duration::from_secs(60);
 
-/// The class `background` over a bundle of paths.
+/// The controller of the class `background` for all paths of a session, the bundle.
 ///
-/// - **Coupling**: the bundle grows as one flow, each path by its part of the sum of rates. This is
-///   Harp's joint growth (III.A). Packets that wait on several paths at once count together, and
-///   all of these paths lower their rates, since they seem to share the bottleneck. A path whose
-///   packets alone wait lowers its rate alone.
-/// - **Relays** (mPath, 2.3): the bundle opens eight proxied paths at first. It asks for more when
-///   the direct path meets a queue of its own and no proxied path is in its start, as long as the
-///   last ones raised the throughput. Beyond eight, a path that is choked for a minute is dropped.
-/// - **Choking** (Harp, III.E): a path at its least rate that still meets a queue is choked, and so
-///   is a path after two timeouts in a row. A choked path carries only probes, until one meets no
-///   queue. One path always stays open.
+/// - **Coupling** (Harp, III.A): the paths together grow as one flow, each in proportion to its
+///   rate. Paths whose packets wait at the same time seem to share a bottleneck, so all of these
+///   paths lower their rates. A path whose packets alone wait lowers its rate alone.
+/// - **Relays** (mPath, 2.3): the bundle first opens eight proxied paths, each a detour by a relay.
+///   It asks for more when the direct path has built a queue, as long as the paths added last
+///   raised the throughput.
+/// - **Choking** (Harp, III.E): a choked path carries only probes, until a probe meets no queue. A
+///   path is choked if it meets a queue even at its least rate, or after two timeouts in a row. One
+///   path always stays open. Of more than eight proxied paths, one that stays choked for a minute
+///   is dropped.
 #[derive(Debug)]
 pub struct Background {
     name: &'static str,
@@ -112,8 +116,9 @@ impl Background {
         }
     }
 
-    /// Chokes `id`, unless it is the last open path. If the last open path is silent after two
-    /// timeouts, a choked path whose probes come back is opened instead.
+    /// Chokes path `id`: it carries only probes from now on. The last open path is choked only
+    /// after two timeouts in a row, and only if the probes of another choked path come back. That
+    /// other path is opened in its place.
     fn choke(&mut self, id: PathId, now: Instant) {
         let silent = self.paths.get(id).is_some_and(|path| path.timeouts >= 2);
         if !self.paths.iter().any(|(other, path)| other != id && !path.choked) {

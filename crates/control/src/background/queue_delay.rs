@@ -22,8 +22,8 @@ pub(super) struct DelayReading {
     pub speaks_for: Duration,
 }
 
-/// What the delays of one path tell. The results hardly depend on how fast the path sends, since
-/// all flows of a line must agree on what a queue is.
+/// What the delays of one path tell. The results hardly depend on the path's sending rate, because
+/// all flows on a line must agree on what a queue is.
 #[derive(Clone, Debug)]
 pub(super) struct QueueDelay {
     /// Bytes of the largest packets of late.
@@ -107,9 +107,10 @@ impl QueueDelay {
         Some(self.base.floor()?.saturating_add(threshold))
     }
 
-    /// Takes a packet's delay into account, or an RTT if no delay is measured. Returns `None` for a
-    /// short packet: the line takes less time for it, so its delay is not comparable. While the
-    /// path is `queued`, waits do not count for the usual wait.
+    /// Takes a packet's one-way delay into account, or an RTT if `round_trip` is set. Returns
+    /// `None` for a short packet: the line takes less time for it, so its delay cannot be compared.
+    /// `queued`: whether the path is known to have a queue. If so, the delay does not count as
+    /// jitter.
     pub fn sample(
         &mut self,
         met: Delay,
@@ -153,8 +154,9 @@ impl QueueDelay {
         LOOK.max(self.packet_time().saturating_mul(OWN))
     }
 
-    /// Detects a route that got longer from one packet to the next, within 500 ms. The base alone
-    /// would adopt the new delay only after 15 s.
+    /// Detects within 500 ms that the route got longer from one packet to the next. The base delay
+    /// alone would adopt the new delay only after 15 s, and until then take the difference for a
+    /// queue.
     fn look_for_leap(&mut self, met: Delay, now: Instant, rtt: Duration) {
         let Some(floor) = self.base.floor() else { return };
         let pause = self.look();
@@ -172,8 +174,9 @@ impl QueueDelay {
         self.base.sample(delay, now, rtt)
     }
 
-    /// Whether a packet counts as a full one. If a path sends only short packets, the full size
-    /// shrinks by a factor e in `8 * RING` of them, until they count as full.
+    /// Whether a packet counts as full: it has at least 75 % of the full size (`NEARLY`). Each
+    /// shorter packet shrinks the full size by 1/256. So a path that sends only short packets
+    /// counts them as full after a while.
     fn is_full(&mut self, bytes: u32) -> bool {
         let bytes = f64::from(bytes);
         if bytes < NEARLY * self.full {
@@ -184,10 +187,12 @@ impl QueueDelay {
         true
     }
 
-    /// Updates the usual wait. It falls at once and rises slowly, by a factor e in 2.6 s: jitter is
-    /// always there, while queues of others come and go. The mean delay over [`LOOK`] counts as one
-    /// measurement, since a line that keeps the order of packets delays neighbours together. So
-    /// flows of any rate measure the same jitter.
+    /// Updates the usual wait, from which jitter follows: the median wait of packets while no queue
+    /// is seen. The usual wait falls at once. It rises slowly (smoothed over 2.6 s), because jitter
+    /// is always there, while queues of other flows come and go.
+    ///
+    /// The mean delay over [`LOOK`] (10 ms) counts as one measurement, because a line delays
+    /// neighbouring packets together. So flows of any rate measure the same jitter.
     fn measure_jitter(&mut self, met: Delay) {
         self.slot_sum = self.slot_sum.saturating_add(met.one_way);
         self.slot_packets += 1;
@@ -212,10 +217,10 @@ impl QueueDelay {
         self.base.set_spread(as_i64(self.jitter()));
     }
 
-    /// By how many nanoseconds the latest packet waited longer than an earlier one, beyond the
-    /// growth that the path's own overload explains. Earlier packets are those sent within [`LOOK`]
-    /// or some packet times before, and at least the packet just before. The function searches the
-    /// whole ring, so it is called only for packets that wait.
+    /// How much longer the latest packet waited than one shortly before, in nanoseconds, beyond the
+    /// growth that the path's own overload explains. Among the packets of the last 10 ms
+    /// ([`LOOK`]), or of four packet times if longer, the greatest difference counts. The packet
+    /// just before is always among them.
     pub fn grown(&self) -> i64 {
         let [(sent_at, waited), earlier @ ..] = &self.recent;
         let look = self.look();

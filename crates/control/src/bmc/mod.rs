@@ -63,10 +63,10 @@ impl Bmc {
         Self { fixed, ..Self::new(BmcOptions::LITERAL) }
     }
 
-    /// The length of a congestion epoch of `member`, in seconds. The paper: "One congestion epoch
-    /// consists of (W/2a) + 1 round trip times, where W is the window size at the end of the
-    /// congestion epoch". W is estimated as twice the window after the last loss, or as the present
-    /// window if it is larger.
+    /// The length of a congestion epoch of `member`, from one loss to the next, in seconds. The
+    /// paper: "One congestion epoch consists of (W/2a) + 1 round trip times, where W is the window
+    /// size at the end of the congestion epoch". Here W is twice the window that the last loss
+    /// left, or the present window if larger; a is the growth per RTT.
     fn epoch(member: &CoupledPath<BmcPath>) -> f64 {
         let left = Some(member.window.threshold()).filter(|threshold| threshold.is_finite()).unwrap_or(0.0);
         let largest = member.window.packets().max(2.0 * left);

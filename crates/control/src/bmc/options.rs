@@ -5,8 +5,9 @@
 pub enum WeightStep {
     /// (7): to its square. That overshoots whatever there is to be met, for ever.
     Square,
-    /// The same step times the imbalance, `1 - least T_wr / largest T_wr`. The step becomes smaller
-    /// near the balance, so that the weights settle.
+    /// The step of `Square`, times the imbalance of the weighted throughputs T_wr,
+    /// `1 - least T_wr / largest T_wr`. Near the balance the step becomes small, so the weights
+    /// settle.
     Proportional,
 }
 

@@ -2,12 +2,12 @@
 
 use super::{BmcOptions, WeightStep};
 
-/// One step: the path with the least weighted throughput loses weight, and the path with the
-/// largest weighted throughput gets it.
+/// One step: weight moves from the path with the least weighted throughput to the path with the
+/// largest.
 ///
-/// `throughputs` are the weighted throughputs T_wr of equation 6, all in the same unit. Paths that
-/// share a bottleneck have the same T_wr, and so have paths with equally busy bottlenecks. A path
-/// with a lower T_wr has a line that is too small for its weight.
+/// `throughputs` are the weighted throughputs T_wr of equation 6, all in the same unit: RTT times
+/// throughput over weight. T_wr tells how much one TCP gets beside the path. If all T_wr are equal,
+/// all bottlenecks are equally busy, and the weights stay.
 pub fn step(weights: &mut [f64], throughputs: &[f64], options: &BmcOptions) {
     let order = |a: &usize, b: &usize| throughputs[*a].total_cmp(&throughputs[*b]);
     let known = || 0..weights.len().min(throughputs.len());
@@ -33,10 +33,10 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// The weighted throughputs T_wr of figure 2. The multipath source shares a link of 12 Mbit/s
-    /// with one TCP, and a link of 18 Mbit/s with another; RTTs are 1. On a link of capacity C the
-    /// path of weight D gets `C D/(1 + D)`, and the TCP gets `C/(1 + D)`. So T_wr of the path
-    /// equals the TCP's throughput.
+    /// The weighted throughputs T_wr of figure 2 in Mbit/s, with all RTTs set to 1. One path shares
+    /// a link of 12 Mbit/s with a TCP, and the other path shares a link of 18 Mbit/s with another
+    /// TCP. On a link of capacity C, a path of weight D gets `C D/(1 + D)` and the TCP gets
+    /// `C/(1 + D)`. So T_wr, the path's throughput over D, equals the TCP's throughput.
     fn figure_2(weights: [f64; 2]) -> [f64; 2] {
         [12.0 / (1.0 + weights[0]), 18.0 / (1.0 + weights[1])]
     }

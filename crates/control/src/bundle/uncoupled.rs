@@ -35,7 +35,7 @@ pub trait PathController: Debug + Send {
     fn allowance(&self) -> Allowance;
 }
 
-/// Lifts a [`PathController`] to a [`Controller`]: every path is governed as if it were alone.
+/// Makes a [`Controller`] of a [`PathController`]: every path is controlled as if it were alone.
 /// Through one bottleneck, `n` paths take as much as `n` connections.
 pub struct UncoupledPaths<C> {
     name: &'static str,

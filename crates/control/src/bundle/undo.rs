@@ -3,12 +3,11 @@
 use crate::{Congested, Trigger, Undo};
 use byway_wire::Instant;
 
-/// A window as it was before a decrease, kept until it is known whether the packets were really
-/// lost.
+/// A window as it was before a decrease, kept until it is known whether the decrease was wrong.
 ///
-/// A timeout is spurious as soon as one of its packets is acknowledged: the path was slow, not dead
-/// (as in Eifel, RFC 4015). A loss is spurious only when all packets reported with it are
-/// acknowledged.
+/// After a timeout, the decrease was wrong as soon as one of the packets is acknowledged: the path
+/// was slow, not dead (as in Eifel, RFC 4015). After a loss, it was wrong only if all packets
+/// reported lost are acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct UndoState<T> {
     before: T,

@@ -100,11 +100,10 @@ impl Window {
         self.packets < self.threshold
     }
 
-    /// Takes an ACK into account. Returns how the window may grow by it.
+    /// Takes an ACK into account. Returns by which rule the window may grow.
     ///
-    /// RFC 7661: a window that is not used up is not validated, so it does not grow. RFC 6582:
-    /// there is no growth in recovery, which lasts until a packet sent after the decrease is
-    /// acknowledged.
+    /// The window does not grow if it was not used up (RFC 7661), nor in recovery (RFC 6582).
+    /// Recovery ends when a packet sent after the decrease is acknowledged.
     pub fn on_acked(&mut self, acked: &Acked<'_>) -> GrowthPhase {
         self.timeouts = 0;
         if acked.app_limited || !self.recovered(acked) {

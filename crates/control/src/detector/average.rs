@@ -4,9 +4,8 @@ use alloc::collections::VecDeque;
 
 /// The latest delays of a path, as many as the longest mean needs.
 ///
-/// The mean of many delays hides jitter and shows a standing queue. But the mean of n packets
-/// follows a change only n/2 packets later. A sender whose window is smaller than n/2 packets
-/// learns of the change several RTTs late.
+/// The mean of many delays hides jitter and shows a lasting queue. But the mean of n packets lags
+/// by n/2 packets: with a window of 5 packets, the mean of 50 packets lags by five RTTs.
 #[derive(Clone, Debug)]
 pub struct Average {
     latest: VecDeque<i64>,
@@ -33,9 +32,9 @@ impl Average {
         self.latest.clear();
     }
 
-    /// The mean of the latest `packets` delays, or of all that can be kept if `packets` is more. It
-    /// is `None` until there are as many delays. The mean of a few delays has more jitter than the
-    /// mean of many, and would be mistaken for the smallest or the largest mean.
+    /// The mean of the latest `packets` delays, or of all that can be kept if `packets` is more.
+    /// `None` while fewer delays are known: their mean would have more jitter, and might be taken
+    /// for the smallest or the largest mean of the path.
     #[must_use]
     pub fn mean(&self, packets: usize) -> Option<i64> {
         let packets = packets.clamp(1, self.most);

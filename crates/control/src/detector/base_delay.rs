@@ -3,17 +3,15 @@
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// The base delay: the smallest delay of a path. It falls at once and rises only for a reason.
+/// The base delay: the smallest delay of a path, which is its delay without queues. The base falls
+/// at once with a smaller delay. It rises in only two cases:
+/// - The route got longer. For [`ADOPT`], no delay was near the base, but the smallest delays of
+///   three in four rounds (of one RTT) were nearly equal. A TCP's queue does not look like this,
+///   because it follows a sawtooth.
+/// - No delay was near the base during [`MEMORY`].
 ///
-/// A minimum over a sliding window is wrong in two cases that matter here. A sender that always
-/// keeps a small queue never sees the empty path again, so its minimum rises by its own queue with
-/// each window. And if a competing flow fills the queue for longer than the window, the full queue
-/// becomes the minimum, and the sender stops yielding. So the base does not expire while samples
-/// near it keep coming (`confirmed`). Without such samples it rises only if
-/// - the delays have another floor: during [`ADOPT`], the smallest delay of at least three in four
-///   rounds lies within the tolerance of one value. A sender that has backed off sees this on a
-///   route that got longer. A TCP's queue does not look so, since it follows a sawtooth; or
-/// - no sample confirmed the base during [`MEMORY`].
+/// A minimum over a sliding window would be wrong: a queue that another flow fills for longer than
+/// the window would become the base. Then the sender would stop yielding.
 ///
 /// [`ADOPT`]: BaseDelay::ADOPT
 /// [`MEMORY`]: BaseDelay::MEMORY
@@ -24,9 +22,10 @@ pub struct BaseDelay {
     spread: i64,
     floor: Option<i64>,
     confirmed: Instant,
-    /// The smallest delay since `since`. The search for another floor began then: the base was
-    /// confirmed, or `low` fell by more than the tolerance, or the search before found no floor.
-    /// `rounds` counts the rounds since then, and `near` the rounds with a minimum near `low`.
+    /// The smallest delay since `since`, in nanoseconds: the candidate for a higher base. The
+    /// search begins anew after a delay near the base, after a delay clearly below `low`, and after
+    /// `ADOPT` without a result. `rounds` counts the rounds since then, and `near` the rounds with
+    /// a smallest delay near `low`.
     low: i64,
     since: Instant,
     rounds: u32,
@@ -68,8 +67,8 @@ impl BaseDelay {
         self.floor
     }
 
-    /// Sets the jitter of delays without a queue, in nanoseconds. The minima of rounds may differ
-    /// by as much, and still count as one floor.
+    /// Sets the jitter of delays without a queue, in nanoseconds. Smallest delays of two rounds
+    /// count as equal if they differ by no more than this and the tolerance together.
     pub const fn set_spread(&mut self, spread: i64) {
         self.spread = spread;
     }
@@ -157,8 +156,9 @@ impl Extremes {
         *seen
     }
 
-    /// The height above the smallest delay of the part `threshold` of the range of delays, in
-    /// nanoseconds. The range counts as `least` if it is smaller.
+    /// How far a threshold lies above the smallest delay, in nanoseconds: `threshold` (0 to 1)
+    /// times the range from the smallest to the largest delay. A range below `least` counts as
+    /// `least`.
     #[must_use]
     pub fn above_min(self, threshold: f64, least: Duration) -> f64 {
         let range = self.max.saturating_sub(self.min) as f64;
@@ -197,9 +197,9 @@ mod tests {
         feed(&mut route, 14_000, 16_000, |_| 40 * MS);
         assert_eq!(route.floor(), Some(40 * MS));
 
-        // The queue of a Reno at 10 Mbit/s whose window goes from 33 to 67 packets, of which 16.7
-        // are on the line. That is 20 to 60 ms of queue, and two seconds for a tooth of the
-        // sawtooth.
+        // The queue of a Reno flow at 10 Mbit/s whose window goes from 33 to 67 packets; the line
+        // without a queue holds 16.7 packets. So the queue grows from 20 to 60 ms within 2 s, then
+        // falls to 20 ms again.
         let mut queue = BaseDelay::new(Duration::from_millis(1));
         feed(&mut queue, 0, 100, |_| 10 * MS);
         feed(&mut queue, 100, 500_000, |at| 30 * MS + 40 * MS * (at % 2_000) as i64 / 2_000);

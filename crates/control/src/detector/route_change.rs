@@ -3,20 +3,19 @@
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// Tells a route that got longer from a queue, within half a second.
+/// Detects within half a second that a route got longer.
 ///
-/// A [`BaseDelay`](super::BaseDelay) adopts a higher floor only after 15 s, because a TCP's queue
-/// can last for seconds. But a queue does not appear at once. Senders that wait for ACKs make it
-/// grow at most as fast as time passes: in slow start two packets arrive for each that leaves. A
-/// burst makes it grow faster, but then it drains at the rate of the line. So a rise of the delay
-/// is a longer route if
-/// - the delay before the rise was near the base, or much nearer to it than to the delay after,
+/// A [`BaseDelay`](super::BaseDelay) adopts a higher delay only after 15 s, because a TCP's queue
+/// can last for seconds. But a TCP's queue does not appear at once: its delay grows at most as fast
+/// as time passes. The queue of a burst grows faster, but drains soon. So a rise of the delay is a
+/// longer route if
+/// - the delay before the rise was near the base, or above it by less than half of the rise,
 /// - the delay rose by more than twice the time between the two packets, and
-/// - it lasts: in three of four rounds the smallest delay lies within the tolerance of one value.
+/// - the rise lasts: in three of four rounds (of one RTT) the smallest delay is nearly the same.
 ///
-/// During a pause in sending, packets of others may arrive unseen, so only a part of a long pause
-/// counts ([`DelayNoise::pause`]). The sender's own queue may still drain after the rise. So the
-/// rounds are counted anew from each lower delay, as long as half of the rise remains.
+/// The time between the two packets counts only up to [`DelayNoise::pause`]. After the rise the
+/// sender's own queue may still drain. So each clearly lower delay begins the rounds anew, as long
+/// as half of the rise remains.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RouteChange {
     /// When the latest packet was sent, and its delay.
@@ -148,8 +147,9 @@ mod tests {
 
     #[test]
     fn a_longer_route_is_known_in_half_a_second() {
-        // The sender's own queue before the route change, in ms: 4, or 11 as after fast growth. It
-        // drains, because the sender takes the route change for congestion.
+        // The sender's own queue before the route change, in ms: a short one, and one as after fast
+        // growth. After the change the queue drains, because the sender takes the longer delay for
+        // congestion.
         for queue in [4, 11] {
             let drains = |at: u64| (queue * MS - (at as i64 - 100) * MS / 10).max(0);
             let found = look(3_000, |at| if at < 100 { (10 + queue) * MS } else { 40 * MS + drains(at) });
@@ -160,9 +160,9 @@ mod tests {
 
     #[test]
     fn queues_of_others_are_none() {
-        // `burst`: a burst drains. `saw`: a TCP's slow start overflows the queue, then a sawtooth
-        // follows. `slow_start`: the buffer holds the window, so the queue stays at 40 ms. It
-        // builds up no faster than time passes.
+        // `burst`: once a second, 40 ms of queue appear at once and drain within 40 ms. `saw`: 30
+        // ms of queue appear at once, then a TCP's sawtooth between 30 and 70 ms follows.
+        // `slow_start`: the queue grows by 1 ms per ms up to 40 ms, and stays.
         let burst = look(20_000, |at| 10 * MS + (40 - (at % 1_000) as i64).max(0) * MS);
         let saw =
             look(60_000, |at| 10 * MS + if at < 100 { 0 } else { 30 + (at as i64 - 100) % 2_000 / 50 } * MS);

@@ -88,12 +88,13 @@ impl DelaySeries {
         self.slots.get((slot % ROW as u64) as usize).copied().flatten().filter(|_| known)
     }
 
-    /// The variance of the difference between these delays and `other`'s, over the variance of
-    /// `other`'s. It is near 0 if packets of both paths wait in one queue, and 1 or more if in two.
-    /// `None` if too little is known, or if neither queue changes by more than chance.
+    /// Compares the delays of two paths: the variance of their difference, over the variance of the
+    /// delays of `other`. Near 0, packets of both paths wait in the same queue; at 1 or more, in
+    /// different queues. `None` if too few delays are known, or if neither queue changes by more
+    /// than chance.
     ///
-    /// A straight line is subtracted from each series first. Queues that fill evenly look alike on
-    /// any line; only their rises and falls tell them apart.
+    /// A straight line is subtracted from each series first, because queues that only fill look
+    /// alike on any line.
     #[must_use]
     pub fn apart(&self, other: &Self) -> Option<f64> {
         let end = self.slot.min(other.slot);

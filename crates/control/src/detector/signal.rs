@@ -2,9 +2,9 @@
 
 use byway_wire::Instant;
 
-/// Signals congestion when more than a fraction of the packets of one RTT were delayed. TCP Nice
-/// (OSDI 2002, section 3), which shares authors with Harp, makes one signal of many delays in this
-/// way. So Harp's "a threshold number of congestion indications" (III.A) is read in the same way.
+/// Signals congestion when at least a fraction of the packets of one RTT were delayed. Harp (III.A)
+/// waits for "a threshold number of congestion indications". This type counts them per RTT as TCP
+/// Nice does (OSDI 2002, section 3), which has authors in common with Harp.
 #[derive(Clone, Copy, Debug)]
 pub struct DelayedShare {
     fraction: f64,
@@ -33,9 +33,9 @@ impl DelayedShare {
     }
 }
 
-/// Signals congestion when several packets in a row were delayed. A standing queue delays all
-/// packets, jitter only some. Unlike a share of an RTT's packets, a row does not need a whole RTT
-/// of packets. So it works with windows of one packet and less.
+/// Signals congestion when several packets in a row were delayed. A lasting queue delays all
+/// packets, jitter only some. A few packets in a row are enough, so this works with windows of one
+/// packet and less, where an RTT has too few packets for a share.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConsecutiveDelays(u32);
 
@@ -44,8 +44,9 @@ impl ConsecutiveDelays {
     /// N_RTT_SAMPLE).
     const LONGEST: f64 = 8.0;
 
-    /// Counts a packet under a window of `window` packets. Signals when the delayed packets in a
-    /// row are a quarter of the window, and at least two. Eight in a row are always enough.
+    /// Counts a packet under a window of `window` packets. Signals when the packets delayed in a
+    /// row are a quarter of the window, but at least two. Eight delayed packets in a row are enough
+    /// for any window.
     pub fn count(&mut self, delayed: bool, window: f64) -> bool {
         self.0 = if delayed { self.0.saturating_add(1) } else { 0 };
         delayed && f64::from(self.0) >= libm::ceil(window / 4.0).clamp(2.0, Self::LONGEST)

@@ -4,14 +4,12 @@ use byway_wire::Duration;
 
 /// The time that the line takes to send one packet, from the packets that arrived closest together.
 ///
-/// Packets leave the queue of a line one by one, however many flows share the line. So two packets
-/// cannot arrive closer together than the line takes to send one. The rate of delivery tells the
-/// same only to a flow that is alone: to one of ten flows the line seems ten times as slow. But
-/// behind the line some packets are delayed, and arrive close to the next. They are joined in one
-/// batch, or held up by an interrupt or a busy processor, or short. Such pairs are few, but they
-/// occur again and again. So the estimate is not the smallest distance, but the one below which one
-/// in 32 lies, over the latest pairs. If more than one pair in sixteen arrives out of order or
-/// together, jitter exceeds the time of a packet, and distances tell nothing.
+/// Packets leave the queue of a line one by one, so two packets should not arrive closer together
+/// than this time. But a few packets do, for example because an interrupt was late. So the estimate
+/// is not the smallest distance, but the one below which one pair in 32 lies.
+///
+/// If more than one pair in 16 arrives together or out of order, jitter exceeds the time of a
+/// packet. Then there is no estimate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spacing {
     /// The smallest distances of this block in nanoseconds, ascending. Only the first `pairs` of
@@ -32,13 +30,13 @@ impl Spacing {
     /// Pairs in a block, and how many of them may be closer together than the line sends packets.
     const BLOCK: usize = 256;
     const FEW: usize = Self::BLOCK / 32;
-    /// The greatest number of mixed pairs in a block that gives an estimate. It is one in sixteen,
-    /// twice as many as may be too close together.
+    /// The greatest number of pairs in a block that may arrive together or out of order (`mixed`):
+    /// one pair in sixteen. A block with more such pairs gives no estimate.
     const MIXED: usize = 2 * Self::FEW;
     /// In the first block the estimate is at least the distance of this rank, in ascending order.
     const PAIRS: usize = 3;
-    /// The number of latest blocks whose estimates count. Of ten flows on a line, one seldom has
-    /// two packets next to each other in the queue.
+    /// The estimate is the smallest of this many latest blocks of pairs. If ten flows share a line,
+    /// two packets of one flow seldom stand next to each other in the queue, in some blocks never.
     const BLOCKS: usize = 8;
 
     /// Two packets, one sent after the other, arrived `apart` nanoseconds from each other.
@@ -86,8 +84,9 @@ impl Spacing {
         })
     }
 
-    /// The time of one packet; `None` before the first block ends. By then some packets probably
-    /// met in a queue. A flow that begins sends its packets far apart.
+    /// The time that the line takes for one packet; `None` before the first block of 256 pairs
+    /// ends. A new flow sends its packets far apart, so the first distances exceed this time.
+    /// Within 256 pairs some packets probably met in a queue.
     #[must_use]
     pub const fn settled(&self) -> Option<Duration> {
         self.settled

@@ -1,21 +1,15 @@
-//! All paths together as one CUBIC flow (RFC 9438), of which each path's loss is a part.
+//! All paths together as one CUBIC flow (RFC 9438). In the paper, all paths together grow by one
+//! packet per RTT instead (2.3).
 //!
-//! All paths of mPath together grow "by one" packet per RTT (2.3), as one TCP does. At its loss,
-//! each path gives up part of its own window. Here the TCP is CUBIC: all paths together grow per
-//! RTT as RFC 9438 says for one flow with the sum of their windows. They never grow less than
-//! CUBIC's estimate of Reno (4.3). That estimate is mPath's law with a decrease of 0.3.
-//!
-//! CUBIC answers a loss for the flow as a whole: it goes back to where the plateau is K seconds
-//! ahead. If a path with the share s of the window loses, the window shrinks by s of that decrease.
-//! So the loss counts as s of a loss event, and the flow goes back s of the way. Therefore
+//! The loss of one path counts as a part of a loss of this flow. CUBIC reaches its plateau, the
+//! window of its last loss, K seconds after that loss. If a path with a tenth of all windows loses,
+//! the time left to the plateau moves a tenth of the way to K. So
 //!
 //! - one path alone, and paths that lose together, are exactly CUBIC;
 //! - a small path that often loses does not keep a large path from reaching its plateau, or from
-//!   growing beyond it. So both together are not slower than the better path alone;
+//!   growing beyond it;
 //! - at the same loss rate on every path, two paths have 1.2 times the window of one path, and
-//!   three paths 1.5 times. With Reno's law and mPath's eq. 2, n paths have sqrt(n) times the
-//!   window of one. So they have here where the Reno-friendly estimate is the larger. Load
-//!   aggregation makes one flow of paths that share a bottleneck, as in the paper.
+//!   three paths 1.5 times.
 
 use crate::curve::{Curve, Shape};
 use byway_wire::{Duration, Instant};
@@ -57,7 +51,7 @@ impl AggregateFlow {
         self.shape
     }
 
-    /// Sets the window to `window` for a reason outside of this law: a path was opened or closed,
+    /// Sets the window to `window` after a change that is not CUBIC's: a path was opened or closed,
     /// ended its slow start, or moved its load. W_max, W_est and cwnd_prior move by the same number
     /// of packets.
     pub fn follow(&mut self, window: f64) {
@@ -68,8 +62,9 @@ impl AggregateFlow {
         self.window = window;
     }
 
-    /// Takes note of an ACK by which nothing may grow, because its path recovers or the application
-    /// limits the rate. 4.2: t MUST NOT include such periods.
+    /// Takes note of an ACK by which nothing may grow, because its path recovers from a loss or the
+    /// application limits the rate. RFC 9438, 4.2: t, the time since this stage of growth began,
+    /// MUST NOT include such periods.
     pub fn pause(&mut self, now: Instant) {
         self.seen = now;
     }
@@ -110,9 +105,10 @@ impl AggregateFlow {
         self.go_back(share, 0.0);
     }
 
-    /// Goes `share` of the way to where the plateau is `k` seconds ahead, and begins a new stage.
-    /// The distance of W_est from cwnd_prior goes the same part of the way to that after a whole
-    /// loss.
+    /// Answers a loss of the part `share` of the flow: a new stage of growth begins. `k` is the
+    /// time to the plateau after a loss of the whole flow, in seconds. Example: with `k` of 8 s, a
+    /// plateau that is 2 s ahead now, and a `share` of 0.5, the plateau is 5 s ahead afterwards.
+    /// The distance of W_est from cwnd_prior changes in the same proportion.
     fn go_back(&mut self, share: f64, k: f64) {
         let mean = |whole: f64, before: f64| share * whole + (1.0 - share) * before;
         // Beyond the plateau the curve has grown by the whole window at most, even if the window
@@ -175,8 +171,9 @@ mod tests {
         let mut flow = of(1_000.0);
         lose(&mut flow, 1.0);
         near(flow.window, 700.0, 1e-9);
-        // 4.2: the target is `C (t - K)^3 + W_max`, an RTT ahead. In this code a window below the
-        // target reaches the target within an RTT.
+        // RFC 9438, 4.2: the target is `C (t - K)^3 + W_max` for a time t that is one RTT ahead.
+        // This code reaches the target within an RTT. So the window may be ahead of the curve by
+        // the growth of one RTT.
         for second in 1..=14 {
             let t = f64::from(second);
             let window = run(&mut flow, 1.0);

@@ -1,13 +1,11 @@
-//! Load aggregation (mPath, 2.3). Proxied paths that share the direct path's bottleneck move their
-//! load to the direct path, and are dropped. Then other proxied paths are requested.
+//! Load aggregation (mPath, 2.3): a proxied path that shares the direct path's bottleneck moves its
+//! load (its window) to the direct path, and is dropped. Then another proxied path is requested.
 //!
-//! The paper finds such paths by losses at the same time. But if forty paths share one queue,
-//! mostly a single path loses at a time, so losses move little load. Delays tell more: packets of
-//! such paths wait in one queue ([`DelaySeries`](crate::detector::DelaySeries)). Yet the shared
-//! queue need not limit the direct path, and queues of equal lines can look alike. So the load is
-//! first lent to the direct path for some seconds, and returns unless the direct path carries more.
-//! Half of the load is lent first: a path that carries as much with half of its window has a queue
-//! of its own.
+//! The paper finds such paths by losses at the same time. These are rare if forty paths share one
+//! queue, so delays are compared too ([`DelaySeries`](crate::detector::DelaySeries)). Different
+//! queues can look alike. So the load is first lent for some seconds, half of it and then all. A
+//! path that carries as much with half of its window has a queue of its own, and gets its load
+//! back. All of the load returns unless the direct path carries more.
 
 use super::{Dropping, MPath, Path};
 use crate::bundle::Rate;
@@ -17,8 +15,9 @@ use byway_wire::{Duration, Instant, PathId};
 /// A path that shares all but this part of the variance of the direct path's delay waits in the
 /// same queue.
 const SAME: f64 = 0.25;
-/// How long half of the load is lent. In a shared queue, a path with half of its window carries
-/// half as much. In a queue of its own it carries as much as before, and the queue becomes shorter.
+/// How long half of a path's window is lent to the direct path. Meanwhile a path in the direct
+/// path's queue carries half as much. A path with a queue of its own carries as much as before, and
+/// only this queue becomes shorter.
 const HALF_LENT: Duration = Duration::from_millis(2_800);
 const CARRIES: f64 = 0.9;
 /// The least window, in packets, of which half is lent: a window of one packet cannot be halved.
@@ -27,8 +26,9 @@ const HALVES: f64 = 8.0;
 const LENT: Duration = Duration::from_millis(5_600);
 /// The first part of each trial, in which the windows settle. It does not count.
 const SETTLES: Duration = Duration::from_millis(1_400);
-/// The time from a trial in which the direct path could not carry the load to the next trial. It
-/// doubles each time. So load is lent for an eighth of the time at most.
+/// The pause after a trial in which the direct path could not carry the load. It doubles after each
+/// such trial, up to 16 minutes. Load is lent for an eighth of the time at most, because a trial
+/// lasts up to 8.4 s.
 const APART: Duration = Duration::from_secs(60);
 const APART_AT_MOST: Duration = Duration::from_secs(960);
 /// The age from which a path counts as useful, unless it seems to wait in the direct path's queue.
@@ -145,12 +145,11 @@ impl MPath {
         self.aggregate(&shared, window / self.options.keep);
     }
 
-    /// Moves load to the direct path. In the paper each of the `shared` paths gives the part
-    /// `min(alpha, w0 / sum w_j)` of its window after the decrease, which is w_j/2. All windows in
-    /// this formula are from before the decrease. So all paths together move at most w0/2, which is
-    /// what the direct path has lost. With another `keep` the limit is `(1 - keep) * w0`. The
-    /// paper: "the upper bound guarantees that the congestion window of the direct path will not be
-    /// more than w0".
+    /// Moves load from the `shared` proxied paths, which lost at the same time as the direct path,
+    /// to the direct path. In the paper, path j gives the part `min(alpha, w0 / sum w_j)` of the
+    /// window w_j/2 that its loss left. w0 (direct path) and w_j are the windows before the losses.
+    /// So all paths together move at most w0/2, as much as the direct path has lost. With another
+    /// `keep` than 1/2, the limit is `(1 - keep) * w0`.
     fn aggregate(&mut self, shared: &[PathId], direct_window: f64) {
         let evidence = self.options.evidence;
         let convinced = |path: &Path| path.coincident >= evidence;
@@ -217,9 +216,10 @@ impl MPath {
         }
     }
 
-    /// Begins a trial: paths that wait in the direct path's queue lend their load to the direct
-    /// path, the largest first. Together they carry at least half as much as the direct path, so
-    /// that its gain shows.
+    /// Begins a trial: proxied paths that seem to wait in the direct path's queue lend their load
+    /// to the direct path. Those with the highest rates lend first, until their rates make up half
+    /// of the direct path's rate. A smaller load would not show whether the direct path gains. Such
+    /// a load moves without a trial, if the latest trial succeeded.
     fn lend(&mut self, now: Instant) {
         if self.trials.now.is_some() || now < self.trials.not_before {
             return;
@@ -280,8 +280,9 @@ impl MPath {
         }
     }
 
-    /// Judges the trial by what paths carry while load is lent. If half of the load is lent, the
-    /// lenders are judged; if all of it is lent, the direct path is.
+    /// Judges the trial that runs by rates measured while load is lent. If half of the load is
+    /// lent, the rate of the lending paths decides. If all of it is lent, the rate of the direct
+    /// path decides.
     pub(super) fn judge(&mut self, now: Instant) {
         if self.trials.now.is_some() && self.direct().is_none() {
             return self.give_back(now);

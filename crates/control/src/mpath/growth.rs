@@ -4,10 +4,10 @@ use super::{Growth, Increase, MPath, Path};
 use byway_wire::{Duration, Instant};
 
 impl MPath {
-    /// Adds up growth for acknowledged packets, and hands out whole packets of it. In an RTT all
-    /// packets of the window W together earn the growth of that RTT. The paper: "In congestion
-    /// control mode, cumulative ACKs received will increase the congestion window of either the
-    /// direct path or the proxied paths".
+    /// Adds up the growth that `packets` acknowledged packets earn, and hands it out to the paths
+    /// in whole packets. ACKs of as many packets as the sum of all windows (one RTT) earn the
+    /// growth of one RTT. The paper: "cumulative ACKs received will increase the congestion window
+    /// of either the direct path or the proxied paths".
     pub(super) fn earn(&mut self, packets: f64, now: Instant, rtt: Duration) {
         self.earned += match self.options.increase {
             // An ACK stands for a few RTTs of packets at most. What exceeds four windows does not

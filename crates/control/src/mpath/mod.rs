@@ -38,14 +38,14 @@ enum Dropping {
     ForGood,
 }
 
-/// mPath: all paths together grow as one TCP. At its loss a path gives up part of its own window.
-/// Load moves to the direct path when a proxied path loses at the same time as the direct path.
+/// mPath: all paths together grow as one TCP, and a path that loses packets gives up part of its
+/// own window. If a proxied path loses at the same time as the direct path, its load moves to the
+/// direct path.
 ///
 /// The literal preset is section 2.3: growth of a packet per RTT, and half of the window at a loss.
-/// The production preset grows as today's TCP does, by CUBIC (see the module `aggregate_flow`). It
-/// keeps load aggregation, and hands out growth in shares. Each path begins with a slow start,
-/// which ends when delays rise. Proxied paths are requested from the start. Timeouts drop a proxied
-/// path only at the second in a row.
+/// The production preset grows by CUBIC as today's TCP does, and divides growth among the paths in
+/// proportion to their windows. Each of its paths begins with a slow start, which ends when delays
+/// rise. It requests proxied paths from the start, and drops one after two timeouts in a row.
 #[derive(Debug)]
 pub struct MPath {
     name: &'static str,
@@ -139,8 +139,9 @@ impl MPath {
         self.alive().find(|(_, path)| !path.proxied).map(|(id, _)| id)
     }
 
-    /// Tells the flow of all paths about the loss of path `id`, before the path decreases. Returns
-    /// the flow as it was, to restore it if the loss is spurious.
+    /// Answers the loss of path `id` in `flow`, the CUBIC state of all paths together, before the
+    /// path's own window decreases. Returns the earlier state, to be restored if the loss is
+    /// spurious.
     fn tell_flow(&mut self, id: PathId, congested: &Congested) -> AggregateFlow {
         let before = self.flow;
         let first = congested.sent_at >= self.event_at || congested.trigger == Trigger::Timeout;

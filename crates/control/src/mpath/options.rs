@@ -39,11 +39,12 @@ pub struct MPathOptions {
     pub initial: f64,
     /// Initial window of a proxied path in packets.
     pub initial_proxied: f64,
-    /// Whether proxied paths have a slow start too. If so, every slow start also ends when delays
-    /// rise (RFC 9406), and not only at a loss.
+    /// Whether proxied paths have a slow start too. If so, the slow start of every path ends when
+    /// its delays rise (RFC 9406) or at a loss, not at a loss alone.
     pub start_everywhere: bool,
     /// How many proxied paths are requested from the start. More follow as long as they raise the
-    /// throughput. With 0 only the paper's rule holds.
+    /// throughput. With 0, paths are requested only after losses of the direct path, as in the
+    /// paper.
     pub open_at_start: usize,
     /// The number of losses of a proxied path that must coincide with losses of the direct path
     /// before load moves. A loss that does not coincide lowers the count by one.
@@ -71,12 +72,12 @@ impl MPathOptions {
         validate: false,
     };
 
-    /// The class `normal`. On long paths a flow that grows by a packet per RTT gets less than the
-    /// kernel's TCP, which is CUBIC. So all paths together grow as CUBIC, and a loss leaves as much
-    /// of a window as in CUBIC. A window that begins at one packet and grows by its share of a
-    /// packet per RTT takes minutes to fill the path. So every path begins with a slow start of its
-    /// own. One in a few dozen losses coincides by chance with the loss of a disjoint path. So load
-    /// moves only at a second coincidence. A single timeout is often only a late ACK.
+    /// The preset of the class `normal`. All paths together grow and decrease as CUBIC does: on
+    /// long paths, growth by a packet per RTT gets less than the kernel's CUBIC. Every path begins
+    /// with a slow start, because growth by a share of a packet per RTT takes minutes. Load moves
+    /// at the second coincidence of losses, because one loss in a few dozen coincides by chance. A
+    /// proxied path is dropped at the second timeout in a row, because a single one is often a late
+    /// ACK.
     pub const PRODUCTION: Self = Self {
         increase: Increase::Cubic(Shape::RFC9438),
         keep: Shape::RFC9438.beta,

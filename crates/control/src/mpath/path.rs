@@ -64,8 +64,8 @@ pub(super) struct Path {
     pub dropped: bool,
     /// The part of the window that is lent to the direct path.
     pub lent: Option<MovedLoad>,
-    /// The latest delays; whether the path seems to wait in the direct path's queue, and whether it
-    /// did not at an age of a minute or more.
+    /// The latest delays. `same_queue`: whether the path seems to wait in the direct path's queue.
+    /// `stays`: whether the path has been a minute old without seeming to wait there.
     pub delays: DelaySeries,
     pub same_queue: bool,
     pub stays: bool,
@@ -143,10 +143,12 @@ impl Path {
         }
     }
 
-    /// Whether the path has shown that it is of use. It has if it is 21 s old and waits in another
-    /// queue than the direct path. It also has if it is 60 s old and does not seem to wait in that
-    /// queue. While delays are in `doubt`, a path that seems to wait in that queue counts as one
-    /// that waits in another.
+    /// Whether the path has shown that it is useful. A path of 21 s has if it is known to wait in
+    /// another queue than the direct path. A path of 60 s has unless it seems to wait in the direct
+    /// path's queue.
+    ///
+    /// `doubt`: whether a trial has shown that similar delays prove nothing. If so, a path of 21 s
+    /// that seems to wait in the direct path's queue is useful too.
     pub fn proven(&self, now: Instant, doubt: bool) -> bool {
         let age = now.since(self.opened_at);
         let differs = if doubt { self.differs || self.same_queue } else { self.differs };
@@ -162,11 +164,9 @@ impl Path {
         self.window < self.threshold
     }
 
-    /// The slow start threshold, in packets, after a loss now that leaves the part `keep` of a
-    /// window. In the slow start after a timeout the window tells nothing of what the path carries:
-    /// a black hole for large packets loses some of the first packets too. There the result is a
-    /// part of the present threshold. Otherwise the path would have to grow from a tiny window by
-    /// its share alone. Each loss lowers the threshold, and so does a rise of the delay.
+    /// The slow start threshold, in packets, that a loss leaves: the part `keep` of the window. In
+    /// the slow start after a timeout it is the part `keep` of the present threshold instead. The
+    /// window is still small then, and does not tell what the path carries.
     pub fn lowered(&self, keep: f64) -> f64 {
         keep * if self.restarts && self.in_slow_start() { self.threshold } else { self.window }
     }
@@ -175,10 +175,9 @@ impl Path {
         sent_at < self.recover
     }
 
-    /// Whether the loss of packets up to one sent at `sent_at` is part of a loss that has been
-    /// answered. This includes packets sent between a timeout and the next ACK: the same black hole
-    /// took them, and a window of one packet cannot decrease. If the threshold of slow start were
-    /// halved too, the path would have to grow from there by its share alone.
+    /// Whether a loss of packets up to one sent at `sent_at` needs no decrease of its own, because
+    /// it belongs to an earlier loss or timeout. Packets sent between a timeout and the next ACK
+    /// belong to the timeout: the same outage took them, and the window is one packet already.
     pub fn covered(&self, sent_at: Instant) -> bool {
         self.answered(sent_at) || self.timeouts > 0 || sent_at < self.revived
     }
@@ -216,9 +215,10 @@ impl Path {
         self.grow(packets.min(room));
     }
 
-    /// Ends slow start when a row of packets has delays clearly above the smallest delay (RFC
-    /// 9406). The row is a quarter of the window, from two to eight packets. One-way delays count
-    /// if there are any, so that a queue on the way of the ACKs does not matter.
+    /// Ends slow start when several packets in a row have a delay clearly above the smallest (RFC
+    /// 9406): by an eighth of the RTT, within 4 to 16 ms. A quarter of the window must be late,
+    /// from two to eight packets. One-way delays are used where they are measured, so that a queue
+    /// on the way of the ACKs does not matter.
     pub fn sense_rise(&mut self, acked: &Acked<'_>) {
         let rise = (signed_nanos(acked.min_rtt) / 8).clamp(RISE.0, RISE.1);
         let mut risen = false;
@@ -251,8 +251,8 @@ impl Path {
         }
     }
 
-    /// Takes the latest decrease back if `undo` shows that it was wrong. Returns the flow of all
-    /// paths before the decrease, and the number of losses by then.
+    /// Takes the latest decrease back if `undo` shows that it was wrong. Returns the CUBIC state of
+    /// all paths before that decrease, and the number of decreases of all paths up to that one.
     pub fn on_undo(&mut self, undo: &Undo) -> Option<(AggregateFlow, u64)> {
         let before = self.memento.as_mut().and_then(|memento| memento.undone(undo))?;
         self.window = self.window.max(before.window);
@@ -262,7 +262,7 @@ impl Path {
     }
 
     /// Sets the window to one packet, as TCP does after a timeout (RFC 5681, 3.1; RFC 9438, 4.8).
-    /// Slow start follows, up to the threshold that a loss would leave.
+    /// Slow start follows, up to the part `keep` of the window before the timeout.
     pub fn time_out(&mut self, congested: &Congested, keep: f64, flow: AggregateFlow, losses: u64) {
         if self.timeouts == 0 || self.memento.is_none() {
             self.remember(congested, flow, losses);

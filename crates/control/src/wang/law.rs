@@ -8,15 +8,16 @@ use byway_wire::{Duration, Instant, PathId};
 
 /// T: the control interval (section IV).
 const INTERVAL: Duration = Duration::from_millis(400);
-/// delta, as in section V. An ACK stands for up to ten packets here, so the rate of a path over an
-/// interval is known less exactly.
+/// The paper's delta (section V): the largest part of the sent rate that may be missing at the
+/// receiver. One ACK may stand for ten packets here, so the received rate of one interval is known
+/// only roughly.
 const DELTA: f64 = 0.1;
 /// Taken for the RTT of a path that has none yet (RFC 9002, kInitialRtt).
 const UNKNOWN_RTT: f64 = 0.333;
 
-/// A source that has more to send than its paths carry. Each path has a TCP's window, in place of
-/// the paper's TCP connection, and a rate that the source sets. The smaller of the two limits the
-/// path.
+/// A source that has more to send than its paths carry. Each path has a congestion window as TCP
+/// has, in place of the paper's TCP connection. Each path also has a rate that the source sets. The
+/// lower of the two limits applies.
 #[derive(Clone, Debug)]
 pub struct Wang {
     rates: RateController,
@@ -33,8 +34,8 @@ pub struct Wang {
 pub struct WangPath {
     /// Acknowledged bytes of the packets sent in this interval.
     bytes: f64,
-    /// Whether at least half of the window is used. If not, the window does not grow (RFC 7661): a
-    /// window that is never used up limits nothing.
+    /// Whether at least half of the window is used. If not, the window does not grow (RFC 7661),
+    /// because its size has not been tested.
     used: bool,
 }
 
@@ -109,8 +110,9 @@ impl Law for Wang {
         used.map_or(0.0, |member| packets / member.window.packets())
     }
 
-    /// Begins the next interval, once all packets sent in the last one have been acknowledged. x,
-    /// the rate that the receiver got, is what was acknowledged of them.
+    /// Begins the next interval, once the longest RTT of all paths (at most 2 s) has passed since
+    /// the last interval ended. By then the packets of that interval are acknowledged. Their rate
+    /// is x in the paper, the rate at which the receiver got data.
     fn tick(&mut self, paths: &mut WangPaths, now: Instant) -> Option<Instant> {
         if paths.is_empty() {
             return None;

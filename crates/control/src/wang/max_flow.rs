@@ -1,5 +1,6 @@
-//! The largest sum of rates that any allocation can reach, as a maximum flow. It is the paper's
-//! problem P with two logical hops and one destination.
+//! The largest sum of rates at which sources can send through relays to one destination, computed
+//! as a maximum flow. It is the paper's problem P with two hops: source to relay, relay to
+//! destination.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -140,9 +141,9 @@ mod tests {
 
     #[test]
     fn it_is_what_no_subset_of_sources_can_exceed() {
-        // Max-flow min-cut for this graph: the flow is the least of a sum over all subsets of
-        // sources. The sum is the demands of the sources outside the subset, and the capacities of
-        // the relays of those inside.
+        // Max-flow min-cut: the flow equals the smallest cut, over all subsets of sources. The cut
+        // of a subset is a sum of two parts: the demands of all sources outside the subset, and the
+        // capacities of all relays that sources inside the subset may use.
         for seed in 0..200 {
             let mut random = Random::new(seed);
             let mut pick = |below: usize| (random.bits() % below as u64) as usize;

@@ -15,27 +15,27 @@ pub struct WangOptions {
     /// delta: the largest share of the rate that may be missing at the receiver if a raise has
     /// succeeded.
     pub delta: f64,
-    /// beta(0), the rate increment term of a new path, as a factor: a raise multiplies the rate by
-    /// `1 + beta`.
-    /// With 0, increase and decrease are additive (A-AIAD).
+    /// beta(0) in the paper: the rate increment term of a new path, as a factor. A raise multiplies
+    /// the path's rate by `1 + beta`. With 0, rates rise and fall by constant amounts (A-AIAD).
     pub beta: f64,
-    /// Whether a raise that reaches the demand sets the rate increment term to the actual raise. If
-    /// so, a source that once had all of its demand on one path has a term of 0 on that path for
-    /// ever.
+    /// Whether a raise that ends at the demand lowers the path's rate increment term to the raise
+    /// that was possible. If so, a path that already carries all of the demand gets a term of 0. A
+    /// term of 0 never grows again.
     pub rewrite: bool,
     /// The most that a rate increment term grows to, as a factor.
     pub cap: f64,
     /// The least probability of a path, at most half of its equal share. The proof of theorem 1
     /// needs it to be positive.
     pub floor: f64,
-    /// How much less than the rate may arrive without a failure, in the unit of rates. It is one
-    /// packet per interval, since packets do not arrive in parts.
+    /// How much less than the sent rate may arrive before a raise counts as failed, in the unit of
+    /// rates. It comes on top of `delta`. It is one packet per interval, because only whole packets
+    /// are counted.
     pub slack: f64,
 }
 
 impl WangOptions {
-    /// Figure 2 word by word, with the parameters of figure 3 and table I: a demand of 1.2 Mbit/s
-    /// and an epsilon of 0.5 kbit/s.
+    /// The algorithm of the paper's figure 2 word by word, with the parameters of figure 3 and
+    /// table I: a demand of 1.2 Mbit/s and an epsilon of 0.5 kbit/s.
     pub const LITERAL: Self = Self {
         demand: 150_000.0,
         epsilon: 62.5,
@@ -49,8 +49,9 @@ impl WangOptions {
         slack: 0.0,
     };
 
-    /// A source whose increment terms recover and whose probabilities do not vanish. The slack is a
-    /// packet of 500 bytes per interval of 0.4 s.
+    /// Figure 2 with three changes: a rate increment term does not stick at 0, it is 1 at most, and
+    /// no path's probability to be raised vanishes. The slack is a packet of 500 bytes per interval
+    /// of 0.4 s.
     pub const RECOMMENDED: Self =
         Self { rewrite: false, cap: 1.0, floor: 0.01, slack: 1_250.0, ..Self::LITERAL };
 }
