@@ -1,14 +1,15 @@
-//! A journal: the hashes of the chunks of one version of one file, on disk as they become known.
+//! A journal: a file with the hashes of the chunks of one version of another file. A hash is added
+//! as soon as it is known.
 //!
 //! ```text
 //! magic (16), identity (32), size of the file (8), seconds (8) and nanoseconds (8) of its making, zeros to 128
 //! per chunk: its hash (32), or zeros while it is not known
 //! ```
 //!
-//! A journal only says where to look. The receiver believes a hash in it only after reading the
-//! chunk back. The sender keeps a chunk only if its hash equals the one that the receiver read. So
-//! writes need no order and no `fsync`. A slot that is half written costs one chunk sent again. A
-//! journal that is damaged, cut short or of another file is started anew.
+//! A journal may be wrong, so writes need no order and no `fsync`. The receiver only learns from a
+//! journal which chunks to read, and hashes these chunks again. If a chunk's hashes at sender and
+//! receiver differ, the chunk is sent again. A journal that is damaged, cut short, or of another
+//! version is emptied and begun anew.
 
 use crate::chunks::{Hash, Layout};
 use crate::manifest::Timestamp;

@@ -1,16 +1,13 @@
-//! The contents of a file in chunks, each with a BLAKE3 hash. A resumed transfer compares these
+//! A file is divided into chunks, each with a BLAKE3 hash. A resumed transfer compares these
 //! hashes.
 //!
-//! Chunks are complete subtrees of BLAKE3's own tree. So the hash of the whole file follows from
-//! the hashes of its chunks, and no byte is hashed twice. See the BLAKE3 specification, section
-//! 2.1, and `blake3::hazmat`. If a file has one chunk, the hash of that chunk is the hash of the
-//! file.
+//! Each chunk is a complete subtree of BLAKE3's hash tree (BLAKE3 specification, section 2.1;
+//! `blake3::hazmat`). So the hash of the whole file is computed from the hashes of its chunks.
 //!
-//! A hole is a chunk of zeros that does not travel. All holes have one fixed hash, whatever their
-//! offset. BLAKE3 hashes a chunk together with its position: zeros would have another hash at each
-//! offset, and hashing a tebibyte of them would take minutes. So the hash of a file with holes is
-//! not the BLAKE3 hash of its bytes. It still identifies the contents, since both sides know from
-//! the manifest which chunks are holes.
+//! A hole is a chunk of zeros that is not sent. All holes have one fixed hash. BLAKE3 would give
+//! zeros another hash at each offset, and would need minutes for a tebibyte of zeros. So the hash
+//! of a file with holes is not the BLAKE3 hash of its bytes. It still identifies the contents: the
+//! manifest tells the receiver which chunks are holes.
 
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use byway_engine::data::RangeSet;
@@ -235,9 +232,9 @@ impl Hashes {
         (self.searched < self.layout.count()).then_some(self.searched)
     }
 
-    /// Takes in bytes of the file that arrived or were read, from `offset` on. Calls `each` with
-    /// the hash of every chunk that these bytes complete. A chunk whose bytes come out of order is
-    /// not hashed here.
+    /// Hashes `bytes` of the file, which begin at `offset`. Calls `each` with the index and the
+    /// hash of every chunk that these bytes complete. A chunk is hashed here only if its bytes come
+    /// in order.
     pub fn feed(&mut self, mut offset: u64, mut bytes: &[u8], mut each: impl FnMut(u32, &Hash)) {
         while !bytes.is_empty() && offset < self.layout.size {
             let index = self.layout.index(offset);

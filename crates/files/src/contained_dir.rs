@@ -1,9 +1,9 @@
-//! Access below a directory that is held open, and never elsewhere. No path leads out of it or
-//! through a symbolic link, not even through one that somebody plants between two calls.
+//! Opens files below one directory, the root. No path leads out of the root or through a symbolic
+//! link, even if somebody creates a link between two calls.
 //!
-//! The kernel does this with one call, `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`
-//! (Linux 5.6). If the kernel lacks the call or a sandbox forbids it, the path is opened component
-//! by component with `O_NOFOLLOW`.
+//! The system call `openat2` (Linux 5.6) ensures this by `RESOLVE_BENEATH` and
+//! `RESOLVE_NO_SYMLINKS`. If the kernel lacks the call or a sandbox forbids it, the path is opened
+//! component by component with `O_NOFOLLOW`.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT};
@@ -17,9 +17,9 @@ const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLO
 /// Times that the kernel asks to try again after a rename crossed its lookup.
 const TRIES: u32 = 16;
 
-/// The number of directories below the root that are held open: those used last. One is not enough:
-/// files come directory by directory, but some wait for their hash. On the sending side, the walk
-/// that looks for files is also ahead of the reader.
+/// The number of recently used directories below the root that stay open. One is not enough. A
+/// sender lists a directory while it still reads files of an earlier one. A receiver writes files
+/// of one directory while it moves files of an earlier one into place.
 const HELD: usize = 4;
 
 /// A directory held open, and those below it that were used last.
@@ -42,9 +42,9 @@ impl Beneath {
         Self { root, held: Vec::new(), by_component: true }
     }
 
-    /// Opens what is at `path`: a checked path, or an empty one for the root. Adds `O_CLOEXEC`.
-    /// Follows no symbolic link, not even as the last component: it fails with `ELOOP` or `ENOTDIR`
-    /// instead.
+    /// Opens `path` below the root with `flags` and `O_CLOEXEC`. `path` is one that `check_name`
+    /// accepts, or empty for the root. Fails with `ELOOP` or `ENOTDIR` if a component of `path` is
+    /// a symbolic link, the last one included.
     pub(crate) fn open(&mut self, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let path = if path.is_empty() { &b"."[..] } else { path };

@@ -1,8 +1,8 @@
-//! Removes what both sides kept of an unfinished transfer, if no other try came within 30 days.
+//! Removes what sender and receiver kept of an unfinished transfer, 30 days after the last change.
 //!
-//! The age of a transfer's directory is that of the youngest change in it. What counts is the time
-//! of the status change (ctime), which nobody can set. A time of modification can be set:
-//! unfinished files may have that of the original.
+//! The age of a transfer's directory is the age of the latest change in it. Ages come from the
+//! status change time (ctime), because no program can set it. The modification time does not count:
+//! byway sets it to the original file's.
 
 use crate::manifest::Timestamp;
 use crate::name::PARTIAL_DIRECTORY;

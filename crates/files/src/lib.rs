@@ -1,32 +1,30 @@
-//! The disk side of a transfer: a tree is read here, and written there, and nothing in this crate
-//! knows a network.
+//! Reads a tree of files at the sender and writes it at the receiver. This crate knows disks and no
+//! network.
 //!
 //! A tree travels as three things:
 //!
-//! 1. an ordered stream of **manifest records** from sender to receiver. It tells what there is,
-//!    and later each file's hash ([`manifest`]);
-//! 2. **objects**: the contents of regular files, in any order, each piece written where it
-//!    belongs;
-//! 3. an ordered stream of **reports** from receiver to sender. It tells what was verified, what
+//! 1. **Manifest records**, an ordered stream from sender to receiver: names, metadata, and later
+//!    the hash of each file ([`manifest`]).
+//! 2. **Objects**: the contents of regular files, whose bytes may come in any order.
+//! 3. **Reports**, an ordered stream from receiver to sender: which files were verified, and which
 //!    failed and why ([`receiver_report`]).
 //!
-//! [`Source`] reads and [`Sink`] writes. Both are passive. They do a bounded piece of disk work per
-//! call, with bounded memory and a bounded number of open files. The code that calls them, their
-//! owner, is responsible for pace and flow control.
+//! [`Source`] reads the tree and [`Sink`] writes it. Each call does a bounded amount of disk work.
+//! The caller moves the bytes over the network:
 //!
-//! The owner of a [`Source`] calls [`Source::next_records`] whenever the manifest stream has room.
-//! It calls [`Source::read`] for the bytes of an object, and [`Source::release`] once a report
-//! settles it. The owner of a [`Sink`] calls [`Sink::records`], [`Sink::write`] and, when an object
-//! has all its bytes, [`Sink::finish`]. Then it calls [`Sink::work`] while that returns true, and
-//! sends what [`Sink::reports`] gives.
+//! - For a [`Source`], it calls [`Source::next_records`] when the manifest stream has room, and
+//!   [`Source::read`] for the bytes of an object. It calls [`Source::release`] when a report tells
+//!   the fate of the object.
+//! - For a [`Sink`], it calls [`Sink::records`] and [`Sink::write`] with what arrives, and
+//!   [`Sink::finish`] for an object whose bytes are all written. It repeats [`Sink::work`] until
+//!   that returns false, and sends the bytes of [`Sink::reports`].
 //!
-//! A transfer that broke off is resumed. The sender keeps [`Journals`], and says so at the start.
-//! The receiver offers the hashes of the chunks that it has ([`Report::Have`], [`Source::have`]).
-//! Only chunks that differ travel. The module `resume` has the rule, step by step.
+//! A transfer that broke off is resumed, if the sender kept [`Journals`]. The receiver sends the
+//! hashes of the chunks that it has ([`Report::Have`]), and only the other chunks travel. The
+//! module `resume` describes the protocol.
 //!
-//! The receiver makes two promises. No name, link or order of records makes it write outside its
-//! directory or through a symbolic link. No file gets its final name before its BLAKE3 hash was
-//! found right.
+//! The receiver never writes outside its directory or through a symbolic link. It gives a file its
+//! final name only after it has verified the file's BLAKE3 hash.
 
 mod chunk_journal;
 mod chunks;

@@ -1,8 +1,9 @@
 //! The manifest: records in an ordered stream from sender to receiver.
 //!
-//! Every record is its body's length (2 bytes, big endian) and the body. A body is a type byte and
-//! fields. All integers without a width are variable-length (RFC 9000 section 16). `metadata` is
-//! the mode, the seconds in zigzag form, and the nanoseconds.
+//! A record is the length of its body (2 bytes, big endian) and the body. A body is a type byte and
+//! fields. All integers without a width are variable-length (RFC 9000 section 16). The field
+//! `metadata` is three integers: the mode, the modification time's seconds (zigzag), and its
+//! nanoseconds.
 //!
 //! | type | record | fields |
 //! |---|---|---|
@@ -18,10 +19,10 @@
 //! | 09 | HOLES | ranges of chunks of nothing but zeros that do not travel, of the FILE right after it; as in PARTS |
 //! | 0a | TOTAL | bytes of all files; for whoever looks on, once or never |
 //!
-//! Paths are bytes, relative, with components joined by one slash. A directory's record comes
-//! before the records of its contents. Objects are numbered from 0 without a gap, in the order of
-//! their FILE records. Each object is settled by one HASH or one WITHDRAWN, which may come any time
-//! later. So the first byte of a file does not wait for the file's hash.
+//! Paths are relative byte strings, with one slash between components. A directory's record comes
+//! before the records of its contents. Objects have the numbers 0, 1, 2 and so on, in the order of
+//! their FILE records. Each object gets one HASH or one WITHDRAWN at any later time, so that
+//! contents can travel before the sender has hashed all of the file.
 
 use crate::chunks;
 use crate::name::MAX_PATH;
@@ -215,8 +216,8 @@ impl<'a> ChunkRanges<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Decodes the body of a record from the other host. Names have a bounded length here.
-    /// [`check_name`](crate::check_name) judges them before they are used.
+    /// Decodes the body of a record from the other host. Checks only the length of paths. Call
+    /// [`check_name`](crate::check_name) before you use one.
     ///
     /// # Errors
     /// The body is cut short, has bytes left over, an unknown type, or a value out of range.

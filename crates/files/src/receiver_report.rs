@@ -10,9 +10,9 @@
 //! | 04 | HAVE | object, flags (1), first chunk, BLAKE3 hashes of it and those that follow (32 each) |
 //! | 05 | LIMIT | bytes per second that the receiver wants at most from now on; 0: no limit |
 //!
-//! The receiver answers a FILE with one or more HAVE records, with ascending chunks. Flag `1` marks
-//! the last HAVE of the file. Flag `2` says that the chunks are in a file under its final name.
-//! Such a file is kept whole or not at all.
+//! In a resumed transfer the receiver answers each FILE with one or more HAVE records, in ascending
+//! order of chunks. Flag `1` marks the last HAVE of a file. Flag `2` says that the chunks are in a
+//! file that already has its final name.
 
 use crate::chunks;
 use crate::manifest::{Framer, append, read_object, read_path};

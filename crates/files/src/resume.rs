@@ -1,6 +1,5 @@
-//! Resume: how a transfer that broke off is continued, step by step. [`Source`](crate::Source) and
-//! [`Sink`](crate::Sink) read and write the files. This module decides which records are valid, and
-//! what follows from them.
+//! How a transfer that broke off is resumed. [`Source`](crate::Source) and [`Sink`](crate::Sink)
+//! read and write the files. This module checks the records and decides which chunks are sent.
 //!
 //! ```text
 //!    sender                                               receiver
@@ -11,25 +10,22 @@
 //! 5. HASH of the whole file                           ──>  judged, and put in place
 //! ```
 //!
-//! 1. The sender has [`Journals`](crate::Journals) that an earlier run began. It sends RESUME
-//!    before the first FILE. Then no contents of a file travel before step 3. A first try has no
-//!    RESUME, and skips steps 2 and 3.
-//! 2. The receiver looks for the partial file of this version (path, size and time). If there is
-//!    none, it takes the file under the final name, if that file has the same size and time. The
-//!    receiver reads chunks back and hashes them: its journal only says where to look. HAVE lists
-//!    hashes of chunks in ascending order. Flags mark the last HAVE of a file, and a file under its
-//!    final name.
-//! 3. The sender compares each hash with its own hash of the chunk, which it takes from its journal
-//!    or computes from the file ([`Comparison`]). It keeps chunks that are equal at both ends. A
-//!    file under its final name is kept whole or not at all, since such a file is never written to.
-//!    One PARTS holds a bounded number of ranges. Chunks beyond these ranges travel again.
-//! 4. The receiver checks that it offered the chunks that are kept ([`resumed`]). Both ends now
-//!    compute the same [`FileRanges`](crate::missing_ranges::FileRanges). The object consists of
-//!    these ranges.
-//! 5. The hash of the file follows from the hashes of all its chunks, kept or new. A file that was
-//!    offered under its final name and kept is in place already.
+//! 1. The sender found [`Journals`](crate::Journals) of an earlier run, so it sends RESUME. A
+//!    transfer without such journals sends no RESUME, and has no steps 2 and 3.
+//! 2. The receiver hashes the chunks of the partial file for this path, size and time. Its journal
+//!    tells which chunks to read. Without a partial file it uses the file under the final name, if
+//!    size and time are the same. Flags in HAVE mark that case, and the last HAVE of a file.
+//! 3. The sender compares each hash with its own, from its journal or from the file
+//!    ([`Comparison`]). PARTS names the chunks with equal hashes. A file under its final name is
+//!    never written to, so PARTS names all of its chunks or none. PARTS has room for a bounded
+//!    number of ranges. Chunks in further ranges travel again.
+//! 4. The receiver checks that it offered the chunks that PARTS names ([`resumed`]). The object
+//!    consists of all other chunks except holes. Both ends compute these ranges
+//!    ([`FileRanges`](crate::missing_ranges::FileRanges)).
+//! 5. The receiver computes the file's hash from the hashes of all chunks, and compares it with
+//!    HASH.
 //!
-//! A file that changes meanwhile at the sender is withdrawn at any step.
+//! If a file changes at the sender during any step, the sender withdraws its object.
 
 use crate::chunks::Layout;
 use crate::manifest::ChunkRanges;
@@ -45,10 +41,11 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// Takes in a HAVE with `count` hashes, of the chunks from `first` on.
+    /// Checks a HAVE record, in which the receiver lists hashes of its chunks. The record has
+    /// `count` hashes, for the chunks from `first` on.
     ///
     /// # Errors
-    /// The file has no such chunks, or they come out of order.
+    /// The file has no such chunks, or `first` is not after the chunks of the last call.
     pub fn take(&mut self, layout: &Layout, first: u32, count: usize) -> Result<(), DecodeError> {
         let past = u64::from(first) + count as u64;
         if first < self.next || past > layout.count().into() {
@@ -63,8 +60,9 @@ impl Comparison {
         self.equal.insert(index.into(), u64::from(index) + 1);
     }
 
-    /// Decides, after the last HAVE, which chunks are kept. Gives them as PARTS encodes them, and
-    /// as a set. `placed`: at the receiver the chunks are in a file under its final name.
+    /// Decides which chunks are not sent again. Returns their ranges twice: in the encoding of the
+    /// PARTS record, which tells the receiver, and as a set. `placed`: the receiver has the chunks
+    /// in a file under its final name. Such a file must be equal in all chunks, or all are sent.
     pub fn decide(mut self, layout: &Layout, placed: bool) -> (Vec<u8>, RangeSet) {
         if placed && !self.equal.covers(0, layout.count().into()) {
             self.equal.clear();
@@ -84,9 +82,9 @@ pub(crate) enum Resumed {
     Placed,
 }
 
-/// What the receiver continues from, after a PARTS that keeps the chunks `kept`. `None`: PARTS
-/// keeps a chunk that was not offered, or only a part of a file under its final name. `placed`: the
-/// chunks are in a file under its final name.
+/// What the receiver continues from, when the sender's PARTS record says to keep the chunks `kept`.
+/// `placed`: the chunks are in a file under its final name. `None` if PARTS is invalid: `kept` has
+/// a chunk that the receiver did not offer, or only some chunks of a `placed` file.
 pub(crate) fn resumed(
     layout: &Layout,
     placed: bool,

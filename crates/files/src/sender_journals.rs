@@ -1,6 +1,6 @@
-//! What a sender keeps of a transfer that is not complete: a directory with a
-//! [journal](crate::chunk_journal) per file of several chunks. If the directory exists, an earlier
-//! run began the transfer.
+//! The sender's notes for resuming a transfer: a directory with a [journal](crate::chunk_journal)
+//! for each file of more than one chunk. If the directory exists at the start, an earlier run began
+//! the transfer.
 
 use crate::chunk_journal::Journal;
 use crate::chunks::Layout;
@@ -14,9 +14,9 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Seconds. The hashes of a journal are believed only if the file's last change is older than the
-/// journal by more than this. A write within one tick of the file system's clock leaves the file's
-/// times as they were, so it would not be noticed.
+/// A journal's hashes are used only if the journal was made more than this many seconds after the
+/// file's last change. The file system's clock is coarse, so two writes within one tick leave the
+/// same file times. A journal made right after the first write could miss the second.
 const QUIET: i64 = 2;
 /// Journals held open at a time.
 const OPEN: usize = 64;
@@ -31,8 +31,8 @@ pub struct Journals {
 }
 
 impl Journals {
-    /// Opens the journals in the directory `path`. Makes the directory, and those above it, for
-    /// their owner alone if they are missing.
+    /// Opens the directory `path`, where the journals of one transfer are. Missing directories are
+    /// made with mode 0700.
     ///
     /// # Errors
     /// Of kind `WouldBlock`: another process sends the same transfer. Of any other kind: the

@@ -1,12 +1,12 @@
-//! Writes a tree that another host sends, and trusts that host with nothing: see the [crate
+//! Writes a tree that another host sends, and does not trust that host: see the [crate
 //! documentation](crate).
 //!
-//! A file grows under a temporary name (`sink/partial.rs`), and is hashed chunk by chunk
-//! (`sink/contents.rs`). It is moved to its final name only when the hash of the whole file is
-//! right. What an earlier try left is read back and offered to the sender (`sink/earlier_try.rs`).
-//! Symbolic links, and the modes and times of directories, wait until every file is in place. So
-//! nothing can be written through a link that this transfer made, and no file that arrives changes
-//! a directory's time again.
+//! A file is written under a temporary name (`sink/partial.rs`) and hashed chunk by chunk
+//! (`sink/contents.rs`). It gets its final name only when its whole hash is right. Chunks from an
+//! earlier try are offered to the sender (`sink/earlier_try.rs`).
+//!
+//! Symbolic links are made last, so that no file is written through one. Directories get their
+//! modes and times last as well, because each new file changes the time of its directory.
 
 mod contents;
 mod earlier_try;
@@ -52,9 +52,9 @@ pub struct SinkOptions {
     /// Which bits of modes are set. By default none that give others rights which they have rarely:
     /// 022 is taken away.
     pub modes: Modes,
-    /// Put each file on stable storage before it gets its name. This is slow. Without it, a crash
-    /// of the whole machine before the end of the transfer may leave a file empty that was just
-    /// received. Another try finds and replaces such a file.
+    /// Put each file on stable storage before it gets its final name. This is slow. Without it, a
+    /// file may be empty after a crash of the machine during the transfer. A repeated transfer
+    /// replaces such a file.
     pub durable: bool,
     /// Have all of the tree on stable storage before it is reported complete.
     pub sync: bool,
@@ -237,11 +237,12 @@ impl Sink {
         })
     }
 
-    /// Takes in the next bytes of the manifest stream, however they are cut.
+    /// Handles the next bytes of the manifest stream. `bytes` may begin or end in the middle of a
+    /// record.
     ///
     /// # Errors
-    /// The bytes are no manifest, or the disk cannot be used any more. Either error ends the
-    /// transfer: no file gets its name after a manifest was found invalid.
+    /// The bytes are no valid manifest, or the disk cannot be used any more. After an error no
+    /// further file gets its final name.
     pub fn records(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
         let mut framer = std::mem::take(&mut self.framer);
         let fed = framer.feed(bytes, |body| {
@@ -255,8 +256,9 @@ impl Sink {
         fed
     }
 
-    /// Says that every byte of an object was written. If the hash of the object is known, the
-    /// object is verified. Then it is put in place, or fails.
+    /// Says that every byte of an object was written. If the object's hash is known, compares it
+    /// with the hash of the contents. If the two are equal, the file gets its final name. If they
+    /// differ, the file fails.
     ///
     /// # Errors
     /// The disk is full or cannot be used any more.

@@ -24,8 +24,9 @@ const ENTRIES_MAX: usize = 4_096;
 /// What may be chosen about sending.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceOptions {
-    /// Send setuid and setgid bits as well. This is off by default, because these bits give rights
-    /// away. The sticky bit of directories is always sent, because it takes rights away.
+    /// Send setuid and setgid bits as well. Off by default: with these bits a program runs with the
+    /// rights of its owner or group. The sticky bit of directories is always sent, since it only
+    /// restricts who may delete files.
     pub special_modes: bool,
     /// Files held open at a time.
     pub open_files: usize,
@@ -105,13 +106,13 @@ enum FileResult {
 }
 
 impl Source {
-    /// Opens `paths` for sending. A directory `photos` arrives as `photos` with all that is in it.
-    /// `photos/`, `photos/.`, `.` and `..` mean what is in the directory, without its name.
-    /// Anything else arrives under the last component of its path. A symbolic link is sent as a
-    /// link, unless it is named with a slash at its end.
+    /// Opens `paths` for sending. A directory `photos` arrives as a directory `photos`. For
+    /// `photos/`, `photos/.`, `.` and `..` only the contents of the directory arrive, without its
+    /// name. `a/b.txt` arrives as `b.txt`. A symbolic link is sent as a link, unless a slash
+    /// follows its name.
     ///
     /// # Errors
-    /// A path does not exist or cannot be looked at, or two would arrive under one name.
+    /// A path does not exist or cannot be read, or two paths would arrive under the same name.
     pub fn open(paths: &[PathBuf], options: SourceOptions) -> Result<Self, SourceError> {
         Ok(Self {
             walk: Walk::open(paths)?,
@@ -136,9 +137,9 @@ impl Source {
         })
     }
 
-    /// Keeps journals, so that another run can resume the transfer. If an earlier run began the
-    /// transfer, the receiver is asked which chunks it has. Then every file waits for the
-    /// receiver's answer ([`Self::have`]).
+    /// Writes journals while it reads, so that a later run can resume the transfer. If `journals`
+    /// are from an earlier run, the receiver is asked which chunks it has. In that case the
+    /// contents of a file are sent only after the answer ([`Self::have`]).
     #[must_use]
     pub fn with_journals(mut self, journals: Journals) -> Self {
         self.resuming = journals.was_begun();
@@ -165,18 +166,18 @@ impl Source {
         self.skipped
     }
 
-    /// Tells the receiver how many bytes all files have, as the caller counted them. Does nothing
-    /// if the receiver was told already. Without this call, the receiver is told at the end of the
-    /// walk.
+    /// Tells the receiver that all files together have `bytes` bytes, unless it was told before.
+    /// The caller has counted them. Without this call, the receiver is told once the last file is
+    /// announced.
     pub fn tell_total(&mut self, bytes: u64) {
         if self.stage == SourceState::Walking && !std::mem::replace(&mut self.told, true) {
             Record::Total { bytes }.encode(&mut self.out);
         }
     }
 
-    /// The next bytes of the manifest, at most `limit`, and the objects that they announce, about
-    /// `objects` at most. Hashes of objects that were read go first. An empty batch means that
-    /// nothing can be said now: every object announced is waiting to be read, or the stream [has
+    /// The next bytes of the manifest, at most `limit`, and the objects that they announce. Stops
+    /// at about `objects` objects. Hashes of objects that were read to their end come first. An
+    /// empty batch means that the announced objects must be read first, or that the stream [has
     /// ended](Self::is_finished).
     pub fn next_records(&mut self, limit: usize, objects: usize) -> Batch {
         let mut batch = Batch::default();
@@ -236,10 +237,11 @@ impl Source {
         self.stage == SourceState::Ended && self.out.is_empty()
     }
 
-    /// Reads bytes of an object into `buffer`, from `offset` on, as many as both hold. Returns
-    /// their number. A byte may be read any number of times. If the file cannot be read, or is no
-    /// longer what was announced, zeros take the place of its bytes. The object is then withdrawn,
-    /// and the receiver throws away what came of it.
+    /// Fills `buffer` with bytes of an object from `offset` on, as far as the object reaches.
+    /// Returns the number of bytes read. A byte may be read any number of times.
+    ///
+    /// If the file cannot be read, or has changed since it was announced, the buffer is filled with
+    /// zeros. The object is then withdrawn, and the receiver discards its bytes.
     ///
     /// # Errors
     /// [`SourceError::NoSuchObject`].

@@ -35,11 +35,12 @@ struct TreeMaker {
     directories: Vec<(PathBuf, u32)>,
 }
 
-/// Makes a tree in `directory`, whose files hold `total_bytes` in all. The directory is made if it
-/// is missing, and should be empty. A tenth of the bytes is in many small files, three tenths in
-/// medium ones, and the rest in three large ones. There are also an empty file, an empty directory,
-/// and links, one of them dangling. There are a name that is not UTF-8, a deep path, and unusual
-/// modes. Some times are before 1970 and have nanoseconds.
+/// Makes a tree whose files hold `total_bytes` in all, in `directory`, which should be empty or
+/// missing. Small files hold at most a tenth of the bytes, medium files three tenths, and three
+/// large files the rest.
+///
+/// The tree also has unusual entries: an empty file, an empty directory, a dangling link, a deep
+/// path, and a name that is not UTF-8. Some modes are unusual, and some times are before 1970.
 ///
 /// # Errors
 /// The directory or something in it cannot be made.

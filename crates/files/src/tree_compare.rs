@@ -26,9 +26,9 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares what is in two directories; the directories' own modes and times do not count. What
-/// cannot be sent is left out: FIFOs, sockets, devices and partial files. What cannot be read is a
-/// difference.
+/// Compares the contents of the directories `a` and `b`. The modes and times of `a` and `b`
+/// themselves are not compared. FIFOs, sockets, devices and partial files are ignored, because
+/// byway does not send them. An entry that cannot be read counts as a difference.
 ///
 /// # Errors
 /// One of the directories cannot be opened.

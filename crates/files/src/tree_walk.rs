@@ -1,9 +1,8 @@
-//! Walks named files and directories in a fixed order, one entry at a time. Its memory holds only
-//! the names in the directories on the path from the top to the current entry.
+//! Walks named files and directories in a fixed order, one entry at a time. Memory holds only the
+//! names in the directories from the top to the current entry.
 //!
-//! The order is depth first, with names sorted by their bytes within each directory, and a
-//! directory before what it holds. So it is the order in which paths compare component by
-//! component.
+//! The order is depth first. Within a directory names are sorted by their bytes, and each directory
+//! comes before its contents: `a`, `a/x`, `a/y`, `b`.
 
 use crate::contained_dir::Beneath;
 use crate::error::SourceError;

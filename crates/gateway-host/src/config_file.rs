@@ -34,8 +34,8 @@ use toml::Spanned;
 
 /// The UDP port of a gateway unless told otherwise.
 pub const PORT: u16 = 4749;
-/// A default for three numbers: the firewall mark of captured packets, their routing table, and the
-/// priority of the rule that leads to this table. The number is "bw" in ASCII.
+/// The default firewall mark of captured packets. The routing table for these packets and the
+/// priority of its routing rule have the same number. 0x6277 is "bw" in ASCII.
 pub const MARK: u16 = 0x6277;
 
 /// Longest name of a device (Linux, `IFNAMSIZ` without the last zero).
@@ -226,8 +226,8 @@ impl GatewayConfig {
     ///
     /// # Arguments
     /// `serial` is the serial number of the gateway's
-    /// [announcement](byway_gateway::serves::AnnouncementPart::serial). It must be larger than that
-    /// of an earlier start, as the seconds of Unix time are.
+    /// [announcement](byway_gateway::serves::AnnouncementPart::serial). It must be larger at each
+    /// start of the gateway. For example, use the Unix time in seconds.
     ///
     /// # Errors
     /// A peer has this gateway's own key.

@@ -36,10 +36,9 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
     all
 }
 
-/// The configuration of a running gateway after its file was read again. Only the rules come from
-/// the file. All else stays as it was at the start, since the kernel's tables are made from this
-/// configuration. A table for another TUN device, for example, would capture the packets that come
-/// out of the present one.
+/// The configuration of a running gateway with the rules of the file `fresh`. All else stays as it
+/// was at the start, because the kernel's tables are made from this configuration. Tables for
+/// another TUN device, for example, would capture packets that come out of the device in use.
 #[must_use]
 pub fn with_rules(running: &GatewayConfig, fresh: &GatewayConfig) -> GatewayConfig {
     GatewayConfig { rules: fresh.rules.clone(), ..running.clone() }

@@ -1,12 +1,12 @@
-//! Packets kept at the entry until the receiver acknowledges them. If a packet is lost between the
-//! gateways, the entry sends it again, so the sender does not slow down. Optional, and off by
-//! default.
+//! Optional, off by default: the entry gateway keeps packets until the receiver acknowledges them.
+//! If a packet is lost between the gateways, the entry gateway sends it again. The sender then sees
+//! no loss, and does not slow down.
 //!
 //! The paper: "We could cache unacknowledged packets at the entry gateway and respond to loss
 //! indications by retransmitting packets and thus avoid exposing the loss to the sender. To avoid
 //! exposing the loss, we will also have to interpret and suppress duplicate acknowledgments from
-//! the receiver" (Harp, III.D). End-to-end semantics stay: no gateway acknowledges for the
-//! receiver. A packet that the entry cannot repair in time is left to the sender.
+//! the receiver" (Harp, III.D). No gateway acknowledges for the receiver. If the copies of a packet
+//! are lost, too, the sender must send it again.
 
 use crate::tcp_header::before;
 use alloc::collections::BTreeMap;
@@ -189,10 +189,10 @@ impl<P> Cache<P> {
         fate
     }
 
-    /// The packet that was sent under the number `number` and is lost, to be sent again under the
-    /// number `again`. For the time `patience`, duplicate ACKs that ask for the packet are kept
-    /// from the sender. `None` if the packet was acknowledged, was not kept, or was sent again too
-    /// often.
+    /// Returns the kept packet to send again, after the packet with the number `number` was lost.
+    /// The new copy has the number `again`. During the time `patience`, duplicate ACKs for the
+    /// packet are not passed on to the sender. `None` if the packet was acknowledged, was not kept,
+    /// or was sent again too often.
     pub fn resend(
         &mut self,
         now: Instant,

@@ -7,8 +7,8 @@ pub enum ChecksumState {
     Full,
     /// Complete, and checked by whoever handed the packet in (`VIRTIO_NET_HDR_F_DATA_VALID`).
     Checked,
-    /// Only the sum over the pseudo-header, not inverted (`VIRTIO_NET_HDR_F_NEEDS_CSUM`). The party
-    /// that sends the packet on completes the checksum. Until then it cannot be checked, and
-    /// changes of the TCP header do not have to update it.
+    /// The checksum field holds only the sum over the pseudo-header, not inverted
+    /// (`VIRTIO_NET_HDR_F_NEEDS_CSUM`). The checksum is completed when the packet is sent on.
+    /// Before that it cannot be verified, and it need not be updated when the TCP header changes.
     Partial,
 }

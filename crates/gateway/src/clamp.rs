@@ -4,23 +4,25 @@
 use crate::tcp_header::{Flags, MSS};
 use crate::tcp_segment::Segment;
 
-/// The largest segment whose packet has at most `packet` bytes. Headers take 20 + 20 bytes with
-/// IPv4, and 40 + 20 with IPv6. Options count as data (RFC 6691).
+/// The maximum segment size for IP packets of at most `packet` bytes. The IP and TCP headers take
+/// 20 + 20 bytes with IPv4, and 40 + 20 with IPv6. TCP options are not subtracted: the sender
+/// reduces its data by their length (RFC 6691).
 #[must_use]
 pub const fn mss_for(packet: usize, v6: bool) -> u16 {
     let mss = packet.saturating_sub(if v6 { 60 } else { 40 });
     if mss > u16::MAX as usize { u16::MAX } else { mss as u16 }
 }
 
-/// Bytes of a packet of a session that are not a host's data. They are the host's IP and TCP
-/// headers, the headers of the session and its datagrams, the relay's envelope, and the outer UDP
-/// and IP headers.
+/// Bytes of a session's packet that are headers and not a host's data: the host's IP and TCP
+/// headers, the headers of the session, the relay's envelope, and the outer UDP and IP headers.
 const AROUND: usize = 160;
 
-/// The packet size in bytes that hosts should use, given the largest size that each path carries.
-/// With this size all paths together carry most. One narrow path beside one wide path is worth
-/// smaller packets. One very narrow path among twenty is not: larger packets use only the other
-/// paths. Zero if there are no paths.
+/// The packet size in bytes with which all paths together carry the most data of hosts. `largest`
+/// gives the largest packet of each path.
+///
+/// A path carries no packets above its own limit, but smaller packets have a larger share of
+/// headers. With limits of 1,400 and 1,000 bytes the best size is 1,000. If twenty paths carry
+/// 1,400 and one carries 400, the best size is 1,400. Zero if there are no paths.
 #[must_use]
 pub fn best_packet<I: Iterator<Item = usize>>(largest: impl Fn() -> I) -> usize {
     let through = |size: usize| {

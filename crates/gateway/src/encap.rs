@@ -1,4 +1,5 @@
-//! What stands before an IP packet, or instead of one, in a datagram of a session.
+//! The header before an IP packet in a session's datagram, and messages between gateways that hold
+//! no IP packet.
 //!
 //! ```text
 //! ORDERED    0x10, flow label (3), sequence (4), IP packet
@@ -10,15 +11,14 @@
 //! TABLE      0x1a, what another gateway announced (see `forwarded_announcements`)
 //! ```
 //!
-//! Gateways of version 0.1 also had the kinds 0x15 to 0x18, for short headers. These numbers are
-//! not used again. A gateway of version 0.1 sends 0x18 ([`SPEAKS`]) first. It uses the other three
-//! kinds only if the other gateway answers with 0x18.
+//! The kinds 0x15 to 0x18 are not used: gateways of version 0.1 sent them. Such a gateway begins
+//! with 0x18 ([`SPEAKS`]) and sends the others only after it received 0x18.
 //!
-//! The upper half of the first byte is the version. The entry gateway gives each direction of a
-//! flow a label, and does not use the same label again soon. The sequence counts the packets of a
-//! label from 0. It is the gateway's own number, and not TCP's. So the exit restores the order in
-//! which the entry sent, and a retransmission by the host counts as a new packet. The session
-//! encrypts all of it, and protects it against replay.
+//! The upper half of the first byte is the version. A flow label names one direction of a flow. The
+//! entry gateway chooses the label, and does not reuse it soon. The sequence counts the packets of
+//! a label from 0, so that the exit gateway can restore their order. It is independent of TCP's
+//! sequence number: a retransmission by the host has a new number. The session encrypts all of this
+//! and protects it against replay.
 
 use crate::loss::LossRuleKind;
 use byway_wire::{DecodeError, Reader, Writer};
@@ -204,9 +204,9 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Whether a datagram takes the path with the least delay, and not the one with the smallest
-    /// part of its window in flight. That holds for IP packets whose order does not matter
-    /// (UNORDERED), and for reports of losses (LOSS). Both are small.
+    /// Whether a datagram takes the path with the least delay. True for IP packets whose order does
+    /// not matter (UNORDERED) and for loss reports (LOSS). Other datagrams take the path with the
+    /// smallest part of its congestion window in flight.
     #[must_use]
     pub fn is_urgent(datagram: &[u8]) -> bool {
         matches!(datagram.first(), Some(&(UNORDERED | LOSS)))

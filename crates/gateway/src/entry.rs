@@ -1,12 +1,11 @@
-//! What waits at the entry because the paths cannot take it yet: bounded, and shared fairly among
-//! flows.
+//! The queue of an entry gateway: packets that wait until a path can take them. Its size is
+//! bounded, and flows share the paths fairly.
 //!
-//! Flows take turns by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995). Each flow may
-//! send the same number of bytes per turn. If the queue is full, a flow with the most waiting bytes
-//! (by powers of two) loses its oldest packet, so that its sender learns of the loss soonest. A
-//! flow that sends little loses nothing. Each packet costs the same small number of steps, however
-//! many flows there are. Once the queue has reached its greatest length, no packet allocates
-//! memory.
+//! Flows take turns by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995), so that each
+//! sends the same number of bytes per turn. If the queue is full, a flow with many waiting bytes
+//! loses its oldest packet. This flow has at least half as many waiting bytes as any other flow.
+//! The oldest packet is dropped because its sender notices this loss soonest. Each packet takes
+//! constant time, for any number of flows.
 
 use crate::counters::counters;
 use crate::linked_lists::Lists;

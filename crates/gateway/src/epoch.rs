@@ -3,12 +3,12 @@
 use alloc::collections::BTreeMap;
 use byway_wire::{Instant, PathId};
 
-/// When each path was last penalised.
+/// When each path was last penalised for a loss.
 ///
 /// "We let the congestion window be decremented only once per round-trip time on a path" (Harp,
-/// III.A). A loss counts only if the lost packet was sent after the last penalty, as with NewReno's
-/// recovery point. A packet that was sent earlier says nothing about the path after the penalty. A
-/// timer of one round trip would let such late signals count.
+/// III.A). A path is penalised again only for a packet that was sent after its last penalty, as
+/// with NewReno's recovery point. An earlier packet was sent at the rate before the penalty, even
+/// if its loss is found more than a round trip later.
 #[derive(Clone, Debug, Default)]
 pub struct Epochs {
     recovery: BTreeMap<PathId, Instant>,

@@ -1,14 +1,13 @@
-//! The flows that are carried: found by their addresses, followed from SYN to FIN or RST, bounded.
+//! The table of carried flows. It follows each flow from SYN to FIN or RST, and has a maximum size.
 //!
-//! The table has only flows whose first SYN was seen and which the rules chose. Packets of all
-//! other flows are [`PassThrough`](FlowVerdict::PassThrough) and cost no memory. The SYNs are
-//! needed because only they carry the window scale. A flow that began on the plain route stays
-//! there.
+//! A flow enters the table only at its first SYN, because only SYNs carry the window scale. It must
+//! also match a rule. Packets of other flows are forwarded outside the session
+//! ([`PassThrough`](FlowVerdict::PassThrough)) and use no memory.
 //!
-//! Flows that are not open yet have a limit of their own. So a flood of SYNs pushes out only such
-//! flows, the oldest first. An open flow is pushed out only of a full table, and only after a long
-//! time without a packet (`spare_after`). A flow is open once its opener has acknowledged the other
-//! side's initial sequence number, which proves that the opener receives packets at its address.
+//! A flow is open once its opener has acknowledged the other side's initial sequence number. This
+//! proves that the opener receives packets at its address. Flows that are not open have a limit of
+//! their own, and the oldest is removed first. So a flood of SYNs removes no open flow. An open
+//! flow is removed from a full table only after a long time without a packet (`spare_after`).
 
 mod side;
 
@@ -250,9 +249,10 @@ impl<T> FlowTable<T> {
         self.slots.iter_mut().flatten()
     }
 
-    /// Enters a segment into the table. If the segment opens a flow, `want` decides: its value is
-    /// kept with the flow, and `None` means that the flow is not carried. After this call, fetch
-    /// the [flows that left the table](Self::next_gone).
+    /// Enters a segment into the table. If the segment is the first SYN of a flow, `want` decides
+    /// whether to carry the flow. The value that `want` returns is stored in `Flow::data`; `None`
+    /// means not to carry the flow. Call [`next_gone`](Self::next_gone) afterwards: the segment may
+    /// have removed other flows.
     pub fn on_segment(
         &mut self,
         now: Instant,
@@ -297,9 +297,9 @@ impl<T> FlowTable<T> {
         }
     }
 
-    /// A flow that left the table since the last call, with the value that was kept with it. Flows
-    /// that left stay in memory until they are fetched. So call this after each segment and each
-    /// [`expire`](Self::expire), until it returns `None`.
+    /// A flow that left the table, with its `Flow::data`. Call this after each `on_segment` and
+    /// each [`expire`](Self::expire), until it returns `None`. Flows that left the table use memory
+    /// until they are returned here.
     pub fn next_gone(&mut self) -> Option<(FlowId, T)> {
         self.gone.pop()
     }

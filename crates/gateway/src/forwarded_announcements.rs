@@ -1,13 +1,13 @@
-//! What gateways tell each other about other gateways: which gateway serves which hosts, and where
-//! this gateway is (Harp, III.G). The gateway that serves the hosts is the origin.
+//! Announcements that a gateway passes on: which hosts another gateway serves, and the addresses of
+//! that gateway (Harp, III.G). The other gateway is called the origin.
 //!
 //! ```text
 //! TABLE   version (1), hops (1), the origin's key (32), number of addresses (1: 0 to 2), each: IP length 1, IP, port 2,
 //!         a part of the origin's announcement (see `serves`)
 //! ```
 //!
-//! A table names its origin. So a gateway that receives the table can check in its own file for
-//! which hosts the origin may speak.
+//! The key of the origin is in the message. A gateway that receives the message checks in its own
+//! configuration file for which hosts this origin may announce that it serves them.
 
 use alloc::vec::Vec;
 use byway_engine::handshake::PublicKey;

@@ -1,8 +1,8 @@
-//! "Packet too big" (RFC 1191, and RFC 4443, section 3.2). A host gets this message if no path
-//! carries its packet and the packet may not take the plain route.
+//! The ICMP message "packet too big" (RFC 1191; RFC 4443, section 3.2). A host gets it if no path
+//! of the session carries its packet, and the packet may not be forwarded outside the session.
 //!
-//! The source of the message is the destination of the packet. Hosts look at the quoted packet, not
-//! at the source.
+//! The message has the packet's destination as its source address. Hosts accept it from any source,
+//! because they match the packet that the message quotes.
 
 use crate::ip_header::Ip;
 use alloc::vec::Vec;

@@ -1,15 +1,14 @@
-//! A host that asks a gateway to serve it, at its own address only. This is Harp's association
-//! (III.G).
+//! A host that asks a gateway to serve it, that is, to carry its flows. The host may ask for its
+//! own address only. Harp calls this association (III.G).
 //!
-//! The request is part of the handshake. So the host's key authenticates it, and a gateway that
-//! refuses the host says so at once:
+//! The request is part of the session's handshake, so the host's key authenticates it:
 //!
 //! ```text
 //! "byway gateway 1, a guest", address as a prefix of full length, number of port ranges (1; none: all ports), first (2) and last (2) of each
 //! ```
 //!
-//! The host is served as long as its session lives. If the session is lost, the host makes a new
-//! one. Meanwhile the gateway keeps serving the host, for at most [`LEASE`].
+//! The gateway serves the host while their session lives. If the session is lost, the host dials
+//! again. Meanwhile the gateway goes on serving the host, for at most [`LEASE`].
 
 use crate::serves::Served;
 use alloc::string::{String, ToString as _};

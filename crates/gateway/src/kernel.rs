@@ -1,15 +1,14 @@
-//! What a gateway has a Linux kernel do. A table of nftables marks packets that may belong to
-//! background flows. A routing rule sends marked packets to the TUN device. Both are texts, for the
-//! programs `nft` and `ip`.
+//! The configuration that a gateway needs in a Linux kernel, as input for the programs `nft` and
+//! `ip`. An nftables table marks packets that may belong to background flows. A routing rule sends
+//! marked packets to the TUN device.
 //!
-//! **Fail-open.** The rule leads to a routing table of its own, whose route goes to the TUN device.
-//! When the process dies, the kernel removes the device, and the route with it. Then this routing
-//! table is empty, and the kernel looks the route up in the main table instead. So the marks have
-//! no effect. With `fail-closed` this routing table has a second route of the lowest preference,
-//! which is *unreachable*.
+//! **Fail-open.** The routing rule leads to a separate routing table, which has one route, to the
+//! TUN device. If the gateway's process dies, the kernel removes the device and this route. Marked
+//! packets then use the main routing table. With `fail-closed` the separate table has a second
+//! route, *unreachable*, with the lowest preference.
 //!
-//! **Loops** cannot happen. Only TCP packets that come in by a device other than the TUN device are
-//! marked. The packets of a session are UDP and originate on this host.
+//! **No loops.** Only TCP packets that come in by another device than the TUN device are marked.
+//! The packets of a session are UDP and originate on this host, so they are never marked.
 
 mod kernel_inputs;
 mod marks;

@@ -1,11 +1,13 @@
-//! Carries background flows of unmodified hosts in and out of a session (Harp, improved by HIR).
+//! Carries background flows of unmodified hosts over the paths of a session. The design follows the
+//! papers Harp and HIR.
 //!
-//! There are two sites, each with a gateway. Flows that the rules call background enter at one
-//! gateway. They travel over the paths of a session, under its one controller. They leave at the
-//! other gateway in their order. TCP stays end to end between the hosts. A packet that the gateway
-//! does not understand is passed on unchanged. All code here is pure: it is given the time and
-//! packets, and has no socket, clock, thread or randomness of its own. The functions that decide
-//! take all facts as arguments: `classify`, `pick`, `total`, `share` and `wait`.
+//! There are two sites, each with a gateway. A flow that the rules call background enters at the
+//! gateway of one site, travels over all paths of a session, and leaves at the other gateway in
+//! order. TCP stays end to end between the hosts. A packet that the gateway does not understand is
+//! passed on unchanged.
+//!
+//! The code here has no socket, clock, thread or randomness. The caller passes in the time and the
+//! packets.
 //!
 //! | a packet's way | module |
 //! |---|---|
@@ -29,8 +31,7 @@
 //! | what it is doing, for programs | [`report`] |
 //! | what the kernel does for it, as texts for `nft` and `ip` | [`kernel`] |
 //!
-//! Delay as a sign of congestion is handled by paths and controllers, and not here
-//! (`byway_control::detector`).
+//! Congestion that shows as delay is detected in `byway_control::detector`.
 #![no_std]
 
 extern crate alloc;

@@ -1,5 +1,6 @@
-//! Doubly linked lists of small numbers. Each number is in at most one of the lists. Every
-//! operation takes constant time. No operation allocates memory once the largest number was seen.
+//! Doubly linked lists of small numbers, stored in one array. Each number is in at most one of the
+//! lists. Every operation takes constant time, and allocates memory only for a number larger than
+//! all before.
 
 use alloc::vec::Vec;
 

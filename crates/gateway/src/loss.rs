@@ -1,4 +1,4 @@
-//! Three rules that tell which packets were lost, behind one trait.
+//! Three rules that decide which packets were lost. All implement `LossRule`.
 //!
 //! | rule | a packet is lost when | who says so |
 //! |---|---|---|
@@ -6,11 +6,12 @@
 //! | [`Batched`] | a packet arrives whose map names it as an earlier one of the same path | HIR, 7.3 |
 //! | [`PathNumbers`] | enough later packets of its path have arrived | mPath, RFC 9002 |
 //!
-//! The numbers by which a rule knows packets are the gateway's own. Each number is used once: a
-//! packet that is sent again gets a new one. A rule is told which packets are sent and which have
-//! arrived. The entry knows the arrivals by the acknowledgments of the paths. In Harp the rule runs
-//! at the exit, which knows only the arrivals. So it would wait forever for a path on which nothing
-//! is in flight. Here only paths count that have data outstanding.
+//! A rule learns which packets are sent on which path, and which have arrived. The entry gateway
+//! learns of arrivals from the acknowledgments of the paths. A packet that is sent again gets a new
+//! number.
+//!
+//! In Harp the rule [`AllPassed`] runs at the exit gateway. A path with nothing in flight would
+//! block the rule forever, because nothing arrives on it. Here such a path does not count.
 
 mod all_passed;
 mod batch;
@@ -52,8 +53,9 @@ impl LossRuleKind {
         }
     }
 
-    /// The loss rule. A packet is lost once `later` packets of its path have arrived or named it: 1
-    /// if paths keep the order, 3 if they may not. `AllPassed` does not use this number.
+    /// Makes the rule. `later`: a packet is lost when this many later packets of its path have
+    /// arrived ([`PathNumbers`]), or have named the packet in their maps ([`Batched`]). Use 1 if
+    /// paths keep packets in order, 3 if they may not. [`AllPassed`] ignores `later`.
     #[must_use]
     pub fn make(self, later: u32) -> Box<dyn LossRule> {
         match self {

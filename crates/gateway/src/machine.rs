@@ -1,15 +1,15 @@
-//! A gateway: an entry for packets that leave its site, and at the same time an exit for packets
-//! that come, with any number of peers.
+//! A gateway. It is an entry for packets that leave its site, and an exit for packets that arrive
+//! from any number of other gateways (peers).
 //!
-//! It is a [`Machine`]: its datagrams are those of the sessions with other gateways. IP packets
-//! from the hosts of its own site go in by [`packet`](Gateway::packet). IP packets for these hosts,
-//! and packets that take the plain route, come out by [`next_packet`](Gateway::next_packet). The
-//! driver does both before it asks for datagrams to send.
+//! A gateway is a [`Machine`], whose datagrams belong to the sessions with peers. The caller passes
+//! in IP packets of local hosts by [`packet`](Gateway::packet). It takes IP packets for local
+//! hosts, and packets to be forwarded outside a session, from
+//! [`next_packet`](Gateway::next_packet). It does so before it asks for datagrams to send.
 //!
-//! Fail-open: a flow is carried only while there is a session with the gateway at its other end.
-//! Without a session its packets take the plain route unchanged.
+//! Fail-open: without a session with the gateway at the flow's other end, packets of the flow are
+//! forwarded unchanged, as if there were no gateway.
 //!
-//! Each part owns its state. This file says in which order the parts see a packet.
+//! A packet passes through the parts below. This file calls the parts in order.
 //!
 //! | part | what it owns |
 //! |---|---|
@@ -180,8 +180,8 @@ impl Gateway {
         &mut self.links.endpoint
     }
 
-    /// Tells the peer with this key of a relay that runs beside this gateway. `word` gives access
-    /// to the relay, and is for this peer alone. A later word replaces it.
+    /// Tells the peer with this key about a relay that runs beside this gateway. `word` holds the
+    /// relay's address and the peer's credential. A later call for the same peer replaces `word`.
     pub fn lend_relay(&mut self, now: Instant, peer: PublicKey, word: Word) {
         announcements::lend(&mut self.links, now, peer, word);
     }

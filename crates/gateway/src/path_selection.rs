@@ -1,10 +1,10 @@
-//! The path that a packet takes. Data takes the path with the smallest part of its window in
-//! flight. An acknowledgment takes the path with the least delay.
+//! Chooses the path for each packet. Data takes the path with the smallest ratio of bytes in flight
+//! to congestion window. An acknowledgment takes the path with the least delay.
 //!
 //! "Choosing for each packet a path with minimum bytes_in_nw/cwnd [...]. The same expression is
 //! used to stripe packets even when bytes_in_nw exceeds cwnd" (Harp, III.B). In Harp only the
-//! receive window that the gateway writes into ACKs limits a sender. Here packets also wait at the
-//! entry until a window has room, unless Harp's own rules are asked for (`Policy::LITERAL`).
+//! receive window that the gateway writes into ACKs limits a sender. Here a packet also waits until
+//! one of the congestion windows has room, unless the policy is `Policy::LITERAL`.
 
 use byway_wire::{Duration, PathId};
 use core::cmp::Ordering;
@@ -38,8 +38,8 @@ pub struct PathInfo {
 pub enum PathNeed {
     /// Room: data, of which each path takes its share.
     Room,
-    /// The least delay: an acknowledgment, which is small. Its receiver waits for it before sending
-    /// more. It needs no place in the order, since a later acknowledgment covers an earlier one.
+    /// The least delay: an acknowledgment, since the host that gets it waits to send more data. It
+    /// may arrive out of order, because a later acknowledgment includes an earlier one.
     Soon,
 }
 
@@ -81,9 +81,9 @@ pub struct Policy {
     pub over_window: bool,
     /// What to do about distant relays.
     pub relays: RelayPreference,
-    /// A relay whose round trip exceeds the direct one by at most this time is not distant,
-    /// whatever the factor. The slack also bounds how long the exit waits because of such a relay.
-    /// Where the direct path is very short, a factor alone says little.
+    /// A relay whose round trip exceeds the direct one by at most this time counts as near,
+    /// whatever the factor. With a direct round trip of 2 ms, a factor of 1.5 alone would exclude a
+    /// relay with 4 ms.
     pub slack: Duration,
 }
 
@@ -119,9 +119,9 @@ pub fn pick(paths: &[PathInfo], policy: Policy, want: PathNeed, bytes: usize) ->
     usable.min_by(|a, b| first(a, b).then(a.id.cmp(&b.id))).map(|path| path.id)
 }
 
-/// Whether a datagram of `bytes` bytes should wait for these paths. It should if a path that is not
-/// choked carries datagrams of this size. It also should if all paths are choked, since then it is
-/// not known what they will carry.
+/// Whether a datagram of `bytes` bytes should wait for one of these paths. True if a path that is
+/// not choked carries this size; a choked path sends only probes. Also true if all paths are
+/// choked, because their later sizes are not known.
 #[must_use]
 pub fn carries(paths: &[PathInfo], bytes: usize) -> bool {
     let mut open = paths.iter().filter(|path| !path.choked).peekable();

@@ -1,13 +1,14 @@
-//! The receive window in ACKs that go back to a sender: how much of it the paths can carry, and how
-//! it is written there.
+//! Lowers the receive window in ACKs that go back to a sender, so that the sender has no more in
+//! flight than the paths carry.
 //!
 //! The paper (Harp, III.F): "The entry gateway rewrites the TCP header in the acknowledgments
 //! returning to the sender with a receiver window equal to the minimum of the window allowed by the
-//! receiver and the congestion window allowed by the entry gateway". In Harp the end host
-//! acknowledges, so the congestion windows cover the whole way between the hosts. Here the exit
-//! gateway acknowledges the session's packets, so the paths' windows cover only the way between the
-//! gateways. A flow must have more in flight: what the paths deliver during the flow's own round
-//! trip, and what waits to be put in order.
+//! receiver and the congestion window allowed by the entry gateway".
+//!
+//! In Harp the receiving host acknowledges packets, so the congestion windows cover the way from
+//! host to host. Here the exit gateway acknowledges, so the windows cover only the way between the
+//! gateways. TCP's round trip between the hosts is longer, so a flow needs a larger window than the
+//! sum of the paths' windows.
 
 use crate::tcp_header::{Flags, MOST_SCALE, WINDOW, before, later};
 use crate::tcp_segment::Segment;
@@ -16,8 +17,9 @@ use byway_wire::Duration;
 /// How the total is made of the paths' windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WindowRule {
-    /// What the paths deliver in the round trip between the hosts (`inner RTT`), and while packets
-    /// wait to be put in order: `sum(w_i / RTT_i) * (inner RTT + wait)`.
+    /// What all paths deliver within the round trip between the hosts (`inner RTT`) and the time
+    /// for restoring the order (`wait`). This is `sum(w_i / RTT_i) * (inner RTT + wait)`, where
+    /// path `i` has the congestion window `w_i`.
     #[default]
     Delivered,
     /// The sum of the windows, as Harp has it.
@@ -76,11 +78,13 @@ pub fn total(rule: WindowRule, view: &View<'_>) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-/// The bytes of `total` that each flow may have in flight, so that all of `total` is used (max-min
-/// fair). A flow whose receiver allows less leaves the rest to the others. `receivers` holds the
-/// windows that the receivers allow, and is sorted here. Returns `u64::MAX` if `total` is enough
-/// for all flows. Otherwise returns at least `least`, so that many flows do not shrink to segments
-/// of a few bytes (RFC 9293, section 3.8.6.2).
+/// The bytes that each flow may have in flight, so that all flows together have `total` (max-min
+/// fair). `receivers` holds the receive window of each flow's receiver, and is sorted here. For
+/// example, a total of 90 with the windows 10, 50 and 50 gives 40, because the first flow uses only
+/// 10.
+///
+/// Returns `u64::MAX` if `total` is enough for all flows, and otherwise at least `least`. Without
+/// `least`, many flows would shrink to segments of a few bytes (RFC 9293, section 3.8.6.2).
 #[must_use]
 pub fn share(total: u64, receivers: &mut [u64], least: u64) -> u64 {
     receivers.sort_unstable();
@@ -105,13 +109,13 @@ pub struct Advertised {
 }
 
 impl Advertised {
-    /// The window to write in place of `window` into an ACK of `acknowledgment`, so that the sender
-    /// has at most `limit` bytes in flight. Both windows are as in the TCP header, to be shifted
-    /// left by `scale`.
+    /// The window for an ACK of `acknowledgment`, so that the sender has at most `limit` bytes in
+    /// flight. `window` is the receiver's own value. Both windows are in units of 2^`scale` bytes,
+    /// as in the TCP header.
     ///
-    /// The new window is never larger than the receiver's. It never takes back sequence numbers
-    /// that were advertised before, since RFC 9293, section 3.8.6, strongly discourages "shrinking
-    /// the window". A window of zero from the receiver stays zero.
+    /// The result is never larger than `window`. Sequence numbers that the sender was allowed to
+    /// use stay allowed, even beyond `limit`: RFC 9293, section 3.8.6, strongly discourages
+    /// "shrinking the window".
     #[must_use]
     pub const fn window(&self, acknowledgment: u32, window: u16, scale: u8, limit: u64) -> u16 {
         let promised = match self.edge {
@@ -136,11 +140,11 @@ impl Advertised {
         });
     }
 
-    /// Rewrites the window of a segment that goes to the sender. `scale` is the window scale of the
-    /// host that sent the segment. If it is `None`, the scale is not known, and the window stays.
-    /// Returns whether the packet was changed.
+    /// Rewrites the window of a segment that goes to the sender. Returns whether the packet was
+    /// changed. `scale` is the window scale of the host that sent the segment. Without it (`None`)
+    /// the window stays.
     ///
-    /// The window of a SYN stays, too: it is not scaled, and small.
+    /// The window of a SYN stays as well. It is never scaled, so it is at most 65,535 bytes.
     pub fn rewrite(&mut self, packet: &mut [u8], segment: &Segment, scale: Option<u8>, limit: u64) -> bool {
         let tcp = &segment.tcp;
         if !tcp.flags.any(Flags::ACK) || tcp.flags.any(Flags::RST) {

@@ -54,9 +54,9 @@ pub struct GatewayReport {
     /// The rule that finds losses.
     #[serde(default)]
     pub loss: String,
-    /// How long after its sending each of the newest losses was found, in seconds. Only gateways
-    /// that find losses themselves know it: those with a loss rule other than path numbers, or with
-    /// a cache.
+    /// For each of the newest losses, the seconds from sending the packet to finding the loss.
+    /// Empty if the session finds the losses: that is, with the rule of path numbers and without a
+    /// cache.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found_after: Vec<f64>,
     /// What is kept until it is acknowledged, if anything is.

@@ -1,8 +1,8 @@
-//! Which gateway serves which hosts: the announcements that gateways send each other, and the
-//! directory in which the gateway of a host is found when a flow opens.
+//! Announcements by which gateways tell each other which hosts they serve. A directory of them
+//! gives the gateway of a host when a flow opens.
 //!
-//! Announcements are small datagrams that are sent again and again. So they need no answer, and a
-//! gateway that was started anew becomes known again:
+//! An announcement consists of small datagrams, which a gateway repeats from time to time. A
+//! restarted gateway learns all announcements again, so they need no acknowledgment:
 //!
 //! ```text
 //! SERVES   version (1), serial (4), part (1), parts (1), entries to the end
@@ -10,7 +10,7 @@
 //!          number of port ranges (1; none: all ports), first (2) and last (2) of each
 //! ```
 //!
-//! An announcement with a larger serial replaces all earlier ones, once all its parts have come.
+//! An announcement replaces one with a smaller serial once all its parts have arrived.
 
 mod directory;
 mod part;

@@ -107,7 +107,8 @@ impl Tcp {
     /// Reads the TCP header that begins `at` bytes into `packet`, an IP packet without padding.
     ///
     /// # Errors
-    /// Why the packet is to be passed on.
+    /// The header is truncated, or its length, options or flags are invalid. The packet is then
+    /// passed on unchanged.
     pub fn read(packet: &[u8], at: usize) -> Result<Self, BypassReason> {
         let mut reader = Reader::new(packet.get(at..).ok_or(BypassReason::TcpTruncated)?);
         let header: [u8; 20] = reader.array().map_err(|_| BypassReason::TcpTruncated)?;

@@ -1,5 +1,5 @@
-//! Why a connection of a transfer is closed: the codes in CLOSE, and in the answer to a HELLO that
-//! is refused. They are part of the protocol. A number never changes its meaning.
+//! The codes with which a transfer's connection is closed, in CLOSE and in the answer to a refused
+//! HELLO. They are part of the protocol, so a code never changes its meaning.
 //!
 //! | code | name | who sends it | meaning |
 //! |---|---|---|---|
@@ -12,8 +12,7 @@
 //! | 130 | [`CloseCode::Interrupted`] | both | a person or a program stopped the closing side |
 //! | 143 | [`CloseCode::Terminated`] | nobody any more | the same as 130 |
 //!
-//! Codes from 0x10001 on are the engine's own ([`close`]). A code that is in neither table counts
-//! as 1.
+//! Codes from 0x10001 on belong to the engine ([`close`]). An unknown code is treated like code 1.
 
 use crate::error::{NotConnected, TransferError};
 use byway_engine::connection::close;

@@ -24,8 +24,8 @@ pub struct Dialers {
 }
 
 impl Dialers {
-    /// Makes TCP connections to a peer at these addresses, and to the relays that the words
-    /// `relays` name. `number` tells apart the dialers of one event loop.
+    /// Makes TCP connections for one session: to the peer's `addresses`, and to the relays that the
+    /// relay words `relays` name. `number` is different for each session of the same event loop.
     pub fn new<'a>(
         watch: &Watch,
         number: u16,
@@ -53,9 +53,9 @@ impl Dialers {
         self.peer.begin();
     }
 
-    /// Dials if it is time to, and has the session prefer UDP or TCP, whichever carries more.
-    /// `silence`: for how long the session has waited for an answer; `None`: there is no session
-    /// yet.
+    /// Opens TCP connections when UDP brings no answer. If both work, makes the session prefer the
+    /// one that carries more. `silence`: how long the session has waited for an answer, or `None`
+    /// if there is no session yet.
     pub fn look(&mut self, endpoint: &mut Endpoint, handle: Handle, silence: Option<Duration>, now: Instant) {
         let over_tcp = self.peer.addresses().iter().any(|address| endpoint.leads_to(*address));
         let (connected, waited) = (silence.is_some(), silence.unwrap_or_default());

@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes verified between two looks at what arrived.
 const WORK: u64 = 4 << 20;
-/// The most tasks that wait for this thread. With fewer, the event loop and this thread would wake
-/// each other for every few small files.
+/// The most tasks that wait for this thread. If fewer could wait, small files would make the event
+/// loop and this thread wake each other more often.
 pub(crate) const TASKS: usize = 256;
 /// Buffers, and bytes in them, given back before the owner is woken: a fraction of what it may have
 /// handed over.
@@ -117,9 +117,9 @@ impl PipeTotal {
 struct ReceiverGone;
 
 impl DiskChannels {
-    /// Gives a buffer back to the owner, mostly without waking it. The owner takes waiting buffers
-    /// when many wait, when it is woken for something else, or when this thread has nothing left to
-    /// do.
+    /// Gives a buffer back to the event loop, which is woken only after several buffers (`QUIET`),
+    /// or when no more can wait. This saves wake-ups. `quiet`: the number and bytes of the buffers
+    /// given back since the event loop was last woken.
     fn hand_back(&self, buffer: Vec<u8>, quiet: &mut (usize, usize)) -> Result<(), ReceiverGone> {
         *quiet = (quiet.0 + 1, quiet.1 + buffer.len());
         match self.back.try_send(DiskEvent::Buffer(buffer)) {
@@ -387,9 +387,9 @@ impl TreeWriter {
     }
 }
 
-/// Writes a stream. Reports at the end how many bytes it had and what their hash is. Bytes that an
-/// earlier try of the same sender wrote are not written again. Their hash must be the same this
-/// time.
+/// Writes a stream to `output`. At the end reports the number of bytes and their hash. If the
+/// sender sends the stream again after a break, bytes that were written before are not written
+/// twice. They must have the same hash as before.
 pub(crate) fn write_pipe(mut output: impl Write, mut ends: DiskChannels) {
     let before = ends.before.as_ref().map_or(Ok(PipeTotal::default()), Receiver::recv);
     let Ok(mut poured) = before else {

@@ -1,5 +1,5 @@
-//! The near end of forwarded connections. It serves programs on this host, and keeps a session with
-//! the receiver for as long as it runs.
+//! Forwards TCP connections of programs on this host to the receiver, which connects them to their
+//! targets. Keeps a session with the receiver all the time.
 
 mod keeper;
 

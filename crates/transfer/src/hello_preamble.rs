@@ -1,12 +1,12 @@
-//! What a sender says in its HELLO, sealed for the receiver alone.
+//! The data that a sender puts into its HELLO, encrypted for the receiver alone.
 //!
 //! ```text
 //! version 1 (1), kind (1), permission (16), transfer (16)
 //! kind 3, connections: then the class in which both sides send, background 0 or normal 1 (1)
 //! ```
 //!
-//! Kind 4 is an [application](crate::application_protocol). Its HELLO has other fields after the
-//! permission.
+//! `permission` is the secret in the ticket. `transfer` is the transfer's id. Kind 4 is an
+//! [application](crate::application_protocol), with other fields after the permission.
 
 use crate::application_protocol::{Application, Protocol};
 use crate::secret::Secret;
@@ -132,7 +132,7 @@ impl Preamble {
         writer.written().to_vec()
     }
 
-    /// Reads what the HELLO of a sender or of a ping said.
+    /// Reads the HELLO of a transfer, of a ping, or of forwarded connections.
     ///
     /// # Errors
     /// The bytes are of another version, are an application's, or are no HELLO of byway.

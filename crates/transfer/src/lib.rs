@@ -1,8 +1,8 @@
-//! Files and streams from host to host, and the relays between them. `byway send`, `recv`, `ping`
-//! and `relay` use this library.
+//! Transfers files and streams from host to host, and runs relays. The programs `byway send`,
+//! `recv`, `ping` and `relay` use this library.
 //!
-//! A receiver makes a [`Ticket`]. The ticket names the receiver's addresses and its key, and holds
-//! a permission. Its holder may send. Each side has an [`Identity`]: a key pair.
+//! A receiver makes a [`Ticket`] with its addresses, its key and a secret permission. Whoever has
+//! the ticket may send. Each side has an [`Identity`], which is a key pair.
 //!
 //! ```no_run
 //! use byway_transfer::{Identity, TransferEvent, Payload, Sending, SendingPlan};
@@ -22,35 +22,34 @@
 //! # }
 //! ```
 //!
-//! `examples/` has a sender and a receiver that are complete programs.
+//! `examples/` has a complete sender and a complete receiver.
 //!
-//! Nothing here prints, ends the process or handles a signal. [`TransferEvent`] tells the
-//! application what happens. [`Error`] and [`TransferError`] tell what failed. The codes of
-//! [`close`] tell the other side.
+//! This library does not print, exit or handle signals. It reports progress by [`TransferEvent`],
+//! failures by [`Error`] and [`TransferError`], and tells the other side by the codes of [`close`].
 //!
 //! ```text
 //! sender                                              receiver
-//!   HELLO says: version, kind, permission, transfer     the gate lets it in, or says why not
+//!   HELLO says: version, kind, permission, transfer     lets the sender in, or says why not
 //!   stream 0: the manifest (or the bytes of a pipe) ──>
 //!   objects: contents of files, in any order        ──> partial files, verified, put in place
 //!                                                   <── stream 1: reports (or the receipt of a pipe)
 //!   CLOSE                                           ──>
 //! ```
 //!
-//! Each end of a transfer has an event loop on a thread of its own. It runs the endpoint and an
-//! owner (`sender`, `receiver`), and never waits for a disk. A second thread reads (`file_reader`)
-//! or writes (`file_writer`), and a third makes small files (`file_thread`). Bounded channels
-//! connect the threads (`thread_channel`, `outbound_transfer`, `inbound_transfer`). What does not
-//! fit into a channel stays in the engine, and flow control slows the peer.
+//! Each end has two threads. The first runs the event loop with the endpoint and the code in
+//! `sender` or `receiver`, and never waits for a disk. The second reads (`file_reader`) or writes
+//! (`file_writer`). A receiver has a third thread for small files (`file_thread`). Bounded channels
+//! connect the threads (`thread_channel`, `outbound_transfer`, `inbound_transfer`). When a channel
+//! is full, flow control slows the peer.
 //!
 //! | question | place |
 //! |---|---|
-//! | what a HELLO says, and who is let in | `hello_preamble`, [`application_protocol`], `gate` |
+//! | what a HELLO says, and who is let in | `hello_preamble`, [`application_protocol`], `receiver_access` |
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::checked_text`] |
 //! | what is kept between runs | [`state_directory`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `uplinks` |
 //! | when TCP takes the place of UDP, and where it comes in | `dialers`, `dialing`, `relay_dialing`, `tcp_entrance` |
-//! | why nobody answers | `ways`, `unreached`, [`NoAnswer`] |
+//! | why nobody answers | `connect_attempts`, `unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `pause_reason` |
 //! | when a receiver was started anew | `restart_check` |
 //! | how programs' connections are forwarded, and who keeps the session | `forwarding`, `forward_exit`, `byway_forward_host` |

@@ -13,14 +13,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-/// The most reads that the disk thread is asked for at a time, and the most bytes of them. With
-/// small files the first limit counts: so many reads mean that the two threads seldom wake each
-/// other. With large files the second counts: so many bytes keep the disk busy.
+/// The most reads that are requested from the disk thread at a time, and the most bytes of these
+/// reads. With small files the number of reads is the limit. It is large, so that the two threads
+/// seldom wake each other. With large files the number of bytes is the limit, and keeps the disk
+/// busy.
 const READS: usize = 256;
 const READ_BYTES: usize = 16 << 20;
-/// The most reads that are asked for and not sent yet. So far ahead of small files neither the disk
-/// nor the network waits. Further ahead each read needs a new buffer, and fetching its memory costs
-/// as much as reading the file.
+/// The most reads whose bytes are not sent yet. With this many, small files keep disk and network
+/// busy. With more, each read needs a new buffer instead of a used one, and new memory costs as
+/// much time as reading the file.
 const UNSENT: usize = 512;
 /// Reads asked for at once, mostly.
 const ASK_BATCH: usize = 32;

@@ -41,9 +41,9 @@ const DEAD: u32 = 2;
 /// Silence after which a person is told.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Whether every path in use waits for an answer, and at least one answer is overdue. Not all must
-/// be overdue: on a long path, each packet that is sent meanwhile moves the time at which an answer
-/// is overdue.
+/// Whether nothing is heard from the receiver: every path in use has packets in flight, and at
+/// least one path had a retransmission timeout. It need not be every path. Each packet that is sent
+/// on a long path restarts the timeout of that path.
 pub(crate) fn is_silent(status: &ConnectionStatus) -> bool {
     let mut used = status.paths.iter().filter(|path| path.state != PathState::Probing).peekable();
     let is_overdue = used.peek().is_none() || used.clone().any(|path| path.silent > 0);

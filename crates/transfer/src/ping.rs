@@ -25,8 +25,8 @@ use std::net::SocketAddr;
 
 /// Between the probes of two relays: nothing else is sent, and a person waits.
 const PROBE: Duration = Duration::from_millis(50);
-/// How long the first round waits for more paths, after all relays were probed. This host must
-/// greet each relay, and so must the receiver.
+/// How long the first round waits for more paths, beyond the time for probing all relays. In this
+/// time both this host and the receiver exchange the first packets with each relay.
 const FIRST: Duration = Duration::from_millis(2500);
 /// How long the first round waits for more paths, where no relay is in play.
 const FIRST_DIRECT: Duration = Duration::from_millis(1000);

@@ -1,6 +1,6 @@
-//! The most that a receiver takes (`--bwlimit`), from all senders together. The receiver tells each
-//! sender its share. Bytes that it does not take give no credit, so flow control stops a sender
-//! that exceeds its share.
+//! The most bytes per second that a receiver accepts from all senders together (`--bwlimit`). The
+//! receiver tells each sender its share. If a sender exceeds its share, the receiver leaves its
+//! bytes unread, and flow control stops the sender.
 
 use byway_wire::{Duration, Instant, Meter};
 

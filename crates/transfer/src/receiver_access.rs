@@ -62,8 +62,9 @@ impl Refusal {
     }
 }
 
-/// Admits a sender that holds the ticket and, if there is a list of keys, is on that list. It
-/// remembers no sender that it admitted, because a HELLO may be a replay.
+/// Admits a sender whose HELLO has the ticket's permission, and whose key is on the list of allowed
+/// keys, if there is one. A HELLO may be a replay of an old one, so nothing is stored about an
+/// admitted sender.
 pub(crate) struct AccessControl {
     /// What the ticket says.
     pub permission: Secret<[u8; 16]>,
@@ -81,8 +82,9 @@ pub(crate) struct AccessControl {
     pub seed: u64,
 }
 
-/// The transfer of a receiver that takes only one, once that transfer has come. Another try of the
-/// same transfer is admitted: the sender may have been killed, which the receiver does not notice.
+/// For a receiver that takes only one transfer: that transfer, once it has begun. A repeated try of
+/// the same transfer is admitted. Its sender may have been killed and restarted, which the receiver
+/// does not notice.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SingleTransfer(Arc<Mutex<Option<Transfer>>>);
 

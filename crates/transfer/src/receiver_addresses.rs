@@ -24,8 +24,9 @@ pub struct DirectAddresses {
 }
 
 impl DirectAddresses {
-    /// The addresses of a receiver whose sockets are bound to `bound`. Hosts of its own network
-    /// reach it at `own`, and hosts outside at `advertised`.
+    /// The addresses that a receiver writes into its ticket. `bound`: the local addresses of its
+    /// sockets. `own`: its addresses for hosts of the same network. `advertised`: its addresses for
+    /// hosts outside. An advertised address without a port gets the port of `bound`.
     ///
     /// # Errors
     /// An advertised address cannot be the address of a host.

@@ -54,8 +54,9 @@ const NEWS: usize = 64;
 /// Orders of the program that wait for the relay, and snapshots that wait for the disk.
 const ORDERS: usize = 16;
 const SNAPSHOTS: usize = 4;
-/// A restarted relay continues its count of heartbeats this far above the saved count. It may have
-/// forgotten the last minute, in which it sends fewer heartbeats than that.
+/// Heartbeats are numbered, and no number may be used twice. A restarted relay begins this far
+/// above the number that it saved last. It may have sent heartbeats since it saved, for up to a
+/// minute, but fewer than this.
 const BEATS_AHEAD: u64 = 1 << 16;
 /// The most that an epoch that is over is believed to hold after a restart, since the clock may be
 /// wrong.
@@ -73,9 +74,10 @@ pub struct RelayingPlan {
     pub listeners: Vec<Listener>,
     /// What the kernel controls the congestion of TCP connections with.
     pub tcp_congestion: TcpCongestion,
-    /// The most packets of 1,500 bytes that wait for each TCP connection, and that each of the
-    /// kernel's buffers holds. `None`: 16 KiB wait, and the kernel chooses its buffers' size. A
-    /// small number limits the rate to that many packets per round trip.
+    /// A count of packets of 1,500 bytes. At most so many wait for each TCP connection, and at most
+    /// so many are in each of the kernel's buffers. With `None` at most 16 KiB wait, and the kernel
+    /// chooses the size of its buffers. A small count limits the rate to this many packets per
+    /// round trip.
     pub tcp_buffer: Option<usize>,
     /// Where senders find it: one to four addresses.
     pub addresses: Vec<SocketAddr>,
@@ -307,9 +309,9 @@ impl Relaying {
         Some(&self.enrolments.iter().find(|(key, _)| key == registry)?.1)
     }
 
-    /// Tells the relay that a registry enrolled it. The relay then accepts the words that the
-    /// registry mints in `epoch`, and for `last_holds` those of the epoch before. False if the
-    /// relay has ended, or if too many orders wait for it.
+    /// Tells the relay that a registry enrolled it. `range`: the grant numbers that the registry
+    /// may use. The relay accepts the registry's words of this `epoch`, and of the previous epoch
+    /// for the time `last_holds`. False if the relay has ended, or if too many orders wait for it.
     pub fn enrolled(&self, range: u8, epoch: u32, last_holds: Duration) -> bool {
         self.order(RelayCommand::Enrolled { range, epoch, last_holds })
     }

@@ -1,5 +1,6 @@
-//! Whether a receiver that fell silent was restarted. A restarted receiver knows nothing of the
-//! connection and never answers in it. A second connection, which moves no data, finds this out.
+//! Finds out whether a silent receiver was restarted. A restarted receiver does not know the old
+//! connection, and never answers in it. So the sender opens a second connection, which carries no
+//! data. If the receiver answers only there, it was restarted.
 
 use byway_control::Class;
 use byway_engine::connection::close;

@@ -73,9 +73,9 @@ pub struct SendingPlan {
 }
 
 impl SendingPlan {
-    /// A plan to send `payload` to the receiver that printed `ticket`, in the background class and
-    /// from every address of this host that leads there. It has no journals, so another run cannot
-    /// resume the transfer.
+    /// A plan to send `payload` to the receiver that printed `ticket`. It uses the background
+    /// class, and every address of this host from which the receiver is reached. It has no
+    /// journals, so a later run cannot resume the transfer.
     ///
     /// # Errors
     /// The system gives no socket or no randomness.

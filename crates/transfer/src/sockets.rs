@@ -15,9 +15,9 @@ const INTERNET: [IpAddr; 2] = [
 /// Sockets opened unless told otherwise: hosts with more addresses have them for other purposes.
 pub(crate) const MOST: usize = 8;
 
-/// Sockets to receive on: at the addresses `asked`, or else one per address family, at all
-/// addresses of the host. The two families have the same port if that is free. Where port 0 asks
-/// for any port, the port `before`, which earlier tickets named, is tried first.
+/// Sockets to receive on. `asked`: the local addresses. If there are none, one socket for IPv4 and
+/// one for IPv6 listen at all addresses of the host, with the same port if possible. `before`: the
+/// port in earlier tickets. It is tried first where the port is 0, which means any port.
 ///
 /// # Errors
 /// An address that was asked for cannot be bound, or the system has no port left.
@@ -89,9 +89,9 @@ pub fn sending(asked: &[SocketAddr], destinations: &[IpAddr]) -> Result<Vec<Sock
 }
 
 /// Addresses of this host from which datagrams reach one of `destinations` on another host, the
-/// best first. First come the source addresses that the system itself chooses, on any interface.
-/// The other addresses are those whose datagrams leave by the interface that has the address. From
-/// any further address they would leave by an interface that is used already.
+/// best first. The source addresses that the system itself chooses come first. The other addresses
+/// follow, if their datagrams leave by the interface that has the address. Any further address
+/// would use the same interface as an address before.
 ///
 /// # Errors
 /// The list of interfaces cannot be read.

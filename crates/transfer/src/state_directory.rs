@@ -1,8 +1,10 @@
-//! What byway keeps between runs, readable by its owner alone: its keys, notes for transfers that
-//! may be resumed ([`byway_files::Journals`]), and what a receiver's ticket says ([`TicketState`]).
+//! The files that byway keeps between runs: its keys, journals for resuming transfers
+//! ([`byway_files::Journals`]), and the secrets of a receiver's ticket ([`TicketState`]). Only
+//! their owner can read them.
 //!
-//! A key file holds one line: a text with a checksum ([`byway_wire::checked_text`]) that has the 32
-//! secret bytes. So a damaged file is noticed, and an identity is not taken for a relay key.
+//! A key file holds one line: a prefix for the kind of key, the 32 secret bytes, and a checksum
+//! ([`byway_wire::checked_text`]). The checksum reveals a damaged file. The prefix prevents the use
+//! of a relay key as an identity.
 
 mod ticket_state;
 
@@ -128,9 +130,9 @@ impl StateDir {
         self.root.join("registry.db")
     }
 
-    /// What a receiver into `directory` saves between runs, so that the ticket that it printed
-    /// stays valid in the next run. A receiver that takes a single transfer has a ticket of its
-    /// own, which ends with that transfer.
+    /// What a receiver into `directory` saves between runs, so that tickets of earlier runs stay
+    /// valid. `once`: the receiver takes a single transfer. Its ticket is saved separately, and
+    /// ends with that transfer.
     pub fn receiving(&self, directory: &Path, once: bool) -> Result<TicketState> {
         let full = fs::canonicalize(directory).map_err(StateError::io("find", directory))?;
         let name = blake3::hash(full.as_os_str().as_bytes()).to_hex();

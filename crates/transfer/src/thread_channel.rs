@@ -1,8 +1,8 @@
-//! A bounded channel between threads. Its sending end never waits: it holds one batch of messages
-//! that does not fit. The owner must not send another batch until that one has left.
+//! A bounded channel between threads whose sending end never waits. A batch of messages that does
+//! not fit is held at the sending end. Until the held batch fits, no other batch may be sent.
 //!
-//! Messages go in batches, because a single message wakes the thread that waits for it. That thread
-//! often takes the processor at once, finds one message and falls asleep again.
+//! Messages are sent in batches, because each send may wake the receiving thread. With single
+//! messages the receiving thread would wake up for each of them.
 
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::vec::IntoIter;

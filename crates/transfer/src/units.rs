@@ -1,7 +1,7 @@
-//! Bytes, rates and durations as people write and read them.
+//! Sizes, rates and durations as people write and read them.
 //!
-//! Sizes and limits are binary, as in rsync and rclone: `K` is 1024 bytes. `KB` is 1000 bytes.
-//! Rates on the line are shown in decimal bits per second, as lines are sold.
+//! For sizes and limits `K` means 1024 bytes, as in rsync and rclone, and `KB` means 1000 bytes.
+//! The rate of a transfer is shown in bits per second, with 1 kbit as 1000 bits.
 
 use byway_wire::units;
 use std::fmt;

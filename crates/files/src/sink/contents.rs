@@ -28,8 +28,9 @@ pub(super) struct Incoming {
     pub dress: MetadataState,
     /// The stretches of the file that travel.
     pub travels: FileRanges,
-    /// The ranges of the file that are in the partial file. Bytes that were received are never
-    /// written again, so that they stay as they were hashed.
+    /// The ranges of the file that are stored in the partial file. Bytes that arrive again are not
+    /// written. Their hash is computed already, so other bytes would make the file differ from its
+    /// hash.
     pub received: RangeSet,
     /// Bytes of it that an earlier try had brought.
     pub kept: u64,
@@ -129,8 +130,9 @@ impl Incoming {
         Ok(())
     }
 
-    /// Whether a small file is complete and may get its metadata at once, while it is open. Most
-    /// small files then wait for their hash, and would have to be opened again to set the metadata.
+    /// Whether to set the mode and time of a small file now: all its bytes are written, and the
+    /// file is still open. Later, when the file's hash arrives, the file would have to be opened
+    /// again.
     fn is_to_be_dressed(&self) -> bool {
         let layout = &self.hashes.layout;
         self.dress != MetadataState::Full

@@ -1,9 +1,10 @@
-//! Reads back what an earlier try of a transfer left, offers the hashes of its chunks to the
-//! sender, and continues from what the sender keeps. [`resume`] describes the protocol.
+//! Hashes the chunks that an earlier try of a transfer left, and offers the hashes to the sender.
+//! Then continues from the chunks that the sender chooses to keep. [`resume`] describes the
+//! protocol.
 //!
-//! The partial file is looked at first. Then comes the file under the final name, if it has the
-//! size and time of the version that the sender announced. The journal only says which chunks are
-//! worth reading. What is read from the disk decides.
+//! The chunks are read from the partial file. Without one, they are read from the file under the
+//! final name, if that file has the announced size and time. The journal only tells which chunks to
+//! read; offered hashes always come from the disk.
 
 use super::Sink;
 use super::contents::{Contents, is_zero};

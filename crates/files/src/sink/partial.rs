@@ -1,9 +1,10 @@
-//! Where contents grow until they are verified: `.byway-partial/TRANSFER/KEY` below the sink. A
-//! file of several chunks has its [journal](crate::chunk_journal) beside it, `KEY.journal`.
+//! Partial files: the contents of files that are not verified yet, at `.byway-partial/TRANSFER/KEY`
+//! in the receiver's directory. A file of more than one chunk also has a
+//! [journal](crate::chunk_journal), `KEY.journal`.
 //!
-//! `TRANSFER` is the transfer's id, and `KEY` is made of path, size and time. So a receiver of the
-//! same manifest finds the files of an interrupted transfer again. The transfer's directory is
-//! locked while it is in use.
+//! `TRANSFER` is the transfer's id. `KEY` is a hash of the file's path, size and time, so a
+//! repeated transfer finds its partial files again. The directory `TRANSFER` is locked while a
+//! process uses it.
 
 use crate::chunk_journal::Journal;
 use crate::chunks::Layout;
@@ -81,9 +82,9 @@ pub(super) struct Partials {
     directory: Arc<OwnedFd>,
     open: OpenFiles,
     journals: OpenFiles,
-    /// Modes with which files were created here, and whether the files then had exactly these modes
-    /// (a umask may take bits away). `None` if others could look into the directory: then only the
-    /// owner may read files that are not in place yet.
+    /// For each mode with which a file was created here: whether the new file had exactly this
+    /// mode. A umask may remove bits. `None` if group or others have permissions for the directory.
+    /// Partial files then have mode 0600 until they are complete.
     modes: Option<BTreeMap<u16, bool>>,
 }
 
@@ -123,8 +124,9 @@ impl Partials {
         Err(Errno::NOENT)
     }
 
-    /// Creates the file of `key` anew. A file of several chunks gets its full size at once, as one
-    /// hole. Returns whether the file has its final `mode` already.
+    /// Creates the partial file of `key`, and replaces an existing one. A file of more than one
+    /// chunk gets its full size at once, without any data. Returns whether the file already has
+    /// `mode`.
     pub(super) fn create(&mut self, object: ObjectId, key: Key, layout: &Layout, mode: u16) -> Result<bool> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let early = self.modes.as_ref().filter(|_| is_early(mode)).map(|modes| modes.get(&mode).copied());

@@ -65,9 +65,9 @@ impl DeferredWork {
         if self.bytes > limit { Err(SinkError::TooMany("directories and links")) } else { Ok(()) }
     }
 
-    /// Sorts both lists, whose entries are taken from the end: links in the order of their arrival,
-    /// and subdirectories before the directories that hold them. Of records with the same path the
-    /// last to arrive is taken last, so that one counts.
+    /// Sorts `links` and `directories`. Their entries are later taken from the end. So links are
+    /// made in the order of arrival, and a subdirectory is handled before its parent. Of two
+    /// records for the same directory the later one is applied last, so its metadata stays.
     fn sort(&mut self) {
         if !self.sorted {
             self.links.reverse();
@@ -79,9 +79,10 @@ impl DeferredWork {
 }
 
 impl Sink {
-    /// Does disk work worth about `budget` bytes: reads back what an earlier try left, and at the
-    /// end makes the links and sets the metadata of directories. Returns whether there is more to
-    /// do now. If not, the sink waits for records, bytes or a call of [`Self::reports`].
+    /// Does a part of the disk work, about as much as reading `budget` bytes: reads what an earlier
+    /// try left, and at the end makes links and sets the metadata of directories. Returns whether
+    /// work is left that can be done now. After `false`, the sink waits for records, bytes or a
+    /// call of [`Self::reports`].
     ///
     /// # Errors
     /// The disk is full or cannot be used any more.

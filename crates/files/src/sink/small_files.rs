@@ -1,9 +1,9 @@
-//! Small files that are made several at a time, on any thread: one thread creates, writes and
-//! hashes files while another thread puts others in place.
+//! Makes small files on another thread. While that thread creates, writes and hashes a batch of
+//! files, the thread of the [`Sink`] moves finished files to their final names.
 //!
-//! A file is made so only if all its bytes came in one piece, an earlier try left nothing of it,
-//! and it can be created with its final mode. If that fails, the sink writes the file itself, and
-//! removes the obstacle or reports the error.
+//! A file qualifies if all its bytes came at once, an earlier try left nothing of it, and it can be
+//! created with its final mode. If the other thread cannot make the file, the sink tries again
+//! itself and reports an error to the sender.
 
 use super::contents::{Contents, MetadataState};
 use super::partial::{Name, is_early};
@@ -69,12 +69,11 @@ impl SmallFile {
 }
 
 impl Sink {
-    /// Takes a small file whose bytes are all there, for another thread to make. Give the result to
-    /// [`Sink::made`], before the sink is dropped or another sink is opened for the transfer. If
-    /// the file cannot be made so, the bytes come back for [`Sink::write`].
+    /// Prepares a small file for another thread to make; `bytes` are its whole contents. Pass the
+    /// result to [`Sink::made`] before you drop the sink or open another one for the transfer.
     ///
     /// # Errors
-    /// The bytes.
+    /// The file does not qualify. The error returns its bytes, to be given to [`Sink::write`].
     pub fn apart(&mut self, object: ObjectId, offset: u64, bytes: Vec<u8>) -> Result<SmallFile, Vec<u8>> {
         let (durable, stage) = (self.options.durable, self.stage);
         let Some(incoming) = self.objects.get_mut(&object) else { return Err(bytes) };
@@ -93,7 +92,7 @@ impl Sink {
         Ok(SmallFile { object, directory, name, mode: Mode::from_raw_mode(mode.into()), mtime, bytes })
     }
 
-    /// Takes in what another thread made, and gives its buffer back.
+    /// Registers a file that another thread made. Returns the file's buffer for reuse.
     ///
     /// # Errors
     /// The disk is full or cannot be used any more. An error that concerns only this file is

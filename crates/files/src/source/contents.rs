@@ -108,8 +108,9 @@ impl Source {
         Ok(())
     }
 
-    /// The file of an object, opened again if it was closed meanwhile. If `looked`, fails with
-    /// `UnexpectedEof` when the reopened file is no longer what was announced.
+    /// The open file of an object. Opens the file again if it was closed since. `looked`: whether
+    /// to check a reopened file. The check fails with `UnexpectedEof` if the file has changed since
+    /// it was announced.
     fn opened(&mut self, object: ObjectId, looked: bool) -> io::Result<&File> {
         if self.open.get(object).is_none() {
             let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
@@ -166,9 +167,8 @@ impl Source {
         Ok(())
     }
 
-    /// Closes the file of an object after the last read of its contents. Fails with `UnexpectedEof`
-    /// if the file is no longer what was announced. Nothing more is read of the file, unless the
-    /// same bytes are asked for again.
+    /// Checks that an object's file has not changed since it was announced, and closes the file.
+    /// Fails with `UnexpectedEof` if the file has changed. Called when the last chunk is hashed.
     fn unchanged(&mut self, object: ObjectId) -> io::Result<()> {
         let status = FileStatus::of(self.opened(object, true)?)?;
         if self.objects.get(&object).is_none_or(|outgoing| outgoing.status.differs(&status)) {
@@ -215,8 +215,8 @@ impl Source {
         }
     }
 
-    /// Reads a chunk only to hash it. Holes are not read. When all chunks are hashed, the status of
-    /// the file shows whether a hole was filled meanwhile.
+    /// Reads a chunk and returns its hash. A hole has a fixed hash and is not read. If somebody
+    /// writes data into the hole, the file gets a new modification time, which `unchanged` notices.
     fn hash_chunk(&mut self, object: ObjectId, index: u32) -> io::Result<Hash> {
         let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
         if outgoing.hashes.is_hole(index) {
@@ -244,8 +244,9 @@ impl Source {
         Ok(hash)
     }
 
-    /// Takes in what the receiver has of an object (HAVE): hashes of the chunks from `first` on.
-    /// Chunks that have the same hash here do not travel.
+    /// Compares the hashes of the receiver's chunks (a HAVE record) with the hashes of the object's
+    /// chunks. `hashes` are those of the chunks from `first` on. Chunks with equal hashes are not
+    /// sent.
     ///
     /// # Errors
     /// The receiver was not asked, or names chunks that the file does not have.

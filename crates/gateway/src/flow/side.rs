@@ -42,8 +42,9 @@ pub struct EndState {
 }
 
 impl EndState {
-    /// Takes in a segment that this side sent to `other`. The segment's window is to be shifted
-    /// left by `scale`. Returns whether the segment ends the flow at once, as a reset does.
+    /// Updates the state from a segment that this side sent to `other`. The segment's window is in
+    /// units of 2^`scale` bytes. Returns whether the segment is a valid reset, which ends the flow
+    /// at once.
     pub(super) fn on_segment(&mut self, other: &Self, segment: &Segment, scale: u8) -> bool {
         let (tcp, end) = (&segment.tcp, segment.sequence_end());
         if tcp.flags.any(Flags::RST) {
@@ -78,8 +79,9 @@ impl EndState {
         false
     }
 
-    /// Whether `other` would accept this reset. It does if the reset answers its SYN, or lies in
-    /// its receive window (RFC 9293, section 3.5.3). The challenge ACK of RFC 5961 is not modelled.
+    /// Whether `other` would accept this RST. Its sequence number must be in `other`'s receive
+    /// window (RFC 9293, section 3.5.3). If `other` has only sent a SYN, the RST must acknowledge
+    /// this SYN. The challenge ACK of RFC 5961 is not modelled.
     const fn may_reset(&self, other: &Self, segment: &Segment) -> bool {
         let tcp = &segment.tcp;
         match other.acked {

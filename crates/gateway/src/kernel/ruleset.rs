@@ -1,11 +1,11 @@
-//! The table of nftables: a coarse filter before the gateway, which decides precisely.
+//! The nftables table. It selects packets that may belong to a background flow, and marks them for
+//! the gateway. The gateway then decides exactly.
 //!
-//! The filter takes every packet that may belong to a background flow. That is TCP from hosts that
-//! are served here to hosts for which peers may speak. The addresses and ports must match a
-//! background rule, in either direction. The rule's DSCP is not checked: it is that of the first
-//! SYN, and later packets may have another. Rules that let flows pass are not checked either, since
-//! a single packet does not tell which end opened the flow. A packet that is taken but not carried
-//! leaves the TUN device unchanged.
+//! A packet is selected if it is TCP, comes from a host served here, and goes to a host that peers
+//! may serve. Its addresses and ports must match a background rule in either direction. DSCP is not
+//! checked, because a rule's DSCP is that of the first SYN. Rules that exempt flows are not
+//! checked, because a packet does not tell which end opened its flow. A packet that the gateway
+//! does not carry leaves the TUN device unchanged.
 
 use super::kernel_inputs::KernelInputs;
 use super::marks::{Family, MARK_MASK, table};
@@ -51,9 +51,9 @@ pub(super) fn ruleset(site: &KernelInputs<'_>) -> String {
     text
 }
 
-/// The nftables rules for one background rule and one version of IP. They match packets from the
-/// opener where the flow is opened here, and packets to the opener where the flow is opened
-/// elsewhere.
+/// The nftables rules for one byway rule and one version of IP. If the rule is for flows opened at
+/// this site, they match packets from the opener. If it is for flows opened at the other site, they
+/// match packets to the opener. A rule for flows of both sites gives both kinds.
 fn clauses((place, rule): (usize, &Rule), family: Family) -> Vec<String> {
     if rule.action != Action::Background {
         return Vec::new();

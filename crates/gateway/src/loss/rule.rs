@@ -22,14 +22,14 @@ pub trait LossRule: fmt::Debug + Send {
     /// A packet is sent. Starts only ever grow, and so do the numbers of a path.
     fn on_sent(&mut self, packet: SentPacket);
 
-    /// A packet has arrived. The packets that are lost by this arrival are added to `lost`, each
-    /// packet only once. If the packet was taken for lost before, nothing happens.
+    /// Says that `packet` has arrived. Packets that this arrival proves lost are added to `lost`,
+    /// each packet at most once. `packet` itself may have been reported lost before.
     fn on_arrived(&mut self, packet: SentPacket, lost: &mut Vec<SentPacket>);
 
     /// A packet was not sent after all: its path gave it back.
     fn withdraw(&mut self, packet: SentPacket);
 
-    /// A path is closed, or its timeout has expired. All packets in flight on the path are taken
-    /// for lost and returned. The path may be used again.
+    /// Returns all packets in flight on a path as lost, because the path was closed or its
+    /// retransmission timeout expired. The path may be used again.
     fn close(&mut self, path: PathId) -> Vec<SentPacket>;
 }

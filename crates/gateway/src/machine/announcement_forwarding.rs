@@ -1,16 +1,15 @@
-//! Announcements that reach gateways beyond direct peers. What a peer announces is passed on to the
-//! other peers as a table, with the announcing peer's key and address. The announcing gateway is
-//! the origin.
+//! Passes on what a peer announces to the other peers, as a TABLE message with the peer's key and
+//! address. So gateways learn of gateways that are no peers of theirs. The gateway that made the
+//! announcement is called the origin.
 //!
-//! - A table counts only if the file of this gateway names the origin, and only for hosts for which
-//!   the file lets the origin speak. A gateway also passes on only such tables, so its memory is
-//!   bounded by its file. With the address, two gateways that know each other's key can meet,
-//!   though no file has their addresses.
-//! - A table is passed on when it comes, and never by a timer. The same part is passed on at most
-//!   once in [`EVERY`], and over at most [`MOST_HOPS`] gateways, so loops end. A table that is not
-//!   heard again is forgotten after [`HOLDS`].
-//! - The origin's own announcement comes first: while there is a session with the origin, tables
-//!   about it from others are ignored.
+//! - A gateway accepts a TABLE only if its configuration file names the origin, and only for hosts
+//!   that the file allows this origin. It passes on no other TABLE, so its memory is bounded.
+//! - Two gateways that know only each other's key learn their addresses from a TABLE, and can
+//!   connect.
+//! - A TABLE is passed on when it arrives. Loops end, because the same part is passed on at most
+//!   once in [`EVERY`] and over at most [`MOST_HOPS`] gateways.
+//! - What a TABLE said is forgotten after [`HOLDS`], unless it is repeated.
+//! - During a session with the origin itself, every TABLE about this origin is ignored.
 
 use super::index_vec::PeerIdx;
 use super::status::Counters;

@@ -125,12 +125,13 @@ pub struct Settings {
     pub introduce: bool,
     /// How receive windows are rewritten; `None`: not at all.
     pub window: Option<WindowRule>,
-    /// Bytes that flows may have in flight beyond the limit that follows from the paths' windows,
-    /// in percent of this limit. These bytes wait at the entry, so they are at most half of what
-    /// one flow may have waiting there (`EntryLimits::flow_bytes`). Without them the senders would
-    /// never fill the windows, so the windows would not grow. 50 percent was too little for a flow
-    /// with a session of its own: its host sends in bursts, and follows the windows one round trip
-    /// later.
+    /// Bytes that flows may have in flight beyond what the paths' congestion windows allow, in
+    /// percent of that amount. These bytes wait at the entry gateway, and are at most half of
+    /// `EntryLimits::flow_bytes`.
+    ///
+    /// Without this headroom the senders would not fill the congestion windows, and the windows
+    /// would not grow. 50 percent is too little for a flow with its own session. Its host sends in
+    /// bursts, and follows a larger window only one round trip later.
     pub headroom_percent: u32,
     /// The rule that finds what paths lose, and so tells the controller. With packet numbers of the
     /// paths, the session does it.
@@ -140,9 +141,9 @@ pub struct Settings {
     pub cache: Option<cache::CacheLimits>,
     /// What a bundle of paths, with its controller, is for.
     pub bundle: Bundle,
-    /// How many flows may have a bundle of paths of their own at once, for each peer. Only bundles
-    /// that are opened here count; other flows use the site's bundle. A peer may open twice as
-    /// many.
+    /// How many flows to one peer may have a session of their own at the same time, opened by this
+    /// gateway. The other flows share one session. The peer may open twice as many sessions to this
+    /// gateway.
     pub bundles: usize,
     /// Packets that wait for the hosts' side at most.
     pub outbox: usize,

@@ -12,9 +12,9 @@ const BURST: u32 = 32;
 /// Each further pause is twice as long, up to the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A peer may open this many times the number of tunnels that may be opened here. When the peer
-/// closes a tunnel and opens the next, this side may hear of the new one first. So for a moment
-/// this side counts more tunnels than the peer has.
+/// The limit on tunnels that a peer opens is this many times the limit on tunnels opened here. At
+/// its limit, the peer closes one tunnel and opens another. If the new tunnel becomes known here
+/// first, this side counts more tunnels than the peer has.
 const TAKEN: usize = 2;
 
 /// Which flows of a peer get tunnels of their own.

@@ -1,5 +1,6 @@
-//! From the sessions to the hosts. Packets are put in order. The receive windows in them are
-//! lowered to what the paths back to the packets' sender can carry.
+//! Handles packets that come from the sessions and go to hosts of this site. Restores the order of
+//! each flow's packets. Lowers the receive window in a packet, so that the local host sends no more
+//! than the paths to the peer carry.
 
 use super::config::Settings;
 use super::flows::Flows;

@@ -90,8 +90,9 @@ impl Flows {
             let index = announced.or_else(|| behind(&links.directory, &links.peers, far))?;
             let peer = &mut links.peers[index];
             let reached = announced.is_some() && links.tunnels[peer.site].session().is_some();
-            // A peer that has not announced the host, but may speak for it, is reason enough to
-            // keep the flow off the plain route. It is not enough to carry the flow.
+            // With `fail_closed` the packet must not be forwarded outside a session, since a peer
+            // may serve its destination. The flow is carried only if that peer has announced the
+            // destination and has a session.
             held = settings.fail_closed && !settings.observe && !reached;
             if held {
                 return None;
@@ -111,8 +112,9 @@ impl Flows {
         }
     }
 
-    /// Enters a segment that came from a peer. The peer has already decided to carry the flow. The
-    /// rules here only tell under which rule the flow is counted.
+    /// Enters a segment that came from a peer. The flow is carried whatever the rules here say,
+    /// because the peer has decided so. The rules only determine which rule's counters count the
+    /// flow.
     pub fn on_received(
         &mut self,
         now: Instant,

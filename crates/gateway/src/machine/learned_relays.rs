@@ -1,11 +1,10 @@
-//! Relays that no file names: those beside other gateways, which these gateways announce, and those
-//! that a registry offers.
+//! Relays that the configuration file does not name. They run beside other gateways, which announce
+//! them, or are offered by a registry.
 //!
-//! A gateway with a relay gives each peer a word of its own: the credential for this relay. The
-//! peer may use the relay on its way to all gateways except the one beside the relay, since that
-//! would be no detour. An announced relay counts for new sessions as long as there is a session
-//! with the peer that announced it. Sessions that exist already keep the relay, and drop it if it
-//! does not answer.
+//! A gateway with a relay gives each peer its own relay word: the relay's address and a credential.
+//! The peer uses the relay as a detour to all gateways except the one beside the relay. New
+//! sessions use the relay while there is a session with the peer that announced it. Sessions that
+//! exist keep the relay until it does not answer.
 
 use super::index_vec::PeerIdx;
 use super::peer::Peer;

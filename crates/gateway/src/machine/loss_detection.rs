@@ -1,10 +1,9 @@
-//! Finds which of the packets that were sent to a peer are lost. It is needed only if losses are
-//! found by Harp's rule or HIR's maps, or if lost packets are sent again from the
-//! [cache](crate::cache). Otherwise the session finds losses alone.
+//! Finds which packets to a peer were lost. It is needed with Harp's rule, with HIR's maps, or with
+//! the [cache](crate::cache). In all other cases the session finds the losses itself.
 //!
-//! The session reports which packets arrived, and which are lost by the packet numbers of its
-//! paths. Harp's rule uses only the arrivals. HIR's maps use the loss reports of the peer. By every
-//! rule, all packets in flight on a path are lost when the path falls silent or is closed.
+//! The session reports arrivals, and losses by the packet numbers of each path. Harp's rule uses
+//! only the arrivals. HIR's rule uses the loss reports that the peer derives from the maps. With
+//! every rule, all packets in flight on a path are lost when the path falls silent or is closed.
 
 use crate::encap::{Label, Message};
 use crate::flow::FlowId;
@@ -212,9 +211,9 @@ impl LossDetector {
         }
     }
 
-    /// Takes in the state of the paths. `is_silent` returns `None` for a path that does not exist
-    /// any more. All packets in flight on a path that fell silent, or does not exist any more, are
-    /// lost.
+    /// Updates the state of the paths. `is_silent` returns whether a path is silent, and `None` if
+    /// the path does not exist any more. When a path falls silent or ceases to exist, its packets
+    /// in flight are added to `lost`.
     pub fn on_paths(&mut self, is_silent: impl Fn(PathId) -> Option<bool>, lost: &mut Vec<Lost>) {
         let Self { flows, given_up, paths: known, .. } = self;
         known.retain(|path, was_silent| {

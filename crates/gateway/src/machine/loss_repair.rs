@@ -58,9 +58,9 @@ impl LossRepair {
         self.cache.as_ref().map(|cache| (cache.counters(), cache.bytes()))
     }
 
-    /// Keeps a copy of a packet of a flow that was given the place `number` in the order, until the
-    /// receiver acknowledges it. The packet's data has the TCP sequence numbers from `sequence` to
-    /// before `end`. A packet without data is not kept.
+    /// Keeps a copy of `packet` until the receiver acknowledges it. `number`: the sequence number
+    /// that this gateway gave the packet. The packet's data has the TCP sequence numbers from
+    /// `sequence` to before `end`. A packet without data is not kept.
     pub fn keep(&mut self, flow: FlowId, number: u32, (sequence, end): (u32, u32), packet: &[u8]) {
         if let Some(cache) = self.cache.as_mut().filter(|_| sequence != end) {
             let kept = DataPacket { number, sequence, end, bytes: packet.len(), packet: packet.to_vec() };
@@ -121,9 +121,9 @@ impl LossRepair {
         self.settle(now, place, links, flows, hosts);
     }
 
-    /// What is done with an ACK of the receiver on its way to the sender of `flow`. `in_order`
-    /// tells that the packet has a place in the order. Then it is never taken for a duplicate ACK,
-    /// since the exit would wait for it.
+    /// Decides whether an ACK from the receiver is passed on to the sender of `flow`. `in_order`:
+    /// the other gateway gave the ACK a sequence number. Such an ACK is not dropped as a duplicate,
+    /// because the reorder queue would wait for its number.
     pub fn on_ack(&mut self, now: Instant, flow: FlowId, segment: &Segment, in_order: bool) -> AckAction {
         let Some(cache) = self.cache.as_mut().filter(|_| segment.tcp.flags.any(Flags::ACK)) else {
             return AckAction::Pass;
@@ -160,8 +160,8 @@ impl LossRepair {
         }
         self.lost = all;
     }
-    /// Sends the kept copy of a packet once more, with its old place in the order. So it fills the
-    /// gap if the exit still waits for this place.
+    /// Sends the kept copy of a packet with the packet's old `number`. If the exit gateway still
+    /// waits for that number, the copy fills the gap.
     pub fn send_again(
         &mut self,
         now: Instant,

@@ -191,8 +191,9 @@ impl Peer {
     }
 }
 
-/// The peer behind which a host is. It is the peer that has announced the host. If there is none,
-/// it is a peer that may speak for the host and has announced nothing yet, as when it is down.
+/// The peer that serves a host: the one that has announced the host and port. If there is none, it
+/// is a peer that the configuration allows to serve the host, and that has announced nothing yet.
+/// Such a peer may be down.
 pub(super) fn behind(
     directory: &Directory<PeerIdx>,
     peers: &IndexVec<PeerIdx, Peer>,

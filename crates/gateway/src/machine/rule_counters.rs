@@ -10,9 +10,9 @@ pub struct RuleCount {
     /// Flows that it was the first to match; of those that pass, only what the kernel shows to the
     /// gateway.
     pub flows: u64,
-    /// The bytes of packets of background flows, in both directions. A gateway that only observes
-    /// counts the bytes of TCP data instead. It sees the packets of one direction, and takes the
-    /// bytes of the other direction from their acknowledgments.
+    /// Bytes of the packets of background flows, in both directions. A gateway that only observes
+    /// sees one direction of a flow. It counts the bytes of TCP data in this direction, and those
+    /// that its ACKs acknowledge in the other direction.
     pub bytes: u64,
 }
 

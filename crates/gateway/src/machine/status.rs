@@ -57,8 +57,8 @@ counters! {
     /// Sessions of single flows that were opened here, and could not be made, or were lost while
     /// their flow needed them.
     lost_bundles,
-    /// Packets that were taken for lost between the gateways. They are counted only if the gateway
-    /// watches losses itself: by another rule than the session's, or for the cache.
+    /// Packets that were found lost between the gateways. Counted only with Harp's or HIR's loss
+    /// rule, or with a cache. In other cases only the session knows the losses.
     lost,
     /// Packets held for lost that arrived after all.
     spurious,

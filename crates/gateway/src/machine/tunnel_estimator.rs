@@ -1,5 +1,5 @@
-//! Estimates the way to a peer by a tunnel, from the tunnel's paths and the flows that send by it.
-//! The estimate is renewed from time to time.
+//! Estimates what a tunnel to a peer can carry: the bytes that each flow may have in flight, packet
+//! sizes, and round trips. Its sources are the tunnel's paths and the flows that send.
 
 use super::carried_flow::CarriedFlows;
 use super::config::Settings;
@@ -13,9 +13,8 @@ use alloc::vec::Vec;
 use byway_engine::Connection;
 use byway_wire::{Duration, Instant};
 
-/// How long an estimate holds, and how much longer for each flow that sends. An estimate looks at
-/// every flow. For ten thousand flows, one every 10 ms would take a large part of the processor's
-/// time.
+/// How long an estimate is valid, and how much longer for each flow that sends. To make an estimate
+/// takes time for every flow, so with 10,000 flows it is made only every 110 ms.
 const HOLDS: Duration = Duration::from_millis(10);
 const HOLDS_PER_FLOW: Duration = Duration::from_micros(10);
 /// A flow counts as sending this long after its last data.

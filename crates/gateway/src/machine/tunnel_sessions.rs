@@ -1,8 +1,7 @@
-//! A tunnel to a peer: its sessions, their paths, and the packets that wait for them.
+//! A tunnel to a peer: its sessions, their paths, and the packets that wait for a path.
 //!
-//! Both ends may dial. A packet is sent by the newest session and accepted from any. So it does no
-//! harm if both ends dial at the same time. If there are more than two sessions, the oldest is
-//! closed.
+//! Both gateways may open a session at the same time. Packets are sent by the newest session, and
+//! accepted from every session. With more than two sessions, the oldest is closed.
 
 use super::index_vec::PeerIdx;
 use super::loss_detection::LossDetector;

@@ -1,16 +1,14 @@
-//! The sessions with other gateways, which are dialled, lost and dialled again. By default one
-//! session carries all flows of a peer, as in HIR: the site's tunnel. With `bundle = "flow"` each
-//! flow also has a session of its own, as in Harp (section III): the flow's own tunnel.
+//! The sessions with other gateways, opened again whenever one is lost. By default one session
+//! carries all flows to a peer, as in HIR. This is the site's tunnel. With `bundle = "flow"` each
+//! flow also gets a session of its own, as in Harp (section III). This is the flow's own tunnel.
 //!
-//! A flow begins by the site's tunnel while its own tunnel is dialled. It changes to its own tunnel
-//! once that carries packets as large as the host was told to send. So nothing waits for a
-//! handshake. A flow that gets no tunnel of its own, or loses it, uses the site's tunnel. Labels
-//! and places in the order belong to a peer and not to a tunnel. So the exit can put packets of
-//! both tunnels in order.
+//! No flow waits for a handshake. It starts in the site's tunnel and moves to its own tunnel later.
+//! The own tunnel must then carry packets of the size that the host was told. A flow without an own
+//! tunnel stays in the site's tunnel, or returns to it. Labels and sequence numbers are per peer,
+//! not per tunnel. So the exit can order packets from both tunnels.
 //!
 //! The gateway at which a flow enters opens the flow's own tunnel. The other gateway learns from
-//! the packets in the tunnel which flow it is for. It sends the other direction of the flow by the
-//! same tunnel.
+//! the first packet in that tunnel which flow it is for, and answers in the same tunnel.
 
 use super::announcement_forwarding::AnnouncementForwarder;
 use super::carried_flow::{CarriedFlow, CarriedFlows};
@@ -361,9 +359,9 @@ impl PeerSessions {
             return Some(tunnel);
         };
         self.look_at_way(now, own, flows);
-        // The host was told a packet size that fitted the site's paths at that time. New paths
-        // carry only smaller packets until they were probed, also when the site's session is new.
-        // So the flow's own tunnel must carry the size that the host was told.
+        // The flow changes to its own tunnel only if that tunnel carries packets of the size that
+        // the host was told. This size comes from the paths of the site's tunnel. New paths carry
+        // only smaller packets until larger ones were probed.
         let site = self.peers[peer].site;
         let wanted = told.unwrap_or(self.tunnels[site].way.best);
         let ready = self.tunnels[own].way.largest >= wanted && self.is_taken(own);
@@ -483,8 +481,8 @@ impl PeerSessions {
         }
     }
 
-    /// A packet of the flow `id` came by the tunnel `place`. If the peer opened the tunnel for a
-    /// single flow, that is this flow, unless the tunnel already belongs to another.
+    /// Notes that a packet of the flow `id` came through the tunnel `place`. If the peer opened
+    /// this tunnel for a single flow and no flow is known yet, `id` becomes the tunnel's flow.
     pub fn adopt(&mut self, place: TunnelIdx, id: FlowId, flows: &mut CarriedFlows) {
         let tunnel = &mut self.tunnels[place];
         let Some(own) = &mut tunnel.dedicated else { return };
@@ -519,8 +517,8 @@ impl PeerSessions {
                 self.peers[tunnel.peer].gate.on_success();
                 self.close_own(now, place, NEEDLESS, flows, hosts);
             }
-            // An attempt to connect that no flow needs any more is not given up now: at the peer
-            // half of a session would stay for long. It is closed once it is a session.
+            // The tunnel is still being opened. To abort the handshake now would leave half a
+            // session at the peer for a long time. So the tunnel is closed once its session exists.
             Some(own) => own.flow = None,
             None => {}
         }

@@ -3,27 +3,27 @@
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// How much later packets arrive than packets that were sent after them, for whatever reason. A
-/// packet may wait at the sender, on the path that it was given to, for the pacer or for an
-/// acknowledgment. The path's one-way delay does not include this wait. It is longest when windows
-/// are small, as in the beginning.
+/// How long other packets of a flow wait at the exit for late ones. A packet that was assigned to a
+/// path may wait at the sender for the pacer or for an acknowledgment, while later packets leave by
+/// other paths. The path's one-way delay does not include this wait. The wait is longest at the
+/// start, when windows are small.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketLateness {
     peak: Duration,
     last: Option<Instant>,
 }
 
-/// The time in which the known lateness falls to about a third. It falls with time and not with
-/// each packet. Otherwise many packets would make it fall faster, and the latest one in a hundred
-/// thousand would come too late several times a second.
+/// The time in which the remembered lateness falls to about a third (1/e). If it fell with each
+/// packet instead, a high rate would make it fall within milliseconds. Rare late packets would then
+/// be forgotten before the next one comes.
 const LATENESS_LASTS: Duration = Duration::from_secs(4);
 /// After such a pause nothing is known of what is late.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl PacketLateness {
-    /// A packet came. `late` is how long others had to wait for it, if they did. At the start and
-    /// after a pause no lateness is known. Then `longest`, the round trip of the longest path, is
-    /// assumed.
+    /// Notes the arrival of a packet. `late` is how long other packets had waited for this one, or
+    /// `None`. At the start, and after a pause of one second, the lateness is assumed to be
+    /// `longest`: the round trip of the longest path.
     pub fn on_packet(&mut self, now: Instant, late: Option<Duration>, longest: Duration) {
         let since = self.last.map(|last| now.since(last)).filter(|since| *since <= PAUSE);
         if since.is_none() {

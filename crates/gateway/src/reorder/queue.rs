@@ -75,9 +75,10 @@ impl<T> Reorder<T> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Takes in a packet, which may wait for the time `arrival.wait`. The packets that can leave
-    /// now are given to `out`, in order. If others had to wait for this packet, or it comes after
-    /// it was given up, returns the wait that would have been long enough.
+    /// Handles a packet that arrived. If packets before it are missing, it waits for at most
+    /// `arrival.wait`. Packets that can leave now go to `out`, in order. If later packets have
+    /// waited for this one, returns how long they waited. If the queue gave up this packet before,
+    /// returns how long it should have waited.
     pub fn on_packet(
         &mut self,
         now: Instant,

@@ -14,8 +14,8 @@ pub enum Timer {
         /// The factor; 1.5 in the paper.
         rho: f64,
     },
-    /// Harp's with differences, which need no clocks that agree: `rho * (max base - min base) + 2 *
-    /// jitter`. The base of a path is the least delay of its present route.
+    /// Harp's rule with differences of delays, so that clocks need not agree: `rho * (max base -
+    /// min base) + 2 * jitter`. A path's `base` is the least delay of its present route.
     HarpRelative {
         /// The factor, Harp's rho.
         rho: f64,
@@ -26,16 +26,17 @@ pub enum Timer {
         /// The threshold, of which the paper says no value.
         cap: Duration,
     },
-    /// HIR's with differences: `max average - min base + 2 * jitter`, at most `cap`. It goes by
-    /// average queues, so it expires too early for the packets that wait longest. On three equal
-    /// paths under the background class, these are one packet in forty.
+    /// HIR's rule with differences of delays, so that clocks need not agree: `max average - min
+    /// base + 2 * jitter`, at most `cap`. An average delay is less than the delay behind a full
+    /// queue. On three equal paths with the background controller, the timer expires too early for
+    /// one packet in forty.
     HirRelative {
         /// The longest wait.
         cap: Duration,
     },
-    /// The default. The largest recent delay of any path beyond the least delay of all paths: `max
-    /// peak - min base`, at most `cap`. The wait is also no shorter than the recent
-    /// [lateness](PacketLateness) of packets asks for.
+    /// The default: `max peak - min base`, at most `cap`. This is the largest recent delay of any
+    /// path minus the least delay of all paths. The wait is longer if packets came later than that
+    /// recently ([`PacketLateness`]).
     Peak {
         /// The longest wait.
         cap: Duration,
@@ -86,9 +87,10 @@ impl Timer {
         matches!(self, Self::Harp { .. } | Self::Hir { .. })
     }
 
-    /// How long a packet may wait, by the delays of the paths by which packets come. `apart` is how
-    /// far the round trips of our own paths differ. It counts where no packet came by some of the
-    /// peer's paths recently: the difference shows how long a packet on such a path may take.
+    /// How long a packet may wait, from the delays of the `paths` by which packets arrive. `apart`
+    /// is the difference between the longest and shortest round trip of the paths that this side
+    /// sends on. `Peak` waits at least for `apart`, since the peer may start to use a
+    /// path of which no delay is known.
     #[must_use]
     pub fn by_way(&self, paths: impl IntoIterator<Item = PathDelay> + Clone, apart: Duration) -> Duration {
         let heard = self.wait(paths);

@@ -1,8 +1,9 @@
-//! What is wrong with a table: rules that no flow can reach, and rules that disagree about flows.
+//! Finds mistakes in a rule table: rules that no flow can reach, and pairs of rules that disagree
+//! about some flows.
 //!
-//! A rule is a box for each version of IP: sets of addresses, ports, code points and directions.
-//! What earlier rules leave of a rule is computed exactly, by cutting their boxes out of its boxes.
-//! If nothing is left, no flow reaches it.
+//! The flows that a rule matches form a box in several dimensions: addresses, ports, DSCP and
+//! direction. Each version of IP has its own box. The boxes of earlier rules are cut out of the
+//! rule's box. If nothing is left, no flow reaches the rule.
 
 use super::table::{Direction, Rule, Rules};
 use crate::ports::Ports;
@@ -112,10 +113,9 @@ type IntervalSet = Vec<Interval>;
 
 const SIDES: usize = 7;
 
-/// One interval set for each dimension of a box, in this order: `version, source, destination,
-/// source port, destination port, code point, direction`. A rule's lists stay lists here. A
-/// separate box for each combination of a hundred hosts and a hundred ports on each side would be a
-/// hundred million boxes.
+/// A box: one set of intervals per dimension, in the order `version, source, destination, source
+/// port, destination port, code point, direction`. A set may have many intervals. If a box had one
+/// interval per dimension, a rule with 100 hosts and 100 ports on each side would need 10^8 boxes.
 type Cuboid = [IntervalSet; SIDES];
 
 /// The flows that a rule matches: a box of each version of IP that it may be of.

@@ -1,5 +1,5 @@
-//! One bundle of paths for each flow: sessions that come and go with flows, and what becomes of
-//! flows that get none or lose theirs.
+//! Tests with one session per flow (`Bundle::Flow`): sessions open and close with their flows.
+//! Flows that get no session, or lose their session, continue without one.
 
 use crate::common::{Plan, Site, Sites};
 #[allow(dead_code, reason = "each test program uses its part")]

@@ -49,9 +49,8 @@ fn entry(sites: &Sites) -> Counters {
 fn a_flow_over_a_path_that_loses_one_in_a_hundred_is_whole_and_faster_with_the_cache() {
     let lossy = PipeConfig { loss: 0.01, ..line(10, 10) };
     for rule in RULES {
-        // One flow meets some fifty losses. How many of them fall together is chance, and so is the
-        // number of duplicate ACKs that they cause. By path numbers, one flow of 30 met no
-        // duplicates at all. So eight flows are judged together.
+        // One flow has about fifty losses. The number of duplicate ACKs depends on how many losses
+        // are close together, and may be zero for a single flow. So the test adds up eight flows.
         let took = [None, Some(cache::CacheLimits::default())].map(|cache| {
             let mut suppressed = 0;
             let of = |seed| {
@@ -105,8 +104,9 @@ fn everything_bad_at_once_harms_no_flow_by_whichever_rule() {
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn each_rule_tells_the_controller_of_losses_and_none_of_mere_reordering_of_a_few_packets() {
-    // A reordered packet is 2 ms late. Two packets with data take 2.4 ms at 10 Mbit/s, so at most
-    // two of them overtake it. The queue is long enough for all packets in flight.
+    // A reordered packet is 2 ms late. A data packet takes 1.2 ms at 10 Mbit/s, so at most two
+    // packets overtake a late one. Fewer than three later packets prove no loss. The queue is long
+    // enough for all packets in flight.
     let reorders = line(10, 10).reordering(0.05, Duration::from_millis(2)).queue(2_000);
     for rule in RULES {
         for seed in 1..=8 {

@@ -1,9 +1,9 @@
-//! Two gateways carry the flows of hosts over simulated paths. The hosts know nothing of the
-//! gateways, and their TCP is smoltcp's.
+//! Two gateways carry TCP flows of hosts over simulated paths. The hosts use the TCP of smoltcp and
+//! know nothing of the gateways.
 //!
-//! smoltcp's retransmission timer may be only 10 ms beyond the smoothed round trip. So it sends
-//! packets again that are only late. These tests therefore measure what the gateways carry. Goodput
-//! is measured in tests with the kernel's TCP.
+//! These tests measure the bytes that the gateways carry, not goodput. smoltcp's retransmission
+//! timeout may be only 10 ms above the smoothed round trip, so that it resends packets that are
+//! merely late. Other tests measure goodput with the kernel's TCP.
 
 use crate::common::{Plan, Sites, carried_all};
 use byway_gateway::machine::Settings;
@@ -70,9 +70,9 @@ fn three_paths_carry_one_flow() {
     assert!(waits.share_within(20) > 0.9 && waits.share_timed_out() < 0.01, "{waits:?}");
 }
 
-/// The direct path has a round trip of 20 ms, the detours have 25 ms and 33 ms: the session's
-/// acknowledgments come back by the direct path. Each path carries 10 Mbit/s. By the factor of 1.5
-/// alone, the detour with 33 ms would stay idle.
+/// The direct path has a round trip of 20 ms. Packets by the two relays are acknowledged after 25
+/// ms and 33 ms, since the acknowledgments take the direct path. Each path carries 10 Mbit/s. The
+/// relay with 33 ms is beyond the factor of 1.5 (30 ms), but within `Policy::slack`.
 #[test]
 fn relays_a_little_beyond_the_factor_carry_their_share() {
     let fast = PipeConfig::new(100_000_000, Duration::from_millis(5)).queue(1_000);
@@ -242,9 +242,9 @@ fn observing_changes_nothing() {
     assert!(report.observing && report.options.iter().all(|option| !option.help.is_empty()));
 }
 
-/// In the beginning windows are small, so packets wait at the sender for acknowledgments after a
-/// path took them. The one-way delays do not include this wait. An exit that waits only by these
-/// delays gives up packets that are only late, and hosts take them for lost.
+/// At the start congestion windows are small, so packets wait at the sending gateway after they
+/// were assigned to a path. One-way delays do not include this wait. If the exit waited only by
+/// these delays, it would give up late packets, and hosts would take them for lost.
 #[test]
 fn an_exit_waits_long_enough_from_the_very_beginning() {
     let mut sites = Sites::new(Plan::default(), &[line(20, 10), line(20, 13), line(20, 15)], &line(1, 50));

@@ -1,6 +1,6 @@
-//! Relays that a registry offers for a transfer. They are asked for while the transfer begins, and
-//! others when all were tried. The registry is told which relays turn out to be of no use. The
-//! transfer never waits for the registry, and no failure of the registry ends it.
+//! Gets relays for a transfer from a registry. The first relays are requested when the transfer
+//! begins, and more when it has tried all of them. The registry is told which relays did not work.
+//! The transfer does not wait for the registry, and continues if the registry fails.
 
 use super::cache;
 use byway_engine::{Endpoint, EndpointEvent, RelayStatus};
@@ -21,9 +21,10 @@ const AGAIN_MOST: Duration = Duration::from_secs(300);
 const EMPTY: Duration = Duration::from_secs(60);
 /// Grants are renewed so long before they end, or after half of their life.
 const BEFORE: u64 = 1_800;
-/// After the end of an epoch new words are asked for several times: first after `EPOCH_KNOWN`, when
-/// all relays know of the end, then every `EPOCH_AGAIN`. Once is not enough: a relay is used again
-/// only after its return paths fell silent.
+/// A relay's grants are valid in one epoch. When an epoch ends, the registry is asked for new words
+/// three times. The first question comes after `EPOCH_KNOWN`, when all relays know the end, and the
+/// next ones every `EPOCH_AGAIN`. One question is not enough, because a relay is used again only
+/// after its return paths fell silent.
 const EPOCH_KNOWN: Duration = Duration::from_secs(5);
 const EPOCH_AGAIN: Duration = Duration::from_secs(15);
 const RENEWALS: u32 = 3;

@@ -1,5 +1,5 @@
-//! What a relay saves for a restart, as text: the bytes it carried, the counter of its heartbeats,
-//! and the ranges of grant ids that it gave to registries.
+//! The file that a relay keeps for a restart: how many bytes it carried, the number of its last
+//! heartbeat, and which range of grant numbers each registry has.
 //!
 //! ```text
 //! byway-relay-kept 1

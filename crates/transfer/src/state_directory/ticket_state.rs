@@ -17,9 +17,9 @@ const LEN: usize = 16 + 2 + 32;
 /// What was kept before tickets had an owner.
 const LEN_WITHOUT_SENDER: usize = 16 + 2;
 
-/// What a receiver's tickets say, saved for one directory. Only one process at a time has the saved
-/// state. Another process that receives into the same directory gets a new state, which is not
-/// saved.
+/// The permission, port and sender of a receiver's ticket, saved for one receiving directory. The
+/// file is locked by one process. A second process that receives into the same directory gets a new
+/// ticket, which is not saved.
 #[derive(Debug)]
 pub struct TicketState {
     permission: Secret<[u8; 16]>,

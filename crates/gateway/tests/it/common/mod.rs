@@ -234,9 +234,10 @@ impl Sites {
     }
 
     #[allow(dead_code, reason = "not all tests have a third gateway")]
-    /// As [`new`](Self::new), with one direct path, and with a third gateway that is a peer of both
-    /// and serves other hosts. A relay runs beside the third gateway. `ways` are the relay's lines
-    /// to Alice's gateway and to Bob's. `meets` are the third gateway's own lines to both.
+    /// Like [`new`](Self::new), with one direct path and a third gateway. It is a peer of Alice's
+    /// and Bob's gateways, serves other hosts, and has a relay beside it. `ways`: the lines from
+    /// the relay to Alice's and Bob's gateways. `meets`: the lines from the third gateway to these
+    /// two.
     pub fn with_third(
         plan: Plan,
         direct: PipeConfig,
