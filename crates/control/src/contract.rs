@@ -9,16 +9,18 @@ pub trait Controller: Debug + Send {
     /// The name by which `--congestion` selects it.
     fn name(&self) -> &'static str;
 
-    /// Whether the controller yields to other traffic as soon as packets wait. A yielding
-    /// controller also governs paths over TCP, above the kernel's own congestion control. A
-    /// controller that takes a fair share would only do there what the kernel does already.
+    /// Whether the controller gives way to other traffic as soon as packets queue. A yielding
+    /// controller also governs paths over TCP, on top of the kernel's congestion control. A
+    /// controller that takes a fair share does not, because the kernel already takes a fair share
+    /// on such a path.
     fn yields(&self) -> bool {
         false
     }
 
-    /// Whether the controller governs paths over TCP too, above the kernel's own congestion
-    /// control. If it does so without yielding, a TCP path to a relay counts as a connection to the
-    /// receiver. What the relay drops is then found out by the receiver alone.
+    /// Whether the controller governs paths over TCP too, on top of the kernel's congestion
+    /// control. If such a controller does not yield, the sender treats a path through a relay as
+    /// one TCP connection, although there are two: one to the relay and one from there. Only the
+    /// receiver then notices packets that the relay drops.
     fn governs_connections(&self) -> bool {
         self.yields()
     }
@@ -35,9 +37,9 @@ pub trait Controller: Debug + Send {
     /// Packets were acknowledged: once per path and ACK.
     fn on_acked(&mut self, path: PathId, acked: &Acked<'_>);
 
-    /// The network signalled congestion: at most once per path, ACK and trigger. The controller
-    /// decides by the send times whether the signal begins a new event, since most react once per
-    /// RTT.
+    /// The network signalled congestion. Called at most once per path, ACK and `Trigger`. Most
+    /// controllers react once per RTT, so the controller decides by the send times in `congested`
+    /// whether it has already reacted to this congestion.
     fn on_congested(&mut self, path: PathId, congested: &Congested);
 
     /// A loss reported before was spurious: the packet was only late.
@@ -50,10 +52,10 @@ pub trait Controller: Debug + Send {
     /// the controller has learnt about the old route is void.
     fn on_route_change(&mut self, path: PathId, now: Instant);
 
-    /// The size of a full packet of the path is `bytes` of UDP payload from now on, because path
-    /// MTU discovery found a larger or a smaller size. A controller that counts windows in packets
-    /// counts in packets of this size, as TCP counts in segments, since losses hit whole packets.
-    /// By default a controller keeps the size of the opening.
+    /// Path MTU discovery found another packet size: from now on a full packet of the path has
+    /// `bytes` bytes of UDP payload. A controller that counts its window in packets counts in
+    /// packets of this size, as TCP counts in segments. By default a controller keeps the size that
+    /// it got in `Opened`.
     fn on_packet_size(&mut self, path: PathId, bytes: u32) {
         let _ = (path, bytes);
     }
@@ -193,8 +195,8 @@ pub struct ProbeResult {
 /// What a path may do: the whole answer of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Allowance {
-    /// Congestion window in bytes: the bytes in flight may not exceed it. With a window below one
-    /// packet, the path sends single packets at [`rate`](Self::rate).
+    /// Congestion window in bytes: the most bytes that may be in flight. If the window is smaller
+    /// than one packet, the path sends one packet at a time, at [`rate`](Self::rate).
     pub window: u64,
     /// Pacing rate in bytes per second. `None`: the path paces by window and RTT.
     pub rate: Option<u64>,

@@ -1,5 +1,5 @@
-//! The growth of CUBIC (RFC 9438, 4.2 to 4.5) as arithmetic, for a single flow or for several paths
-//! that act as one flow. Windows are in packets, times in seconds.
+//! The growth of a CUBIC window, for one path or for several paths that grow like a single flow.
+//! Windows are in packets, times in seconds. Section numbers are those of RFC 9438.
 
 /// C and beta_cubic.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,14 +19,16 @@ impl Shape {
         libm::cbrt((w_max - window) / self.c)
     }
 
-    /// 4.7: W_max after a congestion event at `window`. If `window` is below the last plateau,
-    /// another flow is taking its share, and fast convergence lowers W_max further.
+    /// RFC 9438, 4.7: W_max after a congestion event at `window` packets; `last` is the W_max
+    /// before. If `window` is below `last`, another flow is taking a share of the line. With
+    /// `fast_convergence`, W_max then becomes less than `window`, to leave room for that flow.
     pub(crate) fn plateau(self, window: f64, last: f64, fast_convergence: bool) -> f64 {
         if window < last && fast_convergence { window * (1.0 + self.beta) / 2.0 } else { window }
     }
 
-    /// 4.3: alpha_cubic, the growth per RTT. With it a window that falls to beta at each loss has
-    /// the same mean as a Reno window.
+    /// RFC 9438, 4.3: alpha_cubic, the packets per RTT by which W_est grows, the estimate of Reno's
+    /// window. With this growth, a window that falls to the part `beta` at each loss has the same
+    /// mean as the window of Reno.
     fn alpha(self) -> f64 {
         3.0 * (1.0 - self.beta) / (1.0 + self.beta)
     }
@@ -52,8 +54,9 @@ impl Curve {
         c * from_plateau * from_plateau * from_plateau + self.w_max
     }
 
-    /// By how many packets `cwnd` grows, on a path of `rtt` and at the time `t` since the stage
-    /// began, all in seconds. `windows` is what was acknowledged, in windows of `cwnd`.
+    /// By how many packets the window `cwnd` grows at an ACK. `t` is the time since congestion
+    /// avoidance began, and `rtt` is the RTT of the path, both in seconds. `windows` is the number
+    /// of packets that the ACK acknowledges, divided by `cwnd`.
     pub fn growth(&mut self, shape: Shape, t: f64, rtt: f64, cwnd: f64, windows: f64) -> f64 {
         let c = shape.c;
         // 4.2: `target = W_cubic(t + RTT)`, not below cwnd and not above 1.5 cwnd.
@@ -63,12 +66,14 @@ impl Curve {
         // 4.3, equation 4: `W_est += alpha_cubic * segments_acked / cwnd`.
         self.w_est += alpha * windows;
         if self.at(t, c) < self.w_est {
-            // 4.3, the Reno-friendly region: cwnd is set to W_est, but not lowered. The target,
-            // which lies an RTT ahead, may have led cwnd beyond W_est.
+            // RFC 9438, 4.3, the Reno-friendly region: cwnd becomes W_est, the window that Reno
+            // would have, unless cwnd is larger already. cwnd can be larger because `target` is the
+            // value of the curve one RTT later.
             (self.w_est - cwnd).max(0.0)
         } else {
-            // 4.4 and 4.5: `cwnd += (target - cwnd) / cwnd` for each packet. An ACK that stands for
-            // more than a window does not lead cwnd beyond the target.
+            // RFC 9438, 4.4 and 4.5: `cwnd += (target - cwnd) / cwnd` for each packet acknowledged.
+            // If one ACK acknowledges more than a window, cwnd still grows no further than to
+            // `target`.
             (target - cwnd) * windows.min(1.0)
         }
     }

@@ -1,9 +1,10 @@
-//! Congestion control of a whole bundle of paths by one object, so that coupling is native.
+//! Congestion control for a bundle, which is all paths of one connection. One object controls the
+//! whole bundle, so it can couple the windows of the paths.
 //!
-//! The path reports facts, a [`Controller`] decides, and pacer and scheduler act. A controller
-//! learns what was sent, acknowledged and lost on each path. It answers with an [`Allowance`] per
-//! path and with a [`PathDemand`] for the bundle. It has no clock, and draws random numbers only
-//! from the seed that it is given.
+//! A path reports events, a [`Controller`] decides, and pacer and scheduler act. A controller
+//! answers with an [`Allowance`] per path (how much the path may send) and with a [`PathDemand`]
+//! for the bundle (which paths to open or drop). A controller has no clock, and takes random
+//! numbers only from a given seed.
 //!
 //! | room | what is in it |
 //! |---|---|

@@ -1,8 +1,9 @@
-//! NewReno, the yardstick: RFC 5681 with the one reduction per loss event of RFC 6582.
+//! NewReno, the controller that others are compared with: RFC 5681, with the one reduction per loss
+//! event of RFC 6582.
 //!
-//! The path retransmits, so only the window of NewReno is here. TCP needs fast recovery and its
-//! inflation by duplicate ACKs (RFC 6582, 3.2), because it knows the bytes in flight only roughly.
-//! A path of byway knows them exactly.
+//! Only the congestion window is here, because the path itself retransmits. Fast recovery, where
+//! duplicate ACKs inflate the window (RFC 6582, 3.2), is left out: a path of byway knows exactly
+//! how many bytes are in flight.
 
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::{Acked, Allowance, Congested, Opened, Undo};
@@ -13,9 +14,9 @@ use byway_wire::Instant;
 pub struct NewRenoOptions {
     /// Initial window in packets. RFC 6928: 10. RFC 5681: 2 to 4.
     pub initial: f64,
-    /// L of RFC 3465: the most packets that one ACK adds in slow start. The RFC says 2 for a
-    /// receiver that acknowledges every second packet. byway's receivers acknowledge up to 10
-    /// packets with one ACK. Its paths are paced, so a larger L causes no burst.
+    /// L of RFC 3465: the most packets by which one ACK grows the window in slow start. The RFC
+    /// says 2, for receivers that acknowledge every second packet. byway's receivers acknowledge up
+    /// to 10 packets with one ACK. A larger L causes no bursts, because the paths are paced.
     pub limit: f64,
 }
 

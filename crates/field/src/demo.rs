@@ -1,5 +1,6 @@
-//! A file transfer on one machine: a receiver, two relays and a sender, which share nothing but
-//! sockets on loopback. The simulator's link models connect them, driven by the real clock.
+//! The demo: a file transfer on one machine, with a sender, a receiver and two relays. Their
+//! packets go over sockets on loopback, through the link models of the simulator, which run in real
+//! time.
 
 mod error;
 pub mod lines;
@@ -60,9 +61,9 @@ impl DemoNetwork {
     }
 }
 
-/// Sends the tree at `source` to a new receiver that writes to `sink`. Packets take the direct line
-/// only, or with `detours` all lines. `watch` gets each event, and returns whether to continue. The
-/// result is `None` if `watch` stopped the transfer.
+/// Sends the directory tree at `source` to a new receiver that writes to `sink`. Packets take the
+/// direct line only, or with `detours` also the lines through both relays. `watch` gets each event,
+/// and returns whether to continue. The result is `None` if `watch` stopped the transfer.
 ///
 /// # Errors
 /// The errors of a transfer.

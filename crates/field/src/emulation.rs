@@ -1,7 +1,7 @@
-//! `byway lab run --emulate` runs the transfers of a plan on this machine with real programs, over
-//! an emulated network. The programs are iperf3 over the kernel's TCP, byway itself, and for
-//! requests the server and clients of `http_requests`. Their reports become a [`Record`] like that
-//! of a simulated run, so that the same claims can be checked with it.
+//! `byway lab run --emulate` runs the transfers of a plan with real programs, over a network that
+//! is emulated on this machine. The programs are byway, iperf3 (the kernel's TCP), libtorrent
+//! (LEDBAT), and for requests `http_requests`. Their reports become a [`Record`] like that of a
+//! simulated run, so that the same claims can be checked with it.
 
 mod capabilities;
 mod detours;

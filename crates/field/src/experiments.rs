@@ -101,9 +101,9 @@ pub fn limit_jobs(jobs: usize) -> Result<()> {
     built.map_err(|error| Error::Failed(error.to_string())).about(|| "--jobs")
 }
 
-/// The tasks to run: plans (names in `what` that end in `.toml`), in the order given, then
-/// experiments by name. If `what` is empty, all experiments. If there are `tags`, only experiments
-/// that have one of them.
+/// The tasks to run: first the plans (names in `what` that end in `.toml`) in the order given, then
+/// the experiments that `what` names. If `what` is empty, these are all experiments. If `tags` is
+/// not empty, only experiments with at least one of these tags are taken.
 ///
 /// # Errors
 /// There is no such plan or experiment.
@@ -157,8 +157,9 @@ impl Task {
         Ok(Self { experiment, file: file.display().to_string() })
     }
 
-    /// Runs the task, and writes its results. `program` is the path of byway itself. Once `cancel`
-    /// is set, the task ends soon and keeps the runs that have finished.
+    /// Runs the task, and writes its results. `program` is the path of the byway program. `tell`
+    /// gets the progress. Once `cancel` is set, the task ends soon; runs that had finished count in
+    /// its results.
     ///
     /// # Errors
     /// The plan or the expectation is not valid, a program failed, or a file cannot be written.

@@ -137,11 +137,12 @@ struct HarmRun {
     accurate: bool,
 }
 
-/// Checks that everything in `asked` can be measured here. A missing program is reported now,
-/// instead of after the runs that come before the first use of that program.
+/// Checks that everything that `asked` names can be measured on this machine. A missing program is
+/// found here, and not only after the first measurements. `tell` gets a warning if something is
+/// left out.
 ///
 /// # Errors
-/// A name is unknown, or something is missing.
+/// A name is unknown, something is missing, or `tell` failed.
 pub fn prepare(
     asked: HarmOptions,
     mut tell: impl FnMut(HarmEvent<'_>) -> io::Result<()>,
@@ -173,8 +174,9 @@ impl HarmOptions {
 }
 
 impl Prepared {
-    /// Runs the measurements one after the other, because runs share the machine. `program` is the
-    /// path of byway itself. Once `cancel` is set, it ends soon and returns the rows that it has.
+    /// Runs the measurements one after another, because they share the machine. `program` is the
+    /// path of the byway program. `tell` gets the progress. Once `cancel` is set, this function
+    /// returns soon, with the rows measured so far.
     ///
     /// # Errors
     /// A program failed, or `tell` failed.

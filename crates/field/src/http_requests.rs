@@ -58,9 +58,9 @@ pub fn serve(port: u16, congestion: &str) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of one write, as large as those of servers that send a file. Smaller writes could each end
-/// with a short packet. Then an answer of 20 KB would take one packet more than in the simulator,
-/// and would wait for one more ACK.
+/// Bytes that the server writes at a time, as many as other web servers do for a file. Each smaller
+/// write could end with a packet that is not full. An answer of 20 KB would then need one packet
+/// more than in the simulator, and wait for one ACK more.
 const PIECE: usize = 64 * 1024;
 
 /// A client that closes early ends the answer; that is not a failure of the server.
@@ -74,11 +74,11 @@ fn answer(mut asker: TcpStream) -> io::Result<()> {
     answer.flush()
 }
 
-/// Makes the requests that standard input lists, and prints each result when the answer is
-/// complete.
+/// Makes the requests that standard input lists: a `FetchTask` as JSON per line, and `go` as the
+/// last line. Prints each result when the answer is complete.
 ///
 /// # Errors
-/// Standard input names no errands, or the system gives no thread.
+/// A line is not a `FetchTask`, or the system gives no thread.
 pub fn fetch(server: SocketAddr) -> Result<()> {
     let mut clients: BTreeMap<u32, Vec<FetchTask>> = BTreeMap::new();
     let mut open = Vec::new();

@@ -53,10 +53,10 @@ pub(crate) fn place() -> LabDirectory {
     LabDirectory::locate(geteuid().is_root(), getuid().as_raw(), |name| std::env::var_os(name))
 }
 
-/// Starts a keeper process for a lab, and returns once the lab can be entered. Returns the lab's
-/// name and a record of its hosts and links. `keeper` is a program that calls [`keep`] for the same
-/// network. With `owned`, the keeper gets this process's standard input and ends when the input
-/// ends.
+/// Starts a keeper, the process that builds a lab and holds it, and waits until programs can run in
+/// the lab. Returns the lab's name and a record of its hosts and links. `keeper` is the command of
+/// a program that calls [`keep`] for the same network. With `owned`, the lab ends when this
+/// process's standard input ends.
 ///
 /// # Errors
 /// There is no such network, its lab is already up, or the keeper reports an error.
@@ -107,8 +107,8 @@ fn start(lab: &Lab, mut keeper: Command, log: File, owned: bool) -> Result<()> {
     Err(Error::failed(why.strip_prefix("byway: ").unwrap_or(why)))
 }
 
-/// Builds a lab and keeps it until it is taken down. With `owned`, the lab also ends when standard
-/// input ends. Prints `ready` on standard output once the lab can be entered.
+/// Builds a lab and keeps it until it is taken down. Prints `ready` on standard output once
+/// programs can run in the lab. With `owned`, the lab also ends when standard input ends.
 ///
 /// # Errors
 /// There is no such network, its lab is already up, or this machine cannot build it.
@@ -127,12 +127,13 @@ pub fn keep(wanted: &NetworkRequest, owned: bool) -> Result<()> {
     }
 }
 
-/// Runs the program `words` on a host of a lab, and returns its exit code. Without a name, `lab` is
-/// the only lab that is up. `program` is an executable that calls [`inside`] for the arguments
+/// Runs a program on `host`, a host of a lab, and returns the program's exit code. `lab` is the
+/// name of the lab; `None` means the only lab that is up. `words` are the program's name and
+/// arguments. `program` is an executable (byway itself) that calls [`inside`] for the arguments
 /// after `lab inside --`.
 ///
 /// # Errors
-/// There is no such lab or host, or it cannot be entered.
+/// There is no such lab or host, or the lab cannot be entered.
 pub fn exec(lab: Option<&str>, host: &str, program: &Path, words: &[OsString]) -> Result<i32> {
     let lab = one(lab)?;
     let record = lab.record().about(|| format!("the lab {} is not ready", lab.name))?;
@@ -141,8 +142,8 @@ pub fn exec(lab: Option<&str>, host: &str, program: &Path, words: &[OsString]) -
         Error::NotFound(format!("{} has no host {host}: there are {}", lab.name, known.join(", ")))
     })?;
     enter(&record, host).about(|| format!("the lab {} cannot be entered", lab.name))?;
-    // SIGINT and SIGQUIT from the terminal reach this process too. This process ignores both and
-    // waits, since the program on the host decides how to react.
+    // The terminal sends SIGINT and SIGQUIT to this process and to the program on the host. The
+    // program decides how to react. So this process ignores the signals and waits for the program.
     for signal in [SIGINT, SIGQUIT] {
         flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
@@ -151,11 +152,11 @@ pub fn exec(lab: Option<&str>, host: &str, program: &Path, words: &[OsString]) -
     Ok(status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1))
 }
 
-/// Replaces this process by the program `words` (exec). The kernel ends the program with SIGTERM
-/// when its parent process ends.
+/// Replaces this process (exec) by a program; `words` are its name and arguments. The kernel sends
+/// SIGTERM to the program when its parent process ends.
 ///
 /// # Errors
-/// Always: it returns only if the program cannot be run.
+/// This function returns only if the program cannot be run, and then always an error.
 pub fn inside(words: &[OsString]) -> Result<Infallible> {
     set_parent_process_death_signal(Some(Signal::TERM))?;
     let (program, rest) =
@@ -187,12 +188,12 @@ impl LabState {
     }
 }
 
-/// Takes down the lab named `lab`; without a name the only lab, or with `all` every lab. Also
-/// removes what labs of killed keepers left behind. `tell` gets each lab that was taken down or
-/// removed.
+/// Takes down the lab named `lab`. Without a name it takes down the only lab that is up, or with
+/// `all` every lab. It also removes the remains of labs whose keeper process was killed. `tell`
+/// gets each lab that was taken down or removed.
 ///
 /// # Errors
-/// No lab of this name is up, several are, or one cannot be ended.
+/// No lab of this name is up, several are up and none is named, or a lab cannot be ended.
 pub fn down(lab: Option<&str>, all: bool, mut tell: impl FnMut(TakenDown) -> io::Result<()>) -> Result<()> {
     let (living, dead): (Vec<_>, Vec<_>) = place().all()?.into_iter().partition(Lab::alive);
     let chosen = match lab {

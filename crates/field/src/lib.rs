@@ -1,20 +1,19 @@
-//! The parts of the lab that need this machine: experiments that are run and stored, plans'
-//! networks built on this machine, and transfers by real programs.
+//! The parts of the lab that need this machine: experiments that are run and stored, networks that
+//! are built here for a plan, and transfers by real programs.
 //!
-//! [`byway_lab`] uses neither clock nor processes, and [`byway_emulate`] knows nothing of plans.
-//! This crate combines them. A program on top of it adds arguments, messages and exit codes, and is
-//! told through callbacks what happens. The programs that run on hosts are the kernel's TCP,
-//! iperf3, and byway itself, whose path is a parameter.
+//! [`byway_lab`] simulates, without clock or processes. [`byway_emulate`] builds networks, without
+//! knowing plans. This crate combines the two. A program on top of this crate adds arguments,
+//! messages and exit codes, and learns through callbacks what happens.
 //!
-//! * [`experiments`]: experiments and plans run, judged and written down; [`directories`]: where
-//!   they are.
-//! * [`experiment_list`]: what is claimed, and what came of it the last time.
-//! * [`scoreboard`] and [`fuzz`]: the lab's other questions.
-//! * [`network`]: what is to be built; [`labs`]: the labs on this machine, from `up` to `down`.
-//! * [`emulation`]: the transfers of a plan by real programs; [`http_requests`]: the requests
+//! * [`experiments`]: runs, judges and stores experiments and plans. [`directories`]: where they
+//!   are.
+//! * [`experiment_list`]: all experiments, each with its claims and its newest result.
+//! * [`scoreboard`]: compares congestion controls. [`fuzz`]: runs random networks.
+//! * [`network`]: reads what network to build. [`labs`]: starts, enters and ends labs.
+//! * [`emulation`]: runs a plan's transfers by real programs. [`http_requests`]: the requests
 //!   beside them.
 //! * [`demo`]: a transfer on loopback, over the simulator's links.
-//! * [`harm`]: what requests wait for beside bulk transfers, emulated or simulated.
+//! * [`harm`]: how much longer requests take beside bulk transfers, emulated or simulated.
 
 pub mod demo;
 pub mod directories;

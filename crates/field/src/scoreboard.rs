@@ -55,11 +55,12 @@ pub struct FilledBoard {
     pub file: PathBuf,
 }
 
-/// Runs the cells of a selection that have no row in `directory` yet. Then writes a table and a
-/// picture of all rows. Once `cancel` is set, it ends soon.
+/// Runs the cells of `selection` that have no row in `directory` yet; a cell is a scene with a law
+/// and a seed. Then writes a table and a picture of all rows. `tell` gets the progress. Once
+/// `cancel` is set, this function ends soon.
 ///
 /// # Errors
-/// A cell could not be run, or a row not be kept.
+/// A cell could not be run, or a row could not be stored.
 pub fn fill(
     selection: &CellSelection,
     directory: &Path,

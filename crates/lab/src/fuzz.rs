@@ -22,13 +22,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const TROUBLED: u64 = 30;
 /// A transfer has until this second.
 const PATIENCE: u64 = 1_200;
-/// Controllers that measure a queue from the least delay of the whole life of a path, as their
-/// papers say. If the path becomes longer, they take the added delay for a queue and yield for
-/// ever. Their transfers need not end, but must still progress.
+/// Controllers that take the smallest delay of a path's whole life for the delay without a queue,
+/// as their papers say. If a route becomes longer, they take the added delay for a queue, and yield
+/// for ever. So their transfers need not end, but must still progress.
 const YIELDING: [&str; 7] =
     ["harp-adaptive", "harp-independent", "harp-joint", "hir", "hir-literal", "nice", "tcp-lp"];
-/// Seconds in which a transfer must receive at least one byte to count as progressing. It is so
-/// long because a burst of losses can last for several retransmission timeouts of up to a minute.
+/// A transfer progresses if it receives at least one byte in so many seconds. The time is long
+/// because a burst of losses can last for several retransmission timeouts, each of up to a minute.
 const STANDSTILL: usize = 400;
 
 /// What a seed did that it should not.

@@ -120,9 +120,10 @@ pub struct CrossRecord {
 pub struct GatewayRecord {
     /// The plan's name for them.
     pub name: String,
-    /// A histogram of how long packets waited at the exit for reordering. Each entry is a bound in
-    /// milliseconds and a number of packets. A packet counts in the entry with the least bound that
-    /// its wait does not exceed.
+    /// A histogram of the times for which the exit gateway held packets back to put them in order.
+    /// An entry is a bound in milliseconds and a number of packets. A packet counts in the first
+    /// entry whose bound is not below its wait: 7 ms counts under 10 ms if the bounds are 5, 10 and
+    /// 20 ms.
     pub waits: Vec<(u64, u64)>,
     /// Packets that left the exit.
     pub released: u64,
@@ -134,8 +135,9 @@ pub struct GatewayRecord {
     pub dropped: u64,
     /// Packets that went by the plain route.
     pub plain: u64,
-    /// Milliseconds from sending a packet until the entry declared it lost, for the newest lost
-    /// packets. It is empty unless the gateways themselves detect losses instead of their sessions.
+    /// For the newest lost packets: milliseconds from sending the packet until the entry gateway
+    /// declared it lost. Empty if only the session between the gateways detects losses, and not the
+    /// gateways themselves.
     #[serde(default)]
     pub found: Vec<f32>,
 }

@@ -262,9 +262,9 @@ pub struct SessionOptions {
     pub ack_direct: bool,
     /// SNACK after so many RTTs of the direct path.
     pub tau: Option<f64>,
-    /// The size in bytes up to which larger datagrams are searched for. `None`: all datagrams have
-    /// the base size, as in the papers. Then no larger datagram, found later, looks as if it waited
-    /// in a queue.
+    /// The largest datagram size, in bytes, that path MTU discovery tries. `None`: all datagrams
+    /// have the base size, as in the papers. A larger datagram takes longer to send, so it would
+    /// look as if it waited in a queue.
     pub datagram: Option<usize>,
     /// Sealed with AES-256-GCM and with real bytes instead of the null cipher and lengths only.
     pub real_bytes: bool,

@@ -1,13 +1,13 @@
-//! Statistics over the values of a few seeds: the median, its confidence interval, and measures of
-//! equality and of order.
+//! Statistics over the values of a few seeds: the median and its confidence interval, fairness, and
+//! rank correlation.
 //!
 //! Every function returns `None` where its result would have no meaning: for no values, or for
 //! values that are not finite.
 
 use serde::{Deserialize, Serialize};
 
-/// A confidence interval for the median of the distribution that the values come from. It is made
-/// of order statistics, so it assumes nothing about the distribution.
+/// A confidence interval for the median of the distribution that the values come from. Its ends are
+/// two of the values, chosen by rank, so it holds for every distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The lower end, one of the values.
@@ -60,13 +60,13 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// A confidence interval for the median. It is the narrowest pair of the k-th smallest and the k-th
-/// largest value that contains the median with a probability of at least 95 %. Fewer than six
-/// values cannot reach this. Then the pair is the smallest and the largest value.
+/// A confidence interval for the median: from the k-th smallest to the k-th largest value. k is the
+/// largest number with which the interval contains the median with a probability of at least 95 %.
+/// With fewer than six values no interval reaches 95 %, and k is 1.
 ///
-/// The median lies below the k-th smallest of n values exactly if fewer than k values fall below
-/// the median. The number of values below the median is binomial with probability one half (David
-/// and Nagaraja, Order Statistics, 7.1).
+/// The number of values below the median is binomial with probability 1/2. The median lies below
+/// the k-th smallest value if fewer than k values are below the median (David and Nagaraja, Order
+/// Statistics, 7.1).
 #[must_use]
 pub fn median_interval(values: &[f64]) -> Option<Interval> {
     let sorted = sorted(values)?;
@@ -116,8 +116,8 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     Some(libm::sqrt(squares / (values.len() - 1) as f64)).filter(|deviation| deviation.is_finite())
 }
 
-/// Spearman's rank correlation, -1 to 1. Equal values share the mean of their ranks. It is `None`
-/// for fewer than two pairs, or if all values of one side are equal, since these have no order.
+/// Spearman's rank correlation, from -1 to 1. Equal values get the mean of their ranks. It is
+/// `None` if there are fewer than two pairs, or if all values on one side are equal.
 #[must_use]
 pub fn spearman(left: &[f64], right: &[f64]) -> Option<f64> {
     if left.len() != right.len() || left.len() < 2 {
@@ -161,8 +161,9 @@ mod tests {
 
     #[test]
     fn the_interval_takes_the_ranks_of_the_table() {
-        // Each row has the number of values n, the rank from either end, and the coverage. The
-        // coverage is `1 - 2 sum of C(n, i) / 2^n` over all i below the rank.
+        // Columns: the number n of values, k (the interval goes from the k-th smallest to the k-th
+        // largest value), and the probability that the interval contains the median. This
+        // probability is `1 - 2 sum of C(n, i) / 2^n` over all i < k.
         for (count, rank, coverage) in [
             (1, 1, 0.0),
             (2, 1, 0.5),

@@ -111,8 +111,9 @@ pub fn names() -> Vec<ControllerInfo> {
     NAMES.iter().map(of).collect()
 }
 
-/// The controller called `name` with its usual options, for a session; `None` if there is no
-/// controller of that name. Two controllers with the same seed act alike.
+/// The controller called `name` with its default options, for a session of byway; `None` if no
+/// controller has this name. Two controllers of the same name and seed make the same decisions from
+/// the same events.
 #[must_use]
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Controller>> {
     make(name, &mut OptionReader::new(&BTreeMap::new()), SenderKind::Session, seed)

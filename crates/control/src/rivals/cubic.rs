@@ -20,9 +20,10 @@ pub struct CubicOptions {
     /// 4.7: whether a flow gives up room for flows that begin. SHOULD be on, except for a flow that
     /// is alone.
     pub fast_convergence: bool,
-    /// 4.10: SHOULD be HyStart++, MAY be the slow start of RFC 5681 where HyStart++ is not
-    /// suitable. byway's own slow start lasts until a loss. HyStart++ looks at RTTs, and an ACK
-    /// delay of up to 10 ms is as long as the rise that it looks for.
+    /// When slow start ends. RFC 9438, 4.10: SHOULD be HyStart++, MAY be the slow start of RFC 5681
+    /// (until a loss) where HyStart++ is not suitable. By default byway does not use HyStart++,
+    /// which reacts to an RTT rise of 4 to 16 ms: byway's receivers delay ACKs by up to 10 ms, and
+    /// so cause such a rise.
     pub slow_start: SlowStart,
     /// Initial window in packets. RFC 6928: 10.
     pub initial: f64,
@@ -92,11 +93,11 @@ struct AvoidanceStage {
 }
 
 impl AvoidanceStage {
-    /// 4.2: K follows from W_max and cwnd_epoch. 4.3: W_est is set to cwnd_epoch at the start of
-    /// the stage.
+    /// Begins a stage of congestion avoidance with a window of `window` packets (cwnd_epoch). K
+    /// follows from W_max and cwnd_epoch (RFC 9438, 4.2), and W_est starts at cwnd_epoch (4.3).
     ///
-    /// 4.8 and 4.10: after a timeout, and after a slow start without loss, K is 0, and W_max is the
-    /// present window.
+    /// After a timeout, or after a slow start that ended without loss, W_max has been reset to 0.
+    /// Then W_max becomes `window`, and K is 0 (4.8 and 4.10).
     fn begin(&mut self, now: Instant, window: f64, shape: Shape) {
         self.epoch = Some(now);
         self.curve.w_est = window;

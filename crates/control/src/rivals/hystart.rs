@@ -1,7 +1,7 @@
-//! HyStart++: leaves slow start when the round-trip time rises, before the queue is full. RFC 9406.
+//! HyStart++ (RFC 9406): leaves slow start when the RTT rises, before the queue is full.
 //!
-//! Source: RFC 9406, 4.2 and 4.3. Its abstract and constants were found, but not its whole text.
-//! The steps are written from memory.
+//! Source: the abstract and the constants of RFC 9406. The rest of its text was not found, so the
+//! steps of 4.2 are from memory.
 
 use crate::Acked;
 use byway_wire::{Duration, Instant};
@@ -56,12 +56,12 @@ impl HyStart {
         Self { options, round: now, last: None, current: None, samples: 0, cautious: None }
     }
 
-    /// Takes an ACK into account. Returns the part of its growth by which the window may grow, or
-    /// `None` when slow start is over.
+    /// Takes an ACK into account. Returns a factor for the growth of slow start: 1, or `1 / slower`
+    /// in conservative slow start. `None`: slow start is over.
     ///
-    /// An ACK of byway acknowledges several packets and has one RTT, that of its latest packet. All
-    /// its packets count as samples: only the smallest RTT of a round matters, and the latest
-    /// packet has it.
+    /// An ACK of byway acknowledges several packets, but has one RTT only, that of the latest
+    /// packet. All these packets count as RTT samples: a round is judged by its smallest RTT, and
+    /// the latest packet of an ACK has the smallest RTT.
     pub fn on_acked(&mut self, acked: &Acked<'_>) -> Option<f64> {
         if acked.sent_at >= self.round {
             self.round = acked.now;

@@ -71,8 +71,9 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Runs two rounds with the RTT `base`, then four with `rtt`. Each round has twelve ACKs, with
-    /// a gap of `apart` between them. Returns the round in which slow start ends, if it ends.
+    /// The round in which slow start ends, from 0 to 5; `None` if it does not end. The first two
+    /// rounds have the RTT `base`, the other four have `rtt`. Each round has twelve ACKs at
+    /// intervals of `apart`, and the window has `window` packets.
     fn ends(base: Duration, rtt: Duration, apart: Duration, window: f64) -> Option<u32> {
         let mut hystart = LinuxHyStart::new(Instant::ZERO);
         let mut start = Instant::from_millis(1_000);

@@ -1,10 +1,10 @@
-//! LEDBAT: steers the queue to a target delay, by one-way delays. It follows RFC 6817 without
-//! changes, so it has two known faults. A standing queue that lasts as long as the history becomes
-//! the base delay. A flow that starts late takes the queue of earlier flows for the empty path. The
-//! tests show both faults, and [`ledbat_pp`](super::ledbat_pp) corrects both.
+//! LEDBAT (RFC 6817): keeps the queueing delay at a target, by one-way delays. Two known faults of
+//! the RFC are kept. A queue that stands for longer than `history` minutes is taken for the base
+//! delay, which is that of the empty path. A flow that starts late also takes the queue of earlier
+//! flows for the base delay. [`ledbat_pp`](super::ledbat_pp) corrects both faults.
 //!
-//! Source: RFC 6817, 2.4.2 (the pseudocode) and 2.5 (the parameters), as other implementations
-//! quote them. Only parts of the RFC itself were found.
+//! Source: RFC 6817, 2.4.2 (pseudocode) and 2.5 (parameters), as other implementations quote them.
+//! Only parts of the RFC itself were found.
 
 use crate::bundle::{Decrease, PathController, Window};
 use crate::{Acked, Allowance, Congested, Opened, Sent, Trigger, Undo};
@@ -46,8 +46,8 @@ impl LedbatOptions {
     };
 }
 
-/// The delay of the empty path, and the present delay. The first is the smallest of the last
-/// minutes, the second the smallest of the last samples.
+/// The base delay of a path and its present delay. The base delay is the smallest delay of the last
+/// `history` minutes. The present delay is the smallest of the last `filter` samples.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayHistory {
     /// Smallest of each minute, the latest last.
@@ -106,8 +106,8 @@ pub struct Ledbat {
     options: LedbatOptions,
     window: Window,
     delays: DelayHistory,
-    /// The most bytes in flight in this RTT and in the last. The next RTT begins with the ACK of a
-    /// packet sent at `round` or later.
+    /// The most bytes in flight in the present RTT, and in the RTT before. The present RTT ends
+    /// with the ACK of a packet that was sent at `round` or later.
     flight: [u64; 2],
     round: Instant,
 }
@@ -171,9 +171,9 @@ impl PathController for Ledbat {
         // cwnd += GAIN * off_target * bytes_newly_acked * MSS / cwnd
         let steered = cwnd + gain * off_target * bytes_newly_acked / cwnd;
         // max_allowed_cwnd = flightsize + ALLOWED_INCREASE * MSS. Section 2.5 explains this as a
-        // limit "based on flightsize in the previous RTT". So the largest flightsize of this RTT
-        // and the last counts. The flightsize at an ACK would be too small, since a paced sender
-        // has not yet filled its window then.
+        // limit "based on flightsize in the previous RTT". So `flight` is the most that was in
+        // flight in this RTT and the one before. What is in flight at the time of an ACK would be
+        // too little, since a paced sender has not yet filled its window then.
         if acked.sent_at >= self.round {
             self.round = acked.now;
             self.flight = [acked.in_flight, self.flight[0]];

@@ -1,8 +1,9 @@
-//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): LEDBAT by round-trip times. It has a smaller gain,
-//! a multiplicative decrease and a gentler slow start. In regular slowdowns its flows drain the
-//! queue, so that all flows measure the empty path again.
+//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): LEDBAT by RTTs instead of one-way delays. It has a
+//! smaller gain, a multiplicative decrease and a gentler slow start. In regular slowdowns a flow
+//! falls to 2 packets, so that the queue drains and the RTT of the empty path can be measured
+//! again.
 //!
-//! Source: section 4 of the draft. Its text was not found. Formulas and constants are from memory
+//! Source: section 4 of the draft, whose text was not found. Formulas and constants are from memory
 //! and from two implementations that quote the draft: a Linux module of version 01, and freenet's.
 
 use super::ledbat::DelayHistory;
@@ -11,7 +12,8 @@ use crate::{Acked, Allowance, Congested, Opened, Undo};
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// What the draft names or leaves to choose. It counts windows in packets.
+/// What the draft names or leaves to choose. Windows are in packets. The number at the end of each
+/// description is the value of the draft.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LedbatPpOptions {
     /// TARGET: the queueing delay that the window is steered to. 60 ms.
@@ -24,8 +26,8 @@ pub struct LedbatPpOptions {
     pub leave: f64,
     /// The time from a slowdown to the next, as a factor of the slowdown's length. 9.
     pub interval: u32,
-    /// The number of RTTs from the end of the first slow start to the first slowdown, and the
-    /// number of RTTs that the window stays at the bottom in each slowdown. 2.
+    /// The number of RTTs between the first slow start and the first slowdown. Also the number of
+    /// RTTs for which each slowdown keeps the window at its smallest. Both are 2 in the draft.
     pub pause: u32,
     /// Initial and smallest window in packets. 2.
     pub least: f64,
@@ -70,8 +72,8 @@ pub struct LedbatPp {
     window: Window,
     rtts: DelayHistory,
     stage: SlowdownState,
-    /// Packets sent from `round` on belong to the next RTT. `floor` is the window, in packets, to
-    /// which the window may fall in this RTT.
+    /// Packets sent from `round` on belong to the next RTT. In the present RTT the window may not
+    /// fall below `floor` packets.
     round: Instant,
     floor: f64,
 }
@@ -102,16 +104,18 @@ impl LedbatPp {
         self.window.packets()
     }
 
-    /// 4.2: `GAIN = 1 / min(16, CEIL(2 * TARGET / base))`. So LEDBAT++ takes at least as much of
-    /// the capacity as LEDBAT on a long path. On a short path it grows more slowly than TCP.
+    /// Section 4.2 of the draft: `GAIN = 1 / min(16, CEIL(2 * TARGET / base))`, where base is the
+    /// RTT of the empty path. For a TARGET of 60 ms, GAIN is 1 if base is 120 ms or more, as in
+    /// LEDBAT. It is 1/16 if base is 7.5 ms or less, so that the flow grows more slowly than TCP.
     fn gain(&self) -> f64 {
         let base = self.rtts.base().unwrap_or(0).max(1) as f64 / 1e9;
         1.0 / libm::ceil(2.0 * self.options.target.as_secs_f64() / base).clamp(1.0, self.options.slowest)
     }
 
-    /// Steers the window (4.2). Below the target `W += GAIN / W` for each packet. Above the target
-    /// `W += max(GAIN - Constant * W * (delay / TARGET - 1), -W / 2)` for each RTT. The change of
-    /// an RTT is spread over its ACKs here.
+    /// Steers the window W (section 4.2 of the draft). While the queueing delay is at most TARGET,
+    /// W grows by GAIN packets per RTT. Above TARGET, W changes by `max(GAIN - Constant * W *
+    /// (delay / TARGET - 1), -W / 2)` packets per RTT. The change of an RTT is spread over its
+    /// ACKs.
     fn steer(&mut self, acked: &Acked<'_>, may_grow: bool) {
         let Some(queue) = self.rtts.queue() else { return };
         let (gain, packets) = (self.gain(), self.window.packets());
@@ -144,8 +148,8 @@ impl LedbatPp {
             }
             return;
         }
-        // 4.3: the first slow start ends when the queueing delay exceeds 3/4 of the target, or at a
-        // loss. 4.4: the first slowdown follows two RTTs later.
+        // The first slow start ends when the queueing delay exceeds 3/4 of the target, or at a loss
+        // (section 4.3 of the draft). The first slowdown follows two RTTs later (4.4).
         let packets = self.window.packets();
         self.window.set(packets, packets);
         self.stage =

@@ -11,9 +11,9 @@ pub struct Lia;
 impl Law for Lia {
     type Memory = ();
 
-    /// Equation 1, per ACK:
-    /// `min (alpha * bytes_acked * MSS_i / cwnd_total, bytes_acked * MSS_i / cwnd_i)`. The second
-    /// term keeps a path from growing faster than a TCP on the same path.
+    /// RFC 6356, equation 1, per ACK: `min (alpha * bytes_acked * MSS_i / cwnd_total, bytes_acked *
+    /// MSS_i / cwnd_i)`. The second term is the growth of a TCP on path i, so no path grows faster
+    /// than a TCP.
     fn increase(&self, paths: &Paths<CoupledPath<()>>, path: PathId, packets: f64) -> f64 {
         let Some(member) = paths.get(path) else { return 0.0 };
         let (mut sum, mut best) = (0.0_f64, 0.0_f64);
@@ -24,10 +24,10 @@ impl Law for Lia {
                 best = best.max(bytes / (rtt * rtt));
             }
         }
-        // Equation 2: `alpha = cwnd_total * MAX (cwnd_i/rtt_i^2) / (SUM (cwnd_i/rtt_i))^2`.
-        // `linked` is alpha divided by cwnd_total, as equation 1 needs it. Windows are in bytes, so
-        // that paths with different packet sizes count alike. The increase is in packets, so
-        // equation 1 is divided by MSS_i.
+        // RFC 6356, equation 2: `alpha = cwnd_total * MAX (cwnd_i/rtt_i^2) / (SUM
+        // (cwnd_i/rtt_i))^2`. `linked` is `alpha / cwnd_total`. Windows are in bytes, because paths
+        // may have different packet sizes. The result is in packets: it is equation 1 divided by
+        // MSS_i.
         let linked = if sum > 0.0 { best / (sum * sum) } else { f64::INFINITY };
         packets * member.window.packet() * linked.min(1.0 / member.window.bytes())
     }

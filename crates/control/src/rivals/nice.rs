@@ -1,14 +1,12 @@
-//! TCP Nice: TCP Vegas that halves its window when more than half of the packets of an RTT met a
-//! queue. Its window may go below one packet. Paper: Venkataramani, Kokku, Dahlin, "TCP Nice: a
-//! mechanism for background transfers", OSDI 2002.
+//! TCP Nice: TCP Vegas that halves its window when more than half of the packets of an RTT were
+//! delayed by a queue. The window may be less than one packet.
 //!
-//! Source: section 3 of the paper for the rule and for windows below one packet, section 5 for
-//! threshold and fraction. The smallest window is from memory. Vegas is from memory and from Linux
-//! (Brakmo and Peterson, "TCP Vegas", JSAC 13(8), 1995).
+//! Source: Venkataramani, Kokku, Dahlin, "TCP Nice: a mechanism for background transfers", OSDI
+//! 2002, sections 3 and 5. The smallest window is from memory. Vegas (Brakmo and Peterson, "TCP
+//! Vegas", JSAC 13(8), 1995) is from memory and from Linux.
 //!
-//! The paper measures round trips. This code measures one-way delays, which every packet has. They
-//! do not include the way back or the delay of an ACK. A queue adds the same time to round trip and
-//! one-way delay. Without one-way delays the window grows as if no packet met a queue.
+//! The paper measures RTTs. This code measures one-way delays, because byway has one for every
+//! packet. Without one-way delays, no packet counts as delayed.
 
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::detector::Extremes;
@@ -24,13 +22,13 @@ pub struct NiceOptions {
     /// f: if more than this share of an RTT's packets is late, the path is congested. The paper
     /// takes 0.5.
     pub fraction: f64,
-    /// The least value that counts as max - min. In the paper it is 0. But max is meant to be the
-    /// delay of a full queue, and a flow that yields never fills a queue. So, with 0, a flow that
-    /// is alone would yield to its own bursts.
+    /// If the observed range `max - min` is smaller, this value counts instead; it is 0 in the
+    /// paper. The paper means max to be the delay of a full queue, but a flow that yields never
+    /// fills a queue. With 0, a flow alone on a line would yield to the delays of its own bursts.
     pub least_range: Duration,
-    /// Whether packets sent before the window was halved are left out of the next judgement. If
-    /// they count, the ACKs of the RTT after a decrease halve the window a second time. The paper
-    /// leaves this open.
+    /// Whether packets sent before the window was halved are ignored afterwards. If they count,
+    /// their ACKs arrive in the RTT after the decrease and halve the window a second time. The
+    /// paper leaves this open.
     pub afresh: bool,
     /// Vegas: the window grows while it keeps fewer packets than this in the queue.
     pub alpha: f64,

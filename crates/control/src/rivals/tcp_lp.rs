@@ -1,12 +1,11 @@
-//! TCP-LP: NewReno that halves its window when the smoothed one-way delay rises. If the delay rises
-//! again soon, the window falls to one packet. Paper: Kuzmanovic, Knightly, "TCP-LP: a distributed
-//! algorithm for low priority data transfer", INFOCOM 2003.
+//! TCP-LP: NewReno that halves its window when the smoothed one-way delay exceeds a threshold. If
+//! this happens again within three RTTs, the window falls to one packet. Without one-way delays a
+//! path behaves like NewReno.
 //!
-//! Source: the paper was not found. Its rules are from memory, checked against Linux (`tcp_lp.c`).
-//! Linux quotes the paper's pseudocode and its values of smoothing, threshold and inference. Where
-//! Linux differs, this code follows the paper: Linux forgets min and max at each indication.
-//!
-//! Without one-way delays a path behaves as NewReno does.
+//! Source: Kuzmanovic, Knightly, "TCP-LP: a distributed algorithm for low priority data transfer",
+//! INFOCOM 2003. The paper was not found. Its rules are from memory, checked against Linux
+//! (`tcp_lp.c`), which quotes the paper's pseudocode and constants. Unlike Linux, this code does
+//! not reset the smallest and the largest delay at each congestion indication.
 
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::detector::Extremes;
@@ -16,20 +15,21 @@ use byway_wire::{Duration, Instant};
 /// What the paper names or leaves to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpLpOptions {
-    /// The paper's delta, a share of the range of delays. 0.15. A smoothed delay above
-    /// `min + delta (max - min)` is an early congestion indication.
+    /// The paper's delta, a share of the range of delays; 0.15 in the paper. A smoothed delay above
+    /// `min + delta (max - min)` is an early congestion indication; min and max are the smallest
+    /// and the largest delay so far.
     pub threshold: f64,
     /// gamma, the share of a sample in the smoothed delay. 1/8.
     pub smoothing: f64,
     /// How many RTTs the inference phase lasts. 3.
     pub inference: u32,
-    /// The least value that counts as max - min. In the paper it is 0. But max is meant to be the
-    /// delay of a full queue, and a flow that yields never fills a queue. So, with 0, a flow that
-    /// is alone would yield to its own bursts.
+    /// If the observed range `max - min` is smaller, this value counts instead; it is 0 in the
+    /// paper. The paper means max to be the delay of a full queue, but a flow that yields never
+    /// fills a queue. With 0, a flow alone on a line would yield to the delays of its own bursts.
     pub least_range: Duration,
-    /// Whether the smoothed delay includes only packets sent since the last answer. Otherwise it
-    /// still includes the RTT that was answered when the next one begins. Then a second indication
-    /// follows almost every indication. The paper does not mention this.
+    /// Whether the smoothed delay starts anew after each decrease, with packets sent since.
+    /// Otherwise it still contains the delays that caused the decrease, and almost every indication
+    /// is followed by a second one. The paper does not mention this.
     pub afresh: bool,
     /// Initial window in packets. RFC 6928: 10.
     pub initial: f64,
@@ -100,8 +100,9 @@ impl TcpLp {
         self.window.packets()
     }
 
-    /// `sowd = (1 - gamma) sowd + gamma owd`, where `sowd` and `owd` are relative to the smallest
-    /// delay. So a float is exact enough for any offset of clocks.
+    /// Adds a delay `owd` to the smoothed one-way delay: `sowd = (1 - gamma) sowd + gamma owd`.
+    /// Both are differences from the smallest delay, so that an `f64` is exact enough however far
+    /// apart the clocks of the two hosts are.
     fn sample(&mut self, delay: Delay) {
         let before = self.extremes.map(|extremes| extremes.min);
         let Extremes { min, .. } = Extremes::sample(&mut self.extremes, delay.one_way);

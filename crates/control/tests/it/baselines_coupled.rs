@@ -42,14 +42,16 @@ fn on_one_path_lia_grows_as_tcp() {
 
 #[test]
 fn lia_grows_by_equation_1_of_rfc_6356() {
-    // LIA grows by `max/sum^2` per packet. With equal RTTs, and 10 and 30 packets:
-    // `alpha = 40 * 30 / 40^2 = 3/4`, and `alpha/total = 3/160`.
+    // LIA with windows of 10 and 30 packets and equal RTTs: `alpha = 40 * 30 / 40^2 = 3/4`. So the
+    // window of path 0 grows by `alpha / cwnd_total = 3/160` per packet acknowledged.
     close(growth(&mut bring(Lia, &[(10.0, 100), (30.0, 100)]), 100), 3.0 / 160.0);
-    // 10 packets at 10 ms and 30 at 100 ms: max is `10/.01^2 = 1e5` and sum is `1000 + 300`. LIA
-    // grows by `1e5/1300^2 = .0592` per packet, less than the .1 of a TCP.
+    // 10 packets at 10 ms and 30 at 100 ms: `MAX (cwnd_i/rtt_i^2) = 10/.01^2 = 1e5`, and `SUM
+    // (cwnd_i/rtt_i) = 1000 + 300`. Path 0 grows by `1e5/1300^2 = .0592` per packet acknowledged,
+    // less than the `1/10` of a TCP.
     close(growth(&mut bring(Lia, &[(10.0, 10), (30.0, 100)]), 10), 1e5 / (1300.0 * 1300.0));
-    // 50 packets at 100 ms beside 2 at 10 ms: max is 2e4 and sum is 700. That gives .0408 per
-    // packet, but the .02 of a TCP is the limit.
+    // 50 packets at 100 ms and 2 at 10 ms: `MAX (cwnd_i/rtt_i^2) = 2e4`, and `SUM (cwnd_i/rtt_i) =
+    // 700`. `2e4/700^2 = .0408` is more than the `1/50` of a TCP, so path 0 grows by 1/50 per
+    // packet acknowledged.
     close(growth(&mut bring(Lia, &[(50.0, 100), (2.0, 10)]), 100), 0.02);
 }
 

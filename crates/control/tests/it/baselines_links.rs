@@ -39,8 +39,9 @@ fn each_alone_fills_a_link_and_keeps_the_queue_it_stands_for() {
         ("ledbat++", 9.2, 30.0..50.0),
         ("newreno", 9.9, 30.0..50.0),
         ("nice", 9.9, 1.0..6.0),
-        // TCP-LP halves its window at 7.5 ms of queue, before the queue holds the 20 ms that would
-        // keep the link busy. Then it waits for three RTTs.
+        // TCP-LP halves its window at 7.5 ms of queue. A halved window keeps a link busy only if
+        // the queue before was at least one RTT (20 ms) long. After the decrease the window does
+        // not grow for three RTTs.
         ("tcp-lp", 8.1, 1.0..6.0),
     ];
     for (name, least, queue) in expected {
@@ -58,9 +59,9 @@ fn each_fills_slow_long_and_fast_links() {
         for name in SINGLES {
             let (mut world, _, flow) = alone(name, capacity, rtt, queue);
             let rate = world.rate(flow, 30_000, 80_000);
-            // At 1 Mbit/s a packet takes 12 ms, so for Nice one packet in the queue is late
-            // already: it reaches 0.75 of the capacity. TCP-LP reaches at least 0.82, which is with
-            // an RTT of 100 ms.
+            // At 1 Mbit/s a packet takes 12 ms, so for Nice a single packet in the queue is already
+            // late. Nice reaches 0.75 of the capacity there. The lowest rate of TCP-LP is 0.82 of
+            // the capacity, at an RTT of 100 ms.
             let least = match name {
                 "nice" => 0.7,
                 "tcp-lp" => 0.78,
@@ -73,8 +74,8 @@ fn each_fills_slow_long_and_fast_links() {
 
 #[test]
 fn o19_ledbat_alone_keeps_the_target_in_the_queue() {
-    // The queue approaches the target exponentially. At 50 Mbit/s the target of 100 ms is 417
-    // packets. The window grows by at most one packet in each RTT of 140 ms.
+    // The queue approaches the target of 100 ms exponentially. The slowest case is 50 Mbit/s: the
+    // target is 417 packets there, and the window grows by at most one packet per RTT of 140 ms.
     for (capacity, rtt, queue, from) in
         [(10.0, 20, 200, 30_000), (10.0, 100, 200, 100_000), (50.0, 40, 1_000, 300_000)]
     {
@@ -147,8 +148,9 @@ fn the_low_priority_ones_yield_to_newreno_and_come_back() {
 
 #[test]
 fn a_buffer_shorter_than_the_target_is_shared_and_not_yielded() {
-    // A queue of 50 packets is 60 ms, the target of LEDBAT++. So LEDBAT++ meets loss before it
-    // yields. It takes shares of 0.24 to 0.25 at 20 ms, and 0.40 at 100 ms.
+    // A full queue of 50 packets is 60 ms long, as long as the target of LEDBAT++. So LEDBAT++ has
+    // losses before it yields. Beside a NewReno it takes 0.24 to 0.25 of the link at an RTT of 20
+    // ms, and 0.40 at 100 ms.
     for (rtt, between) in [(20, 0.15..0.35), (100, 0.25..0.5)] {
         for first in [true, false] {
             let (share, _) = beside_newreno("ledbat++", rtt, 50, first);

@@ -138,8 +138,9 @@ fn cubic_lowers_its_plateau_for_flows_that_begin() {
 
 #[test]
 fn cubic_is_reno_with_a_smaller_step_where_windows_are_small() {
-    // With so small a C the curve hardly rises, so W_est is the window. W_est grows by
-    // `3 (1 - 0.7) / (1 + 0.7) = 0.529` packets per RTT, and by 1 from cwnd_prior on.
+    // C is so small that the cubic curve hardly rises, so the window is W_est, the estimate of
+    // Reno's window. W_est grows by `3 (1 - 0.7) / (1 + 0.7) = 0.529` packets per RTT. Once W_est
+    // has reached cwnd_prior, the window before the loss, it grows by 1 packet per RTT.
     let mut cubic =
         Cubic::with_options(&opened(), cubic::CubicOptions { c: 1e-6, ..cubic::CubicOptions::BYWAY });
     congested(&mut cubic, Trigger::Loss, at(900), at(1_000));
@@ -167,8 +168,9 @@ fn cubic_after_a_timeout_starts_a_curve_without_concave_part() {
     }
     let before = cubic.packets();
     near(before, 70.0, 2.0, "ssthresh by beta");
-    // K is 0, so the curve is at `0.4 t^3` packets above the plateau. After 2 s that is 3.2
-    // packets, less than the `20 * 0.529` of Reno in 20 RTTs. After 10 s it is 400 packets.
+    // K, the time until the curve reaches W_max, is 0, so after t seconds the curve has risen by
+    // `0.4 t^3` packets. After 2 s this is 3.2 packets, less than the `20 * 0.529` packets by which
+    // Reno's window has grown in 20 RTTs. After 10 s it is 400 packets, far more than Reno's.
     for step in 0..100 {
         round(&mut cubic, now + RTT * step, 10);
     }
@@ -205,8 +207,8 @@ fn marks_bring_cubic_down_to_one_packet_and_losses_to_two() {
 #[test]
 fn hystart_leaves_slow_start_five_rounds_after_the_rtt_rose() {
     let options = cubic::CubicOptions::LITERAL;
-    // At 100 ms an eighth of the RTT is 12.5 ms: a rise of 12 ms does not count, a rise of 13 ms
-    // does.
+    // At an RTT of 100 ms, HyStart++ reacts to a rise by at least an eighth, 12.5 ms. A rise of 12
+    // ms does not end slow start, a rise of 13 ms does.
     for (rise, leaves) in [(12, false), (13, true)] {
         let mut cubic = Cubic::with_options(&opened(), options);
         let mut growth = Vec::new();
@@ -437,9 +439,9 @@ fn nice_halves_when_more_than_half_of_an_rtt_is_late() {
 
 #[test]
 fn nice_is_vegas_while_nobody_is_late() {
-    // Vegas estimates the packets in the queue as `Diff = W (RTT - base) / RTT`. Below 1 the window
-    // grows by one packet, and above 3 it falls by one. With 20 packets and a base of 100 ms, Diff
-    // is 0.77 for 4 ms of queue, 1.8 for 10 ms, and 3.3 for 20 ms.
+    // Vegas estimates the packets in the queue as `Diff = W (RTT - base) / RTT`. If Diff is below
+    // 1, the window grows by one packet; above 3 it falls by one. With a W of 20 packets and a base
+    // of 100 ms, Diff is 0.77 for 4 ms of queue, 1.8 for 10 ms, and 3.3 for 20 ms.
     let range = nice::NiceOptions { least_range: Duration::from_millis(500), ..nice::NiceOptions::LITERAL };
     for (queue, change) in [(4, 1.0), (10, 0.0), (20, -1.0)] {
         let mut nice = Nice::with_options(&opened(), nice::NiceOptions { initial: 40.0, ..range });

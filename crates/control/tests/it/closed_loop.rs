@@ -36,8 +36,9 @@ fn one_path_is_filled_at_any_rtt_with_and_without_random_loss() {
             let flow = world.flow(background(), &[(link, rtt)], FOREVER);
             for (from, until) in [(5_000, 10_000), (10_000, 40_000)] {
                 let rate = world.rate(flow, from, until);
-                // With an RTT of 5 ms, an ACK for ten packets comes once in two RTTs. With 300 ms
-                // and 0.5 % of loss, the flow reaches 0.88 of the link.
+                // Ten packets take 12 ms at 10 Mbit/s, so with an RTT of 5 ms an ACK for ten
+                // packets comes only every second RTT. With an RTT of 300 ms and 0.5 % of loss, the
+                // flow reaches 8.8 of 10 Mbit/s.
                 let least = match rtt {
                     5 => 8.2,
                     300 => 8.5,
@@ -145,8 +146,9 @@ fn jitter_is_no_congestion() {
 
 #[test]
 fn more_jitter_is_no_congestion_either() {
-    // Jitter of many packet times delays several packets in a row, and such a row looks like a
-    // queue. Only the last two lines are used well.
+    // If jitter is many times as long as a packet takes, it delays several packets in a row. Such a
+    // row looks like a queue, so the flow yields. Only the last two links, 12 and 5 Mbit/s, are
+    // used well.
     for (capacity, rtt, jitter, least) in
         [(20.0, 20, 10, 3.5), (40.0, 6, 5, 8.5), (100.0, 40, 10, 3.0), (12.0, 50, 8, 8.0), (5.0, 30, 10, 3.5)]
     {
@@ -291,16 +293,17 @@ fn normal_over_three_paths_through_one_link_is_no_three_tcps() {
         (world.delivered(flow) - b) as f64 / (world.delivered(tcp) - a) as f64
     };
     let (coupled, uncoupled) = (ratio("mpath"), ratio("newreno"));
-    // All paths together grow as one flow, but a loss takes only a part of one path's window. So
-    // they may take more than one TCP, but less than two.
+    // All three paths together grow as fast as one flow. But a loss reduces only the window of one
+    // path, not the sum of the three. So the flow may take more than one TCP, but less than two.
     assert!(coupled < 2.0, "{coupled}");
     assert!(uncoupled > 2.4, "{uncoupled}");
 }
 
 #[test]
 fn newreno_alone_has_the_utilisation_of_its_sawtooth() {
-    // O1: the expected utilisation is the mean of `min(1, window/BDP)` over a tooth of the
-    // sawtooth. The window goes from `(1+b)/2` to `1+b` BDPs, where `b = queue/BDP`.
+    // The expected utilisation of a link is the mean of `min(1, window/BDP)` over one tooth of
+    // NewReno's sawtooth. In a tooth the window grows from `(1+b)/2` to `1+b` BDPs, where `b =
+    // queue/BDP`.
     for (queue, expected) in [(20, 0.889), (83, 1.0)] {
         let mut world = World::new(13);
         let link = world.link(10.0, queue, 0.0);

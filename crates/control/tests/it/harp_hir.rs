@@ -96,8 +96,9 @@ fn solo(options: HarpOptions, megabits: f64, jitter: Duration, seed: u64) -> Sol
     }
 }
 
-/// Harp's rules: by each packet, by half of an RTT's packets, and by two means. There is no signal
-/// while the extremes are less than `micros` apart.
+/// Four delay rules for Harp, each with its name. A signal is one delayed packet, or delays of half
+/// of an RTT's packets, or a capped mean above the limit, or a mean of 50 delays above the limit.
+/// There is no signal while dmax and dmin are less than `micros` microseconds apart.
 fn rules(micros: u64) -> [(&'static str, HarpOptions); 4] {
     let least = Duration::from_micros(micros);
     let per_packet = DelayRule::Relative { delta: 0.3, fraction: 0.0, least_range: least, range: None };
@@ -138,17 +139,17 @@ fn jitter_makes_fewer_false_signals_where_the_mean_of_50_packets_counts() {
             );
             (calm, signals, rate)
         });
-        // The signals that are left do not come from jitter. They come from bunches of packets,
-        // since an ACK may acknowledge ten packets at once.
+        // With means of 50 delays, jitter adds no signals. The signals that are left come from
+        // packets that travel in bunches, because an ACK may acknowledge ten packets at once.
         assert!(fifty.1 <= fifty.0 * 1.05, "{fifty:?}");
         assert!(
             fifty.1 < capped.1 && fifty.1 < packet.1 && fifty.1 < half.1,
             "{fifty:?} {capped:?} {packet:?} {half:?}"
         );
         assert!(fifty.2 > 10.0 * packet.2.max(half.2), "{fifty:?} {packet:?} {half:?}");
-        // The cap undoes most of this gain. With a window of a few packets the mean is of four
-        // delays, which has half as much jitter as a single delay. So the window stays at its
-        // floor.
+        // With the capped mean the transfer is slow. When the window is a few packets, the mean is
+        // of only four delays and still has half the jitter of a single delay. So it causes many
+        // signals, and the window stays at its floor.
         assert!(capped.1 < half.1, "{capped:?} {half:?}");
         assert!(fifty.2 > 10.0 * capped.2, "{fifty:?} {capped:?}");
     }
@@ -202,8 +203,9 @@ fn a_single_late_packet_is_no_signal_and_a_queue_is() {
 fn a_small_window_hears_of_the_end_of_a_queue_soon_only_if_the_mean_is_capped() {
     let [.., (_, capped), (_, fifty)] = rules(1_000);
     let queue = |at: u64| if (60..160).contains(&at) { 70 } else { 10 };
-    // The limit is 10 + 0.3 (70 - 10) = 28 ms. A mean of 50 packets falls to it only when 35 of
-    // them are new, a mean of four when three are new. An RTT is five packets.
+    // Delays above 10 + 0.3 (70 - 10) = 28 ms are a signal. After the queue has gone, a mean of 50
+    // delays falls to 28 ms once 35 of them are new, and a mean of four once three are new. An RTT
+    // has five packets.
     let (capped, fifty) = (signals(capped, 400, queue, 160), signals(fifty, 400, queue, 160));
     assert!(capped <= 1, "{capped}");
     assert!((6..=7).contains(&fifty), "{fifty}");
@@ -211,8 +213,9 @@ fn a_small_window_hears_of_the_end_of_a_queue_soon_only_if_the_mean_is_capped() 
 
 #[test]
 fn a_mean_is_compared_with_means() {
-    // There is no mean of 50 packets after 49 delays, however far apart these delays are. From the
-    // 50th delay on only the range of the means counts. It must be at least a millisecond.
+    // After 49 delays there is no mean of 50 delays yet, so there is no signal, however much the
+    // delays differ. From the 50th delay on, a signal needs means that differ by at least a
+    // millisecond.
     let options = HarpOptions::averaged(false);
     assert_eq!(signals(options, 49, |at| at as i64 % 2 * 100, 0), 0);
     assert_eq!(signals(options, 1_000, |at| at as i64 % 2 * 100, 0), 0);

@@ -23,8 +23,8 @@ fn normal() -> MPath {
     MPath::new("normal", MPathOptions { evidence: u32::MAX, ..MPathOptions::PRODUCTION }, 1)
 }
 
-/// The mean of the sum of all windows, in packets. Each path loses packets by chance at its rate,
-/// and gets an ACK every 100 ms.
+/// The sum of the windows of all paths, in packets, as a mean over time. `rates` has a loss rate
+/// for each path; packets are lost at random. Each path gets an ACK every 100 ms.
 fn total(flow: &mut dyn Controller, rates: &[f64], seed: u64) -> f64 {
     let mut random = Random::new(seed);
     for path in 0..rates.len() as u32 {
@@ -58,8 +58,8 @@ fn one_path_is_a_cubic_flow() {
 
 #[test]
 fn paths_that_lose_by_themselves_have_no_more_than_by_the_paper_s_law() {
-    // By mPath's eq. 2 (semicoupled windows), n paths have sqrt(n) times the window of one path.
-    // With less loss, where the cubic curve decides, they have less than that.
+    // By mPath's eq. 2 (semicoupled windows), n paths together have sqrt(n) times the window of one
+    // path. At low loss rates the cubic curve decides, and n paths have less than that.
     for rate in [1e-2, 1e-3, 1e-4] {
         let one = total(&mut normal(), &[rate], 1);
         for n in [2_u32, 3, 5] {
@@ -127,8 +127,9 @@ fn a_loss_that_was_none_leaves_no_trace() {
     assert!((with / without - 1.0).abs() < 0.02, "{with}, and {without} without");
 }
 
-/// The throughput of a flow of `name` beside one flow of `other`, relative to half of both. The
-/// first flow has `paths` paths through the same drop-tail link.
+/// The throughput of a flow of `name` beside a flow of `other`, divided by the mean of the two
+/// throughputs. The flow of `name` has `paths` paths, all through the same drop-tail link as the
+/// other flow.
 fn of_its_half(name: &str, paths: u64, other: &str, (capacity, rtt, queue): (f64, u64, usize)) -> f64 {
     let part = |seed: u64| {
         let mut world = World::new(seed);

@@ -1,5 +1,7 @@
-//! The class `normal` where proxied paths wait in the direct path's queue. Such paths lend their
-//! load to the direct path. If the direct path carries it, they are dropped.
+//! The class `normal` (controller mPath), when packets of paths through relays wait in the same
+//! queue as those of the direct path. For a trial, such paths lend their load: part of their
+//! windows is moved to the direct path. If the direct path carries the load, the paths through
+//! relays are dropped.
 
 use crate::hand::{PACKET, opened};
 use byway_control::mpath::{MPath, MPathOptions};
@@ -11,9 +13,9 @@ const DIRECT: PathId = PathId(0);
 const STEP: u64 = 10;
 const BASE: i64 = 25_000_000;
 
-/// A simulated line that carries one packet per ms, divided among the paths in proportion to their
-/// windows. `direct_at_most` and `others_at_most` limit the packets per ms of the direct path, and
-/// of each other path.
+/// A simulated line that carries one packet per ms. The paths share it in proportion to their
+/// windows. But the direct path carries at most `direct_at_most` packets per ms, and each other
+/// path at most `others_at_most`.
 struct Line {
     flow: MPath,
     direct_at_most: f64,

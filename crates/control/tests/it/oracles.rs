@@ -40,8 +40,9 @@ fn o3_harp_independent_saws_between_the_mark_and_seven_eighths_of_it() {
             signals += u32::from(after < before);
         }
     }
-    // In the fluid model the mean window is 0.936 of the capacity. Growth takes 4.52 RTTs, and the
-    // signal one more RTT. So every fifth or sixth RTT has a signal.
+    // In a fluid model the mean window of this sawtooth is 0.936 of the capacity. The window takes
+    // 4.52 RTTs to grow back to the capacity, and the signal takes one more RTT. So every fifth or
+    // sixth RTT has a signal.
     assert!((sum / rounds / capacity - 0.936).abs() < 0.03, "{}", sum / rounds);
     let period = rounds / f64::from(signals);
     assert!((5.0..6.1).contains(&period), "{period}");
@@ -136,9 +137,9 @@ fn o7_mimd_keeps_the_ratio_of_two_flows() {
 
 #[test]
 fn o11_mpath_without_aggregation_is_the_semicoupled_algorithm() {
-    // `w_i = 2 (1 - p_i) / (p_i W)` gives windows of 36.5 and 18.2 packets at loss rates of 1e-3
-    // and 2e-3. With random losses both means differ from that by the same factor, as for TCP (O2).
-    // So the ratio is checked closely, and the sum loosely.
+    // For loss rates p_i of 1e-3 and 2e-3, the closed form `w_i = 2 (1 - p_i) / (p_i W)` gives
+    // windows of 36.5 and 18.2 packets; W is their sum. Random losses change both means by the same
+    // factor. So the ratio of the means is checked closely, and their sum loosely.
     let options =
         mpath::MPathOptions { evidence: u32::MAX, growth: Growth::Shares, ..mpath::MPathOptions::LITERAL };
     let mut mpath = MPath::new("test", options, 1);
@@ -187,8 +188,10 @@ fn o12_a_shared_loss_halves_the_proxied_share() {
     mpath.on_congested(PathId(0), &congested(Trigger::Loss, at(1_000), at(1_100)));
     mpath.on_congested(PathId(1), &congested(Trigger::Loss, at(2_000), at(2_100)));
     assert_eq!([0, 1].map(|path| mpath.window(PathId(path)).unwrap()), [32.0, 32.0]);
-    // Eq. 6 with alpha = 0.5 leaves the proxied path a half, a quarter and an eighth of its share.
-    // Growth by shares keeps that.
+    // Each loss that both paths share moves half of the share of the path through a relay to the
+    // direct path (eq. 6 of mPath, with alpha = 0.5). So after one, two and three such losses that
+    // path has a half, a quarter and an eighth of its first share. Growth by shares does not change
+    // the shares.
     for shared in 1..4_u64 {
         let order = if shared % 2 == 0 { [0, 1] } else { [1, 0] };
         for path in order {

@@ -111,11 +111,10 @@ fn o4_joint_over_equal_paths_takes_less_the_more_they_are() {
 
 #[test]
 fn o4_marks_that_come_together_are_answered_one_after_the_other() {
-    // The closed form for synchronous marks lets each of n equal paths lose beta W of the same W.
-    // It leaves `nC (1 - n beta)`, half of nC for n = 4. The code does not reach this value: marks
-    // arrive one after the other, and each finds the W that the mark before has left. So
-    // `nC (1 - beta)^n` is left, 0.586 of nC. From there the fluid mean is 0.828 of an independent
-    // path's, and not 0.771.
+    // In the closed form all n equal paths, each of capacity C, are marked at the same time. Each
+    // path loses beta of the sum nC of all windows, so `nC (1 - n beta)` is left: half of nC for n
+    // = 4. In the code one mark comes after another, and each path loses beta of what the path
+    // before has left. So `nC (1 - beta)^n` is left: 0.586 of nC.
     let mut harp = literal(Coupling::Joint);
     for path in 0..4 {
         harp.open(PathId(path), &opened(false));
@@ -127,9 +126,9 @@ fn o4_marks_that_come_together_are_answered_one_after_the_other() {
     }
     let kept = 0.875_f64 * 0.875 * 0.875 * 0.875;
     near(harp.total() / before, kept, 1e-9, "sequential");
-    // Equal windows do not stay equal either. Each path loses the same number of packets, so a
-    // smaller window loses the larger part, until one path has everything. If all paths get the
-    // same marks, joint coupling acts as one flow on one path.
+    // Equal windows do not stay equal under joint coupling. At a mark, every path loses the same
+    // number of packets, so smaller windows lose a larger part. In the end one path has everything,
+    // and the bundle acts as one flow on one path.
     for step in 20..3_000_u64 {
         let marked = harp.total() >= before;
         for path in 0..4 {
@@ -167,8 +166,9 @@ fn o5_joint_is_at_worst_equation_20_behind_independent() {
     }
 }
 
-/// The bytes that `tcps` NewReno flows get through a link of 10 Mbit/s in 100 s. They share it with
-/// `flows` other flows, which are of the class `background` if `class`, and Harp's otherwise.
+/// The bytes that `tcps` NewReno flows get through a link of 10 Mbit/s in 100 s, beside `flows`
+/// flows of low priority. If `class` is true, these are flows of the class `background`, otherwise
+/// Harp flows.
 fn delivered(tcps: u64, queue: usize, rtt: u64, flows: u64, class: bool) -> f64 {
     let mut world = World::new(1);
     let link = world.link(10.0, queue, 0.0);
@@ -210,9 +210,9 @@ fn o6_interference_stays_below_equation_11() {
             let floor = 2.0 * flows as f64 / (line + queue as f64);
             let literal = interference(flows, false);
             assert!(literal <= bound + floor + 0.03, "{tcps} {queue} {flows}: {literal}");
-            // The class `background` misses the bound here. Of 32 flows that begin while packets
-            // wait, none ever sees the queue empty. A TCP beside these flows gets a twentieth of
-            // the line.
+            // With 32 flows the class `background` takes more from the TCPs than the bound allows,
+            // so this case is not checked. Flows that begin while packets wait never see the queue
+            // empty. Beside 32 such flows a TCP gets a twentieth of the link.
             if flows > 8 {
                 continue;
             }
@@ -266,9 +266,9 @@ fn o10_lia_shares_by_loss_and_takes_as_much_as_one_tcp_on_the_best() {
 
 #[test]
 fn o11_mpath_beside_a_tcp_under_the_same_loss() {
-    // `w_i = 2 (1 - p_i)/(p_i W)` is the window in a fluid model, as `sqrt(2/p)` is a TCP's. Under
-    // random loss a TCP's mean is a part of that, `constant`. mPath's mean is the same part of its
-    // own value.
+    // In a fluid model a TCP's window is `sqrt(2/p)` packets, and mPath's windows are `w_i = 2 (1 -
+    // p_i)/(p_i W)`, where W is their sum. Under random loss the mean window of a TCP is only
+    // `constant` times its fluid value. The same factor holds for mPath.
     let options =
         mpath::MPathOptions { evidence: u32::MAX, growth: Growth::Shares, ..mpath::MPathOptions::LITERAL };
     for seed in 1..4 {
@@ -349,10 +349,10 @@ fn bmc_moves_weight_after_two_epochs_of_the_slowest() {
 
 #[test]
 fn o13_three_sources_have_a_third_each_of_two_links() {
-    // The links are those of figure 2. Their queues of 50 packets are about half of what a link
-    // holds. The queues are drop-tail, so two flows on a link often lose together, and their shares
-    // tend to the squares of their weights. With queues twice as long the third source gets 12.1
-    // Mbit/s.
+    // The links of figure 2 of the BMC paper, with drop-tail queues of 50 packets, about as many as
+    // are on the wire in an RTT. In such a queue two flows often lose at the same time, so their
+    // shares of the link tend to the squares of their weights. With queues twice as long, the third
+    // source gets 12.1 instead of 10 Mbit/s.
     for name in ["bmc", "bmc-literal"] {
         let mut world = World::new(1);
         let links = [12.0, 18.0].map(|megabits| world.link(megabits, 50, 0.0));

@@ -14,9 +14,10 @@ struct Overlay {
 }
 
 impl Overlay {
-    /// The overlay of section IV: `count` sources of demand 1, and `count` relays. The capacity of
-    /// relay j is proportional to `1/j^skew`. All capacities together are `plenty` times all
-    /// demands. Each source may use `paths` relays, which are drawn at random.
+    /// The overlay of section IV (Wang et al.): `count` sources with a demand of 1 each, and
+    /// `count` relays. The capacity of relay j is proportional to `1/j^skew`. The sum of all
+    /// capacities is `plenty` times the sum of all demands. Each source may use `paths` relays,
+    /// drawn at random.
     fn draw(count: usize, paths: usize, skew: f64, plenty: f64, random: &mut Random) -> Self {
         let weights: Vec<f64> = (1..=count).map(|j| libm::pow(j as f64, -skew)).collect();
         let sum: f64 = weights.iter().sum();
@@ -56,10 +57,10 @@ impl Overlay {
         self.loads(sources).iter().zip(&self.capacities).map(|(load, capacity)| load.min(*capacity)).sum()
     }
 
-    /// Simulates a fluid that detects congestion perfectly, as theorem 1 assumes. A raise succeeds
-    /// if the relay can carry all of its load, and fails otherwise. Sources take turns in random
-    /// order. Returns the rate that was carried after each interval, as a part of the optimum. An
-    /// interval has as many turns as there are sources.
+    /// Simulates the sources as a fluid with perfect detection of congestion, as theorem 1 assumes:
+    /// a raise of a rate succeeds exactly if the relay can carry all of its load. In an interval,
+    /// as many randomly drawn sources take a turn as there are sources. Returns the total rate
+    /// carried after each interval, divided by the optimum.
     fn run(&self, options: WangOptions, intervals: usize, seed: u64) -> Vec<f64> {
         let mut random = Random::new(seed);
         let mut sources: Vec<RateController> = (0..)
@@ -121,8 +122,9 @@ fn the_optimum_is_that_of_other_solvers() {
             let sums: Vec<f64> = (0..20)
                 .map(|seed| Overlay::draw(100, paths, skew, plenty, &mut Random::new(seed)).optimum() / 100.0)
                 .collect();
-            // The optimum of a draw has a standard deviation of 0.01 to 0.035. So the difference of
-            // two means of 20 draws has a standard deviation of 0.011 at most.
+            // The optimum of a single draw has a standard deviation of 0.01 to 0.035. So the
+            // difference of two means, each over 20 draws, has a standard deviation of at most
+            // 0.011.
             let drawn = mean(&sums);
             assert!((drawn - expected).abs() < 0.02, "b {skew}, f {plenty}, k {paths}: {drawn}, {expected}");
         }
@@ -142,9 +144,10 @@ fn o14_additive_raises_come_to_the_largest_sum() {
 
 #[test]
 fn multiplicative_raises_come_close_to_it() {
-    // The paper does not prove this, and it is not always true. The mean is 0.999 of the optimum.
-    // But four of a hundred graphs stay below 0.99, the worst at 0.984. With figure 2 word by word
-    // three stay below, the worst at 0.942.
+    // The paper does not prove that multiplicative raises reach the optimum, and some overlays stay
+    // below it. The mean over a hundred overlays is 0.999 of the optimum; four stay below 0.99, the
+    // worst at 0.984. With the algorithm of figure 2 taken literally, three stay below 0.99, the
+    // worst at 0.942.
     for options in [FLUID, FLUID_LITERAL] {
         let options = WangOptions { beta: 0.1, ..options };
         let steady: Vec<f64> =
@@ -165,8 +168,9 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
     let reached = |carried: &[f64]| carried.iter().position(|part| *part >= 0.95).unwrap();
     let ratio = reached(&slow) as f64 / reached(&fast) as f64;
     assert!(ratio >= 4.0, "{} and {}", reached(&slow), reached(&fast));
-    // The increment term stays at beta = 1. In the paper this case is clearly below the optimum.
-    // With perfect detection it reaches 0.995 of the optimum, but the rates keep changing.
+    // The rate increment term beta stays 1, so a raise doubles the rate of a path. In the paper the
+    // rates then stay clearly below the optimum. Here congestion is detected perfectly, and the
+    // rates reach 0.995 of the optimum, but they keep changing.
     let fixed = run(1.0, WangOptions { alpha: 1.0, gamma: 1.0, ..FLUID });
     let (adaptive, fixed) = (&fast[5_000..], &fixed[5_000..]);
     let spread = |values: &[f64]| {
@@ -181,9 +185,9 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
 
 #[test]
 fn the_testbed_finds_its_spare_capacity() {
-    // Section V, with rates in kbit/s. A relay whose load exceeds its capacity serves all paths in
-    // proportion. The sources have intervals of 0.645 and 0.538 s. epsilon is one packet of 1008
-    // bytes per interval.
+    // The testbed of section V, with rates in kbit/s. If the load of a relay exceeds its capacity,
+    // all its paths lose the same share of their packets. The sources set their rates every 0.645 s
+    // and every 0.538 s. epsilon is one packet of 1008 bytes per interval.
     let capacities = [256.0, 256.0, 56.0];
     let choices = [[0, 1], [1, 2]];
     let spans = [0.645, 0.538];

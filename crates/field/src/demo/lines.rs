@@ -22,9 +22,9 @@ pub struct PathSpec {
     pub queue: usize,
 }
 
-/// The three lines for a tree of `bytes` bytes. If the tree is larger than the default, the lines
-/// are faster in proportion, so that the demo takes the same time. A smaller tree gets the default
-/// lines.
+/// The three lines of the demo, for files of `bytes` bytes in all. For more than `DEFAULT_BYTES`,
+/// rates and queues grow in proportion, so that the demo takes about the same time. For fewer bytes
+/// they stay as they are.
 #[must_use]
 pub fn lines(bytes: u64) -> [PathSpec; 3] {
     let scale = bytes.div_ceil(DEFAULT_BYTES).max(1);

@@ -1,10 +1,6 @@
-//! The network of the demo: shapers and relays on loopback. Each has its own sockets and its own
-//! thread. Sender and receiver exchange only datagrams with the shapers and relays.
-//!
-//! ```text
-//! sender ──> shaper ───────────────────────────> receiver      direct
-//! sender ──> shaper ──> relay ──> the same shaper ──> receiver  via a relay, which both know by the shaper's address
-//! ```
+//! The network of the demo: relays, and shapers that delay and drop packets as links do. Each has
+//! its own sockets on loopback and its own thread. Sender and receiver exchange datagrams only with
+//! shapers and relays.
 
 use super::error::Result;
 use super::lines::PathSpec;

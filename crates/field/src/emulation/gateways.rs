@@ -1,5 +1,6 @@
-//! Runs `byway gateway` at two nodes of an emulated network, and relays at the nodes that its paths
-//! go through. Records what the gateways report while they carry packets of hosts.
+//! Runs `byway gateway` at two nodes of an emulated network, and relays at the nodes through which
+//! the gateways' paths go. Records what the gateways report while packets of hosts pass through
+//! them.
 
 use super::process::{HelperProcess, ready, text};
 use super::run_lab::RunLab;
@@ -229,8 +230,9 @@ impl RunningGateways {
         }
     }
 
-    /// The records of the paths that a transfer took, one value per sample. With `own`, they cover
-    /// only the bundles of flows to this port. Without it, they cover all packets of the gateway.
+    /// The records of the paths that a transfer used, with one value per sample. If `own` is a
+    /// port, they are of the bundle of paths that carries the flows to this port. If it is `None`,
+    /// they are of everything that the gateway sends to other gateways.
     fn paths(&self, received: &[u64], sample: f64, own: Option<u16>) -> Vec<PathRecord> {
         let path = |(name, address): &(String, String)| {
             let mut record = PathRecord { name: name.clone(), ..PathRecord::default() };

@@ -19,8 +19,8 @@ pub struct RunContext<'a> {
     pub experiments: Option<&'a Path>,
 }
 
-/// A lab for one run, and a directory for the files of its programs. Both are removed when this is
-/// dropped. The lab ends too if this process is killed.
+/// The lab of one run, and a directory for the files of its programs. When a `RunLab` is dropped,
+/// both are removed. If this process is killed, the lab ends too.
 pub(super) struct RunLab {
     pub(super) program: PathBuf,
     pub(super) lab: Lab,

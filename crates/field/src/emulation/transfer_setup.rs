@@ -22,9 +22,9 @@ pub(super) struct TransferSetup<'a> {
 }
 
 impl TransferSetup<'_> {
-    /// The plan's name of the direct path of a session, and the nodes of its other paths. byway
-    /// always uses the direct path. If the plan does not list `direct`, one of its nodes must lie
-    /// on the direct path, and that node is the name.
+    /// The plan's name for the direct path of `transfer`, and the nodes of the other paths. byway
+    /// always uses the direct path. If the plan does not list `direct`, one of the nodes that it
+    /// lists must lie on the direct path. The name is then that of the node.
     pub(super) fn ways<'t>(&self, transfer: &'t Transfer) -> Result<(&'t str, Vec<&'t str>)> {
         let nodes = || {
             transfer.paths.iter().filter_map(|way| match way {

@@ -19,9 +19,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds on a line of `mbit` Mbit/s beside `bulk` transfers. They are looser on a slow
-    /// line, where each packet of another sender delays a request by more. On a fast line a
-    /// transfer should not be noticeable.
+    /// The bounds that a measurement with `bulk` transfers on a line of `mbit` Mbit/s must keep. On
+    /// a slow line they are looser, because each packet of a transfer delays a request by more. On
+    /// a fast line requests should not notice a transfer.
     #[must_use]
     pub const fn of(mbit: u32, bulk: u32) -> Self {
         let (median, p90, share) = match (bulk, mbit) {
@@ -129,8 +129,9 @@ mod tests {
     use byway_lab::record::{RequestsRecord, TransferRecord};
 
     /// A record of ten seconds on a link of 8 Mbit/s. Five requests begin at seconds 2 to 6, and
-    /// take the seconds in `took`. A transfer receives `company` bytes in each tenth of a second
-    /// until second 8, and then all of the link.
+    /// take the seconds in `took`; `None` is a request that never ends. A transfer receives
+    /// `company` bytes per tenth of a second until second 8. From then on it has the whole link,
+    /// unless `company` is 0.
     fn run(took: [Option<f64>; 5], company: u64) -> Record {
         let list = took.iter().enumerate().map(|(number, took)| RequestRecord {
             size: 20_000,
@@ -180,9 +181,9 @@ mod tests {
         // requests need 0.5 MB of it.
         let share = found.share.unwrap();
         assert!((share - 44.0 * 81_000.0 / 3.9e6).abs() < 1e-9, "{share}");
-        // The last request ends at second 6.4. Any second that begins later and ends before 8.5
-        // carries less than 90 % of the link. The second that ends at 8.5 has five tenths at 81,000
-        // bytes and five at 100,000 bytes.
+        // The last request ends at second 6.4. `regain` is the time from then to the end of the
+        // first second that carries at least 90 % of the link, 900,000 bytes. That second ends at
+        // 8.5: it has five tenths with 81,000 bytes and five with 100,000 bytes.
         assert!((found.regain.unwrap() - 2.1).abs() < 0.11, "{:?}", found.regain);
         assert_eq!(found.missed(&BOUNDS), ["p90"]);
     }

@@ -1,6 +1,6 @@
-//! Checks before a run whether a plan can answer every measure of an expectation. Claims may
-//! concern variants that a mode leaves out. A misspelt name of a transfer or a value must not pass
-//! for such a variant.
+//! Checks before a run whether a plan can answer every measure of an expectation. Not every mode of
+//! a plan runs all its variants. So a name that a mode does not know may be misspelt, or may belong
+//! to a variant that another mode runs. The check tells the two cases apart.
 
 use super::{Claim, ExpectError, Expectation};
 use crate::measure::{Measure, Records, Selection, Undefined, Why};
@@ -10,9 +10,9 @@ use crate::setup::Setup;
 use std::collections::BTreeSet;
 
 impl Expectation {
-    /// The errors: every measure that no run of `plans` could answer. Each plan comes with its
-    /// mode. Give the plans of all modes that exist, because one mode may run what another leaves
-    /// out. Names that only a run can know, those of paths and links, are not checked.
+    /// Returns an error for every measure that no run of `plans` could answer. `plans` are the
+    /// plans of all modes, because one mode may run variants that another leaves out. Names of
+    /// paths and links are not checked, because they are known only after a run.
     #[must_use]
     pub fn check(&self, plans: &[(Mode, &Plan)]) -> Vec<ExpectError> {
         if self.not_run.is_some() {

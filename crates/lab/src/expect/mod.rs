@@ -1,6 +1,6 @@
-//! Claims about a plan, and whether they hold. `expect.toml` is parsed, with line and column of
-//! every mistake. Then each claim is evaluated over the records of the runs. The results are data
-//! (`result.json`), a table, and CSV rows.
+//! Claims about a plan, and whether they hold. `expect.toml` is parsed, and every mistake is
+//! reported with line and column. Then each claim is evaluated over the records of the runs. The
+//! results are written as JSON (`result.json`), as a table, and as CSV.
 
 mod check;
 mod judge;
@@ -29,8 +29,9 @@ pub struct Expectation {
     pub paper: Option<String>,
     /// Words to choose experiments by.
     pub tags: Vec<String>,
-    /// The reason why the experiment is not run; `None` if it is run. The text is a few words, a
-    /// colon, and details. Claims of an experiment that is not run need no bound.
+    /// The reason why the experiment is not run: a few words, a colon, and details. `None` if it is
+    /// run. In an experiment that is not run, a claim may lack the bound that decides whether it
+    /// holds.
     pub not_run: Option<String>,
     /// The claims, in the order of the file.
     pub claims: Vec<Claim>,

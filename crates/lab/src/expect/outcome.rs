@@ -191,8 +191,9 @@ impl Outcome {
     }
 }
 
-/// One hash over the traces of all runs, whatever their order: FNV-1a over variant, seed and trace.
-/// It shows whether two machines computed the same. It does not protect against forgery.
+/// One hash over all runs, in whatever order: FNV-1a over variant, seed and trace (the hash of the
+/// simulated world). It shows whether two machines computed the same. It does not protect against
+/// forgery.
 #[must_use]
 pub fn trace_of(records: &[Record]) -> String {
     let mut runs: Vec<_> = records.iter().map(|record| (&record.axes, record.seed, record.trace)).collect();

@@ -1,5 +1,6 @@
-//! Figures of a measure over an axis of the sweep: the axis is the x axis, and the variants of the
-//! other axes are lines or bars. Also figures of the distribution of a measure.
+//! Figures of a measure. One axis of the sweep (a setting that the plan varies) is the x axis. Each
+//! combination of values of the other axes is a line or a set of bars. Also figures that show the
+//! distribution of a measure.
 
 use super::chart::{self, Bars, DrawError, Line};
 use super::{FigureKind, FigureSpec};
@@ -11,10 +12,11 @@ use std::collections::BTreeMap;
 /// What is shown at one place: median and interval.
 type MedianInterval = (f64, f64, f64);
 
-/// Draws `spec`, which must have a measure and an x axis.
+/// Draws the measure of `spec`, with the axis that `spec.x` names from left to right.
 ///
 /// # Errors
-/// If the measure cannot be parsed, the axis does not exist, or nothing was measured.
+/// If measure or `spec.x` is missing, the measure cannot be parsed, the axis does not exist, or
+/// nothing was measured.
 pub fn draw(spec: &FigureSpec, records: &Records<'_>) -> Result<String, DrawError> {
     let wrong = |why: String| DrawError::new(&spec.title, why);
     let text = spec.measure.as_deref().ok_or_else(|| wrong("`measure` is missing".into()))?;
@@ -64,11 +66,11 @@ pub fn draw(spec: &FigureSpec, records: &Records<'_>) -> Result<String, DrawErro
 /// Percentiles from one point of a distribution to the next.
 const STEP: usize = 2;
 
-/// Draws the distribution of a measure over the labels of an axis or the members of a group. With
-/// several seeds, each percentile is the median over the seeds.
+/// Draws the distribution of a measure over the labels of an axis, or over the transfers of a group
+/// (`spec.over`). With several seeds, each percentile is the median over the seeds.
 ///
 /// # Errors
-/// If the measure, or the axis or group, is missing or wrong, or if nothing was measured.
+/// If the measure or `spec.over` is missing or wrong, or if nothing was measured.
 pub fn distribution(spec: &FigureSpec, records: &Records<'_>) -> Result<String, DrawError> {
     let wrong = |why: String| DrawError::new(&spec.title, why);
     let text = spec.measure.as_deref().ok_or_else(|| wrong("`measure` is missing".into()))?;

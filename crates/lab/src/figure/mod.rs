@@ -9,8 +9,9 @@ use chart::{DrawError, Line, Panel};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What a figure shows: a series over time or a distribution of request times, in the first seed of
-/// each selected variant, or a measure over an axis.
+/// What a figure shows: a series over time, a distribution of request times, or a measure over an
+/// axis. A series or a distribution of request times is taken from the first seed of each selected
+/// variant.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureSpec {
@@ -79,8 +80,8 @@ const TRACE_BIN: f64 = 0.1;
 /// Bytes on the wire of the packets that a queue in milliseconds is taken to hold.
 const FULL_PACKET: f64 = 1500.0;
 
-/// Draws a figure over time or a distribution from `records`. The records are in the order of
-/// variants and seeds, and the first record of each variant is drawn.
+/// Draws a series over time, or a distribution of request times, from `records`. Records of one
+/// variant differ only in their seed; the first record of each variant is drawn.
 ///
 /// # Errors
 /// If the records have none of the data that the figure shows.

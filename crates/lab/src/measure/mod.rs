@@ -93,8 +93,8 @@ impl Measure {
     /// Reads a measure.
     ///
     /// # Errors
-    /// The text is not in the language, a function does not exist, arguments do not fit a function,
-    /// or the measure is longer or deeper than a person would write.
+    /// The text is not in the language, names an unknown function, gives a function arguments that
+    /// do not fit, is longer than `MOST_TEXT` bytes, or is nested too deeply.
     pub fn parse(text: &str) -> Result<Self, MeasureError> {
         Ok(Self { text: text.to_owned(), root: parser::parse(text)? })
     }
@@ -105,9 +105,9 @@ impl Measure {
         &self.text
     }
 
-    /// Evaluates the measure for each seed of `records` separately. `at` sets the labels of the
-    /// axes that the measure does not name. Axes that neither the measure nor `at` sets must leave
-    /// only one variant.
+    /// Evaluates the measure separately for each seed of `records`. `at` sets labels (values) of
+    /// axes that the measure itself leaves open. Only one variant may have all the labels that the
+    /// measure and `at` set.
     #[must_use]
     pub fn evaluate(&self, records: &Records<'_>, at: &Selection) -> PerSeed {
         let value = |seed| evaluate::evaluate(&self.root, &self.text, records, seed, at);

@@ -111,7 +111,8 @@ impl<'a> Records<'a> {
     }
 
     /// Every combination of labels of `axes` that occurs in some variant, in the order of the
-    /// records.
+    /// records: for the axes `rtt` and `loss`, for example, first `20 ms` with `0 %`, then `20 ms`
+    /// with `1 %`.
     ///
     /// # Errors
     /// If one of `axes` does not exist.

@@ -1,5 +1,5 @@
-//! Reads the keys of a table one by one, and checks the type of each value. A key that no part of
-//! the program has read is unknown, and an error.
+//! Reads the keys of a table one by one, and checks the type of each value. A key that is in the
+//! table, but was never read, is an error: the plan has an unknown key.
 
 use super::node::{Node, Table, Value};
 use super::units::{self, QuantityKind};

@@ -194,8 +194,9 @@ fn row(
     })
 }
 
-/// Runs cells on all cores, the most expensive first. `done` gets each row as soon as its cell has
-/// finished. Once `cancel` is set, no further cell begins, and active cells stop.
+/// Runs cells on all cores, the most expensive first; a cell is a scene with a law and a seed.
+/// `done` gets the row of each cell as soon as the cell has finished. Once `cancel` is set, no
+/// further cell begins, and active cells stop.
 ///
 /// # Errors
 /// The first cell that could not be run.

@@ -1,6 +1,6 @@
-//! The grid of scenes, and the laws (congestion controls with their carriers) that run in them. A
-//! scene is a line, a foreground (the traffic of others) and a number of background transfers. Each
-//! line and each law is one row of a table in this file.
+//! The grid of scenes, and the laws that run in the scenes. A scene is a line, a foreground (the
+//! traffic of others) and a number of background transfers. A law is a congestion control, with the
+//! kind of connection that it governs. Each line and each law is one row of a table in this file.
 
 use super::cases::{CASES, TransferMix};
 use core::fmt;
@@ -24,10 +24,11 @@ pub enum RateProfile {
     /// The rate stays as it is.
     Steady,
     /// Every 100 ms the rate is drawn anew, uniformly between half of the full rate and the full
-    /// rate. In a Wi-Fi network stations come and go, and modulations change.
+    /// rate. So it changes as in a Wi-Fi network, where stations come and go, and modulations
+    /// change.
     Wifi,
-    /// Every 500 ms the rate changes by up to a third, between a fifth of the full rate and the
-    /// full rate. It is like a radio cell with fading.
+    /// Every 500 ms the rate changes by up to a third, as in a radio cell with fading. It stays
+    /// between a fifth of the full rate and the full rate.
     Lte,
 }
 
@@ -45,10 +46,10 @@ pub enum Paths {
     ThreeOverOne,
     /// The direct path and a path through each of two relays. Each path has its own line.
     ThreeOverThree,
-    /// The network of mPath's figure 7. The line is the sender's access line. Behind it are three
-    /// routes with queues of their own. The route of the direct path and of the path through the
-    /// first relay has 10 Mbit/s. The route through the second relay has 15 Mbit/s, and the route
-    /// through the third 5 Mbit/s.
+    /// The network of mPath's figure 7. The line is the sender's access line, which all paths
+    /// share. Behind it are three routes with queues of their own: 10 Mbit/s for the direct path
+    /// and the path through the first relay, 15 Mbit/s through the second relay, and 5 Mbit/s
+    /// through the third.
     Mpath7,
 }
 
@@ -375,8 +376,8 @@ impl Law {
         LAWS.iter().map(of).collect()
     }
 
-    /// The law named `name`: a law of the board, or any controller as `session:CONTROLLER` or
-    /// `tcp:CONTROLLER`.
+    /// The law named `name`: a law of the scoreboard, or any controller as `session:CONTROLLER`
+    /// (for sessions of byway) or `tcp:CONTROLLER` (for TCP hosts).
     ///
     /// # Errors
     /// A sentence for a person: there is no such law, or its controller is not valid.

@@ -1,5 +1,6 @@
-//! Bounds that are known to be missed, in scenes that only the full form of the board has. Nobody
-//! has traced the causes yet. `docs/scoreboard.md` says by how much each bound is missed.
+//! Known misses of bounds in scenes that only the full form of the scoreboard has, not the quick
+//! form. Their causes have not been traced. `docs/scoreboard.md` says by how much each bound is
+//! missed.
 
 use super::judge::KnownFailure;
 

@@ -26,30 +26,31 @@ pub struct Figures {
     /// The part of a call's packets that are lost, or later than alone by more than 40 ms.
     #[serde(default)]
     pub late: Option<f64>,
-    /// Bytes that the transfers delivered until the last answer came, divided by the bytes that the
-    /// line carries in that time minus those that the foreground needs alone. The transfers'
-    /// headers do not count as delivered, so a full line gives about .96.
+    /// The transfers' part of the free capacity, until the last answer of the foreground. Free are
+    /// the bytes that the line can carry in this time, minus those that the foreground takes when
+    /// it is alone. Only delivered file bytes count, not headers, so a full line gives about .96.
     pub share: Option<f64>,
     /// Seconds from the start until the transfers have filled the empty line for one second.
-    /// Without a foreground, `None` means that they never did. With a foreground it is always
-    /// `None`.
+    /// `None`: they never did, or the scene has a foreground.
     pub fill: Option<f64>,
     /// Jain's index of the transfers' bytes in the first half of the time in which all of them are
     /// active.
     pub jain_first: Option<f64>,
     /// Jain's index of the transfers' bytes in the second half of that time.
     pub jain: Option<f64>,
-    /// The least part of its fair share that any transfer received in any ten seconds. Ten-second
-    /// windows that begin in the first five seconds do not count.
+    /// The smallest part of its fair share that any transfer got in any ten seconds; 1 is as much
+    /// as an equal share of the line. Ten-second windows that begin in the first five seconds do
+    /// not count.
     pub least: Option<f64>,
     /// Bytes of a transfer over several paths, divided by those of a transfer over the direct path
-    /// alone. The latter is the scene's last transfer, or else a run of its own.
+    /// only. The second transfer is the last one in the same scene, or else the only one in a
+    /// separate run.
     #[serde(default)]
     pub of_one: Option<f64>,
     /// Bytes of a foreground bulk flow, divided by its bytes without the transfers.
     pub keeps: Option<f64>,
     /// Seconds from the end of a foreground bulk flow until the line was full again for one second.
-    /// Beside such a flow, `None` means that it never was.
+    /// `None`: it never was, or the scene has no such flow.
     pub regain: Option<f64>,
 }
 
@@ -243,8 +244,9 @@ mod tests {
         Scene { line, foreground, transfers, among: TransferMix::Alike }
     }
 
-    /// A record of `seconds` seconds. `transfers` maps each transfer to the bytes that it receives
-    /// in each tenth of a second, and `line` gives the bytes that the line carries in each.
+    /// A record of `seconds` seconds. Each entry of `transfers` is the group of a transfer, and a
+    /// function that returns the bytes received in the n-th tenth of a second. `line` does the same
+    /// for the bytes that the line carries.
     fn record(seconds: u64, transfers: &[(&str, &dyn Fn(u64) -> u64)], line: &dyn Fn(u64) -> u64) -> Record {
         let sum = |rate: &dyn Fn(u64) -> u64| -> Vec<u64> {
             let mut all = 0;

@@ -1,14 +1,13 @@
 //! The scoreboard compares laws (congestion controls) for background transfers. All laws run on the
 //! same lines, beside the same foreground traffic, with the same seeds.
 //!
-//! * `grid`: lines, foregrounds, numbers of transfers, and laws. Each line and each law is one row
-//!   of a table.
-//! * `cases`: single scenes outside the grid, one per row.
-//! * `times` and `world`: turn a scene into a plan. `cell`: runs the plan with a law and a seed,
-//!   and makes a row of the result. `measure`: computes the figures of the row.
-//! * `bounds`: the bounds that the product's law must meet. `known` and `known_full`: the bounds
-//!   that it is known to miss. `judge`: compares rows with the bounds.
-//! * `selection`: which cells to run. `heatmap`: a picture of harm and use.
+//! * `grid`: tables of lines, foregrounds and laws. `cases`: further scenes, one per row.
+//! * `times`: how long a scene lasts. `world`: turns a scene into a plan. `cell`: runs the plan
+//!   with a law and a seed, and makes a row of the result. `measure`: computes the figures of the
+//!   row.
+//! * `bounds`: the bounds that byway's class `background` must meet. `known`, `known_full`: the
+//!   bounds that it is known to miss. `judge`: compares rows with the bounds.
+//! * `selection`: which cells to run. `heatmap`: the results as a picture.
 
 pub mod bounds;
 mod cases;

@@ -158,9 +158,10 @@ impl WorldBuilder<'_, '_> {
         Ok(RegistryActor { office, numbers: Rc::new(numbers) })
     }
 
-    /// The relays that the registry offers to the sender of a transfer, and the addresses of those
-    /// relays that are at an end of the transfer. The sender passes over these, because a relay at
-    /// an end is no detour. A separate host at the sender's node asks the registry.
+    /// The relays that the registry offers to the sender of `transfer`, once it has answered, and
+    /// the addresses of those relays that are at an end of the transfer. The sender does not use
+    /// the latter relays, because they are no detour. A separate host at the sender's node asks the
+    /// registry. `None` if the transfer does not ask it.
     fn offers(
         &mut self,
         transfer: &Transfer,

@@ -1,5 +1,6 @@
-//! Gateways at nodes of the simulated network: byway's own state machine. The reference TCP hosts
-//! behind a gateway connect to its doors. A door turns their segments into IP packets and back.
+//! byway's gateways at nodes of the simulated network; they run the same code as real gateways. A
+//! gateway has a door for each reference TCP host behind it. The door turns the host's simulated
+//! segments into IP packets, and IP packets for the host into segments.
 
 use super::RunError;
 use super::layout::Layout;
@@ -24,12 +25,12 @@ use std::collections::{BTreeMap, VecDeque};
 const SESSION: Local = Local(0);
 const PORT: u16 = 4749;
 const DOOR: u16 = 1;
-/// The segment size in bytes of hosts behind gateways. It is the value to which a real gateway
-/// clamps the MSS option in SYNs when a path goes through a relay. Simulated hosts ignore this
-/// option, so they start with this size.
+/// The segment size in bytes of hosts behind gateways. If a path goes through a relay, a real
+/// gateway lowers the MSS option in SYNs to this value. Simulated hosts ignore this option, so they
+/// use this size from the start.
 pub(super) const MSS: u32 = 1_300;
 /// The receive window in bytes of hosts behind gateways, unless the plan sets another. It is the
-/// largest window that Linux uses by default. The window scale follows from it.
+/// largest window that Linux uses by default. The hosts' window scale follows from this value.
 pub(super) const RECEIVE: u64 = 6 << 20;
 
 /// A gateway and its doors, one for each host behind it.

@@ -1,8 +1,9 @@
-//! A relay at a node of its own, or at an end host. A relay at an end host lends the host's line,
-//! with lower priority than the host's own traffic.
+//! A relay at a node of its own, or at an end host. A relay at an end host lends the host's line:
+//! packets that it forwards give way to the host's own traffic.
 //!
-//! The relay of a lending host reads the counters of the host's interface. Here they count the only
-//! line at the node: the bytes that the line accepted, and the bytes that it delivered.
+//! To see the host's own traffic, a lending relay reads the byte counters of the host's interface.
+//! The simulation counts the only line at the node instead: bytes that the line accepted, and bytes
+//! that it delivered.
 
 use byway_relay::{InterfaceCounters, LATE, LOOK, Relay};
 use byway_sim::world::LinkEvent;

@@ -7,10 +7,10 @@ use byway_control::wang::max_flow::largest_sum;
 use byway_sim::topology::Graph;
 use std::collections::BTreeMap;
 
-/// The largest possible sum of the transfers' goodput, in bits of payload per second. It is
-/// computed only if every transfer has a given rate, all have the same destination, and all paths
-/// go through relays. A source's line to each of its relays must carry its whole rate. The limit of
-/// a relay is its line to the destination.
+/// The largest possible sum of the transfers' goodput, in bits of payload per second. Besides the
+/// transfers' rates, only the lines from the relays to the destination limit it. It is `None`
+/// unless every transfer has a given rate, all go to the same destination through relays, and each
+/// source's line to each of its relays can carry the whole rate.
 pub(super) fn optimum(setup: &Setup, graph: &Graph, actors: &Actors) -> Result<Option<f64>, RunError> {
     let (mut demands, mut capacities, mut choices) = (Vec::new(), Vec::new(), Vec::new());
     let mut relays: BTreeMap<&str, usize> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! Builds the simulated world of one variant of a plan with one seed, runs it and records it.
 //!
-//! * `network`: the graph of the variant. `layout`: at which node each host is, and the routes
-//!   between them.
+//! * `network`: the graph of the variant. `layout`: the node of each host, and the routes between
+//!   hosts.
 //! * `session`: byway's engine at both ends of a transfer. `supply`: the data that a sender has.
 //!   `relays`, `lending_relay`: byway's relays and their nodes.
 //! * `registry`: the registry that senders ask for relays.
@@ -9,9 +9,9 @@
 //!   al.).
 //! * `gateways`: byway's gateways between reference TCP hosts.
 //! * `actors`: the plan's transfers, requests and cross traffic as nodes. `recorder`: records what
-//!   happens to them.
-//! * `memory`: a bound of a world's memory, before it runs. `max_flow`: the largest goodput that is
-//!   possible through relays.
+//!   happens to these nodes.
+//! * `memory`: an upper bound of a world's memory, known before it runs. `max_flow`: the largest
+//!   goodput that is possible through relays.
 
 mod actors;
 mod gateways;

@@ -1,10 +1,10 @@
-//! A registry in the simulated world: the state machine that real registries run, with a store in
-//! memory. Its relays send heartbeats, and senders ask it over the network.
+//! A registry in the simulated world: the code of a real registry, with a store in memory. Its
+//! relays send heartbeats, and senders ask it over the network.
 //!
-//! Relays are enrolled when the world begins, with a heartbeat one second before. The asking host
-//! of a sender passes the answer to the sender in memory, like a
-//! [`Ticket`](super::session::Ticket). Sessions carry lengths instead of bytes, but questions to
-//! the registry carry real bytes.
+//! Relays are enrolled when the world begins, as if each had sent a heartbeat one second before. A
+//! separate host at the sender's node asks the registry, and passes the answer to the sender in
+//! memory, like a [`Ticket`](super::session::Ticket). Sessions may carry lengths instead of bytes,
+//! but messages to the registry are always real bytes.
 
 use super::relays::UNIX;
 use byway_engine::handshake::Identity;

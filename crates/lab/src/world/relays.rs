@@ -126,9 +126,10 @@ impl RelayNodes {
         &self.enrolled
     }
 
-    /// Reserves memory at every enrolled relay for the grants of `clients` clients. The registry
-    /// names only some of its relays to each client. So the room at a relay is for four times the
-    /// clients that it would get on average, and 64 more.
+    /// Reserves memory at every enrolled relay for the grants (permissions to send through the
+    /// relay) of `clients` clients. The registry names at most `MOST` relays to a client, so on
+    /// average a relay gets `clients * MOST / relays` clients. Each relay has room for four times
+    /// as many, plus 64, but never for more than `clients`.
     pub(super) fn expect(&mut self, clients: u32) {
         let named = u64::from(clients) * MOST as u64 / self.enrolled.len().max(1) as u64;
         let clients = clients.min(u32::try_from(4 * named + 64).unwrap_or(u32::MAX));

@@ -88,8 +88,8 @@ pub(super) struct SessionHosts {
     pub(super) receiver: Handle<SessionReceiver>,
     /// The index of each path, by the first address that its packets are sent to.
     firsts: BTreeMap<SocketAddr, usize>,
-    /// The index of each relay of the registry, by the relay's address, if the transfer asks the
-    /// registry. The paths of these relays are numbered after all other paths.
+    /// If the transfer asks the registry: the index of each relay of the registry, by the relay's
+    /// address. Paths through these relays are numbered after the paths in `firsts`.
     listed: Option<Rc<BTreeMap<SocketAddr, usize>>>,
 }
 

@@ -1,8 +1,8 @@
-//! Transfers over TCP to relays, and over TCP from there to the receiver (Wang et al.). The sources
-//! set the rate to each relay.
+//! Transfers over TCP to relays, and over TCP from each relay to the receiver (Wang et al.). A
+//! source sets the rate to each of its relays.
 //!
-//! A source learns what the receiver got without delay and without loss. The paper does not say how
-//! this feedback travels, so the simulation grants the ideal case.
+//! A source learns without delay and without loss how many bytes the receiver got. The paper does
+//! not say how the source learns this, so the simulation takes the ideal case.
 
 use super::RunError;
 use crate::setup::{Demand, TcpOptions, Transfer};
@@ -126,9 +126,9 @@ impl WangSetup {
         self.interval
     }
 
-    /// The most bytes that a source may have written but not acknowledged on the connection to a
-    /// relay. It is the demand times two RTTs of that connection, and at least four packets. With a
-    /// larger backlog, a source would notice too late that it writes too much.
+    /// The most bytes that a source may have written, but not acknowledged, on its connection to a
+    /// relay. This is what its demand amounts to in two RTTs, and at least four packets. With more,
+    /// the source would notice too late that it sends too fast.
     pub(super) fn backlog(&self, tcp: &TcpOptions, rtt: Duration) -> u64 {
         let carried = self.options.demand / 8.0 * rtt.as_secs_f64() * 2.0;
         (carried as u64).max(4 * u64::from(tcp.mss))

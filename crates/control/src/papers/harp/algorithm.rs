@@ -42,10 +42,11 @@ impl HarpPath {
         }
     }
 
-    /// Lines 5 and 6: `w_i <- w_i + alpha`, for each packet acknowledged.
+    /// Harp's Algorithm 1, lines 5 and 6: `w_i <- w_i + alpha`, for each packet acknowledged.
     ///
-    /// The caller leaves out packets sent in the RTT after a decrease. The paper: "the window is
-    /// not incremented within one round-trip time" of a decrease (III.A).
+    /// The caller leaves out packets that were sent before the latest decrease. Their ACKs arrive
+    /// in the RTT after the decrease, and "the window is not incremented within one round-trip
+    /// time" (III.A).
     pub fn on_ack(&mut self, bytes: u64, options: &HarpOptions) {
         let packets = bytes as f64 / self.packet;
         self.window = (self.window + options.alpha * packets).min(LARGEST_WINDOW);
@@ -86,8 +87,9 @@ impl Harp {
         self.decrease(id, path.window - self.total() / 2.0, now);
     }
 
-    /// Sets the window, at least to its floor. A path at the floor is choked (III.E). Packets sent
-    /// before count as answered, since windows are "decremented only once per round-trip time"
+    /// Sets the window to `to` packets, or to the floor if `to` is lower. With the option `choke`,
+    /// a path at its floor is choked: it sends only probes (Harp, III.E). Packets sent before `now`
+    /// cause no further decrease, because windows are "decremented only once per round-trip time"
     /// (III.A).
     fn decrease(&mut self, id: PathId, to: f64, now: Instant) {
         let HarpOptions { floor, choke, .. } = self.options;

@@ -1,6 +1,7 @@
-//! When the delays of one path are a signal of congestion (Harp, III.D): those above
-//! `Delta_i = dmin_i + (dmax_i - dmin_i) * delta`. HIR compares means of delays instead of single
-//! delays.
+//! When the delays of a path signal congestion (Harp, III.D). Delays count if they exceed the limit
+//! `Delta_i = dmin_i + (dmax_i - dmin_i) * delta`, where dmin_i and dmax_i are the smallest and the
+//! largest delay of the path. The paper HIR compares means of delays with the limit, instead of
+//! single delays.
 
 use super::DelayRule;
 use super::hir::{LEAST_AVERAGED, Mean};
@@ -9,8 +10,9 @@ use crate::detector::{ConsecutiveDelays, DelayedShare, Extremes};
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// The window, in packets, of which a quarter is two packets. Where there are only RTTs, two in a
-/// row above the limit are a signal.
+/// A path that has only RTTs is judged as if its window had at most this many packets.
+/// `ConsecutiveDelays` signals when a quarter of the window, but at least two, exceed the limit in
+/// a row. A quarter of 8 is two. So two RTTs in a row above the limit are a signal.
 const TWO_IN_A_ROW: f64 = 8.0;
 
 /// The delays of one path.
@@ -67,8 +69,9 @@ impl Delays {
         if self.round_trips == Some(false) { self.limit() } else { None }
     }
 
-    /// Whether the delays of an ACK are a signal, under a window of `window` packets. Packets sent
-    /// before `recover` belong to an RTT whose signal has been answered.
+    /// Whether the delays in an ACK signal congestion; `window` is the path's window in packets.
+    /// Packets sent before `recover` cause no signal, because the window has already been decreased
+    /// for their RTT.
     pub fn on_acked(&mut self, acked: &Acked<'_>, window: f64, recover: Instant) -> bool {
         let mut signal = false;
         for delay in acked.delays {
@@ -89,8 +92,9 @@ impl Delays {
         signal
     }
 
-    /// Judges by an RTT, if there are no one-way delays. One RTT stands for all packets of an ACK,
-    /// so the rules for packets do not fit. Two RTTs in a row above the limit are a signal.
+    /// Whether the RTT of an ACK signals congestion; used while the path has no one-way delays. An
+    /// ACK for several packets has only one RTT, so delayed packets cannot be counted. Instead, two
+    /// RTTs in a row above the limit are a signal.
     fn on_round_trip(&mut self, rtt: Duration, sent_at: Instant, window: f64, recover: Instant) -> bool {
         if *self.round_trips.get_or_insert(true) {
             let above = self.is_above(signed_nanos(rtt), window);
@@ -102,9 +106,10 @@ impl Delays {
         false
     }
 
-    /// Takes the delay of a probe into account. Returns whether the path is free: the probe "does
-    /// not perceive delay greater than Delta_i" (III.E). The probe's own delay is compared, also in
-    /// HIR, since a mean would include delays from before.
+    /// Takes the delay of a probe into account, in nanoseconds. Returns whether the choked path is
+    /// free again: the probe "does not perceive delay greater than Delta_i" (Harp, III.E). With the
+    /// delay rule of HIR, too, the delay of this one probe is compared with the limit, because a
+    /// mean would include older delays.
     pub fn probe(&mut self, delay: i64) -> bool {
         self.one_way();
         self.is_above(delay, LEAST_AVERAGED);

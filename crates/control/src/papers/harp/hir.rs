@@ -1,9 +1,9 @@
-//! The mean delay that HIR compares with the limit, instead of each packet's delay (HIR, 7.1). The
-//! paper: "take average delay observed over the recent 50 packets".
+//! The mean delay that the paper HIR compares with the limit of Harp, instead of each packet's
+//! delay (7.1): "take average delay observed over the recent 50 packets".
 //!
-//! The paper says neither what the extremes are taken of, nor how the window counts. Here means are
-//! compared with the extremes of means. One mean above the limit is a signal, since it stands for
-//! many packets.
+//! The paper does not say whether dmin and dmax are extremes of delays or of means. Here they are
+//! extremes of means. The paper does not say either how many of a window's delays must exceed the
+//! limit. Here a single mean above the limit is a signal, because a mean stands for many packets.
 
 use super::{Coupling, DelayRule, HarpOptions};
 use crate::detector::Average;
@@ -42,9 +42,9 @@ impl Mean {
 }
 
 impl HarpOptions {
-    /// Harp as HIR uses it (HIR, 4 and 7.1): adaptive coupling, a delta of 0.3, and means of 50
-    /// delays. If `capped`, a mean has at most as many delays as the window has packets. The paper
-    /// has no such cap.
+    /// Harp with the delay rule of HIR (HIR, 4 and 7.1): adaptive coupling, a delta of 0.3, and
+    /// means of 50 delays. If `capped`, a mean takes at most as many delays as the window has
+    /// packets, but at least four. The paper has no such cap.
     #[must_use]
     pub const fn averaged(capped: bool) -> Self {
         let least_range = Duration::from_millis(1);

@@ -1,5 +1,6 @@
-//! Harp's multipath controller for background transfers, as published (Harp, III.A, III.D and
-//! III.E). The way in which HIR reads the paper is an option (HIR, 7.1).
+//! Harp, a multipath controller for background transfers, as its paper describes it (Harp, III.A,
+//! III.D and III.E). Another paper, HIR, uses Harp with its own delay rule, which is an option here
+//! (HIR, 7.1).
 //!
 //! | file | what of the papers it holds |
 //! |---|---|
@@ -8,7 +9,7 @@
 //! | `hir.rs` | the mean delay that HIR compares instead (HIR, 7.1) |
 //! | `options.rs` | table I, and what the papers leave open |
 //!
-//! This file hands events to them.
+//! This file passes the events of a path to the code in these files.
 
 mod algorithm;
 mod delay;
@@ -22,11 +23,12 @@ use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeRe
 use algorithm::HarpPath;
 use byway_wire::{Instant, PathId};
 
-/// Algorithm 1: each path increases its window multiplicatively and by itself. Delays cause a
-/// multiplicative decrease that is coupled over all paths.
+/// Harp's Algorithm 1. Each path grows its window by a constant factor per RTT, whatever other
+/// paths do. When delays signal congestion on a path, its window shrinks by a share of its own
+/// window, of the sum of all windows, or of a mix of both (`Coupling`).
 ///
-/// A path that decreases to its floor is choked (III.E), unless it is the last open path. The paper
-/// does not mention timeouts. Here a timeout counts as a loss.
+/// A path that shrinks to its floor is choked (III.E), unless it is the last open path. A timeout
+/// counts as a loss; the paper does not mention timeouts.
 #[derive(Debug)]
 pub struct Harp {
     name: &'static str,

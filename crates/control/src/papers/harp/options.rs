@@ -9,8 +9,10 @@ pub enum Coupling {
     Independent,
     /// xi = 0: the windows of all paths. The bundle acts as one flow on its best paths.
     Joint,
-    /// xi = w/M: the window of the path where the bundle has the path for itself. The more other
-    /// flows are there, the more the windows of all paths count.
+    /// xi, the weight of the path's own window in a decrease, is w/M: w is the window of the path,
+    /// and M its largest window so far. Without other flows on the path, w is near M. The more
+    /// other flows take, the smaller w/M is, and the more a decrease depends on the sum of all
+    /// windows.
     Adaptive,
 }
 
@@ -25,11 +27,11 @@ pub enum DelayRule {
         /// The share of an RTT's packets that must be delayed (see
         /// [`DelayedShare`](crate::detector::DelayedShare)).
         fraction: f64,
-        /// There is no signal while `dmax - dmin` is less than this. In the beginning, while the
-        /// range is small, each nanosecond of jitter would exceed the threshold.
+        /// There is no signal while `dmax - dmin` is less than this. When a path begins, the range
+        /// is so small that even a nanosecond of jitter would exceed the limit.
         least_range: Duration,
-        /// A fixed `dmax - dmin` in place of the observed one. Harp avoids full queues, so it never
-        /// observes the dmax that theorem 2 assumes.
+        /// A fixed value for `dmax - dmin`; `None`: the observed range. Harp avoids full queues, so
+        /// it never observes the delay of a full queue, which theorem 2 assumes for dmax.
         range: Option<Duration>,
     },
     /// HIR, 7.1: `mean > dmin + delta (dmax - dmin)`. `mean` is the mean of the latest delays. dmin
@@ -39,10 +41,11 @@ pub enum DelayRule {
         delta: f64,
         /// Delays in a mean.
         packets: u32,
-        /// Whether a mean has at most as many delays as a window has packets, but at least four.
-        /// Without the cap, a path with a small window learns many RTTs late that a queue has come
-        /// or gone. But a mean of four delays varies half as much as a single delay. If jitter is
-        /// as wide as `least_range`, a window that is once small stays small.
+        /// Whether a mean takes at most as many delays as the window has packets, but at least
+        /// four. Without this cap, a path with a window of five packets notices up to ten RTTs late
+        /// that a queue has gone. With the cap, a mean of four delays still has half the jitter of
+        /// a single delay. If jitter is as wide as `least_range`, false signals then keep a small
+        /// window small.
         capped: bool,
         /// There is no signal while `dmax - dmin` is less than this.
         least_range: Duration,
@@ -54,9 +57,9 @@ pub enum DelayRule {
 pub struct HarpOptions {
     /// What sets the paper's xi.
     pub coupling: Coupling,
-    /// MI: packets added per packet acknowledged. The window grows by the factor `1 + alpha` per
-    /// RTT, as in eq. 15 of the appendix. Algorithm 1 read to the letter adds .03 bytes per ACK.
-    /// That doubles a window in 35 000 RTTs.
+    /// MI, multiplicative increase: packets added per packet acknowledged. So the window grows by
+    /// the factor `1 + alpha` per RTT, as in eq. 15 of the appendix. Read literally, Algorithm 1
+    /// adds 0.03 bytes per ACK, which would double a window only in 35 000 RTTs.
     pub alpha: f64,
     /// MD: the share of the window that a delay signal takes off.
     pub beta: f64,
@@ -71,9 +74,9 @@ pub struct HarpOptions {
 }
 
 impl HarpOptions {
-    /// Algorithm 1 and table I, word by word. There is no slow start. The extremes of delays and
-    /// M_i hold for the whole life of a path. A loss takes `W/2` off a window, and leaves at least
-    /// one packet.
+    /// The values of Algorithm 1 and table I, taken literally. There is no slow start. dmin, dmax
+    /// and the largest window M_i are extremes of the path's whole life. A loss takes half of the
+    /// sum of all windows off the path's window, but leaves at least one packet.
     #[must_use]
     pub const fn literal(coupling: Coupling) -> Self {
         Self {

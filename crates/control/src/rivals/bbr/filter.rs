@@ -1,8 +1,8 @@
 //! The largest sample of the last rounds.
 
-/// A maximum over the last `rounds` rounds. It keeps three samples: the largest, and the largest of
-/// those after it. Linux's windowed filter does the same (`lib/win_minmax.c`, after Kathleen
-/// Nichols).
+/// The maximum over the last `rounds` rounds. Besides the maximum it keeps two later, smaller
+/// samples, which replace the maximum when it is too old. Linux's filter does the same
+/// (`lib/win_minmax.c`, after Kathleen Nichols).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MaxFilter {
     rounds: u64,

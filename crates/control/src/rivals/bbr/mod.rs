@@ -1,13 +1,13 @@
-//! BBR, version 1: paces by the largest delivery rate of the last rounds and keeps two
+//! BBR, version 1: paces at the largest delivery rate of the last ten rounds, and keeps two
 //! bandwidth-delay products in flight.
 //!
 //! Source: Cardwell, Cheng, Gunn, Yeganeh and Jacobson, "BBR: congestion-based congestion control",
-//! ACM Queue 14 (2016). Sections named here are those of
-//! draft-cardwell-iccrg-bbr-congestion-control-00. Constants are those of Linux (`tcp_bbr.c`). The
-//! estimate of a policer's rate ("long-term sampling") is left out, since it needs losses of 20 %
-//! and more.
+//! ACM Queue 14 (2016). Section numbers are those of
+//! draft-cardwell-iccrg-bbr-congestion-control-00. Constants are those of Linux (`tcp_bbr.c`).
+//! Linux also estimates the rate of a policer ("long-term sampling"). This is left out, since it
+//! needs losses of 20 % and more.
 //!
-//! `docs/lab.md` compares it, on simulated hosts like Linux, with the kernel's BBR.
+//! `docs/lab.md` compares this code, on simulated hosts, with the BBR of the Linux kernel.
 
 mod filter;
 
@@ -92,8 +92,9 @@ pub struct Bbr {
     /// Packets lost since the last ACK.
     lost: f64,
     delivered: f64,
-    /// By how many packets the ACKs exceed what the rate explains, the largest of the last rounds;
-    /// since when packets are counted, and how many there were.
+    /// `extra`: how many more packets were acknowledged than the delivery rate explains, as the
+    /// maximum over the last rounds. Such an excess comes from ACKs that arrive in bunches.
+    /// `extra_acked` is the number of packets acknowledged since `extra_at`.
     extra: MaxFilter,
     extra_at: Instant,
     extra_acked: f64,
