@@ -40,10 +40,10 @@ const HOST_SETTINGS: [(&str, &str, bool); 12] = [
 /// What a device gets until the kernel says that it works: it takes up to a second.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Builds the lab that the blueprint describes. The devices of each host go into its network
-/// namespace in `hosts`. The inner ends of all wires go into the namespace `core`, in which this
-/// thread is afterwards. Returns the ports: two for each wire, in the order of the wires and their
-/// ends.
+/// Builds the network devices, addresses and routes of a lab. The outer device of each virtual
+/// Ethernet goes into its host's namespace in `hosts`, the inner device into `core`. Afterwards
+/// this thread is in `core`. Returns a packet socket for each inner device: wire 0 end 0, wire 0
+/// end 1, wire 1 end 0, and so on.
 pub(crate) fn build(
     blueprint: &Blueprint,
     core: &OwnedFd,

@@ -4,12 +4,13 @@ use crate::lab_directory::{HostRecord, LabRecord};
 use crate::namespaces;
 use std::io;
 
-/// Moves this process into a host of a lab. Its children run in the namespaces of the host and of
-/// the lab, and see the host's devices and the lab's host names. Children that are still running
-/// when the lab ends are killed with it. May be called only while this process has one thread.
+/// Moves this process into a host of a lab. Programs that the process starts afterwards see the
+/// host's devices and can look up the lab's host names. The kernel kills them when the lab ends.
+/// The process must have only one thread, since a process with several cannot change its user
+/// namespace (setns(2)).
 ///
 /// # Errors
-/// If the lab is gone, or belongs to another user.
+/// The lab has ended, or belongs to another user.
 pub fn enter(record: &LabRecord, host: &HostRecord) -> io::Result<()> {
     let here = std::env::current_dir();
     namespaces::join(record.process, host.network)?;

@@ -21,10 +21,10 @@ pub fn size(frame: &[u8]) -> usize {
     frame.len().saturating_sub(ETHERNET)
 }
 
-/// Whether a kernel sent this frame of its own accord, as it does when a device comes up. Such a
-/// frame reports the multicast groups that the kernel listens to (MLDv2 and IGMPv3). Its Ethernet
-/// address tells it (RFC 3810 and RFC 3376). Links do not carry such frames. So the links' random
-/// draws are used only for frames of programs.
+/// Whether the kernel itself sent this frame, and no program. When a device comes up, the kernel
+/// reports its multicast groups by MLDv2 (RFC 3810) or IGMPv3 (RFC 3376). Such a report has a
+/// reserved destination address. Links do not carry these reports, so links draw random numbers
+/// only for frames of programs.
 #[must_use]
 pub fn nobody_sent(frame: &[u8]) -> bool {
     matches!(frame.get(..6), Some([0x33, 0x33, 0, 0, 0, 0x16] | [0x01, 0x00, 0x5e, 0, 0, 0x16]))
@@ -48,9 +48,9 @@ pub fn ecn(frame: &[u8]) -> Ecn {
     }
 }
 
-/// The flow that a frame belongs to: a hash of addresses, protocol and ports, the same on every
-/// machine. The ports do not count in IPv4 fragments, and behind IPv6 extension headers. All frames
-/// that are not IP are one flow (0).
+/// A hash of a frame's IP addresses, protocol and, for TCP and UDP, ports. It identifies the flow
+/// of the frame. Ports are left out in IPv4 fragments and behind IPv6 extension headers. All frames
+/// that are not IP have the hash 0. The hash is the same on every machine.
 #[must_use]
 pub fn flow(frame: &[u8]) -> u64 {
     let at = |from: usize, to: usize| frame.get(ETHERNET + from..ETHERNET + to).unwrap_or_default();

@@ -50,8 +50,8 @@ pub struct Device {
 pub struct Wire {
     /// The hosts at its ends, by number.
     pub ends: [usize; 2],
-    /// The link from the first end to the second, and the link back. The pipes add no header bytes,
-    /// since the frames have real headers.
+    /// The pipe in each direction: from `ends[0]` to `ends[1]`, then back. Their `overhead` is 0
+    /// bytes, since the frames already contain all headers.
     pub pipes: [PipeConfig; 2],
 }
 
@@ -88,11 +88,12 @@ pub enum BlueprintError {
 }
 
 impl Blueprint {
-    /// The lab to be built for `graph`: a host for each node, a wire for each edge, and the routes
-    /// that the graph has between nodes.
+    /// Plans a lab for `graph`: a host for each node, a wire for each edge, and the routes of the
+    /// graph.
     ///
-    /// Host number i (from 1) has the addresses 10.66.0.i and fd66::i, however many links it has.
-    /// There is one address per host, so that a host's name does not mean one of its devices.
+    /// Host number i (from 1) has the addresses 10.66.0.i and fd66::i (i in hexadecimal). These
+    /// addresses belong to the host as a whole, not to one of its devices. So a host's name has one
+    /// meaning, even if the host has several links.
     ///
     /// # Errors
     /// See [`BlueprintError`].

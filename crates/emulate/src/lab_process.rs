@@ -72,9 +72,9 @@ pub enum KeeperError {
     Io(#[from] io::Error),
 }
 
-/// Lets the next child of this process become the keeper of a lab, which is the first process of a
-/// PID namespace. Without root privileges the PID namespace is within a new user namespace. May be
-/// called only once, and only while this process has one thread.
+/// Lets the next child process become the keeper of a lab: the first process of a new PID
+/// namespace. Without root privileges, this process first enters a new user namespace. Call this
+/// only once, and before the process has a second thread.
 ///
 /// # Errors
 /// [`KeeperError::Forbidden`].
@@ -82,15 +82,15 @@ pub fn prepare() -> Result<(), KeeperError> {
     namespaces::prepare().map_err(KeeperError::Forbidden)
 }
 
-/// Runs a lab as its keeper, until SIGTERM or SIGINT comes, or the lab's owner ends. `ready` is
-/// called when the lab can be entered. Returns how late packets were.
+/// Runs a lab as its keeper until SIGTERM or SIGINT arrives. Calls `ready` when programs can enter
+/// the lab. Returns how late frames left their links.
 ///
-/// A lab may have an `owner`: the reading end of a pipe whose writing end another process holds.
-/// When no process holds the writing end any more, the lab ends and removes its directory. So the
-/// lab does not outlive its owner, even if the owner is killed.
+/// `owner` ties the lab to another process: it is the reading end of a pipe whose writing end that
+/// process holds. When no process holds the writing end any more, the lab ends and removes its
+/// directory. This works even if the other process is killed.
 ///
 /// # Errors
-/// See [`KeeperError`]. After an error nothing is left of the lab.
+/// See [`KeeperError`]. After an error, at most the lab's directory is left.
 pub fn keep(
     lab: &Lab,
     plan: &str,
@@ -262,10 +262,10 @@ impl<'a> KeeperLoop<'a> {
     }
 }
 
-/// Gives this process real-time priority where that is allowed, or else the nice value -20, if that
-/// is allowed. Otherwise programs on hosts, or beside the lab, would delay packets. Real-time
-/// priority is set by util-linux' `chrt`, since no crate here wraps the call. By default the kernel
-/// leaves a twentieth of each second to processes without real-time priority.
+/// Gives this process real-time priority or, where the system forbids this, the nice value -20.
+/// Otherwise other programs on this machine could delay the lab's packets. The program `chrt` of
+/// util-linux sets the priority, since no crate here wraps the system call. By default the kernel
+/// keeps 5 % of the time for processes without real-time priority (sched(7)).
 fn hurry() {
     let this = std::process::id().to_string();
     let mut chrt = Command::new("chrt");

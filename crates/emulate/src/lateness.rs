@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 /// half of one.
 pub const LATE: Duration = Duration::from_micros(500);
 
-/// The largest share of all frames (0 to 1) that may leave late, or that the kernel may drop. With
-/// a larger share the links were not what the plan says, and measurements are not valid.
+/// The largest share of frames (0 to 1) that may leave later than `LATE` or be dropped by the
+/// kernel. Beyond this share, the links did not behave as configured, so measurements are not
+/// valid.
 pub const MOST_LATE: f64 = 0.01;
 
 /// How late frames left.

@@ -1,36 +1,40 @@
-//! A network of the lab on this machine, with real kernels' stacks and real packets. Hosts become
-//! network namespaces, and links become pairs of virtual Ethernets. Between the two ends of a link
-//! runs the simulator's own link code ([`byway_sim::Pipe`]), driven by the real clock. So a packet
-//! is shaped here as it is in the simulator.
+//! Emulates a network on this machine, with the kernel's network stack and real packets. Such a
+//! network is called a lab. Its hosts are network namespaces, and its links end in virtual Ethernet
+//! devices. Between the two ends of a link runs the simulator's link code ([`byway_sim::Pipe`]),
+//! driven by the real clock. So links shape packets here as in the simulator.
 //!
-//! * [`lab_blueprint`]: a graph becomes hosts with addresses, wires with pipes, and routes. Pure.
-//! * [`simplex_link`](mod@simplex_link): one direction of a wire: frames and times in, frames and
-//!   times out. Pure.
-//! * [`ethernet_frame`]: what has to be known of a frame, and changed in it. Pure.
-//! * [`lateness`]: how late frames left, and whether that is too late. Pure.
-//! * [`wakeup_lead`]: how much earlier than needed the lab's process wakes up. Pure.
-//! * [`lab_directory`]: where labs are written down, and which of them are alive.
-//! * [`lab_process`]: the process that is a lab.
-//! * [`enter_host`](mod@enter_host): running a program on a host; [`take_down`](mod@take_down):
-//!   taking a lab down.
+//! Modules without I/O:
+//!
+//! * [`lab_blueprint`]: makes a plan of hosts, wires and routes from a graph.
+//! * [`simplex_link`](mod@simplex_link): one direction of a link.
+//! * [`ethernet_frame`]: reads a frame's size, ECN mark and flow, and marks it CE.
+//! * [`lateness`]: how late frames left their links, and whether measurements are still valid.
+//! * [`wakeup_lead`]: how much earlier the lab's process has to wake up.
+//!
+//! Modules with I/O:
+//!
+//! * [`lab_directory`]: the files of each lab, and whether the lab is alive.
+//! * [`lab_process`]: the process that runs a lab.
+//! * [`enter_host`](mod@enter_host): moves a process into a host of a lab.
+//! * [`take_down`](mod@take_down): ends a lab.
 //!
 //! # A lab is one process
 //!
-//! The process of a lab is called its keeper. It is the first process of a PID namespace. Only the
-//! keeper holds descriptors of the hosts' network namespaces, in which all devices of the hosts
-//! are. When the keeper ends, for whatever reason, the kernel ends all processes on the hosts. It
-//! also removes the hosts, devices, routes and firewalls. Only a directory with a few files is
-//! left. No process holds the lock in this directory any more, so the next lab knows that it is
-//! stale.
+//! The process that runs a lab is called its keeper. It is the first process of a PID namespace.
+//! Only the keeper holds descriptors of the hosts' network namespaces. When the keeper ends, for
+//! whatever reason, the kernel ends all processes on the hosts. It also removes the network
+//! namespaces with all devices, routes and firewalls. Only a directory with a few files is left. No
+//! process holds the lock in this directory any more, so the next lab of this name can reuse the
+//! directory.
 //!
 //! # Why not …
 //!
-//! * TAP devices: only root may use `/dev/net/tun`, while an unprivileged user namespace may make
-//!   virtual Ethernets and packet sockets.
-//! * netlink for links, addresses and routes: one `ip -batch` per host does the same, reports
+//! * TAP devices: only root may use `/dev/net/tun`. Virtual Ethernets and packet sockets also work
+//!   in an unprivileged user namespace.
+//! * Netlink for links, addresses and routes: one `ip -batch` per host does the same, reports
 //!   errors in words, and needs no asynchronous runtime.
-//! * address resolution: neighbours are permanent entries. So the first packet takes as long as the
-//!   second, and only packets of programs are counted.
+//! * Address resolution (ARP, neighbour discovery): all neighbour entries are permanent. So no
+//!   address request delays the first packet, and links carry only packets of programs.
 
 pub mod enter_host;
 pub mod ethernet_frame;

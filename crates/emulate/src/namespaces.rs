@@ -35,8 +35,9 @@ pub(crate) fn own_mounts() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?)
 }
 
-/// Mounts a /proc that shows the processes of this PID namespace. In containers that mask parts of
-/// /proc this is forbidden. Then /proc keeps showing the processes outside, which does no harm.
+/// Mounts a /proc that shows only the processes of this PID namespace. The system may forbid this,
+/// for example in containers that mask parts of /proc. Then /proc still shows the processes outside
+/// of the namespace. This does no harm.
 pub(crate) fn own_proc() -> Result<(), Errno> {
     mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)
 }
@@ -57,9 +58,10 @@ pub(crate) fn go_into(network: &OwnedFd) -> io::Result<()> {
     Ok(setns(network, CloneFlags::CLONE_NEWNET)?)
 }
 
-/// Enters the namespaces of another process: its user namespace (if it is another one), its mounts,
-/// and its PID namespace (for children). Also enters the network namespace that the process holds
-/// open as the descriptor `network`.
+/// Enters namespaces of the process `process`: its user namespace if it differs from this process's
+/// own, its mounts, and its PID namespace. Only children of this process become members of the PID
+/// namespace. Also enters the network namespace that `process` holds open as file descriptor
+/// `network`.
 pub(crate) fn join(process: u32, network: i32) -> io::Result<()> {
     let here = |kind: &str| fs::read_link(format!("/proc/self/ns/{kind}"));
     let there = |kind: &str| fs::read_link(format!("/proc/{process}/ns/{kind}"));

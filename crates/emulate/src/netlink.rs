@@ -1,7 +1,7 @@
-//! Turns a device's offloads off by the kernel's generic netlink family "ethtool"
-//! (<https://docs.kernel.org/networking/ethtool-netlink.html>). With offloads a virtual Ethernet
-//! carries packets of up to 64 KB, larger than those on any line. Their checksums are not computed,
-//! either.
+//! Turns off the offloads of a device by the kernel's generic netlink family "ethtool"
+//! (<https://docs.kernel.org/networking/ethtool-netlink.html>). With offloads, a virtual Ethernet
+//! carries packets of up to 64 KB without valid checksums. Packets on a real line fit the MTU and
+//! have valid checksums.
 
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with};
@@ -66,10 +66,11 @@ impl Ethtool {
         Ok(Self { socket, family: family.ok_or_else(missing)? })
     }
 
-    /// Turns off the offloads of the device of this name.
+    /// Turns off the offloads of the device called `device`. Skips offloads that this kernel does
+    /// not know.
     ///
     /// # Errors
-    /// The kernel's answer. It is no error if this kernel does not know a feature.
+    /// The kernel's error code, if it refuses the change.
     pub(crate) fn plain(&self, device: &str) -> io::Result<()> {
         match self.set(device, &OFFLOADS) {
             // Names came and went over the years: then each by itself, and what is unknown is off.

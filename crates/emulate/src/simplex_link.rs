@@ -7,14 +7,14 @@ use byway_wire::{Ecn, Instant};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The most bytes that a line holds, in its queue and on their way: enough for 200 Mbit/s and two
-/// seconds. Beyond that frames are dropped, as by a full queue.
+/// The most bytes of frames that a line holds, queued and propagating: 64 MiB. This is enough for
+/// two seconds at 200 Mbit/s (50 MB). A frame that does not fit is dropped, as by a full queue.
 const HOLD_BYTES: usize = 64 << 20;
 
-/// One direction of a wire. A pure machine: frames and times go in, frames and times come out.
+/// One direction of a wire: a state machine without I/O and without a clock of its own.
 ///
-/// [`offer`](Self::offer) takes a frame that arrives at the near end. [`deliver`](Self::deliver)
-/// hands out the frames that are due at the far end. Call `deliver` no later than
+/// [`offer`](Self::offer) takes a frame that enters the wire. [`deliver`](Self::deliver) hands out
+/// the frames that have reached the other end by now. Call `deliver` no later than
 /// [`deadline`](Self::deadline).
 #[derive(Debug)]
 pub struct SimplexLink {

@@ -1,5 +1,6 @@
-//! How much earlier than needed the lab's process wakes up. Falling asleep and waking up take time,
-//! about the same on each occasion. Over a route of several lines these delays add up.
+//! By how much the lab's process wakes up before a frame is due. Falling asleep and waking up
+//! always take about the same time. Without this lead each sleep would end late, and the delays
+//! would add up over the links of a route.
 
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
@@ -10,15 +11,15 @@ const MOST: u64 = 200_000;
 const MEMORY: u64 = 16;
 
 /// The shortest sleep. On a busy line a frame is due every few microseconds, and waking up for each
-/// costs more than sending it. Frames that become due during such a sleep leave at most this late,
-/// all together.
+/// frame costs more than sending it. Frames that become due during such a sleep leave together at
+/// its end, at most 50 µs late.
 const LEAST: Duration = Duration::from_micros(50);
 
-/// What is known of how late a sleep usually ends, in nanoseconds.
+/// How late a sleep usually ends, in nanoseconds.
 ///
-/// A sleep is shortened by two thirds of the usual lateness, so most sleeps still end a little
-/// late. If a sleep ends early, the process spins until the deadline. That happens seldom and takes
-/// little time.
+/// Each sleep is shortened by two thirds of this time, so most sleeps still end a little after the
+/// deadline. If a sleep ends before the deadline, the process spins until the deadline. This is
+/// rare and takes little time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WakeupLead {
     usual: u64,

@@ -1,9 +1,10 @@
 //! `cargo bench -p byway-rivals --bench loopback [--features aws-lc] -- [--rounds N] [--seconds S]
 //! [--only NAME] [--json]`
 //!
-//! Prints medians over the rounds of goodput and processor time, and the largest memory. Processor
-//! time and memory are the sender's and the receiver's. The ratios to quinn and to kernel TCP are
-//! ratios of medians of this run. If there are two builds of quinn, the faster one counts.
+//! Prints, for byway, quinn and kernel TCP, the median goodput, the median processor time per 10^9
+//! bytes, and the largest memory of all rounds. Processor time and memory are given for sender and
+//! receiver. The last columns compare the goodput with that of quinn (the faster one, if there are
+//! two builds) and of kernel TCP.
 
 use byway_rivals::process::{TransferResult, is_end, transfer};
 use byway_rivals::{DATAGRAM, Error, Rival};

@@ -1,5 +1,6 @@
-//! byway as a rival, over UDP or over one TCP connection, with one path. The sender sends one
-//! endless object, and reads it from memory in pieces. The receiver discards the data at once.
+//! byway with one path, over UDP or over one TCP connection, for the comparison with other
+//! transports. The sender sends one endless object and reads it from memory. The receiver discards
+//! the data at once.
 
 use crate::{DATAGRAM, Error, Finish, Meter, PIECE, WINDOW};
 use bytes::Bytes;

@@ -1,10 +1,10 @@
 //! Compares byway's relay with a forwarder that only copies packets, on real sockets. The
-//! difference is what authentication costs per packet that passes.
+//! difference is the cost of authenticating each packet.
 //!
-//! Relay and forwarder are machines on the same driver, so they receive and send with the same
-//! calls: `recvmmsg` with coalescing, and `sendmmsg` with segmentation. Only the processor time of
-//! the driver's thread counts. Each sender has a socket, and a receiving socket that nobody reads.
-//! The receiving socket drops packets at the same cost for relay and forwarder.
+//! Relay and forwarder run on the same driver, so both use the same system calls: `recvmmsg` with
+//! coalesced datagrams (GRO), and `sendmmsg` with segmentation (GSO). Only the processor time of
+//! the driver's thread counts. Packets go to sockets that nobody reads. The kernel drops them there
+//! at the same cost for relay and forwarder.
 
 use crate::Error;
 use byway_net::{Clock, LoopControl, Owner, Socket, spawn, unix_seconds};
@@ -154,8 +154,8 @@ impl<M: ForwardCounter> Owner for Operator<M> {
     }
 }
 
-/// A sender: its socket, and the run of packets that it sends again and again. A relay keeps no
-/// state per flow, so repeated packets are as good as new ones.
+/// A sender: its socket, and the batch of packets (`run`) that it sends again and again. A relay
+/// keeps no state per flow, so repeated packets cost it as much as new ones.
 struct PacketSender {
     io: UdpSocket,
     state: UdpSocketState,
@@ -184,8 +184,8 @@ fn bind() -> Result<UdpSocket, Error> {
     Ok(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)
 }
 
-/// The credentials of one sender at the relay. They come from a relay in memory, which has the same
-/// key as the running one, and so issues the same credentials.
+/// Makes the credentials that one sender needs at the relay. A second relay in memory issues them.
+/// It has the same key as the relay on the socket, so the credentials are valid there, too.
 fn hop(
     relay: &mut Relay,
     at: SocketAddr,

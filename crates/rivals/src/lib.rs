@@ -1,24 +1,25 @@
-//! Compares byway with its rivals: the same bulk transfer, on the same machine, in the same run.
-//! byway's relay is compared with a forwarder that only copies packets ([`forward`]).
+//! Compares byway with other transports: the same bulk transfer, on the same machine, in the same
+//! run. Also compares byway's relay with a forwarder that only copies packets ([`forward`]).
 //!
-//! `cargo bench -p byway-rivals --bench loopback` sends bytes from memory over the loopback, and
-//! discards them at the receiver. They go through real sockets, from one process to another
-//! ([`process`]). The rivals are byway in both its classes and over TCP, quinn, and kernel TCP.
-//! Kernel TCP does not encrypt, and gives the scale. Rounds alternate between rivals, so that a
-//! machine that becomes slower does so for all. Rules of the comparison:
+//! `cargo bench -p byway-rivals --bench loopback` sends bytes from one process to another
+//! ([`process`]) over real loopback sockets. The transports are byway in both its traffic classes,
+//! byway over TCP, quinn, and kernel TCP. Kernel TCP does not encrypt: it shows what is possible on
+//! this machine. The transports take turns in each round, so all of them suffer alike if the
+//! machine becomes slower. Rules of the comparison:
 //!
 //! * Each end has a process of its own, in which one thread works.
-//! * UDP payloads have [`DATAGRAM`] bytes at most. Each rival uses the size that its own path MTU
-//!   discovery finds. Frames over TCP have any size.
-//! * All rivals that encrypt use AES-256-GCM. byway takes it from `ring`, and quinn from `ring` or,
-//!   with the feature `aws-lc`, from `aws-lc-rs`. byway is compared with the faster quinn.
-//! * The sending application gives shared bytes to byway and quinn. Neither copies them before it
-//!   makes packets.
-//! * All rivals ask for socket buffers of the same size.
+//! * UDP payloads have at most [`DATAGRAM`] bytes. Each transport uses the size that its own path
+//!   MTU discovery finds. Frames over TCP have any size.
+//! * All transports that encrypt use AES-256-GCM. byway takes it from the crate `ring`. quinn runs
+//!   with `ring` and, with the feature `aws-lc`, once more with `aws-lc-rs`. byway is compared with
+//!   the faster quinn.
+//! * The sending application passes reference-counted buffers to byway and quinn, so neither copies
+//!   data before it makes packets.
+//! * All transports ask for socket buffers of the same size.
 //! * The clock starts when the connection is established. So slow start counts, and the handshake
 //!   does not.
-//! * Bytes count when the receiving application has them. Memory is the most that a process ever
-//!   had resident.
+//! * Bytes count when the receiving application has them. Memory is the largest resident set of a
+//!   process.
 
 pub mod byway;
 pub mod forward;

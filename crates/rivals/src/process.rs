@@ -1,10 +1,10 @@
-//! A process for each end of a transfer. The program starts itself twice, as the receiver and as
-//! the sender.
+//! Runs each end of a transfer in a process of its own. The program starts itself twice: as the
+//! receiver and as the sender.
 //!
-//! The receiver prints a line with its address, measures for the given time, and prints a line with
-//! the result. The sender measures until its standard input ends, and prints its result with a note
-//! about itself. Last, the receiver prints its own note. Each process ends when its standard input
-//! ends.
+//! The receiver prints its address, measures for the given time, and prints the result. Then the
+//! parent process closes the sender's standard input: the sender stops, and prints its result and a
+//! note about itself. Last, the parent closes the receiver's standard input, and the receiver
+//! prints its own note.
 
 use crate::meter::peak_memory;
 use crate::{EndTotals, Error, Meter, Rival};

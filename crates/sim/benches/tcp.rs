@@ -1,12 +1,11 @@
-//! Measures how many packets per second of real time two dumbbells of TCP hosts carry over their
-//! bottleneck, on one core: `cargo bench -p byway-sim --bench tcp`. The work of the hosts is
-//! included.
+//! Measures how many packets per second of real time the simulator carries over the bottleneck of a
+//! dumbbell network, on one core: `cargo bench -p byway-sim --bench tcp`. The work of the TCP hosts
+//! is included. The dumbbells have 2 and 100 flows (`d2`, `d100`).
 //!
-//! The argument `d2` or `d100` runs that dumbbell alone and briefly, to count instructions under
-//! `valgrind --tool=callgrind BINARY d2`. Cargo prints where the binary is. Callgrind's
-//! "Collected", divided by the packets that the bench prints, gives instructions per packet. A
-//! packet of the bottleneck and its ACK take six hops. The count is the same on a busy machine, and
-//! it should only fall; `--help` prints the last one.
+//! The argument `d2` or `d100` runs one dumbbell briefly, to count instructions: `valgrind
+//! --tool=callgrind BINARY d2`, where BINARY is the path that Cargo prints. Divide Callgrind's
+//! "Collected" by the number of packets that the program prints. Unlike times, this count is the
+//! same on a busy machine. It should only fall; `--help` prints the last one.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
 #[path = "../tests/it/tcp_common/mod.rs"]

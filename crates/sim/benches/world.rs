@@ -1,8 +1,9 @@
-//! What a packet costs in a world, on one core: `cargo bench -p byway-sim --bench world`.
+//! Measures the cost of a packet in a simulated world, on one core: `cargo bench -p byway-sim
+//! --bench world`.
 //!
-//! `-- hops LINKS FLOWS PACKETS` runs one case and nothing else, for callgrind. Subtract the
-//! instructions of a run with 1 link from those of a run with 6 links. The difference, divided by 5
-//! and by the packets, is the cost of a packet on one link.
+//! `-- hops LINKS FLOWS PACKETS` runs only one case, to count instructions with callgrind. For the
+//! cost of a packet on one link, count once with 6 links and once with 1 link. Subtract the counts,
+//! and divide by 5 and by PACKETS.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
 #[path = "../tests/it/common/mod.rs"]

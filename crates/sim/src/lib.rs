@@ -1,24 +1,24 @@
 //! A simulated network: links with queues and faults, clocks that drift, and nodes that own a
 //! [`Machine`](byway_wire::Machine).
 //!
-//! The simulated code is the code that ships: `byway-net` runs the same machines on sockets.
-//! Everything in a world is a function of one seed. Each component, such as a link or a workload,
-//! draws from a random stream of its own. The stream is derived from the world's seed and the
-//! component's name, so an added node changes nobody else's draws.
+//! The simulated code is the code that ships: `byway-net` runs the same machines on sockets. All
+//! that happens in a world follows from one seed. Each component, such as a link, draws from its
+//! own stream of random numbers, derived from the seed and the component's name. So an added node
+//! does not change what other components draw.
 //!
-//! * [`random`]: the seeded generator.
-//! * [`link`]: what a link is.
-//! * [`pipe`]: the kind of link that most worlds are made of.
-//! * [`aqm`]: how a queue decides what to drop or mark (active queue management).
-//! * [`presets`]: named real links.
-//! * [`counters`]: packet counters that must balance.
-//! * [`clock`]: what time it is on a node.
-//! * [`world`]: nodes, routes and the event loop, which asserts its own laws.
-//! * [`tcp`]: reference TCP hosts, web clients and plain cross traffic.
-//! * [`topology`]: networks as data, routes over them, generators and the papers' networks.
-//! * [`shaper`]: a pipe as a machine between two sockets, for the simulated world and the real one.
+//! * [`random`]: the seeded generator of random numbers.
+//! * [`link`]: the trait of all links.
+//! * [`pipe`]: the usual link, with a queue, a rate, a delay and faults.
+//! * [`aqm`]: active queue management, which decides what a queue drops or marks.
+//! * [`presets`]: links named after access technologies, such as `dsl`.
+//! * [`counters`]: the packet counters of a link.
+//! * [`clock`]: the time that a node sees.
+//! * [`world`]: nodes, routes and the event loop.
+//! * [`tcp`]: reference TCP hosts, web clients and UDP cross traffic.
+//! * [`topology`]: networks as graphs, routes over them, generators, and the networks of papers.
+//! * [`shaper`]: a link emulator between two sockets, simulated or real.
 //!
-//! A test makes a world, puts machines into it, joins them and looks:
+//! A test makes a world, adds machines, connects them and checks the outcome:
 //!
 //! ```
 //! use byway_sim::{PipeConfig, Shaper, ShaperConfig, World};

@@ -7,11 +7,13 @@ use core::net::{IpAddr, SocketAddr};
 
 /// One direction of a link.
 ///
-/// A link that serves in order of arrival knows when a packet will arrive as soon as the packet is
-/// offered. So a packet costs one event per hop. Other links decide later, when a packet leaves the
-/// queue. Such a link returns [`PacketOutcome::Queued`] and asks for a second event by
-/// [`decides_at`](Self::decides_at). A link is a plain struct with a random generator of its own,
-/// so a driver with a real clock can use it as well as the [`World`](crate::World).
+/// A link that serves packets in order of arrival knows a packet's arrival time as soon as the
+/// packet is offered. So a packet costs one event on this link. Other links decide only when a
+/// packet leaves the queue. They return [`PacketOutcome::Queued`], and ask for a second event by
+/// [`decides_at`](Self::decides_at).
+///
+/// A link has a random generator of its own, so it also works without a [`World`](crate::World),
+/// under a driver with a real clock.
 pub trait Link: Any + Debug {
     /// Decides what becomes of a packet that is offered at `now`. `now` never goes back.
     fn offer(&mut self, now: Instant, packet: &Offer) -> PacketOutcome;
@@ -155,8 +157,8 @@ pub struct Occupancy {
     pub packets: usize,
     /// Bytes on the wire, headers included.
     pub bytes: u64,
-    /// How many deliveries will come of these packets. They are fewer than the packets where some
-    /// will be lost, and more where some will be duplicated. The field means nothing in a bound.
+    /// How many deliveries these packets will cause: none for a packet that will be lost, two for a
+    /// packet that will be duplicated. In the result of `Link::bound` this field has no meaning.
     pub deliveries: u64,
 }
 

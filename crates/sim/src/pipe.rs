@@ -25,12 +25,11 @@ struct QueuedPacket {
     deliveries: u64,
 }
 
-/// The parameters of a plain pipe: one that only queues, sends and delays, at a constant rate and
-/// with a constant delay. They are kept in one place because most packets in most worlds go through
-/// plain pipes.
+/// The parameters of a plain pipe: one with a drop-tail queue, a constant rate, a constant delay
+/// and no faults. Most packets go through plain pipes, so their parameters are kept together.
 #[derive(Clone, Copy, Debug)]
 struct PlainPipe {
-    /// The rate in bytes per second. 0: there is no limit.
+    /// The rate in bits per second. 0: there is no limit.
     rate: u64,
     /// The propagation delay in nanoseconds.
     delay: u64,
@@ -152,10 +151,9 @@ impl Pipe {
         self.service = (0, 0, 0);
     }
 
-    /// Offers a packet with `size` bytes of payload to a plain pipe. Returns when the packet's
-    /// service begins and when the packet arrives, or why it is dropped. `None` means that the pipe
-    /// is not plain, and that nothing happened. For a plain pipe this is a faster
-    /// [`offer`](Link::offer).
+    /// A faster [`offer`](Link::offer) for plain pipes. `size` is the payload in bytes. Returns
+    /// when the packet's service begins and when the packet arrives, or why it is dropped. `None`:
+    /// the pipe is not plain, and nothing has happened.
     #[inline]
     pub(crate) fn pass(&mut self, now: Instant, size: u32) -> Option<Result<(Instant, Instant), DropReason>> {
         self.plain.as_ref()?;
@@ -203,8 +201,9 @@ impl Pipe {
         Some(Ok((begins, at)))
     }
 
-    /// The earliest time at which a packet that is offered at `now` can arrive. It is `None` unless
-    /// the pipe is plain with a delay above zero, and the packet fits.
+    /// The earliest time at which a packet with `size` bytes of payload can arrive if it is offered
+    /// at `now`. (It arrives so early only if the line is idle.) `None` if the pipe is not plain,
+    /// if its delay is zero, or if the packet exceeds the MTU.
     #[inline]
     pub(crate) fn soonest(&mut self, now: Instant, size: u32) -> Option<Instant> {
         let plain = self.plain.as_ref().filter(|plain| plain.delay > 0)?;
@@ -231,8 +230,9 @@ impl Pipe {
         &self.config
     }
 
-    /// Changes the rate for packets that are offered from now on. Packets whose arrival time is
-    /// decided already keep that time. Rates of the schedule no longer count.
+    /// Sets the rate in bits per second for packets that are offered from now on; `None`: no limit.
+    /// Packets whose arrival time is already fixed keep it. The scheduled changes of the rate no
+    /// longer apply.
     pub fn set_rate(&mut self, rate: Option<u64>) {
         self.config.rate = rate;
         self.config.rate_steps.clear();
@@ -240,8 +240,9 @@ impl Pipe {
         self.simplify();
     }
 
-    /// Changes the propagation delay for packets that are offered from now on. Even if the delay
-    /// shrinks, these packets overtake none. Delays of the schedule no longer count.
+    /// Sets the propagation delay for packets that are offered from now on. Even if the delay
+    /// shrinks, these packets do not overtake earlier ones. The scheduled changes of the delay no
+    /// longer apply.
     pub fn set_delay(&mut self, delay: Duration) {
         self.config.delay = delay;
         self.delay.set(delay);
@@ -407,8 +408,9 @@ impl Pipe {
     }
 }
 
-/// The service time of a packet in whole nanoseconds, and the remainder in billionths of a bit.
-/// `known` keeps the last size and its result, since most packets have the size of the one before.
+/// The service time of a packet of `bytes` bytes at `rate` bits per second: whole nanoseconds, and
+/// the rest in billionths of a bit. `known` caches the last size and its result, since most packets
+/// have the same size as the packet before.
 #[inline]
 fn service_of(known: &mut (u64, u64, u64), bytes: u64, rate: u64) -> (u64, u64) {
     if known.0 != bytes {

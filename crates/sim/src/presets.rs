@@ -99,8 +99,8 @@ pub fn lte() -> Duplex {
     duplex([40_000, 12_000], ms(25), [ms(300), ms(300)]).each(|pipe| pipe.jitter(ms(8)))
 }
 
-/// A phone in a train: the rate follows the masts, and there are tunnels. The pattern of rates
-/// repeats every 30 seconds. In the first hour a tunnel of 3 seconds comes every two minutes.
+/// A phone in a train. The rate depends on the nearest mast: it falls to 5 % and rises again every
+/// 30 seconds. Every two minutes of the first hour, a tunnel cuts the link for 3 seconds.
 #[must_use]
 pub fn lte_train() -> Duplex {
     let shape = [(0, 100), (6, 60), (10, 20), (13, 5), (16, 15), (20, 50), (25, 80)];

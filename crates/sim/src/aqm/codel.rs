@@ -111,10 +111,10 @@ impl Codel {
         self.bytes -= self.queue.pop_front().map_or(0, |packet| packet.bytes);
     }
 
-    /// Takes packets off the queue when the line is free (section 5.5 of the RFC). Calls `leaving`
-    /// for each packet that leaves, in queue order. If any packet is left, the last call is for the
-    /// one that is served. With `ecn`, an ECN-capable packet is marked and served instead of
-    /// dropped (section 3).
+    /// Takes packets off the queue when the line is free (RFC 8289, section 5.5). Calls `leaving`
+    /// for each packet that is dropped and then, unless the queue is empty, for the packet that the
+    /// line sends. With `ecn`, an ECN-capable packet is marked and sent instead of dropped (section
+    /// 3).
     pub fn dequeue(&mut self, now: Instant, mut leaving: impl FnMut(Dequeued)) {
         let (mut packet, mut may_drop) = self.take(now);
         if self.dropping {

@@ -116,9 +116,9 @@ impl FqCodel {
         }
     }
 
-    /// Makes room for another packet. It drops the oldest packets of the queue with the most bytes:
-    /// half of that queue's packets, and at most `BATCH`. It calls `leaving` for each dropped
-    /// packet, with a first argument as in [`dequeue`](Self::dequeue).
+    /// Makes room for another packet: drops the oldest packets of the queue with the most bytes. It
+    /// drops half of that queue's packets, at most `BATCH`. Calls `leaving` for each dropped
+    /// packet, with the packet's place as in [`dequeue`](Self::dequeue).
     pub fn overflow(&mut self, mut leaving: impl FnMut(usize, Dequeued)) {
         // The first of those that are equally long, in every build.
         let longest = self.queues.iter_mut().rev().max_by_key(|queue| queue.codel.bytes());
@@ -135,10 +135,10 @@ impl FqCodel {
         }
     }
 
-    /// Takes packets off the queues when the line is free (section 4.2 of the RFC). Calls `leaving`
-    /// for each packet that leaves. If any packet is left, the last call is for the one that is
-    /// served. The first argument counts the packets that came before this packet and have not left
-    /// yet.
+    /// Takes packets off the queues when the line is free (RFC 8290, section 4.2). Calls `leaving`
+    /// for each packet that is dropped and then, unless all queues are empty, for the packet that
+    /// the line sends. The first argument of `leaving` is the packet's place: how many packets that
+    /// arrived before it still wait.
     pub fn dequeue(&mut self, now: Instant, mut leaving: impl FnMut(usize, Dequeued)) {
         loop {
             let is_new = !self.new.is_empty();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     /// Takes the next packet off the queues. Returns the packet that the line sends with its place
-    /// among those that wait, and how many packets were dropped before it.
+    /// (how many earlier packets still wait), and how many packets were dropped before it.
     fn send(queues: &mut FqCodel, now: Instant) -> (Option<(usize, Queued)>, usize) {
         let (mut served, mut dropped) = (None, 0);
         queues.dequeue(now, |place, leaving| match leaving {

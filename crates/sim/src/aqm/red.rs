@@ -55,9 +55,9 @@ impl RedConfig {
         }
     }
 
-    /// The probability p_b of a drop for the average queue `average`, which has the unit of the
-    /// thresholds. The formula is that of section 3 of the paper of 1993. The part for `gentle` is
-    /// from ns-2.
+    /// The probability `p_b` of a drop for an average queue of `average` packets, or bytes if the
+    /// thresholds are in bytes. The formula is from section 3 of the paper of 1993, the part for
+    /// `gentle` from ns-2.
     #[must_use]
     pub fn probability(&self, average: f64) -> f64 {
         if average < self.min {
@@ -128,8 +128,8 @@ impl Red {
         self.average
     }
 
-    /// Decides about a packet of `bytes` that finds `queue` waiting. `idle` is set if the line is
-    /// idle: for how long it has been so, and its rate in bits per second.
+    /// Decides about a packet of `bytes` bytes that finds `queue` waiting. If the line is idle,
+    /// `idle` says for how long, and the line's rate in bits per second.
     pub fn arrive(
         &mut self,
         queue: Occupancy,
@@ -228,9 +228,9 @@ mod tests {
 
     #[test]
     fn gaps_between_drops_are_uniform_not_geometric() {
-        // By section 7 of the paper of 1993 the gap is uniform. ns-2 also counts the packet at
-        // hand, so the gap is uniform over `1 ..= 1/p_b - 1` packets. An average of 10 between
-        // thresholds of 5 and 15 makes p_b 0.05, and so the gap 1 to 19 packets.
+        // The gaps between drops are uniform (section 7 of the paper of 1993), in ns-2 over 1 to
+        // `1/p_b - 1` packets. An average of 10 between thresholds of 5 and 15 is half-way, so
+        // `p_b` is 0.05, half of `max_p`. So gaps are 1 to 19 packets.
         let found = gaps(RedConfig::new(5.0, 15.0), 10, 20_001);
         let found = found.get(1..).unwrap();
         let mean = found.iter().sum::<u64>() as f64 / found.len() as f64;

@@ -32,8 +32,9 @@ pub struct Cbr {
 const NUMBER: usize = 8;
 
 impl Cbr {
-    /// A source of datagrams with `payload` bytes each, which are only a length. The datagrams
-    /// leave evenly from `from` until `until`, at `rate` bits of payload per second.
+    /// A source of datagrams with `payload` bytes each. Only the length of the datagrams is
+    /// simulated, not their bytes. The source sends at even intervals from `from` until `until`, at
+    /// `rate` bits of payload per second.
     #[must_use]
     pub fn source(to: SocketAddr, rate: u64, payload: usize, from: Instant, until: Instant) -> Self {
         let bits = payload as u128 * 8 * 1_000_000_000;

@@ -19,12 +19,13 @@ use std::rc::Rc;
 const UNSENT: u64 = 128 << 10;
 /// Ports of those who dial: the first of the range of RFC 6335, section 6.
 const EPHEMERAL: u32 = 49_152;
-/// The bit that tells TCP ports from UDP ports in a world. TCP has ports of its own, but an address
-/// of a world belongs to one socket. So a TCP port is the UDP port with this bit flipped.
+/// The bit that tells TCP ports from UDP ports. In a world, an address and port belong to one
+/// socket, so TCP and UDP cannot use the same port. The TCP port is the UDP port with this bit
+/// flipped.
 const TCP_PORT: u16 = 1 << 15;
 
-/// The address in a world of the TCP host that belongs to a UDP address. It has the same IP
-/// address, and a port in the other half of the port range.
+/// The address of the TCP host that belongs to the UDP address `udp` of a world. The IP address is
+/// the same, and the port differs in its highest bit (32 768).
 #[must_use]
 pub const fn tcp_address(udp: SocketAddr) -> SocketAddr {
     match udp {
@@ -35,8 +36,8 @@ pub const fn tcp_address(udp: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The payload bytes of all TCP connections of a world. Segments of a world carry no data, only its
-/// length. So frames wait here until the segments that carry them have arrived.
+/// The payload bytes of all TCP connections of a world. Simulated segments carry only the length of
+/// their data, so the bytes wait here until the segments of this length have arrived.
 #[derive(Clone, Debug, Default)]
 pub struct FrameBytes(Rc<RefCell<Streams>>);
 
@@ -82,12 +83,11 @@ impl FrameBytes {
     }
 }
 
-/// A node on a host with TCP. The connections that the node dials and those that it accepts carry
-/// datagrams, as they do in `byway-net`. Its machine gets [`Input::Connection`] and
-/// [`Input::Room`].
+/// A node on a host with TCP. Its datagrams can also travel over TCP connections that the node
+/// dials or accepts, as in `byway-net`. Its machine gets [`Input::Connection`] and [`Input::Room`].
 ///
-/// The node is added to a world with the addresses of the machine's UDP sockets first. A [TCP
-/// address](tcp_address) for each of them follows ([`addresses`](Self::addresses)).
+/// Add the node to a world with the addresses that [`addresses`](Self::addresses) returns: those of
+/// the machine's UDP sockets, then the [`tcp_address`] of each UDP socket.
 #[derive(Debug)]
 pub struct TcpCarried<N> {
     both: NodeWithTcp<N>,
@@ -149,8 +149,9 @@ impl CarriedConnection {
 }
 
 impl<N: Node> TcpCarried<N> {
-    /// A node with `sockets` UDP sockets, on a host whose TCP behaves as `serve` says. All such
-    /// hosts of a world share `bytes`. TCP draws its random numbers from `seed`.
+    /// Puts `node`, which has `sockets` UDP sockets, on a host whose TCP behaves as `serve` says.
+    /// All such hosts of a world get the same `bytes`, since they exchange payload through it. TCP
+    /// draws its random numbers from `seed`.
     #[must_use]
     pub fn new(node: N, sockets: u16, bytes: &FrameBytes, seed: u64, serve: ServerConfig) -> Self {
         let mut stack = Stack::new(seed);
@@ -200,9 +201,9 @@ impl<N: Node> TcpCarried<N> {
         self
     }
 
-    /// Dials the TCP host of the UDP address `peer`, from the TCP address of the UDP socket `from`.
-    /// Returns the connection's number. The machine hears of the connection once it is established.
-    /// `None`: there is no such socket, or no number is free.
+    /// Opens a TCP connection to the host of the UDP address `peer`, from the host of the UDP
+    /// socket `from`. Returns the connection's number. The machine hears of the connection once it
+    /// is established. `None`: there is no such socket, or all connection numbers are in use.
     pub fn dial(&mut self, now: Instant, from: Local, peer: SocketAddr) -> Option<Local> {
         self.both.dial(now, from, peer)
     }

@@ -46,9 +46,9 @@ pub enum Demand {
     Bulk,
     /// A number of bytes, then the end.
     Size(u64),
-    /// A rate that changes with time. From each instant on the application writes so many bits of
-    /// payload per second; `None`: as much as possible. Before the first instant it writes nothing.
-    /// The sender waits until a segment is full, except with `no_delay`.
+    /// A rate that changes with time. An entry `(t, r)` means: from time `t` on, the application
+    /// writes `r` bits of payload per second (`None`: as much as possible). Before the first entry
+    /// it writes nothing. The sender waits until a segment is full, unless `no_delay` is set.
     Rate(Vec<(Instant, Option<u64>)>),
 }
 
@@ -76,8 +76,9 @@ pub struct Flow {
     pub start: Instant,
     /// When the application has nothing more. What it has written by then is still delivered.
     pub stop: Option<Instant>,
-    /// From each instant on, the most bytes that may be unacknowledged on each path, as if the
-    /// receiver's window had that size. The instants are in order of time.
+    /// A limit on the unacknowledged bytes of each path, like a receive window that changes with
+    /// time. An entry `(t, n)` means: at most `n` bytes from time `t` on. Entries are in order of
+    /// time.
     pub window_steps: Vec<(Instant, u64)>,
     /// How this end behaves.
     pub options: TcpConfig,

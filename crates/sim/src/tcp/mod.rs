@@ -1,12 +1,12 @@
-//! Reference TCP hosts: what byway is measured against, and shares links with.
+//! Reference TCP hosts. byway is compared with them, and shares links with them.
 //!
-//! A segment carries a header of 24 bytes and SACK blocks; its data is only a length. A pipe counts
-//! 28 bytes for IPv4 and UDP. Together that is as much as IPv4, TCP and timestamps (RFC 7323) take.
-//! So a full segment is 1 500 bytes on the line.
+//! A segment has a header of 24 bytes and SACK blocks. Its data is only a length. A pipe adds 28
+//! bytes for IPv4 and UDP. These 52 bytes equal the headers of IPv4 and TCP with timestamps (RFC
+//! 7323), so a full segment is 1 500 bytes on the line.
 //!
-//! The host owns the facts. They are what is in flight, lost and delivered, and how long it took.
-//! The judgement is a [`Controller`](byway_control::Controller)'s, so every congestion control runs
-//! here as it does in a real transfer.
+//! A host records what is in flight, lost and delivered. From this, a
+//! [`Controller`](byway_control::Controller) sets the congestion window and the rate. So every
+//! congestion control runs here as in a real transfer.
 
 mod ack_processing;
 mod bundle;

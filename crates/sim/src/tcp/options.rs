@@ -9,13 +9,15 @@ pub const MSS: u32 = 1_448;
 /// How a sender finds what was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
-    /// By three later arrivals and by timeouts (RFC 6675, RFC 6298), as the simulators that the
-    /// papers used do it. The timeout is at least [`TcpConfig::min_rto`].
+    /// A segment is lost when three later ones have arrived (RFC 6675) or after a timeout (RFC
+    /// 6298), as in the simulators that the papers used. The timeout is at least
+    /// [`TcpConfig::min_rto`].
     #[default]
     Sack,
-    /// By time (RACK), with probes of the tail (TLP), as Linux does it (RFC 8985). The timeout is
-    /// the smoothed RTT plus four mean deviations. The deviations' part, not the whole timeout, is
-    /// at least [`TcpConfig::min_rto`]. A server takes its first RTT sample from the handshake.
+    /// Losses are found by time (RACK), and those at the end of the data by probes (TLP), as in
+    /// Linux (RFC 8985). The timeout is the smoothed RTT plus four mean deviations, or plus
+    /// [`TcpConfig::min_rto`] if this is more. A server takes its first RTT sample from the
+    /// handshake.
     Rack,
 }
 
@@ -46,9 +48,9 @@ pub struct TcpConfig {
     /// The number of segments in the beginning that are acknowledged at once even with
     /// [`delayed_ack`](Self::delayed_ack). Linux has 16 (`TCP_MAX_QUICKACKS`).
     pub quick_acks: u32,
-    /// The most bytes that an application may have written and that are not acknowledged. An
-    /// application that writes at a rate is blocked at this limit. It never makes up for what it
-    /// did not write meanwhile. `None` means no limit.
+    /// The size of the send buffer: the most bytes that an application has written and that are not
+    /// acknowledged. While the buffer is full, an application with a fixed rate writes nothing, and
+    /// does not catch up afterwards. `None`: no limit.
     pub send_buffer: Option<u64>,
     /// Whether a sender spreads its window over a round trip where the controller names no rate.
     pub paced: bool,

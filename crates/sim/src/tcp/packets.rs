@@ -1,11 +1,10 @@
-//! Segments as IPv4 packets with TCP's own header, for machines that read such packets: gateways
-//! between reference hosts.
+//! Translates simulated segments into IPv4 packets with a real TCP header, and back. Gateways
+//! between reference hosts need such packets.
 //!
-//! The fields of a segment stand where TCP has them: sequence and acknowledgement numbers, flags,
-//! window, window scale, timestamps and SACK blocks. In TCP a SYN counts as one byte, in a segment
-//! it does not. So all but the SYN's own sequence number are higher by one in the packet. An option
-//! for experiments (RFC 6994) holds what only these hosts tell each other: the tag of a flow, and
-//! flags beyond TCP's.
+//! A SYN counts as one byte in TCP, but not in a simulated segment. So sequence and acknowledgement
+//! numbers are higher by one in the packet, except for the sequence number of a SYN. All other
+//! fields stand where TCP has them. A TCP option for experiments (RFC 6994) carries what TCP lacks:
+//! the tag of a flow, and further flags.
 
 use super::segment::{ACK, FIN, LONGEST, MOST_SACKS, PROBE, REPLY, RST, SKIP, SYN, Segment, SynFields};
 use byway_wire::checksum::{fold, pseudo_header, sum};
@@ -39,9 +38,9 @@ impl Packets {
         Self { here, there, mss, own: 0, identification: 0 }
     }
 
-    /// Appends to `out` the packet of a segment that the host here sends. `bytes` is the segment
-    /// without its data, and `data` is the length of the data. Returns whether `bytes` was a
-    /// segment.
+    /// Appends to `out` the packet of a segment that the local host sends. `bytes` is the segment
+    /// without its data, and `data` is the length of the data in bytes. Returns whether this was
+    /// possible: `bytes` must be a segment, and the packet at most 65 535 bytes long.
     pub fn pack(&mut self, bytes: &[u8], data: usize, out: &mut Vec<u8>) -> bool {
         let Some(segment) = Some(bytes).filter(|bytes| bytes.len() <= LONGEST) else { return false };
         let Some(segment) = Segment::decode(segment, data) else { return false };
@@ -113,9 +112,9 @@ impl Packets {
         options
     }
 
-    /// Appends to `out` the segment of a packet for the host here, and returns how many bytes of
-    /// data it has. `None`: the packet is not one of this connection, or cannot be read. Checksums
-    /// are not looked at, since whatever carries the packets checks them.
+    /// Appends to `out` the segment of a packet that arrived for the local host. Returns the length
+    /// of its data in bytes. `None`: the packet belongs to another connection, or cannot be read.
+    /// Checksums are not verified, since whatever carries the packets does this.
     pub fn unpack(&self, packet: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let (ip, rest) = packet.split_first_chunk::<IP>()?;
         let (tcp, rest) = rest.split_first_chunk::<TCP>()?;

@@ -1,10 +1,9 @@
-//! Loss detection by time instead of by count: RACK (RFC 8985, section 6) as Linux has it
-//! (`tcp_recovery.c`).
+//! Loss detection by time: RACK (RFC 8985, section 6) as in Linux (`tcp_recovery.c`).
 //!
-//! A segment is lost once a segment that was sent later has arrived, and the segment itself is
-//! late. It is late when more than an RTT and the reordering window has passed since it was sent.
-//! The window is a quarter of the smallest RTT, and more after needless retransmissions. Unless
-//! reordering was seen, it is zero in recovery and after three segments have arrived out of order.
+//! A segment is lost if a segment that was sent later has arrived, and if more than an RTT plus the
+//! reordering window has passed since the lost segment was sent. The window is a quarter of the
+//! smallest RTT, and grows after needless retransmissions. As long as no reordering was seen, the
+//! window is zero during recovery, and also once three segments have arrived out of order.
 
 use super::rtt::Rtt;
 use byway_wire::{Duration, Instant};
@@ -72,9 +71,9 @@ impl Rack {
         self.forward
     }
 
-    /// A segment that was sent again had arrived before: the window was too narrow (6.2, step 4).
-    /// The RFC learns this from a D-SACK, these hosts learn it from timestamps. It counts as
-    /// reordering as well, as in Linux (`tcp_try_undo_partial`).
+    /// A segment was sent again although the original had arrived: the reordering window was too
+    /// narrow (6.2, step 4). The RFC detects this by a D-SACK, these hosts by timestamps. As in
+    /// Linux (`tcp_try_undo_partial`), this also counts as reordering.
     pub(super) fn on_spurious(&mut self, una: u64, next: u64) {
         self.reordering_seen = true;
         if una >= self.round {

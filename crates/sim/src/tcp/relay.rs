@@ -16,9 +16,9 @@ pub struct TcpRelay {
 }
 
 impl TcpRelay {
-    /// A relay towards `to`, whose buffers hold `packets` full segments each, two at least. Both
-    /// sides have `options`, but the source's side has the size of the buffer as its receive
-    /// window. The relay draws random numbers from `seed`.
+    /// A relay that forwards to `to`. Each buffer holds `packets` full segments, at least two.
+    /// Connections on both sides have `options`, except that the receive window towards the source
+    /// has the size of the buffer. The relay draws random numbers from `seed`.
     #[must_use]
     pub fn new(seed: u64, to: Subflow, packets: u32, options: &TcpConfig) -> Self {
         let mut stack = Stack::new(seed);
@@ -28,8 +28,8 @@ impl TcpRelay {
         Self { stack }
     }
 
-    /// The names by which the destination knows the flows that the relay opened. They are in the
-    /// order in which the relay accepted their connections, and empty before the relay is in a
+    /// The tags by which the destination knows the flows that the relay opened, in the order in
+    /// which the relay accepted the source's connections. There are none before the relay is in a
     /// world.
     pub fn tags(&self) -> impl Iterator<Item = FlowTag> + '_ {
         let pairs = self.stack.onward.iter().flat_map(|onward| &onward.pairs);

@@ -1,14 +1,14 @@
 //! What a sender has in the network: what arrived, what was lost, and what to send again.
 //!
-//! * With SACK, a segment is lost when three segments that were sent after it have arrived. This is
-//!   RFC 6675's rule, applied to the order of sending. So it covers retransmissions too, as in RFC
-//!   9002, 6.1.1.
-//! * With RACK ([`Rack`]), a segment is lost when one that was sent after it has arrived and enough
-//!   time has passed.
+//! * With SACK, a segment is lost when three segments that were sent after it have arrived. The
+//!   order of sending counts, as in RFC 9002 (6.1.1), so lost retransmissions are found, too. RFC
+//!   6675 counts by sequence numbers.
+//! * With RACK ([`Rack`]), a segment is lost when a segment that was sent after it has arrived and
+//!   enough time has passed.
 //! * Without SACK, three duplicate ACKs and partial ACKs tell of losses, as in RFC 6582.
 //!
-//! A timeout counts all segments that have not arrived as lost. The sender takes this back if
-//! timestamps show that the segments had arrived (RFC 4015).
+//! After a timeout, all segments that have not arrived count as lost. If the timestamp of the next
+//! ACK shows that the timeout came too early, the sender no longer counts them as lost (RFC 4015).
 
 mod rack_tlp;
 
@@ -252,9 +252,9 @@ impl Scoreboard {
         }
     }
 
-    /// Takes an ACK of all data before `ack` and of the SACK blocks `blocks`. It was sent on the
-    /// arrival of a segment with the timestamp `echo`. If segments were believed lost and were not,
-    /// the times at which they were first sent are added to `undone`.
+    /// Takes an ACK of all data before `ack` and of the SACK blocks `blocks`. `echo` is the
+    /// timestamp that the ACK echoes. For each segment that was counted as lost and has arrived
+    /// after all, `undone` gets the time at which the segment was first sent.
     #[inline]
     pub(super) fn on_ack(
         &mut self,
@@ -401,9 +401,8 @@ impl Scoreboard {
     }
 
     /// Finds the segments that must be lost, judging by what has arrived. `duplicate` says whether
-    /// the ACK is a duplicate: it acknowledges nothing new and carries nothing else. With RACK some
-    /// segments may not be late enough yet. Then `judge_at` becomes the time at which to look
-    /// again.
+    /// the ACK is a duplicate: it acknowledges nothing new, and carries no data and no larger
+    /// window. With RACK, `judge_at` becomes the time at which the next segment may count as lost.
     #[inline]
     pub(super) fn find_losses(
         &mut self,
@@ -430,9 +429,9 @@ impl Scoreboard {
         self.lose_before(latest, Instant::FAR_FUTURE).0
     }
 
-    /// Counts segments as lost that were sent both before the transmission `latest` and before
-    /// `late`. Also returns whether `late` alone spared a segment. Both lists, `records` and
-    /// `resent`, are in the order of sending.
+    /// Counts segments as lost that were sent before the transmission number `latest` and also
+    /// before the time `late`. The returned flag says whether a segment was spared only because of
+    /// `late`. Both lists, `records` and `resent`, are in the order of sending.
     fn lose_before(&mut self, latest: u64, late: Instant) -> (Option<DetectedLosses>, bool) {
         let before = self.in_flight;
         let (mut losses, mut waits) = (None, false);
@@ -560,9 +559,9 @@ impl Scoreboard {
         self.judged = self.base;
     }
 
-    /// Gives up all data beyond the cumulative ACK, also what SACK blocks reported (RFC 2018,
-    /// section 8). Returns how many bytes of data that is. New data begins where the abandoned data
-    /// ended.
+    /// Gives up all unacknowledged data, including data that SACK blocks reported: the receiver may
+    /// still discard such data (RFC 2018, section 8). Returns how many bytes are given up. New data
+    /// begins where the abandoned data ended.
     pub(super) fn abandon(&mut self) -> u64 {
         let bytes = self.records.iter().map(|record| u64::from(record.len)).sum();
         self.base += self.records.len() as u64;

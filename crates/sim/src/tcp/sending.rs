@@ -220,9 +220,9 @@ impl Connection {
         Some(piece)
     }
 
-    /// The rate in bytes per second that spreads a window over a round trip. A window of at least
-    /// one segment gets a quarter more, so that pacing does not leave a part of it unused (RFC
-    /// 9002, 7.7). `None`: no round trip is known.
+    /// The pacing rate in bytes per second that spreads `window` bytes over a round trip. For a
+    /// window of at least one segment the rate is a quarter higher, so that pacing does not leave a
+    /// part of the window unused (RFC 9002, 7.7). `None`: no round trip is known.
     fn window_rate(&self, window: u64) -> Option<u64> {
         let nanos = self.rtt.smoothed.as_nanos();
         (nanos > 0).then(|| {

@@ -74,8 +74,9 @@ pub struct WebTrace {
 }
 
 impl Default for WebTrace {
-    /// Harp's trace as far as the paper prints it: sizes up to 1.7 MB with a mean of 7.8 KB. Body
-    /// and tail are chosen to give these two values.
+    /// Harp's web trace, as far as the paper describes it: sizes up to 1.7 MB, with a mean of 7.8
+    /// KB. The parameters of the log-normal body and the Pareto tail are chosen to give these two
+    /// values.
     fn default() -> Self {
         Self {
             clients: 10,
@@ -110,8 +111,8 @@ impl WebTrace {
     }
 }
 
-/// The requests of all clients of a trace, which follow from `seed` and `trace` alone. A client's
-/// requests do not depend on how many clients there are.
+/// The requests of all clients of a trace. They depend only on `seed` and `trace`. The requests of
+/// one client do not depend on the number of clients.
 #[must_use]
 pub fn trace(seed: u64, trace: &WebTrace) -> Vec<Request> {
     let mut requests = Vec::new();
@@ -125,8 +126,8 @@ pub fn trace(seed: u64, trace: &WebTrace) -> Vec<Request> {
     requests
 }
 
-/// Makes `count` requests for `size` bytes each, within `time` after `from`. They come evenly, or
-/// with `poisson` each at a random time, as in a Poisson process.
+/// Makes `count` requests for `size` bytes each, between `from` and `from + time`. The requests are
+/// evenly spaced or, with `poisson`, at random times like a Poisson process.
 #[must_use]
 pub fn fetches(
     seed: u64,

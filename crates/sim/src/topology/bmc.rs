@@ -1,8 +1,9 @@
 //! The networks of the BMC paper: the dumbbell of its simulations (section 4) and figure 2.
 //!
-//! The paper names RED, but not its parameters, which are reconstructed here. The queue's limit is
-//! the bandwidth-delay product at 60 ms (300 packets). The thresholds are a quarter and three
-//! quarters of that limit. RED's probability is 0.1, its weight 0.002, and it is gentle.
+//! The paper names RED but not its parameters, so they are reconstructed. In the dumbbell, the
+//! queue holds at most 300 packets, the bandwidth-delay product at 60 ms. The thresholds are a
+//! quarter and three quarters of this limit. At the upper threshold RED drops with probability 0.1.
+//! The weight of the average is 0.002, and `gentle` is set.
 
 use super::error::TopologyError;
 use super::graph::Graph;
@@ -29,9 +30,10 @@ pub(super) const FIG2: &[Parameter] = &[
     RED,
 ];
 
-/// The dumbbell. WAIMD senders `w1, w2, ...` send to `x1, x2, ...`, and TCP senders `t1, t2, ...`
-/// to `u1, u2, ...`, all over one bottleneck. Each sender's line has 100 Mbit/s and 2 ms. The lines
-/// of the n-th receivers have 100 Mbit/s and n/3 ms, so that flows do not run in step.
+/// The dumbbell. Senders `w1, w2, ...` use the paper's congestion control WAIMD and send to `x1,
+/// x2, ...`. TCP senders `t1, t2, ...` send to `u1, u2, ...`. All share one bottleneck. Each
+/// sender's line has 100 Mbit/s and 2 ms. The lines of the receivers number n have 100 Mbit/s and
+/// n/3 ms: different round trips keep flows from synchronising.
 pub(super) fn dumbbell(values: &Values) -> Result<Graph, TopologyError> {
     let mut graph = Graph::new();
     graph.join("west", "east", &bottleneck(values, "mbit"))?;
@@ -44,8 +46,9 @@ pub(super) fn dumbbell(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Figure 2: s1 sends to d1 over A and B, s3 sends to d3 over C and E, and s2 sends to d2 over both
-/// pairs. All of these routes have the same delay.
+/// Figure 2. s1 sends to d1 over A and B, s3 sends to d3 over C and E. s2 sends to d2 over two
+/// routes: the default route over A and B, and the other over C and E. All routes have the same
+/// delay.
 ///
 /// ```text
 ///  s1 ──── A ══12══ B ──── d1
@@ -55,8 +58,7 @@ pub(super) fn dumbbell(values: &Values) -> Result<Graph, TopologyError> {
 ///  s3 ──── C ══18══ E ──── d3
 /// ```
 ///
-/// The default route of s2 goes through A, its other route through C. The names of the routers are
-/// not from the paper.
+/// The names A, B, C and E are not from the paper.
 pub(super) fn fig2(values: &Values) -> Result<Graph, TopologyError> {
     let access = line(100.0, 1.0);
     let mut graph = Graph::new();

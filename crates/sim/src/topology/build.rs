@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The links of a world that were made from a [`Graph`].
 ///
-/// Hosts are nodes that the caller adds to the world. A host has no fixed place in the graph: the
-/// routes that it is given decide at which node it sits. Several hosts may sit at one node, and the
-/// route between them is then empty.
+/// Hosts are nodes that the caller adds to the world. A host is not tied to a node of the graph:
+/// only its routes say where it is connected. If two hosts are at the same node, the route between
+/// them has no links.
 #[derive(Clone, Debug)]
 pub struct Built {
     /// Name and link of every direction of the graph, in its order.
@@ -30,9 +30,9 @@ impl Graph {
         self.build_with(world, self.directions(), |world, name, config| world.link(name, config.clone()))
     }
 
-    /// Makes only the links of the directions in `used`. Of a large network, these are the
-    /// directions that the routes of an experiment use. `make` adds a link, of any kind, under the
-    /// name that it is given.
+    /// Like `build`, but makes only the links of the directions in `used`. In a large network,
+    /// these can be the few directions that the routes of an experiment use. `make` adds a link of
+    /// any kind to the world, under the given name.
     ///
     /// # Panics
     /// If the world has a link of such a name, or a direction is of another graph.

@@ -130,9 +130,9 @@ impl Graph {
         self.add_edge(a, b, both.clone(), both.clone())
     }
 
-    /// Sets the routing cost of both directions between two neighbours, in place of the propagation
-    /// delay in nanoseconds. So default routes can be other than the fastest, as they are on the
-    /// Internet.
+    /// Sets the routing cost between two neighbours, in both directions. Without this call, the
+    /// cost is the propagation delay in nanoseconds. With other costs, the default route may not be
+    /// the fastest, as on the Internet.
     ///
     /// # Errors
     /// [`TopologyError::UnknownNode`], [`TopologyError::NoEdge`].

@@ -1,9 +1,9 @@
 //! The networks of Harp's simulations.
 //!
-//! The figures that draw these networks are lost. The paper's text gives the names, which paths
-//! exist, and the rates of figure 3. The other rates, delays and queues of the bottlenecks are
-//! reconstructed, and most of them are parameters. Access lines have 100 Mbit/s and 1 ms. Other
-//! lines that are no bottleneck have 100 Mbit/s and room for 1 000 packets.
+//! The figures with these networks are lost. The paper's text gives the names, the paths, and the
+//! rates of figure 3. The other rates, delays and queues of the bottlenecks are reconstructed, and
+//! most of them are parameters. Access lines have 100 Mbit/s and 1 ms. Lines that are no bottleneck
+//! have 100 Mbit/s and a queue of 1 000 packets.
 
 use super::error::TopologyError;
 use super::graph::Graph;
@@ -60,9 +60,9 @@ pub(super) fn t1(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Topology2: four paths from T1 to T3, direct and through T2, T4 and T5. Each has a bottleneck of
-/// its own. Their one-way delays are 10, 12, 14 and 16 ms. S2 sends to R2 over the bottleneck of
-/// the path through T2, which begins at the router X.
+/// Topology2: four paths from T1 to T3, direct and through T2, T4 and T5. Each path has its own
+/// bottleneck. The one-way delays of the four paths are 10, 12, 14 and 16 ms. S2 sends to R2 over
+/// the bottleneck of the path through T2: from router X to T3.
 ///
 /// ```text
 ///  S1 ─── T1 ═══════════════ T3 ─── R1
@@ -90,8 +90,7 @@ pub(super) fn t2(values: &Values) -> Result<Graph, TopologyError> {
 }
 
 /// Topology4 of the technical report: paths from T1 to T6, direct and through T3, T4 and T5. The
-/// three relayed paths share the bottleneck from T2 to T6. S2's direct path to R2 goes through T2,
-/// so it uses the same bottleneck.
+/// three relayed paths share the bottleneck from T2 to T6. S2 sends to R2 over the same bottleneck.
 ///
 /// ```text
 ///  S1 ─── T1 ══════════════════ T6 ─── R1
@@ -100,8 +99,8 @@ pub(super) fn t2(values: &Values) -> Result<Graph, TopologyError> {
 ///         └── T5 ──┘    └── S2
 /// ```
 ///
-/// The name T6 is not from the report. With one relayed path, S1 and S2 have one path each over the
-/// shared bottleneck. With three relayed paths, S1 has three there and S2 one.
+/// The name T6 is not from the report. If S1 uses all three relays, it has three paths over the
+/// shared bottleneck, and S2 has one.
 pub(super) fn t4(values: &Values) -> Result<Graph, TopologyError> {
     let rest = values.get("access_mbit");
     let access = line(rest, 1.0);
@@ -118,8 +117,8 @@ pub(super) fn t4(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Figure 3: S1 sends to R1 over a direct link of 10 Mbit/s, and through T1 over a link of 8
-/// Mbit/s. S2 sends to R2 over the link of 8 Mbit/s.
+/// Figure 3: S1 sends to R1 over a direct link of 10 Mbit/s, and through the relay T1 over a link
+/// of 8 Mbit/s. S2 sends to R2 over the same link of 8 Mbit/s.
 ///
 /// ```text
 ///  S1 ─── A ════10════ B ─── R1
@@ -127,7 +126,7 @@ pub(super) fn t4(values: &Values) -> Result<Graph, TopologyError> {
 ///     S2 ────┘       └──── R2
 /// ```
 ///
-/// The relay is T1; the names A, B, T1 and T2 are ours.
+/// The names A, B, T1 and T2 are not from the paper.
 pub(super) fn fig3(values: &Values) -> Result<Graph, TopologyError> {
     let rest = values.get("access_mbit");
     let access = line(rest, 1.0);
@@ -175,16 +174,17 @@ pub(super) const T3_STUBS: &[Parameter] = &[
     ACCESS,
 ];
 
-/// Topology3 over a flat random graph of routers `n1, n2, ...`. Gateways and relays `G1, G2, ...`
-/// sit at random routers, no two at the same one. Clients `C1, C2, ...` and servers `V1, V2, ...`
-/// sit at any random routers.
+/// Harp's Topology3 over a flat random graph of routers `n1, n2, ...`. Gateways and relays `G1, G2,
+/// ...` are at random routers, at most one at each router. Clients `C1, C2, ...` and servers `V1,
+/// V2, ...` are at random routers, too, and may share a router.
 pub(super) fn t3(values: &Values) -> Result<Graph, TopologyError> {
     let (alpha, beta) = (values.get("alpha"), values.get("beta"));
     inhabited(values, waxman(values.seed, values.count("routers"), alpha, beta, &lines(values))?)
 }
 
-/// Topology3 over a transit-stub graph. A stub domain has one way out, so all paths between two
-/// gateways share the links of the gateways' stubs. So relays help less than in [`t3`].
+/// Harp's Topology3 over a transit-stub graph. By default, one link joins a stub domain to the
+/// backbone, so all paths between two gateways share the links of their stubs. So relays help less
+/// than in [`t3`].
 pub(super) fn t3_stubs(values: &Values) -> Result<Graph, TopologyError> {
     let shape = TransitStub {
         domains: values.count("domains"),

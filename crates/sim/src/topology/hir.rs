@@ -1,7 +1,7 @@
 //! The network of HIR's emulation (paper, section 6): two gateways with two or three relays between
 //! them. The paper ran its gateways on one machine.
 //!
-//! Rates are the paper's, which gives them in bytes per second:
+//! The paper gives the rates, in bytes per second:
 //!
 //! * Experiment 1: 200 KB/s (1.6 Mbit/s) in set 1, and 500 KB/s (4 Mbit/s) in sets 2 and 3.
 //! * Experiment 2: 100 KB/s (0.8 Mbit/s).
@@ -25,9 +25,9 @@ pub(super) const HIR: &[Parameter] = &[
     parameter("queue", 50.0, [0.0, 1e6], "packets that wait behind each relay (reconstructed)"),
 ];
 
-/// The [`bundle`] without a direct path, plus the hosts of experiment 3's foreground traffic.
-/// Senders `F1, F2, ...` are at the relays `T1, T2, ...`, and a receiver Q is behind the exit
-/// gateway X.
+/// The [`bundle`] without a direct path, with hosts for the foreground traffic of experiment 3.
+/// Senders `F1, F2, ...` are at the relays `T1, T2, ...`, and the receiver Q is at the exit gateway
+/// X.
 pub(super) fn hir(values: &Values) -> Result<Graph, TopologyError> {
     let access = line(100.0, 0.0);
     let relays = values.count("relays");

@@ -28,8 +28,8 @@ impl Graph {
         way.iter().map(|&direction| self.config(direction).delay).sum()
     }
 
-    /// How long a datagram with `payload` bytes takes over a way without other traffic. That is the
-    /// propagation delay and, on every link, the time of sending the datagram and its headers.
+    /// How long a datagram with `payload` bytes takes over the route `way` without other traffic:
+    /// the propagation delay and, on every link, the time to send the datagram and its headers.
     #[must_use]
     pub fn transit(&self, way: &[Direction], payload: usize) -> Duration {
         way.iter()
@@ -48,16 +48,17 @@ impl Graph {
         self.propagation(there) + self.propagation(back)
     }
 
-    /// The lowest rate on a way, in bits per second; `None` if nothing limits it. If the rate of a
-    /// link changes with time, its highest rate counts.
+    /// The lowest rate on the route `way`, in bits per second; `None` if nothing limits it. If the
+    /// rate of a link changes with time, its highest rate counts.
     #[must_use]
     pub fn bottleneck(&self, way: &[Direction]) -> Option<u64> {
         way.iter().filter_map(|&direction| nominal_rate(self.config(direction))).min()
     }
 
-    /// An upper bound, in bytes, of the memory that all packets under way on the directions in
-    /// `used` can take. Each direction holds at most a full queue, the packet being sent, and a
-    /// full line. All directions together hold at most the windows of all flows.
+    /// An upper bound, in bytes, of the memory for all packets under way on the directions in
+    /// `used`. A direction holds at most a full queue, the packet being sent, and the packets that
+    /// propagate. All directions together hold at most the packets that the windows of all flows
+    /// allow.
     #[must_use]
     pub fn memory_bound(&self, used: impl IntoIterator<Item = Direction>, traffic: Traffic) -> u64 {
         let packet = u64::from(traffic.packet.max(1));
@@ -104,8 +105,8 @@ fn bytes_in(rate: u64, time: Duration) -> u64 {
     u64::try_from(bits / 8).unwrap_or(u64::MAX)
 }
 
-/// The bandwidth-delay product in packets of `packet` bytes, headers included, rounded up. `rate`
-/// is in bits per second. Queues that are given as a part of this product use it.
+/// The bandwidth-delay product in packets of `packet` bytes (headers included), rounded up. `rate`
+/// is in bits per second.
 #[must_use]
 pub fn bdp_packets(rate: u64, rtt: Duration, packet: u32) -> usize {
     usize::try_from(bytes_in(rate, rtt).div_ceil(u64::from(packet.max(1)))).unwrap_or(usize::MAX)

@@ -1,17 +1,17 @@
 //! The networks of mPath's Emulab experiments: figures 7, 10 and 13.
 //!
-//! The paper gives the rates of the core link (10 Mbit/s), of the access link (20) and of proxy 3's
-//! path (5). For figure 13 it gives the rates of the first two cross flows (6 and 8). The rest is
-//! reconstructed:
+//! The paper gives the rates of the core link (10 Mbit/s), the access link (20 Mbit/s) and proxy
+//! 3's path (5 Mbit/s). In figure 13 it also gives the first two cross flows (6 and 8 Mbit/s). The
+//! other values are reconstructed:
 //!
-//! * Proxy 2's path has 15 Mbit/s. The first cross flow leaves 9 Mbit/s of it, both leave 1 Mbit/s.
-//! * Round trips are 100 ms on the direct path. Through proxies 1, 2 and 3, in both directions,
-//!   they are 110, 120 and 130 ms.
-//! * Figure 10's access link has 6 Mbit/s, and figure 13's third cross flow 10.
-//!
-//! Queues are chosen by what the paper says of TCP alone: 7.21 Mbit/s of 10. A flow of NewReno gets
-//! that rate where next to nothing can wait, so one packet may wait before a core link. The paper
-//! does not tell the queue of the access link in figures 7 and 13. It is 50 packets here.
+//! * Proxy 2's path has 15 Mbit/s. The first cross flow leaves 9 Mbit/s of it to mPath, and the
+//!   first two together leave 1 Mbit/s.
+//! * The round trip is 100 ms on the direct path. Through proxies 1, 2 and 3 it is 110, 120 and 130
+//!   ms.
+//! * The access link of figure 10 has 6 Mbit/s. The third cross flow of figure 13 has 10 Mbit/s.
+//! * The queue before a core link holds one packet. With so small a queue, NewReno gets the rate
+//!   that the paper reports for TCP alone: 7.21 of 10 Mbit/s.
+//! * The queue before the access link of figures 7 and 13 holds 50 packets.
 
 use super::error::TopologyError;
 use super::graph::Graph;
@@ -53,8 +53,8 @@ pub(super) const FIG10: &[Parameter] = &[
 const ENDS: f64 = 2.0;
 
 /// Figure 7: the direct path and proxy P1 share the core link from R1 to R2. P2 and P3 have links
-/// of their own. All paths share the access link of the sender S. Proxy 2's link lies between R3
-/// and R4, as in figure 13.
+/// of their own. All paths share the access link of the sender S. P2's link lies between R3 and R4,
+/// where figure 13 adds further hosts.
 ///
 /// ```text
 ///            P1
@@ -66,9 +66,8 @@ const ENDS: f64 = 2.0;
 pub(super) fn fig7(values: &Values) -> Result<Graph, TopologyError> {
     let core =
         |rate: &str, ms: f64| PipeConfig::new(values.mbit(rate), millis(ms)).queue(values.count("queue"));
-    // One-way delays between R1 and R2: the path of each proxy is 5 ms longer than the one before.
-    // P2 and P3 are nearer to R2 directly than by way of R1. So the packets that they forward do
-    // not turn back.
+    // The one-way delay between R1 and R2 is `direct` on the core link. It is 5, 10 and 15 ms more
+    // through P1, P2 and P3. The shortest routes from P2 and P3 to R2 do not lead back to R1.
     let direct = values.get("rtt_ms") / 2.0 - ENDS;
     let mut graph = Graph::new();
     let access = PipeConfig::new(values.mbit("access_mbit"), millis(ENDS / 2.0));

@@ -121,11 +121,11 @@ impl Values {
         Ok(Self { seed: given.seed, known })
     }
 
-    /// The value of a parameter of the table.
+    /// The value of the parameter `name`.
     ///
     /// # Panics
-    /// If the table has no such parameter. That is a slip of the pen in this module, and a test of
-    /// every network finds it.
+    /// If the network has no such parameter. This is a mistake in this module, and a test of all
+    /// networks finds it.
     pub(super) fn get(&self, name: &str) -> f64 {
         self.known.get(name).copied().unwrap_or_else(|| panic!("no parameter is called {name}"))
     }

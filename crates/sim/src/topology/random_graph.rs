@@ -25,9 +25,9 @@ pub struct LinkRanges {
 }
 
 impl Default for LinkRanges {
-    /// The ranges of Harp's Topology3: rates of 10 to 100 Mbit/s. Delays of 1 to 20 ms are
-    /// reconstructed. So are queues of a bandwidth-delay product at 60 ms, and of at least 50
-    /// packets.
+    /// The ranges of Harp's Topology3. The rates of 10 to 100 Mbit/s are from the paper. The delays
+    /// of 1 to 20 ms are reconstructed. A queue holds the bandwidth-delay product at 60 ms, but at
+    /// least 50 packets (reconstructed, too).
     fn default() -> Self {
         Self { rate: [10.0, 100.0], delay: [1.0, 20.0], rtt: 60.0, queue: 50 }
     }
@@ -44,9 +44,9 @@ impl LinkRanges {
 
 /// Waxman's random graph of routers `n1, n2, ...` in the unit square. Two routers at the distance d
 /// are joined with the probability `alpha × exp(-d / (beta × L))`, where L is the square's
-/// diagonal. Delays grow with distance, over the delay range of `lines`.
+/// diagonal. The delay of a link grows with its length, over the delay range of `lines`.
 ///
-/// 100 routers with alpha 0.25 and beta 0.15 have four links each in the mean.
+/// 100 routers with alpha 0.25 and beta 0.15 have four links each on average.
 ///
 /// # Errors
 /// [`TopologyError::ZeroRate`].
@@ -132,14 +132,14 @@ const WITHIN_STUB: [f64; 2] = [0.0, 0.2];
 const TO_STUB: [f64; 2] = [0.1, 0.5];
 const TRANSIT: [f64; 2] = [0.25, 1.0];
 
-/// A transit-stub network. The routers of transit domains, `t1.1, t1.2, ...`, form the backbone,
-/// and are named by domain and router. Stub domains have routers `s1.1.1.1, s1.1.1.2, ...`, named
-/// by transit domain, transit router, stub and router. One link joins each stub to its transit
-/// router. Within a domain, links are random.
+/// A transit-stub network. Transit domains form the backbone. Their routers are `t1.1, t1.2, ...`:
+/// domain, then router. One link joins each stub domain to a transit router. The domain's routers
+/// are `s1.1.1.1, s1.1.1.2, ...`: transit domain, transit router, stub, then router. Links within a
+/// domain are random.
 ///
-/// Links within stubs have the shortest delays of `lines`, transit links the longest. Routes follow
-/// delays, and GT-ITM's policy weights are not used. So with extra links a route may pass through a
-/// stub.
+/// Links within stubs have the shortest delays of `lines`, transit links the longest. Only delays
+/// decide about routes, without GT-ITM's policy weights. So with extra links between domains
+/// (`extra_up`, `extra_across`), a route may pass through a stub.
 ///
 /// # Errors
 /// [`TopologyError::ZeroRate`].

@@ -7,8 +7,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::OnceLock;
 
-/// One step that Dijkstra's algorithm may take. It is a packed copy of what the graph says, because
-/// a graph of thousands of nodes is searched hundreds of times.
+/// An edge, as Dijkstra's algorithm needs it: a compact copy of the graph's data. It makes searches
+/// faster, since a graph of thousands of nodes is searched hundreds of times.
 #[derive(Clone, Copy, Debug)]
 struct Arc {
     to: u32,
@@ -34,17 +34,16 @@ pub(super) struct RouteCache(OnceLock<Routes>);
 
 impl Graph {
     /// The cheapest route from one node to another. The cost is the sum of propagation delays, or
-    /// of [costs](Self::set_cost) where they are set. Among equally cheap routes, the one with the
-    /// fewest links is taken. Among these, the names of the nodes decide: at the first node that
-    /// differs, the name that comes first in order wins.
+    /// of [costs](Self::set_cost) where they are set. Among equally cheap routes, the route with
+    /// the fewest links wins. If several are left, the names of their nodes are compared from the
+    /// start: at the first difference, the name earlier in the alphabet wins.
     ///
-    /// With waypoints, the route leads to the first waypoint, from there to the next, and on to the
-    /// end. Each part is the cheapest by itself. So a part may lead back over links that were used
-    /// already, as with a relay that is off the direct route. The route from a node to itself is
-    /// empty.
+    /// With waypoints in `through`, the route leads to the first waypoint, then to the next, and on
+    /// to the end. Each part is the cheapest by itself, so two parts may use the same link, for
+    /// example to a relay and back. The route from a node to itself is empty.
     ///
-    /// The first call for a start node or waypoint costs a run of Dijkstra's algorithm. Later calls
-    /// cost only the walk along its result.
+    /// The first call for a start node or waypoint runs Dijkstra's algorithm. Later calls only read
+    /// its result.
     ///
     /// # Errors
     /// [`TopologyError::UnknownNode`], [`TopologyError::Unreachable`].
@@ -103,9 +102,9 @@ impl Graph {
         self.leaving(node).iter().map(arc).collect()
     }
 
-    /// Dijkstra's algorithm over pairs (cost, hops). Along a route, cost never falls and hops
-    /// always grow. So when a node is taken up, all nodes that could precede it are final. Then
-    /// equal routes can be told apart by their names.
+    /// Dijkstra's algorithm, ordered by cost and then by the number of hops. Each link adds a hop,
+    /// so all nodes before a node on its route are visited earlier, and their routes are final.
+    /// Routes of equal cost and hops are then compared by the names of their nodes.
     fn grow(&self, arcs: &[Vec<Arc>], root: u32) -> Vec<Reached> {
         let mut reached: Vec<Reached> = vec![None; self.size()];
         let mut best = vec![(u64::MAX, u32::MAX); self.size()];

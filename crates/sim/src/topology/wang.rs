@@ -78,15 +78,15 @@ pub(super) fn overlay_of(values: &Values) -> Result<Graph, TopologyError> {
     wang(values.seed, &overlay)
 }
 
-/// The overlay (paper, section IV). Sources `s1, s2, ...` are joined to k relays each, and relays
-/// `r1, r2, ...` to the receiver d.
+/// The overlay (paper, section IV). Each source `s1, s2, ...` is joined to k random relays, and
+/// each relay `r1, r2, ...` to the receiver d.
 ///
 /// The relays of a source are its [neighbours](Graph::neighbours), in the order in which they were
-/// drawn. A source draws them from a random stream of its own, so more sources change nobody else's
-/// relays.
+/// drawn. Each source draws from a random stream of its own, so an added source does not change the
+/// relays of others.
 ///
 /// # Errors
-/// [`TopologyError::ZeroRate`], if a relay would be left less than a bit per second.
+/// [`TopologyError::ZeroRate`], if a relay's rate would be less than one bit per second.
 pub fn wang(seed: u64, overlay: &Overlay) -> Result<Graph, TopologyError> {
     let hop = overlay.hop_rtt / 2.0;
     let mut graph = Graph::new();

@@ -18,8 +18,8 @@ pub trait Node: Any {
     }
 
     /// The time, on the node's own clock, at which the application wants its next
-    /// [`turn`](Self::turn) even if nothing happens before. After that turn the alarm must be
-    /// later, or `None`.
+    /// [`turn`](Self::turn) even if nothing happens before. During this turn, the application must
+    /// set a later time or `None`.
     fn alarm(&self) -> Option<Instant> {
         None
     }

@@ -1,16 +1,15 @@
-//! Links that need no event for the packets that reach them.
+//! Saves events: some packets need no event when they pass from a link A to the next link B.
 //!
-//! Suppose that all packets that reach link B come from link A, and that neither link reorders.
-//! Then the order and the times of their arrival at B are known when A accepts them. Suppose also
-//! that B is a plain pipe with a delay above zero. Then nothing that happens in between can change
-//! what B does. So a packet goes straight from A into B's [`coming`](super::network::Edge::coming),
-//! with the time at which it will reach B. B needs only one event, at the earliest time at which a
-//! packet can leave B.
+//! This is possible if all packets that reach B come from A, if neither link reorders, and if B is
+//! a plain pipe with a delay above zero. Then the arrival times at B are known as soon as A accepts
+//! the packets, and nothing that happens later can change what B does.
 //!
-//! At this event, and whenever somebody may look, B *catches up*. It is offered the packets that
-//! have reached it, in their order, each at its own time. Events of one time are ordered by link,
-//! and B takes time, so the order of events does not depend on this. The links do the same with and
-//! without it, and so their books and the trace are the same.
+//! Example: a packet reaches B at 10 ms and could leave B at 15 ms at the earliest. When A accepts
+//! the packet, the world puts it into B's [`coming`](super::network::Edge::coming). There is no
+//! event at 10 ms. B has an event at 15 ms. At this event the world offers the packet to B
+//! (`catch_up`), with 10 ms as the time of the offer. If a caller may read B's state earlier, for
+//! example when a run ends, the world makes the offer then. B's counters and the trace are the same
+//! as with an event at 10 ms.
 
 use super::LinkId;
 use super::events::PacketInFlight;

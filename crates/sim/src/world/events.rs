@@ -32,14 +32,14 @@ pub(super) enum EventSubject {
     Wake(u32),
 }
 
-/// Something that happens at a time. Events of one time happen in this order: links by number, then
-/// injected packets, then wakes by node. A link's decisions come before its arrivals, and its
-/// arrivals come in the order of acceptance. The order does not depend on when an event was
-/// scheduled. So a spurious wake, or a packet that is looked at late, changes no order.
+/// An event and its time. Events of the same time happen in this order: links by number, then
+/// injected packets, then wakes of nodes by number. On one link, decisions come before arrivals,
+/// and arrivals come in the order of acceptance. It does not matter when an event was scheduled, so
+/// a spurious wake changes no order.
 ///
-/// Time and order are one number, time first, so that a comparison has no branch and the heap moves
-/// little data. The bits are inverted: the earliest event is the greatest number, as the heap needs
-/// it.
+/// Time and order form one number, with the time in the upper bits, so a comparison has no branch
+/// and the heap moves little data. All bits are inverted, since the heap returns the greatest
+/// number first and the earliest event must come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Event(u128);
 
@@ -102,9 +102,9 @@ impl Event {
     }
 }
 
-/// Events in order. Of the packets in line on a link, only the first has an event here. So the heap
-/// grows with the number of links and nodes, not of packets. (A heap with four children per place
-/// was measured: no faster.)
+/// The queue of events. Of the packets that follow each other on a link, only the first has an
+/// event here. So the heap grows with the number of links and nodes, not of packets. (A heap with
+/// four children per node was measured: it is no faster.)
 #[derive(Debug, Default)]
 pub(super) struct Events(BinaryHeap<Event>);
 

@@ -54,12 +54,12 @@ impl World {
         self.network.inject(at.max(self.now), slot, payload.len() as u32, ecn);
     }
 
-    /// Rebinds a socket, as a NAT does: from now on the world sees another address, and the machine
-    /// is not told. Routes by IP address follow the new address. If its IP address is new, add
-    /// routes for it.
+    /// Rebinds a socket, as a NAT does: from now on the world sees `address` as the socket's
+    /// address, and the machine is not told. Routes by IP address follow the new address. If its IP
+    /// address is new, add routes for it.
     ///
     /// # Panics
-    /// If the address is taken, or the node has no such local.
+    /// If the address is taken, or the node has no socket `local`.
     pub fn rebind(&mut self, node: impl Into<NodeId>, local: Local, address: SocketAddr) {
         let id = node.into();
         let old = self.socket(id, local).seen;
@@ -90,7 +90,7 @@ impl World {
     /// at it, and sending from it fails.
     ///
     /// # Panics
-    /// If the node has no such local.
+    /// If the node has no socket `local`.
     pub fn set_up(&mut self, node: impl Into<NodeId>, local: Local, up: bool) {
         let id = node.into();
         let socket = self.socket(id, local);
@@ -100,13 +100,13 @@ impl World {
         self.settle(id.0);
     }
 
-    /// Sets the largest UDP payload, in bytes, that a socket sends; `None`: no limit. It stands for
-    /// the MTU of the socket's interface. Sending more fails with
-    /// [`SendErrorKind::TooLarge`](byway_wire::SendErrorKind::TooLarge). (A link further on drops
-    /// in silence what is larger than its own MTU.)
+    /// Sets the largest UDP payload, in bytes, that a socket sends; `None`: no limit. This
+    /// simulates the MTU of the socket's interface. Sending more fails with
+    /// [`SendErrorKind::TooLarge`](byway_wire::SendErrorKind::TooLarge). (A link that a packet does
+    /// not fit drops the packet in silence.)
     ///
     /// # Panics
-    /// If the node has no such local.
+    /// If the node has no socket `local`.
     pub fn set_largest(&mut self, node: impl Into<NodeId>, local: Local, payload: Option<usize>) {
         self.socket(node.into(), local).largest = payload.unwrap_or(usize::MAX);
     }
@@ -127,9 +127,9 @@ impl World {
         self.freeze(node, true);
     }
 
-    /// Starts a node's process anew, after a [`crash`](Self::crash) or in the place of a running
-    /// one. The new process remembers nothing, and has the same sockets and clock. Returns the old
-    /// node.
+    /// Starts a node's process anew, after a [`crash`](Self::crash) or while the old process runs.
+    /// The new process `fresh` has the same sockets and clock, and remembers nothing. Returns the
+    /// old node.
     pub fn restart<T: Node>(&mut self, node: Handle<T>, fresh: T) -> T {
         self.replace(node, fresh)
     }

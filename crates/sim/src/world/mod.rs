@@ -1,14 +1,15 @@
-//! Nodes, routes, and the event loop, which runs the nodes and asserts its own laws.
+//! Nodes, routes, and the event loop that runs the nodes.
 //!
-//! The loop does what every driver does. It hands a machine what arrived and wakes it at its
-//! deadline. It sends what the machine wants to send, and sleeps until the next deadline. It
-//! panics, with the broken law and the name of the culprit, when
+//! The loop drives each machine as a driver with real sockets does: it hands over what arrived,
+//! wakes the machine at its deadline, and sends what the machine wants to send. It also checks the
+//! world. It panics, and names the node or link, when
 //!
-//! * a link's books do not balance, its queue exceeds its bound, or it reorders though it may not,
+//! * a link's counters do not balance, its queue exceeds its bound, or it reorders packets although
+//!   its `may_reorder` is false,
 //! * time would go back,
-//! * a machine's deadline stays in the past after `wake` and `transmit`, or it transmits without
-//!   end,
-//! * a spurious wake changes something ([`World::wake_spuriously`]),
+//! * a machine's deadline stays in the past after `wake` and `transmit`, or the machine transmits
+//!   without end,
+//! * a needless wake changes something ([`World::wake_spuriously`]),
 //! * a machine writes what [`Transmit`](byway_wire::Transmit) does not allow.
 
 mod audit;
@@ -209,8 +210,8 @@ impl World {
 
     // Building.
 
-    /// Adds a node with a socket for each address. Its machine is told of its sockets at once, and
-    /// runs when the world runs.
+    /// Adds a node with a socket for each address. The machine is told of its sockets at once, but
+    /// acts only when the world runs.
     ///
     /// # Panics
     /// If an address is taken.
@@ -276,9 +277,9 @@ impl World {
         self.network.add(name, EdgeLink::new(link))
     }
 
-    /// Sends packets from `from` to the IP address `to` over these links in turn. Several routes
-    /// may share a link. On a route without links, packets arrive at once. A later route replaces
-    /// an earlier one with the same ends.
+    /// Sends packets from `from` to the IP address `to` over `links`, one after the other. Several
+    /// routes may share a link. If `links` is empty, packets arrive at once. A later route with the
+    /// same ends replaces this route.
     pub fn route(&mut self, from: impl Into<RouteSource>, to: IpAddr, links: &[LinkId]) {
         let chain = self.network.chain(self.now, links);
         match from.into() {
@@ -288,10 +289,10 @@ impl World {
         self.forget_routes();
     }
 
-    /// Asks `router` for the links of a route when the first packet goes from one IP address to
-    /// another and no [route](Self::route) is known. The links that it returns become a route;
-    /// `None`: there is no route. This is for worlds that use few of many routes, where nobody
-    /// knows in advance which.
+    /// Sets a function that finds routes when they are needed. When a packet goes from one IP
+    /// address to another and no [route](Self::route) is known, `router` returns the links of a
+    /// route; `None`: there is none. This is for worlds with many possible routes, of which few are
+    /// used.
     pub fn route_by(&mut self, router: impl FnMut(IpAddr, IpAddr) -> Option<Vec<LinkId>> + 'static) {
         self.router = Some(Box::new(router));
         self.forget_routes();
@@ -303,11 +304,11 @@ impl World {
         }
     }
 
-    /// Joins the hosts of two addresses by a pipe in each direction. The links are called "a>b" and
-    /// "b>a" after the IP addresses.
+    /// Joins the hosts of two addresses by a pipe in each direction. The links are called after the
+    /// IP addresses, for example "10.0.0.1>10.0.0.2".
     ///
     /// # Panics
-    /// If they are joined already.
+    /// If the hosts are joined already.
     pub fn connect(
         &mut self,
         a: SocketAddr,
@@ -332,11 +333,12 @@ impl World {
         self.network.stop_trace();
     }
 
-    /// Sets whether the world may save events where that changes no result. At first it may. A
-    /// plain pipe (queue, rate, delay) that a single link feeds needs no events for the packets
-    /// that reach it: all that it does follows from when they come. [`run_while`](Self::run_while)
-    /// ends the saving. [`observe`](Self::observe) and [`pipe`](Self::pipe) end it for the link
-    /// that they are given.
+    /// Sets whether the world may skip events where this changes no result. By default it may. If
+    /// only one link leads to a pipe with just a queue, a rate and a delay, packets that reach the
+    /// pipe need no event.
+    ///
+    /// [`run_while`](Self::run_while) ends the skipping on all links, [`observe`](Self::observe)
+    /// and [`pipe`](Self::pipe) only on the link that they are given.
     pub fn save_events(&mut self, may: bool) {
         self.network.look_ahead(may);
     }
@@ -374,22 +376,22 @@ impl World {
         self.network.waiting(self.now, link)
     }
 
-    /// A hash over all packets that links were offered, to compare runs. It covers when a packet
-    /// was offered and when it arrives with which size, ECN mark and bytes, or why it was dropped.
+    /// A hash to compare runs, over all packets that were offered to links. It covers the times of
+    /// offer and arrival, the size, the ECN mark and the bytes of a packet, or why it was dropped.
     /// It is 0 after `stop_trace`.
     #[must_use]
     pub fn trace(&self) -> u64 {
         self.network.trace()
     }
 
-    /// Lets a closure see what happens to each packet on a link, in the order of time. A link
-    /// without observers pays nothing for this.
+    /// Calls `observer` for all that happens to packets on a link, in order of time. A link without
+    /// observers costs no extra time.
     pub fn observe(&mut self, link: LinkId, observer: impl FnMut(&LinkFact) + 'static) {
         self.network.observe(link, Box::new(observer));
     }
 
-    /// Lets a closure see every datagram that a node sends or gets. It sees what packet captures at
-    /// the sockets of all nodes would show.
+    /// Calls `capture` for every datagram that a node sends or receives, like a packet capture at
+    /// the sockets of all nodes.
     pub fn capture(&mut self, capture: impl FnMut(&Captured<'_>) + 'static) {
         self.capture = Some(Box::new(capture));
     }

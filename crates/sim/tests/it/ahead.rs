@@ -267,16 +267,16 @@ fn a_dumbbell_needs_two_events_for_four_links() {
     let lines = [access.clone(), bottleneck.clone(), bottleneck, access];
     let (_, many) = dumbbell(false, 1, 4, &lines, 1, &[]);
     let (_, few) = dumbbell(true, 1, 4, &lines, 1, &[]);
-    // Each of 4 flows has 300 packets and 300 answers over four links, and 301 wakes. With saving,
-    // a packet has two events: at the end of its first link and at the end of its last. The second
-    // bottleneck needs further ones now and then.
+    // Each of 4 flows sends 300 packets over four links, gets 300 answers over four links, and has
+    // 301 wakes. Without saving, a packet has an event on each link. With saving, it has two: at
+    // the end of its first and of its last link. The second bottleneck sometimes needs one more.
     assert_eq!(many, 4 * (300 * 8 + 300 + 1));
     assert!((4 * (300 * 4 + 300)..4 * (300 * 4 + 300) + 400).contains(&few), "{few}");
 }
 
-/// A link that was looked at early may be empty while its event is still to come. Such a link gets
-/// no second event. Otherwise each look would leave one more event, as long as packets come without
-/// a pause.
+/// When `run_until` returns, all links have taken the packets that have reached them. A link may
+/// then be empty while its event is still to come. Such a link gets no second event. Otherwise each
+/// call of `run_until` would leave one more event.
 #[test]
 fn looking_often_costs_no_events() {
     let access = PipeConfig::new(100_000_000, Duration::from_millis(1));

@@ -1,9 +1,10 @@
-//! Tests the world against laws that need no knowledge of its insides.
+//! Tests the world against laws that hold for any implementation. The names of the tests begin with
+//! the number of the law:
 //!
-//! * O16: conservation and order, counted from outside.
-//! * O17: queueing theory.
-//! * O20: determinism.
-//! * O21: only ratios of times matter.
+//! * O16: packets are conserved (sent = delivered + dropped + under way), and stay in order.
+//! * O17: waiting times follow queueing theory.
+//! * O20: equal seeds give equal runs.
+//! * O21: only ratios of times matter. A run with all times divided by ten gives the same result.
 
 use crate::common::{Ping, address};
 use crate::tcp_common::{MS, at};
@@ -64,8 +65,8 @@ impl Machine for Timed {
 /// What a packet capture saw. It is `when, node, left or came, sender, size`.
 type Sight = (Instant, u32, CaptureDirection, SocketAddr, usize);
 
-/// A source: the first of the middle links on its way, how many of them the way has, and its bursts
-/// (when, and how many packets).
+/// A source: the index of the first middle link on its route, the number of middle links on its
+/// route, and its bursts (time in nanoseconds, number of packets).
 type Plan = (usize, usize, Vec<(u64, u8)>);
 
 #[derive(Clone, Debug)]
@@ -399,8 +400,8 @@ proptest! {
     }
 }
 
-/// A packet that is too large for a line takes no time on it. So no packet behind it waits for it,
-/// whether the line is observed or not.
+/// A line does not spend time on a packet that exceeds its MTU. So packets behind it do not wait
+/// for it, whether the line is observed or not.
 #[test]
 fn o16_nobody_waits_for_a_packet_that_does_not_fit() {
     let slow = PipeConfig::new(300_000, Duration::from_nanos(1)).mtu(1_000);
@@ -412,9 +413,9 @@ fn o16_nobody_waits_for_a_packet_that_does_not_fit() {
 
 // O17.
 
-/// The mean wait before a line, in units of the mean service time `service`, and how many packets
-/// there were. The line's queue has no bound. The wait is measured at both ends: the time from
-/// sending to arrival, less service and propagation.
+/// Measures how long packets wait before a line with an unbounded queue. Returns the mean wait, in
+/// units of the mean service time `service` (seconds), and the number of packets. A packet's wait
+/// is its time from sending to arrival, less service time and propagation delay.
 fn mean_wait(mut world: World, line: PipeConfig, [from, to]: [SocketAddr; 2], service: f64) -> (f64, u64) {
     let (rate, delay, overhead) = (line.rate.unwrap_or(1), line.delay, u64::from(line.overhead));
     let link = world.link("line", line);
@@ -564,8 +565,8 @@ fn o20_threads_do_not_meet() {
 
 // O21.
 
-/// What can be seen of a run in which all times are shorter by a factor. Times are converted back
-/// to those of a run with the factor 1.
+/// What can be seen of a run in which all times are divided by a factor, such as 10. The times
+/// recorded here are multiplied by this factor again, so that two runs can be compared.
 #[derive(Debug, PartialEq)]
 struct Scaled {
     /// Windows of all paths, bytes delivered, losses and timeouts, every millisecond.
@@ -700,16 +701,16 @@ fn o21_a_line_ten_times_as_fast_and_short_gives_the_same_windows() {
     assert_eq!(compare_scaled("mpath-literal", true, &|_| named("mpath-literal")), 0);
 }
 
-/// LIA's windows follow from ratios of round-trip times, and a smoothed RTT is rounded to
-/// nanoseconds. So a window in whole bytes may be one off, but all datagrams must be the same.
+/// LIA computes its windows from ratios of round-trip times, and smoothed RTTs are rounded to
+/// nanoseconds. So a window may differ by one byte. But all datagrams must be the same.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_coupled_windows_are_the_same_but_for_the_rounding_of_times() {
     assert!(compare_scaled("lia", true, &|_| named("lia")) <= 1);
 }
 
-/// CUBIC grows by the clock, so its constant C, in packets per second cubed, has to be scaled as
-/// well. (BMC bounds its periods in seconds, so no such law holds for it.)
+/// CUBIC's window grows with time, so its constant C (packets per second cubed) has to be scaled,
+/// too. (BMC is not tested: its periods have bounds in seconds, which are not scaled.)
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_cubic_is_the_same_if_its_constant_is_scaled() {

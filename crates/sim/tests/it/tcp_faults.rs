@@ -73,9 +73,9 @@ fn whatever_the_line_does_the_bytes_arrive_once() {
 
 #[test]
 fn what_was_late_is_found_not_to_be_lost() {
-    // Reordered packets look lost, because three later arrivals make a loss. Timestamps show that
-    // they were not, and the sender gets its window back. If it did not, 5 % of loss on this line
-    // would leave a window of 5 packets.
+    // A reordered packet looks lost once three later packets have arrived. Timestamps then show
+    // that it was not lost, and the sender restores its window. Otherwise the 1 % of reordered
+    // packets would count as losses, and leave a window of `sqrt(1.5 / 0.01) = 12` packets.
     let line = PipeConfig::new(10_000_000, 10 * MS).queue(100).reordering(0.01, 15 * MS);
     let mut pair = Pair::new(3, line, PipeConfig::delay_only(10 * MS), ServerConfig::default());
     let (took, report) = transfer(&mut pair, TcpConfig::default(), 10 * MB);
@@ -103,8 +103,8 @@ fn drop_first(
 
 #[test]
 fn a_lost_handshake_is_repeated_after_a_second() {
-    // Each case: the flags of the lost segments, how many of them are lost, and the cost in
-    // seconds. Flags of 1 mean the SYN, 3 the SYN-ACK.
+    // Each case: the flags of the segments to lose (1: SYN, 3: SYN and ACK), how many of these
+    // segments are lost, and how many seconds the transfer takes longer.
     for (flags, count, cost) in [(1, 1, 1.0), (1, 3, 7.0), (3, 1, 1.0), (3, 2, 3.0)] {
         let mut pair = both_ways(1, clean());
         let dropped = drop_first(&mut pair, count, move |bytes, _| bytes[2] == flags);

@@ -18,8 +18,9 @@ fn two_newreno_share_a_busy_line() {
     assert!(jain(&rates) >= 0.98, "{rates:?}");
 }
 
-/// D100: ns-3 gives 963 Mbit/s in all (8.66 to 15.6 Mbit/s each) and a Jain index of 0.980. The
-/// hosts here give 964 Mbit/s and 0.95 to 0.97, over three seeds.
+/// D100, a dumbbell with 100 flows over 1 Gbit/s. ns-3 gives 963 Mbit/s in total, 8.66 to 15.6
+/// Mbit/s per flow, and a Jain index of 0.980. The hosts here give 964 Mbit/s, and an index of 0.95
+/// to 0.97 for three seeds.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn a_hundred_newreno_share_a_gigabit() {
@@ -65,9 +66,9 @@ fn window_by_the_law(p: f64, seconds: u64) -> f64 {
     ratio
 }
 
-/// O2: the window is `W = sqrt(1.5 / p)` packets at a loss probability p. At p = 1e-3 and 3e-3,
-/// htsim measured 1.03 and 0.99 of this, and ns-3 1.03 and 0.98. The hosts here have 0.987 and
-/// 0.997 of it.
+/// At a loss probability p, the mean window is `W = sqrt(1.5 / p)` packets (oracle O2). For p =
+/// 1e-3 and 3e-3, htsim measured 1.03 and 0.99 times this W. ns-3 measured 1.03 and 0.98, and the
+/// hosts here give 0.987 and 0.997.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn the_window_follows_the_loss() {
@@ -87,9 +88,9 @@ fn the_window_follows_rare_losses() {
     }
 }
 
-/// O2 where losses are frequent, against equation 30 of Padhye, Firoiu, Towsley and Kurose (1998).
-/// The equation gives packets per round trip, for an ACK per packet and timeouts of `timeout`
-/// seconds.
+/// The mean window at frequent losses (oracle O2), by equation 30 of Padhye, Firoiu, Towsley and
+/// Kurose (1998). The equation gives packets per round trip. It is used here for one ACK per
+/// packet, and for a retransmission timeout of `timeout` seconds.
 #[test]
 fn the_window_follows_frequent_losses() {
     let p = 1e-2;
@@ -101,8 +102,9 @@ fn the_window_follows_frequent_losses() {
     assert!((window / expected - 1.0).abs() < 0.1, "{window}, not {expected}");
 }
 
-/// O9: where losses are random, rates are nearly inversely proportional to round-trip times. A flow
-/// with twice the RTT, queues not counted, gets 1.7 to 2.4 times less.
+/// With random losses, rates are nearly inversely proportional to round-trip times (oracle O9). The
+/// second flow has twice the RTT of the first, queues not counted. The first flow gets 1.7 to 2.4
+/// times the rate of the second.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn the_shorter_round_trip_takes_more() {

@@ -16,9 +16,9 @@ fn line() -> PipeConfig {
     PipeConfig::new(100_000_000, 20 * MS).queue(1_000)
 }
 
-/// Sends `segments` segments, some of which are lost. `lost` has their places, counted from the
-/// last segment as 0, and how often in a row each is lost. Returns how many seconds longer the
-/// transfer takes than without a loss, and the sender's report.
+/// Sends `segments` segments and drops some. An entry `(place, times)` of `lost` drops one segment
+/// the first `times` times that it is sent; its place is counted from the last segment, number 0.
+/// Returns by how many seconds the losses lengthen the transfer, and the sender's report.
 fn costs(recovery: Recovery, segments: u64, lost: &[(u64, u32)]) -> (f64, SubflowReport) {
     let run = |lost: BTreeMap<u64, u32>| {
         let options = TcpConfig { recovery, ..TcpConfig::linux() };
@@ -80,9 +80,9 @@ fn a_probe_tells_of_the_other_losses_of_the_tail() {
     assert_eq!((report.timeouts, report.losses), (0, 3));
 }
 
-/// 7.2: the receiver may delay the ACK of a single segment, so the probe waits for that delay as
-/// well. By then the timeout would be due, and the probe is sent in its place. So the window is not
-/// lost.
+/// RFC 8985, 7.2: a receiver may delay the ACK of a single segment, so the probe waits for this
+/// delay, too. The retransmission timeout would come first, so the probe is sent at that time,
+/// instead of the timeout. Unlike a timeout, a probe does not collapse the congestion window.
 #[test]
 fn a_single_lost_segment_costs_as_much_as_a_timeout_but_is_none() {
     // The timeout counts from the ACK before, if there is one.

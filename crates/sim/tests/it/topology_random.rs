@@ -245,9 +245,9 @@ fn the_synthetic_internet_has_the_statistics_that_it_aims_at() {
         assert_eq!(graph.nodes().count(), 3_000 + 450 + 200);
         assert!(hangs_together(&graph));
 
-        // Degrees of routers, without relays and hosts. Many are small, a few are very large. In
-        // between, the share of routers with at least d neighbours falls like d to the power of
-        // `slope`.
+        // The degree of a router is the number of its neighbours that are routers. The share of
+        // routers with at least d neighbours falls like d to the power of `slope`, measured from d
+        // = 4 to d = 64.
         let routers = |name: &&str| tier(name) < 3;
         let mut degrees: Vec<f64> = graph
             .nodes()

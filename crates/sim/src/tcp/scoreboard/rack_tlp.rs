@@ -38,9 +38,9 @@ impl Scoreboard {
         losses
     }
 
-    /// Whether the sender answers silence with a probe of the tail (RFC 8985, 7.2). It does so if
-    /// data is unacknowledged and no probe is under way. Also, no segment may have arrived out of
-    /// order or be lost, and no recovery may be under way.
+    /// Whether the sender may answer silence with a tail loss probe (RFC 8985, 7.2). Some data must
+    /// be unacknowledged, but none of it reported by SACK or counted as lost. No other probe and no
+    /// recovery may be under way.
     #[inline]
     pub(in crate::tcp) fn may_probe(&self) -> bool {
         let Some(rack) = &self.rack else { return false };

@@ -24,8 +24,9 @@ const fn city(name: &'static str, continent: u8, weight: f64, north: f64, east: 
 }
 
 /// Cities with exchange points. Continents are `0` North America, `1` Europe, `2` Asia, `3` South
-/// America, `4` Africa and `5` Oceania. Places are exact to a degree. Weights are guesses of the
-/// right order of magnitude, higher where research networks had their hosts.
+/// America, `4` Africa and `5` Oceania. Coordinates are exact to a degree. Weights say how many
+/// networks are near a city. They are guesses of the right order of magnitude, and higher where
+/// research networks had hosts.
 pub(super) const CITIES: [City; 30] = [
     city("newyork", 0, 6.0, 41.0, -74.0),
     city("ashburn", 0, 5.0, 39.0, -77.0),
@@ -61,10 +62,10 @@ pub(super) const CITIES: [City; 30] = [
 
 /// Kilometres that light goes in a fibre in a millisecond.
 const FIBRE: f64 = 204.0;
-/// The factor by which a cable is longer than the shortest line on the globe. Routes are not the
-/// shortest either. Both together make round trips about 2.1 times those over a straight fibre.
-/// That is the rule of thumb of Bozkurt et al., "Dissecting latency in the Internet's fiber
-/// infrastructure" (2018).
+/// The factor by which a cable is longer than the shortest line on the globe. Routes make detours,
+/// too. Long cables and detours together make a round trip about 2.1 times as long as over a
+/// straight fibre. This is the rule of thumb of Bozkurt et al., "Dissecting latency in the
+/// Internet's fiber infrastructure" (2018).
 const CABLE: f64 = 1.25;
 
 impl Location {

@@ -1,41 +1,38 @@
-//! A synthetic Internet: thousands of routers, hundreds of relays, and routes that are not the
-//! fastest.
+//! A synthetic Internet: thousands of routers, hundreds of relays, and routes that are often not
+//! the fastest.
 //!
-//! **It is synthetic.** It is made of plausible rules, not of measurements, so results on it are
-//! qualitative. These are its aims, and what seeds 1 to 3 gave. `tests/it/topology_random.rs`
-//! checks most of them:
+//! **It is synthetic**: made by plausible rules, not from measurements. So results on it are only
+//! qualitative. It aims at the following statistics; the values are those of seeds 1 to 3.
+//! `tests/it/topology_random.rs` checks most of them:
 //!
-//! * *Degrees* with a heavy tail. Half of the routers have at most 2 neighbours, the largest 90 to
-//!   180. The share of routers with at least d neighbours falls like d to the power of -1.4 to
-//!   -1.5. The largest 1 % of routers have 14 to 16 % of all link ends.
-//! * *Round trips* of continental size at home and over 300 ms around the globe. Of all pairs of
-//!   hosts, 5 % have less than 45 ms, half less than 170 to 180 ms, and 95 % less than 330 to 350
-//!   ms. That is 2.1 times what a straight fibre would take.
-//! * *Detours*. For 51 to 62 % of pairs, the way through some relay is faster than the default
-//!   route. For 19 to 25 % of pairs it saves a fifth of the round trip. Ledlie, Gardner and Seltzer
-//!   measured 68 to 85 % and 22 to 37 % ("Network coordinates in the wild", 2007, figure 3). Tang
-//!   and Crovella measured 10 % of pairs that save a fifth. So small gains are rarer here than in
-//!   the measurements.
-//! * *Bottlenecks* in the core. For 35 to 49 % of pairs the core is slower than both access lines.
-//!   For 28 to 42 % a relay offers a route of a higher rate, for 21 to 34 % one of twice the rate.
-//!   mPath (section 4.3) gained throughput for 40 % of pairs, and more than twice as much for half
-//!   of these.
+//! * *Degrees*: half of the routers have at most 2 neighbours, the largest router has 90 to 180.
+//!   The share of routers with at least d neighbours falls like d to the power of -1.4 to -1.5. The
+//!   largest 1 % of routers have 14 to 16 % of all link ends.
+//! * *Round trips*: 5 % of all pairs of hosts have less than 45 ms, half have less than 170 to 180
+//!   ms, and 95 % less than 330 to 350 ms. This is 2.1 times what a straight fibre would take.
+//! * *Detours*: for 51 to 62 % of pairs, the route through some relay is faster than the default
+//!   route. For 19 to 25 % of pairs, it saves a fifth of the round trip. Ledlie, Gardner and
+//!   Seltzer measured 68 to 85 % and 22 to 37 % ("Network coordinates in the wild", 2007, figure
+//!   3). Tang and Crovella measured 10 % of pairs that save a fifth.
+//! * *Bottlenecks*: for 35 to 49 % of pairs, the core is slower than both access lines. For 28 to
+//!   42 % of pairs, some relay offers a higher rate, for 21 to 34 % twice the rate. mPath (section
+//!   4.3) gained throughput for 40 % of pairs, and more than doubled it for half of these.
 //!
 //! The rules:
 //!
-//! * Twelve backbones a1 to a12 have routers in many cities ("a3.tokyo"). Lines join each router to
-//!   the nearest ones of its backbone, and a few long lines join distant ones. Two backbones meet
-//!   in up to three cities.
+//! * Twelve backbones a1 to a12 have routers in many cities, such as "a3.tokyo". Each router has
+//!   lines to the nearest routers of its backbone, and a few long lines join distant routers. Two
+//!   backbones meet in up to three cities.
 //! * Regional networks b1, b2, ... buy transit from two backbones on their continent. They also
-//!   peer with some other regional networks.
+//!   peer with up to three other regional networks.
 //! * Edge networks `e1, e2, ...` buy transit from one to three providers, mostly regional networks.
-//!   They prefer near providers, and those that have many customers (preferential attachment). One
-//!   purchase in twenty is abroad.
-//! * Relays `p1, p2, ...` sit in edge networks of their own, on campus lines. Hosts `h1, h2, ...`
-//!   sit in any edge network, on a mix of lines ([`presets`](crate::presets)).
-//! * A route crosses the fewest networks. Only among such routes does delay count, and only the
-//!   delay inside networks. No customer carries its providers' traffic, and no network carries
-//!   traffic between two of its peers. So routes go up, across at most once, and down.
+//!   They prefer near providers, and providers with many customers (preferential attachment). One
+//!   purchase in twenty is on another continent.
+//! * Relays `p1, p2, ...` are in edge networks of their own, on lines of 100 Mbit/s. Hosts `h1, h2,
+//!   ...` are in any edge network, on such lines or on those of [`presets`](crate::presets).
+//! * A route crosses the fewest networks. Among such routes, the delay inside networks decides. No
+//!   network carries traffic between two of its providers, or between two of its peers. So a route
+//!   goes up to providers, over at most one link between peers, and down to customers.
 //! * Lines between networks have 1 Gbit/s, lines within backbones 10 Gbit/s. Some lines between
 //!   networks are *tight*: other traffic leaves only 2 to 20 Mbit/s of them.
 
@@ -100,22 +97,24 @@ const BACKBONES: usize = 12;
 /// What routing counts for crossing into another network: more than any delay inside of networks
 /// (nanoseconds).
 const NETWORK: u64 = 1_000_000_000_000;
-/// The cost of crossing to a peer. It is less than the two crossings by way of a common provider.
-/// But two crossings to peers cost more than the three crossings by way of two providers.
+/// The routing cost of a line between peers: 1.6 × `NETWORK`. One such line costs less than two
+/// lines by way of a common provider (2.0). Two such lines cost more (3.2) than three lines by way
+/// of two providers (3.0).
 const PEER: u64 = NETWORK * 8 / 5;
-/// The cost of crossing between an edge network and its provider. A route between two edge networks
-/// pays it twice. A route that passed through a third edge network would pay it four times.
+/// The routing cost of a line between an edge network and its provider. A route between two edge
+/// networks has two such lines. A detour through a third edge network would have four, so routes
+/// avoid it.
 const EDGE: u64 = NETWORK * 1_000;
 
 /// Packets that a queue holds at least, however slow its line is, and bytes of one.
 const QUEUE: usize = 20;
 const PACKET: u32 = 1_500;
 
-/// Makes a synthetic Internet: a hierarchy of backbones, regional networks and edge networks on a
-/// globe, with relays `p1, p2, ...` and hosts `h1, h2, ...`
+/// Makes a synthetic Internet: backbones, regional networks and edge networks on a globe, with
+/// relays `p1, p2, ...` and hosts `h1, h2, ...`
 ///
 /// # Errors
-/// [`TopologyError::ZeroRate`], if `scale` leaves a line less than a bit per second.
+/// [`TopologyError::ZeroRate`], if `shape.scale` makes a line slower than one bit per second.
 pub fn internet(seed: u64, shape: &Internet) -> Result<Graph, TopologyError> {
     let mut net = InternetBuilder { graph: Graph::new(), seed, shape, sellers: Vec::new() };
     net.backbones()?;
@@ -174,9 +173,9 @@ impl InternetBuilder<'_> {
         Ok(())
     }
 
-    /// Joins the routers of a backbone, the nearest pairs first. A pair is joined if it connects
-    /// two separate parts, or if both routers have fewer than two lines. Then up to three lines of
-    /// more than 5 000 km give more than one way round the globe.
+    /// Joins the routers of a backbone, the nearest pairs first. Two routers are joined if no other
+    /// lines connect them yet, or if each of them has fewer than two lines. Then up to three lines
+    /// of more than 5 000 km are added, so that there are several ways round the globe.
     fn backbone(&mut self, network: usize, first: usize) -> Result<(), TopologyError> {
         let members = first..self.sellers.len();
         let mut pairs = Vec::new();
@@ -391,9 +390,9 @@ impl InternetBuilder<'_> {
         self.graph.add_edge(name, &edge, self.scaled(up), self.scaled(down))
     }
 
-    /// The line of a relay or host at the rates of this world. Its queue scales with the rate, but
-    /// holds at least `QUEUE` packets. So the longest wait in the queue is the same at any scale,
-    /// above that minimum.
+    /// The line of a relay or host, with its rate multiplied by `shape.scale`. The queue is
+    /// multiplied, too, so a full queue takes the same time to drain. But the queue holds at least
+    /// `QUEUE` packets.
     fn scaled(&self, mut pipe: PipeConfig) -> PipeConfig {
         let scaled = |value: u64| libm::round(value as f64 * self.shape.scale) as u64;
         pipe.rate = pipe.rate.map(scaled);

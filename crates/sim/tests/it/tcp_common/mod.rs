@@ -27,8 +27,9 @@ pub struct Dumbbell {
 }
 
 impl Dumbbell {
-    /// `access` has one config per pair, for its access links on both sides and in both directions.
-    /// `line` is the bottleneck there. The line back is the same with a queue of 2^20 packets.
+    /// `access` has one config for each pair of hosts: for its access links on both sides, in both
+    /// directions. `line` is the bottleneck from senders to receivers. The line back is the same,
+    /// except for a queue of 2^20 packets.
     pub fn new(seed: u64, access: &[PipeConfig], line: PipeConfig, serve: &ServerConfig) -> Self {
         let mut world = World::new(seed);
         let back = PipeConfig { queue_packets: 1 << 20, ..line.clone() };
@@ -115,9 +116,9 @@ pub fn d100() -> Dumbbell {
     dumbbell(100, 1_000_000_000, 1_667, at(5), 5 * MS, 1)
 }
 
-/// D100 with up to 0.1 ms of jitter on the access lines. Without jitter, an access line as fast as
-/// the bottleneck delivers packets exactly when places in the queue fall free. Then a flow with a
-/// large window never meets a full queue.
+/// D100 (100 flows over 1 Gbit/s) with up to 0.1 ms of jitter on the access lines. Without jitter,
+/// an access line as fast as the bottleneck delivers packets exactly when places in the queue
+/// become free. Then a flow with a large window never finds the queue full.
 pub fn jittered_d100(seed: u64) -> Dumbbell {
     let access = line(1_000_000_000, MS, 10_000).jitter(MS / 10);
     dumbbell_with(access, 100, 1_000_000_000, 1_667, at(5), 5 * MS, seed)
