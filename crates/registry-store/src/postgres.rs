@@ -1,8 +1,8 @@
 //! PostgreSQL: several registries share one database.
 //!
-//! Each registry has a few connections, on one thread. A change is one transaction. It first locks
-//! the row that holds the revision, so all changes have one order and no registry misses one. A
-//! connection that is lost is replaced at the next request.
+//! Each registry has a few connections, on one thread. A change is one transaction, which first
+//! locks the row that holds the revision. So changes happen one after the other, and no registry
+//! misses a change. A connection that is lost is replaced at the next request.
 
 use crate::column_values::{addresses_of, ips_of, known, relay_of, signed, text_of, unsigned};
 use crate::operator_store::{Issue, OperatorStore, Revoked, StoreError};
@@ -83,9 +83,9 @@ type Result<T> = std::result::Result<T, StoreError>;
 impl Postgres {
     /// Opens the database at this URL, and makes the tables if they are missing.
     ///
-    /// With TLS (`sslmode=verify-full`, and whenever the server offers TLS) the server's
-    /// certificate is checked. It must follow from a certificate that this host trusts, or from one
-    /// in the file that `sslrootcert` names.
+    /// TLS is used with `sslmode=verify-full`, and whenever the server offers it unless
+    /// `sslmode=disable`. The server's certificate is then checked: it must follow from one in the
+    /// file that `sslrootcert` names or, without such a file, from one that this host trusts.
     ///
     /// # Errors
     /// The database does not answer, or has the tables of a later version.

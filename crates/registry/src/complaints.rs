@@ -1,10 +1,10 @@
-//! Decides which of the relays that a registry listed a sender complains of, and when.
+//! Decides of which relays a sender complains to the registry that listed them, and when.
 //!
-//! A sender complains of a relay that is of no use to a session, if that may be the relay's own
-//! fault. Such a relay does not answer, falls silent while in use, or does not know the word that
-//! the registry minted for it. A limit that the sender reached is no fault, nor is a relay that
-//! lends nothing to anyone. After a complaint the registry tests the relay itself. So a wrong
-//! complaint costs the registry a packet or two, and the relay nothing.
+//! A sender complains of a relay that was of no use, perhaps by its own fault: it does not answer,
+//! falls silent while in use, or does not know the word that the registry minted for it. A sender
+//! does not complain of a limit that it reached, nor of a relay that lends nothing to anyone. After
+//! a complaint the registry tests the relay. So a wrong complaint costs the registry a packet or
+//! two, and the relay nothing.
 
 use crate::message::{MOST_COMPLAINTS, RelayList};
 use alloc::collections::{BTreeMap, BTreeSet};

@@ -125,9 +125,10 @@ impl Registry {
         registry
     }
 
-    /// Sockets at these addresses only serve to test relays. Call this before the driver adds the
-    /// sockets. Registry words must not name these addresses. A NAT lets in the hosts to which its
-    /// own host sends, and a relay sends to the addresses in its word.
+    /// Names local addresses whose sockets only serve to test relays. Call this before the driver
+    /// adds the sockets. Registry words must not name these addresses. Otherwise a relay would send
+    /// packets there, its NAT would let in packets from there, and a test would pass although the
+    /// NAT lets in nobody else.
     pub fn probe_from(&mut self, addresses: Vec<IpAddr>) {
         self.probe_from = addresses;
     }
@@ -278,8 +279,9 @@ impl Registry {
         }
     }
 
-    /// Answers the last heartbeat of a relay once more, with the new epoch. The relay is asked to
-    /// send the next heartbeat soon, which confirms that it knows the epoch.
+    /// Answers the last heartbeat of a relay a second time, to announce the new epoch. The answer
+    /// also asks for the next heartbeat soon, because that heartbeat confirms that the relay knows
+    /// the epoch.
     fn tell_epoch(&self, now: Instant, name: RelayId) -> Option<(Local, SocketAddr, [u8; ANSWERED_LEN])> {
         let relay = self.book.get(name)?;
         let (local, remote, key) = relay.way()?;

@@ -1,12 +1,14 @@
-//! Which relays a client is told of: a pure function.
+//! Which relays a client is told of, and in which order: a pure function.
 //!
-//! Every relay gets a number that follows from the client, the hour and the relay's name. These
-//! numbers order the relays of each operator, and those of each prefix (/16, or /32 for IPv6). A
-//! relay's rank is its worst place in these orders. Relays of the first rank are listed first, then
-//! those of the second, and so on. Relays that are busy with a transfer of their own come after all
-//! others, and are ranked in the same way. So an answer is a random subset, spread over operators
-//! and prefixes, and says nothing about merit. The same client gets the same draw for an hour. A
-//! relay that comes or goes moves the others as little as possible.
+//! For each client and hour, every relay has a pseudorandom number. The numbers order the relays of
+//! each operator, and the relays of each prefix (/16, or /32 for IPv6). A relay's rank is its worst
+//! place in these orders. For example, a relay that is the second of its operator and the first of
+//! its prefix has the second rank. Relays are listed by rank. All relays that are busy with a
+//! transfer of their own come after the other relays.
+//!
+//! So an answer is a random subset, spread over operators and prefixes, and says nothing about
+//! merit. For an hour, a client gets the same order. A relay that comes or goes moves the other
+//! relays as little as possible.
 
 use crate::message::Label;
 use alloc::collections::BTreeMap;

@@ -1,13 +1,14 @@
-//! Tests of relays: a packet exchange through each of a relay's addresses, before it is listed and
-//! when clients complain.
+//! Tests of relays: a packet exchange through each of a relay's addresses, before the relay is
+//! listed and when clients complain.
 //!
-//! The registry is sender and receiver at once. It greets the relay. So it learns its own address
-//! as the relay sees it, and gives its consent. Then it sends a packet through the relay to that
-//! address. Only a host that has the relay's key forwards the packet, so nobody can enrol a relay
-//! of somebody else. The capacity that a relay claims is neither asked for nor believed.
+//! The registry is sender and receiver at once. It greets the relay. The answer holds the
+//! registry's address as the relay sees it, and the consent to forward packets to that address.
+//! Then the registry sends a packet through the relay to that address. Only a host that has the
+//! relay's key forwards the packet, so nobody can enrol a relay of somebody else. The capacity of a
+//! relay is not tested.
 //!
-//! If a relay passed over UDP, the same exchange is tried over a TCP connection, if the registry's
-//! driver opens TCP connections. The result only tells clients whether the relay serves TCP.
+//! If the relay passed over UDP, the same exchange is tried over TCP, if the registry's driver
+//! opens TCP connections. The result only tells clients whether the relay serves TCP.
 
 use crate::message::Failure;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -2,10 +2,10 @@
 //! and takes [`StoreReply`]s whenever they come. A [`Store`] answers the requests one after the
 //! other; [`Memory`] is a store for tests and simulations.
 //!
-//! Every change has a revision, one more than that of the change before. So a registry asks for the
-//! changes since it last asked, and registries that share a store learn of each other's changes.
-//! The times when relays were last heard of have no revision: they are written in batches, and read
-//! only when a registry starts.
+//! Each change gets the next revision number. A registry asks for all changes after the revision
+//! that it knows. So registries that share a store learn of each other's changes. The times of the
+//! last heartbeats have no revision: they are written in batches, and read only when a registry
+//! starts.
 
 use crate::message::Label;
 use crate::word::WordKind;

@@ -1,12 +1,12 @@
 //! Registry words: where a registry is, its key, and the permission to enrol a relay or to ask for
-//! relays.
+//! relays. A registry word is a secret.
 //!
 //! ```text
 //! byway-registry-   format 1 (1), kind (1), key (32), number (4), secret (16), count (1) × address
 //! ```
 //!
-//! The text has a prefix and a checksum ([`byway_wire::checked_text`]), with the checksum over the
-//! prefix too. A word is a secret.
+//! The text begins with `PREFIX` and ends with a checksum over prefix and content
+//! ([`byway_wire::checked_text`]).
 
 use alloc::string::String;
 use alloc::vec;

@@ -2,13 +2,13 @@
 //! queue and out of it.
 //!
 //! `cargo bench -p byway-relay` prints packets per second of processor time, for packets of 1200
-//! bytes in memory. Each value is the median of rounds; the rounds of all loads alternate. Beside
-//! it are the ratio to copying, and instructions per packet if `valgrind` is installed. Then the
-//! bench compares words that a registry minted with words of the relay's operator. `handle`
-//! rewrites packets in place. A copy restores them, and its cost is in every value.
+//! bytes in memory. It also prints the ratio to the forwarder, and instructions per packet if
+//! `valgrind` is installed. Each value is the median of rounds. Then the bench compares words that
+//! a registry minted with words of the relay's operator. The relay rewrites packets in place, so
+//! each value includes the copy that restores a packet.
 //!
-//! On real sockets the system calls cost more than either: `cargo bench -p byway-rivals --bench
-//! relay`.
+//! On real sockets the system calls cost more than the relay or the forwarder:
+//! `cargo bench -p byway-rivals --bench relay`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
 #[path = "../tests/it/common/mod.rs"]

@@ -1,17 +1,16 @@
-//! One account per grant in use. A grant is what a word permits: so many bytes a second and a day.
-//! An account holds what was used today, the state of the rate limit, the MAC key, so that no
-//! packet has to derive it, and the verdict on the last packet.
+//! One account per grant in use. A grant is what a relay word permits: so many bytes a second and a
+//! day. An account holds the bytes used today, the state of the rate limit, the MAC key (so that no
+//! packet has to derive it), and the verdict on the last packet. Only the holder of a genuine word
+//! gets an account, so forgers cannot fill the table.
 //!
-//! The table grows from [`FIRST`] accounts to the configured number, by linear hashing. Sets split
-//! in turn, and each split moves the accounts of one set. Memory is taken between packets
-//! ([`Accounts::make_room`]), so no packet allocates. No packet waits for more than one set to
-//! move. Only the holder of a genuine word gets an account, so forgers cannot fill the table. One
-//! word has at most 255 branches, which are narrower words that its holder makes from it.
+//! The table grows from [`FIRST`] accounts to the configured number, by linear hashing: its sets of
+//! [`WAYS`] accounts are split one after the other. A packet waits for at most one split. Memory is
+//! taken between packets ([`Accounts::make_room`]), so no packet allocates.
 //!
-//! If both sets of a new account are full ([`WAYS`] accounts each), it replaces an account that
-//! owes nothing. Such an account has expired, or its rate limit has fully recovered and it used
-//! nothing of a limited quota today. Its loss loses no state, so nobody can renew a quota by being
-//! evicted and coming back. If all accounts of both sets owe something, the new one is refused as
+//! An account may stand in one of two sets. If both are full, it replaces an account that owes
+//! nothing: the word of that account has expired, or its rate limit has recovered and it used
+//! nothing of a daily quota today. So nobody renews a quota by being evicted. If every account of
+//! both sets owes something, the new account is refused as
 //! [`Busy`](byway_wire::relay::Reason::Busy): the quotas that an operator set matter more than one
 //! more word.
 
@@ -244,9 +243,10 @@ impl Accounts {
         }
     }
 
-    /// The places in the table of a word's account and, if the word is a branch, of its grant's
-    /// account. Also how many other accounts were evicted for them. `known`: the place of the
-    /// word's account, if it is known. `keys`: derive the keys of the word and of the grant.
+    /// The place of a word's account in the table. If the word is a branch (a narrower word that a
+    /// holder made), also the place of its grant's account. The third value counts the accounts
+    /// that were evicted for them. `known`: the place of the word's account, if it is known
+    /// already. `keys`: functions that derive the MAC keys of the word and of the grant.
     pub(crate) fn places(
         &mut self,
         ((grant, caveat), origin, known): ((Grant, Option<Caveat>), KeyOrigin, Option<usize>),
@@ -265,9 +265,9 @@ impl Accounts {
         Some((own, Some(above), u64::from(evicted) + u64::from(too)))
     }
 
-    /// Puts an account into the table. It replaces the account of the same grant and branch, and
-    /// inherits what that one used. Otherwise it takes a free place, or the place of an account
-    /// that owes nothing, but never place `keep`. Gives the new account's place, and whether
+    /// Puts an account into the table. An account of the same grant and branch is replaced, and the
+    /// new account continues its counts. Otherwise the new account takes a free place, or the place
+    /// of an account that owes nothing, but never the place `keep`. Gives its place, and whether
     /// another account was evicted.
     pub(crate) fn admit(
         &mut self,
@@ -311,8 +311,9 @@ impl Accounts {
         Some((place, free.is_none()))
     }
 
-    /// Charges one account and, for a branch, the account of its grant too: both or none. Gives
-    /// whether this is the first charge of the grant in this period.
+    /// Charges a word's account and, for a branch, also the account of its grant. If one of the two
+    /// refuses, neither is charged. Gives whether the grant was not charged before in this
+    /// `period`.
     pub(crate) fn charge(
         &mut self,
         places: (usize, Option<usize>),

@@ -1,15 +1,14 @@
 //! How much of its line an end host lends to the transfers of strangers: what its own traffic
 //! leaves. A pure function of the interface's counters.
 //!
-//! A relay has no control loop: its senders notice only what it drops. So it forwards what fits
-//! between the lent rate and the traffic of the host itself, and drops the rest at once. The host's
-//! own traffic is what the counters show beyond the relayed bytes. Its highest rate of the last
-//! second or a little more counts. A rate that grows counts twice, so that a new transfer of the
-//! host finds room.
+//! The relay forwards as much as the lent rate minus the host's own rate, and drops the rest at
+//! once: its senders notice only drops. The host's own traffic is what the counters show beyond the
+//! relayed bytes. Its highest rate of the last 1 to 1.5 seconds counts. If this rate grows quickly,
+//! it counts twice, so that a new transfer of the host finds room.
 //!
 //! The lent rate is set by the operator, or else found by a slow climb. While the host itself is
-//! active, the lent rate is also limited to the highest rate that the line carried for a second and
-//! a half, less a sixteenth. So a rate that the line does not have is not lent.
+//! active, the lent rate is at most 15/16 of the highest rate that the line carried for 1.5
+//! seconds. So the relay does not lend more than the line has.
 
 use byway_wire::{Duration, Instant, Transmit};
 
@@ -32,8 +31,8 @@ const FLOOR: u64 = 32 << 10;
 const CLIMB: u64 = 128 << 10;
 /// Bytes that the counters show of a datagram beside its payload: UDP, IPv4, Ethernet.
 const HEADERS: u64 = 8 + 20 + 14;
-/// Bytes per second. Own traffic of the host below this rate is mere chatter, and does not make the
-/// host active. If an eighth of what the line carries is more, that is the limit.
+/// Bytes per second. The host counts as active if its own traffic exceeds this rate. If an eighth
+/// of the lent rate is more than this, the own traffic must exceed that eighth.
 const CHAT: u64 = 32 << 10;
 /// Own bytes between two looks that are more than a few packets.
 const BURST: u64 = 6_000;
@@ -163,8 +162,8 @@ impl LendingControl {
     }
 
     /// Takes in what the interface's counters show now; `None`: they cannot be read. The driver
-    /// calls this after it handled all arrivals and sent everything, if the last call is [`LOOK`]
-    /// ago. If the last call is [`LATE`] ago, the driver calls this before it handles arrivals.
+    /// calls this when [`LOOK`] has passed since the last call, after it handled all arrivals and
+    /// sent everything. If [`LATE`] has passed, the driver calls this before it handles arrivals.
     pub fn look(&mut self, now: Instant, counted: Option<InterfaceCounters>) {
         let before = core::mem::replace(&mut self.counted, counted);
         let looked = self.looked.replace(now);

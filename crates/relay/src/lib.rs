@@ -1,10 +1,10 @@
-//! The relay: forwards packets that it cannot read. Their senders hold a word, a secret that
-//! permits the use of this relay, and their receivers consented.
+//! The relay: forwards packets that it cannot read. Their senders hold a relay word (a secret that
+//! permits the use of this relay), and their receivers consented.
 //!
-//! [`Relay`] is a [`Machine`](byway_wire::Machine). It keeps no state per flow. What it needs to
-//! judge a packet is in the packet ([`byway_wire::relay`]) or follows from the relay's key. What it
-//! keeps is bounded: one account per grant in use ([`Config::accounts`]), and the datagrams on
-//! their way out ([`Config::queue_bytes`]). No UDP datagram makes it allocate: memory is taken at
+//! [`Relay`] is a [`Machine`](byway_wire::Machine). It keeps no state per connection: what it needs
+//! to judge a packet is in the packet ([`byway_wire::relay`]) or is derived from the relay's key.
+//! Its memory is bounded: one account per grant in use ([`Config::accounts`]), and the datagrams on
+//! their way out ([`Config::queue_bytes`]). No UDP datagram makes it allocate. Memory is taken at
 //! construction and, for more accounts, between packets.
 //!
 //! ```text

@@ -67,8 +67,8 @@ impl Usage {
         period as u32
     }
 
-    /// Begins a new day or month with a count of zero. If the clock was set back, the present count
-    /// goes on. So a wrong clock renews a quota at most once.
+    /// Resets the count of bytes on a new day and in a new month. If the clock was set back, the
+    /// counts go on. So a clock that jumps ahead and back renews a quota only once.
     fn turn(&mut self, unix: u64) {
         let day = unix / DAY;
         if day == self.used.day {

@@ -30,14 +30,14 @@ const RETURN_LIFE: u64 = 600;
 
 /// A relay.
 ///
-/// Its owner makes words with [`issue`](Self::issue), which permit senders to use the relay.
-/// [`roll`](Self::roll) changes the key under which words are made. [`range_key`](Self::range_key)
-/// gives the key with which a registry mints words, and [`set_epoch`](Self::set_epoch) takes the
-/// epoch that the registry announces. The driver's side is [`Machine`]. A relay without registries
-/// and TCP connections has no deadlines: it only answers.
+/// Senders need a word to use the relay: [`issue`](Self::issue) makes words, and
+/// [`roll`](Self::roll) changes the key under which they are made. A registry mints words with the
+/// key from [`range_key`](Self::range_key), in the epoch that [`set_epoch`](Self::set_epoch) sets.
+/// The driver uses the relay as a [`Machine`]. Without registries and TCP connections, a relay has
+/// no deadlines: it only answers.
 ///
-/// It sends from one socket per address family, the first that is up. A receiver opens its NAT
-/// towards the socket that it greeted, so give the relay one port, not several.
+/// Give the relay one port. It sends from one socket per address family, the first that is up. A
+/// receiver's NAT lets in only the socket that the receiver greeted.
 ///
 /// A packet that came over TCP leaves over TCP, if the destination has a connection to the relay or
 /// accepts one. Otherwise the packet leaves over UDP.
@@ -104,9 +104,9 @@ impl Relay {
         self.keys.current().issue(grant, relays)
     }
 
-    /// Takes a new key. Words made under the present key stay valid, and words made under the key
-    /// before that become invalid. So rolling twice revokes every word that is not issued anew.
-    /// Registries know the relay by its key, so the relay has to enrol again.
+    /// Takes a new key. Words made under the present key stay valid; words made under the key
+    /// before it become invalid. So two calls revoke every word that is not issued anew. Registries
+    /// know the relay by its key, so the relay has to enrol again.
     pub fn roll(&mut self, key: &[u8; 32]) {
         self.keys.roll(key);
         self.heart = Heartbeats::new(self.keys.current().id(), self.heart.counter());
@@ -118,17 +118,18 @@ impl Relay {
         self.keys.current().id()
     }
 
-    /// The key of a range of grant ids, to be handed to one registry, which mints words in that
-    /// range. The relay accepts these words after [`set_epoch`](Self::set_epoch). A new key of the
-    /// relay changes the key of the range.
+    /// The key with which one registry mints words. `range`: the range of grant ids of these words,
+    /// which no other registry gets. The relay accepts the words after
+    /// [`set_epoch`](Self::set_epoch). A new key of the relay changes this key too.
     #[must_use]
     pub fn range_key(&self, range: u8) -> RangeKey {
         self.keys.current().range_key(range)
     }
 
-    /// Accepts the words that the registry with this range mints in `epoch`. The words of the epoch
-    /// before stay valid for `last_holds` more. An epoch never decreases, and words that ended stay
-    /// invalid. False if `epoch` is below the present one, or if there is no such range.
+    /// Accepts the words that a registry mints in `epoch`. `range`: the range of grant ids that the
+    /// registry has. Words of the epoch before stay valid for `last_holds` more. False if `epoch`
+    /// is below the present epoch of the range, because epochs never decrease, or if there is no
+    /// such range.
     pub fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
         self.keys.set_epoch(now, range, epoch, last_holds)
     }
@@ -159,10 +160,11 @@ impl Relay {
         self.heart.unwatch(range);
     }
 
-    /// Sends heartbeats to the registry that has `range`, the first one after `first`. Each
-    /// heartbeat is one datagram to each of the first four addresses. The registry's answers tell
-    /// when the next heartbeat is due, and [the epoch](Self::set_epoch). False if the relay sends
-    /// heartbeats to eight other registries already.
+    /// Sends heartbeats to a registry, the first one after the time `first`. `range`: the range of
+    /// grant ids that the registry has. Each heartbeat is one datagram to each of the first four
+    /// `addresses`. The registry's answers tell when the next heartbeat is due, and
+    /// [the epoch](Self::set_epoch). False if the relay sends heartbeats to eight other registries
+    /// already.
     pub fn watch(&mut self, now: Instant, range: u8, addresses: Vec<SocketAddr>, first: Duration) -> bool {
         let key = self.range_key(range).heartbeat_key();
         self.heart.watch(range, key, addresses, now + first)
@@ -233,9 +235,9 @@ impl Relay {
         self.accounts.len()
     }
 
-    /// Allocates memory for more accounts if the table fills up: for at most 2,048 accounts per
-    /// call, up to [`Config::accounts`] in all. Call this between packets: handling a packet never
-    /// allocates.
+    /// Allocates memory for more accounts before they are needed: for at most 2,048 accounts per
+    /// call, up to [`Config::accounts`] in all. Call this between packets, because handling a
+    /// packet never allocates.
     pub fn make_room(&mut self) {
         self.accounts.make_room();
     }

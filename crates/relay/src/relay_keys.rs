@@ -81,9 +81,9 @@ impl Keys {
         }
     }
 
-    /// Opens a range, or takes a new epoch of an open range. An epoch never decreases. If the same
-    /// epoch is set twice, the words of the epoch before end at the earlier of the two times. False
-    /// if there is no such range, or if `epoch` is below the known one.
+    /// Opens a range of grant ids, or takes a new epoch of an open range. The words of the epoch
+    /// before end after `last_holds`. If the same epoch is set again, this end can only move to an
+    /// earlier time. False if there is no such range, or if `epoch` is below the known one.
     pub(crate) fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
         let Some(slot) = self.ranges.get_mut(usize::from(range)) else { return false };
         let until = now + last_holds;

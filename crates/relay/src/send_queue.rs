@@ -1,10 +1,10 @@
 //! Datagrams on their way out, sorted into runs. The datagrams of a run have one address and one
-//! size. A run leaves in one system call (segmentation offload), even if datagrams of other runs
-//! came in between.
+//! size, so a run leaves in one system call (segmentation offload). Datagrams of other runs may
+//! come in between.
 //!
 //! All memory is taken at construction. Datagrams are stored one after the other. After each batch
-//! of arrivals a driver sends them all, and then the memory is filled from its beginning again. So
-//! the part in use stays as small as a batch, and in the processor's cache.
+//! of arrivals the driver sends all datagrams, and the memory is filled from its beginning again.
+//! So the part in use stays as small as a batch, and in the processor's cache.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -179,8 +179,9 @@ impl SendQueue {
     }
 }
 
-/// Hashes a few bits of the address, since neighbouring hosts differ in the last byte or in the
-/// port. A sender that makes its packets collide with those of another only makes runs shorter.
+/// A slot number from a hash of the address. Without the hash, neighbouring hosts would differ only
+/// in the last byte or in the port. If a sender chooses an address with the slot of another sender,
+/// the only effect is shorter runs.
 fn slot(way: &SendAddress) -> usize {
     let ip = match way.remote.ip() {
         core::net::IpAddr::V4(ip) => ip.to_bits(),

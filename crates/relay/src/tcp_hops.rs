@@ -1,12 +1,13 @@
-//! Hops over TCP: which connections there are, where the packets of each go, and which connection
-//! is held back.
+//! TCP connections of a relay: where the packets of each connection go, and when the relay stops
+//! reading from a connection.
 //!
-//! Packets of an incoming connection leave by the connection that the destination has to this
-//! relay. If the destination has none, the relay dials it, once for each incoming connection. If
-//! the destination does not accept, the packets leave over UDP. If the outgoing connection is full,
-//! the relay stops reading from the incoming connection that fills it. An incoming connection that
-//! leads to several destinations is not stopped for one of them: packets that find no room are
-//! dropped, as over UDP.
+//! The packets of an incoming connection leave by the connection that their destination has to this
+//! relay. If there is none, the relay dials the destination, but only once for each incoming
+//! connection. If the destination does not accept, the packets leave over UDP.
+//!
+//! If an outgoing connection is full, the relay stops reading from an incoming connection that
+//! leads only there. If an incoming connection leads to several destinations, packets that find no
+//! room are dropped, as over UDP.
 
 use crate::send_queue::SendAddress;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};

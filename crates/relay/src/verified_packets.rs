@@ -1,11 +1,10 @@
-//! The verdict on the last packet of each account, so that the next packet of the same sender and
-//! receiver costs one MAC instead of four.
+//! What was verified of the last packet of each account, so that the next packet of the same sender
+//! and receiver costs one MAC instead of four.
 //!
-//! The relay's keys, the second of its clock and the packet decide whether a consent and a cookie
-//! are valid, and which return tag belongs to them. All of these are compared with those of the
-//! last packet. If anything differs, the packet is verified anew. So no verdict outlives the
-//! second, a roll of the key, or the account, and no rule about expiry is needed here. The MAC over
-//! a packet is always computed.
+//! A packet's consent, cookie and return tag depend on the relay's keys, the second of the relay's
+//! clock, and the packet. If all of these are as for the last packet, the verdict on the last
+//! packet holds. Otherwise the packet is verified anew. So a verdict holds for a second at most,
+//! and no rule of expiry is needed here. The MAC over a packet is always computed.
 
 use byway_wire::relay::{Consent, ReturnTag};
 use core::net::SocketAddr;

@@ -105,10 +105,11 @@ impl Acks {
         }
     }
 
-    /// Handles a PING that came on the peer's path `id`. The ACK of that path is then also sent by
-    /// a second way, because the usual way of ACKs may be dead. The usual way is pinged as well, if
-    /// nothing is outstanding on it. It is pinged at most once per arrival of data: otherwise two
-    /// idle peers would ping each other for ever.
+    /// Handles a PING on the peer's path `id`. ACKs normally leave by one path of this side
+    /// (`way`), and a PING may mean that they no longer arrive. So the ACK of path `id` is also
+    /// sent by another path. In addition `way` is pinged, if nothing is outstanding on it and data
+    /// came since its last such ping. Without the condition of new data, two idle peers would ping
+    /// each other for ever.
     pub fn on_asked(&mut self, id: PathId, paths: &mut Paths) {
         self.echo = Some(id);
         if !core::mem::take(&mut self.data_came) {
@@ -158,9 +159,8 @@ impl Acks {
         }
     }
 
-    /// The peer's path whose ACK may be put into a packet of datagrams that leaves by path `id`.
-    /// `None` unless an ACK is due soon and ACKs take path `id` anyway. In a packet of its own a
-    /// little later, the ACK would cost headers too, on a line that is full.
+    /// If an ACK is due soon and ACKs leave by path `id` now: the peer's path that this ACK is
+    /// about. The ACK then shares a packet with datagrams, and costs no headers of its own.
     pub fn riding(
         &mut self,
         now: Instant,

@@ -1,9 +1,9 @@
-//! Candidates: routes and relays that may become paths (mPath, section 2.1). This module knows when
-//! each is tried, what came of each try, and which is chosen next.
+//! Candidates: routes and relays that may become paths (mPath, section 2.1). This module decides
+//! when each candidate is tried, and remembers the results.
 //!
-//! A relay that is not in use costs no packets. The endpoint is asked to greet a relay only just
-//! before the relay's probe. If the relay answers and no path is wanted, both ends forget the relay
-//! until it is chosen. Up to `MOST_KEPT` answered relays are kept.
+//! A relay that is not in use costs no packets. The endpoint greets a relay (asks for its clock and
+//! consent) just before the first probe goes through it. If the probe is answered but no path is
+//! wanted, the relay is released again. At most `MOST_KEPT` such relays stay ready.
 
 use super::path::PathOrigin;
 use super::relay_rtt_limit::{MinRtt, limit};
@@ -25,8 +25,9 @@ const REST: Duration = Duration::from_secs(10);
 /// `REST` because an outage may be short.
 const REST_WORKED: Duration = Duration::from_secs(2);
 const REST_AT_MOST: Duration = Duration::from_secs(160);
-/// The longest wait before a failed candidate is tried again, where a path over TCP may replace it
-/// meanwhile. It applies to direct routes always, and to relays while a path over TCP is in use.
+/// The longest wait before a failed candidate is tried again, instead of `REST_AT_MOST`. It applies
+/// to direct routes, and to all relays while a path over TCP is in use: UDP may work again at any
+/// time.
 const STOOD_IN_AT_MOST: Duration = Duration::from_secs(10);
 
 /// What a path did that ends.
@@ -193,9 +194,9 @@ impl Candidates {
         self.all.push(first);
     }
 
-    /// Adds a direct route. If the route is known and waits for its turn, it is tried now. A route
-    /// over a new TCP connection replaces a known route to the same address whose TCP connection is
-    /// gone. So connections that come and go for days take no memory.
+    /// Adds a direct route. A known route that waits for its next try becomes due now. A route over
+    /// a new TCP connection replaces a route to the same address whose TCP connection is gone. So
+    /// the list does not grow when connections come and go.
     pub fn add(&mut self, now: Instant, route: Route) {
         let replaces = |known: &&mut Candidate| {
             let gone =
@@ -254,9 +255,9 @@ impl Candidates {
     }
 
     /// Notes that the endpoint found no route through `relay`: the relay does not answer or
-    /// refuses, or the peer cannot reach it. `heard`: whether the peer was heard since the relay
-    /// was asked for. If not, the failure says nothing about the relay. Returns whether the relay
-    /// is given up for good.
+    /// refuses, or the peer cannot reach it. `heard`: whether anything came from the peer since the
+    /// relay was greeted. If not, perhaps this host was offline, and the relay is tried again.
+    /// Returns whether the relay is given up.
     pub fn on_no_route(&mut self, now: Instant, relay: RelayId, heard: bool) -> bool {
         let stood_in = self.is_stood_in();
         let Some((_, known)) = self.find(relay) else { return false };
@@ -290,9 +291,9 @@ impl Candidates {
         self.due.is_some_and(|at| at <= now)
     }
 
-    /// Returns what to try now. A direct route comes first, because offers of relays travel to the
-    /// peer over paths that work. A relay for a path that the controller wants comes second. Such a
-    /// relay answered before, so it becomes a path sooner than an untried one.
+    /// Returns what to try now. An untried direct route comes first, because the peer learns of
+    /// relays only over paths that work. A relay that answered before comes second, if the
+    /// controller wants one more path. An untried relay comes last.
     pub fn next(&mut self, now: Instant, random: &mut Random) -> Option<CandidateAction> {
         self.next_at = now + self.interval;
         let untried = |it: &Candidate| it.is_to_probe() && it.waits_until().is_some_and(|from| from <= now);
@@ -320,10 +321,10 @@ impl Candidates {
         next
     }
 
-    /// The index of an answered relay without a path that shall become a path, because the
-    /// controller wants one. First choice is a random relay that answered in time and was never
-    /// used. Second is the used relay with the highest goodput that answered in time. Last is the
-    /// relay with the lowest RTT, if relays that answered late are needed.
+    /// The index of the answered relay to make a path of, if the controller wants more paths. The
+    /// first choice is a random relay that was never used. The second choice is the used relay with
+    /// the highest goodput. Both must have answered within the RTT `limit`. If `needs_reserve`, the
+    /// last choice is the relay with the lowest RTT.
     fn chosen_for_wish(&self, now: Instant, random: &mut Random) -> Option<usize> {
         let under_way = |it: &&Candidate| {
             matches!(it.phase, CandidateState::Asked | CandidateState::Probing) && it.rtt.is_some()
@@ -517,10 +518,10 @@ impl Candidates {
         changed
     }
 
-    /// Whether the owner should be asked for more relays: the controller wants more paths, and no
-    /// known relay is a choice. A relay is a choice if it is untried or being tried, or if it
-    /// answered in time and was never used. A relay that failed or was dropped is no choice, even
-    /// if it is due to be tried again. Returns true only once until a new relay is added.
+    /// Whether to ask the application for more relays: the controller wants more paths, and no
+    /// known relay can become one. A relay can become a path if it is untried or being tried, or if
+    /// it answered within the RTT limit and was never used. Once this returned true, it returns
+    /// false until a new relay is added.
     pub fn is_used_up(&mut self, now: Instant) -> bool {
         if self.asked || self.wanted == 0 || !core::mem::take(&mut self.may_be_used_up) {
             return false;

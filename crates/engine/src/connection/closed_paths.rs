@@ -1,5 +1,5 @@
-//! Paths that are closed. Of this side's paths: which ones the peer must still be told about. Of
-//! the peer's paths: which ids must not be used again.
+//! Paths that are closed: which of this side's paths the peer must still be told about, and which
+//! ids of the peer's paths must not be used again.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use byway_wire::PathId;
@@ -7,9 +7,9 @@ use byway_wire::PathId;
 /// The dropped paths of this side that the peer must be told about, and the ids that the peer is
 /// known to have seen.
 ///
-/// The peer accepts new ids only up to a limit above the highest id that it has seen, in use or as
-/// dropped. So PATH_DROPPED is repeated until it is acknowledged. Then the limit moves on even if
-/// no packet of any new path ever arrives.
+/// The peer accepts ids up to `PATH_LOOKAHEAD` above the highest id that it saw in a packet or in
+/// PATH_DROPPED. So PATH_DROPPED is repeated until it is acknowledged. Otherwise, after
+/// `PATH_LOOKAHEAD` paths whose packets were all lost, the peer would refuse every new path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClosedPaths {
     due: VecDeque<PathId>,
@@ -42,9 +42,9 @@ impl ClosedPaths {
     }
 }
 
-/// The number of ids below the highest one that are remembered one by one. Below this window, every
-/// id without a live path is closed. A sender tries a path within seconds, and takes minutes at
-/// least to use so many ids.
+/// Closed ids are listed one by one among the newest 1024 ids. Every older id without a live path
+/// counts as closed. This is safe: a sender uses an id within seconds, and takes minutes to use
+/// 1024.
 pub(super) const WINDOW: u32 = 1024;
 
 /// The peer's closed ids. The packet numbers of a path must never begin again, so a closed id is
@@ -82,9 +82,9 @@ impl RetiredIds {
         }
     }
 
-    /// Notes that `id` was seen in use, or was reported as dropped. Calls `passed` for each id that
-    /// now falls below `floor` and was not closed before. Such an id has a live path, or is closed
-    /// from now on because it is old.
+    /// Notes that `id` was seen in use, or was reported as dropped. This may raise `floor`, below
+    /// which every id without a live path counts as closed. Calls `passed` for each id that `floor`
+    /// passes, unless the id was listed as closed.
     pub fn on_seen(&mut self, id: PathId, mut passed: impl FnMut(PathId)) {
         self.next = self.next.max(id.0.saturating_add(1));
         while self.floor < self.next.saturating_sub(WINDOW) {

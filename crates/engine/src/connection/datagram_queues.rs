@@ -194,10 +194,10 @@ fn overhead(path: &Path) -> usize {
     path.route.overhead() + OVERHEAD + 1
 }
 
-/// The size in bytes of the packet to begin now, and whether it leaves alone instead of in a run. A
-/// datagram that fills a packet shares the packet with nothing, so a run of equal packets leaves in
-/// one call. Small datagrams share a packet, and leave `beside` bytes in it for other frames. A
-/// packet with a PING or a hint about the path leaves alone too.
+/// The size in bytes of the next packet of datagrams, and whether it must be sent alone. Packets of
+/// equal size otherwise leave together, in one system call. A packet is sent alone if it has
+/// several small datagrams, `beside` bytes for other frames, a PING, or a hint (RTT and delay
+/// limit) for the receiver.
 pub(super) fn packet_size(path: &Path, now: Instant, beside: usize) -> Option<(usize, bool)> {
     let mtu = path.send.mtu.current();
     let first = path.outbox.first()?.data.len();
@@ -221,9 +221,10 @@ pub(super) fn largest(path: &Path) -> usize {
     path.send.mtu.current().saturating_sub(overhead(path) + HINT_ROOM)
 }
 
-/// Bytes of datagrams that a path accepts now: about what its window and its pacer let go soon. A
-/// datagram that waits in the path's queue can no longer change to another path, so few should wait
-/// there. The queue may exceed the window by two packets, so that an ACK finds something to send.
+/// Bytes of datagrams that a path accepts now: about as many as its window and its pacer allow to
+/// send soon. Few bytes should wait on a path, because the application can no longer choose another
+/// path for them. The queue may exceed the window by two packets, so that the next ACK can release
+/// a packet at once.
 pub(super) fn room(path: &Path) -> u64 {
     let two = 2 * path.send.mtu.current() as u64;
     let window = path.allowance.window.saturating_sub(path.send.in_flight) + two;

@@ -1,10 +1,11 @@
-//! Datagrams: unreliable messages for which the owner chooses the path.
+//! Datagrams: unreliable messages for which the application chooses the path.
 //!
-//! Objects and streams may take any path in any order, but the packets of another host's flow may
-//! not. So the owner of such a packet looks at the [paths](Connection::path_views) and sends the
-//! packet by [one of them](Connection::send_datagram). Datagrams are congestion controlled like all
-//! data, and a path without room refuses them. The owner keeps the queue, and decides which packet
-//! is dropped from it.
+//! Objects and streams may take all paths in any order. The packets of a tunnelled connection, for
+//! example, must not be reordered like that. So the application looks at the
+//! [paths](Connection::path_views) and sends each packet by
+//! [one of them](Connection::send_datagram). Datagrams are congestion controlled like all data, and
+//! a path without room refuses them. The application keeps the queue, and decides which packet is
+//! dropped from it.
 //!
 //! A path may become unable to send a datagram that it accepted: the path is choked, silent or
 //! dropped, or its packets became smaller. Then [`next_returned`](Connection::next_returned) gives
@@ -133,10 +134,10 @@ impl Connection {
         self.exchange.datagrams().next_fate()
     }
 
-    /// Reports that the owner considers a packet lost: `bytes` bytes that were sent on `path` at
-    /// `sent_at`. The controller is told if the owner [judges
-    /// losses](crate::Config::owner_judges_losses) and the path is active. Otherwise nothing
-    /// happens.
+    /// Reports a loss that the application noticed: `bytes` bytes that were sent on `path` at
+    /// `sent_at`. The controller reacts as to congestion. This has no effect unless the
+    /// [configuration](crate::Config::owner_judges_losses) lets the application judge losses, and
+    /// the path is active.
     pub fn judge_lost(&mut self, now: Instant, path: PathId, sent_at: Instant, bytes: u64) {
         let Self { paths, controller, config, .. } = self;
         let active = paths.get(path).is_some_and(|path| path.state == PathState::Active);

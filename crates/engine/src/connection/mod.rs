@@ -1,22 +1,24 @@
 //! One session between two peers over many paths.
 //!
-//! The owner reaches the data layer through [`outgoing`](Connection::outgoing) and
+//! The application sends through [`outgoing`](Connection::outgoing) and receives through
 //! [`incoming`](Connection::incoming). It takes [events](Connection::next_event), and reads the
 //! [`status`](Connection::status). The endpoint passes packets in (`on_packet`), wakes the
 //! connection, and asks it for datagrams to send (`transmit`).
 //!
-//! Each module owns its part of the state:
+//! The modules:
 //!
 //! * `liveness`: whether the peer lives, and the end of the session.
-//! * `candidates`: routes that may become paths. `paths`: the paths that this side sends on.
-//!   `path_states`: the states that these paths go through.
-//! * `peer_paths`: the paths that the peer sends on. `return_paths`: which path of this side leads
-//!   back to where the peer's packets come from.
-//! * `packet_contents`: the data in packets. `acks`: what is acknowledged, when, and by which path.
+//! * `candidates`: routes that may become paths.
+//! * `paths`, `path_states`: the paths that this side sends on, and their states.
+//! * `peer_paths`: the paths that the peer sends on.
+//! * `return_paths`: which path of this side leads back to the address that a peer's packets come
+//!   from.
+//! * `packet_contents`: the data in packets.
+//! * `acks`: what is acknowledged, when, and by which path.
 //! * `scheduling`: which path sends next, and when the connection wakes.
-//! * `packet_input` takes packets apart, `packet_output` builds them, and `losses` says what
-//!   follows a loss.
-//! * [`datagrams`] is for owners that choose the path of each packet.
+//! * `packet_input`, `packet_output`: packets are read and built.
+//! * `losses`: what follows a loss.
+//! * [`datagrams`]: messages for which the application chooses the path.
 
 mod acks;
 mod candidates;
@@ -241,8 +243,8 @@ impl Connection {
         self.arrivals.ids()
     }
 
-    /// Says that the owner has nothing more to add. Data in flight at the end may then be sent
-    /// twice, so that the last bytes do not wait for the slowest path.
+    /// Says that the application adds no more data. When nothing new is left to send, data that is
+    /// still in flight may be sent once more. So the last bytes do not wait for the slowest path.
     pub const fn finishing(&mut self) {
         self.exchange.finish();
     }

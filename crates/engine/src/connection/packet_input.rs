@@ -16,8 +16,8 @@ use byway_wire::frame::{Frame, Frames, Ranges};
 use byway_wire::packet::{HEADER_LEN, Header, STAMP_LEN, restore_number};
 use byway_wire::{Duration, Instant, PathId};
 
-/// A congestion window does not limit its path if less than this part of it (1/`USED_SHARE`) was in
-/// flight. Pacing alone never leaves so little in flight, however fast the window grows.
+/// A congestion window counts as the limit of its path only if at least 1/`USED_SHARE` of it was in
+/// flight. Pacing alone always keeps more than that in flight, however fast the window grows.
 const USED_SHARE: u64 = 4;
 /// PATH_CHALLENGEs of one path that wait to be answered at most.
 const MOST_RESPONSES: usize = 2;

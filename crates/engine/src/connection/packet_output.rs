@@ -114,9 +114,9 @@ impl Connection {
         None
     }
 
-    /// Sends a PATH_CHALLENGE to the address to which a path may have moved, once enough bytes came
-    /// from there. That packet does not take the path's present route. So nothing is learnt from
-    /// its loss or arrival.
+    /// Sends a PATH_CHALLENGE to the new address to which a path may have moved, once `MOST_ASK`
+    /// bytes came from there. The packet does not take the path's present route, so nothing is
+    /// learnt about the path from its loss or arrival.
     fn ask(&mut self, now: Instant, id: PathId, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let path = self.paths.quietly(id)?;
         let moving = path.moving.as_mut()?;
@@ -251,9 +251,10 @@ impl Connection {
         }
     }
 
-    /// Sends a run of full packets on one path; the last may be shorter. Packets with phantom bytes
-    /// (data that is only a length) leave one by one, because one call sends only packets with
-    /// equally many phantom bytes. They still form one run.
+    /// Sends up to `most` packets of `size` bytes on one path in one system call. The last packet
+    /// may be shorter. With `Payload::Length` data is only a length, and one call cannot send
+    /// packets with different lengths of such data. Each packet then leaves by its own call, and
+    /// `RunRemainder` says how the series goes on.
     fn run(
         &mut self,
         now: Instant,
@@ -296,8 +297,9 @@ impl Connection {
         }
     }
 
-    /// Whether nothing is outstanding on a path, so that the next packet must arm the path's timer.
-    /// While packets are outstanding, one more only moves the armed deadlines later.
+    /// Whether no packet of a path is outstanding. Only then must the next packet arm the path's
+    /// timer. With outstanding packets the timer is armed already, and one more packet only moves
+    /// its deadline later.
     fn is_idle(&self, id: PathId) -> bool {
         self.paths.get(id).is_none_or(|path| path.send.outstanding() == 0)
     }

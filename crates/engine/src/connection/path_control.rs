@@ -1,9 +1,9 @@
-//! Which paths the session's controller governs, and which the kernel does.
+//! Which paths over TCP the session's controller governs, and which the kernel alone does.
 //!
-//! The kernel controls congestion on a TCP connection. A controller that takes a share, as TCP
-//! does, has nothing to add to that, and never hears of such a path. A controller that [governs
-//! connections](Controller::governs_connections), as one that yields does, works above the kernel.
-//! Such a path sends what both the controller and the kernel allow.
+//! The kernel controls congestion on a TCP connection. A controller that competes for a share of
+//! the line, as TCP does, could add nothing to that, and is not told of paths over TCP. A
+//! controller that yields to other traffic [governs them](Controller::governs_connections) too:
+//! these paths send what both the controller and the kernel allow.
 
 use crate::path::send::SendPath;
 use crate::path::transport::PathTransport;
@@ -30,9 +30,10 @@ impl Governor {
         Self { controller, kernels: Vec::new() }
     }
 
-    /// Sets in `send` what carries the packets of a new path. A controller that yields detects
-    /// losses itself, above the kernel, and its timeouts make the peer acknowledge soon. So its
-    /// paths over TCP are handled like paths over datagrams.
+    /// Sets in `send` whether UDP or TCP carries the packets of a new path. A controller that
+    /// yields to other traffic detects losses itself, above the kernel, and its timeouts make the
+    /// peer acknowledge soon. So for such a controller, paths over TCP are handled like paths over
+    /// UDP.
     pub fn entrust(&self, send: &mut SendPath, route: &Route) {
         if self.controller.yields() {
             return;

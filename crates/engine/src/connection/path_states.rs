@@ -1,6 +1,6 @@
 //! The states of paths. A candidate is probed, and becomes available when it answers. A path that
-//! the controller wants becomes active. A path that the controller chokes is only probed until the
-//! controller lets it send again. A path that is of no use is dropped.
+//! the controller wants becomes active, and carries data. If the controller chokes a path, only
+//! probes are sent on it. A path that is of no use is dropped.
 
 use super::candidates::{CandidateAction, PathHistory};
 use super::carrier_choice::{SILENT, is_served, may_stand_in};
@@ -55,8 +55,8 @@ impl Connection {
         self.settle(now);
     }
 
-    /// Adds a relay that may become a path by this local socket, perhaps not for the first time.
-    /// When the relay's turn comes, the endpoint is asked to greet it.
+    /// Adds a relay that may become a path by this local socket. A known relay that was given up
+    /// may be tried again. When the relay is chosen, the endpoint is asked to greet it.
     pub(crate) fn add_relay(&mut self, now: Instant, relay: RelayId, local: Local) {
         self.candidates.add_relay(now, relay, local);
         self.agenda.reconsider();
@@ -222,9 +222,9 @@ impl Connection {
         }
     }
 
-    /// The time that packets of every active path wait in queues now, at least. In a full line
-    /// before all paths, a probe waits too, whatever its relay. A single path does not show where
-    /// its queue is, so the result is then 0.
+    /// The least queueing delay (smoothed RTT less minimum RTT) of the active paths. If all of them
+    /// have a queue, it is in the line that they share, where a probe through any relay waits too.
+    /// With fewer than two active paths the result is 0: one path does not show where its queue is.
     fn common_wait(&self) -> Duration {
         let rtts =
             self.paths.iter().filter(|path| path.state == PathState::Active).map(|path| &path.send.rtt);
@@ -316,9 +316,9 @@ impl Connection {
         self.see_to_resting(now);
         while self.session.is_open() {
             let wants = self.controller.wants();
-            // A session needs a path in use that answers. While a path that is not preferred stands
-            // in, the session needs a preferred path. Both hold whatever number of paths the
-            // controller asked for when it had some.
+            // A session needs an active path that answers. It also needs a preferred path (see
+            // `prefer`) while another kind of path carries its data. So in both cases at least one
+            // path is wanted, however few the controller asks for.
             let stands_in = self.paths.has_connections() && self.stands_in();
             let open = wants.open.max(usize::from(stands_in || !self.has_answering()));
             let open = if self.needs_paths() { open } else { 0 };
@@ -356,8 +356,9 @@ impl Connection {
     }
 
     /// The available path to open next. Paths that were never used come first, then used paths by
-    /// what they carried, then paths that answered late. Among equals it is a random path whose RTT
-    /// is near the direct path's. If none is near, it is the path with the lowest RTT.
+    /// goodput, then paths with an RTT above the limit for relays. Among equals it is a random path
+    /// whose RTT is at most `PREFERRED_PERCENT` of the direct path's. If there is none, it is the
+    /// path with the lowest RTT.
     fn best_available(&mut self, now: Instant) -> Option<PathId> {
         let direct =
             self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
@@ -453,9 +454,9 @@ impl Connection {
         }
     }
 
-    /// Settles changed paths in the order in which they were changed. If the controller may allow
-    /// other paths something new, all paths are settled first, in the order of their ids. A path
-    /// for which nothing changed then costs only a check.
+    /// Settles the changed paths in the order of their changes. After a change that may alter what
+    /// the controller allows on other paths, it first checks all paths, in the order of their ids.
+    /// The check of an unchanged path is cheap.
     #[inline]
     fn settle_paths(&mut self, now: Instant) {
         if self.paths.take_all() {

@@ -1,7 +1,7 @@
-//! A table by path id. Ids only grow and are never used twice. The newest ids index a row of slots
-//! with gaps, where a look-up costs the same however many ids there are. The old part of the row is
-//! mostly gaps, so the live paths in it move to a short sorted list. So memory and work follow the
-//! number of live paths, not the number of ids ever used.
+//! A table by path id. Ids only grow and are never used twice. The newest ids index a row of slots,
+//! so a look-up takes constant time. When the row is long and mostly empty, the live paths of its
+//! older half move to a short sorted list. So memory follows the number of live paths, not the
+//! number of ids ever used.
 
 use crate::invariant::Invariant as _;
 use alloc::boxed::Box;
@@ -137,8 +137,8 @@ impl<T> PathTable<T> {
     }
 }
 
-/// The sorted list of what was moved out of the row. These paths may carry all the data, so a
-/// look-up (by `hints`) is as fast as in the row.
+/// A sorted list of the paths with the oldest ids, which no longer have a slot in the row. They may
+/// carry all the data, so `hints` makes a look-up as fast as in the row.
 #[derive(Debug)]
 struct OlderPaths<T> {
     /// The things in the order of their ids.

@@ -175,8 +175,8 @@ impl Paths {
         core::mem::replace(&mut self.all, false)
     }
 
-    /// How often a route, a return path or a relay's return tag changed. While this number stays
-    /// the same, a packet from the same address as the one before needs no check of its return
+    /// A counter of changes: of routes, of return paths, and of relays' return tags. While it stays
+    /// the same, a packet from the same address as the packet before needs no check of its return
     /// path.
     pub const fn routes(&self) -> u64 {
         self.routes

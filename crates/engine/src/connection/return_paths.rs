@@ -109,11 +109,10 @@ impl Connection {
         self.paths.ways_changed();
     }
 
-    /// Handles packets of the peer from a new address. The peer may have moved, but somebody who
-    /// copies its packets faster than the network carries them looks the same. So a path keeps its
-    /// validated address until the new one is validated too, which costs one RTT. In RFC 9000,
-    /// section 9.3.3, an endpoint challenges both addresses instead, and returns to the old one if
-    /// it still works. A path whose address is not validated yet moves at once.
+    /// Handles packets of the peer from a new address. The peer may have moved, or an attacker
+    /// forwards copies of its packets from elsewhere. So a path keeps its validated address until
+    /// the new address is validated too, which costs one RTT. (RFC 9000, section 9.3.3, challenges
+    /// both addresses instead.) A path whose address is not validated yet moves at once.
     fn maybe_moved(&mut self, now: Instant, id: PathId, route: Route) {
         let challenge = self.random.unguessable();
         self.paths.routes_changed();
@@ -166,8 +165,8 @@ impl Connection {
     }
 }
 
-/// Resets a path that now leads elsewhere. The path keeps its id, but its measurements are void.
-/// Packets in flight are waited for as on a new route.
+/// Resets a path that now leads to another address. The path keeps its id and its packets in
+/// flight. RTT, delays and other measurements start afresh.
 fn settle_in(path: &mut Path, controller: &mut dyn Controller, now: Instant) {
     path.moving = None;
     path.send.route_changed();

@@ -1,6 +1,6 @@
-//! Deadlines of many owners in one heap. Arming is cheap and lazy: if a deadline moves later, its
-//! old entry stays in the heap. So the owner is woken early, looks at its real deadline, and arms
-//! again.
+//! Deadlines of many owners (such as paths) in one heap. If a deadline moves later, its old entry
+//! stays in the heap. This makes arming cheap. The old entry wakes the owner too early, and the
+//! owner then arms its real deadline.
 
 use alloc::collections::BinaryHeap;
 use byway_wire::{Instant, PathId};

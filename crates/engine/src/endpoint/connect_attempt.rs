@@ -131,8 +131,9 @@ impl Attempt {
     }
 
     /// Why the attempt failed, or `None` while it may succeed. `relays`: whether a relay that may
-    /// lead to the peer is still being greeted. The attempt waits for such a relay. Without one, it
-    /// fails as soon as every route is dead after three HELLOs, or there is no route.
+    /// lead to the peer is still being greeted. If so, the attempt goes on until its time is over.
+    /// If not, it fails when there is no route, or when three HELLOs left by each route and all
+    /// routes are dead (sending failed, or the relay refused).
     pub fn failure(&self, now: Instant, relays: bool) -> Option<ConnectError> {
         let hopeless = self.targets.iter().all(|target| target.dead && target.sent >= 3);
         if now < self.until && (relays || !hopeless) {

@@ -1,6 +1,6 @@
-//! Limits how much work strangers may cause. This side answers each HELLO with multiplications on
-//! the curve, before the sender has proved anything. Nothing else that needs no proof costs as
-//! much. A forged HELLO that fits no key costs its sender nothing.
+//! Limits how much work strangers may cause. For each HELLO this side multiplies on an elliptic
+//! curve, before the sender has proved anything. No other work without proof costs as much, and a
+//! forged HELLO costs its sender nothing.
 
 use super::same_host::NetworkPrefix;
 use alloc::collections::BTreeMap;

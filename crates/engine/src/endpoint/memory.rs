@@ -1,9 +1,10 @@
 //! How the sessions of an endpoint share the memory for received data
 //! ([`Config::shared_memory`](crate::Config::shared_memory)).
 //!
-//! A session's window is a promise of memory to the peer. The promise is never taken back; it
-//! shrinks only as the owner takes data. So a session asks for a window in proportion to what its
-//! owner has taken so far. The sessions that have least get new window first.
+//! A session's window promises memory to the peer. A promise is never taken back: the window
+//! shrinks only when the application takes received data. So a session asks for a window in
+//! proportion to the data that its application took so far. Sessions with the smallest windows get
+//! more window first.
 
 use super::{ConnectionSlot, Endpoint};
 use alloc::vec::Vec;
@@ -17,9 +18,9 @@ pub(super) struct MemoryShare {
     pub wanted: u64,
 }
 
-/// The number of bytes up to which each session may be granted a window, if it wants as much.
-/// Sessions below this level get new window first, and sessions above it keep theirs. As much as
-/// the level stays free for the next session.
+/// The largest window in bytes that each session may be granted now, if it wants as much. If every
+/// session gets this window, `total` still has room for one new session with the same window.
+/// Sessions that were granted more keep their windows.
 pub(super) fn level(total: u64, shares: &[MemoryShare]) -> u64 {
     let used = |level: u64| {
         let each = shares.iter().map(|share| share.granted.max(share.wanted.min(level)));

@@ -296,8 +296,8 @@ impl Endpoint {
     }
 
     /// The next connection with datagrams to take ([`Connection::next_datagram`],
-    /// [`Connection::next_returned`]). It is not returned again until all that arrived were taken.
-    /// So an owner of many connections need not look at each.
+    /// [`Connection::next_returned`]). A connection is not returned again until all its datagrams
+    /// were taken. So the application need not look at every connection.
     pub fn next_with_datagrams(&mut self) -> Option<Handle> {
         let handle = self.datagrams.pop_front()?;
         if let Some(entry) = self.entries.get_mut(&handle) {
@@ -307,8 +307,8 @@ impl Endpoint {
     }
 
     /// The next connection with news of [what it receives](crate::data::Incoming::next_event) or
-    /// [what it sends](crate::data::Outgoing::next_event). It is not returned again until all its
-    /// news was taken. So an owner of many connections need not look at each.
+    /// [what it sends](crate::data::Outgoing::next_event). A connection is not returned again until
+    /// all its news was taken. So the application need not look at every connection.
     pub fn next_with_streams(&mut self) -> Option<Handle> {
         let handle = self.streams.pop_front()?;
         if let Some(entry) = self.entries.get_mut(&handle) {

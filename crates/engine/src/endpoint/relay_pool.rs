@@ -123,9 +123,9 @@ impl RelayPool {
         (0..).zip(&self.0).map(|(number, pooled)| (RelayId(number), pooled.local))
     }
 
-    /// Adds a relay, if it is not known already. `word` is the secret text that names the relay's
-    /// addresses and a grant. A word of the same grant that expires later replaces the known word.
-    /// Returns `None` if there is no room.
+    /// Adds a relay, if it is not known already. `word`: a secret text with the relay's addresses
+    /// and a grant (the permission to use the relay). If the relay is known under the same grant,
+    /// the word that expires later is kept. Returns `None` if the pool is full.
     pub fn enter(
         &mut self,
         now: Instant,

@@ -1,9 +1,10 @@
 //! An endpoint's relays: it greets them, offers them to peers, and consents to be reached through
 //! them.
 //!
-//! A sender greets a relay to learn its clock, then offers the relay to the receiver. The receiver
-//! greets the relay too, which opens the receiver's NAT. It passes the consent that the relay gives
-//! on to the sender. Then the relay is a candidate for a path.
+//! A sender greets a relay and offers it to the receiver. The receiver greets the relay too, which
+//! opens the receiver's NAT. The relay answers with a consent: a proof that the receiver wants
+//! packets through this relay. The receiver passes the consent on to the sender. Now the sender can
+//! try the relay as a path.
 
 use super::greetings::{AnsweredRelay, Failure, Greeting, GreetingPurpose};
 use super::relay_addresses::{AddressProblem, unfit};
@@ -19,16 +20,16 @@ use core::net::SocketAddr;
 
 /// Relays that are greeted for an attempt to connect: it may find its peer through them.
 const MOST_AWAITED: usize = 16;
-/// How much faster a peer may offer relays than this side probes them, and how many it may offer at
-/// once. There are limits because this host greets each offered address, and the host at that
-/// address did not ask for it.
+/// Limits of a peer's offers of relays: at most `OFFERS_PACE` times as many as this side probes in
+/// the same time, and `OFFERS_AT_ONCE` at once. Each offer makes this host send a greeting to an
+/// address, whose host did not ask for it.
 const OFFERS_PACE: u32 = 4;
 const OFFERS_AT_ONCE: u32 = 32;
 
 impl Endpoint {
-    /// Lets peers reach this side through a relay, if they are told of the relay. For each local
-    /// socket that fits an address of the relay, [`EndpointEvent::Reachable`] or
-    /// [`EndpointEvent::StandingTrouble`] follows.
+    /// Makes this side reachable through a relay for every peer that learns of the relay, for
+    /// example from a ticket. For each local socket from which the relay can be reached,
+    /// [`EndpointEvent::Reachable`] or [`EndpointEvent::StandingTrouble`] follows.
     pub fn stand_at(&mut self, now: Instant, word: &Word) -> Result<(), RelayTrouble> {
         let now = self.own_time(now);
         let ways = self.ways_to_relay(word.relays());
@@ -50,8 +51,8 @@ impl Endpoint {
     }
 
     /// Handles a local socket that is new, or may have another address now. Relays that were
-    /// greeted by this socket are greeted again. Every connection may now reach its relays by this
-    /// socket.
+    /// greeted by this socket are greeted again. Every connection may use this socket to reach its
+    /// relays.
     pub(super) fn greet_by(&mut self, now: Instant, local: Local, bound: SocketAddr) {
         self.greetings.again_by(now, local);
         let mut reached: Vec<(Handle, SocketAddr, Word, Option<RelayRoute>)> = Vec::new();
@@ -226,9 +227,9 @@ impl Endpoint {
         }
     }
 
-    /// Handles a peer's offer of a relay through which the peer would send to this side. The relay
-    /// is greeted by every local socket that fits, because perhaps only one of them leads there.
-    /// The first socket on which the relay answers counts.
+    /// Handles a peer's offer of a relay through which the peer would send to this side. This side
+    /// greets the relay by every local socket that fits, because perhaps only one of them leads
+    /// there. The first socket on which an answer comes is used.
     fn on_offer(&mut self, now: Instant, handle: Handle, offer: &RelayOffer) {
         let greeted: Vec<Option<AnsweredRelay>> =
             self.greetings.of_offer(handle, offer.offer).map(|greeting| greeting.known).collect();
@@ -310,9 +311,9 @@ impl Endpoint {
         self.dropped.stray += u64::from(!ours);
     }
 
-    /// Adds a relay through which this side may send to a peer. The relay is tried when its turn
-    /// comes, and used if it proves useful. `reach`: the peer's address behind the relay and its
-    /// consent, if a ticket names them.
+    /// Adds a relay through which this side may send to a peer. The relay is tried in turn with
+    /// other relays, and used if it proves useful. `reach`: the peer's address behind the relay,
+    /// and the peer's consent, if both are known from a ticket.
     pub fn add_relay(&mut self, now: Instant, handle: Handle, word: &Word, reach: Option<&RelayRoute>) {
         let now = self.own_time(now);
         let ways = self.ways_to_relay(word.relays());

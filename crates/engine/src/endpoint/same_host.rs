@@ -2,8 +2,9 @@
 
 use core::net::IpAddr;
 
-/// The network that an address is of: a /24 of IPv4, the smallest that is routed by itself, or a
-/// /56 of IPv6, which one customer gets. Who holds one address of it may hold all.
+/// The network of an address: a /24 of IPv4 (the longest prefix that is commonly routed), or a /56
+/// of IPv6 (what one customer gets). A host with one address of such a network may have all of
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NetworkPrefix {
     /// The first three bytes.

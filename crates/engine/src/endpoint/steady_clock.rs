@@ -1,18 +1,18 @@
-//! Time without steps. If a host sleeps, or its clock is set forward by an hour, the timers of all
-//! connections must not fire at once. So a delay of the driver beyond what scheduling explains does
-//! not count as time passed.
+//! Time without steps. The driver (the I/O loop) tells the endpoint the time. If the host sleeps,
+//! or its clock is set forward by an hour, the timers of all connections must not fire at once. So
+//! if the driver comes more than `STEP` after a deadline, the time beyond the deadline does not
+//! count as passed.
 
 use byway_wire::{Duration, Instant};
 
 /// A driver that wakes a machine this late did not oversleep: its clock stepped.
 const STEP: Duration = Duration::from_secs(5);
 
-/// The machine's own time: the driver's time less the time that was skipped.
+/// The endpoint's own time: the driver's time less the time that was skipped.
 ///
-/// How much time really passed before a step is unknown. It is only known that the driver would
-/// have woken for the deadline. So the machine's time advances at most to that deadline, and at
-/// most [`STEP`] beyond the time last seen. A far deadline, such as the end of a handshake, does
-/// not let so much time pass.
+/// If the driver's clock steps, nobody knows how much time really passed. Then the endpoint's time
+/// advances only to the next deadline, and by [`STEP`] at most. So a step of an hour does not let a
+/// handshake time out at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SteadyClock {
     skipped: Duration,
@@ -21,9 +21,9 @@ pub struct SteadyClock {
 }
 
 impl SteadyClock {
-    /// The machine's time at the driver's time `now`. `deadline` is the earliest deadline that the
-    /// machine waits for, in the machine's time. After a step the result may lie before `deadline`,
-    /// and the driver must still wait for it.
+    /// The endpoint's own time at the driver's time `now`. `deadline` is the endpoint's earliest
+    /// deadline, in its own time. After a step of the driver's clock the result may lie before
+    /// `deadline`. Then the driver has to wait once more.
     pub fn at(&mut self, now: Instant, deadline: Option<Instant>) -> Instant {
         let mut own = now - self.skipped;
         if let Some(deadline) = deadline

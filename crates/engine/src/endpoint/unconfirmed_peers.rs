@@ -60,10 +60,11 @@ impl UnconfirmedPeers {
         }
     }
 
-    /// Decides what to do with a newcomer. If its network's places or all places are taken, it may
-    /// replace a connection of the lowest priority. It never replaces a connection of a higher
-    /// priority than its own. Chance decides among several (`below` draws a number below another),
-    /// so that a peer that connects often mostly replaces itself.
+    /// Decides whether a new peer gets a place. If all places are taken, or all places of its
+    /// network, it may replace a waiting connection. That connection must have the lowest priority
+    /// of all, and not a higher one than the new peer. If several have this priority, chance
+    /// decides: `below(n)` draws a number below n. So a peer that connects often mostly replaces
+    /// its own connections.
     pub(super) fn judge(
         &self,
         network: NetworkPrefix,

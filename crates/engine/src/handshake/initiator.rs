@@ -14,9 +14,9 @@ use super::session::{HandshakeSide, establish};
 use super::{Established, HandshakeError, Identity, MAX_PAYLOAD, PublicKey};
 use crate::seal::{Secret, Suites};
 
-/// How many RETRYs of an attempt are answered with a HELLO at once. A further RETRY only changes
-/// the cookie of the next scheduled HELLO. So forged RETRYs (27 bytes) cannot make this side send
-/// HELLOs (1200 bytes) without end.
+/// How many RETRYs of an attempt are answered with a HELLO immediately. A further RETRY only
+/// changes the cookie of the next scheduled HELLO. So forged RETRYs (27 bytes) cannot make this
+/// side send HELLOs (1200 bytes) without end.
 const RETRIES_AT_ONCE: u32 = 16;
 
 /// What a packet did for an attempt.
@@ -48,9 +48,9 @@ pub struct Initiator {
 }
 
 impl Initiator {
-    /// Prepares an attempt to connect to `peer`. The HELLO carries `payload` to it, encrypted, at
-    /// most [`MAX_PAYLOAD`] bytes. `seed` is fresh entropy, except in simulations: the same
-    /// arguments give the same bytes.
+    /// Prepares an attempt to connect to `peer`. The HELLO carries `payload` encrypted, at most
+    /// [`MAX_PAYLOAD`] bytes. `seed` must be fresh entropy, except in simulations: the same
+    /// arguments give the same HELLO.
     pub fn new(
         identity: &Identity,
         peer: PublicKey,
@@ -108,9 +108,9 @@ impl Initiator {
         packet
     }
 
-    /// Takes a handshake packet that arrived. An error says why the packet was of no use. The
-    /// attempt then continues as if the packet had not arrived, except after a genuine REPLY that
-    /// broke the protocol: no other REPLY can be read after that one.
+    /// Takes a handshake packet that arrived. After an error, the attempt goes on as if the packet
+    /// had not arrived. The only exception is a genuine REPLY that breaks the protocol: after it,
+    /// the attempt can read no other REPLY.
     pub fn on_packet(&mut self, packet: &Handshake<'_>) -> Result<HandshakeProgress, HandshakeError> {
         let (Handshake::Hello { reply, .. }
         | Handshake::Retry { reply, .. }

@@ -20,9 +20,10 @@
 //!     |-------------------------------------------->|  confirmed: it was no replay
 //! ```
 //!
-//! A datagram that is forged, damaged, late or of another kind never ends an attempt. The caller
-//! alone ends it, after as long as it likes. The Noise prologue authenticates the version and the
-//! reply id. Padding and cookie are not authenticated; they affect only whether a RETRY is needed.
+//! Only the caller ends an attempt. Datagrams that are forged, damaged, late or of another kind
+//! never do. The Noise prologue authenticates the version and the reply id (which the initiator
+//! chooses, to recognize answers). Padding and cookie are not authenticated: they decide only
+//! whether a RETRY is needed.
 
 mod cipher;
 mod cookie;

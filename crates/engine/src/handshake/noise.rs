@@ -74,7 +74,8 @@ impl Noise {
     }
 
     /// Reads the peer's next message and returns its payload. After an error the genuine message
-    /// can still be read, since snow undoes what a failed read mixed into its state.
+    /// can still be read, because the library `snow` undoes the changes of a failed read to its
+    /// state.
     pub(super) fn read(&mut self, message: &[u8]) -> Result<Vec<u8>, HandshakeError> {
         let mut payload = vec![0; message.len()];
         let length = self.0.read_message(message, &mut payload).map_err(|_| HandshakeError::Forged)?;

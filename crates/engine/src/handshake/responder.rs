@@ -81,14 +81,13 @@ impl Responder {
         matches!(Handshake::read(datagram), Ok(Handshake::Hello { cookie, .. }) if self.cookies.check(now, remote, cookie))
     }
 
-    /// Takes a HELLO that came from `remote`, as a whole datagram. With `demand_cookie` (set it
-    /// under load) nothing is computed until a cookie shows that the sender receives at `remote`.
-    /// `payload` goes to the initiator, encrypted. If it is longer than [`MAX_PAYLOAD`] bytes,
-    /// nobody is answered.
+    /// Takes a HELLO that came from `remote`, as a whole datagram. Set `demand_cookie` under load:
+    /// then nothing is computed before a cookie shows that the sender receives at `remote`.
+    /// `payload` goes to the initiator, encrypted. If it is longer than [`MAX_PAYLOAD`] bytes, no
+    /// HELLO is answered.
     ///
-    /// A HELLO whose Noise message has to be read costs some hundred microseconds, for several
-    /// multiplications on the curve. This includes a HELLO that was made for another key. Any other
-    /// HELLO costs next to nothing.
+    /// To read the Noise message of a HELLO costs some hundred microseconds, even if the HELLO was
+    /// made for another key. A HELLO that is refused before that costs next to nothing.
     pub fn on_hello(
         &mut self,
         now: Instant,
@@ -164,9 +163,9 @@ impl fmt::Debug for Responder {
     }
 }
 
-/// The digest of a HELLO, to look it up before asking the [`Responder`]: a HELLO that was answered
-/// before gets the same bytes again. `None` if the datagram is no HELLO of this version. Costs a
-/// hash of at most 1200 bytes.
+/// The digest of a HELLO, to look the HELLO up before asking the [`Responder`]: a HELLO that was
+/// answered before gets the same answer again. `None` if the datagram is no HELLO of this version.
+/// Costs a hash of at most 1200 bytes.
 #[must_use]
 pub fn digest(datagram: &[u8]) -> Option<HelloDigest> {
     match Handshake::read(datagram) {

@@ -10,9 +10,9 @@ use crate::seal::{Opener, Sealer, Secret, Suite};
 
 /// The keys of a connection, and what the peer said about itself.
 ///
-/// To the initiator, the peer has proved who it is, and that it is there now. To the responder, the
-/// peer has proved only who it is. Its HELLO may be a replay until a first data packet opens, so
-/// nothing is spent or written before that.
+/// The initiator knows who the peer is, and that the peer is there now. The responder only knows
+/// who made the HELLO, which may be a replay. So the responder spends and writes nothing before a
+/// first data packet proves that the peer is there.
 pub struct Established {
     /// Seals what this side sends.
     pub sealer: Sealer,

@@ -1,25 +1,17 @@
 //! One-way delay between two clocks that are not synchronized.
 //!
-//! The receiver's stamp minus the sender's gives the one-way delay plus an unknown offset. A
-//! constant offset does not matter, since only differences of delays are used. A drifting offset
-//! does: 50 ppm are 30 ms in ten minutes, more than any delay threshold.
+//! The receiver's stamp minus the sender's is the one-way delay plus the offset of the two clocks.
+//! A constant offset does not matter, because only differences of delays are used. A drift (skew)
+//! matters: 50 ppm are 30 ms in ten minutes.
 //!
-//! The drift (skew) is found by comparing the one-way delay with the RTT of the same packet. A
-//! queue on the way forward adds the same to both. So one-way delay minus RTT changes only with the
-//! clocks and with the delay of the way back. Its maximum over a second belongs to the moment at
-//! which the way back was emptiest, so the maximum changes only with the clocks. A slow loop
-//! follows this maximum, no faster than clocks can drift.
+//! A queue on the way forward adds the same to a packet's one-way delay and to its RTT. So one-way
+//! delay minus RTT changes only with the clocks and with the way back. Its maximum over a second
+//! comes from the moment at which the way back was emptiest. `DelayClock` follows this maximum,
+//! no faster than clocks drift. If the maximum changes faster, the way back became longer or
+//! shorter. Such a change is taken out in one step.
 //!
-//! If the maximum moves faster than any clock, and stays there, the way back has become longer or
-//! shorter. That change is taken out in one step. Otherwise the loop would follow it for minutes
-//! and falsify every delay. A smaller error, if beyond `SLACK` (1 ms), also comes from the way
-//! back. If the way back is emptier than before, the scale follows the error at once. If the way
-//! back is fuller, the skew does not learn from the error.
-//!
-//! Stamps are in µs modulo 2^32. A packet spends at least no time in the network, and at most the
-//! time until its ACK. If the difference of stamps jumps beyond these bounds, and by more than half
-//! a second, a clock has stepped. Then the offset is corrected by the jump, and the sample is
-//! dropped.
+//! Stamps are in µs modulo 2^32. A jump of more than half a second that no queue explains is a step
+//! of a clock. Then the offset is corrected by the jump, and the sample is dropped.
 
 use byway_wire::{Duration, Instant};
 
@@ -168,8 +160,9 @@ impl DelayClock {
         self.skew = (self.skew + SKEW_GAIN * error / seconds).clamp(-most, most);
     }
 
-    /// Whether the way back, and not the clocks, explains that the maximum of a window is off by
-    /// `error` ns. If three windows in a row are off by nearly the same, the error is taken out.
+    /// Whether the way back changed: the maximum of a window is off by `error` ns, which is more
+    /// than clocks drift. If three windows in a row are off by nearly the same, `bias` takes the
+    /// error out of later maxima.
     fn is_another_way(&mut self, error: i64, elapsed: Duration) -> bool {
         let drift = (elapsed.as_secs_f64() * (MAX_SKEW_PPM * 1000) as f64) as i64;
         if error.abs() <= ANOTHER_WAY.saturating_add(drift) {
@@ -335,8 +328,8 @@ mod tests {
         assert!((last - first).abs() < 1_000_000, "{first} became {last}");
     }
 
-    /// Both ways become 30 ms longer while the clocks drift by 30 ppm, which is still followed. On
-    /// the scale from before the change, the delay is 30 ms more and stays so.
+    /// Both ways become 30 ms longer while the clocks drift by 30 ppm. `DelayClock` follows the
+    /// drift, but not the change: from then on the delay is 30 ms more than before.
     #[test]
     fn a_longer_way_back_that_nobody_tells_of_is_not_followed() {
         let mut clock = DelayClock::default();

@@ -8,8 +8,8 @@ const TRIAL: u64 = 10;
 ///
 /// Some routers set CE on every packet that they carry. A sender that takes this for congestion
 /// stays at its smallest window for ever. So if every packet of the trial comes with a CE mark,
-/// marks are ignored from then on, and packets leave as not ECN-capable. If a real queue marked all
-/// packets, the sender notices that queue by its drops and delays instead.
+/// marks are ignored from then on, and packets leave as not ECN-capable. If a real queue had marked
+/// all packets, the sender still notices the queue by drops and delays.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Validation {
     acked: u64,

@@ -14,17 +14,16 @@ const RAISE_AFTER: Duration = Duration::from_secs(600);
 /// How long the base size is kept after a black hole: if it was an outage, the size comes back
 /// soon.
 const AFTER_BLACK_HOLE: Duration = Duration::from_secs(10);
-/// After this many losses of packets above the base size the path has a black hole, if no such
-/// packet came through in between. Each must have been sent after the previous loss was noticed.
-/// Smaller packets may still pass, so waiting for the path to be silent does not help (RFC 8899
-/// section 4.3).
+/// After so many losses of packets above the base size, the path counts as a black hole for such
+/// packets. Each lost packet must have been sent after the previous loss was noticed, with none
+/// acknowledged in between. Smaller packets may still pass meanwhile (RFC 8899 section 4.3).
 const BLACK_HOLE_LOSSES: u8 = 3;
 /// A frame holds as much as its path delivers in this time, so that it delays the next one little.
 const FRAME_TIME: Duration = Duration::from_millis(1);
 /// Bytes of a frame at most. A driver takes four of these at once.
 const LONGEST_FRAME: usize = 65_535 / 4;
-/// A frame by way of a relay over TCP holds as many bytes as its path delivers in this time, but at
-/// most `LONGEST_BY_HOPS`. The relay takes 9 KiB, including its envelope.
+/// Limits of the frames of `Mtu::of_hops`: the bytes that the path delivers in `HOPS_TIME`, and at
+/// most `LONGEST_BY_HOPS` bytes. A relay takes at most 9 KiB, including the relay's own envelope.
 const HOPS_TIME: Duration = Duration::from_millis(40);
 const LONGEST_BY_HOPS: usize = 8 << 10;
 /// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels,
@@ -82,9 +81,9 @@ impl Mtu {
         }
     }
 
-    /// Frames of a path over TCP whose rate the congestion controller sets, also by way of a relay.
-    /// Sealing costs little per byte of frames this large. Yet each frame is a small part of what
-    /// is sent between two changes of the rate.
+    /// Frames of a path over TCP, direct or by a relay, whose rate the congestion controller sets.
+    /// They are large, because then sealing costs little per byte. Yet each frame is a small part
+    /// of what is sent between two changes of the rate.
     #[must_use]
     pub const fn of_hops() -> Self {
         Self { limit: LONGEST_BY_HOPS, ceiling: LONGEST_BY_HOPS + 1, span: HOPS_TIME, ..Self::of_frames() }

@@ -1,8 +1,8 @@
 //! Spreads over time what the congestion window allows: a token bucket whose tokens are bytes.
 //!
-//! A burst is what the path sends in about a millisecond, since 64 KB sent at once are a queue of
-//! 50 ms on a 10 Mbit/s link. The bucket always has room for two packets, though: with room for
-//! less than one, nothing would ever leave.
+//! The bucket holds what the path sends in about a millisecond. Larger bursts make queues: 64 KB at
+//! once are 50 ms on a 10 Mbit/s link. On slow paths the bucket still holds two packets, because
+//! with less than one packet nothing would ever leave.
 
 use byway_wire::{Duration, Instant};
 
@@ -95,8 +95,8 @@ impl Pacer {
     }
 }
 
-/// How many tokens `rate` bytes per second earn in `nanos` nanoseconds. The product nearly always
-/// fits into 64 bits, and processors divide 64-bit numbers in hardware.
+/// How many tokens accrue in `nanos` nanoseconds at `rate` bytes per second. The product nearly
+/// always fits into 64 bits, and then a 64-bit division is enough, which is fast in hardware.
 fn scaled(rate: u64, nanos: u64) -> u64 {
     match rate.checked_mul(nanos) {
         Some(product) if product < 1 << (64 - SCALE) => (product << SCALE) / 1_000_000_000,

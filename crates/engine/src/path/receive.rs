@@ -10,14 +10,13 @@ use byway_wire::{Duration, Ecn, Instant, PathId, Writer};
 
 /// An ACK is due after this many packets.
 const ACK_EVERY: u32 = 10;
-/// An ACK is due after this many packets while the delay exceeds the limit that the sender set, so
-/// while a queue stands. A controller that yields to other traffic must hear of it soon. If ten
-/// senders share the line with two packets in flight each, none of them ever has `ACK_EVERY`
-/// unacknowledged packets.
+/// An ACK is due after this many packets while the delay exceeds the limit that the sender set,
+/// which means that a queue stands. A controller that yields to other traffic must hear of the
+/// queue soon. If its window is small, `ACK_EVERY` packets may never be in flight.
 const ACK_EVERY_BEYOND: u32 = 4;
-/// An ACK is due this long after the first packet that it acknowledges. On a path with an RTT of
-/// less than 40 ms, the ACK is due after a quarter of the RTT. Otherwise ACKs would limit the rate.
-/// That quarter is at least `ACK_SOONEST`.
+/// An ACK is due at the latest this long after the first packet that it acknowledges. If the RTT is
+/// below 40 ms, it is due after a quarter of the RTT (at least `ACK_SOONEST`), because later ACKs
+/// would limit the rate.
 const ACK_AFTER: Duration = Duration::from_millis(10);
 const ACK_SOONEST: Duration = Duration::from_millis(1);
 /// How long a hole may stay before it is a loss while the sender has told no RTT yet.
@@ -59,8 +58,8 @@ pub struct ReceivePath {
     largest_at: Instant,
     largest_stamp: u32,
     holes: Vec<Hole>,
-    /// How many of `holes` were judged lost. These stand before the holes that are not judged yet.
-    /// Most of the time all holes are judged, and then none has to be looked at.
+    /// How many holes at the front of `holes` were judged lost. Mostly all holes are judged, and
+    /// then none has to be looked at.
     judged: usize,
     /// When the oldest of those is to be forgotten, or earlier.
     forget_at: Instant,
@@ -337,8 +336,9 @@ impl ReceivePath {
         self.ack_at.is_some_and(|at| at <= now)
     }
 
-    /// Whether an ACK is due within a quarter of the ACK delay, so that it should go with datagrams
-    /// that leave now. `false` while losses are to be reported: then the ACK goes with the PNACK.
+    /// Whether an ACK is due within a quarter of the ACK delay, so that it should go now in a
+    /// packet with datagrams. `false` while lost packets wait to be reported: then the ACK goes
+    /// with the report (PNACK).
     #[must_use]
     pub fn ack_nearly_due(&self, now: Instant) -> bool {
         self.report.is_empty() && self.ack_at.is_some_and(|at| at <= now + self.ack_delay() / 4)

@@ -26,9 +26,9 @@ const LONGEST_TIMEOUT: Duration = Duration::from_millis(1500);
 /// How many timeouts in a row without an answer are silence, however lately something was sent.
 const LONG_SILENCE: u32 = 3;
 
-/// Facts about the sending end of a path. In the order in which they are asked for: what may be
-/// sent, what sending changes, what ACKs do. Of hundreds of paths, what is asked for together is to
-/// come from memory together.
+/// Facts about the sending end of a path. Fields that are used together stand together in memory:
+/// those that decide what may be sent, those that change when a packet is sent, those that ACKs
+/// change. With hundreds of paths this saves cache misses.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct SendPath {
@@ -268,10 +268,10 @@ impl SendPath {
         self.ledger.push(entry, packet.cargo.get(1..).unwrap_or_default());
     }
 
-    /// Takes the entry of an ACK that is about this path. The ACK came back by the path `way`. Data
-    /// that arrived is passed to `arrived`. One-way delays are appended to `delays` in the order of
-    /// sending. `None` if the entry names numbers that were never sent, as only a hostile peer
-    /// does.
+    /// Takes the entry of an ACK that is about this path. `way`: the path by which the ACK came
+    /// back. Calls `arrived` for all data that arrived. Appends one-way delays to `delays` in the
+    /// order of sending. `None` if the entry names numbers that were never sent: only a hostile
+    /// peer does that.
     pub fn on_ack(
         &mut self,
         now: Instant,
@@ -323,9 +323,9 @@ impl SendPath {
                     PacketState::Outstanding => {}
                 }
                 if number == entry.largest {
-                    // A packet that was believed lost gives a sample too. It is unambiguous, since
-                    // numbers are never used twice. Without such samples an RTT that has grown
-                    // beyond the timeout would never be measured.
+                    // A packet that was believed lost also gives an RTT sample. Its ACK is
+                    // unambiguous, because each number is sent only once. Without such samples, an
+                    // RTT that has grown beyond the timeout would never be measured.
                     let elapsed = now.since(packet.sent_at);
                     let rtt = if held < elapsed { elapsed - held } else { elapsed };
                     progress.rtt = Some(rtt);
@@ -414,10 +414,12 @@ impl SendPath {
     }
 
     /// Finds lost packets below the largest number acknowledged, even if no PNACK reported them. A
-    /// packet is lost if it is older than a conservative RTT and a quarter, plus the ACK delay and
-    /// the lateness seen on this path. While the receiver counts more losses than this side, less
-    /// is enough: the packet is `REORDER_PACKETS` below the largest number, and older than the
-    /// smallest RTT. The receiver's count already allows for reordering.
+    /// packet is lost after 1.25 conservative RTTs, plus the ACK delay, plus the lateness seen on
+    /// this path.
+    ///
+    /// If the receiver counts more losses than this side, a packet counts as lost sooner: when it
+    /// is `REORDER_PACKETS` below the largest number, and older than the smallest RTT. The
+    /// receiver's count already allows for reordering.
     pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         let largest = self.largest_acked.filter(|_| self.carriage.loses())?;
         let patience = self.patience();
@@ -547,9 +549,9 @@ impl SendPath {
         Some(silence.min(oldest.max(heard_at) + backed_off * LONG_SILENCE))
     }
 
-    /// A timeout has passed. All outstanding packets are taken as lost, so that their data goes out
-    /// again on whichever path is best. If ACKs come after all, these losses are undone. Where the
-    /// kernel repeats lost packets (TCP), they stay in flight, unless the path `is_crowded`.
+    /// Handles a timeout: all outstanding packets count as lost, so that their data goes out again
+    /// on the best path. Late ACKs undo these losses. On a path over TCP the kernel repeats lost
+    /// packets, so packets stay in flight there, unless the path `is_crowded`.
     pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         self.timeouts = self.timeouts.saturating_add(1);
         self.timed_out_at = now;

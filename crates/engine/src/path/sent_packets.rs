@@ -1,10 +1,9 @@
 //! The packets of one path that were sent and are not settled yet, by packet number.
 //!
-//! Numbers are contiguous, so a deque and the number of its first entry, the base, are the whole
-//! index. The deque begins with the oldest packet of which nothing was heard. A lost packet is
-//! remembered for a while: if its ACK comes after all, it was not lost, and what its loss caused
-//! can be undone. Remembered packets are stored outside the deque. Otherwise a single lost packet
-//! would keep a second's worth of later packets in the deque.
+//! Numbers are contiguous. So a deque and the number of its first entry (the base) are the whole
+//! index. The deque begins with the oldest outstanding packet. A lost packet is remembered for a
+//! second or more, because a late ACK may show that it was not lost. Lost packets are stored
+//! outside the deque: inside, one lost packet would keep all later packets there too.
 
 use crate::data::Carried;
 use alloc::collections::VecDeque;
@@ -64,8 +63,9 @@ struct Lost {
 pub struct SentPackets {
     base: u64,
     entries: VecDeque<SentPacket>,
-    /// When the packet at the base was sent, if nothing was heard of it. It is kept here because
-    /// every deadline needs it. With many paths, few of their entries are in the processor's cache.
+    /// When the packet at the base was sent, if it is outstanding. The time is copied here because
+    /// every deadline needs it, and with many paths the packet's entry is rarely in the processor's
+    /// cache.
     oldest: Option<Instant>,
     /// What packets carried beside the first, by number: of bulk data none does.
     more: VecDeque<(u64, Carried)>,
@@ -87,9 +87,10 @@ const NEAR: usize = 8;
 const MOST_SILENT: usize = 1 << 16;
 
 impl SentPackets {
-    /// Whether very many silent packets (which ask for no ACK) are kept only because a packet of
-    /// which nothing was heard stands before them. A peer may make a host send ACKs and never
-    /// acknowledge anything. Such a peer must not decide how much memory these packets take.
+    /// Whether at least `MOST_SILENT` packets are kept, of which at most a sixteenth is
+    /// outstanding. The other packets are kept only because an outstanding packet stands before
+    /// them. Usually they are ACKs, which ask for no ACK. A peer that makes this host send ACKs,
+    /// and acknowledges nothing, must not decide how much memory they take.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.entries.len() >= MOST_SILENT && self.outstanding <= self.entries.len() / 16
@@ -173,9 +174,9 @@ impl SentPackets {
         aside.chain(own.map(|(_, carried)| carried))
     }
 
-    /// The largest number in `start..below` that [`settle`](Self::settle) may know. A caller that
-    /// asks for ever smaller numbers passes the same `place` each time, at first [`usize::MAX`].
-    /// The search then begins at the number found before.
+    /// The largest number in `start..below` that [`settle`](Self::settle) may know. For a series of
+    /// ever smaller numbers, pass the same `place` each time, at first [`usize::MAX`]. It holds
+    /// where the last search ended, so the next search is short.
     #[must_use]
     pub fn last_known(&self, start: u64, below: u64, place: &mut usize) -> Option<u64> {
         if below > self.base {

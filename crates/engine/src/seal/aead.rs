@@ -73,13 +73,12 @@ impl Aead for Ring {
     }
 }
 
-/// No cipher: the body stays readable, and the tag is a keyed checksum of 128 bits. In simulations
-/// the checksum detects corruption, a wrong key and a wrong nonce as cheaply as possible. **No
-/// security.**
+/// **No security.** For simulations: the body stays readable, and the tag is a keyed checksum of
+/// 128 bits. The checksum detects corruption, a wrong key and a wrong nonce as cheaply as possible.
 ///
-/// The checksum has four lanes of 64 bits. In each round every lane takes eight bytes: exclusive
-/// or, multiplication by an odd number, rotation. Each step is reversible. So a change of bytes in
-/// one lane alone is always detected, and any other change nearly always.
+/// Its state is four lanes of 64 bits. Each lane takes a quarter of the bytes, by steps that can be
+/// reversed. So a change of bytes in one lane alone is always detected, and a change in several
+/// lanes nearly always.
 #[derive(Clone)]
 pub struct Null([u64; 4]);
 

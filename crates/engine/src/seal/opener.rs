@@ -29,10 +29,10 @@ pub enum OpenError {
 /// life of a key) to the next.
 ///
 /// Four keys are kept: that of the previous epoch (for some seconds, for late packets), the current
-/// one, and those of the next two epochs. Two bits in the header name one of the four keys. So a
-/// packet costs one attempt to decrypt, whatever its sender claims. No key is derived before a
-/// packet of a new epoch has proved genuine. Two future keys are needed, since an epoch can pass
-/// unseen: its few packets are lost, and then an hour passes without any.
+/// one, and those of the next two epochs. Two bits in the header name the key, so a packet costs
+/// one attempt to decrypt, even if it is forged. A further key is derived only after a packet of a
+/// newer epoch proved genuine. Two future keys are needed, because all packets of an epoch may be
+/// lost if the sender sent only a few.
 #[derive(Debug)]
 pub struct Opener {
     suite: Suite,
@@ -84,11 +84,11 @@ impl Opener {
     }
 
     /// Opens `packet` in place and returns the plaintext. `packet` is the header (`header_len`
-    /// bytes), the sealed bytes and the tag. `epoch_bits` come from the header, and so do the low
-    /// bits of `number`. After an error the packet's bytes are worthless.
+    /// bytes), the sealed bytes and the tag. `epoch_bits` and the low bits of `number` come from
+    /// the header. After an error the packet's bytes are worthless.
     ///
-    /// Does not detect replays: call [`super::ReplayWindow::check`] before it, and enter the number
-    /// into that window after it.
+    /// Does not detect replays. Call [`super::ReplayWindow::check`] before this function, and enter
+    /// the number into the window after success.
     #[inline]
     pub fn open<'a>(
         &mut self,

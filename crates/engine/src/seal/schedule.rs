@@ -58,9 +58,8 @@ pub struct EpochLimits {
 }
 
 impl EpochLimits {
-    /// The most packets that are sealed under one key: 2^23, as RFC 9001 section 6.6 allows for
-    /// AES-GCM. Beyond this number AES-GCM loses more of its security margin, so a sealer refuses
-    /// to seal.
+    /// The most packets that are sealed under one key: 2^23 (RFC 9001 section 6.6). This is the
+    /// confidentiality limit of AES-GCM. Beyond it a sealer refuses to seal.
     pub const HARD: u64 = 1 << 23;
 }
 

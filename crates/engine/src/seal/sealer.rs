@@ -56,8 +56,8 @@ impl Sealer {
         self.suite
     }
 
-    /// The epoch, modulo 4, for the header of the next packet. Changes to the next key first if
-    /// that is due. So call it once for each packet, before its header is written.
+    /// The epoch, modulo 4, for the header of the next packet. Changes to the next key first if a
+    /// change is due. Call this once for each packet, before the packet's header is written.
     #[inline]
     pub fn epoch(&mut self, now: Instant) -> u8 {
         let since = *self.since.get_or_insert(now);

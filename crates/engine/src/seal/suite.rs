@@ -12,14 +12,15 @@ pub enum Suite {
     /// ChaCha20-Poly1305 (RFC 8439): fast on every processor.
     ChaCha20Poly1305,
     /// **No security.** Packets travel readable, with a checksum instead of a tag. For simulations,
-    /// where the time that a cipher takes buys nothing; agreed on only when both sides were told to
+    /// which need no cipher and save its time. Used only if both sides
     /// [allow it](Suites::INSECURE_SIMULATION).
     Null,
 }
 
 impl Suite {
-    /// The suite that a host prefers, if it alone decides. The caller finds out whether the
-    /// processor computes AES in hardware, since this crate cannot ask the processor.
+    /// The suite that a host prefers, if it alone decides. `aes_in_hardware`: whether the processor
+    /// computes AES in hardware. The caller finds this out, because this crate cannot ask the
+    /// processor.
     #[must_use]
     pub const fn preferred(aes_in_hardware: bool) -> Self {
         if aes_in_hardware { Self::Aes256Gcm } else { Self::ChaCha20Poly1305 }
@@ -33,13 +34,12 @@ impl Suite {
         }
     }
 
-    /// Bytes that the cipher processes at once. Bodies whose length is a multiple of this are
-    /// sealed fastest.
+    /// The block size of the cipher, in bytes. Bodies of whole blocks are sealed fastest.
     ///
-    /// AES-GCM's fast code works on whole blocks. The bytes beyond the last whole block take as
-    /// long as a fifth of a packet. (1400 bytes were compared with 1408, with ring 0.17 on a
-    /// processor with VAES: `cargo bench -p byway-engine --bench seal`.) For ChaCha20-Poly1305 the
-    /// length matters little.
+    /// With AES-GCM, the bytes beyond the last whole block cost up to a fifth of the time of a
+    /// packet. (Measured: 1400 bytes compared with 1408, with ring 0.17 on a processor with VAES:
+    /// `cargo bench -p byway-engine --bench seal`.) With ChaCha20-Poly1305 the length matters
+    /// little.
     pub(crate) const fn block(self) -> usize {
         match self {
             Self::Aes256Gcm => 16,
@@ -100,9 +100,9 @@ impl Suites {
         self.0 & suite.to_byte() != 0
     }
 
-    /// The suite for two sides that allow `self` and `other`; `None` if no suite is in both. `Null`
-    /// comes first, since nobody allows it by accident. AES-256-GCM comes second, since only hosts
-    /// that compute it fast offer it.
+    /// The suite for two sides that allow `self` and `other`, or `None` if no suite is in both.
+    /// `Null` is preferred, because a side allows it only on purpose. AES-256-GCM is next, because
+    /// a side offers it only if its processor computes AES fast. ChaCha20-Poly1305 is last.
     #[must_use]
     pub fn agree(self, other: Self) -> Option<Suite> {
         [Suite::Null, Suite::Aes256Gcm, Suite::ChaCha20Poly1305]

@@ -1,5 +1,5 @@
 //! One test suite for every store: a SQLite file, and a PostgreSQL server that the tests start. If
-//! the host has no PostgreSQL, its tests are skipped, and say so.
+//! the host has no PostgreSQL, the tests that need it are skipped, and say so.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
 mod server;

@@ -93,8 +93,9 @@ impl Applicants {
         Some(applicant)
     }
 
-    /// Takes in a heartbeat of an applicant, and the address it came from. If that address is to be
-    /// tested now, gives the key of the test, and the relay's row with that address alone.
+    /// Takes in a heartbeat of an applicant (a relay that enrols), and the address it came from. If
+    /// that address is to be tested now, returns the key of the test, and a copy of the relay's row
+    /// that names only this address.
     pub fn see(&mut self, beat: &Heartbeat, from: SocketAddr) -> Option<(Key, RelayRow)> {
         let handle = *self.names.get(&beat.report.relay)?;
         let applicant = self.applicants.get_mut(&handle)?;

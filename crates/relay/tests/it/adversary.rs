@@ -109,7 +109,8 @@ fn a_cookie_of_another_address_is_refused_and_none_means_no_way_back() {
 }
 
 /// An attacker that can spoof the addresses of two relays makes each of them forward to the other.
-/// A packet goes that way only once, whatever is in it, and its return packet ends there too.
+/// Whatever is in a packet, the first relay forwards it to the second, and the second drops it. If
+/// the second relay answers, the answer is forwarded once too.
 #[test]
 fn two_relays_that_forward_to_each_other_carry_a_packet_once() {
     // What each takes the other for.
@@ -490,9 +491,9 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// `World::put` asserts for every datagram that no more bytes leave than came in. This test
-    /// asserts where bytes go: to the sender of the datagram, to a receiver that consented, or back
-    /// to a sender that proved its address. The same steps give the same bytes.
+    /// Bytes go only to the sender of the datagram, to a receiver that consented, or back to a
+    /// sender that proved its address. (`World::put` asserts for every datagram that no more bytes
+    /// leave than came in.) The same steps give the same bytes.
     #[test]
     fn whatever_happens_nobody_is_sent_what_he_did_not_ask_for(steps in prop::collection::vec(any_step(), 0..60)) {
         let run = || {

@@ -343,8 +343,8 @@ fn the_operator_s_old_words_hold_though_their_id_looks_minted() {
 
 proptest! {
     /// Whatever epochs a relay is told and whatever words are minted, the relay accepts only words
-    /// of the current epoch, and of the epoch before while its time lasts. A relay that has an
-    /// account for a word decides as one that was started this moment.
+    /// of the current epoch, and words of the previous epoch until their time is over. It makes no
+    /// difference whether a word has an account already.
     #[test]
     fn only_the_current_epoch_and_the_last_within_its_time(
         steps in prop::collection::vec((0u32..6, 0u64..3, 0u64..2_000, 0u32..6), 1..40),
