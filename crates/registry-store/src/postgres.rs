@@ -83,9 +83,10 @@ type Result<T> = std::result::Result<T, StoreError>;
 impl Postgres {
     /// Opens the database at this URL, and makes the tables if they are missing.
     ///
-    /// TLS is used with `sslmode=verify-full`, and whenever the server offers it unless
-    /// `sslmode=disable`. The server's certificate is then checked: it must follow from one in the
-    /// file that `sslrootcert` names or, without such a file, from one that this host trusts.
+    /// `sslmode=verify-full` requires TLS, and `sslmode=disable` turns it off. Without `sslmode`,
+    /// TLS is used if the server offers it. With TLS, the server's certificate must be signed by a
+    /// certificate in the file that `sslrootcert` names. Without `sslrootcert`, the certificates
+    /// that this host trusts count.
     ///
     /// # Errors
     /// The database does not answer, or has the tables of a later version.

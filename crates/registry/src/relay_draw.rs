@@ -1,14 +1,14 @@
 //! Which relays a client is told of, and in which order: a pure function.
 //!
-//! For each client and hour, every relay has a pseudorandom number. The numbers order the relays of
-//! each operator, and the relays of each prefix (/16, or /32 for IPv6). A relay's rank is its worst
-//! place in these orders. For example, a relay that is the second of its operator and the first of
-//! its prefix has the second rank. Relays are listed by rank. All relays that are busy with a
-//! transfer of their own come after the other relays.
+//! A list must not consist of one operator's relays or of one network's. So the relays of each
+//! operator are put into a random order, and also the relays of each prefix (/16, or /32 for IPv6).
+//! A relay's rank is its worst position in these orders. For example, the second relay of its
+//! operator that is the first of its prefix has the second rank. The list is sorted by rank. Relays
+//! that are busy with a transfer of their own come last.
 //!
-//! So an answer is a random subset, spread over operators and prefixes, and says nothing about
-//! merit. For an hour, a client gets the same order. A relay that comes or goes moves the other
-//! relays as little as possible.
+//! The random numbers depend on the client and the hour. So a client gets the same order for an
+//! hour, and other clients get other orders. A relay that comes or goes hardly changes the order of
+//! the other relays.
 
 use crate::message::Label;
 use alloc::collections::BTreeMap;

@@ -1,14 +1,13 @@
 //! Tests of relays: a packet exchange through each of a relay's addresses, before the relay is
 //! listed and when clients complain.
 //!
-//! The registry is sender and receiver at once. It greets the relay. The answer holds the
-//! registry's address as the relay sees it, and the consent to forward packets to that address.
-//! Then the registry sends a packet through the relay to that address. Only a host that has the
-//! relay's key forwards the packet, so nobody can enrol a relay of somebody else. The capacity of a
-//! relay is not tested.
+//! The registry is sender and receiver at once. It greets the relay. The relay's answer contains a
+//! consent: the permission to forward packets to the registry. Then the registry sends a packet
+//! through the relay to itself. Only a host that has the relay's key forwards this packet, so
+//! nobody can enrol a relay of somebody else. The capacity of a relay is not tested.
 //!
-//! If the relay passed over UDP, the same exchange is tried over TCP, if the registry's driver
-//! opens TCP connections. The result only tells clients whether the relay serves TCP.
+//! If a relay passes over UDP, the same exchange is tried over TCP, provided that the registry's
+//! driver opens TCP connections. The result only tells clients whether the relay serves TCP.
 
 use crate::message::Failure;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};

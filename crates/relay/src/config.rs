@@ -33,9 +33,11 @@ pub struct Config {
     pub beat_counter: u64,
     /// The number of accounts. An account counts the use of one grant, and takes less than 300
     /// bytes. The number is rounded up to a power of two of at least 8. Memory for more than 16,384
-    /// accounts is taken only once it is needed ([`Relay::make_room`](crate::Relay::make_room)). To
-    /// keep the account of every grant until the end of the day, a relay needs twice as many
-    /// accounts as grants in a day.
+    /// accounts is taken only once it is needed ([`Relay::make_room`](crate::Relay::make_room)).
+    ///
+    /// To keep the account of every grant until the end of the day, a relay needs twice as many
+    /// accounts as grants in a day. The reason is that an account may stand in only two small sets
+    /// of places, and sets fill unevenly.
     pub accounts: usize,
     /// Bytes on their way out between two rounds of the driver. What finds no room is dropped.
     pub queue_bytes: usize,

@@ -1,18 +1,15 @@
 //! One account per grant in use. A grant is what a relay word permits: so many bytes a second and a
-//! day. An account holds the bytes used today, the state of the rate limit, the MAC key (so that no
-//! packet has to derive it), and the verdict on the last packet. Only the holder of a genuine word
-//! gets an account, so forgers cannot fill the table.
+//! day. An account counts the bytes used today and limits the rate. It also caches the MAC key and
+//! the verdict on the last packet. Only the holder of a genuine word gets an account, so forgers
+//! cannot fill the table.
 //!
-//! The table grows from [`FIRST`] accounts to the configured number, by linear hashing: its sets of
-//! [`WAYS`] accounts are split one after the other. A packet waits for at most one split. Memory is
+//! The table grows from [`FIRST`] accounts to the configured number, by linear hashing. Memory is
 //! taken between packets ([`Accounts::make_room`]), so no packet allocates.
 //!
-//! An account may stand in one of two sets. If both are full, it replaces an account that owes
-//! nothing: the word of that account has expired, or its rate limit has recovered and it used
-//! nothing of a daily quota today. So nobody renews a quota by being evicted. If every account of
-//! both sets owes something, the new account is refused as
-//! [`Busy`](byway_wire::relay::Reason::Busy): the quotas that an operator set matter more than one
-//! more word.
+//! Each account has two possible sets of [`WAYS`] places. If both sets are full, a new account
+//! replaces an account that owes nothing: its word has expired, or its rate limit has recovered and
+//! none of its daily quota was used today. If no such account exists, the new account is refused as
+//! [`Busy`](byway_wire::relay::Reason::Busy). So nobody gets a fresh quota by being evicted.
 
 use crate::relay_keys::KeyOrigin;
 use crate::verified_packets::VerifiedPacket;
@@ -243,10 +240,11 @@ impl Accounts {
         }
     }
 
-    /// The place of a word's account in the table. If the word is a branch (a narrower word that a
-    /// holder made), also the place of its grant's account. The third value counts the accounts
-    /// that were evicted for them. `known`: the place of the word's account, if it is known
-    /// already. `keys`: functions that derive the MAC keys of the word and of the grant.
+    /// The places in the table of a word's account and, if the word is a branch (a narrower word
+    /// that a holder made), of its grant's account. Missing accounts are added. The third value
+    /// counts the accounts that were evicted for this. `known`: the place of the word's account, if
+    /// the caller knows the place. `keys`: functions that derive the MAC keys of the word and of
+    /// the grant.
     pub(crate) fn places(
         &mut self,
         ((grant, caveat), origin, known): ((Grant, Option<Caveat>), KeyOrigin, Option<usize>),
@@ -265,10 +263,10 @@ impl Accounts {
         Some((own, Some(above), u64::from(evicted) + u64::from(too)))
     }
 
-    /// Puts an account into the table. An account of the same grant and branch is replaced, and the
-    /// new account continues its counts. Otherwise the new account takes a free place, or the place
-    /// of an account that owes nothing, but never the place `keep`. Gives its place, and whether
-    /// another account was evicted.
+    /// Puts an account into the table. If an account of the same grant and branch exists, the new
+    /// account replaces that account and continues its byte counts. Otherwise the new account takes
+    /// a free place, or replaces an account that owes nothing. The account at place `keep` is never
+    /// replaced. Returns the new account's place, and whether another account was evicted.
     pub(crate) fn admit(
         &mut self,
         mut account: Account,
@@ -312,7 +310,7 @@ impl Accounts {
     }
 
     /// Charges a word's account and, for a branch, also the account of its grant. If one of the two
-    /// refuses, neither is charged. Gives whether the grant was not charged before in this
+    /// refuses, neither is charged. Returns whether this is the first charge of the grant in
     /// `period`.
     pub(crate) fn charge(
         &mut self,

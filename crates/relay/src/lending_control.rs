@@ -2,13 +2,12 @@
 //! leaves. A pure function of the interface's counters.
 //!
 //! The relay forwards as much as the lent rate minus the host's own rate, and drops the rest at
-//! once: its senders notice only drops. The host's own traffic is what the counters show beyond the
-//! relayed bytes. Its highest rate of the last 1 to 1.5 seconds counts. If this rate grows quickly,
-//! it counts twice, so that a new transfer of the host finds room.
+//! once. The host's own rate is the highest of the last 1 to 1.5 seconds, without the relayed
+//! bytes. A rate that grows quickly is doubled, so that a new transfer of the host finds room.
 //!
-//! The lent rate is set by the operator, or else found by a slow climb. While the host itself is
-//! active, the lent rate is at most 15/16 of the highest rate that the line carried for 1.5
-//! seconds. So the relay does not lend more than the line has.
+//! The operator sets the lent rate. If not, the relay raises the lent rate slowly, while it must
+//! drop packets and the host itself is not active. While the host itself is active, the lent rate
+//! is at most 15/16 of the highest rate that the line carried for 1.5 seconds.
 
 use byway_wire::{Duration, Instant, Transmit};
 
@@ -31,8 +30,8 @@ const FLOOR: u64 = 32 << 10;
 const CLIMB: u64 = 128 << 10;
 /// Bytes that the counters show of a datagram beside its payload: UDP, IPv4, Ethernet.
 const HEADERS: u64 = 8 + 20 + 14;
-/// Bytes per second. The host counts as active if its own traffic exceeds this rate. If an eighth
-/// of the lent rate is more than this, the own traffic must exceed that eighth.
+/// Bytes per second. A host counts as active if its own rate exceeds `CHAT`, or an eighth of the
+/// lent rate if that is more.
 const CHAT: u64 = 32 << 10;
 /// Own bytes between two looks that are more than a few packets.
 const BURST: u64 = 6_000;
@@ -163,7 +162,7 @@ impl LendingControl {
 
     /// Takes in what the interface's counters show now; `None`: they cannot be read. The driver
     /// calls this when [`LOOK`] has passed since the last call, after it handled all arrivals and
-    /// sent everything. If [`LATE`] has passed, the driver calls this before it handles arrivals.
+    /// sent all datagrams. If even [`LATE`] has passed, the driver calls this first.
     pub fn look(&mut self, now: Instant, counted: Option<InterfaceCounters>) {
         let before = core::mem::replace(&mut self.counted, counted);
         let looked = self.looked.replace(now);

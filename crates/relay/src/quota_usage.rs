@@ -67,8 +67,9 @@ impl Usage {
         period as u32
     }
 
-    /// Resets the count of bytes on a new day and in a new month. If the clock was set back, the
-    /// counts go on. So a clock that jumps ahead and back renews a quota only once.
+    /// Resets the count of bytes on a new day and in a new month. If the clock is set back to an
+    /// earlier day, nothing is reset. So a clock that jumps ahead and back renews a quota once, not
+    /// twice.
     fn turn(&mut self, unix: u64) {
         let day = unix / DAY;
         if day == self.used.day {

@@ -30,14 +30,14 @@ const RETURN_LIFE: u64 = 600;
 
 /// A relay.
 ///
-/// Senders need a word to use the relay: [`issue`](Self::issue) makes words, and
-/// [`roll`](Self::roll) changes the key under which they are made. A registry mints words with the
-/// key from [`range_key`](Self::range_key), in the epoch that [`set_epoch`](Self::set_epoch) sets.
-/// The driver uses the relay as a [`Machine`]. Without registries and TCP connections, a relay has
-/// no deadlines: it only answers.
+/// Senders need a word to use the relay. [`issue`](Self::issue) makes words, and
+/// [`roll`](Self::roll) changes the key under which they are made. A registry can make words too,
+/// with the key from [`range_key`](Self::range_key), in the epoch that
+/// [`set_epoch`](Self::set_epoch) sets. The driver uses the relay as a [`Machine`].
 ///
-/// Give the relay one port. It sends from one socket per address family, the first that is up. A
-/// receiver's NAT lets in only the socket that the receiver greeted.
+/// Give the relay one port. For each address family, the relay sends only from its first socket
+/// that is up. A receiver that greeted another socket would get no packets, because the receiver's
+/// NAT lets in packets only from the socket that the receiver greeted.
 ///
 /// A packet that came over TCP leaves over TCP, if the destination has a connection to the relay or
 /// accepts one. Otherwise the packet leaves over UDP.

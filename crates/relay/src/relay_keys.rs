@@ -81,9 +81,10 @@ impl Keys {
         }
     }
 
-    /// Opens a range of grant ids, or takes a new epoch of an open range. The words of the epoch
-    /// before end after `last_holds`. If the same epoch is set again, this end can only move to an
-    /// earlier time. False if there is no such range, or if `epoch` is below the known one.
+    /// Opens a range of grant ids, or takes a new epoch of an open range. The words of the previous
+    /// epoch stay valid for `last_holds`. A repeated call with the same epoch can shorten this
+    /// time, but not extend it. False if there is no such range, or if `epoch` is below the known
+    /// one.
     pub(crate) fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
         let Some(slot) = self.ranges.get_mut(usize::from(range)) else { return false };
         let until = now + last_holds;

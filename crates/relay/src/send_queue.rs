@@ -179,9 +179,9 @@ impl SendQueue {
     }
 }
 
-/// A slot number from a hash of the address. Without the hash, neighbouring hosts would differ only
-/// in the last byte or in the port. If a sender chooses an address with the slot of another sender,
-/// the only effect is shorter runs.
+/// The slot in `latest` for an address, from a hash. Because of the multiplication, neighbouring
+/// hosts usually get different slots, although their addresses differ only in the last byte. If two
+/// addresses share a slot, the only effect is shorter runs.
 fn slot(way: &SendAddress) -> usize {
     let ip = match way.remote.ip() {
         core::net::IpAddr::V4(ip) => ip.to_bits(),

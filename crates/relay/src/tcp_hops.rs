@@ -5,9 +5,9 @@
 //! relay. If there is none, the relay dials the destination, but only once for each incoming
 //! connection. If the destination does not accept, the packets leave over UDP.
 //!
-//! If an outgoing connection is full, the relay stops reading from an incoming connection that
-//! leads only there. If an incoming connection leads to several destinations, packets that find no
-//! room are dropped, as over UDP.
+//! If an outgoing connection is full, the relay stops reading from each incoming connection whose
+//! packets all leave there. If the packets of an incoming connection have several destinations, the
+//! relay drops those packets that find no room.
 
 use crate::send_queue::SendAddress;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};

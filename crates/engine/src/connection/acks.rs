@@ -105,11 +105,13 @@ impl Acks {
         }
     }
 
-    /// Handles a PING on the peer's path `id`. ACKs normally leave by one path of this side
-    /// (`way`), and a PING may mean that they no longer arrive. So the ACK of path `id` is also
-    /// sent by another path. In addition `way` is pinged, if nothing is outstanding on it and data
-    /// came since its last such ping. Without the condition of new data, two idle peers would ping
-    /// each other for ever.
+    /// Handles a PING on the peer's path `id`. The PING may mean that this side's ACKs no longer
+    /// arrive by the path that usually carries them (`way`). So the ACK of path `id` is also sent
+    /// by another path.
+    ///
+    /// If data came since the peer's previous PING and nothing is outstanding on `way`, a PING on
+    /// `way` tests that path. Without new data there is no such PING, because two idle peers would
+    /// ping each other for ever.
     pub fn on_asked(&mut self, id: PathId, paths: &mut Paths) {
         self.echo = Some(id);
         if !core::mem::take(&mut self.data_came) {
@@ -159,8 +161,9 @@ impl Acks {
         }
     }
 
-    /// If an ACK is due soon and ACKs leave by path `id` now: the peer's path that this ACK is
-    /// about. The ACK then shares a packet with datagrams, and costs no headers of its own.
+    /// The peer's path whose ACK goes into the next packet with datagrams on this side's path `id`.
+    /// `None` unless the ACK is due soon and ACKs leave by path `id` now. A shared packet saves the
+    /// headers of a packet of its own.
     pub fn riding(
         &mut self,
         now: Instant,

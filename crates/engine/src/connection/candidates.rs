@@ -2,8 +2,8 @@
 //! when each candidate is tried, and remembers the results.
 //!
 //! A relay that is not in use costs no packets. The endpoint greets a relay (asks for its clock and
-//! consent) just before the first probe goes through it. If the probe is answered but no path is
-//! wanted, the relay is released again. At most `MOST_KEPT` such relays stay ready.
+//! consent) just before the first probe goes through it. If the probe is answered but no further
+//! path is wanted, the relay is kept ready for later. At most `MOST_KEPT` relays are kept ready.
 
 use super::path::PathOrigin;
 use super::relay_rtt_limit::{MinRtt, limit};
@@ -25,9 +25,9 @@ const REST: Duration = Duration::from_secs(10);
 /// `REST` because an outage may be short.
 const REST_WORKED: Duration = Duration::from_secs(2);
 const REST_AT_MOST: Duration = Duration::from_secs(160);
-/// The longest wait before a failed candidate is tried again, instead of `REST_AT_MOST`. It applies
-/// to direct routes, and to all relays while a path over TCP is in use: UDP may work again at any
-/// time.
+/// The longest wait before a failed direct route is tried again. While a path over TCP is in use,
+/// the same limit applies to failed relays. The limit is shorter than `REST_AT_MOST`, because UDP
+/// may work again at any time.
 const STOOD_IN_AT_MOST: Duration = Duration::from_secs(10);
 
 /// What a path did that ends.
@@ -321,10 +321,11 @@ impl Candidates {
         next
     }
 
-    /// The index of the answered relay to make a path of, if the controller wants more paths. The
-    /// first choice is a random relay that was never used. The second choice is the used relay with
-    /// the highest goodput. Both must have answered within the RTT `limit`. If `needs_reserve`, the
-    /// last choice is the relay with the lowest RTT.
+    /// The index of the relay to make a path of, if the controller wants more paths. Only relays
+    /// that answered before, and wait for their turn, count. Among relays with an RTT up to
+    /// `limit`, a random one that was never used comes first, then the used one with the highest
+    /// goodput. If no such relay is left, and none is left to try, the relay with the lowest RTT is
+    /// chosen although its RTT exceeds `limit`.
     fn chosen_for_wish(&self, now: Instant, random: &mut Random) -> Option<usize> {
         let under_way = |it: &&Candidate| {
             matches!(it.phase, CandidateState::Asked | CandidateState::Probing) && it.rtt.is_some()

@@ -42,9 +42,9 @@ impl ClosedPaths {
     }
 }
 
-/// Closed ids are listed one by one among the newest 1024 ids. Every older id without a live path
-/// counts as closed. This is safe: a sender uses an id within seconds, and takes minutes to use
-/// 1024.
+/// Closed ids among the newest 1024 ids are listed one by one. An older id counts as closed unless
+/// it has a live path. This is safe: a sender uses a new id within seconds, but needs minutes to
+/// use 1024 ids.
 pub(super) const WINDOW: u32 = 1024;
 
 /// The peer's closed ids. The packet numbers of a path must never begin again, so a closed id is
@@ -82,9 +82,9 @@ impl RetiredIds {
         }
     }
 
-    /// Notes that `id` was seen in use, or was reported as dropped. This may raise `floor`, below
-    /// which every id without a live path counts as closed. Calls `passed` for each id that `floor`
-    /// passes, unless the id was listed as closed.
+    /// Notes that `id` was seen in use, or was reported as dropped. This may raise `floor`: every
+    /// id below `floor` without a live path counts as closed. Calls `passed` for each id that is
+    /// now below `floor` and was not closed before.
     pub fn on_seen(&mut self, id: PathId, mut passed: impl FnMut(PathId)) {
         self.next = self.next.max(id.0.saturating_add(1));
         while self.floor < self.next.saturating_sub(WINDOW) {

@@ -194,10 +194,10 @@ fn overhead(path: &Path) -> usize {
     path.route.overhead() + OVERHEAD + 1
 }
 
-/// The size in bytes of the next packet of datagrams, and whether it must be sent alone. Packets of
-/// equal size otherwise leave together, in one system call. A packet is sent alone if it has
-/// several small datagrams, `beside` bytes for other frames, a PING, or a hint (RTT and delay
-/// limit) for the receiver.
+/// The size in bytes of the next packet of datagrams, and whether the packet needs a system call of
+/// its own. Packets with one datagram each and of equal size leave together, in one system call. A
+/// call of its own is needed for several datagrams in one packet, for `beside` bytes of other
+/// frames, and for a PING or a hint (RTT and delay limit) to the receiver.
 pub(super) fn packet_size(path: &Path, now: Instant, beside: usize) -> Option<(usize, bool)> {
     let mtu = path.send.mtu.current();
     let first = path.outbox.first()?.data.len();
@@ -221,10 +221,10 @@ pub(super) fn largest(path: &Path) -> usize {
     path.send.mtu.current().saturating_sub(overhead(path) + HINT_ROOM)
 }
 
-/// Bytes of datagrams that a path accepts now: about as many as its window and its pacer allow to
-/// send soon. Few bytes should wait on a path, because the application can no longer choose another
-/// path for them. The queue may exceed the window by two packets, so that the next ACK can release
-/// a packet at once.
+/// How many bytes of datagrams a path accepts now: about as many as its window and its pacer let it
+/// send soon. More would wait on the path, and the application can no longer choose another path
+/// for waiting datagrams. Two packets more than the window allows are accepted, so that the next
+/// ACK can release a packet at once.
 pub(super) fn room(path: &Path) -> u64 {
     let two = 2 * path.send.mtu.current() as u64;
     let window = path.allowance.window.saturating_sub(path.send.in_flight) + two;

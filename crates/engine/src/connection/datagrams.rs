@@ -1,15 +1,12 @@
 //! Datagrams: unreliable messages for which the application chooses the path.
 //!
-//! Objects and streams may take all paths in any order. The packets of a tunnelled connection, for
-//! example, must not be reordered like that. So the application looks at the
-//! [paths](Connection::path_views) and sends each packet by
-//! [one of them](Connection::send_datagram). Datagrams are congestion controlled like all data, and
-//! a path without room refuses them. The application keeps the queue, and decides which packet is
-//! dropped from it.
+//! Objects and streams may take all paths in any order. But the packets of a tunnelled connection,
+//! for example, should stay in order. So the application [chooses](Connection::send_datagram) one
+//! of the [paths](Connection::path_views) for each packet. Datagrams are congestion controlled, and
+//! a path without room refuses them.
 //!
-//! A path may become unable to send a datagram that it accepted: the path is choked, silent or
-//! dropped, or its packets became smaller. Then [`next_returned`](Connection::next_returned) gives
-//! the datagram back.
+//! If a path can no longer send a datagram that it accepted, for example because the path was
+//! dropped, [`next_returned`](Connection::next_returned) gives the datagram back.
 
 use super::Connection;
 pub use super::datagram_queues::{DatagramResult, ReceivedDatagram};

@@ -1,24 +1,14 @@
-//! One session between two peers over many paths.
+//! One session between two peers over many paths. A path carries packets in one direction, so each
+//! side has paths of its own.
 //!
 //! The application sends through [`outgoing`](Connection::outgoing) and receives through
 //! [`incoming`](Connection::incoming). It takes [events](Connection::next_event), and reads the
 //! [`status`](Connection::status). The endpoint passes packets in (`on_packet`), wakes the
 //! connection, and asks it for datagrams to send (`transmit`).
 //!
-//! The modules:
-//!
-//! * `liveness`: whether the peer lives, and the end of the session.
-//! * `candidates`: routes that may become paths.
-//! * `paths`, `path_states`: the paths that this side sends on, and their states.
-//! * `peer_paths`: the paths that the peer sends on.
-//! * `return_paths`: which path of this side leads back to the address that a peer's packets come
-//!   from.
-//! * `packet_contents`: the data in packets.
-//! * `acks`: what is acknowledged, when, and by which path.
-//! * `scheduling`: which path sends next, and when the connection wakes.
-//! * `packet_input`, `packet_output`: packets are read and built.
-//! * `losses`: what follows a loss.
-//! * [`datagrams`]: messages for which the application chooses the path.
+//! Module `candidates` tries routes that may become paths. `scheduling` chooses the path that sends
+//! next. `packet_output` builds packets, and `packet_input` reads them. `acks` decides when an ACK
+//! is sent, and by which path.
 
 mod acks;
 mod candidates;

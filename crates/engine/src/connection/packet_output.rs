@@ -114,9 +114,9 @@ impl Connection {
         None
     }
 
-    /// Sends a PATH_CHALLENGE to the new address to which a path may have moved, once `MOST_ASK`
-    /// bytes came from there. The packet does not take the path's present route, so nothing is
-    /// learnt about the path from its loss or arrival.
+    /// Sends a PATH_CHALLENGE to the new address to which a path may have moved. The packet has up
+    /// to `MOST_ASK` bytes, and at least as many bytes must have come from this address before.
+    /// Otherwise a spoofed address could make this side send more bytes there than it received.
     fn ask(&mut self, now: Instant, id: PathId, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let path = self.paths.quietly(id)?;
         let moving = path.moving.as_mut()?;
@@ -252,9 +252,10 @@ impl Connection {
     }
 
     /// Sends up to `most` packets of `size` bytes on one path in one system call. The last packet
-    /// may be shorter. With `Payload::Length` data is only a length, and one call cannot send
-    /// packets with different lengths of such data. Each packet then leaves by its own call, and
-    /// `RunRemainder` says how the series goes on.
+    /// may be shorter.
+    ///
+    /// With `Payload::Length` (simulations send only the length of data), each call sends one
+    /// packet. `RunRemainder` stores how many packets are still to be sent.
     fn run(
         &mut self,
         now: Instant,

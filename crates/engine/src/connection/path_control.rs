@@ -1,9 +1,9 @@
-//! Which paths over TCP the session's controller governs, and which the kernel alone does.
+//! Decides which paths over TCP the session's controller governs.
 //!
-//! The kernel controls congestion on a TCP connection. A controller that competes for a share of
-//! the line, as TCP does, could add nothing to that, and is not told of paths over TCP. A
-//! controller that yields to other traffic [governs them](Controller::governs_connections) too:
-//! these paths send what both the controller and the kernel allow.
+//! On a TCP connection, the kernel controls congestion. A controller that takes as much of a line
+//! as TCP does has nothing to add, and is not told of paths over TCP. A controller that yields to
+//! other traffic [governs paths over TCP](Controller::governs_connections) too: these paths send
+//! what both the controller and the kernel allow.
 
 use crate::path::send::SendPath;
 use crate::path::transport::PathTransport;
@@ -30,10 +30,9 @@ impl Governor {
         Self { controller, kernels: Vec::new() }
     }
 
-    /// Sets in `send` whether UDP or TCP carries the packets of a new path. A controller that
-    /// yields to other traffic detects losses itself, above the kernel, and its timeouts make the
-    /// peer acknowledge soon. So for such a controller, paths over TCP are handled like paths over
-    /// UDP.
+    /// Sets in `send` whether UDP or TCP carries the packets of a new path. If the controller
+    /// yields to other traffic, every path is handled like a path over UDP. Then losses are
+    /// detected above the kernel, and timeouts make the peer acknowledge soon.
     pub fn entrust(&self, send: &mut SendPath, route: &Route) {
         if self.controller.yields() {
             return;

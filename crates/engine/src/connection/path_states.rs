@@ -316,9 +316,9 @@ impl Connection {
         self.see_to_resting(now);
         while self.session.is_open() {
             let wants = self.controller.wants();
-            // A session needs an active path that answers. It also needs a preferred path (see
-            // `prefer`) while another kind of path carries its data. So in both cases at least one
-            // path is wanted, however few the controller asks for.
+            // At least one path is wanted, however few the controller asks for, in two cases.
+            // First, no path in use answers. Second, a path of the kind that is not preferred (see
+            // `prefer`) stands in for a path of the preferred kind.
             let stands_in = self.paths.has_connections() && self.stands_in();
             let open = wants.open.max(usize::from(stands_in || !self.has_answering()));
             let open = if self.needs_paths() { open } else { 0 };
@@ -355,10 +355,9 @@ impl Connection {
         self.paths.iter().any(|path| path.is_governed() && path.send.timeouts() < SILENT)
     }
 
-    /// The available path to open next. Paths that were never used come first, then used paths by
-    /// goodput, then paths with an RTT above the limit for relays. Among equals it is a random path
-    /// whose RTT is at most `PREFERRED_PERCENT` of the direct path's. If there is none, it is the
-    /// path with the lowest RTT.
+    /// The available path to open next, chosen among the paths with the best `Rank`. It is a random
+    /// path whose RTT is at most `PREFERRED_PERCENT` of the direct path's RTT. If every path is
+    /// slower, it is the path with the lowest RTT.
     fn best_available(&mut self, now: Instant) -> Option<PathId> {
         let direct =
             self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
@@ -454,9 +453,9 @@ impl Connection {
         }
     }
 
-    /// Settles the changed paths in the order of their changes. After a change that may alter what
-    /// the controller allows on other paths, it first checks all paths, in the order of their ids.
-    /// The check of an unchanged path is cheap.
+    /// Updates the paths that changed, in the order of their changes. If a change may alter what
+    /// the controller allows on other paths, this function first checks all paths, in the order of
+    /// their ids. The check of an unchanged path is cheap.
     #[inline]
     fn settle_paths(&mut self, now: Instant) {
         if self.paths.take_all() {

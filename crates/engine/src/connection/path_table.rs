@@ -137,8 +137,9 @@ impl<T> PathTable<T> {
     }
 }
 
-/// A sorted list of the paths with the oldest ids, which no longer have a slot in the row. They may
-/// carry all the data, so `hints` makes a look-up as fast as in the row.
+/// The paths with the oldest ids, which no longer have a slot in the row, as a sorted list. Old
+/// paths may carry all the data of a connection. So `hints` stores the list index for the low bits
+/// of an id, which usually makes a search unnecessary.
 #[derive(Debug)]
 struct OlderPaths<T> {
     /// The things in the order of their ids.

@@ -92,10 +92,11 @@ impl Snacks {
         (self.longest, self.until) = (longest.unwrap_or(UNTOLD), now + HOLDS);
     }
 
-    /// mPath's τ (section 2.2): how long a hole in a stream or object may mean that a slower path
-    /// carries the missing data. τ is the longest of twice the direct path's RTT, 1.5 times the
-    /// longest RTT of a path in use, and `least`. With `Tau::Direct` it is a percentage of the
-    /// direct path's RTT alone.
+    /// mPath's τ (section 2.2): for how long a hole in a stream or object may only mean that a
+    /// slower path still carries the missing data.
+    ///
+    /// τ is twice the direct path's RTT, or 1.5 times the longest RTT of a path in use, or `least`,
+    /// whichever is longest. With `Tau::Direct`, τ is a percentage of the direct path's RTT.
     fn reorder_time(&self, arrivals: &PeerPaths, slowest: Option<Duration>) -> Duration {
         let came_direct = |receiving: &&PeerPath| matches!(receiving.source.through, Through::Nothing);
         let direct = arrivals.iter().find(came_direct).or_else(|| arrivals.iter().next());

@@ -1,10 +1,10 @@
 //! How the sessions of an endpoint share the memory for received data
 //! ([`Config::shared_memory`](crate::Config::shared_memory)).
 //!
-//! A session's window promises memory to the peer. A promise is never taken back: the window
-//! shrinks only when the application takes received data. So a session asks for a window in
-//! proportion to the data that its application took so far. Sessions with the smallest windows get
-//! more window first.
+//! A flow-control window promises memory to the peer, and a promise cannot be taken back. So a
+//! session gets a large window only step by step: it asks for a window in proportion to the data
+//! that its application has taken so far. If memory is short, sessions with the smallest windows
+//! get more first.
 
 use super::{ConnectionSlot, Endpoint};
 use alloc::vec::Vec;

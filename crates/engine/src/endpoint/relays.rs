@@ -20,9 +20,9 @@ use core::net::SocketAddr;
 
 /// Relays that are greeted for an attempt to connect: it may find its peer through them.
 const MOST_AWAITED: usize = 16;
-/// Limits of a peer's offers of relays: at most `OFFERS_PACE` times as many as this side probes in
-/// the same time, and `OFFERS_AT_ONCE` at once. Each offer makes this host send a greeting to an
-/// address, whose host did not ask for it.
+/// Limits how often a peer may offer relays: `OFFERS_PACE` offers in each `probe_interval` of the
+/// configuration, and up to `OFFERS_AT_ONCE` offers at once. The limits protect other hosts: for
+/// each offer, this host sends a greeting to an address whose host did not ask for it.
 const OFFERS_PACE: u32 = 4;
 const OFFERS_AT_ONCE: u32 = 32;
 

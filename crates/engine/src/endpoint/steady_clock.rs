@@ -11,8 +11,8 @@ const STEP: Duration = Duration::from_secs(5);
 /// The endpoint's own time: the driver's time less the time that was skipped.
 ///
 /// If the driver's clock steps, nobody knows how much time really passed. Then the endpoint's time
-/// advances only to the next deadline, and by [`STEP`] at most. So a step of an hour does not let a
-/// handshake time out at once.
+/// advances by [`STEP`], or only to the next deadline if that is sooner. So a step of an hour does
+/// not let a handshake time out at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SteadyClock {
     skipped: Duration,

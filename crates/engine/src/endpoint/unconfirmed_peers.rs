@@ -60,11 +60,11 @@ impl UnconfirmedPeers {
         }
     }
 
-    /// Decides whether a new peer gets a place. If all places are taken, or all places of its
-    /// network, it may replace a waiting connection. That connection must have the lowest priority
-    /// of all, and not a higher one than the new peer. If several have this priority, chance
-    /// decides: `below(n)` draws a number below n. So a peer that connects often mostly replaces
-    /// its own connections.
+    /// Decides whether a new peer gets a place. If all places are taken, or all places of the
+    /// peer's network, the peer may replace a waiting connection (of its network in the second
+    /// case). The replaced connection is a random one of those with the lowest priority, which must
+    /// not exceed the new peer's. A peer that connects often has many of these places, so it mostly
+    /// replaces its own connections. `below(n)` draws a random number below n.
     pub(super) fn judge(
         &self,
         network: NetworkPrefix,

@@ -2,9 +2,9 @@
 //!
 //! It is `Noise_IK_25519_ChaChaPoly_BLAKE2s` (The Noise Protocol Framework, revision 34). The
 //! initiator has the responder's public key beforehand, from a ticket. The responder learns the
-//! initiator's public key from the first message. Both messages carry an encrypted payload of the
-//! caller. The first message's payload has no forward secrecy: whoever later steals the responder's
-//! secret key can read it. Whoever saw the first message can also replay it.
+//! initiator's public key from the first message. Both messages carry an encrypted payload. The
+//! first message's payload has no forward secrecy: whoever later steals the responder's secret key
+//! can read it. Whoever saw the first message can also replay it.
 //!
 //! ```text
 //! initiator                                     responder
@@ -20,10 +20,10 @@
 //!     |-------------------------------------------->|  confirmed: it was no replay
 //! ```
 //!
-//! Only the caller ends an attempt. Datagrams that are forged, damaged, late or of another kind
-//! never do. The Noise prologue authenticates the version and the reply id (which the initiator
-//! chooses, to recognize answers). Padding and cookie are not authenticated: they decide only
-//! whether a RETRY is needed.
+//! No datagram ends an attempt, whether it is forged, damaged or late. Only the caller ends an
+//! attempt. The Noise prologue authenticates the version and the reply id (by which the initiator
+//! recognizes answers). Padding and cookie are not authenticated, because they decide only whether
+//! a RETRY is needed.
 
 mod cipher;
 mod cookie;

@@ -1,17 +1,17 @@
 //! One-way delay between two clocks that are not synchronized.
 //!
-//! The receiver's stamp minus the sender's is the one-way delay plus the offset of the two clocks.
-//! A constant offset does not matter, because only differences of delays are used. A drift (skew)
-//! matters: 50 ppm are 30 ms in ten minutes.
+//! The receiver's timestamp minus the sender's is the one-way delay plus the offset of the clocks.
+//! A constant offset does not matter, because only differences of delays are used. Clock drift
+//! (skew) matters: 50 ppm are 30 ms in ten minutes.
 //!
-//! A queue on the way forward adds the same to a packet's one-way delay and to its RTT. So one-way
-//! delay minus RTT changes only with the clocks and with the way back. Its maximum over a second
-//! comes from the moment at which the way back was emptiest. `DelayClock` follows this maximum,
-//! no faster than clocks drift. If the maximum changes faster, the way back became longer or
-//! shorter. Such a change is taken out in one step.
+//! To measure drift, `DelayClock` subtracts the RTT from each one-way delay. Queues on the way
+//! forward then cancel out. What remains changes only with the clocks and with the way back. The
+//! maximum over a second belongs to the packet whose ACK met the shortest queue on the way back. A
+//! slow change of this maximum is clock drift. A fast change means that the way back became longer
+//! or shorter: then `DelayClock` subtracts the change in one step.
 //!
-//! Stamps are in µs modulo 2^32. A jump of more than half a second that no queue explains is a step
-//! of a clock. Then the offset is corrected by the jump, and the sample is dropped.
+//! Timestamps are in µs modulo 2^32. A jump of more than half a second that no queue explains is a
+//! step of a clock. Then the offset is corrected by the jump, and the sample is dropped.
 
 use byway_wire::{Duration, Instant};
 
@@ -160,9 +160,9 @@ impl DelayClock {
         self.skew = (self.skew + SKEW_GAIN * error / seconds).clamp(-most, most);
     }
 
-    /// Whether the way back changed: the maximum of a window is off by `error` ns, which is more
-    /// than clocks drift. If three windows in a row are off by nearly the same, `bias` takes the
-    /// error out of later maxima.
+    /// Whether the maximum of one window differs from the predicted one by more than clocks drift.
+    /// `error`: the difference in ns. After three such windows in a row with nearly the same error,
+    /// the way back has changed: `bias` then corrects all later maxima by this error.
     fn is_another_way(&mut self, error: i64, elapsed: Duration) -> bool {
         let drift = (elapsed.as_secs_f64() * (MAX_SKEW_PPM * 1000) as f64) as i64;
         if error.abs() <= ANOTHER_WAY.saturating_add(drift) {

@@ -89,9 +89,9 @@ impl Mtu {
         Self { limit: LONGEST_BY_HOPS, ceiling: LONGEST_BY_HOPS + 1, span: HOPS_TIME, ..Self::of_frames() }
     }
 
-    /// Fits the size of frames to a path that delivers `rate` bytes per second. The size doubles if
-    /// at least twice as much fits, and halves if less than half of it fits. Each call doubles or
-    /// halves it once at most.
+    /// Fits the frame size to a path that delivers `rate` bytes per second. The right size is what
+    /// the path delivers in `span`. Each call doubles the size if it is at most half of the right
+    /// size, or halves it if it is more than twice the right size.
     pub fn fit(&mut self, rate: u64) {
         let bytes = u128::from(rate) * self.span.as_nanos() / 1_000_000_000;
         let fitting = usize::try_from(bytes).unwrap_or(usize::MAX);

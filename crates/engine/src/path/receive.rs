@@ -10,9 +10,9 @@ use byway_wire::{Duration, Ecn, Instant, PathId, Writer};
 
 /// An ACK is due after this many packets.
 const ACK_EVERY: u32 = 10;
-/// An ACK is due after this many packets while the delay exceeds the limit that the sender set,
-/// which means that a queue stands. A controller that yields to other traffic must hear of the
-/// queue soon. If its window is small, `ACK_EVERY` packets may never be in flight.
+/// An ACK is due after this many packets while their delay exceeds the `delay_limit` of the
+/// sender's hint: then packets wait in a queue. A sender that yields to other traffic must learn of
+/// the queue soon. With a small window, it may never have `ACK_EVERY` packets in flight.
 const ACK_EVERY_BEYOND: u32 = 4;
 /// An ACK is due at the latest this long after the first packet that it acknowledges. If the RTT is
 /// below 40 ms, it is due after a quarter of the RTT (at least `ACK_SOONEST`), because later ACKs

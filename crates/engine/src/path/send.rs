@@ -414,12 +414,12 @@ impl SendPath {
     }
 
     /// Finds lost packets below the largest number acknowledged, even if no PNACK reported them. A
-    /// packet is lost after 1.25 conservative RTTs, plus the ACK delay, plus the lateness seen on
-    /// this path.
+    /// packet counts as lost after 1.25 times the smoothed RTT (or the last RTT, if longer), plus
+    /// the ACK delay, plus the lateness seen on this path.
     ///
-    /// If the receiver counts more losses than this side, a packet counts as lost sooner: when it
-    /// is `REORDER_PACKETS` below the largest number, and older than the smallest RTT. The
-    /// receiver's count already allows for reordering.
+    /// If the receiver counts more losses than this side, the receiver has already waited for
+    /// reordered packets. Then a packet counts as lost as soon as it is `REORDER_PACKETS` below the
+    /// largest number and older than the smallest RTT.
     pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         let largest = self.largest_acked.filter(|_| self.carriage.loses())?;
         let patience = self.patience();
@@ -550,8 +550,9 @@ impl SendPath {
     }
 
     /// Handles a timeout: all outstanding packets count as lost, so that their data goes out again
-    /// on the best path. Late ACKs undo these losses. On a path over TCP the kernel repeats lost
-    /// packets, so packets stay in flight there, unless the path `is_crowded`.
+    /// on the best path. Late ACKs undo these losses. On a path over TCP, packets do not count as
+    /// lost, because the kernel repeats them. But if the packets take too much memory
+    /// (`is_crowded`), they count as lost there too.
     pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         self.timeouts = self.timeouts.saturating_add(1);
         self.timed_out_at = now;

@@ -87,10 +87,10 @@ const NEAR: usize = 8;
 const MOST_SILENT: usize = 1 << 16;
 
 impl SentPackets {
-    /// Whether at least `MOST_SILENT` packets are kept, of which at most a sixteenth is
-    /// outstanding. The other packets are kept only because an outstanding packet stands before
-    /// them. Usually they are ACKs, which ask for no ACK. A peer that makes this host send ACKs,
-    /// and acknowledges nothing, must not decide how much memory they take.
+    /// Whether at least `MOST_SILENT` packets are stored, of which at most a sixteenth is
+    /// outstanding. The other packets are stored only because an older packet is still outstanding.
+    /// Usually these packets hold only ACKs, which the peer need not acknowledge. Without this
+    /// limit, a peer that acknowledges nothing could make this host store ever more packets.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.entries.len() >= MOST_SILENT && self.outstanding <= self.entries.len() / 16
@@ -174,9 +174,10 @@ impl SentPackets {
         aside.chain(own.map(|(_, carried)| carried))
     }
 
-    /// The largest number in `start..below` that [`settle`](Self::settle) may know. For a series of
-    /// ever smaller numbers, pass the same `place` each time, at first [`usize::MAX`]. It holds
-    /// where the last search ended, so the next search is short.
+    /// The largest number in `start..below` whose packet may still be stored, for
+    /// [`settle`](Self::settle). `place` makes a series of calls with ever smaller `below` fast:
+    /// each search begins where the previous one ended. The first call of a series gets
+    /// [`usize::MAX`] in `place`.
     #[must_use]
     pub fn last_known(&self, start: u64, below: u64, place: &mut usize) -> Option<u64> {
         if below > self.base {

@@ -28,11 +28,11 @@ pub enum OpenError {
 /// Opens the packets of one direction, on all paths, and follows the sender from one epoch (the
 /// life of a key) to the next.
 ///
-/// Four keys are kept: that of the previous epoch (for some seconds, for late packets), the current
-/// one, and those of the next two epochs. Two bits in the header name the key, so a packet costs
-/// one attempt to decrypt, even if it is forged. A further key is derived only after a packet of a
-/// newer epoch proved genuine. Two future keys are needed, because all packets of an epoch may be
-/// lost if the sender sent only a few.
+/// Four keys are kept. The key of the previous epoch serves late packets for some seconds. The
+/// current key and the keys of the next two epochs are ready, because all packets of an epoch may
+/// be lost if the sender sent only a few. The two epoch bits in a packet's header select one of the
+/// four keys. So a forged packet costs one attempt to decrypt. A further key is derived only after
+/// a packet of a newer epoch proved genuine.
 #[derive(Debug)]
 pub struct Opener {
     suite: Suite,

@@ -102,9 +102,9 @@ impl RelayTester {
         true
     }
 
-    /// Tests an enrolled relay again, unless it was tested a short time ago. If this registry has
-    /// no IPv6 socket, for example, the relay's IPv6 addresses are left out: another registry
-    /// tested them.
+    /// Tests an enrolled relay again, unless it was tested a short time ago. Addresses for which
+    /// this registry has no socket are left out (for example IPv6 addresses, if it has only IPv4).
+    /// Another registry tested these addresses.
     pub fn retest(&mut self, now: Instant, row: &RelayRow, epoch: &Epoch, locals: &Locals) {
         if self.trials.is_full() || !self.retests.may_begin(now, row.relay) {
             return;

@@ -108,9 +108,11 @@ fn a_cookie_of_another_address_is_refused_and_none_means_no_way_back() {
     assert_eq!(world.relay.counters().dropped(Dropped::BadReturn), 1);
 }
 
-/// An attacker that can spoof the addresses of two relays makes each of them forward to the other.
-/// Whatever is in a packet, the first relay forwards it to the second, and the second drops it. If
-/// the second relay answers, the answer is forwarded once too.
+/// Two relays do not forward a packet to each other for ever. An attacker that can spoof the
+/// addresses of the relays may use each relay to send to the other one. The attacker encloses a
+/// packet in up to five envelopes, for the two relays in turn. Still the first relay forwards the
+/// packet once, and the second relay drops it. If the second relay answers, the answer is also
+/// forwarded once.
 #[test]
 fn two_relays_that_forward_to_each_other_carry_a_packet_once() {
     // What each takes the other for.
