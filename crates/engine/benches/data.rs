@@ -1,8 +1,9 @@
-//! What `Outgoing` and `Incoming` cost per byte: `cargo bench -p byway-engine --bench data`.
+//! How fast `Outgoing` and `Incoming` process the bytes of objects: `cargo bench -p byway-engine
+//! --bench data`.
 //!
-//! Packets carry 1400 bytes of frames. "fill and acknowledge" measures the sender alone. "send and
-//! receive" adds a receiver that writes to no disk. In "alternating" neighbouring packets swap
-//! places, as they do over two paths of unequal delay.
+//! Nothing is encrypted, and no socket or disk is used. "fill and acknowledge" measures the sender
+//! alone, "send and receive" the sender and the receiver. In "alternating" each packet changes
+//! places with its neighbour, as may happen over two paths of unequal delay.
 #![allow(missing_docs)] // criterion's macros
 
 use byway_engine::data::{Carried, Incoming, IncomingLimits, Outgoing, OutgoingLimits};

@@ -1,8 +1,9 @@
-//! Measures transfers in many simulated networks: one result for each combination of rate, RTT and
-//! loss. These grids take too long for tests. The clock is simulated, so every machine prints the
-//! same numbers.
+//! Measures transfers in many simulated networks of different rate, RTT and loss. The clock is
+//! simulated, so the results do not depend on the computer. The measurements take too long for
+//! tests.
 //!
-//! `cargo bench -p byway-engine --bench grids [best|idle|ten|harm|pages|shares]`
+//! `cargo bench -p byway-engine --bench grids [best|idle|ten|harm|pages|shares]` runs the
+//! measurement with this name; without a name, all of them.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a bench says so when it cannot go on")]
 #![allow(clippy::print_stdout, reason = "what a bench is for")]
 
@@ -117,9 +118,9 @@ fn harm() {
     }
 }
 
-/// Requests over complete TCP connections (`common::harm::asked`) beside one and eight background
-/// transfers, as means over six seeds. The line has a constant delay, or a jitter of 1 ms as on
-/// busy machines. The queue holds 50 packets.
+/// Prints how much longer requests over TCP take beside one and eight background transfers than
+/// alone (`common::harm::asked`). The results are means over six seeds. The line has a queue of 50
+/// packets, and a constant delay or a jitter of 1 ms.
 fn ask() {
     for jitter in [0, 1] {
         for others in [1, 8] {

@@ -1,18 +1,16 @@
-//! How many packets per second the engine handles with 4 and with 256 paths.
+//! How many packets per second the engine handles with 4 and with 256 paths. Only the time that the
+//! two endpoints take is counted.
 //!
-//! A sender and a receiver run in one thread without encryption. Objects have a length and no
-//! bytes. One relay machine answers at the addresses of all relays. Each path has the same rate and
-//! RTT.
+//! Sender and receiver run in one thread without encryption. Objects have a length and no bytes.
+//! All paths have the same rate and RTT.
 //!
-//! `cargo bench -p byway-engine --bench paths [-- PATHS CONGESTION MILLISECONDS [IDLE]]` prints the
-//! sender's data packets per second. Only the time that the two endpoints take is counted. At most
-//! `PATHS` paths open. `IDLE` further relays answer, and carry no data.
+//! `cargo bench -p byway-engine --bench paths [-- PATHS CONGESTION MILLISECONDS [IDLE]]` measures
+//! with `PATHS` open paths, all but one of them through relays. `CONGESTION` is a congestion
+//! controller, for instance `newreno`. `MILLISECONDS` is the simulated time. `IDLE` further relays
+//! answer, and carry no data. Without arguments three cases are compared: 4 paths, 256 paths, and 4
+//! paths with 1,000 idle relays.
 //!
-//! Without arguments the bench compares three cases: 4 paths, 256 paths, and 4 paths with 1,000
-//! idle relays. It uses NewReno, with which every path carries data.
-//!
-//! `benches/instructions.sh` counts instructions instead, so other load on the machine does not
-//! matter. `--bench world` also simulates the links and relays.
+//! `benches/instructions.sh` counts instructions instead of time.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 #![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 

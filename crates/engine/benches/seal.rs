@@ -1,6 +1,6 @@
-//! What encryption costs: to seal a packet, and to seal and open one, for each cipher suite and
-//! packet size (bytes of UDP payload). Also what a handshake's first message (HELLO) costs the
-//! responder: to answer it, or to ask for a cookie.
+//! How long encryption takes. "seal" encrypts and authenticates packets of three sizes (bytes of
+//! UDP payload) with each cipher suite, and opens them again. "hello" is what a responder does with
+//! a handshake's first message (HELLO): it answers the message, or asks for a cookie.
 //!
 //! `cargo bench -p byway-engine --bench seal`
 #![allow(missing_docs, clippy::unwrap_used, reason = "criterion's macros make an undocumented function")]

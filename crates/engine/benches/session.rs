@@ -1,11 +1,12 @@
-//! What a packet costs two endpoints without sockets. Both run in one thread, with a lossless pipe
-//! of 0.1 ms RTT between them.
+//! How many packets per second two endpoints handle together, in one thread and without sockets.
+//! Packets pass between the endpoints without loss, with an RTT of 0.1 ms.
 //!
-//! `cargo bench -p byway-engine --bench session [-- MEGABYTES [CLASS [CIPHER [MBIT]]]]` prints the
-//! packets per second that the two endpoints together handle. Without arguments it runs the classes
-//! `normal` and `background`, each with AES-256-GCM and without encryption.
-//! `benches/instructions.sh` counts instructions instead, so other load on the machine does not
-//! matter.
+//! `cargo bench -p byway-engine --bench session [-- MEGABYTES [CLASS [CIPHER [MBIT]]]]` moves an
+//! object of 512 or `MEGABYTES` MiB, at `MBIT` Mbit/s at most. This is done with the classes
+//! `normal` and `background`, each with AES-256-GCM (`aes`) and without encryption (`null`), or
+//! only with `CLASS` and `CIPHER`.
+//!
+//! `benches/instructions.sh` counts instructions instead of time.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
 use bytes::Bytes;
@@ -32,8 +33,9 @@ impl Admission for Everybody {
     }
 }
 
-/// Datagrams in flight, in the first `size` bytes of `bytes`. The vector always keeps its full
-/// length, because resizing it would cost more than the work that is measured.
+/// Datagrams in flight, one after another in the first `size` bytes of `bytes`. The vector `bytes`
+/// always keeps its full length, because resizing it would cost more time than the work that is
+/// measured.
 struct Run {
     arrival: Instant,
     bytes: Vec<u8>,

@@ -1,14 +1,14 @@
-//! What a packet costs in a simulated network: sender, relays, receiver and links run on one core,
-//! without encryption. Objects have a length and no bytes.
+//! How many packets per second a simulated network handles: sender, relays, receiver and links run
+//! on one core, without encryption. Objects have a length and no bytes.
 //!
 //! `cargo bench -p byway-engine --bench world [-- RELAYS CONGESTION MILLISECONDS]` prints the
 //! sender's data packets per second of real time. The measurement begins after 4 s of simulated
-//! time. Without arguments it runs with 3, 4, 255 and 450 relays, and each number with NewReno and
-//! with both classes. NewReno makes all paths carry data.
+//! time, and lasts `MILLISECONDS` of it. Without arguments it runs with 3, 4, 255 and 450 relays,
+//! each with the controllers `newreno`, `mpath` and `background`.
 //!
-//! To count instructions per packet, divide the count of this command by the packets that it
-//! prints: `valgrind --tool=callgrind --toggle-collect='*measured_span*'
-//! target/release/deps/world-… 4 newreno 500`.
+//! To count instructions per packet, run `valgrind --tool=callgrind
+//! --toggle-collect='*measured_span*' target/release/deps/world-… 4 newreno 500`, and divide its
+//! instructions by the packets printed.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 #![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 

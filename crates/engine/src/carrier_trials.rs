@@ -1,10 +1,9 @@
-//! Decides whether TCP carries a session's data instead of UDP. Some networks drop most UDP
+//! Decides whether UDP or TCP carries a session's data, because some networks drop most UDP
 //! packets.
 //!
-//! If UDP loses packets although no queue grows, TCP is tried for 5 s. TCP stays if it carries more
-//! than twice as much as UDP did. A minute later UDP is tried in the same way. UDP may also be slow
-//! because it yields to other traffic, or because a limit or the application slows the session.
-//! Then nothing is compared.
+//! If UDP loses at least 1 % of its bytes although no packets wait in a queue, TCP is tried. TCP
+//! stays for a minute if it carries more than twice as much as UDP did. Then UDP is tried again.
+//! UDP is not judged while a limit or the application slows the session.
 
 use crate::connection::path::PathState;
 use crate::connection::status::ConnectionStatus;
@@ -175,10 +174,10 @@ impl Trials {
         }
     }
 
-    /// Measures a session for the length of a trial, and then returns its rates. Until then returns
-    /// `None`. The measurement begins anew in three cases: a limit or the application slows the
-    /// session (`held`), a path has gone, or packets waited in a queue (`waits`) in more than a
-    /// quarter of the calls.
+    /// Measures a session's rates for the length of a trial (5 s), and then returns them. Returns
+    /// `None` before. The measurement starts again if a limit or the application slows the session
+    /// (`held`), or if a path has closed. It also starts again if packets waited in a queue of the
+    /// network (`waits`) in more than a quarter of the calls.
     fn watch(&mut self, now: Instant, sight: Sight, held: bool, waits: bool) -> Option<Watched> {
         let watch = self.watch.get_or_insert(Watch { begun: now, before: sight, looks: 0, waits: 0 });
         watch.looks += 1;

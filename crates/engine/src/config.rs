@@ -15,12 +15,12 @@ pub struct Config {
     /// Memory for data that arrived and waits for the owner.
     pub incoming: IncomingLimits,
     /// Bytes of received data that all sessions of an endpoint together may hold until the
-    /// application reads or writes them: at least 1 MiB. `None`: each session has its own
+    /// application reads or writes them: at least 1 MiB. The buffers for these bytes may take up to
+    /// four times as much memory. `None`: each session has its own
     /// [`memory`](IncomingLimits::memory), however many sessions there are.
     ///
-    /// With this limit a session begins with a small window. Its window grows as the application
-    /// takes data, up to `memory`. Buffers may need up to four times the limit. A session for which
-    /// there is no memory is refused.
+    /// With this limit a session begins with a small window. The window grows up to `memory` while
+    /// the application takes data. A session for which no memory is left is refused.
     pub shared_memory: Option<usize>,
     /// HELLOs of strangers that an endpoint computes on in a second, beyond a burst: what nobody
     /// has to prove anything for.
@@ -58,8 +58,9 @@ pub struct Config {
     /// `None`: as fast as they carry. See [`set_cap`](crate::Connection::set_cap).
     pub cap: Option<u64>,
     /// The DSCP of the packets that sessions send. Packets outside a session, such as those of a
-    /// handshake, leave as best effort. So do the packets of a path that seems to drop the code
-    /// point of lower effort ([`DscpSupport`](crate::path::dscp_support::DscpSupport)).
+    /// handshake, are sent as best effort. A path that seems to drop packets of lower effort (RFC
+    /// 8622) also sends as best effort: see
+    /// [`DscpSupport`](crate::path::dscp_support::DscpSupport).
     pub dscp: Dscp,
 }
 

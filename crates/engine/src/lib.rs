@@ -1,14 +1,15 @@
-//! The end-to-end session over many paths: sealed (encrypted and authenticated) packets, loss
-//! recovery per path, and streams, objects and datagrams on top of them.
+//! The end-to-end session over many paths: encrypted and authenticated packets, loss recovery per
+//! path, and streams, objects and datagrams.
 //!
-//! Does no I/O and reads no clock. The caller passes in the time, entropy and datagrams that
-//! arrived, and takes out datagrams to send and deadlines.
+//! This crate does no I/O and reads no clock. The caller passes in the time, a random seed and the
+//! datagrams that arrived. It takes out datagrams to send, and the time of its next call.
 //!
-//! * [`handshake`]: two hosts set up a connection; [`seal`]: packets become unreadable and
-//!   unforgeable.
-//! * [`path`]: facts about one path; [`data`]: what the application sends and receives.
-//! * [`connection`]: one session over many paths; [`endpoint`]: all sessions of a host, the
-//!   [`byway_wire::Machine`].
+//! * [`handshake`]: how two hosts set up a connection.
+//! * [`seal`]: encryption of packets.
+//! * [`path`]: what is known of one path, for instance its RTT.
+//! * [`data`]: what the application sends and receives.
+//! * [`connection`]: one session over many paths.
+//! * [`endpoint`]: all sessions of a host, as a state machine ([`byway_wire::Machine`]).
 #![no_std]
 
 extern crate alloc;

@@ -141,7 +141,7 @@ pub struct Entry {
 
 impl Entry {
     /// Accepts connections at the ports of `listening`, at most `most` at once; further connections
-    /// wait in the system's backlog. `watch`: the one of the event loop (driver) that will run this
+    /// wait in the system's backlog. `watch` belongs to the event loop (driver) that will run this
     /// entry. Use it for nothing else.
     ///
     /// # Errors

@@ -65,8 +65,8 @@ pub struct Exit {
 }
 
 impl Exit {
-    /// Dials only targets that `allow` permits, with at most `most` connections at once. `control`:
-    /// the one of the event loop (driver) that will run this exit. Use its [`Watch`] for nothing
+    /// Dials only targets that `allow` permits, with at most `most` connections at once. `control`
+    /// belongs to the event loop (driver) that will run this exit. Use its [`Watch`] for nothing
     /// else.
     #[must_use]
     pub fn new(allow: Allow, most: usize, control: &Control) -> Self {

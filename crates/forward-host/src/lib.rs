@@ -1,4 +1,5 @@
-//! Forwards that run: what [`byway_forward`] describes, with sockets of this host.
+//! Forwards the TCP connections of local programs through a session ([`byway_forward`]), with
+//! sockets of this host.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -12,7 +13,7 @@
 //!
 //! Entry and exit run on the thread of an endpoint's event loop. The loop's
 //! [`Watch`](byway_net::Watch) tells which sockets are ready. So a turn of the loop takes time for
-//! the ready connections only, however many are open.
+//! these sockets only, however many connections are open.
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod connection_slots;

@@ -399,9 +399,9 @@ mod tests {
     }
 
     proptest! {
-        /// All bytes arrive in order, followed by the end, however small the pieces are and
-        /// whenever there is room. If the splice cannot go on, `SpliceStatus::Open` says what it
-        /// waits for.
+        /// All bytes arrive in order, followed by the end, whatever the size of the pieces, and
+        /// whenever the socket and the stream have room. If the splice cannot go on,
+        /// `SpliceStatus::Open` says what it waits for.
         #[test]
         fn all_passes_both_ways(
             up in proptest::collection::vec(any::<u8>(), 0..2000),

@@ -150,8 +150,8 @@ impl Config {
     }
 
     /// How the traffic that this side sends shares the network with other traffic. The default,
-    /// [`Priority::Normal`], is fair to TCP on the best path. [`Priority::Background`] yields to
-    /// all other traffic.
+    /// [`Priority::Normal`], shares fairly, as one TCP connection on the best path would.
+    /// [`Priority::Background`] yields to all other traffic.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.0.priority = priority;
@@ -190,7 +190,7 @@ impl Config {
     }
 
     /// Bytes of memory for data that arrived and that the application has not read, for all
-    /// connections of the endpoint together. The default is half of the machine's memory, and the
+    /// connections of the endpoint together. The default is half of the computer's memory, and the
     /// minimum is 4 MiB.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {

@@ -94,8 +94,8 @@ impl Endpoint {
     /// permits the connection. So the ticket's text must be kept secret.
     ///
     /// # Panics
-    /// Never: an application only has endpoints from [`listen`](Self::listen), and these have a
-    /// ticket.
+    /// Never: an application gets endpoints only from [`listen`](Self::listen), and each of these
+    /// has a ticket.
     #[must_use]
     pub fn ticket(&self) -> Ticket {
         match &self.ticket {

@@ -1,9 +1,9 @@
 //! Streams between two hosts, over many paths at once.
 //!
-//! A listener creates a [`Ticket`]: its addresses, its public key, and a secret that permits the
-//! connection. The application sends the ticket's text to the other host in a way that it trusts.
-//! Whoever holds the ticket may connect. All data is encrypted and authenticated, and uses every
-//! path between the hosts: from each local address, and through relays.
+//! A listener creates a [`Ticket`]: its addresses, its public key, and a secret. The application
+//! sends the ticket's text to the other host in a way that it trusts. Whoever holds the ticket may
+//! connect. All data is encrypted and authenticated, and uses every path between the hosts: from
+//! each local address, and through relays.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -37,10 +37,9 @@
 //! # }
 //! ```
 //!
-//! All calls block, as those of [`std::net`] do. Every endpoint has one thread, which runs its
-//! sockets and connections. The application's threads exchange data with it through bounded
-//! buffers. A writer that is faster than the network waits, and a reader that is too slow makes the
-//! peer wait.
+//! All calls block, as those of [`std::net`] do. Each endpoint runs its sockets and connections in
+//! one thread of its own. The buffers are bounded: a writer that is faster than the network waits,
+//! and a reader that is too slow makes the peer wait.
 //!
 //! Beside streams there are objects ([`Peer::send_object`]), whose bytes come in any order, and
 //! datagrams ([`Peer::send_datagram`]), which may be lost. With the feature `tokio` streams are

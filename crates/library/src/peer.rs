@@ -21,9 +21,9 @@ use std::sync::Arc;
 /// Streams, objects and datagrams share the connection's paths. [`close`](Self::close) ends the
 /// connection when the peer has read all finished data, [`abort`](Self::abort) at once.
 ///
-/// A stream is a handle too. After the last handle is dropped, the connection stays open until the
-/// peer's application has read what was [finished](crate::SendStream::shutdown), but at most a
-/// minute. It also ends with the process.
+/// A stream is a handle too. After the last handle is dropped, the connection stays open for at
+/// most a minute, until the peer's application has read what was
+/// [finished](crate::SendStream::shutdown). If the process ends, the connection ends too.
 #[derive(Clone)]
 pub struct Peer(Arc<ConnectionGuard>);
 

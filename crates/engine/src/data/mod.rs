@@ -1,15 +1,14 @@
 //! The application's data: streams, objects, datagrams and their flow control.
 //!
-//! [`Outgoing`] is what this side sends, [`Incoming`] what this side receives. Neither knows paths,
-//! packet numbers or timers. When a path can send, the connection calls [`Outgoing::fill`] to write
-//! frames into a packet. For each frame it keeps a [`Carried`], and hands the [`Carried`] back when
-//! the packet is acknowledged or lost.
+//! [`Outgoing`] is what this side sends, [`Incoming`] what this side receives. When a path can
+//! send, the connection calls [`Outgoing::fill`] to write frames into a packet. A [`Carried`] says
+//! what a frame holds. The connection hands the [`Carried`] back when the packet is acknowledged or
+//! lost.
 //!
-//! **Flow control** counts each byte of a stream or object once, even if it is sent twice. It also
-//! counts [`OBJECT_COST`] bytes for each object, because even an empty object takes memory at the
-//! receiver. The receiver grants new bytes once the application has read or written the old ones.
-//! It grants the cost of an object again once the application has taken
-//! [`InEvent::ObjectComplete`].
+//! **Flow control** counts each byte of a stream or object once, even if it is sent twice. Each
+//! object counts as [`OBJECT_COST`] more bytes, because even an empty object takes memory at the
+//! receiver. The peer may send new bytes when the application has read or written the old ones. The
+//! cost of an object is free again when the application has taken [`InEvent::ObjectComplete`].
 
 pub mod buffer_pool;
 mod data_frames;

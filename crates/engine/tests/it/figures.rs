@@ -1,7 +1,7 @@
 //! The rates that transfers must reach on idle lines. Unless a test says otherwise, paths are
 //! disjoint, with 10 Mbit/s, an RTT of 20 ms, queues of 50 packets and an MTU of 1500 bytes. The
-//! rate of a line includes IP and UDP headers. All lines are simulated, so every machine gets the
-//! same results.
+//! rate of a line includes IP and UDP headers. All lines are simulated, so the results are the same
+//! on every computer.
 
 use crate::common::{MS, Parallel, Plan, both, line, parallel};
 use byway_wire::Duration;
@@ -73,9 +73,9 @@ fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
     assert!(normal >= 0.9 * cubic, "{normal:.2} Mbit/s, and CUBIC {cubic:.2}");
 }
 
-/// Larger packets give a rate that is larger in proportion if random loss hits packets of all sizes
-/// alike. A controller must count in packets of the current size: if it kept the first size, the
-/// rate would grow only by the square root.
+/// With random loss, the rate is proportional to the packet size, if the controller counts in
+/// packets of the current size. If it kept counting in packets of the first size, the rate would
+/// grow only with the square root of the packet size.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn normal_counts_in_packets_of_the_size_that_passes() {

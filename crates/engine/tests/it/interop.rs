@@ -1,7 +1,7 @@
 //! The test cases of the QUIC interop runner (quic-interop-runner, `testcases_quic.py`), applied to
-//! byway. Each test has the name of the runner's case, shows the same, and has the same network. If
-//! the case names no network, the test has the runner's default: 10 Mbit/s, 15 ms each way, and a
-//! queue of 25 packets.
+//! byway. Each test has the name of the runner's case, checks the same property, and simulates the
+//! same network. Where the case names no network, the test uses the runner's default: 10 Mbit/s, 15
+//! ms each way, and a queue of 25 packets.
 
 use crate::common::shared::Shared;
 use crate::common::strangers::{crowd, receiver_address};

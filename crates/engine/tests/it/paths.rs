@@ -51,9 +51,9 @@ fn death_and_revival() {
     }
 }
 
-/// Ten streams of 100 bytes begin each second, and one of two paths dies. No later data of the same
-/// stream shows the receiver that something is missing. Still the other path soon carries the
-/// streams that were sent on the dead one: fewer than 15 are ever unfinished.
+/// Ten streams of 100 bytes begin each second, and one of two paths dies. A lost stream has no
+/// later data, so the receiver cannot notice a gap. Still the other path soon carries the streams
+/// that were sent on the dead path: fewer than 15 streams are ever unfinished at once.
 #[test]
 fn short_streams_leave_a_path_that_dies() {
     for congestion in CLASSES {

@@ -80,8 +80,8 @@ pub struct Search {
 }
 
 /// Starts a transfer of `size` bytes with one relay for each of `kinds`. Objects have a length and
-/// no bytes. Each relay has a random RTT between 40 and 200 ms. The sender tries the relays in
-/// random order.
+/// no bytes. `rates`: Mbit/s of the sender's access line, and of the direct line to the receiver.
+/// Each relay has a random RTT between 40 and 200 ms. The sender tries the relays in random order.
 pub fn search(seed: u64, congestion: &'static str, size: u64, rates: [u64; 2], kinds: &[Kind]) -> Search {
     let mut search = build(seed, through(congestion, size, kinds.len()).lengths(), rates, kinds);
     let kinds = kinds.to_vec();
@@ -255,9 +255,9 @@ fn thirds(count: usize) -> Vec<Kind> {
     (0..count).map(|index| [Kind::Good, Kind::Swallows, Kind::Slow][index % 3]).collect()
 }
 
-/// How long a transfer takes with 64 relays, divided by its time with the good relays alone. A
-/// third of the relays are good, a third drop all packets, and a third are slow. Two good relays do
-/// nothing from 15 s to 30 s. The size is what 19 Mbit/s carry in 60 s.
+/// How many times as long a transfer takes with 64 relays as with the good relays alone. A third of
+/// the relays are good, a third drop all packets, and a third are slow. In both transfers two good
+/// relays stop from 15 s to 30 s. A transfer has as many bytes as 19 Mbit/s carry in 60 s.
 fn loss_by_bad_relays(seed: u64, congestion: &'static str) -> f64 {
     let size = 60 * 19_000_000 / 8;
     let took = |kinds: &[Kind]| {

@@ -37,9 +37,10 @@ impl ConnectionWindow {
         self.set_window(least);
     }
 
-    /// Returns two numbers of bytes. The first is granted: the peer may still send these bytes, or
-    /// the application has not taken them yet. The second is the window that the session can use:
-    /// four times what the application has taken so far, plus `least`, and at most `most`.
+    /// Returns two numbers of bytes: what the session was granted, and what it wants. Granted are
+    /// the bytes that the peer may still send, plus those that arrived and that the application has
+    /// not taken. Wanted is four times the number of bytes that the application has taken so far,
+    /// plus `least`, but at most `most`.
     pub fn share(&self) -> (u64, u64) {
         (self.told - self.taken, self.taken.saturating_mul(4).saturating_add(self.least).min(self.most))
     }

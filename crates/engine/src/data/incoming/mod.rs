@@ -1,21 +1,26 @@
 //! What this side receives: streams and objects.
 //!
-//! The connection passes frames in, and asks for frames to send: limits, refusals and reports of
-//! missing bytes (SNACK). The application writes objects to the disk ([`Incoming::next_write`],
-//! [`Incoming::written`]), reads streams and takes events. A byte takes room in the window until
-//! the application has read or written it, so a slow application slows the sender.
-//!
-//! * `streams`, `stream`, `objects`, `object`: which of them are open, and what has arrived of each
-//!   (`received_extent`).
-//! * `write_coalescing`, `pool`: gather bytes of objects into blocks for the disk.
-//!   `stream_buffers`: buffers of streams. `owner_events`: events for the application.
-//! * `receive_limits`: limits that the application sets. `connection_window`, `stream_window`,
-//!   `stream_count_limit`: flow control. `window_tuning`: how large a stream's window is.
-//!   `out_of_order`: limits the number of holes.
-//! * `snack_schedule`: when missing bytes are reported to the sender.
+//! The connection passes in the frames that arrived, and takes out frames to send: flow control
+//! limits, refused streams (STOP_SENDING) and missing bytes (SNACK). The application reads streams,
+//! and writes objects to the disk ([`Incoming::next_write`], [`Incoming::written`]). A byte takes
+//! room in the window until the application has read or written it, so a slow application slows the
+//! sender.
 //!
 //! All input from the peer is checked here. Memory stays within four times
 //! [`IncomingLimits::memory`], whatever the peer sends.
+//!
+//! | modules | what they do |
+//! |---|---|
+//! | `streams`, `stream`, `objects`, `object` | what is open, and which bytes have arrived |
+//! | `received_extent` | which bytes of one stream or object have arrived |
+//! | `write_coalescing`, `pool` | gather bytes of objects into blocks for the disk |
+//! | `stream_buffers` | memory for the bytes of streams |
+//! | `owner_events` | events for the application |
+//! | `receive_limits` | limits that the application sets |
+//! | `connection_window`, `stream_window`, `stream_count_limit` | flow control |
+//! | `window_tuning` | how large a stream's window is |
+//! | `out_of_order` | limits the number of ranges that have arrived out of order |
+//! | `snack_schedule` | when missing bytes are reported to the sender |
 
 mod connection_window;
 mod object;
@@ -114,10 +119,10 @@ impl Incoming {
         self
     }
 
-    /// Sets whether this side is initiator or responder (the default), before anything arrives.
-    /// From then on a stream that the peer opened counts against its stream limit until
-    /// [`on_streams_over`](Self::on_streams_over) is called. Without a role it counts until its
-    /// received direction [ends](Self::take_ended).
+    /// Sets this side's role, before anything arrives. From then on a stream that the peer opened
+    /// counts against its stream limit until [`on_streams_over`](Self::on_streams_over) reports
+    /// that both directions are over. Without a role the stream counts only until its received
+    /// direction is over.
     #[must_use]
     pub(crate) fn belonging_to(mut self, role: Role) -> Self {
         self.streams.belong_to(role);
@@ -400,10 +405,10 @@ impl Incoming {
         }
     }
 
-    /// The next range of bytes that arrived, in no particular order. For objects without bytes
-    /// ([`Payload::Length`](crate::config::Payload::Length)) this replaces
-    /// [`Incoming::next_write`]. The sender may send as many new bytes as each call returns. So the
-    /// sender stops if nobody calls.
+    /// Returns the next range of bytes that arrived, in no particular order. For objects without
+    /// bytes ([`Payload::Length`](crate::config::Payload::Length)) this replaces
+    /// [`Incoming::next_write`]. Each call permits the sender as many new bytes as the returned
+    /// range has. Without calls the window fills, and the sender must stop.
     pub fn next_arrival(&mut self) -> Option<Arrival> {
         loop {
             match self.gather.next()? {
@@ -464,10 +469,10 @@ impl Incoming {
         Some(read)
     }
 
-    /// Takes the next bytes of a stream as the buffer in which they lie, without a copy. Returns an
-    /// empty buffer if the stream has ended, or if the next buffer was partly read or has less than
-    /// `least` bytes. [`Incoming::read`] reads such bytes. Return the buffer with
-    /// [`Incoming::give_back`].
+    /// Takes the next bytes of a stream in the buffer that holds them, without a copy. Return the
+    /// buffer with [`Incoming::give_back`]. An empty buffer is returned if the stream has ended, or
+    /// if the next buffer was partly read or has less than `least` bytes. In the last two cases
+    /// [`Incoming::read`] reads the bytes.
     pub fn take(&mut self, id: StreamId, least: usize) -> Option<(Vec<u8>, StreamRead)> {
         let (piece, read, over) = self.streams.take(id, least)?;
         self.account.take(read.length as u64);
@@ -516,9 +521,9 @@ impl Incoming {
         self.account.is_due() || self.streams.wants_to_send()
     }
 
-    /// Writes refusals (STOP_SENDING) and limits that the peer does not know yet, as many as fit,
-    /// and lists them in `carried`. `rtt` is the time from sending a limit until new data arrives.
-    /// Window sizes depend on `rtt`.
+    /// Writes refusals (STOP_SENDING) and limits (such as MAX_DATA) that the peer does not know
+    /// yet, as many as fit, and lists them in `carried`. `rtt` is the time from sending a limit
+    /// until new data arrives. Window sizes depend on `rtt`.
     pub fn fill(
         &mut self,
         now: Instant,
@@ -544,9 +549,10 @@ impl Incoming {
         }
     }
 
-    /// When [`Incoming::write_snacks`] next reports a hole. A hole is reported `tau` after its
-    /// discovery (mPath's τ, section 2.2), and again after each further `tau`. A new hole is
-    /// reported at once if the window of its stream or of the connection is more than half full.
+    /// When [`Incoming::write_snacks`] next reports missing bytes (a hole). A hole is reported
+    /// `tau` after its discovery, and again after each further `tau` (τ in section 2.2 of the mPath
+    /// paper). A new hole is reported at once if the window of its stream or of the connection is
+    /// more than half full.
     #[must_use]
     pub fn snack_deadline(&self, tau: Duration) -> Option<Instant> {
         self.holes.deadline(tau, self.account.is_half_full())

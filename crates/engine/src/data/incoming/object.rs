@@ -21,8 +21,8 @@ pub(super) struct InObject {
 }
 
 impl InObject {
-    /// The end offset of a new block that starts at `start`: the first of three offsets. These are
-    /// the next multiple of `block`, the start of the next open block, and the end of the object.
+    /// The end offset of a new block that starts at `start`: the next multiple of `block`, the
+    /// start of the next open block, or the end of the object, whichever is lowest.
     pub fn block_end(&self, start: u64, block: u64) -> u64 {
         let boundary = (start / block + 1) * block;
         let next = self.blocks.range(start..).next().map_or(u64::MAX, |(next, _)| *next);

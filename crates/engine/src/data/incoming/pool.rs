@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 /// Buffers for bytes on their way to the disk.
 ///
-/// A block gets its full buffer when its first byte arrives. These buffers together take at most
-/// the `budget`, which is one window. If the budget is used up, bytes get buffers of about their
-/// own size: at most 1.25 windows, because flow control lets one window of bytes arrive. So the
-/// pool takes at most 2.25 windows.
+/// A block gets its full buffer when its first byte arrives, until all buffers together take
+/// `budget` bytes (one window). Then bytes get buffers of their own size, rounded up by at most a
+/// quarter. Flow control lets one window of bytes arrive, so these buffers take at most 1.25
+/// windows, and the pool 2.25.
 #[derive(Debug)]
 pub(super) struct Pool {
     /// Bytes of a standard buffer.

@@ -10,10 +10,10 @@ pub struct IncomingLimits {
     /// application has not read or written yet. Each object counts as 512 bytes more than its data.
     /// At least 16 KiB.
     pub memory: usize,
-    /// Bytes of a stream's first window, which the handshake tells the peer. It is smaller, down to
-    /// 2 KiB, if [`streams`](Self::streams) windows of this size would exceed `memory`. The window
-    /// grows with the stream's first data, and later as the application reads, while memory is
-    /// left.
+    /// Bytes of a stream's first window. The handshake tells the peer this size. The size is
+    /// smaller, down to 2 KiB, if [`streams`](Self::streams) windows would otherwise exceed
+    /// `memory`. The window grows with the stream's first data, and later as the application reads,
+    /// while memory is left.
     pub stream_start: usize,
     /// Bytes that a stream's window reaches at most.
     pub stream_window: usize,

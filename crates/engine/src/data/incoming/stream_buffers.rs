@@ -1,8 +1,9 @@
 //! Large buffers for streams that bring much data.
 //!
 //! A buffer that grows while bytes arrive is copied each time that it grows. So a stream with much
-//! data gets buffers of 64 KiB from the beginning, while these take at most an eighth of the
-//! memory. A buffer that was read serves another stream.
+//! data gets buffers of 64 KiB from the beginning. All buffers of this kind together take at most
+//! an eighth of the session's memory. After the application has read a buffer, another stream uses
+//! it.
 
 use alloc::vec::Vec;
 

@@ -2,12 +2,8 @@
 //! limit.
 //!
 //! The limit is the offset that the application has read, plus one window. A MAX_STREAM_DATA frame
-//! is sent when it can add a quarter of the window. The limit never falls.
+//! is sent when it can raise the limit by a quarter of the window. The limit never falls.
 //! [`window_tuning`](super::window_tuning) decides how large the window is.
-//!
-//! Each data frame calls [`allows`](StreamWindow::allows) and [`press`](StreamWindow::press).
-//! `press` finds out whether more than half of the window waits for a missing byte. Each read calls
-//! [`on_read`](StreamWindow::on_read). [`tell`](StreamWindow::tell) returns the limit for a packet.
 
 use super::window_tuning::WindowInputs;
 use byway_wire::{Duration, Instant};
@@ -71,8 +67,8 @@ impl StreamWindow {
     }
 
     /// Notes that the application has read up to offset `read`, and that `held` bytes have arrived
-    /// and are not read. Returns whether the peer should now be told a new limit. It needs none if
-    /// it has already sent the stream's end (`is_known`).
+    /// and are not read. `is_known`: whether the stream's final offset is known, so that the peer
+    /// needs no new limit. Returns whether the peer should now be told a new limit.
     pub const fn on_read(&mut self, read: u64, held: u64, is_known: bool) -> bool {
         self.pressed &= held > self.size / 2;
         let grown = (read + self.size).saturating_sub(self.limit);
@@ -89,9 +85,9 @@ impl StreamWindow {
         !core::mem::replace(&mut self.due, true)
     }
 
-    /// Measures how fast the application reads; it has read up to offset `read`. Returns bytes and
-    /// time since the last measurement, once these are [enough bytes](WindowInputs::worth_a_look)
-    /// (a quarter of the window).
+    /// Measures how fast the application reads. Call it when the application has read up to offset
+    /// `read`. Returns the bytes read and the time passed since the last measurement. `None` until
+    /// [a quarter of the window](WindowInputs::worth_a_look) was read.
     pub fn look(&mut self, now: Instant, read: u64) -> Option<(u64, Duration)> {
         let (Some(since), from) = self.looked else {
             self.looked = (Some(now), read);

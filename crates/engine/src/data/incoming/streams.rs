@@ -278,8 +278,8 @@ impl Streams {
             || self.limits.iter().any(|id| self.live.get(id).is_some_and(InStream::may_grow))
     }
 
-    /// Writes refusals (STOP_SENDING) and limits that the peer does not know yet, as many as fit.
-    /// `rtt` is the time from sending a limit until new data arrives.
+    /// Writes refusals (STOP_SENDING) and limits (such as MAX_STREAM_DATA) that the peer does not
+    /// know yet, as many as fit. `rtt` is the time from sending a limit until new data arrives.
     pub fn fill(
         &mut self,
         now: Instant,

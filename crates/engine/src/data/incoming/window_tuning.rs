@@ -1,17 +1,16 @@
-//! How large the window of a stream is, as pure functions.
+//! How large the receive window of a stream is, as pure functions.
 //!
 //! A window begins small. It doubles when the application reads a quarter of it within one RTT,
-//! because the window may then limit the sender. QUIC implementations wait for half of the window
-//! within two RTTs. With half instead of a quarter, 96 MiB over 100 Mbit/s and 200 ms took 6 %
-//! longer.
+//! because such a window may limit the sender.
 //!
-//! Streams may use three quarters of the session's memory. Unread bytes of other streams are
-//! subtracted, and an eighth of the windows that are not in use. The streams that are being read
-//! share a third of the rest, so memory is left for new streams.
+//! The streams' memory is three quarters of the session's memory. Free are these bytes, less the
+//! bytes that arrived and that nobody has read, and less an eighth of what the peer may still send.
+//! The streams that are being read share at most a third of the free memory; the rest is left for
+//! new streams.
 //!
-//! Two rules change if many bytes are unread. Above a sixth of the streams' memory, the window of a
-//! slow reader shrinks to three times what it reads in one RTT, enough for a loss and its repair.
-//! Above a third, the readers share less than a third of the rest, down to a fiftieth.
+//! If unread data takes more than a sixth of the streams' memory, the window of a slow reader
+//! shrinks. It then holds what the application reads in three RTTs, enough for a loss and its
+//! repair.
 
 use byway_wire::{Duration, Instant};
 
@@ -27,8 +26,8 @@ const PART_MORE: u64 = 80;
 const PRESSED: u64 = 6;
 /// A window covers what is taken in so many RTTs, where much is left.
 const COVERS: u32 = 3;
-/// A shorter RTT counts as this one. In a local network the RTT is below 1 ms, but a thread may
-/// wait one to four milliseconds for a processor. A reader must not count as slow for that.
+/// A shorter RTT counts as this one. A thread may wait one to four milliseconds for a processor,
+/// longer than the RTT of a local network. With such an RTT a fast reader would count as slow.
 const RTT_LEAST: Duration = Duration::from_millis(4);
 /// A stream that comes has this part of the memory, shared with all that live.
 const FIRST: u64 = 32;

@@ -130,9 +130,10 @@ impl WriteCoalescer {
         self.open.pop_first().map(|(_, block)| block)
     }
 
-    /// Whether partly filled blocks hold more than a quarter of `memory` in bytes, or more than
-    /// half of it in buffers. Then the oldest block is written out. Otherwise such blocks could
-    /// fill the window, and the sender could not send the bytes that are missing.
+    /// Whether partly filled blocks hold too much: more bytes than a quarter of `memory`, or
+    /// buffers of more than half of `memory`. Then the caller writes the oldest block to the disk.
+    /// Otherwise such blocks could fill the window, and the sender could not send the missing
+    /// bytes.
     pub const fn is_too_much(&self, memory: usize) -> bool {
         let most = memory / 2;
         self.gathered > most as u64 / 2 || self.gathering > most

@@ -140,9 +140,10 @@ impl Outgoing {
         open
     }
 
-    /// How many of `wanted` bytes [`write`](Self::write) takes for a stream now. If the memory is
-    /// full, or the peer's limit is too near, fewer bytes are taken, and [`OutEvent::Writable`]
-    /// reports when there is room. 0 if the stream is not open or is finished.
+    /// How many of `wanted` bytes [`write`](Self::write) takes for a stream now. Fewer bytes are
+    /// taken if the memory is full, or if the stream is too far ahead of the peer's flow control
+    /// limit. Then [`OutEvent::Writable`] reports when there is room. 0 if the stream is not open
+    /// or is finished.
     pub fn room(&mut self, id: StreamId, wanted: usize) -> usize {
         let room = self.stream_room();
         let stream = self.streams.get_mut(&id).filter(|stream| !stream.finished);
@@ -194,7 +195,8 @@ impl Outgoing {
     }
 
     /// Adds an object of `size` bytes. Objects are sent in the order in which they are added. Use
-    /// consecutive ids (0, 1, 2): the receiver stores the ids of past objects as ranges.
+    /// consecutive ids (0, 1, 2), because the receiver stores the ids of past objects as ranges and
+    /// accepts only a limited number of ranges.
     pub fn add_object(&mut self, id: ObjectId, size: u64) {
         if self.objects.contains_key(&id) || self.object_acked(id) {
             return;
@@ -402,8 +404,8 @@ impl Outgoing {
     }
 
     /// The peer reported (SNACK) that the bytes `start..end` of a stream or object are missing. All
-    /// of them that were sent and are not acknowledged are sent again. The caller checks first that
-    /// they are not still in flight.
+    /// bytes in this range that were sent and are not acknowledged are sent again, even if they are
+    /// still in flight.
     pub fn missing(&mut self, what: DataId, start: u64, end: u64) {
         match what {
             DataId::Stream(id) => {

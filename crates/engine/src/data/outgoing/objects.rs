@@ -27,9 +27,9 @@ enum Chunk {
 
 /// An object that is being sent.
 ///
-/// **Giving up.** Bytes that were sent before an object is given up are still sent again if lost.
-/// Both ends must count the same bytes for flow control. The end mark is never sent, so the object
-/// stays incomplete at the peer. The application must tell the peer in another way.
+/// **Giving up.** When an object is given up, the bytes of it that were already sent are still sent
+/// again if lost. Otherwise the two ends would count different numbers of bytes for flow control.
+/// The end mark is never sent, so the object stays incomplete at the peer.
 #[derive(Debug)]
 pub(super) struct OutObject {
     pub track: DeliveryState,

@@ -55,10 +55,10 @@ pub(super) enum WriteBlock {
 
 /// A stream that is being sent.
 ///
-/// **Giving up.** Bytes that were sent before a reset are still sent again if lost, because the
-/// peer counts only bytes that arrive for flow control. After the peer has acknowledged the reset,
-/// an empty frame with the end mark tells it the stream's final offset. Then both ends have counted
-/// the same bytes, and the peer can forget the stream.
+/// **Giving up.** After a reset, bytes that were already sent are still sent again if lost.
+/// Otherwise the two ends would count different numbers of bytes for flow control. When the peer
+/// has acknowledged the reset, an empty frame with the end mark tells the stream's final offset.
+/// Then the peer can forget the stream.
 #[derive(Debug, Default)]
 pub(super) struct OutStream {
     pub track: DeliveryState,

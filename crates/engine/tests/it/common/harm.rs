@@ -91,8 +91,9 @@ pub struct Harm {
 }
 
 /// Runs [`pages`] with and without `others` transfers of class `background`. Each request's time
-/// with transfers is divided by its time without. Returns the median and the 90th percentile of
-/// these ratios, then `Harm::share` and `Harm::back`. All four are means over `seeds` seeds.
+/// with transfers is divided by its time without. Returns four numbers, each a mean over `seeds`
+/// seeds: the median and the 90th percentile of these ratios, and the fields `share` and `back` of
+/// `Harm` for the run with transfers.
 pub fn asked(seeds: u64, jitter: Duration, others: u8) -> [f64; 4] {
     let of = |seed| {
         let alone = pages(seed, jitter, "background", 0);
