@@ -1,15 +1,15 @@
-//! A journal: a file with the hashes of the chunks of one version of another file. A hash is added
-//! as soon as it is known.
+//! A journal: a file with the hashes of the chunks of another file, in one version of that file. A
+//! hash is added as soon as it is known.
 //!
 //! ```text
 //! magic (16), identity (32), size of the file (8), seconds (8) and nanoseconds (8) of its making, zeros to 128
 //! per chunk: its hash (32), or zeros while it is not known
 //! ```
 //!
-//! A journal may be wrong, so writes need no order and no `fsync`. The receiver only learns from a
-//! journal which chunks to read, and hashes these chunks again. If a chunk's hashes at sender and
-//! receiver differ, the chunk is sent again. A journal that is damaged, cut short, or of another
-//! version is emptied and begun anew.
+//! A wrong hash in a journal only causes extra work, so writes need no order and no `fsync`. The
+//! receiver hashes its chunks again before it offers them. A chunk whose hashes differ between
+//! sender and receiver is sent again. A journal that is damaged, cut short, or of another version
+//! of the file is emptied.
 
 use crate::chunks::{Hash, Layout};
 use crate::manifest::Timestamp;

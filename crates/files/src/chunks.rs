@@ -4,10 +4,9 @@
 //! Each chunk is a complete subtree of BLAKE3's hash tree (BLAKE3 specification, section 2.1;
 //! `blake3::hazmat`). So the hash of the whole file is computed from the hashes of its chunks.
 //!
-//! A hole is a chunk of zeros that is not sent. All holes have one fixed hash. BLAKE3 would give
-//! zeros another hash at each offset, and would need minutes for a tebibyte of zeros. So the hash
-//! of a file with holes is not the BLAKE3 hash of its bytes. It still identifies the contents: the
-//! manifest tells the receiver which chunks are holes.
+//! A hole is a chunk of zeros that is not sent. All holes have one fixed hash, because hashing a
+//! tebibyte of zeros would take minutes. So the hash of a file with holes is not the BLAKE3 hash of
+//! its bytes. The manifest tells the receiver which chunks are holes.
 
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use byway_engine::data::RangeSet;
@@ -233,8 +232,8 @@ impl Hashes {
     }
 
     /// Hashes `bytes` of the file, which begin at `offset`. Calls `each` with the index and the
-    /// hash of every chunk that these bytes complete. A chunk is hashed here only if its bytes come
-    /// in order.
+    /// hash of every chunk that these bytes complete. A chunk whose bytes come out of order is not
+    /// hashed here: the caller reads it from the disk and hashes it later.
     pub fn feed(&mut self, mut offset: u64, mut bytes: &[u8], mut each: impl FnMut(u32, &Hash)) {
         while !bytes.is_empty() && offset < self.layout.size {
             let index = self.layout.index(offset);

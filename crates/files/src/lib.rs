@@ -12,16 +12,16 @@
 //! [`Source`] reads the tree and [`Sink`] writes it. Each call does a bounded amount of disk work.
 //! The caller moves the bytes over the network:
 //!
-//! - For a [`Source`], it calls [`Source::next_records`] when the manifest stream has room, and
-//!   [`Source::read`] for the bytes of an object. It calls [`Source::release`] when a report tells
-//!   the fate of the object.
-//! - For a [`Sink`], it calls [`Sink::records`] and [`Sink::write`] with what arrives, and
-//!   [`Sink::finish`] for an object whose bytes are all written. It repeats [`Sink::work`] until
-//!   that returns false, and sends the bytes of [`Sink::reports`].
+//! - The sender calls [`Source::next_records`] for the manifest, and [`Source::read`] for the bytes
+//!   of an object. It calls [`Source::release`] when a report says that the object was verified or
+//!   failed.
+//! - The receiver calls [`Sink::records`] and [`Sink::write`] with the bytes that arrive, and
+//!   [`Sink::finish`] after the last byte of an object. It repeats [`Sink::work`] until the result
+//!   is false, and sends the bytes of [`Sink::reports`].
 //!
-//! A transfer that broke off is resumed, if the sender kept [`Journals`]. The receiver sends the
-//! hashes of the chunks that it has ([`Report::Have`]), and only the other chunks travel. The
-//! module `resume` describes the protocol.
+//! A transfer that broke off is resumed if the sender kept [`Journals`]. The receiver sends the
+//! hashes of the chunks on its disk ([`Report::Have`]), and the sender sends only the other chunks
+//! (module `resume`).
 //!
 //! The receiver never writes outside its directory or through a symbolic link. It gives a file its
 //! final name only after it has verified the file's BLAKE3 hash.

@@ -1,9 +1,9 @@
 //! The manifest: records in an ordered stream from sender to receiver.
 //!
 //! A record is the length of its body (2 bytes, big endian) and the body. A body is a type byte and
-//! fields. All integers without a width are variable-length (RFC 9000 section 16). The field
-//! `metadata` is three integers: the mode, the modification time's seconds (zigzag), and its
-//! nanoseconds.
+//! fields. An integer field is variable-length (RFC 9000 section 16), unless its width is given in
+//! bytes. The field `metadata` is three integers: the mode, the modification time's seconds
+//! (zigzag), and its nanoseconds.
 //!
 //! | type | record | fields |
 //! |---|---|---|
@@ -21,8 +21,8 @@
 //!
 //! Paths are relative byte strings, with one slash between components. A directory's record comes
 //! before the records of its contents. Objects have the numbers 0, 1, 2 and so on, in the order of
-//! their FILE records. Each object gets one HASH or one WITHDRAWN at any later time, so that
-//! contents can travel before the sender has hashed all of the file.
+//! their FILE records. Each object later gets one HASH or one WITHDRAWN. Its contents may travel
+//! before, so the sender need not hash a file first.
 
 use crate::chunks;
 use crate::name::MAX_PATH;
@@ -216,8 +216,8 @@ impl<'a> ChunkRanges<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Decodes the body of a record from the other host. Checks only the length of paths. Call
-    /// [`check_name`](crate::check_name) before you use one.
+    /// Decodes the body of a record from the other host. Checks the length of paths, but not their
+    /// components: pass each path to [`check_name`](crate::check_name) before you use the path.
     ///
     /// # Errors
     /// The body is cut short, has bytes left over, an unknown type, or a value out of range.

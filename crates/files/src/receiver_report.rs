@@ -1,5 +1,5 @@
-//! What the receiver tells the sender: records in an ordered stream, framed like those of the
-//! manifest ([`crate::manifest`]).
+//! What the receiver tells the sender: records in an ordered stream. A record has a length and a
+//! body, as in the manifest ([`crate::manifest`]).
 //!
 //! | type | report | fields |
 //! |---|---|---|
@@ -10,9 +10,10 @@
 //! | 04 | HAVE | object, flags (1), first chunk, BLAKE3 hashes of it and those that follow (32 each) |
 //! | 05 | LIMIT | bytes per second that the receiver wants at most from now on; 0: no limit |
 //!
-//! In a resumed transfer the receiver answers each FILE with one or more HAVE records, in ascending
-//! order of chunks. Flag `1` marks the last HAVE of a file. Flag `2` says that the chunks are in a
-//! file that already has its final name.
+//! HAVE lists chunks of a file that are on the receiver's disk. In a resumed transfer the receiver
+//! answers each FILE record with one or more HAVE records, in ascending order of chunks. Flag `1`
+//! marks the last HAVE of a file. Flag `2` means that the chunks are in a file that already has its
+//! final name.
 
 use crate::chunks;
 use crate::manifest::{Framer, append, read_object, read_path};

@@ -1,5 +1,5 @@
-//! How a transfer that broke off is resumed. [`Source`](crate::Source) and [`Sink`](crate::Sink)
-//! read and write the files. This module checks the records and decides which chunks are sent.
+//! How a transfer that broke off is resumed, as a protocol between [`Source`](crate::Source) and
+//! [`Sink`](crate::Sink). This module checks the records and decides which chunks are sent.
 //!
 //! ```text
 //!    sender                                               receiver
@@ -10,17 +10,16 @@
 //! 5. HASH of the whole file                           ──>  judged, and put in place
 //! ```
 //!
-//! 1. The sender found [`Journals`](crate::Journals) of an earlier run, so it sends RESUME. A
-//!    transfer without such journals sends no RESUME, and has no steps 2 and 3.
-//! 2. The receiver hashes the chunks of the partial file for this path, size and time. Its journal
-//!    tells which chunks to read. Without a partial file it uses the file under the final name, if
-//!    size and time are the same. Flags in HAVE mark that case, and the last HAVE of a file.
-//! 3. The sender compares each hash with its own, from its journal or from the file
-//!    ([`Comparison`]). PARTS names the chunks with equal hashes. A file under its final name is
-//!    never written to, so PARTS names all of its chunks or none. PARTS has room for a bounded
-//!    number of ranges. Chunks in further ranges travel again.
-//! 4. The receiver checks that it offered the chunks that PARTS names ([`resumed`]). The object
-//!    consists of all other chunks except holes. Both ends compute these ranges
+//! 1. RESUME tells the receiver that the sender has [`Journals`](crate::Journals) of an earlier
+//!    run. Without such journals, RESUME and steps 2 and 3 are left out.
+//! 2. The receiver hashes the chunks of its partial file for this path, size and time. Without a
+//!    partial file, it hashes the file under the final name, if size and time are the same.
+//! 3. The sender compares each hash with its own ([`Comparison`]). PARTS names the chunks with
+//!    equal hashes. A file under its final name is never written to, so PARTS names all of its
+//!    chunks or none. PARTS holds a bounded number of ranges, so some equal chunks may be sent
+//!    again.
+//! 4. The receiver checks that HAVE contained the chunks in PARTS ([`resumed`]). The object is all
+//!    other chunks except holes. Both ends compute its ranges
 //!    ([`FileRanges`](crate::missing_ranges::FileRanges)).
 //! 5. The receiver computes the file's hash from the hashes of all chunks, and compares it with
 //!    HASH.
@@ -45,7 +44,7 @@ impl Comparison {
     /// `count` hashes, for the chunks from `first` on.
     ///
     /// # Errors
-    /// The file has no such chunks, or `first` is not after the chunks of the last call.
+    /// The file has no such chunks, or `first` is not after the chunks of the HAVE record before.
     pub fn take(&mut self, layout: &Layout, first: u32, count: usize) -> Result<(), DecodeError> {
         let past = u64::from(first) + count as u64;
         if first < self.next || past > layout.count().into() {
@@ -60,9 +59,10 @@ impl Comparison {
         self.equal.insert(index.into(), u64::from(index) + 1);
     }
 
-    /// Decides which chunks are not sent again. Returns their ranges twice: in the encoding of the
-    /// PARTS record, which tells the receiver, and as a set. `placed`: the receiver has the chunks
-    /// in a file under its final name. Such a file must be equal in all chunks, or all are sent.
+    /// Decides which chunks the receiver keeps, so that they are not sent again. Returns their
+    /// ranges twice: encoded for the PARTS record, and as a set. `placed`: the receiver's chunks
+    /// are in a file under its final name. If any chunk of such a file differs, all chunks are
+    /// sent.
     pub fn decide(mut self, layout: &Layout, placed: bool) -> (Vec<u8>, RangeSet) {
         if placed && !self.equal.covers(0, layout.count().into()) {
             self.equal.clear();
@@ -82,9 +82,9 @@ pub(crate) enum Resumed {
     Placed,
 }
 
-/// What the receiver continues from, when the sender's PARTS record says to keep the chunks `kept`.
+/// What the receiver keeps on disk, after the sender's PARTS record said to keep the chunks `kept`.
 /// `placed`: the chunks are in a file under its final name. `None` if PARTS is invalid: `kept` has
-/// a chunk that the receiver did not offer, or only some chunks of a `placed` file.
+/// a chunk that no HAVE record contained, or only some chunks of a `placed` file.
 pub(crate) fn resumed(
     layout: &Layout,
     placed: bool,

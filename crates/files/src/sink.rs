@@ -53,8 +53,8 @@ pub struct SinkOptions {
     /// 022 is taken away.
     pub modes: Modes,
     /// Put each file on stable storage before it gets its final name. This is slow. Without it, a
-    /// file may be empty after a crash of the machine during the transfer. A repeated transfer
-    /// replaces such a file.
+    /// file may be empty if the host crashes during the transfer. A repeated transfer replaces such
+    /// a file.
     pub durable: bool,
     /// Have all of the tree on stable storage before it is reported complete.
     pub sync: bool,

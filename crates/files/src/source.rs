@@ -175,10 +175,10 @@ impl Source {
         }
     }
 
-    /// The next bytes of the manifest, at most `limit`, and the objects that they announce. Stops
-    /// at about `objects` objects. Hashes of objects that were read to their end come first. An
-    /// empty batch means that the announced objects must be read first, or that the stream [has
-    /// ended](Self::is_finished).
+    /// The next bytes of the manifest, at most `limit` bytes, and the objects whose FILE records
+    /// are among them. Stops at about `objects` objects. HASH records of objects that were read
+    /// completely come first. An empty batch means that objects must be read first, or that the
+    /// stream [has ended](Self::is_finished).
     pub fn next_records(&mut self, limit: usize, objects: usize) -> Batch {
         let mut batch = Batch::default();
         if self.stage == SourceState::Begun {

@@ -222,7 +222,7 @@ impl GatewayConfig {
         }
     }
 
-    /// The configuration of the gateway's machine.
+    /// The configuration of the gateway's `machine`.
     ///
     /// # Arguments
     /// `serial` is the serial number of the gateway's

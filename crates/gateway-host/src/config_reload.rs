@@ -36,9 +36,10 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
     all
 }
 
-/// The configuration of a running gateway with the rules of the file `fresh`. All else stays as it
-/// was at the start, because the kernel's tables are made from this configuration. Tables for
-/// another TUN device, for example, would capture packets that come out of the device in use.
+/// The configuration of a running gateway, with new rules from the configuration `fresh`. All other
+/// settings stay as they were at the start, because nftables and routes were set up for them. For
+/// example, nftables rules for another TUN device would capture packets that come out of the
+/// present one.
 #[must_use]
 pub fn with_rules(running: &GatewayConfig, fresh: &GatewayConfig) -> GatewayConfig {
     GatewayConfig { rules: fresh.rules.clone(), ..running.clone() }

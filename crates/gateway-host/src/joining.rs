@@ -79,13 +79,13 @@ pub struct Association {
 }
 
 impl Association {
-    /// Starts to ask the gateway to serve this host, that is, to carry flows to and from this
-    /// host's address. `ports`: the host's ports, all if empty. The address is the one from which
-    /// this host reaches the gateway.
+    /// Starts to ask the gateway to serve this host, that is, to carry its TCP flows. The host's
+    /// address is the one from which it reaches the gateway. `ports`: the host's ports whose flows
+    /// are carried; if empty, all ports.
     ///
     /// # Errors
-    /// `ports` has more than the allowed number of ranges; the gateway is unreachable; the system
-    /// gives no thread.
+    /// `ports` has more than the allowed number of ranges; the gateway is unreachable; a thread
+    /// cannot be started.
     pub fn start(identity: &Identity, gateway: GatewayAt, ports: Vec<Ports>) -> Result<Self, GatewayError> {
         if ports.len() > MOST_PORTS {
             return Err(GatewayError::Ports);

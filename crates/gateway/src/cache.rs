@@ -2,11 +2,9 @@
 //! If a packet is lost between the gateways, the entry gateway sends it again. The sender then sees
 //! no loss, and does not slow down.
 //!
-//! The paper: "We could cache unacknowledged packets at the entry gateway and respond to loss
-//! indications by retransmitting packets and thus avoid exposing the loss to the sender. To avoid
-//! exposing the loss, we will also have to interpret and suppress duplicate acknowledgments from
-//! the receiver" (Harp, III.D). No gateway acknowledges for the receiver. If the copies of a packet
-//! are lost, too, the sender must send it again.
+//! The paper: "To avoid exposing the loss, we will also have to interpret and suppress duplicate
+//! acknowledgments from the receiver" (Harp, III.D). A gateway never acknowledges in place of the
+//! receiver. So after several lost copies, the sender still has the packet and sends it again.
 
 use crate::tcp_header::before;
 use alloc::collections::BTreeMap;
@@ -189,10 +187,10 @@ impl<P> Cache<P> {
         fate
     }
 
-    /// Returns the kept packet to send again, after the packet with the number `number` was lost.
-    /// The new copy has the number `again`. During the time `patience`, duplicate ACKs for the
-    /// packet are not passed on to the sender. `None` if the packet was acknowledged, was not kept,
-    /// or was sent again too often.
+    /// Returns the kept packet to send again, after the packet `number` was lost. The new copy has
+    /// the packet number `again`. For the time `patience`, duplicate ACKs for the packet are not
+    /// passed on to the sender. `None` if the packet was acknowledged, was not kept, or was sent
+    /// again too often.
     pub fn resend(
         &mut self,
         now: Instant,

@@ -7,8 +7,8 @@ pub enum ChecksumState {
     Full,
     /// Complete, and checked by whoever handed the packet in (`VIRTIO_NET_HDR_F_DATA_VALID`).
     Checked,
-    /// The checksum field holds only the sum over the pseudo-header, not inverted
+    /// The checksum field holds only the sum over the pseudo-header
     /// (`VIRTIO_NET_HDR_F_NEEDS_CSUM`). The checksum is completed when the packet is sent on.
-    /// Before that it cannot be verified, and it need not be updated when the TCP header changes.
+    /// Before that it cannot be verified, and it stays the same when the TCP header is rewritten.
     Partial,
 }

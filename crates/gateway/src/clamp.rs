@@ -18,11 +18,11 @@ pub const fn mss_for(packet: usize, v6: bool) -> u16 {
 const AROUND: usize = 160;
 
 /// The packet size in bytes with which all paths together carry the most data of hosts. `largest`
-/// gives the largest packet of each path.
+/// gives the largest packet of each path. Zero if there are no paths.
 ///
-/// A path carries no packets above its own limit, but smaller packets have a larger share of
-/// headers. With limits of 1,400 and 1,000 bytes the best size is 1,000. If twenty paths carry
-/// 1,400 and one carries 400, the best size is 1,400. Zero if there are no paths.
+/// With limits of 1,400 and 1,000 bytes the best size is 1,000, because both paths carry such
+/// packets. If twenty paths carry 1,400 and one carries 400, the best size is 1,400: packets of 400
+/// would spend too large a share of every path on headers.
 #[must_use]
 pub fn best_packet<I: Iterator<Item = usize>>(largest: impl Fn() -> I) -> usize {
     let through = |size: usize| {

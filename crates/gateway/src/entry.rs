@@ -2,10 +2,10 @@
 //! bounded, and flows share the paths fairly.
 //!
 //! Flows take turns by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995), so that each
-//! sends the same number of bytes per turn. If the queue is full, a flow with many waiting bytes
-//! loses its oldest packet. This flow has at least half as many waiting bytes as any other flow.
-//! The oldest packet is dropped because its sender notices this loss soonest. Each packet takes
-//! constant time, for any number of flows.
+//! flow sends the same number of bytes per turn. If the queue is full, it drops the oldest packet
+//! of a flow with many waiting bytes: at least half as many as any other flow has. The sender
+//! notices the loss of the oldest packet soonest. The time per packet does not grow with the number
+//! of flows.
 
 use crate::counters::counters;
 use crate::linked_lists::Lists;

@@ -3,12 +3,12 @@
 use alloc::collections::BTreeMap;
 use byway_wire::{Instant, PathId};
 
-/// When each path was last penalised for a loss.
+/// When each path was last penalised for a loss, that is, its congestion window was reduced.
 ///
 /// "We let the congestion window be decremented only once per round-trip time on a path" (Harp,
-/// III.A). A path is penalised again only for a packet that was sent after its last penalty, as
-/// with NewReno's recovery point. An earlier packet was sent at the rate before the penalty, even
-/// if its loss is found more than a round trip later.
+/// III.A). So the loss of a packet that was sent before the last penalty has no effect, as with
+/// NewReno's recovery point (RFC 6582). Such a packet was sent at the higher rate before the
+/// penalty.
 #[derive(Clone, Debug, Default)]
 pub struct Epochs {
     recovery: BTreeMap<PathId, Instant>,

@@ -1,13 +1,13 @@
-//! The table of carried flows. It follows each flow from SYN to FIN or RST, and has a maximum size.
+//! The table of carried flows, of bounded size. It follows each flow from SYN to FIN or RST.
 //!
-//! A flow enters the table only at its first SYN, because only SYNs carry the window scale. It must
-//! also match a rule. Packets of other flows are forwarded outside the session
-//! ([`PassThrough`](FlowVerdict::PassThrough)) and use no memory.
+//! A flow enters the table only at its first SYN, because only SYNs carry the window scale, and
+//! only if it matches a rule. Packets of other flows are forwarded outside the session
+//! ([`PassThrough`](FlowVerdict::PassThrough)).
 //!
 //! A flow is open once its opener has acknowledged the other side's initial sequence number. This
 //! proves that the opener receives packets at its address. Flows that are not open have a limit of
-//! their own, and the oldest is removed first. So a flood of SYNs removes no open flow. An open
-//! flow is removed from a full table only after a long time without a packet (`spare_after`).
+//! their own, so a flood of SYNs removes no open flow. If the table is full, an open flow is
+//! removed only after `spare_after` without a packet.
 
 mod side;
 

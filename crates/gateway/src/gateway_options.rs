@@ -1,8 +1,8 @@
 //! The options of a gateway: a table with one row per option. A row has the option's name, its
 //! purpose, its possible values, and its field in [`Settings`].
 //!
-//! Everything that handles options uses this table: reading files and plans, comparing at a reload,
-//! `byway gateway check`, `byway gateway status`, `--help` and the manual.
+//! All code that handles options uses this table: for example the readers of configuration files
+//! and of experiment plans, `byway gateway check`, `byway gateway status`, `--help` and the manual.
 
 use crate::loss;
 use crate::machine::{Bundle, Settings};

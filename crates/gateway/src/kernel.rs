@@ -2,13 +2,13 @@
 //! `ip`. An nftables table marks packets that may belong to background flows. A routing rule sends
 //! marked packets to the TUN device.
 //!
-//! **Fail-open.** The routing rule leads to a separate routing table, which has one route, to the
-//! TUN device. If the gateway's process dies, the kernel removes the device and this route. Marked
-//! packets then use the main routing table. With `fail-closed` the separate table has a second
-//! route, *unreachable*, with the lowest preference.
+//! **Fail-open.** Marked packets use a separate routing table, whose only route leads to the TUN
+//! device. If the gateway's process dies, the kernel removes the device and this route, and marked
+//! packets use the main routing table. With `fail-closed`, a second route of the separate table
+//! makes their destinations unreachable instead.
 //!
-//! **No loops.** Only TCP packets that come in by another device than the TUN device are marked.
-//! The packets of a session are UDP and originate on this host, so they are never marked.
+//! **No loops.** Packets that come from the TUN device are never marked. The packets of a session
+//! originate on this host, so they are never marked either.
 
 mod kernel_inputs;
 mod marks;

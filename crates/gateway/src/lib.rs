@@ -1,5 +1,5 @@
-//! Carries background flows of unmodified hosts over the paths of a session. The design follows the
-//! papers Harp and HIR.
+//! Carries background flows of unmodified hosts over the paths of a session. The design follows two
+//! papers: Harp, and HIR, which builds on Harp.
 //!
 //! There are two sites, each with a gateway. A flow that the rules call background enters at the
 //! gateway of one site, travels over all paths of a session, and leaves at the other gateway in

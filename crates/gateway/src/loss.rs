@@ -10,8 +10,8 @@
 //! learns of arrivals from the acknowledgments of the paths. A packet that is sent again gets a new
 //! number.
 //!
-//! In Harp the rule [`AllPassed`] runs at the exit gateway. A path with nothing in flight would
-//! block the rule forever, because nothing arrives on it. Here such a path does not count.
+//! [`AllPassed`] waits for an arrival on each path that has packets in flight. A path with nothing
+//! in flight does not count, because nothing can arrive on it.
 
 mod all_passed;
 mod batch;
@@ -53,9 +53,10 @@ impl LossRuleKind {
         }
     }
 
-    /// Makes the rule. `later`: a packet is lost when this many later packets of its path have
-    /// arrived ([`PathNumbers`]), or have named the packet in their maps ([`Batched`]). Use 1 if
-    /// paths keep packets in order, 3 if they may not. [`AllPassed`] ignores `later`.
+    /// Makes the rule. `later`: how many later packets of a path must arrive before a missing one
+    /// is lost ([`PathNumbers`]). With [`Batched`], the maps of so many packets must name the
+    /// missing one. Use 1 if paths keep packets in order, 3 if they may not. [`AllPassed`] ignores
+    /// `later`.
     #[must_use]
     pub fn make(self, later: u32) -> Box<dyn LossRule> {
         match self {

@@ -1,15 +1,13 @@
-//! A gateway. It is an entry for packets that leave its site, and an exit for packets that arrive
-//! from any number of other gateways (peers).
+//! A gateway: an entry for packets that leave its site, and an exit for packets that arrive from
+//! other gateways (peers).
 //!
 //! A gateway is a [`Machine`], whose datagrams belong to the sessions with peers. The caller passes
-//! in IP packets of local hosts by [`packet`](Gateway::packet). It takes IP packets for local
-//! hosts, and packets to be forwarded outside a session, from
-//! [`next_packet`](Gateway::next_packet). It does so before it asks for datagrams to send.
+//! in IP packets of local hosts by [`packet`](Gateway::packet). Before it asks for datagrams, it
+//! takes all IP packets from [`next_packet`](Gateway::next_packet): those for local hosts, and
+//! those to be forwarded outside a session.
 //!
-//! Fail-open: without a session with the gateway at the flow's other end, packets of the flow are
+//! Fail-open: without a session with the peer that serves a packet's destination, the packet is
 //! forwarded unchanged, as if there were no gateway.
-//!
-//! A packet passes through the parts below. This file calls the parts in order.
 //!
 //! | part | what it owns |
 //! |---|---|
@@ -180,8 +178,9 @@ impl Gateway {
         &mut self.links.endpoint
     }
 
-    /// Tells the peer with this key about a relay that runs beside this gateway. `word` holds the
-    /// relay's address and the peer's credential. A later call for the same peer replaces `word`.
+    /// Tells the peer with this key about a relay that runs beside this gateway. The relay word
+    /// `word` holds the relay's address and the peer's credential. A later call for the same peer
+    /// replaces `word`.
     pub fn lend_relay(&mut self, now: Instant, peer: PublicKey, word: Word) {
         announcements::lend(&mut self.links, now, peer, word);
     }

@@ -1,10 +1,10 @@
 //! Chooses the path for each packet. Data takes the path with the smallest ratio of bytes in flight
 //! to congestion window. An acknowledgment takes the path with the least delay.
 //!
-//! "Choosing for each packet a path with minimum bytes_in_nw/cwnd [...]. The same expression is
-//! used to stripe packets even when bytes_in_nw exceeds cwnd" (Harp, III.B). In Harp only the
-//! receive window that the gateway writes into ACKs limits a sender. Here a packet also waits until
-//! one of the congestion windows has room, unless the policy is `Policy::LITERAL`.
+//! The paper: "Choosing for each packet a path with minimum bytes_in_nw/cwnd [...] even when
+//! bytes_in_nw exceeds cwnd" (Harp, III.B), where `bytes_in_nw` are the bytes in flight. By
+//! default, a packet here waits until the bytes in flight on some path are below its congestion
+//! window. With `Policy::LITERAL` it does not wait.
 
 use byway_wire::{Duration, PathId};
 use core::cmp::Ordering;
@@ -38,8 +38,9 @@ pub struct PathInfo {
 pub enum PathNeed {
     /// Room: data, of which each path takes its share.
     Room,
-    /// The least delay: an acknowledgment, since the host that gets it waits to send more data. It
-    /// may arrive out of order, because a later acknowledgment includes an earlier one.
+    /// The path with the least delay, for an acknowledgment: the host that gets it waits to send
+    /// more data. Acknowledgments may arrive out of order, because a later one includes an earlier
+    /// one.
     Soon,
 }
 
@@ -119,9 +120,9 @@ pub fn pick(paths: &[PathInfo], policy: Policy, want: PathNeed, bytes: usize) ->
     usable.min_by(|a, b| first(a, b).then(a.id.cmp(&b.id))).map(|path| path.id)
 }
 
-/// Whether a datagram of `bytes` bytes should wait for one of these paths. True if a path that is
-/// not choked carries this size; a choked path sends only probes. Also true if all paths are
-/// choked, because their later sizes are not known.
+/// Whether a datagram of `bytes` bytes should wait until one of `paths` can take it. False if every
+/// path in use carries only smaller datagrams. A choked path sends only probes, so it does not
+/// count. If all paths are choked, their later sizes are not known, and the result is true.
 #[must_use]
 pub fn carries(paths: &[PathInfo], bytes: usize) -> bool {
     let mut open = paths.iter().filter(|path| !path.choked).peekable();

@@ -1,14 +1,13 @@
 //! Lowers the receive window in ACKs that go back to a sender, so that the sender has no more in
 //! flight than the paths carry.
 //!
-//! The paper (Harp, III.F): "The entry gateway rewrites the TCP header in the acknowledgments
-//! returning to the sender with a receiver window equal to the minimum of the window allowed by the
-//! receiver and the congestion window allowed by the entry gateway".
+//! The paper: the window is "the minimum of the window allowed by the receiver and the congestion
+//! window allowed by the entry gateway" (Harp, III.F).
 //!
-//! In Harp the receiving host acknowledges packets, so the congestion windows cover the way from
-//! host to host. Here the exit gateway acknowledges, so the windows cover only the way between the
-//! gateways. TCP's round trip between the hosts is longer, so a flow needs a larger window than the
-//! sum of the paths' windows.
+//! In Harp a congestion window covers the round trip between the hosts, because the receiving host
+//! acknowledges. Here a congestion window covers only the shorter round trip between the gateways.
+//! The sender must fill the longer round trip, so its window is larger than the sum of the paths'
+//! congestion windows.
 
 use crate::tcp_header::{Flags, MOST_SCALE, WINDOW, before, later};
 use crate::tcp_segment::Segment;
@@ -140,11 +139,10 @@ impl Advertised {
         });
     }
 
-    /// Rewrites the window of a segment that goes to the sender. Returns whether the packet was
-    /// changed. `scale` is the window scale of the host that sent the segment. Without it (`None`)
-    /// the window stays.
-    ///
-    /// The window of a SYN stays as well. It is never scaled, so it is at most 65,535 bytes.
+    /// Lowers the receive window in `packet`, an ACK from the data's receiver to the data's sender.
+    /// Returns whether the packet was changed. `scale`: the window scale of the receiver. The
+    /// window stays if `scale` is `None`, or if the packet is a SYN, whose window is never scaled
+    /// and at most 65,535 bytes.
     pub fn rewrite(&mut self, packet: &mut [u8], segment: &Segment, scale: Option<u8>, limit: u64) -> bool {
         let tcp = &segment.tcp;
         if !tcp.flags.any(Flags::ACK) || tcp.flags.any(Flags::RST) {

@@ -55,8 +55,7 @@ pub struct GatewayReport {
     #[serde(default)]
     pub loss: String,
     /// For each of the newest losses, the seconds from sending the packet to finding the loss.
-    /// Empty if the session finds the losses: that is, with the rule of path numbers and without a
-    /// cache.
+    /// Empty if the session finds the losses: with the loss rule `PathNumbers` and without a cache.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found_after: Vec<f64>,
     /// What is kept until it is acknowledged, if anything is.

@@ -1,8 +1,9 @@
-//! Announcements by which gateways tell each other which hosts they serve. A directory of them
-//! gives the gateway of a host when a flow opens.
+//! Announcements by which gateways tell each other which hosts they serve. A directory of
+//! announcements gives the gateway that serves a host when a flow opens.
 //!
-//! An announcement consists of small datagrams, which a gateway repeats from time to time. A
-//! restarted gateway learns all announcements again, so they need no acknowledgment:
+//! An announcement consists of small datagrams, its parts. A gateway repeats all parts from time to
+//! time, so a lost part or a restarted peer does no harm, and parts are not acknowledged. The
+//! format:
 //!
 //! ```text
 //! SERVES   version (1), serial (4), part (1), parts (1), entries to the end

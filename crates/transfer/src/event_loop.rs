@@ -43,9 +43,9 @@ impl<O: Owner> EventLoop<O> {
         Self { driver, news, requests }
     }
 
-    /// The next event; `None` if nothing happened within `patience`, or the loop has ended. Call
-    /// this a few times a second: each call wakes the event loop, which then looks at progress and
-    /// at the end.
+    /// The next event; `None` if nothing happened within `patience`, or the event loop has ended.
+    /// Call this a few times a second: each call wakes the event loop, which then checks the
+    /// progress and whether the transfer has ended.
     pub fn next(&self, patience: Duration) -> Option<TransferEvent> {
         self.driver.waker().wake();
         match self.news.recv_timeout(patience) {

@@ -5,9 +5,9 @@ use byway_files::{MadeFile, SmallFile};
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-/// The most batches of files that the thread has at once: one that it makes, and the next one.
-/// Further files are made by the writing thread itself. It cannot take a batch back that waits
-/// here, even if it has nothing else to do.
+/// The most batches of files that the thread has at once: one that it makes, and one that waits.
+/// The writing thread makes all further files itself. It may have nothing else to do, but cannot
+/// take a waiting batch back.
 const WAITING: usize = 2;
 
 /// The thread, as the writer sees it.

@@ -5,8 +5,8 @@
 //! kind 3, connections: then the class in which both sides send, background 0 or normal 1 (1)
 //! ```
 //!
-//! `permission` is the secret in the ticket. `transfer` is the transfer's id. Kind 4 is an
-//! [application](crate::application_protocol), with other fields after the permission.
+//! `permission` is the secret in the ticket. `transfer` is the transfer's id. Kind 4 is the HELLO
+//! of an [application](crate::application_protocol), which has other fields after `permission`.
 
 use crate::application_protocol::{Application, Protocol};
 use crate::secret::Secret;

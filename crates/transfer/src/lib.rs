@@ -36,11 +36,10 @@
 //!   CLOSE                                           ──>
 //! ```
 //!
-//! Each end has two threads. The first runs the event loop with the endpoint and the code in
-//! `sender` or `receiver`, and never waits for a disk. The second reads (`file_reader`) or writes
-//! (`file_writer`). A receiver has a third thread for small files (`file_thread`). Bounded channels
-//! connect the threads (`thread_channel`, `outbound_transfer`, `inbound_transfer`). When a channel
-//! is full, flow control slows the peer.
+//! The first thread of each end runs the event loop, and never waits for a disk. The second thread
+//! reads (`file_reader`) or writes (`file_writer`) files. A receiver has a third thread for small
+//! files (`file_thread`). Bounded channels connect the threads. When a channel is full, flow
+//! control slows the peer.
 //!
 //! | question | place |
 //! |---|---|

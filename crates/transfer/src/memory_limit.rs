@@ -1,5 +1,5 @@
-//! How much memory this process may use: that of the machine, or of its cgroup if the cgroup allows
-//! less. Also how a receiver's sessions share this memory.
+//! How much memory this process may use: the memory of the host, or of the process's cgroup if the
+//! cgroup allows less. Also how a receiver's sessions share this memory.
 
 use crate::receive_limit::window;
 use byway_engine::Config;
@@ -17,7 +17,7 @@ const LEAST: usize = 1 << 20;
 
 /// The configuration of a receiver's sessions. `limit`: bytes per second that all sessions together
 /// receive at most. `memory`: bytes of memory that all sessions together use at most. Without
-/// `memory`, half of this machine's memory.
+/// `memory`, half of the memory of this host or of the process's cgroup.
 #[must_use]
 pub fn receiving_config(limit: Option<u64>, memory: Option<u64>) -> Config {
     let memory = memory.unwrap_or_else(|| available() / 2);

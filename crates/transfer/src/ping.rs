@@ -25,8 +25,8 @@ use std::net::SocketAddr;
 
 /// Between the probes of two relays: nothing else is sent, and a person waits.
 const PROBE: Duration = Duration::from_millis(50);
-/// How long the first round waits for more paths, beyond the time for probing all relays. In this
-/// time both this host and the receiver exchange the first packets with each relay.
+/// How long the first round waits for more paths, beyond the time for probing all relays. During
+/// this time, each relay gets the first packets of this host and of the receiver.
 const FIRST: Duration = Duration::from_millis(2500);
 /// How long the first round waits for more paths, where no relay is in play.
 const FIRST_DIRECT: Duration = Duration::from_millis(1000);

@@ -74,10 +74,10 @@ pub struct RelayingPlan {
     pub listeners: Vec<Listener>,
     /// What the kernel controls the congestion of TCP connections with.
     pub tcp_congestion: TcpCongestion,
-    /// A count of packets of 1,500 bytes. At most so many wait for each TCP connection, and at most
-    /// so many are in each of the kernel's buffers. With `None` at most 16 KiB wait, and the kernel
-    /// chooses the size of its buffers. A small count limits the rate to this many packets per
-    /// round trip.
+    /// Buffer per TCP connection, as a count of packets of 1,500 bytes. At most so many packets
+    /// wait for a connection in this process, and at most so many are in each of its kernel
+    /// buffers. With `None` at most 16 KiB wait, and the kernel chooses its buffers. A small buffer
+    /// limits the connection's rate to its size per round trip.
     pub tcp_buffer: Option<usize>,
     /// Where senders find it: one to four addresses.
     pub addresses: Vec<SocketAddr>,
@@ -310,8 +310,9 @@ impl Relaying {
     }
 
     /// Tells the relay that a registry enrolled it. `range`: the grant numbers that the registry
-    /// may use. The relay accepts the registry's words of this `epoch`, and of the previous epoch
-    /// for the time `last_holds`. False if the relay has ended, or if too many orders wait for it.
+    /// may use in its relay words. The relay accepts the registry's relay words of this `epoch`,
+    /// and those of the previous epoch for the time `last_holds`. False if the relay has ended, or
+    /// if too many commands wait for it.
     pub fn enrolled(&self, range: u8, epoch: u32, last_holds: Duration) -> bool {
         self.order(RelayCommand::Enrolled { range, epoch, last_holds })
     }

@@ -89,9 +89,9 @@ pub fn sending(asked: &[SocketAddr], destinations: &[IpAddr]) -> Result<Vec<Sock
 }
 
 /// Addresses of this host from which datagrams reach one of `destinations` on another host, the
-/// best first. The source addresses that the system itself chooses come first. The other addresses
-/// follow, if their datagrams leave by the interface that has the address. Any further address
-/// would use the same interface as an address before.
+/// best first. The source addresses that the system itself chooses come first. Other addresses
+/// follow, if the system sends their datagrams out of the interface that has the address. Otherwise
+/// the address gives no path of its own, and is left out.
 ///
 /// # Errors
 /// The list of interfaces cannot be read.

@@ -28,9 +28,9 @@ pub(super) struct Incoming {
     pub dress: MetadataState,
     /// The stretches of the file that travel.
     pub travels: FileRanges,
-    /// The ranges of the file that are stored in the partial file. Bytes that arrive again are not
-    /// written. Their hash is computed already, so other bytes would make the file differ from its
-    /// hash.
+    /// The ranges of the file that are stored in the partial file. If bytes of these ranges arrive
+    /// again, they are not written. Their hash may already be computed, so a different copy would
+    /// go undetected.
     pub received: RangeSet,
     /// Bytes of it that an earlier try had brought.
     pub kept: u64,
@@ -131,8 +131,8 @@ impl Incoming {
     }
 
     /// Whether to set the mode and time of a small file now: all its bytes are written, and the
-    /// file is still open. Later, when the file's hash arrives, the file would have to be opened
-    /// again.
+    /// file is still open. After the file's hash arrives, the file would have to be opened again
+    /// for this.
     fn is_to_be_dressed(&self) -> bool {
         let layout = &self.hashes.layout;
         self.dress != MetadataState::Full

@@ -84,7 +84,7 @@ pub(super) struct Partials {
     journals: OpenFiles,
     /// For each mode with which a file was created here: whether the new file had exactly this
     /// mode. A umask may remove bits. `None` if group or others have permissions for the directory.
-    /// Partial files then have mode 0600 until they are complete.
+    /// Then partial files have mode 0600 until they are complete, so that nobody else reads them.
     modes: Option<BTreeMap<u16, bool>>,
 }
 

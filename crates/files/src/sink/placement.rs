@@ -65,9 +65,9 @@ impl DeferredWork {
         if self.bytes > limit { Err(SinkError::TooMany("directories and links")) } else { Ok(()) }
     }
 
-    /// Sorts `links` and `directories`. Their entries are later taken from the end. So links are
-    /// made in the order of arrival, and a subdirectory is handled before its parent. Of two
-    /// records for the same directory the later one is applied last, so its metadata stays.
+    /// Sorts `links` and `directories` in reverse, because entries are later taken from the end.
+    /// Links are made in the order of arrival. `a/b` is handled before its parent `a`. If a
+    /// directory has two records, the metadata of the later record is applied last.
     fn sort(&mut self) {
         if !self.sorted {
             self.links.reverse();
@@ -79,10 +79,10 @@ impl DeferredWork {
 }
 
 impl Sink {
-    /// Does a part of the disk work, about as much as reading `budget` bytes: reads what an earlier
-    /// try left, and at the end makes links and sets the metadata of directories. Returns whether
-    /// work is left that can be done now. After `false`, the sink waits for records, bytes or a
-    /// call of [`Self::reports`].
+    /// Does a bounded part of the disk work: hashes what an earlier try left, and at the end makes
+    /// links and sets the metadata of directories. `budget`: about how many bytes may be read.
+    /// Returns whether more work can be done now. After `false`, the sink waits for records, bytes
+    /// or a call of [`Self::reports`].
     ///
     /// # Errors
     /// The disk is full or cannot be used any more.

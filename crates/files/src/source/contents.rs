@@ -108,9 +108,9 @@ impl Source {
         Ok(())
     }
 
-    /// The open file of an object. Opens the file again if it was closed since. `looked`: whether
-    /// to check a reopened file. The check fails with `UnexpectedEof` if the file has changed since
-    /// it was announced.
+    /// The open file of an object. A file that was closed is opened again. `looked`: whether to
+    /// check that a file opened again has not changed since its FILE record was made. If the file
+    /// has changed, the check fails with `UnexpectedEof`.
     fn opened(&mut self, object: ObjectId, looked: bool) -> io::Result<&File> {
         if self.open.get(object).is_none() {
             let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
@@ -244,12 +244,11 @@ impl Source {
         Ok(hash)
     }
 
-    /// Compares the hashes of the receiver's chunks (a HAVE record) with the hashes of the object's
-    /// chunks. `hashes` are those of the chunks from `first` on. Chunks with equal hashes are not
-    /// sent.
+    /// Takes in a HAVE record: `hashes` of the receiver's chunks, from the chunk `first` on. A
+    /// chunk is not sent if its hash equals the hash of the object's chunk.
     ///
     /// # Errors
-    /// The receiver was not asked, or names chunks that the file does not have.
+    /// HAVE was not expected for this object, or names chunks that the file does not have.
     pub fn have(
         &mut self,
         object: ObjectId,

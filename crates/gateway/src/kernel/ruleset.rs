@@ -1,11 +1,11 @@
-//! The nftables table. It selects packets that may belong to a background flow, and marks them for
-//! the gateway. The gateway then decides exactly.
+//! The nftables table. It marks packets that may belong to a background flow, so that they go to
+//! the gateway. The gateway then decides which of them it carries, and sends the others on
+//! unchanged.
 //!
-//! A packet is selected if it is TCP, comes from a host served here, and goes to a host that peers
-//! may serve. Its addresses and ports must match a background rule in either direction. DSCP is not
-//! checked, because a rule's DSCP is that of the first SYN. Rules that exempt flows are not
-//! checked, because a packet does not tell which end opened its flow. A packet that the gateway
-//! does not carry leaves the TUN device unchanged.
+//! A marked packet is TCP, comes from a host served here, and goes to a host that peers may serve.
+//! Its addresses and ports match a background rule in either direction. A rule's DSCP is not
+//! compared, because it is that of the first SYN. Rules that exempt flows are not compared, because
+//! a packet does not tell which end opened its flow.
 
 use super::kernel_inputs::KernelInputs;
 use super::marks::{Family, MARK_MASK, table};
@@ -51,9 +51,10 @@ pub(super) fn ruleset(site: &KernelInputs<'_>) -> String {
     text
 }
 
-/// The nftables rules for one byway rule and one version of IP. If the rule is for flows opened at
-/// this site, they match packets from the opener. If it is for flows opened at the other site, they
-/// match packets to the opener. A rule for flows of both sites gives both kinds.
+/// The nftables rules for one byway rule and one version of IP. They match only packets that leave
+/// this site. For flows opened at this site, these are the packets from the opener. For flows
+/// opened at the other site, these are the packets to the opener. A rule for flows in both
+/// directions gives two nftables rules.
 fn clauses((place, rule): (usize, &Rule), family: Family) -> Vec<String> {
     if rule.action != Action::Background {
         return Vec::new();

@@ -1,10 +1,10 @@
-//! HIR's batch map: a field in each packet that names earlier packets of the same path.
+//! The batch map of the paper HIR: a field in each packet that names earlier packets of the same
+//! path.
 //!
-//! "The batch map records down a set of packets that are sent by the entry gateway. Entry gateway
-//! include the batch map in packet header, and the exit gateway then can identify loss quickly
-//! based on the batch map, instead of waiting on each path" (HIR, 7.3). The paper does not specify
-//! the format. Here the map has 32 bits, for the 32 packets of the flow before this one. Bit 0 is
-//! the packet directly before. A bit is set if that packet took the same path as this one.
+//! "The exit gateway then can identify loss quickly based on the batch map, instead of waiting on
+//! each path" (HIR, 7.3). The paper does not specify the format. Here the map has 32 bits, for the
+//! 32 packets of the flow before this one. Bit 0 is the packet directly before. A bit is set if
+//! that packet took the same path as this one.
 
 use super::rule::{LossRule, SentPacket};
 use alloc::collections::{BTreeMap, BTreeSet};

@@ -1,15 +1,15 @@
-//! Passes on what a peer announces to the other peers, as a TABLE message with the peer's key and
-//! address. So gateways learn of gateways that are no peers of theirs. The gateway that made the
-//! announcement is called the origin.
+//! Passes on a peer's announcement to the other peers, in a TABLE message with the announcing
+//! gateway's key and address. That gateway is called the origin. So gateways learn of gateways with
+//! which they have no session.
 //!
-//! - A gateway accepts a TABLE only if its configuration file names the origin, and only for hosts
-//!   that the file allows this origin. It passes on no other TABLE, so its memory is bounded.
-//! - Two gateways that know only each other's key learn their addresses from a TABLE, and can
+//! - A gateway accepts a TABLE only if its configuration file names the origin, and only for the
+//!   hosts that the file allows this origin. All other TABLEs are dropped, so memory is bounded.
+//! - Two gateways that know only each other's key learn each other's address from a TABLE, and can
 //!   connect.
-//! - A TABLE is passed on when it arrives. Loops end, because the same part is passed on at most
-//!   once in [`EVERY`] and over at most [`MOST_HOPS`] gateways.
-//! - What a TABLE said is forgotten after [`HOLDS`], unless it is repeated.
-//! - During a session with the origin itself, every TABLE about this origin is ignored.
+//! - A TABLE makes no endless loop: it is passed on at most once in [`EVERY`], and over at most
+//!   [`MOST_HOPS`] gateways.
+//! - The contents of a TABLE are forgotten after [`HOLDS`], unless the TABLE is repeated.
+//! - During a session with the origin, every TABLE about this origin is ignored.
 
 use super::index_vec::PeerIdx;
 use super::status::Counters;

@@ -126,12 +126,12 @@ pub struct Settings {
     /// How receive windows are rewritten; `None`: not at all.
     pub window: Option<WindowRule>,
     /// Bytes that flows may have in flight beyond what the paths' congestion windows allow, in
-    /// percent of that amount. These bytes wait at the entry gateway, and are at most half of
-    /// `EntryLimits::flow_bytes`.
+    /// percent of what they allow. At most half of `EntryLimits::flow_bytes`. These bytes wait at
+    /// the entry gateway.
     ///
-    /// Without this headroom the senders would not fill the congestion windows, and the windows
-    /// would not grow. 50 percent is too little for a flow with its own session. Its host sends in
-    /// bursts, and follows a larger window only one round trip later.
+    /// Without waiting bytes the congestion windows would not be full, and full windows are the
+    /// condition for their growth. 50 percent is too little for a flow with its own session: its
+    /// host sends in bursts, and uses a larger window only one round trip later.
     pub headroom_percent: u32,
     /// The rule that finds what paths lose, and so tells the controller. With packet numbers of the
     /// paths, the session does it.
@@ -141,9 +141,9 @@ pub struct Settings {
     pub cache: Option<cache::CacheLimits>,
     /// What a bundle of paths, with its controller, is for.
     pub bundle: Bundle,
-    /// How many flows to one peer may have a session of their own at the same time, opened by this
-    /// gateway. The other flows share one session. The peer may open twice as many sessions to this
-    /// gateway.
+    /// The most sessions for single flows that this gateway has open to one peer at the same time.
+    /// All other flows to the peer share one session. The gateway accepts twice as many sessions
+    /// from the peer, because it may learn of a closed session later than of the next one.
     pub bundles: usize,
     /// Packets that wait for the hosts' side at most.
     pub outbox: usize,

@@ -4,17 +4,18 @@ use super::index_vec::TunnelIdx;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, Meter};
 
-/// The least time between tunnels that are opened to one peer, and how many may be opened at once.
-/// A handshake costs both sides work, so a flood of SYNs must not cause many handshakes.
+/// The least average time between tunnels that are opened to one peer, and how many may be opened
+/// without this time between them. A handshake costs both sides work, so a flood of SYNs must not
+/// cause many handshakes.
 const PACE: Duration = Duration::from_millis(10);
 const BURST: u32 = 32;
 /// The pause after a tunnel could not be opened, or died. No tunnel is opened during the pause.
 /// Each further pause is twice as long, up to the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// The limit on tunnels that a peer opens is this many times the limit on tunnels opened here. At
-/// its limit, the peer closes one tunnel and opens another. If the new tunnel becomes known here
-/// first, this side counts more tunnels than the peer has.
+/// The limit on tunnels that a peer opens is this many times the limit on tunnels opened here. A
+/// peer at its own limit closes one tunnel and opens another. This gateway may learn of the new
+/// tunnel before it learns that the old one was closed, and then counts more tunnels than the peer.
 const TAKEN: usize = 2;
 
 /// Which flows of a peer get tunnels of their own.

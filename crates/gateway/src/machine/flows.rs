@@ -90,9 +90,9 @@ impl Flows {
             let index = announced.or_else(|| behind(&links.directory, &links.peers, far))?;
             let peer = &mut links.peers[index];
             let reached = announced.is_some() && links.tunnels[peer.site].session().is_some();
-            // With `fail_closed` the packet must not be forwarded outside a session, since a peer
-            // may serve its destination. The flow is carried only if that peer has announced the
-            // destination and has a session.
+            // With `fail_closed`, a packet to a host that a peer may serve never leaves outside a
+            // session. So the segment is dropped unless this peer has announced the host and has a
+            // session. Its sender will send it again.
             held = settings.fail_closed && !settings.observe && !reached;
             if held {
                 return None;
@@ -112,9 +112,9 @@ impl Flows {
         }
     }
 
-    /// Enters a segment that came from a peer. The flow is carried whatever the rules here say,
-    /// because the peer has decided so. The rules only determine which rule's counters count the
-    /// flow.
+    /// Enters a segment that came from a peer. A flow that the peer carries is carried here as
+    /// well, whatever the rules of this gateway say. The rules only determine in which rule's
+    /// counters the flow is counted.
     pub fn on_received(
         &mut self,
         now: Instant,

@@ -121,8 +121,8 @@ impl Ingress {
         IngressResult::Carried
     }
 
-    /// Handles a packet that is larger than `most` bytes, the most that any path carries. The
-    /// packet takes the plain route, unless the gateway fails closed. In that case the packet is
+    /// Handles a packet that is larger than `most` bytes, the most that any path carries. By
+    /// default the packet is forwarded outside the session. With `fail_closed` the packet is
     /// dropped, and its host is told to send smaller packets. Otherwise the host would send the
     /// same packet again and again.
     fn leave_large(&mut self, parcel: PacketBuffer, most: usize, hosts: &mut Hosts) -> IngressResult {

@@ -1,9 +1,10 @@
-//! Finds which packets to a peer were lost. It is needed with Harp's rule, with HIR's maps, or with
-//! the [cache](crate::cache). In all other cases the session finds the losses itself.
+//! Finds which packets to a peer were lost, if the loss rule is `AllPassed` (from the paper Harp)
+//! or `Batched` (from HIR), or with the [cache](crate::cache). In all other cases the session finds
+//! the losses itself.
 //!
-//! The session reports arrivals, and losses by the packet numbers of each path. Harp's rule uses
-//! only the arrivals. HIR's rule uses the loss reports that the peer derives from the maps. With
-//! every rule, all packets in flight on a path are lost when the path falls silent or is closed.
+//! The session reports which packets arrived, and losses by the packet numbers of each path.
+//! `AllPassed` uses only the arrivals. `Batched` uses the loss reports of the peer. With every
+//! rule, all packets in flight on a path are lost when the path falls silent or is closed.
 
 use crate::encap::{Label, Message};
 use crate::flow::FlowId;

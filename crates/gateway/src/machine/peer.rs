@@ -112,7 +112,7 @@ impl Peer {
     }
 
     /// Learns from other gateways at which addresses the peer is. New addresses are dialled at
-    /// once, unless the peer is `busy`: there is a session with it, or an attempt at one.
+    /// once, unless the peer is `busy`: it has a session, or a session is being opened.
     pub fn learn(&mut self, now: Instant, addresses: &[SocketAddr], busy: bool) {
         let news = self.learned != addresses;
         self.learned = addresses.to_vec();
@@ -191,9 +191,9 @@ impl Peer {
     }
 }
 
-/// The peer that serves a host: the one that has announced the host and port. If there is none, it
-/// is a peer that the configuration allows to serve the host, and that has announced nothing yet.
-/// Such a peer may be down.
+/// The peer that serves a host: the one that has announced the host and port. If no peer has
+/// announced them, a peer that the configuration allows to serve the host and that has announced
+/// nothing yet, perhaps because it is down.
 pub(super) fn behind(
     directory: &Directory<PeerIdx>,
     peers: &IndexVec<PeerIdx, Peer>,

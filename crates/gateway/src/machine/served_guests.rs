@@ -1,8 +1,7 @@
-//! Hosts that asked to be served here, with a key that the file names.
+//! Hosts that asked to be served here, with a key that the configuration file names.
 //!
-//! A host is served at the address from which its session comes, and at no other. It is served
-//! while its session lives. Serving ends when the host leaves, or some time (`LEASE`) after its
-//! session was lost.
+//! A host is served only at the address from which its session comes. Serving ends when the host
+//! leaves, or some time (`LEASE`) after its session was lost.
 
 use super::config;
 use super::status::{Counters, GuestStatus};

@@ -1,14 +1,14 @@
 //! The sessions with other gateways, opened again whenever one is lost. By default one session
-//! carries all flows to a peer, as in HIR. This is the site's tunnel. With `bundle = "flow"` each
-//! flow also gets a session of its own, as in Harp (section III). This is the flow's own tunnel.
+//! carries all flows to a peer, as in the paper HIR: the site's tunnel. With `bundle = "flow"` each
+//! flow also gets its own session, as in Harp (section III): the flow's own tunnel.
 //!
-//! No flow waits for a handshake. It starts in the site's tunnel and moves to its own tunnel later.
-//! The own tunnel must then carry packets of the size that the host was told. A flow without an own
-//! tunnel stays in the site's tunnel, or returns to it. Labels and sequence numbers are per peer,
-//! not per tunnel. So the exit can order packets from both tunnels.
+//! A flow starts in the site's tunnel, so that it does not wait for a handshake. It moves to its
+//! own tunnel later, if that tunnel carries packets of the size that the host was told. It returns
+//! if its own tunnel is closed. Labels and sequence numbers are per peer, so the exit can order
+//! packets from both tunnels.
 //!
-//! The gateway at which a flow enters opens the flow's own tunnel. The other gateway learns from
-//! the first packet in that tunnel which flow it is for, and answers in the same tunnel.
+//! The gateway at which a flow enters opens the flow's own tunnel. The other gateway learns the
+//! flow from the first packet in that tunnel, and answers in the same tunnel.
 
 use super::announcement_forwarding::AnnouncementForwarder;
 use super::carried_flow::{CarriedFlow, CarriedFlows};
@@ -517,8 +517,9 @@ impl PeerSessions {
                 self.peers[tunnel.peer].gate.on_success();
                 self.close_own(now, place, NEEDLESS, flows, hosts);
             }
-            // The tunnel is still being opened. To abort the handshake now would leave half a
-            // session at the peer for a long time. So the tunnel is closed once its session exists.
+            // The tunnel is still being opened. If the handshake were aborted now, the peer might
+            // have a session that exists only at the peer, and would keep it for a long time. So
+            // the tunnel is closed after the handshake.
             Some(own) => own.flow = None,
             None => {}
         }

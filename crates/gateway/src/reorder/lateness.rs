@@ -3,10 +3,10 @@
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// How long other packets of a flow wait at the exit for late ones. A packet that was assigned to a
-/// path may wait at the sender for the pacer or for an acknowledgment, while later packets leave by
-/// other paths. The path's one-way delay does not include this wait. The wait is longest at the
-/// start, when windows are small.
+/// How late packets of a flow come to the exit: how long later packets had to wait for them there.
+/// The one-way delays of the paths do not show this. A packet already assigned to a path may wait
+/// at the entry for the pacer or for an acknowledgment, while later packets leave by other paths.
+/// This wait is longest at the start, when congestion windows are small.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketLateness {
     peak: Duration,

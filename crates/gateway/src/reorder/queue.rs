@@ -75,10 +75,10 @@ impl<T> Reorder<T> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Handles a packet that arrived. If packets before it are missing, it waits for at most
-    /// `arrival.wait`. Packets that can leave now go to `out`, in order. If later packets have
-    /// waited for this one, returns how long they waited. If the queue gave up this packet before,
-    /// returns how long it should have waited.
+    /// Handles a packet that arrived. If packets before it are missing, the packet waits for at
+    /// most `arrival.wait`. Packets that can leave now go to `out`, in order. Returns how late the
+    /// packet is: how long later packets waited for it, or would have had to wait if the queue no
+    /// longer expected it. `None` if the packet is not late.
     pub fn on_packet(
         &mut self,
         now: Instant,

@@ -14,8 +14,9 @@ pub enum Timer {
         /// The factor; 1.5 in the paper.
         rho: f64,
     },
-    /// Harp's rule with differences of delays, so that clocks need not agree: `rho * (max base -
-    /// min base) + 2 * jitter`. A path's `base` is the least delay of its present route.
+    /// Harp's rule for clocks that need not agree, so only differences between delays count:
+    /// `rho * (max base - min base) + 2 * max jitter`. Maximum and minimum are over all paths.
+    /// `base` is the least delay of a path's present route.
     HarpRelative {
         /// The factor, Harp's rho.
         rho: f64,
@@ -26,17 +27,17 @@ pub enum Timer {
         /// The threshold, of which the paper says no value.
         cap: Duration,
     },
-    /// HIR's rule with differences of delays, so that clocks need not agree: `max average - min
-    /// base + 2 * jitter`, at most `cap`. An average delay is less than the delay behind a full
-    /// queue. On three equal paths with the background controller, the timer expires too early for
-    /// one packet in forty.
+    /// HIR's rule for clocks that need not agree: `max average - min base + 2 * max jitter`, at
+    /// most `cap`. Maximum and minimum are over all paths. On three equal paths with the background
+    /// controller, the timer expires too early for one packet in forty, because packets behind a
+    /// full queue take longer than the average.
     HirRelative {
         /// The longest wait.
         cap: Duration,
     },
     /// The default: `max peak - min base`, at most `cap`. This is the largest recent delay of any
-    /// path minus the least delay of all paths. The wait is longer if packets came later than that
-    /// recently ([`PacketLateness`]).
+    /// path minus the least delay of all paths. The wait is longer, up to `cap`, if packets
+    /// recently came even later ([`PacketLateness`]).
     Peak {
         /// The longest wait.
         cap: Duration,
@@ -87,10 +88,10 @@ impl Timer {
         matches!(self, Self::Harp { .. } | Self::Hir { .. })
     }
 
-    /// How long a packet may wait, from the delays of the `paths` by which packets arrive. `apart`
-    /// is the difference between the longest and shortest round trip of the paths that this side
-    /// sends on. `Peak` waits at least for `apart`, since the peer may start to use a
-    /// path of which no delay is known.
+    /// How long a packet may wait, from the delays of the `paths` by which packets arrive. `apart`:
+    /// the longest minus the shortest round trip of the paths on which this gateway sends. `Peak`
+    /// waits at least for `apart` (at most `cap`), because the peer may start to use a path whose
+    /// delay is not known yet.
     #[must_use]
     pub fn by_way(&self, paths: impl IntoIterator<Item = PathDelay> + Clone, apart: Duration) -> Duration {
         let heard = self.wait(paths);

@@ -71,8 +71,9 @@ fn three_paths_carry_one_flow() {
 }
 
 /// The direct path has a round trip of 20 ms. Packets by the two relays are acknowledged after 25
-/// ms and 33 ms, since the acknowledgments take the direct path. Each path carries 10 Mbit/s. The
-/// relay with 33 ms is beyond the factor of 1.5 (30 ms), but within `Policy::slack`.
+/// ms and 33 ms, because acknowledgments take the direct path. Each path carries 10 Mbit/s. 33 ms
+/// is more than 1.5 times the direct round trip (30 ms), but within `Policy::slack`, so the slower
+/// relay is used.
 #[test]
 fn relays_a_little_beyond_the_factor_carry_their_share() {
     let fast = PipeConfig::new(100_000_000, Duration::from_millis(5)).queue(1_000);

@@ -12,7 +12,8 @@ use byway_registry::word::RegistryWord;
 use byway_wire::Instant;
 use std::net::SocketAddr;
 
-/// Asks a registry which relays it offers to the holder of a word, as many as one answer holds.
+/// Asks a registry which relays it offers to the holder of `word`. Returns at most as many relays
+/// as one answer message holds.
 ///
 /// # Errors
 /// The system gives no socket or thread. `Ok(Err(…))`: the registry does not answer, or refuses.

@@ -21,10 +21,10 @@ const AGAIN_MOST: Duration = Duration::from_secs(300);
 const EMPTY: Duration = Duration::from_secs(60);
 /// Grants are renewed so long before they end, or after half of their life.
 const BEFORE: u64 = 1_800;
-/// A relay's grants are valid in one epoch. When an epoch ends, the registry is asked for new words
-/// three times. The first question comes after `EPOCH_KNOWN`, when all relays know the end, and the
-/// next ones every `EPOCH_AGAIN`. One question is not enough, because a relay is used again only
-/// after its return paths fell silent.
+/// A relay's permission (grant) ends with its epoch. When an epoch ends, the registry is asked
+/// three times for new grants. The first question comes after `EPOCH_KNOWN`, when all relays know
+/// that the epoch is over, and the next two every `EPOCH_AGAIN`. One question is not enough,
+/// because a relay is used again only after its return paths fell silent.
 const EPOCH_KNOWN: Duration = Duration::from_secs(5);
 const EPOCH_AGAIN: Duration = Duration::from_secs(15);
 const RENEWALS: u32 = 3;

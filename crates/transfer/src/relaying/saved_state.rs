@@ -1,5 +1,5 @@
 //! The file that a relay keeps for a restart: how many bytes it carried, the number of its last
-//! heartbeat, and which range of grant numbers each registry has.
+//! heartbeat, and which grant numbers each registry may use.
 //!
 //! ```text
 //! byway-relay-kept 1
