@@ -2,10 +2,10 @@
 //! between two processes over loopback. For comparison it also measures a local copy followed by
 //! `syncfs`, and files that are only created and written, also followed by `syncfs`.
 //!
-//! Each of the five rounds runs every case once, so that other load on the machine affects all
-//! cases alike. The printed figures are medians: seconds, and for transfers also the processor
-//! seconds of both processes, which vary less. `--rate 12M` (about 10^8 bit/s) or `--rate 119M`
-//! (about 10^9 bit/s) limits the sender.
+//! Each of the five rounds runs every case once, so that other load on the host affects all cases
+//! alike. The bench prints the median time of each case. For transfers it also prints the processor
+//! time of sender and receiver together, which varies less. `--rate 12M` limits the sender to about
+//! 10^8 bit/s, and `--rate 119M` to about 10^9 bit/s.
 //!
 //! The small files of all rounds (2 GB) are deleted only at the end. After many files were deleted,
 //! ext4 creates files up to ten times as slowly for a while, which would distort the next round.

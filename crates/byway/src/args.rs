@@ -1,8 +1,9 @@
 //! The command-line arguments, with their units and defaults.
 //!
 //! A flag takes precedence over an environment variable `BYWAY_*`, and the variable over the
-//! default. Tickets and relay words are secrets, and other users can see a process's arguments. So
-//! a secret can also be given as `@FILE`, the file that holds it, or in the environment.
+//! default. Tickets (the right to send to a receiver) and relay words (the right to use a relay)
+//! are secrets. Other users can see a process's arguments, so a secret can also be given as
+//! `@FILE`, the file that holds the secret, or in an environment variable.
 
 #[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
 pub mod disabled_verbs;

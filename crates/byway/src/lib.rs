@@ -1,8 +1,7 @@
 //! The arguments, verbs, progress and exit codes of the program `byway`.
 //!
 //! The program is a library with a thin `main`, so that tests and fuzz targets reach every parser
-//! of user input. The crates below this one move the data. This crate holds only what a person
-//! types and reads.
+//! of user input. Other crates move the data. This crate holds only what a person types and reads.
 
 pub mod args;
 pub mod exit;

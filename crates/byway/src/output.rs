@@ -160,8 +160,9 @@ impl Output {
         }
     }
 
-    /// Waits until the reader of the events has read all of them or has closed the stream. After a
-    /// requested stop, the wait is 2 seconds at most. This must be the last call.
+    /// With `--json`, waits until the reader of standard output has read all events or has closed
+    /// standard output. After a requested stop, the wait is 2 seconds at most. The caller must
+    /// print nothing afterwards.
     pub fn finish(&self) {
         if let Some(out) = &self.json {
             out.finish(|| is_stopped(self.signals.as_ref()));

@@ -1,9 +1,10 @@
-//! Signals set flags that the program can query, and call a function that wakes the waiting thread.
+//! Each signal sets a flag, and then calls a function of the program. This function wakes the
+//! thread that queries the flags.
 //!
-//! SIGINT, SIGTERM or SIGHUP requests that the transfer saves its state and stops. A second SIGINT
-//! or SIGTERM ends the process at once. In a program with a configuration file, SIGHUP requests
-//! that the file is read again instead. SIGUSR1 requests a report, and SIGUSR2 toggles the
-//! bandwidth limit.
+//! SIGINT, SIGTERM or SIGHUP requests that the transfer saves its state and stops. A later SIGINT
+//! or SIGTERM ends the process at once. In a program with a configuration file, SIGHUP instead
+//! requests that the program reads this file again. SIGUSR1 requests a report, and SIGUSR2 toggles
+//! the bandwidth limit.
 
 use crate::exit::Exit;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -84,9 +85,9 @@ impl SignalFlags {
 }
 
 impl Signals {
-    /// Installs the signal handlers. For each signal, a separate thread sets the flag of that
-    /// signal and then calls `wake`. `wake` must return quickly, because the next signal waits for
-    /// it.
+    /// Installs the signal handlers and starts one thread that receives all signals. For each
+    /// signal, the thread sets the signal's flag and then calls `wake`. `wake` must return quickly,
+    /// because the thread handles the next signal only afterwards.
     ///
     /// # Errors
     /// The system refuses to install a handler or to start the thread.

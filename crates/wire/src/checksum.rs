@@ -44,9 +44,10 @@ pub const fn replaced(checksum: u16, old: u16, new: u16) -> u16 {
     !fold(!checksum as u64 + !old as u64 + new as u64)
 }
 
-/// As [`replaced`], for a 16-bit word that begins `at` bytes after the start of the checksummed
-/// bytes. If `at` is odd, the word covers the low byte of one summed word and the high byte of the
-/// next. Swapping the bytes of `old` and `new` then gives the right sum (RFC 1071 section 2).
+/// As [`replaced`], for 16 bits that begin `at` bytes after the start of the checksummed bytes. If
+/// `at` is odd, one of the two bytes belongs to one 16-bit word of the sum, and the other byte to
+/// the next word. Swapping the bytes of `old` and `new` then gives the right sum (RFC 1071 section
+/// 2).
 #[must_use]
 pub const fn replaced_at(checksum: u16, old: u16, new: u16, at: usize) -> u16 {
     if at.is_multiple_of(2) {

@@ -1,12 +1,12 @@
-//! Datagrams over a TCP connection: each stands behind its length, as RFC 4571 section 2 frames
-//! packets.
+//! Datagrams over a TCP connection. The length of each datagram precedes the datagram, as in RFC
+//! 4571 section 2.
 //!
 //! ```text
 //! length (2, big-endian, 1 to 65535), payload
 //! ```
 //!
-//! Nothing else is on the connection. A length of zero ends the connection, as does a length above
-//! the limit of the receiver.
+//! The connection carries nothing else. A receiver closes the connection at a length of zero, or at
+//! a length above the receiver's limit.
 
 use alloc::vec::Vec;
 

@@ -7,14 +7,15 @@
 //! ANSWERED  0x71, counter (8), next beat after ms (4), epoch (4), last epoch holds for s (4), flags (1), MAC (8)
 //! ```
 //!
-//! Both MACs use the [heartbeat key](crate::relay::RangeKey::heartbeat_key) of the range of grant
-//! ids that the relay gave the registry. Each MAC covers the first byte, the counter, and all bytes
-//! before the MAC.
+//! A relay gives each registry a range of grant ids. The key of both MACs belongs to this range:
+//! the [heartbeat key](crate::relay::RangeKey::heartbeat_key). Each MAC covers all bytes before the
+//! MAC.
 //!
-//! Counters protect against replays, so no clock needs to be right. A relay's counter rises with
-//! each beat, also over restarts. A registry refuses a beat whose counter is not above the last
-//! one. A relay accepts only answers to its latest beat. An answer is shorter than a beat, so a
-//! forged source address gives no amplification. All numbers are in network byte order.
+//! Counters protect against replays, so no clock needs to be right. Each beat of a relay has a
+//! higher counter than the beat before, also after a restart. A registry refuses a beat whose
+//! counter is not above the last one, and a relay accepts an answer only to its latest beat. An
+//! answer is shorter than a beat, so a forged source address gives no amplification. All numbers
+//! are in network byte order.
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::relay::{MacKey, RANGES};

@@ -71,9 +71,9 @@ impl Local {
     }
 }
 
-/// The receiver's name for a path, in each data packet. Each path of a connection has a different
-/// id. So two relays that carry different paths cannot see that the paths belong to the same
-/// connection.
+/// The id in each data packet by which the receiver finds the path. Each path of a connection has a
+/// different id. So two relays that carry different paths cannot see that the paths belong to the
+/// same connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConnectionId(pub [u8; 8]);
 

@@ -13,9 +13,9 @@ use core::net::SocketAddr;
 /// calls [`transmit`](Machine::transmit) until `transmit` returns `None`. Then it sleeps until the
 /// deadline or the next input.
 ///
-/// The simulator asserts four rules. A `wake` before the deadline changes nothing. Calling `wake`
-/// more often than at deadlines gives the same output. The same inputs at the same times give the
-/// same bytes. After `wake` and `transmit`, the deadline is not in the past.
+/// A machine keeps three rules. A `wake` before the deadline changes nothing. After `wake` and
+/// `transmit`, the deadline is not in the past. The same inputs at the same times give the same
+/// bytes. The simulator asserts the first two rules.
 pub trait Machine {
     /// Takes one input. `now` never goes back.
     fn handle(&mut self, now: Instant, input: Input<'_>);
@@ -40,9 +40,9 @@ pub trait Machine {
         false
     }
 
-    /// The next request about TCP connections, such as to open or close one. The driver calls this
-    /// function until it returns `None`, after each TCP connection that brought data and after each
-    /// round of sending.
+    /// The next request about TCP connections, such as to open or close one. After the machine has
+    /// received data from a TCP connection, and after each round of sending, the driver calls this
+    /// function until it returns `None`.
     fn ask(&mut self, now: Instant) -> Option<TcpRequest> {
         let _ = now;
         None
@@ -185,8 +185,9 @@ pub enum Ecn {
 }
 
 /// The differentiated services code point (RFC 2474), by which a network that has traffic classes
-/// chooses how to treat a packet. The machine sets it for each packet that it sends. It does not
-/// learn the code point of packets that arrive, since networks change it on the way.
+/// chooses how to treat a packet. The machine sets the code point of each packet that it sends. The
+/// machine does not learn the code points of arriving packets, because networks change them on the
+/// way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Dscp {
     /// As most traffic: the default forwarding of RFC 2474, code point 000000.

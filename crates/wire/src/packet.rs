@@ -10,9 +10,10 @@
 //!   '---------- header, authenticated -----'------------- sealed ------------------'
 //! ```
 //!
-//! `ee` is the number of the current key, which changes during a connection (key epoch), modulo 4.
-//! The packet number is sent as its low 32 bits; the receiver restores the rest (RFC 9000 appendix
-//! A.3). The stamp is the time on the sender's clock, in µs modulo 2^32 (71 minutes).
+//! The key of a connection changes during the connection. `ee` is the number of the current key
+//! (key epoch) modulo 4. The packet number is sent as its low 32 bits; the receiver restores the
+//! rest (RFC 9000 appendix A.3). The stamp is the time on the sender's clock, in µs modulo 2^32 (71
+//! minutes).
 //!
 //! Handshake packets (first byte `0101 00tt`) carry Noise messages: see [`Handshake`].
 

@@ -1,9 +1,10 @@
 //! Status lines at the bottom of a terminal, which are erased and redrawn below the permanent
 //! output.
 //!
-//! The cursor stays at the end of the last status line. `MARGIN` columns after it remain empty,
-//! because the terminal echoes a key there (`^C`). A wrapped echo would move the cursor to the next
-//! row, and the next redraw would leave the first status line on the screen.
+//! The cursor stays at the end of the last status line. When a key is pressed, the terminal prints
+//! it at the cursor (`^C` for Ctrl-C), so `MARGIN` columns there remain empty. In a full row, the
+//! printed key would move the cursor to the next row. The next redraw would then begin one row too
+//! low, and leave the first status line on the screen.
 
 use super::line_wrap::{breadth, cut};
 use std::fmt::Write as _;

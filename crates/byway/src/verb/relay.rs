@@ -180,9 +180,9 @@ fn tell(relaying: &Relaying, output: &mut Output) {
     }
 }
 
-/// Waits until the relay is no longer used: until it has carried nothing for `UNUSED` (5 seconds),
-/// or for `patience` at most. Meanwhile it refuses relay words that were not in use before. A
-/// second SIGTERM or SIGINT ends the process at once.
+/// Waits until the relay has carried nothing for `UNUSED` (5 seconds), but for `patience` at most.
+/// Meanwhile the relay still carries for the relay words that are in use, and refuses all other
+/// relay words. A second SIGTERM or SIGINT ends the process at once.
 fn drain(relaying: &Relaying, patience: Duration, output: &mut Output) {
     let clock = Clock::new();
     let begun = clock.now();

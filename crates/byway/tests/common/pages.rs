@@ -1,9 +1,9 @@
-//! Reads the documentation pages of the project for tests: every fenced block, and every line of a
-//! block.
+//! Reads the documentation pages of the project for tests. `tests/it/pages.rs` reads every page,
+//! and `tests/machine/pages.rs` runs the command lines in it.
 //!
 //! # For who writes a page
 //!
-//! Every block says its language after the three backticks.
+//! Every fenced block says its language after the three backticks:
 //!
 //! | block | what is done with it |
 //! |---|---|
@@ -11,26 +11,23 @@
 //! | `toml NAME`, `json NAME` | written to the file NAME in the session before its first line runs; read by what it is for |
 //! | `text` | nothing: a picture, or what a program prints |
 //!
-//! The lines of a page run as follows.
+//! The lines of `sh` blocks run in this environment:
 //!
-//! - `byway recv`, `byway relay` and `byway gateway --config` run in the background. Another
-//!   command of the same verb ends the earlier one. Receivers and relays have a HOME of their own.
-//! - TICKET, WORD and KEY are replaced by the newest ticket, the newest relay word and the sender's
-//!   public key. `ticket.txt` holds the ticket and `relay.word` the relay word. If no receiver or
-//!   relay runs yet, the test starts one.
-//! - `~/photos` and `data` are small directories. `~` is a scratch HOME, which is also the current
-//!   directory.
-//! - The host is a network namespace with the address 45.2.0.2, where the commands run as root.
-//!   Relays run on another host, 45.2.0.1. The examples also name a router's public addresses:
-//!   packets to 203.0.113.7 go to the host, and packets to 203.0.113.9 to the relays' host.
-//! - A lab plan that the page contains runs with one seed, unless its line sets the number of
-//!   seeds.
+//! - `byway recv`, `byway relay` and `byway gateway --config` run in the background. A second
+//!   `byway recv` on the page ends the first one, and likewise for relays and gateways.
+//! - TICKET, WORD and KEY in a line are replaced by the newest ticket, the newest relay word and
+//!   the sender's public key. The files `ticket.txt` and `relay.word` hold this ticket and relay
+//!   word. If no receiver or relay runs yet, the test starts one.
+//! - `~` is a scratch HOME and the current directory. `~/photos` and `~/data` are small
+//!   directories. Receivers and relays use another scratch HOME.
+//! - Commands run as root on a host with the address 45.2.0.2, a network namespace. Relays run on
+//!   another host, 45.2.0.1. Packets to 203.0.113.7 go to the first host, and packets to
+//!   203.0.113.9 to the relays' host: the pages name these two addresses as those of a router.
+//! - `byway lab run` with a plan file (`.toml`) runs one seed, unless the line sets `--seeds`.
 //!
-//! The lines of the page [`TOOLS`] run on two hosts, see `tests/machine/forward.rs`.
-//!
-//! [`NOT_RUN`] lists the lines that cannot run in a test, with the reason. byway's parser must
-//! accept the arguments of these lines, too. `tests/it/pages.rs` reads all pages, and
-//! `tests/machine/pages.rs` runs them.
+//! The lines of the page [`TOOLS`] run on two hosts, see `tests/machine/forward.rs`. [`NOT_RUN`]
+//! lists the lines that cannot run in a test. byway's parser must accept the arguments of these
+//! lines, too.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

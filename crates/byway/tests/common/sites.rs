@@ -105,9 +105,10 @@ impl Sites {
     }
 
     /// Waits until both gateways know that each path carries datagrams of more than 1,400 bytes. A
-    /// TCP flow that begins earlier keeps a smaller segment size, because its hosts agree on the
-    /// size in the SYN. A gateway whose three probes were lost tries again only after ten minutes.
-    /// So this function restarts the gateways after a failure.
+    /// TCP connection that is opened earlier keeps a smaller segment size, because its hosts agree
+    /// on the size in the SYN. A gateway finds the size of a path by probes. If three probes are
+    /// lost, the gateway probes again only after ten minutes, so this function restarts the
+    /// gateways instead.
     #[track_caller]
     pub fn know_packet_sizes(&mut self, paths: usize) {
         const SEARCH: Duration = Duration::from_secs(10);

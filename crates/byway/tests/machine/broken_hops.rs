@@ -1,5 +1,5 @@
-//! Transfers over TCP relays while something fails: a relay is killed, connections are reset, or a
-//! receiver sleeps.
+//! Transfers over TCP relays while something fails: a relay is killed, connections are reset, or
+//! the receiving process is stopped (SIGSTOP) for `SLEEPS`, 11 seconds.
 //!
 //! Needs root and `ip`, `nft`; otherwise the tests are reported as ignored.
 

@@ -1,6 +1,6 @@
-//! Three gateways, each a peer of the other two. One of them also relays, and gives its peers the
-//! relay words for this: no configuration file holds a word. The flows are the kernel's TCP,
-//! through real processes on emulated links.
+//! Three gateways, each a peer of the other two. One gateway also relays for its peers. It sends
+//! them relay words, the secrets that a relay asks for, so no configuration file holds a relay
+//! word. The flows are the kernel's TCP, through real processes on emulated links.
 //!
 //! Needs root, `ip`, `nft` and `iperf3`; otherwise the tests are reported as ignored.
 

@@ -2,9 +2,9 @@
 //! `iperf3` must measure the rates, delays and losses of the plan, and a lab must leave no
 //! namespace, device or process behind.
 //!
-//! Needs root, `ip`, `ping` and `iperf3`; otherwise the tests are reported as ignored. The
-//! measuring tests run one at a time. A figure counts only if the lab reports that the machine was
-//! not too busy. After three busy runs a test is skipped.
+//! Needs root, `ip`, `ping` and `iperf3`; otherwise the tests are reported as ignored. Tests that
+//! measure run one at a time. A measurement counts only if the lab reports that this host was not
+//! too busy. If the host was too busy in three attempts, the test is reported as ignored.
 
 mod harm;
 
@@ -275,9 +275,9 @@ fn change() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Network namespaces and devices outside a lab whose name contains a host name of this file's
-/// plans. There must be none: a lab uses these names inside its own namespaces only. Names that
-/// begin with `spaces::PREFIX` belong to other tests.
+/// The network namespaces and devices of this host whose names contain `alice`, `bob` or `relay`.
+/// There must be none, because a lab uses its host names only inside its own namespaces. Names that
+/// begin with `spaces::PREFIX` are left out: other tests make them.
 fn traces() -> Vec<String> {
     let said = |arguments: &[&str]| {
         String::from_utf8(Command::new("ip").args(arguments).output().unwrap().stdout).unwrap()

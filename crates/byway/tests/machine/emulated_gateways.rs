@@ -1,6 +1,6 @@
 //! A lab plan with gateways, run with real programs: two `byway gateway` processes carry the flows
-//! of iperf3, and one more flow takes a detour without gateways. The measured figures must satisfy
-//! the claims of the plan. For example, each path carries at least 5% of the bytes.
+//! of iperf3, and one more flow takes a detour without gateways. The results must satisfy the
+//! claims in `CLAIMS`, for example that each path carries at least 5% of the bytes.
 //!
 //! Needs root, /dev/net/tun, `ip`, `nft` and `iperf3`; otherwise the tests are reported as ignored.
 

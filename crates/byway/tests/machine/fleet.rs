@@ -134,8 +134,8 @@ impl Fleet {
     /// Installs counters of UDP datagrams longer than `LONG` bytes: what each relay receives, what
     /// each relay sends, and what the victim receives.
     ///
-    /// What a relay sends is counted at the host `hub`, where all lines meet, and not at the relay
-    /// itself. There the kernel counts a batch before it splits the batch into datagrams (GSO), so
+    /// The packets of a relay are counted at the host `hub`, which forwards them, and not at the
+    /// relay. The relay's kernel counts a batch of datagrams before it splits the batch (GSO), so
     /// two short datagrams would count as one long datagram.
     fn count(&self) {
         let registries = self.registries.iter().map(|(_, address)| *address);
@@ -285,8 +285,9 @@ fn has(list: &RelayList, mut relays: impl Iterator<Item = usize>) -> bool {
     relays.all(|relay| named.contains(&relay))
 }
 
-/// Whether the registry's epoch was odd when it minted the words of a list. Successive epochs
-/// alternate between even and odd. `None` if the list is empty or has words of both kinds.
+/// Whether the relay words of `list` were made in an odd epoch of the registry. Epochs are
+/// numbered, and the registry revokes old relay words by beginning a new epoch. `None` if `list` is
+/// empty or has words of odd and of even epochs.
 fn epoch(list: &RelayList) -> Option<bool> {
     let mut odd = list.relays.iter().map(|listed| Minted::of(listed.word.grant().id).unwrap().odd);
     let first = odd.next()?;

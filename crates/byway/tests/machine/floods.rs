@@ -1,5 +1,6 @@
 //! A transfer fills the line of a receiver. Meanwhile a stranger sends 10,000 to 30,000 datagrams
-//! per second to the receiver, from many addresses. The receiver can use none of them.
+//! per second to the receiver, from many source addresses. All these datagrams are useless to the
+//! receiver.
 //!
 //! ```text
 //!   sender ── 10.78.0.0/24, 100 Mbit/s ── receiver ── 10.78.1.0/24 ── stranger, who sends as anybody of 198.18.0.0/16

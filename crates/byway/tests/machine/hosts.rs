@@ -1,7 +1,7 @@
 //! Ten end hosts that send to one another and relay for others, beside thirty relays and a
-//! registry, each on a host of its own. End hosts are killed, roam, and have their quotas used up.
-//! The received files must equal the sent files. The kernel counts the bytes that each end host
-//! relays.
+//! registry, each on a host of its own. End hosts are killed, change their address, or relay until
+//! their quota is used up. The received files must equal the sent files. The kernel counts the
+//! bytes that each end host relays.
 //!
 //! ```text
 //!   e0, e2, e4, e6, e8 ─── 4 Mbit/s ──┐        from a sender straight to its receiver: 1.6 Mbit/s
@@ -351,8 +351,8 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
     pairs.iter().for_each(Pair::goes_on);
 
     files += pairs.into_iter().map(Pair::end).sum::<usize>();
-    // The registry must list the hosts 1, 3 and 5, which have no transfer any more. It must not
-    // list `POOR`, once the stranger has used up the rest of that host's quota.
+    // All transfers have ended. The registry must list the hosts 1, 3 and 5 as relays. It must
+    // not list `POOR`, once the stranger has used up the rest of that host's quota.
     let ends = AtomicBool::new(false);
     let last = std::thread::scope(|scope| {
         scope.spawn(|| stranger::fills(&hosts, &grant, || !ends.load(Ordering::Acquire)));

@@ -1,8 +1,9 @@
-//! An end host behind a slow uplink relays for others. Its own upload must stay as fast as without
-//! relaying (95%), and the relayed bytes must stay within its quota.
+//! An end host behind a slow uplink relays for others. Meanwhile its own upload must keep at least
+//! 95% of the rate that it has alone, and the relayed bytes must stay within the host's quota.
 //!
-//! Needs root, `ip` and `iperf3`; otherwise the tests are reported as ignored. Rates are compared
-//! within one run, so the results do not depend on the speed of the machine.
+//! Needs root, `ip` and `iperf3`; otherwise the tests are reported as ignored. A test compares
+//! rates that it measures shortly after one another, so the results do not depend on the speed of
+//! this host.
 
 use crate::common::bench::{Bench, TRIES};
 use crate::common::machine::{Measured, is_root, measures, missing, works};

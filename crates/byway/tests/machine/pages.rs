@@ -17,9 +17,10 @@ const END: Duration = Duration::from_secs(60);
 const HOST: [&str; 6] = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 /// A script that builds the network of the host on which a page's lines run, and of the host
 /// `relay` beside it. The relays have a public address on a host of their own, because a relay
-/// forwards neither to private addresses nor to its own host. The router's public addresses in the
-/// pages (203.0.113.7 and 203.0.113.9) are translated to the two hosts. The firewall table `filter`
-/// exists because commands of the pages add rules to it.
+/// forwards neither to private addresses nor to its own host. NAT rules send packets for
+/// 203.0.113.7 to the first host and packets for 203.0.113.9 to `relay`: the pages name these
+/// addresses as those of a router. The firewall table `filter` exists because commands of the pages
+/// add rules to it.
 const NETWORK: &str = "
     set -e
     mount -t tmpfs tmpfs /run

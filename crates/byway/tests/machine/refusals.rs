@@ -1,5 +1,5 @@
-//! What a gateway prints where it cannot run. The tests also check that it then leaves nothing
-//! behind, and that it runs with only the privileges that it needs.
+//! What a gateway prints on a host where it cannot run. Such a gateway must leave nothing behind. A
+//! gateway must also run with only the privileges that it needs.
 //!
 //! Needs root and `ip`, `nft`, `setpriv`, `unshare`; otherwise the tests are reported as ignored.
 

@@ -1,5 +1,5 @@
-//! A relay forwards between a thousand pairs of TCP connections. First they are idle. Then the
-//! relay's buffers fill, because nobody reads what it forwards.
+//! A relay forwards between a thousand pairs of TCP connections. At first the connections are idle.
+//! Then the relay's buffers fill, because the senders send and the destination does not read.
 //!
 //! ```text
 //!   relay 10.83.0.1 ─── senders 198.18.0.1 …, and their destination 198.18.255.1, on one host

@@ -1,6 +1,6 @@
 //! Forty relays, each on a host of its own, behind one access line. Thirteen relays drop data
-//! packets silently and thirteen are slow. At the sender's interface the kernel counts the packets
-//! that the search for the good relays costs.
+//! packets silently and thirteen are slow. The sender tries the relays to find the good ones. At
+//! the sender's interface, the kernel counts the packets of these trials.
 //!
 //! ```text
 //!            20 Mbit/s              direct: 4 Mbit/s

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Needs root, `ip`, `nft` and `iperf3`, and some tests `python3`; otherwise the tests are reported
-//! as ignored. One test at a time, since they measure.
+//! as ignored. Tests that measure rates run one at a time.
 
 mod flows;
 pub mod pour;

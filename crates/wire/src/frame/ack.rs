@@ -7,10 +7,11 @@
 //!        stamp run count, runs of (packets, zigzag µs that they arrived before the run above)
 //! ```
 //!
-//! The stamp runs give arrival times, beginning with the packet of the largest number. One run
-//! stands for consecutive packets that arrived at the same time, as in one batch of the kernel, and
-//! takes at least two bytes. An ACK need not repeat the arrival times that an earlier ACK reported:
-//! its runs then end before the older packets.
+//! The stamp runs at the end of an entry give arrival times, beginning with the largest packet
+//! number. One run is a count of consecutive packets and the time at which all of them arrived,
+//! such as the packets of one batch of the kernel. A run takes at least two bytes. An ACK need not
+//! repeat arrival times that an earlier ACK reported, so its runs may end before its oldest
+//! packets.
 
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, unzigzag, varint_len, zigzag};
 use crate::id::PathId;

@@ -6,7 +6,7 @@ use crate::id::{ObjectId, PathId, StreamId};
 
 /// Writes a PNACK frame with as many of the ascending `missing` ranges as fit. Each range is the
 /// first missing packet number and one past the last. Writes nothing if `missing` is empty, or if
-/// the room is less than a frame with one range can need.
+/// the room is less than the longest possible frame with one range.
 pub fn write_pnack(writer: &mut Writer<'_>, path: PathId, missing: &[(u64, u64)]) {
     write_missing(writer, PNACK, path.0, missing);
 }

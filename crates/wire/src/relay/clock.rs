@@ -1,5 +1,6 @@
-//! A copy of a relay's clock at another host. Packets to a relay carry the relay's own time, so the
-//! clocks of the other hosts need not be right. Hosts learn this time from a greeting.
+//! A host's copy of a relay's clock. Each packet to a relay carries the time of the relay's clock,
+//! so the host's own clock need not be right. A host learns the relay's time from the answer to a
+//! greeting.
 
 use super::greet::Greeted;
 use crate::time::Instant;

@@ -1,5 +1,5 @@
-//! The headers of packets that a relay delivers to the receiver (DELIVERED), and of the receiver's
-//! answers: to the relay (RETURN), and from the relay to the sender (BACK).
+//! The headers of packets that a relay delivers to a receiver (DELIVERED), and of the receiver's
+//! answers: from the receiver to the relay (RETURN), and from the relay to the sender (BACK).
 //!
 //! ```text
 //! DELIVERED  0x64 | v6, header length (1), sender's address as observed (6 or 18), return tag (15), zeros, inner packet
@@ -8,14 +8,14 @@
 //! return tag grant id (4), branch (1), expiry (2), MAC (8)
 //! ```
 //!
-//! A relay replaces the header of each packet by a header of the same length, padded with zeros: an
-//! envelope by DELIVERED, and RETURN by BACK. So forwarding does not change the size of a packet.
-//! Equal packets can leave in one system call (GSO), and a probe of the path MTU tests the same
-//! size on both sides of the relay. The longest new header fits into the shortest old one, even
-//! between an IPv4 and an IPv6 host.
+//! A relay replaces the header of each packet: an envelope by DELIVERED, and RETURN by BACK. Zeros
+//! pad the new header to the length of the old one, so forwarding does not change the size of a
+//! packet. Therefore equal packets can leave in one system call (GSO), and a probe of the path MTU
+//! tests the same size on both sides of the relay. The new header always fits: DELIVERED needs at
+//! most 35 bytes and an envelope has at least 37; BACK needs at most 20 and RETURN has at least 22.
 //!
 //! DELIVERED and BACK are not authenticated, so anybody can send such a packet. A host must not use
-//! the header until the inner packet is authenticated as the peer's.
+//! a field of the header before it has authenticated the inner packet as the peer's.
 
 use super::key::ReturnTag;
 use super::{BACK, DELIVERED, ENVELOPE_V4, RETURN, V6, canonical, read_socket, v6_bit, write_socket};
@@ -71,9 +71,9 @@ impl Delivered {
         Ok(Self { from, tag, inner })
     }
 
-    /// Replaces the envelope, the first `inner` bytes of `packet`, by this header. Returns false if
-    /// `inner` is less than the header needs, more than `packet` has, or more than 255, because the
-    /// length field is one byte. `packet` is then unusable.
+    /// Writes this header over the envelope, the first `inner` bytes of `packet`. Returns false if
+    /// `inner` is too small for the header, larger than `packet`, or more than 255 (the header
+    /// stores `inner` in one byte). After false, `packet` is unusable.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
         write_start(packet, DELIVERED, self.inner, self.from, |writer| self.tag.write(writer))
@@ -128,9 +128,9 @@ impl ReturnedPacket {
         Ok(Self { from, inner })
     }
 
-    /// Replaces the header of a [`Return`], the first `inner` bytes of `packet`, by this header.
-    /// Returns false if `inner` is less than the header needs, more than `packet` has, or more than
-    /// 255, because the length field is one byte. `packet` is then unusable.
+    /// Writes this header over the header of a [`Return`], the first `inner` bytes of `packet`.
+    /// Returns false if `inner` is too small for the header, larger than `packet`, or more than 255
+    /// (the header stores `inner` in one byte). After false, `packet` is unusable.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
         write_start(packet, BACK, self.inner, self.from, |_| {})

@@ -10,18 +10,21 @@
 //! ```
 //!
 //! Bit `v` of the first byte is set for an IPv6 destination, and bit `n` if there is a caveat
-//! (narrower terms that a holder of the word added). The time is the relay's time in Unix seconds,
-//! of which the packet carries the low 16 bits. The MAC covers the first byte, the whole time, and
-//! everything after the MAC.
+//! (narrower terms that a holder of the relay word added). The time is the relay's time in Unix
+//! seconds; the packet carries its low 16 bits. The MAC covers the first byte, all bits of the
+//! time, and everything after the MAC.
 //!
 //! A sender that has greeted the relay combines the MAC with its [cookie](super::Greeted::cookie)
-//! by exclusive or. The cookie shows the relay, without another byte, that the sender receives at
-//! its source address. Only then does the relay give the receiver a return tag for this address.
-//! Otherwise a sender with a forged source address could direct the answers to a victim.
+//! by exclusive or. The cookie proves to the relay that the sender receives at its source address,
+//! and takes no extra byte. Only with this proof does the relay give the receiver a return tag for
+//! the address. Otherwise a sender with a forged source address could direct the receiver's answers
+//! to a victim.
 //!
-//! A relay does not remember packets, as this would need state for each of them. So an observer can
-//! replay a packet for [`TIME_WINDOW`] seconds, but only to the same destination, which has
-//! consented and drops the copy. Later replays fail, because the MAC covers the whole time.
+//! A relay does not remember packets, because this would need state for each packet. So an observer
+//! can replay a packet for [`TIME_WINDOW`] seconds. The replay reaches only the same destination,
+//! which drops it as a duplicate. Later the relay refuses the packet as too old. When the low 16
+//! bits of the time repeat, after 18 hours, the MAC is wrong, because it covers all bits of the
+//! time.
 
 use super::clock::RelayClock;
 use super::grant::{Caveat, Grant, Scope};
@@ -44,16 +47,18 @@ pub const ENVELOPE_V4_NARROWED: usize = ENVELOPE_V4 + super::CAVEAT_LEN;
 pub const ENVELOPE_V6_NARROWED: usize = ENVELOPE_V6 + super::CAVEAT_LEN;
 /// Bytes of the longest envelope.
 pub const ENVELOPE_MAX: usize = ENVELOPE_V6_NARROWED;
-/// Seconds that a packet's time may differ from the relay's, either way. Senders learn the relay's
-/// clock from a greeting, with an error of half a round trip, and clocks drift by seconds a day.
+/// Seconds that a packet's time may differ from the relay's, either way. The tolerance covers two
+/// errors. A sender learns the relay's clock with an error of up to half a round trip, and clocks
+/// drift by seconds a day.
 pub const TIME_WINDOW: u64 = 10;
 
 const MAC_AT: usize = 1;
 const TIME_AT: usize = 9;
 const FIXED: usize = TIME_AT + 2 + super::GRANT_LEN + CONSENT_LEN;
 
-/// An envelope as a relay reads it. Every field may be forged until [`cookie`](Self::cookie) has
-/// returned 0, or the cookie that the relay gave to the packet's source address.
+/// An envelope as a relay reads it. Every field may be forged until the relay has called
+/// [`cookie`](Self::cookie). The packet is valid only if the result is 0 or the cookie that the
+/// relay gave to the packet's source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// The grant under which the packet is sent.
@@ -98,9 +103,10 @@ impl Forward {
     }
 
     /// The exclusive or of the packet's MAC with the MAC that the relay computes from `key` and
-    /// `unix` (the relay's time in Unix seconds). `packet` holds this envelope. For a valid packet
-    /// the result is the sender's cookie, or 0 if the sender has none. The caller must refuse a
-    /// packet with any other result: its MAC is wrong.
+    /// `unix` (the whole time of the packet in Unix seconds, as `Forward::unix` returns it).
+    /// `packet` holds this envelope. For a valid packet the result is the sender's cookie, or 0 if
+    /// the sender has none. The caller must refuse a packet with any other result: its MAC is
+    /// wrong.
     #[must_use]
     pub fn cookie(&self, packet: &[u8], key: &MacKey, unix: u64) -> u64 {
         let covered = packet.get(TIME_AT..).unwrap_or_default();
@@ -136,9 +142,9 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// The way through `relay`, one of the word's addresses, to `destination`, the receiver's
-    /// address as the relay observed it. `consent` is the receiver's consent. `clock` comes from a
-    /// greeting of the sender or of the receiver.
+    /// A hop from a sender through `relay`, one of the addresses in `word`, to `destination`, the
+    /// receiver's address as the relay observed it. `consent` is the receiver's consent. `clock`
+    /// comes from a greeting of the sender or of the receiver.
     #[must_use]
     pub fn new(
         word: &Word,

@@ -199,9 +199,8 @@ impl Terms {
     }
 }
 
-/// What an operator or a registry allows the holder of a relay word. The id names the relay's
-/// counters for this grant. Words with the same id share one rate and one quota, even if their
-/// terms differ.
+/// What an operator or a registry allows the holder of a relay word. The relay counts use per grant
+/// id. So words with the same id share one rate and one quota, even if their terms differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
     /// The number of the account.

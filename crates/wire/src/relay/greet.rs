@@ -1,6 +1,6 @@
-//! The greeting: a host learns the address at which the relay sees it, and the host's NAT opens for
-//! packets of the relay. The answer also holds the consent with which senders reach this host
-//! through the relay.
+//! The greeting: a host asks a relay at which address the relay sees the host. The greeting also
+//! makes a NAT in front of the host accept packets from the relay. The answer holds a consent, with
+//! which senders can reach this host through the relay.
 //!
 //! ```text
 //! GREET    0x6a, nonce (8), grant id (4), zeros up to 56 bytes
@@ -8,12 +8,12 @@
 //!          relay's time in ms of Unix time (8)
 //! ```
 //!
-//! A receiver greets with the grant id of the sender's word. A sender greets to learn the
-//! round-trip time, the relay's clock and a cookie. The cookie shows the relay that the sender
-//! receives at its source address; only then can a receiver answer through the relay.
+//! A receiver greets with the grant id of the sender's relay word. A sender greets to learn the
+//! round-trip time, the relay's clock and a cookie. The cookie proves to the relay that the sender
+//! receives at its source address. Without this proof, a receiver cannot answer through the relay.
 //!
 //! Anyone may greet, and the relay keeps no state for a greeting. A forged source address gains
-//! nothing: the answer goes to that address, and is shorter than the greeting.
+//! nothing: the answer goes to the forged address, and is shorter than the greeting.
 
 use super::key::Consent;
 use super::{GREET, GREETED, V6, read_socket, socket_len, v6_bit, write_socket};

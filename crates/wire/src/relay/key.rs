@@ -1,5 +1,6 @@
-//! How credentials are computed. Every secret, consent, cookie and return tag is derived from the
-//! relay's key. So a relay stores none of them, and can check all of them even after a restart.
+//! How a relay computes credentials. From its key it derives the secrets in relay words, the
+//! consents of receivers, the cookies that prove senders' addresses, and the return tags that allow
+//! answers. So a relay stores none of these, and can check all of them even after a restart.
 //!
 //! ```text
 //! relay key (32) ──KDF──> grant key ──PRF(grant)──> secret (16) ──PRF(caveat)──> secret of the narrower word (16)
@@ -92,8 +93,9 @@ impl MacKey {
     }
 
     /// MAC over the kind of a message, the full time in Unix seconds (in heartbeats the counter),
-    /// and the bytes. With the kind, a message is not valid as one of another kind. With the full
-    /// time, a replay is not valid when the 16 bits of time in the packet repeat (after 18 hours).
+    /// and the bytes. The kind keeps a message from being valid as a message of another kind. The
+    /// full time keeps a replay from being valid when the 16 bits of time in the packet repeat,
+    /// after 18 hours.
     #[must_use]
     pub(crate) fn mac(&self, kind: u8, time: u64, bytes: &[u8]) -> u64 {
         // 16 bytes first, so that the long part starts on a word of the hash.

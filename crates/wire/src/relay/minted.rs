@@ -1,8 +1,9 @@
-//! Grants that a registry mints, and the keys that it mints them with.
+//! Grants that a registry makes (mints) in the name of a relay, and the keys for this.
 //!
-//! At enrolment a relay gives a registry the key of a *range* of grant ids. From then on the
-//! registry makes relay words without asking the relay, and the relay checks them without asking
-//! the registry. The ids of the operator's own words are outside all ranges.
+//! When a relay enrols at a registry, the relay gives the registry the key of a *range* of grant
+//! ids. From then on the registry makes relay words without asking the relay, and the relay checks
+//! them without asking the registry. The ids of grants that the relay's operator makes are outside
+//! all ranges.
 //!
 //! ```text
 //! bit 31      30..24       23              22..0
@@ -14,10 +15,11 @@
 //!                                                         └──PRF("heartbeat")──> MAC key of heartbeats (16)
 //! ```
 //!
-//! A registry revokes words by **epochs**, which it counts upwards. Words of the current epoch are
-//! valid. Words of the epoch before remain valid for a time that the registry sets, and older words
-//! are invalid. The parity bit of a grant id says whether its epoch is even or odd, and so
-//! distinguishes the current epoch from the one before. PRF is BLAKE3 in keyed mode.
+//! A registry revokes relay words by **epochs**, which it counts upwards. Each relay word belongs
+//! to the epoch in which it was made. Words of the current epoch are valid, words of the epoch
+//! before remain valid for a time that the registry sets, and older words are invalid. The parity
+//! bit of a grant id says whether the epoch is even or odd, so a relay can tell the current epoch
+//! from the one before. PRF is BLAKE3 in keyed mode.
 
 use super::grant::Grant;
 use super::key::{GrantSecret, MacKey, half};
@@ -97,9 +99,9 @@ impl Minted {
         MINTED | (self.range as u32 & 0x7f) << RANGE_SHIFT | parity | (self.serial & (SERIALS - 1))
     }
 
-    /// The number of this grant's epoch, if the registry's current epoch is `epoch`: `epoch` itself
-    /// or the one before, whichever is odd or even as `self.odd` says. `None` if the result would
-    /// be below 0.
+    /// The number of this grant's epoch, if the registry's current epoch is `epoch`. The result is
+    /// `epoch` or the epoch before, as the parity `self.odd` requires: with `epoch` 6, an odd grant
+    /// is of epoch 5. `None` if the result would be below 0.
     #[must_use]
     pub const fn epoch(self, epoch: u32) -> Option<u32> {
         if self.odd == (epoch % 2 == 1) { Some(epoch) } else { epoch.checked_sub(1) }

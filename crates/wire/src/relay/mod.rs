@@ -1,21 +1,22 @@
-//! The relay envelope and its credentials: words, grants, consents, cookies and return tags.
+//! The packets of the relay protocol and the credentials in these packets.
 //!
 //! A relay forwards encrypted packets between hosts that it does not know. It keeps no state per
-//! flow, because each packet carries its authorisation. There are three parties:
+//! flow, because each packet carries its authorisation. Four parties make and use it:
 //!
-//! - the **operator** of the relay gives a sender a relay word ([`Word`]): a [`Grant`] and a secret
-//!   that is derived from the relay's key and the grant;
-//! - the **receiver** learns the relay's address and the grant from the sender, and greets the
-//!   relay ([`Greet`]). The answer ([`Greeted`]) holds a [`Consent`], which the receiver passes to
-//!   the sender;
-//! - the **sender** puts an envelope before each packet ([`Hop`]): the grant, the relay's time, the
-//!   destination, the consent, and a MAC under the secret. The relay replaces the envelope by the
-//!   sender's address and a [`ReturnTag`] ([`Delivered`]). With the tag the receiver answers
-//!   through the relay ([`ReturnHop`], [`ReturnedPacket`]).
+//! - The **operator** of the relay gives a sender a relay word ([`Word`]). It holds a [`Grant`]
+//!   (what the sender may do) and a secret that is derived from the relay's key and the grant.
+//! - The **receiver** asks the relay ([`Greet`]) for a [`Consent`]: permission to forward packets
+//!   to the receiver under this grant. The answer is [`Greeted`]. The receiver passes the consent
+//!   to the sender.
+//! - The **sender** puts an envelope before each packet ([`Hop`]). The envelope holds the grant,
+//!   the time, the destination, the consent, and a MAC under the secret.
+//! - The **relay** replaces the envelope by the sender's address and a [`ReturnTag`]
+//!   ([`Delivered`]). The tag permits the receiver to answer through the relay ([`ReturnHop`],
+//!   [`ReturnedPacket`]).
 //!
-//! A relay sends no packet that is larger than the packet that caused it. It sends only to an
-//! address that consented, to the address that a return tag names, or back to the source of a
-//! packet.
+//! A relay sends no packet that is larger than the packet that caused it. Each packet goes to an
+//! address that consented, to the address that a return tag names, or back to the source of the
+//! packet that caused it.
 //!
 //! | first byte | packet | from → to | bytes before the inner packet (IPv4, IPv6) |
 //! |---|---|---|---|

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! The echo is copied from the refused packet: the consent tag, or the nonce of a greeting. Only a
-//! host that sees packets to the relay knows the echo, so no other host can forge a notice. The MAC
-//! uses the word's key if the MAC of the refused packet was right. Otherwise the MAC is 0, and the
-//! sender must treat the notice as an unproven hint.
+//! host that sees packets to the relay knows the echo, so no other host can forge a notice. If the
+//! MAC of the refused packet was right, the notice has a MAC under the same key. Otherwise the MAC
+//! is 0, and the sender must treat the notice as an unproven hint.
 //!
 //! No notice is larger than the packet that it answers, and a relay limits the rate of notices.
 

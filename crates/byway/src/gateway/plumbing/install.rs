@@ -30,8 +30,9 @@ impl KernelState {
     }
 }
 
-/// What is installed in the kernel for `plan`, now or by an earlier gateway: the nftables table
-/// named `plan.table`, and the routing rules and routes of `plan.mark`.
+/// What is installed in the kernel for `plan`, by this gateway or by an earlier one: the nftables
+/// table named `plan.table`, the routing rules for packets with the mark `plan.mark`, and the
+/// routes in the routing table of the same number.
 ///
 /// # Errors
 /// `nft` or `ip` is missing or fails, or another program uses the routing table.

@@ -38,7 +38,7 @@ pub fn privileged() -> Result<()> {
 /// dies, and packets routed there would be lost.
 ///
 /// # Errors
-/// As said; a failure with what to do.
+/// The device exists. The message says what to do.
 pub fn device_free(tun: &str, devices: &Path) -> Result<()> {
     let device = devices.join(tun);
     if !device.exists() {

@@ -32,10 +32,11 @@ struct ScoreboardReport {
     missed: usize,
 }
 
-/// Runs simulations, prints their results and compares these with bounds. A cell is one simulation:
-/// a scene (network and traffic), a law (congestion controller) and a seed. Cells whose result is
-/// already in the file do not run again. The exit code is 1 if a result misses a bound, unless the
-/// miss is listed as known.
+/// Runs the simulations that `arguments` selects, prints their results, and compares the results
+/// with bounds. One simulation (`cell`) combines a network with its traffic (`scene`), a congestion
+/// controller (`law`) and a seed. A simulation whose result is already stored in the directory
+/// `arguments.out` does not run again. The exit code is 1 if a result misses a bound, unless this
+/// miss is in the list of known misses.
 pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit> {
     let selection = selection(arguments)?;
     let cells = selection.cells();

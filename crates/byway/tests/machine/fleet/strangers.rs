@@ -1,6 +1,6 @@
-//! Hosts without a transfer send packets to a victim through relays, with valid grants and without.
-//! The victim gives every host its consent. So a relay that drops their packets must do so because
-//! of the grant.
+//! Hosts that take part in no transfer send packets to a victim through relays, some with a valid
+//! grant and some with an invalid one. The victim consents to packets from every host. So if a
+//! relay drops a packet, the reason is the packet's grant and not a missing consent.
 
 use super::{ALICE, EVE, Fleet, LONG, STEADY, VICTIM, address, named};
 use crate::common::machine::{PATIENCE, wait_for};
