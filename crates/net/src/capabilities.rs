@@ -33,8 +33,8 @@ pub fn allow_descriptors(wanted: u64) {
 /// file permissions.
 ///
 /// # Errors
-/// What the system says. It is no error if `CAP_SETPCAP` is missing. Then only the bounding set
-/// stays as it was: programs that the thread starts get no more than any program of this user.
+/// What the system says. It is no error if `CAP_SETPCAP` is missing. Then the bounding set (the
+/// most that a started program can get) stays as it was.
 pub fn keep_net_admin() -> io::Result<()> {
     let kept = CapabilitySet::NET_ADMIN;
     let sets = capabilities(None)?;

@@ -29,24 +29,24 @@ pub trait Owner: Send {
     /// The machine that the owner has.
     type Machine: Machine + Send;
 
-    /// Called after each wait, before the driver hands what arrived to `machine`. If the machine
-    /// must know something before it handles this input, the owner tells the machine here. Must not
-    /// block.
+    /// Called after each wait, before the driver hands input (for example received datagrams) to
+    /// the protocol, `machine`. Here the owner can tell `machine` what it must know before it
+    /// handles this input. Must not block.
     fn before(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
 
     /// Called before the turn for each descriptor that is ready, of those that the owner entered in
     /// the driver's [`Watch`](crate::Watch). Must not block.
     fn ready(&mut self, _machine: &mut Self::Machine, _ready: Ready, _now: Instant) {}
 
-    /// Called after each round of input, after each wake-up by the [`Waker`](crate::Waker), and at
-    /// the deadlines of the machine and of the owner. It may also be called without cause. The
+    /// Called after `machine` was handed input, after each wake-up by the [`Waker`](crate::Waker),
+    /// and at the deadlines of `machine` and of the owner. It may also be called without cause. The
     /// owner takes received data from `machine`, and gives `machine` data to send. Then the driver
-    /// sends what the machine writes. Must not block: use bounded channels to reach other threads.
+    /// sends what `machine` writes. Must not block: use bounded channels to reach other threads.
     fn turn(&mut self, machine: &mut Self::Machine, now: Instant) -> LoopControl;
 
     /// Sockets and TCP connections that the owner opened in the turn that just ended. The driver
-    /// takes them over. A new socket gets the next number after those of the driver's other
-    /// sockets. TCP connections have [numbers of their own](Local::connection).
+    /// takes them over. Each new socket gets the next number: if the driver has two sockets, the
+    /// next one is `Local(2)`. TCP connections have [numbers of their own](Local::connection).
     fn opened(&mut self) -> Vec<Carrier> {
         Vec::new()
     }
@@ -56,9 +56,9 @@ pub trait Owner: Send {
         None
     }
 
-    /// A device of the owner's (a TUN device, for one) that the driver watches beside the machine's
-    /// sockets. There is a turn whenever the device has something to read. Asked for once, before
-    /// the first turn.
+    /// A device of the owner's, for example a TUN device, that the driver watches beside its
+    /// sockets. There is a turn whenever the device has something to read. The driver calls this
+    /// method once, before the first turn.
     fn device(&self) -> Option<DeviceSource> {
         None
     }
@@ -123,12 +123,13 @@ const BURST_BYTES: usize = 1 << 20;
 /// few mean nothing.
 const RECEIVE_FAILURES: u32 = 1_000;
 
-/// Runs `machine` on the calling thread until `owner` or `control` says stop. First the machine is
-/// told that each socket is up; the socket at index `i` is `Local(i)`. The machine is also told of
-/// each socket that the owner [opens](Owner::opened) later.
+/// Runs the protocol `machine` on the calling thread until `owner` or `control` says stop. First
+/// the driver tells `machine` of each socket: the socket `sockets[i]` is `Local(i)`. The driver
+/// also tells `machine` of each socket that the owner [opens](Owner::opened) later.
 ///
-/// A full socket holds up no other socket. The driver keeps what was written for the full socket
-/// and [tells](Input::Room) the machine.
+/// A socket whose send buffer is full holds up no other socket. The driver keeps what was written
+/// for the full socket, and [tells](Input::Room) `machine` that the socket is full, and later that
+/// it has room again.
 pub fn run<O: Owner>(
     machine: O::Machine,
     owner: O,

@@ -52,8 +52,8 @@ impl Control {
     }
 
     /// Ends the driver soon, and returns without waiting for the end. The driver runs one more
-    /// turn. Then it sends what the machine has to say, as far as the sockets take it without
-    /// waiting, and ends.
+    /// turn. Then it sends the last datagrams of the machine, as far as the sockets take them
+    /// without waiting, and ends.
     pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
         self.waker.wake();

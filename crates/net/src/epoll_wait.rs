@@ -28,9 +28,10 @@ const EVENTS: usize = 256;
 pub(crate) enum WaitEvent {
     /// The waker rang.
     Rung,
-    /// The socket is ready. `readable`: a receive call would bring a datagram or an error. `room`:
-    /// the socket has room to send, which is reported only on request. `over`: an error is pending,
-    /// or a TCP connection is shut in both directions; `readable` and `room` are then true too.
+    /// The socket, or the TCP connection, is ready. `readable`: a receive call would bring a
+    /// datagram or an error. `room`: the socket has room to send, which is reported only on
+    /// request. `over`: an error is pending, or a TCP connection is shut in both directions. If
+    /// `over` is true, `readable` and `room` are true too.
     Socket { local: Local, readable: bool, room: bool, over: bool },
     /// The owner's device has something to read.
     Device,

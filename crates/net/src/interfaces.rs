@@ -16,15 +16,15 @@ pub struct Interface {
     pub index: u32,
     /// The address to bind to.
     pub address: IpAddr,
-    /// Whether the interface is a loopback device. Its addresses in this list are never 127.0.0.1
-    /// or ::1, but addresses of the host as a whole. For example, a host has one if its uplinks
-    /// have no addresses of their own.
+    /// Whether the interface is a loopback device. 127.0.0.1 and ::1 are not listed, so the address
+    /// of such a device is one that other hosts can use. For example, the host's only address is on
+    /// the loopback device if all uplinks are unnumbered.
     pub is_loopback: bool,
 }
 
 /// The addresses of all interfaces that are up and running, in a fixed order. Loopback (127.0.0.1,
-/// ::1), unspecified and multicast addresses are left out. Link-local ones are too, because binding
-/// them would need a scope. Other addresses of a loopback device are included.
+/// ::1), unspecified, multicast and link-local addresses are left out; binding to a link-local
+/// address would need a scope. Other addresses of a loopback device are included.
 ///
 /// # Errors
 ///

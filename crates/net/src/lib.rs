@@ -1,6 +1,6 @@
 //! Runs a [`Machine`](byway_wire::Machine), a protocol without I/O of its own, with real sockets, a
-//! real clock and the system's entropy. `byway-sim` runs the same machine in a simulation, and the
-//! machine cannot tell the difference.
+//! real clock and the system's entropy. `byway-sim` runs the same machine in a simulation, without
+//! any change.
 //!
 //! Bind [`Socket`]s first. Then give a machine and its [`Owner`] to [`spawn`] (a thread of its own)
 //! or [`run`] (this thread). Other threads talk to the owner through bounded channels and its

@@ -11,9 +11,9 @@ use std::io::{self, IoSliceMut};
 
 /// A buffer takes the longest run that the system coalesces.
 const BUFFER_BYTES: usize = 65_536;
-/// The bytes that one receive call should bring at most. If its buffers come as full as in the last
-/// call, they hold this many bytes together. With more, the first bytes would have left the
-/// processor's cache before they are decrypted.
+/// The bytes that one receive call should bring at most. With more, the first bytes would have left
+/// the processor's cache before they are decrypted. The limit sets the number of buffers of a call,
+/// if each buffer comes as full as in the last call.
 const CALL_BYTES: usize = 512 << 10;
 
 /// How many bytes one call brings at most from a TCP connection, which has no batches.
@@ -126,10 +126,10 @@ fn mark(ecn: Option<EcnCodepoint>) -> Ecn {
 
 /// Translates the kernel's receive timestamps from wall-clock time to the driver's clock.
 ///
-/// The difference of the two clocks changes only when the wall clock is set, because time daemons
-/// slew both clocks alike. When the wall clock is set, datagrams may still wait in the socket with
-/// timestamps from before. So for one second afterwards (`QUEUED`), the time of the receive call
-/// replaces the timestamp.
+/// The difference of the two clocks changes only when the wall clock is set: small corrections by
+/// time daemons change the speed of both clocks alike. After the wall clock was set, datagrams with
+/// older timestamps may still wait in the socket. So for one second (`QUEUED`), the time of the
+/// receive call replaces the timestamp.
 #[derive(Debug, Default)]
 struct StampConverter {
     /// Wall clock minus driver's clock, in nanoseconds, once measured.

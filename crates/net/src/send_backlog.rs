@@ -85,9 +85,9 @@ impl Outbox {
     }
 
     /// Moves all runs (datagrams of equal size to one address) that wait for the full socket
-    /// `local` to `parked`, the outbox of that socket alone. Of a run that was sent in part, only
-    /// the rest moves. Returns how many datagrams were dropped because `parked` had no room. An
-    /// empty `parked` of the same size has room for all runs.
+    /// `local` to `parked`, an outbox for this socket alone. Of a run that was sent in part, only
+    /// the rest moves. Returns how many datagrams were dropped because `parked` had no room. None
+    /// are dropped if `parked` is empty and as large as this outbox.
     pub(crate) fn park(&mut self, local: Local, parked: &mut Self) -> u64 {
         let Self { bytes, runs, done, sent, .. } = self;
         let (mut at, mut kept, mut lost) = (*done, *done, 0);

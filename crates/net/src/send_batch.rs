@@ -2,9 +2,8 @@
 //! run: datagrams of equal size to one address, which the kernel cuts apart (segmentation offload).
 //! This module also decides what to do about each error of the system.
 //!
-//! The mark (ECN and code point) and the segment size are socket options, set only when they
-//! change. Mostly they stay the same from one run to the next. The alternative is ancillary data in
-//! each message, which costs the system more.
+//! The traffic class (ECN and DSCP) and the segment size are socket options, set only when they
+//! change, which is seldom. Ancillary data in each message would cost the system more.
 
 use crate::socket::Socket;
 use crate::statistics::Counters;
@@ -107,7 +106,8 @@ fn answer(error: &io::Error, run: bool) -> SendErrorAction {
         Some(Errno::MSGSIZE) => SendErrorAction::TellMachine(TooLarge),
         Some(Errno::PERM | Errno::ACCESS) => SendErrorAction::TellMachine(Denied),
         // ENETUNREACH, EHOSTUNREACH, ECONNREFUSED and ENETDOWN: the destination cannot be reached.
-        // A source address that the host no longer has, and unknown errors, are treated alike.
+        // The machine gets the same answer for unknown errors, and if the host no longer has the
+        // source address.
         _ => SendErrorAction::TellMachine(Unreachable),
     }
 }

@@ -2,8 +2,7 @@
 //! for networks that drop UDP.
 //!
 //! The kernel does congestion control and retransmission. It gets little more data than it can send
-//! at once. Data that waits in the kernel cannot move to another path, and delays the data behind
-//! it.
+//! at once, because data in the kernel's buffer can no longer be sent on another path.
 
 use crate::send_batch::{BatchProgress, DatagramRun, Obstacle, SendResult, TrafficClass};
 use crate::statistics::Counters;
@@ -123,9 +122,9 @@ impl TcpCarrier {
         whole.is_ok()
     }
 
-    /// Sends `runs`, the first run from its byte `start` on, since the earlier bytes have left. A
-    /// frame of which the kernel took only a part does not count as sent. The next call begins with
-    /// the rest of that frame.
+    /// Sends `runs`. The first `start` bytes of the first run were sent before. A frame that the
+    /// kernel took only in part does not count as sent, and the next call sends the rest of this
+    /// frame first.
     pub(crate) fn send(
         &mut self,
         runs: &[DatagramRun<'_>],
@@ -241,8 +240,8 @@ pub struct Dialing {
 }
 
 impl Dialing {
-    /// Begins to connect to `peer` from the address `from`, or from one that the system chooses. An
-    /// unspecified `from`, or one of the other address family, is ignored.
+    /// Begins to connect to `peer` from the address `from`, or from one that the system chooses.
+    /// `from` is ignored if it is unspecified or of the other address family.
     ///
     /// # Errors
     /// What the system says at once: there is no route to `peer`, or no descriptor is left.

@@ -102,10 +102,10 @@ impl Tun {
         DeviceSource::new(self.device.clone())
     }
 
-    /// Hands each packet of one read to `packet`, with a flag: whether the kernel vouches for the
-    /// packet's checksum. The kernel vouches for a checksum that it or the network card has
-    /// checked, or that it completed itself. It checks no packets that it merely forwards. Returns
-    /// `false` if there was nothing to read.
+    /// Hands each packet of one read to `packet`, with a flag: whether the packet's checksum is
+    /// known to be right. It is if the kernel or the network card has checked it, or if the kernel
+    /// completes it itself. The kernel checks no packets that it merely forwards. Returns `false`
+    /// if there was nothing to read.
     ///
     /// # Errors
     ///

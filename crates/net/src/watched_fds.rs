@@ -22,15 +22,14 @@ pub struct Ready {
     pub writable: bool,
 }
 
-/// The descriptors that a driver waits for, in the kernel's own list (epoll). The cost of a wake-up
-/// grows with the number of events, not with the number of descriptors. Cheap to clone. Any thread
-/// may add and remove descriptors.
+/// The descriptors that a driver waits for, in the kernel's own list (epoll). Cheap to clone. Any
+/// thread may add and remove descriptors.
 ///
-/// The owner's descriptors are edge-triggered: each is added once, for both directions, and an
-/// event says that it *became* readable or writable. So pausing a stream takes no system call. But
-/// the owner must remember that a descriptor is ready until a read or write answers
-/// [`WouldBlock`](io::ErrorKind::WouldBlock). An owner that leaves work for its next turn calls the
-/// [`Waker`](crate::Waker), since no event will bring that turn about.
+/// The owner's descriptors are edge-triggered: an event says that a descriptor *became* readable or
+/// writable, and is not repeated. So the owner must remember that a descriptor is ready until a
+/// read or write answers [`WouldBlock`](io::ErrorKind::WouldBlock). If work is left for the next
+/// turn, the owner calls the [`Waker`](crate::Waker), since no event will bring this turn about. In
+/// return, an owner can pause a stream without a system call.
 #[derive(Clone, Debug)]
 pub struct Watch(Arc<OwnedFd>);
 
@@ -68,9 +67,9 @@ impl Watch {
         Ok(Self(Arc::new(epoll::create(CreateFlags::CLOEXEC)?)))
     }
 
-    /// Watches `source`, which must be non-blocking; its events carry `token`. If `source` is ready
-    /// already, an event says so at once. Each token names one descriptor. If a token is used
-    /// again, events of its former descriptor may still arrive until the next turn.
+    /// Watches `source`, which must be non-blocking. Events of `source` carry `token`, so each
+    /// descriptor needs another token. If `source` is ready already, an event says so at once. If a
+    /// removed descriptor had the same token, its last events may still arrive until the next turn.
     ///
     /// # Errors
     ///

@@ -147,8 +147,8 @@ impl BackgroundPath {
     // First: a delay comes in.
 
     /// Takes an ACK into account. Returns whether the ACK showed a queue that the path itself
-    /// built. `share` is the path's part of the bundle's rate, from 0 to 1. `company` is the number
-    /// of packets in a row that wait on the other paths, summed over these paths.
+    /// built. `share`: the path's part, from 0 to 1, of the rate of all paths. `company`: how many
+    /// packets in a row wait on each other path, added up over the other paths.
     pub fn on_acked(&mut self, acked: &Acked<'_>, share: f64, company: u32) -> bool {
         self.timeouts = 0;
         self.srtt = acked.srtt;
@@ -266,9 +266,9 @@ impl BackgroundPath {
         self.queue = Some(StandingQueue { since: now, burst, deepest });
     }
 
-    /// Handles a packet that met no queue: the queue seen before is over, and the level grows.
-    /// `answered`: whether the packet was sent before the latest decrease. Such a packet ends only
-    /// the queue of another flow's burst, and causes no growth.
+    /// Handles a packet that met no queue: a queue seen before is over, and the level grows.
+    /// `answered`: whether the packet was sent before the latest decrease of the level. Such a
+    /// packet causes no growth, and does not end a queue that the path itself built.
     fn on_free(&mut self, now: Instant, answered: bool, time: f64, share: f64) {
         if let Some(queue) = self.queue {
             self.met = now;
@@ -281,10 +281,11 @@ impl BackgroundPath {
         }
     }
 
-    /// Grows the level, the path's sending rate. All paths together, at the rate `L`, grow by
-    /// `GROW * sqrt(L)` bytes/s per second, and the path by the part `share` of this. At a time `t`
-    /// after the last queue, growth is `1 + (t / HASTE)^2` times as fast. A level far below its
-    /// value at the last queue grows by `RETURN` per RTT instead.
+    /// Grows the level, the path's sending rate. If all paths together send at the rate `L` and the
+    /// path at the part `share` of `L`, the level grows by `share * GROW * sqrt(L)` bytes/s per
+    /// second. At a time `t` after the last queue, growth is `1 + (t / HASTE)^2` times as fast. A
+    /// level below 75 % of its value at the last queue that the path built (`known`) grows by
+    /// `RETURN` per RTT instead.
     fn grow(&mut self, now: Instant, time: f64, share: f64) {
         let quiet = now.since(self.met).as_secs_f64() / HASTE.as_secs_f64();
         let one = if share > 0.0 { GROW / libm::sqrt(self.level / share) } else { 0.0 };
@@ -299,8 +300,8 @@ impl BackgroundPath {
     }
 
     /// Lowers the level once, because this path, or another path that waits at the same time, has
-    /// built a queue. The new level is `BETA` times the delivery rate. If the delivery rate is
-    /// below the level of two RTTs ago, that level counts in its place.
+    /// built a queue. The new level is `BETA` times the delivery rate. Here the delivery rate
+    /// counts as at least the level of two RTTs ago, and as at most the present level.
     pub fn answer(&mut self, now: Instant, waited: i64) {
         self.meet(now, false, waited);
         // A wrong answer to noise says little of the line.
@@ -324,11 +325,11 @@ impl BackgroundPath {
     }
 
     /// Ends the start, in which the level doubles per RTT, because its packets built a queue. The
-    /// new level is the delivery rate within two bounds.
+    /// new level is the delivery rate within two bounds: at most the pace at which the waiting
+    /// packets were sent, and at least the pace at which the queue began to grow.
     ///
-    /// The upper bound is the pace one RTT ago, when the packets that waited were sent: half of the
-    /// present level times [`AHEAD`]. The lower bound is the pace when the queue began to grow. At
-    /// a pace that doubles per RTT, a queue of `q` seconds grows for `sqrt(2q / (RTT ln 2))` RTTs.
+    /// The waiting packets were sent one RTT ago, at half of the present level times [`AHEAD`]. If
+    /// the pace doubles per RTT, a queue of `q` seconds has grown for `sqrt(2q / (RTT ln 2))` RTTs.
     fn end_start(&mut self, now: Instant, waited: i64) {
         let most = AHEAD / 2.0 * self.level;
         let queue = 2.0 * self.threshold() as f64 / 1e9;

@@ -41,16 +41,16 @@ const CHOKED: Duration = Duration::from_secs(60);
 
 /// The controller of the class `background` for all paths of a session, the bundle.
 ///
-/// - **Coupling** (Harp, III.A): the paths together grow as one flow, each in proportion to its
-///   rate. Paths whose packets wait at the same time seem to share a bottleneck, so all of these
-///   paths lower their rates. A path whose packets alone wait lowers its rate alone.
+/// - **Coupling** (Harp, III.A): all paths together grow as fast as one flow would. A path that
+///   builds a queue lowers its rate. All paths whose packets wait at the same time do so too,
+///   because they seem to share the bottleneck.
 /// - **Relays** (mPath, 2.3): the bundle first opens eight proxied paths, each a detour by a relay.
-///   It asks for more when the direct path has built a queue, as long as the paths added last
-///   raised the throughput.
-/// - **Choking** (Harp, III.E): a choked path carries only probes, until a probe meets no queue. A
-///   path is choked if it meets a queue even at its least rate, or after two timeouts in a row. One
-///   path always stays open. Of more than eight proxied paths, one that stays choked for a minute
-///   is dropped.
+///   Each time the direct path has built a queue, the bundle asks for more, as long as more paths
+///   raise the throughput.
+/// - **Choking** (Harp, III.E): a path that meets a queue even at its least rate, or has two
+///   timeouts in a row, carries only probes until a probe meets no queue. One path always stays
+///   open. If there are more than eight proxied paths, a path that stays choked for a minute is
+///   dropped.
 #[derive(Debug)]
 pub struct Background {
     name: &'static str,
@@ -116,9 +116,9 @@ impl Background {
         }
     }
 
-    /// Chokes path `id`: it carries only probes from now on. The last open path is choked only
-    /// after two timeouts in a row, and only if the probes of another choked path come back. That
-    /// other path is opened in its place.
+    /// Chokes path `id`: it carries only probes from now on. The last open path is choked only if
+    /// two conditions hold: it had two timeouts in a row, and another path, choked before, gets
+    /// answers to its probes. This other path is then opened.
     fn choke(&mut self, id: PathId, now: Instant) {
         let silent = self.paths.get(id).is_some_and(|path| path.timeouts >= 2);
         if !self.paths.iter().any(|(other, path)| other != id && !path.choked) {

@@ -22,8 +22,9 @@ pub(super) struct DelayReading {
     pub speaks_for: Duration,
 }
 
-/// What the delays of one path tell. The results hardly depend on the path's sending rate, because
-/// all flows on a line must agree on what a queue is.
+/// What the delays of one path tell: how long packets wait in queues, how fast a queue grows, and
+/// the jitter. The results hardly depend on the path's sending rate, because a fast and a slow flow
+/// on one line must agree whether there is a queue.
 #[derive(Clone, Debug)]
 pub(super) struct QueueDelay {
     /// Bytes of the largest packets of late.
@@ -107,10 +108,10 @@ impl QueueDelay {
         Some(self.base.floor()?.saturating_add(threshold))
     }
 
-    /// Takes a packet's one-way delay into account, or an RTT if `round_trip` is set. Returns
-    /// `None` for a short packet: the line takes less time for it, so its delay cannot be compared.
-    /// `queued`: whether the path is known to have a queue. If so, the delay does not count as
-    /// jitter.
+    /// Takes a packet's one-way delay into account, or its RTT if `round_trip` is set. Returns
+    /// `None` for a short packet: the line sends a short packet in less time, so its delay cannot
+    /// be compared with the delay of a full packet. `queued`: whether the path is known to have a
+    /// queue. If so, the delay does not count as jitter.
     pub fn sample(
         &mut self,
         met: Delay,
@@ -154,9 +155,9 @@ impl QueueDelay {
         LOOK.max(self.packet_time().saturating_mul(OWN))
     }
 
-    /// Detects within 500 ms that the route got longer from one packet to the next. The base delay
-    /// alone would adopt the new delay only after 15 s, and until then take the difference for a
-    /// queue.
+    /// Detects that the route got longer from one packet to the next, in 500 ms, or in eight RTTs
+    /// if they are longer. The base delay alone would adopt the new delay only after 15 s, and the
+    /// path would take the difference for a queue until then.
     fn look_for_leap(&mut self, met: Delay, now: Instant, rtt: Duration) {
         let Some(floor) = self.base.floor() else { return };
         let pause = self.look();
@@ -174,9 +175,9 @@ impl QueueDelay {
         self.base.sample(delay, now, rtt)
     }
 
-    /// Whether a packet counts as full: it has at least 75 % of the full size (`NEARLY`). Each
-    /// shorter packet shrinks the full size by 1/256. So a path that sends only short packets
-    /// counts them as full after a while.
+    /// Whether a packet counts as full: it has at least 75 % (`NEARLY`) of the bytes of the largest
+    /// packets (`full`). Each shorter packet lowers `full` by 1/256. So a path that sends only
+    /// short packets counts them as full after a while.
     fn is_full(&mut self, bytes: u32) -> bool {
         let bytes = f64::from(bytes);
         if bytes < NEARLY * self.full {
@@ -187,12 +188,12 @@ impl QueueDelay {
         true
     }
 
-    /// Updates the usual wait, from which jitter follows: the median wait of packets while no queue
-    /// is seen. The usual wait falls at once. It rises slowly (smoothed over 2.6 s), because jitter
-    /// is always there, while queues of other flows come and go.
+    /// Updates the usual wait, the median wait while no queue is seen. Jitter is twice the usual
+    /// wait. A smaller median counts at once. A larger median is smoothed over 2.6 s, because
+    /// queues of other flows come and go, while jitter is always there.
     ///
-    /// The mean delay over [`LOOK`] (10 ms) counts as one measurement, because a line delays
-    /// neighbouring packets together. So flows of any rate measure the same jitter.
+    /// The median is taken over eight slots of 10 ms ([`LOOK`]), each with its mean delay. A slot
+    /// counts once, with however many packets, so flows of any rate measure the same jitter.
     fn measure_jitter(&mut self, met: Delay) {
         self.slot_sum = self.slot_sum.saturating_add(met.one_way);
         self.slot_packets += 1;
@@ -217,10 +218,10 @@ impl QueueDelay {
         self.base.set_spread(as_i64(self.jitter()));
     }
 
-    /// How much longer the latest packet waited than one shortly before, in nanoseconds, beyond the
-    /// growth that the path's own overload explains. Among the packets of the last 10 ms
-    /// ([`LOOK`]), or of four packet times if longer, the greatest difference counts. The packet
-    /// just before is always among them.
+    /// How much the queue has grown within the last 10 ms ([`LOOK`]), or within four packet times
+    /// if they are longer. The result, in nanoseconds, is the greatest difference between the wait
+    /// of the latest packet and the wait of an earlier packet in this time. Growth of 0.1 s per
+    /// second is subtracted, because the path itself can cause this growth.
     pub fn grown(&self) -> i64 {
         let [(sent_at, waited), earlier @ ..] = &self.recent;
         let look = self.look();

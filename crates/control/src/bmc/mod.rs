@@ -1,9 +1,10 @@
 //! BMC, bidimensional-probe multipath congestion control. Source: Honda, Nishida, Eggert, Sarolahti
 //! and Tokuda, "Multipath congestion control for shared bottleneck" (PFLDNeT 2009).
 //!
-//! Every path is an AIMD with a weight D, and takes as much as D TCP flows. The sum of the weights
-//! is 1 (section 2.1, the aggressiveness manager). Weight moves from the path with the least
-//! weighted throughput to the path with the largest (2.2, the [`proportion`] manager).
+//! Each path is an AIMD flow with a weight D, and gets D times the throughput of a TCP flow. The
+//! sum of the weights is 1, so that all paths through one bottleneck get as much as one TCP flow
+//! (section 2.1, the aggressiveness manager). Weight moves from the path with the least throughput
+//! per weight to the path with the largest (section 2.2, the [`proportion`] manager).
 
 mod options;
 pub mod proportion;
@@ -54,9 +55,10 @@ impl Bmc {
         Self { fixed: Vec::new(), options, period: None }
     }
 
-    /// The aggressiveness manager alone: path number i keeps the weight `weights[i mod n]`. With
-    /// one weight this is the paper's WAIMD(D). With n weights of 1 it is n independent subflows.
-    /// Each weight is clamped to 0 < D <= 1.
+    /// The aggressiveness manager alone: weights do not move. Path number i has the weight
+    /// `weights[i mod n]`, for `n` weights. With one weight, each path is the paper's WAIMD(D), an
+    /// AIMD flow with weight D. With n weights of 1, the paths are independent TCP flows. Each
+    /// weight is clamped to 0 < D <= 1.
     #[must_use]
     pub fn fixed(weights: &[f64]) -> Self {
         let fixed = weights.iter().map(|weight| weight.clamp(f64::MIN_POSITIVE, 1.0)).collect();
@@ -65,8 +67,8 @@ impl Bmc {
 
     /// The length of a congestion epoch of `member`, from one loss to the next, in seconds. The
     /// paper: "One congestion epoch consists of (W/2a) + 1 round trip times, where W is the window
-    /// size at the end of the congestion epoch". Here W is twice the window that the last loss
-    /// left, or the present window if larger; a is the growth per RTT.
+    /// size at the end of the congestion epoch". Here W is the present window, or twice the slow
+    /// start threshold if larger. a is the growth in packets per RTT.
     fn epoch(member: &CoupledPath<BmcPath>) -> f64 {
         let left = Some(member.window.threshold()).filter(|threshold| threshold.is_finite()).unwrap_or(0.0);
         let largest = member.window.packets().max(2.0 * left);

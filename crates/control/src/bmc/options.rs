@@ -5,9 +5,9 @@
 pub enum WeightStep {
     /// (7): to its square. That overshoots whatever there is to be met, for ever.
     Square,
-    /// The step of `Square`, times the imbalance of the weighted throughputs T_wr,
-    /// `1 - least T_wr / largest T_wr`. Near the balance the step becomes small, so the weights
-    /// settle.
+    /// Down by the step of `Square`, times the imbalance of the weighted throughputs T_wr. The
+    /// imbalance is `1 - least T_wr / largest T_wr`. Near the balance the step becomes small, so
+    /// the weights settle.
     Proportional,
 }
 

@@ -6,8 +6,8 @@ use super::{BmcOptions, WeightStep};
 /// largest.
 ///
 /// `throughputs` are the weighted throughputs T_wr of equation 6, all in the same unit: RTT times
-/// throughput over weight. T_wr tells how much one TCP gets beside the path. If all T_wr are equal,
-/// all bottlenecks are equally busy, and the weights stay.
+/// throughput, divided by the path's weight. If all T_wr are equal, a TCP flow would get equally
+/// much at each bottleneck, so no weight moves.
 pub fn step(weights: &mut [f64], throughputs: &[f64], options: &BmcOptions) {
     let order = |a: &usize, b: &usize| throughputs[*a].total_cmp(&throughputs[*b]);
     let known = || 0..weights.len().min(throughputs.len());

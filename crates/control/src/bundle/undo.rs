@@ -5,9 +5,9 @@ use byway_wire::Instant;
 
 /// A window as it was before a decrease, kept until it is known whether the decrease was wrong.
 ///
-/// After a timeout, the decrease was wrong as soon as one of the packets is acknowledged: the path
-/// was slow, not dead (as in Eifel, RFC 4015). After a loss, it was wrong only if all packets
-/// reported lost are acknowledged.
+/// After a timeout, the decrease was wrong as soon as one of the packets declared lost is
+/// acknowledged: the path was slow, not dead (as in Eifel, RFC 4015). After a loss, the decrease
+/// was wrong only if all packets declared lost are acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct UndoState<T> {
     before: T,

@@ -2,10 +2,11 @@
 
 use alloc::collections::VecDeque;
 
-/// The latest delays of a path, as many as the longest mean needs.
+/// The latest `most` delays of a path, for means over up to `most` packets.
 ///
 /// The mean of many delays hides jitter and shows a lasting queue. But the mean of n packets lags
-/// by n/2 packets: with a window of 5 packets, the mean of 50 packets lags by five RTTs.
+/// by n/2 packets. For example, the mean of 50 packets lags by 25 packets: with a window of 5
+/// packets, these are five RTTs.
 #[derive(Clone, Debug)]
 pub struct Average {
     latest: VecDeque<i64>,
@@ -32,9 +33,9 @@ impl Average {
         self.latest.clear();
     }
 
-    /// The mean of the latest `packets` delays, or of all that can be kept if `packets` is more.
-    /// `None` while fewer delays are known: their mean would have more jitter, and might be taken
-    /// for the smallest or the largest mean of the path.
+    /// The mean of the latest `packets` delays, or of `most` delays if `packets` is more. `None`
+    /// while fewer delays are known. A mean of few delays has more jitter, so a caller that looks
+    /// for the smallest and the largest mean could take it for one of these.
     #[must_use]
     pub fn mean(&self, packets: usize) -> Option<i64> {
         let packets = packets.clamp(1, self.most);

@@ -3,12 +3,12 @@
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// The base delay: the smallest delay of a path, which is its delay without queues. The base falls
-/// at once with a smaller delay. It rises in only two cases:
-/// - The route got longer. For [`ADOPT`], no delay was near the base, but the smallest delays of
-///   three in four rounds (of one RTT) were nearly equal. A TCP's queue does not look like this,
-///   because it follows a sawtooth.
-/// - No delay was near the base during [`MEMORY`].
+/// The base delay: the smallest delay of a path, which is its delay without queues. A smaller delay
+/// becomes the base at once. The base rises in only two cases:
+/// - The route got longer: for 15 s ([`ADOPT`]) all delays were above the base, and the smallest
+///   delays of three in four RTTs were nearly equal. A TCP's queue does not look like this, because
+///   it rises and falls.
+/// - For ten minutes ([`MEMORY`]) all delays were above the base.
 ///
 /// A minimum over a sliding window would be wrong: a queue that another flow fills for longer than
 /// the window would become the base. Then the sender would stop yielding.
@@ -22,10 +22,10 @@ pub struct BaseDelay {
     spread: i64,
     floor: Option<i64>,
     confirmed: Instant,
-    /// The smallest delay since `since`, in nanoseconds: the candidate for a higher base. The
-    /// search begins anew after a delay near the base, after a delay clearly below `low`, and after
-    /// `ADOPT` without a result. `rounds` counts the rounds since then, and `near` the rounds with
-    /// a smallest delay near `low`.
+    /// The candidate for a higher base: the smallest delay since `since`, in nanoseconds. The
+    /// search starts again, with a new `since`, after a delay near the base, after a delay clearly
+    /// below `low`, and after `ADOPT` without a result. `rounds`: how many rounds ended since
+    /// `since`. `near`: in how many of these rounds the smallest delay was near `low`.
     low: i64,
     since: Instant,
     rounds: u32,
@@ -67,8 +67,8 @@ impl BaseDelay {
         self.floor
     }
 
-    /// Sets the jitter of delays without a queue, in nanoseconds. Smallest delays of two rounds
-    /// count as equal if they differ by no more than this and the tolerance together.
+    /// Sets the jitter of delays without a queue, in nanoseconds. The smallest delays of two rounds
+    /// count as equal if they differ by at most this jitter plus the tolerance given to `new`.
     pub const fn set_spread(&mut self, spread: i64) {
         self.spread = spread;
     }
@@ -156,7 +156,7 @@ impl Extremes {
         *seen
     }
 
-    /// How far a threshold lies above the smallest delay, in nanoseconds: `threshold` (0 to 1)
+    /// A delay threshold, in nanoseconds above the smallest delay: the factor `threshold` (0 to 1)
     /// times the range from the smallest to the largest delay. A range below `least` counts as
     /// `least`.
     #[must_use]

@@ -3,18 +3,18 @@
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// Detects within half a second that a route got longer.
+/// Detects that a route got longer, in half a second or in eight RTTs if they are longer.
 ///
 /// A [`BaseDelay`](super::BaseDelay) adopts a higher delay only after 15 s, because a TCP's queue
-/// can last for seconds. But a TCP's queue does not appear at once: its delay grows at most as fast
-/// as time passes. The queue of a burst grows faster, but drains soon. So a rise of the delay is a
-/// longer route if
-/// - the delay before the rise was near the base, or above it by less than half of the rise,
-/// - the delay rose by more than twice the time between the two packets, and
-/// - the rise lasts: in three of four rounds (of one RTT) the smallest delay is nearly the same.
+/// can last for seconds. Here a rise of the delay counts as a longer route sooner, if
+/// - the delay before the rise was near the base, or above the base by less than half of the rise,
+/// - the delay rose by more than twice the time between the two packets (a TCP's queue grows
+///   slower), and
+/// - the delay stays: in three of four RTTs the smallest delay is nearly the same (a burst's queue
+///   drains).
 ///
-/// The time between the two packets counts only up to [`DelayNoise::pause`]. After the rise the
-/// sender's own queue may still drain. So each clearly lower delay begins the rounds anew, as long
+/// The time between the two packets counts only up to [`DelayNoise::pause`]. The sender's own queue
+/// may still drain after the rise. So a clearly lower delay starts the count of RTTs again, as long
 /// as half of the rise remains.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RouteChange {
@@ -60,8 +60,8 @@ impl RouteChange {
     /// The shortest round, in which the smallest delay is taken.
     const ROUND: Duration = Duration::from_millis(10);
 
-    /// Takes the delay of a packet sent at `sent_at` into account, which became known at `now`.
-    /// Returns the new floor if the route got longer.
+    /// Takes the delay of a packet into account. The packet was sent at `sent_at`, and its delay
+    /// became known at `now`. Returns the new base delay in nanoseconds if the route got longer.
     pub fn sample(
         &mut self,
         delay: i64,
@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn a_longer_route_is_known_in_half_a_second() {
-        // The sender's own queue before the route change, in ms: a short one, and one as after fast
-        // growth. After the change the queue drains, because the sender takes the longer delay for
+        // `queue`: how many ms of the sender's own packets wait in the queue before the route
+        // change. After the change this queue drains, because the sender takes the longer delay for
         // congestion.
         for queue in [4, 11] {
             let drains = |at: u64| (queue * MS - (at as i64 - 100) * MS / 10).max(0);

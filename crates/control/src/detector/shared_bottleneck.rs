@@ -1,9 +1,9 @@
 //! Whether packets of two paths wait in the same queue.
 //!
 //! Paths that share a bottleneck meet the same queue, so their one-way delays rise and fall
-//! together and by the same time. The mean delays of two paths are compared, slot by slot, over the
-//! latest slots. RFC 8382 groups flows by summary statistics of such means, since its flows may
-//! have different senders. Here one sender knows all delays of both paths.
+//! together and by the same time. So the mean delays of two paths are compared, slot by slot, over
+//! the latest 30 slots of 350 ms each. RFC 8382 compares statistics of such means, since its flows
+//! may have different senders. Here one sender knows all delays of both paths.
 
 use crate::Delay;
 use byway_wire::Duration;
@@ -16,8 +16,8 @@ const ROW: usize = 30;
 /// The number of slots in which both paths must have packets.
 const ENOUGH: usize = 20;
 
-/// The mean delays of one path in the latest slots. Slots are numbered from time zero, so the same
-/// number is the same time on all paths.
+/// The mean delays of one path in the latest slots of 350 ms. Slots are numbered from time zero, so
+/// a slot of a given number covers the same time on all paths.
 #[derive(Clone, Debug)]
 pub struct DelaySeries {
     /// The number of the present slot, the sums of its delays (less `origin`) and of their squares,
@@ -88,13 +88,13 @@ impl DelaySeries {
         self.slots.get((slot % ROW as u64) as usize).copied().flatten().filter(|_| known)
     }
 
-    /// Compares the delays of two paths: the variance of their difference, over the variance of the
-    /// delays of `other`. Near 0, packets of both paths wait in the same queue; at 1 or more, in
-    /// different queues. `None` if too few delays are known, or if neither queue changes by more
-    /// than chance.
+    /// Compares the delays of two paths. The result is the variance of the difference of the
+    /// delays, divided by the variance of the delays of `other`. Near 0, packets of both paths wait
+    /// in the same queue. At 1 or more, they wait in different queues. `None` if too few delays are
+    /// known, or if the delays vary no more than by chance.
     ///
-    /// A straight line is subtracted from each series first, because queues that only fill look
-    /// alike on any line.
+    /// A straight line is subtracted from each series first, because two different queues that only
+    /// grow would look alike.
     #[must_use]
     pub fn apart(&self, other: &Self) -> Option<f64> {
         let end = self.slot.min(other.slot);

@@ -3,8 +3,8 @@
 use byway_wire::Instant;
 
 /// Signals congestion when at least a fraction of the packets of one RTT were delayed. Harp (III.A)
-/// waits for "a threshold number of congestion indications". This type counts them per RTT as TCP
-/// Nice does (OSDI 2002, section 3), which has authors in common with Harp.
+/// waits for "a threshold number of congestion indications". This type counts such packets per RTT,
+/// as TCP Nice does (OSDI 2002, section 3).
 #[derive(Clone, Copy, Debug)]
 pub struct DelayedShare {
     fraction: f64,
@@ -34,8 +34,8 @@ impl DelayedShare {
 }
 
 /// Signals congestion when several packets in a row were delayed. A lasting queue delays all
-/// packets, jitter only some. A few packets in a row are enough, so this works with windows of one
-/// packet and less, where an RTT has too few packets for a share.
+/// packets, jitter only some. A few packets in a row are enough, so this type works even if only
+/// one packet is sent per RTT.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConsecutiveDelays(u32);
 
@@ -44,9 +44,9 @@ impl ConsecutiveDelays {
     /// N_RTT_SAMPLE).
     const LONGEST: f64 = 8.0;
 
-    /// Counts a packet under a window of `window` packets. Signals when the packets delayed in a
-    /// row are a quarter of the window, but at least two. Eight delayed packets in a row are enough
-    /// for any window.
+    /// Counts a packet. `delayed`: whether the packet was delayed. `window`: the congestion window
+    /// in packets. Signals if the latest packets, as many as a quarter of the window, were all
+    /// delayed. This number is at least two and at most eight.
     pub fn count(&mut self, delayed: bool, window: f64) -> bool {
         self.0 = if delayed { self.0.saturating_add(1) } else { 0 };
         delayed && f64::from(self.0) >= libm::ceil(window / 4.0).clamp(2.0, Self::LONGEST)

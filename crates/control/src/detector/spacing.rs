@@ -31,12 +31,13 @@ impl Spacing {
     const BLOCK: usize = 256;
     const FEW: usize = Self::BLOCK / 32;
     /// The greatest number of pairs in a block that may arrive together or out of order (`mixed`):
-    /// one pair in sixteen. A block with more such pairs gives no estimate.
+    /// one pair in sixteen. A block with more such pairs gives no estimate of the packet time.
     const MIXED: usize = 2 * Self::FEW;
     /// In the first block the estimate is at least the distance of this rank, in ascending order.
     const PAIRS: usize = 3;
-    /// The estimate is the smallest of this many latest blocks of pairs. If ten flows share a line,
-    /// two packets of one flow seldom stand next to each other in the queue, in some blocks never.
+    /// The result is the smallest estimate of this many latest blocks of pairs. One block can give
+    /// too large an estimate: if ten flows share a line, two packets of one flow seldom stand next
+    /// to each other in the queue.
     const BLOCKS: usize = 8;
 
     /// Two packets, one sent after the other, arrived `apart` nanoseconds from each other.

@@ -1,13 +1,12 @@
-//! All paths together as one CUBIC flow (RFC 9438). In the paper, all paths together grow by one
-//! packet per RTT instead (2.3).
+//! All paths together as one CUBIC flow (RFC 9438). In the mPath paper, all paths together grow by
+//! one packet per RTT instead (2.3).
 //!
-//! The loss of one path counts as a part of a loss of this flow. CUBIC reaches its plateau, the
-//! window of its last loss, K seconds after that loss. If a path with a tenth of all windows loses,
-//! the time left to the plateau moves a tenth of the way to K. So
+//! After a loss, CUBIC takes K seconds to reach its plateau, the window before the loss. A loss on
+//! one path counts only in part. Example: K is 10 s, the plateau is 2 s ahead, and a path with half
+//! of all windows loses. Then the plateau is 6 s ahead, halfway from 2 s to K. So
 //!
 //! - one path alone, and paths that lose together, are exactly CUBIC;
-//! - a small path that often loses does not keep a large path from reaching its plateau, or from
-//!   growing beyond it;
+//! - a small path that often loses does not keep a large path from reaching its plateau;
 //! - at the same loss rate on every path, two paths have 1.2 times the window of one path, and
 //!   three paths 1.5 times.
 
@@ -62,7 +61,7 @@ impl AggregateFlow {
         self.window = window;
     }
 
-    /// Takes note of an ACK by which nothing may grow, because its path recovers from a loss or the
+    /// Takes note of an ACK that lets no window grow, because the path recovers from a loss or the
     /// application limits the rate. RFC 9438, 4.2: t, the time since this stage of growth began,
     /// MUST NOT include such periods.
     pub fn pause(&mut self, now: Instant) {
@@ -83,9 +82,9 @@ impl AggregateFlow {
         growth
     }
 
-    /// Answers the loss of a path. `share` is the path's part of the windows that have not yet
-    /// decreased in this loss event, and `first` says that the event begins with this loss.
-    /// `window` is the window of all paths before the path decreases.
+    /// Answers the loss of a path. `window`: the sum of all windows before this path decreases.
+    /// `first`: whether this loss begins a loss event. `share`: the path's window, divided by the
+    /// windows of all paths that have not yet decreased in this loss event.
     pub fn lose(&mut self, window: f64, share: f64, first: bool) {
         self.follow(window);
         if first {
@@ -105,10 +104,10 @@ impl AggregateFlow {
         self.go_back(share, 0.0);
     }
 
-    /// Answers a loss of the part `share` of the flow: a new stage of growth begins. `k` is the
-    /// time to the plateau after a loss of the whole flow, in seconds. Example: with `k` of 8 s, a
-    /// plateau that is 2 s ahead now, and a `share` of 0.5, the plateau is 5 s ahead afterwards.
-    /// The distance of W_est from cwnd_prior changes in the same proportion.
+    /// Begins a new stage of growth after a loss of the part `share` of the flow. `k`: the seconds
+    /// to the plateau after a loss of the whole flow. Example: `k` is 8 s, the plateau is 2 s
+    /// ahead, and `share` is 0.5. Then the plateau is 5 s ahead afterwards, halfway from 2 s to 8
+    /// s. The distance of W_est from cwnd_prior is mixed in the same way.
     fn go_back(&mut self, share: f64, k: f64) {
         let mean = |whole: f64, before: f64| share * whole + (1.0 - share) * before;
         // Beyond the plateau the curve has grown by the whole window at most, even if the window
@@ -171,9 +170,9 @@ mod tests {
         let mut flow = of(1_000.0);
         lose(&mut flow, 1.0);
         near(flow.window, 700.0, 1e-9);
-        // RFC 9438, 4.2: the target is `C (t - K)^3 + W_max` for a time t that is one RTT ahead.
-        // This code reaches the target within an RTT. So the window may be ahead of the curve by
-        // the growth of one RTT.
+        // RFC 9438, 4.2: the window grows within one RTT to the value that the curve
+        // `C (t - K)^3 + W_max` has one RTT later. So the window may exceed the curve by the growth
+        // of one RTT.
         for second in 1..=14 {
             let t = f64::from(second);
             let window = run(&mut flow, 1.0);

@@ -1,11 +1,11 @@
 //! Load aggregation (mPath, 2.3): a proxied path that shares the direct path's bottleneck moves its
-//! load (its window) to the direct path, and is dropped. Then another proxied path is requested.
+//! load (its window) to the direct path, and is dropped.
 //!
-//! The paper finds such paths by losses at the same time. These are rare if forty paths share one
-//! queue, so delays are compared too ([`DelaySeries`](crate::detector::DelaySeries)). Different
-//! queues can look alike. So the load is first lent for some seconds, half of it and then all. A
-//! path that carries as much with half of its window has a queue of its own, and gets its load
-//! back. All of the load returns unless the direct path carries more.
+//! The paper finds such paths by losses at the same time. With forty paths in one queue such losses
+//! are rare, so delays are compared too ([`DelaySeries`](crate::detector::DelaySeries)). But
+//! different queues can look alike, so a trial follows. The path lends half of its window to the
+//! direct path for some seconds. A path that still carries as much has a queue of its own, and gets
+//! its load back. Then all of the load is lent: it returns unless the direct path carries more.
 
 use super::{Dropping, MPath, Path};
 use crate::bundle::Rate;
@@ -15,9 +15,9 @@ use byway_wire::{Duration, Instant, PathId};
 /// A path that shares all but this part of the variance of the direct path's delay waits in the
 /// same queue.
 const SAME: f64 = 0.25;
-/// How long half of a path's window is lent to the direct path. Meanwhile a path in the direct
-/// path's queue carries half as much. A path with a queue of its own carries as much as before, and
-/// only this queue becomes shorter.
+/// How long half of a path's window is lent to the direct path. A path in the direct path's queue
+/// carries half as much meanwhile, because it has half as many packets in this queue. A path with a
+/// queue of its own carries as much as before: only its queue becomes shorter.
 const HALF_LENT: Duration = Duration::from_millis(2_800);
 const CARRIES: f64 = 0.9;
 /// The least window, in packets, of which half is lent: a window of one packet cannot be halved.
@@ -145,11 +145,11 @@ impl MPath {
         self.aggregate(&shared, window / self.options.keep);
     }
 
-    /// Moves load from the `shared` proxied paths, which lost at the same time as the direct path,
-    /// to the direct path. In the paper, path j gives the part `min(alpha, w0 / sum w_j)` of the
-    /// window w_j/2 that its loss left. w0 (direct path) and w_j are the windows before the losses.
-    /// So all paths together move at most w0/2, as much as the direct path has lost. With another
-    /// `keep` than 1/2, the limit is `(1 - keep) * w0`.
+    /// Moves load to the direct path from the `shared` proxied paths, which lost at the same time
+    /// as the direct path. Each path moves the part `alpha` of its window, or a smaller part if all
+    /// paths together would move more than the direct path has lost. In the paper this part is
+    /// `min(alpha, w0 / sum w_j)`, with the windows before the losses: w0 of the direct path
+    /// (`direct_window`, in packets), and w_j of path j.
     fn aggregate(&mut self, shared: &[PathId], direct_window: f64) {
         let evidence = self.options.evidence;
         let convinced = |path: &Path| path.coincident >= evidence;
@@ -217,9 +217,10 @@ impl MPath {
     }
 
     /// Begins a trial: proxied paths that seem to wait in the direct path's queue lend their load
-    /// to the direct path. Those with the highest rates lend first, until their rates make up half
-    /// of the direct path's rate. A smaller load would not show whether the direct path gains. Such
-    /// a load moves without a trial, if the latest trial succeeded.
+    /// to the direct path. The paths with the highest rates lend, as many as have half of the
+    /// direct path's rate together. If all such paths have less, a trial would not show whether the
+    /// direct path gains. Then all of their load moves without a trial, but only if the latest
+    /// trial succeeded.
     fn lend(&mut self, now: Instant) {
         if self.trials.now.is_some() || now < self.trials.not_before {
             return;
@@ -280,9 +281,9 @@ impl MPath {
         }
     }
 
-    /// Judges the trial that runs by rates measured while load is lent. If half of the load is
-    /// lent, the rate of the lending paths decides. If all of it is lent, the rate of the direct
-    /// path decides.
+    /// Judges the present trial by a rate measured while load is lent: the rate of the lending
+    /// paths if half of the load is lent, and the rate of the direct path if all of the load is
+    /// lent.
     pub(super) fn judge(&mut self, now: Instant) {
         if self.trials.now.is_some() && self.direct().is_none() {
             return self.give_back(now);

@@ -38,14 +38,14 @@ enum Dropping {
     ForGood,
 }
 
-/// mPath: all paths together grow as one TCP, and a path that loses packets gives up part of its
-/// own window. If a proxied path loses at the same time as the direct path, its load moves to the
-/// direct path.
+/// mPath: all paths together grow as one TCP flow, and a path that loses packets gives up part of
+/// its own window. If a proxied path loses at the same time as the direct path, its load moves to
+/// the direct path.
 ///
-/// The literal preset is section 2.3: growth of a packet per RTT, and half of the window at a loss.
-/// The production preset grows by CUBIC as today's TCP does, and divides growth among the paths in
-/// proportion to their windows. Each of its paths begins with a slow start, which ends when delays
-/// rise. It requests proxied paths from the start, and drops one after two timeouts in a row.
+/// The preset `LITERAL` is section 2.3 of the paper: growth of a packet per RTT, and half of the
+/// window at a loss. The preset `PRODUCTION` grows as CUBIC does, and divides growth among the
+/// paths in proportion to their windows. Each path begins with a slow start, which ends when delays
+/// rise. Proxied paths are requested from the start.
 #[derive(Debug)]
 pub struct MPath {
     name: &'static str,

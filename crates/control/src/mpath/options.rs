@@ -72,12 +72,14 @@ impl MPathOptions {
         validate: false,
     };
 
-    /// The preset of the class `normal`. All paths together grow and decrease as CUBIC does: on
-    /// long paths, growth by a packet per RTT gets less than the kernel's CUBIC. Every path begins
-    /// with a slow start, because growth by a share of a packet per RTT takes minutes. Load moves
-    /// at the second coincidence of losses, because one loss in a few dozen coincides by chance. A
-    /// proxied path is dropped at the second timeout in a row, because a single one is often a late
-    /// ACK.
+    /// The preset of the class `normal`. All paths together grow and decrease as CUBIC does: if the
+    /// RTT is long, growth by one packet per RTT gets less than a CUBIC flow beside it. Each path
+    /// begins with a slow start, because with its small part of the growth, a path would take
+    /// minutes to reach its rate.
+    ///
+    /// Load moves at the second loss that coincides with a loss of the direct path, because one
+    /// loss in a few dozen coincides by chance. A proxied path is dropped at the second timeout in
+    /// a row, because a single timeout is often a late ACK.
     pub const PRODUCTION: Self = Self {
         increase: Increase::Cubic(Shape::RFC9438),
         keep: Shape::RFC9438.beta,

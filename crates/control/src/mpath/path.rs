@@ -65,7 +65,7 @@ pub(super) struct Path {
     /// The part of the window that is lent to the direct path.
     pub lent: Option<MovedLoad>,
     /// The latest delays. `same_queue`: whether the path seems to wait in the direct path's queue.
-    /// `stays`: whether the path has been a minute old without seeming to wait there.
+    /// `stays`: whether the path, at the age of a minute or later, once did not seem to wait there.
     pub delays: DelaySeries,
     pub same_queue: bool,
     pub stays: bool,
@@ -143,12 +143,12 @@ impl Path {
         }
     }
 
-    /// Whether the path has shown that it is useful. A path of 21 s has if it is known to wait in
-    /// another queue than the direct path. A path of 60 s has unless it seems to wait in the direct
-    /// path's queue.
+    /// Whether the path has shown that it is useful. This takes 21 s if the path's delays are known
+    /// to differ from the delays of the direct path. Otherwise it takes 60 s, and the path must not
+    /// seem to wait in the direct path's queue.
     ///
-    /// `doubt`: whether a trial has shown that similar delays prove nothing. If so, a path of 21 s
-    /// that seems to wait in the direct path's queue is useful too.
+    /// `doubt`: whether a trial has shown that similar delays prove nothing. If so, a path that
+    /// seems to wait in the direct path's queue is useful after 21 s too.
     pub fn proven(&self, now: Instant, doubt: bool) -> bool {
         let age = now.since(self.opened_at);
         let differs = if doubt { self.differs || self.same_queue } else { self.differs };
@@ -164,9 +164,9 @@ impl Path {
         self.window < self.threshold
     }
 
-    /// The slow start threshold, in packets, that a loss leaves: the part `keep` of the window. In
-    /// the slow start after a timeout it is the part `keep` of the present threshold instead. The
-    /// window is still small then, and does not tell what the path carries.
+    /// The slow start threshold, in packets, after a loss: `keep` times the window. In the slow
+    /// start after a timeout, the window is still small and does not tell what the path carries.
+    /// Then the result is `keep` times the present threshold.
     pub fn lowered(&self, keep: f64) -> f64 {
         keep * if self.restarts && self.in_slow_start() { self.threshold } else { self.window }
     }
@@ -175,9 +175,10 @@ impl Path {
         sent_at < self.recover
     }
 
-    /// Whether a loss of packets up to one sent at `sent_at` needs no decrease of its own, because
-    /// it belongs to an earlier loss or timeout. Packets sent between a timeout and the next ACK
-    /// belong to the timeout: the same outage took them, and the window is one packet already.
+    /// Whether a loss needs no decrease, because an earlier decrease or timeout has answered it.
+    /// `sent_at`: when the last of the lost packets was sent. Packets sent between a timeout and
+    /// the next ACK belong to the timeout: the same outage took them, and the window is one packet
+    /// already.
     pub fn covered(&self, sent_at: Instant) -> bool {
         self.answered(sent_at) || self.timeouts > 0 || sent_at < self.revived
     }
@@ -215,10 +216,11 @@ impl Path {
         self.grow(packets.min(room));
     }
 
-    /// Ends slow start when several packets in a row have a delay clearly above the smallest (RFC
-    /// 9406): by an eighth of the RTT, within 4 to 16 ms. A quarter of the window must be late,
-    /// from two to eight packets. One-way delays are used where they are measured, so that a queue
-    /// on the way of the ACKs does not matter.
+    /// Ends slow start when several packets in a row are late (RFC 9406). A packet is late if its
+    /// delay exceeds the smallest delay by an eighth of the least RTT, but by at least 4 and at
+    /// most 16 ms. As many packets as a quarter of the window must be late, from two to eight.
+    /// One-way delays are used where they are measured, so that a queue on the way of the ACKs does
+    /// not matter.
     pub fn sense_rise(&mut self, acked: &Acked<'_>) {
         let rise = (signed_nanos(acked.min_rtt) / 8).clamp(RISE.0, RISE.1);
         let mut risen = false;
@@ -251,8 +253,9 @@ impl Path {
         }
     }
 
-    /// Takes the latest decrease back if `undo` shows that it was wrong. Returns the CUBIC state of
-    /// all paths before that decrease, and the number of decreases of all paths up to that one.
+    /// Takes the latest decrease back if `undo` shows that the decrease was wrong. Returns the
+    /// CUBIC state of all paths before the decrease, and the number of decreases that all paths had
+    /// made by then, this one included.
     pub fn on_undo(&mut self, undo: &Undo) -> Option<(AggregateFlow, u64)> {
         let before = self.memento.as_mut().and_then(|memento| memento.undone(undo))?;
         self.window = self.window.max(before.window);

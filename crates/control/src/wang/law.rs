@@ -8,9 +8,9 @@ use byway_wire::{Duration, Instant, PathId};
 
 /// T: the control interval (section IV).
 const INTERVAL: Duration = Duration::from_millis(400);
-/// The paper's delta (section V): the largest part of the sent rate that may be missing at the
-/// receiver. One ACK may stand for ten packets here, so the received rate of one interval is known
-/// only roughly.
+/// The paper's delta (section V): a raise still succeeds if at most this part of the sent rate is
+/// missing at the receiver. It is larger than the paper's 0.03, because one ACK may stand for ten
+/// packets here: the received rate of one interval is known only roughly.
 const DELTA: f64 = 0.1;
 /// Taken for the RTT of a path that has none yet (RFC 9002, kInitialRtt).
 const UNKNOWN_RTT: f64 = 0.333;
@@ -110,9 +110,9 @@ impl Law for Wang {
         used.map_or(0.0, |member| packets / member.window.packets())
     }
 
-    /// Begins the next interval, once the longest RTT of all paths (at most 2 s) has passed since
-    /// the last interval ended. By then the packets of that interval are acknowledged. Their rate
-    /// is x in the paper, the rate at which the receiver got data.
+    /// Judges the last interval, and begins the next one. The last interval is judged once the
+    /// longest RTT of all paths (at most 2 s) has passed since its end: by then its packets are
+    /// acknowledged. Their rate is the paper's x, the rate at which the receiver got data.
     fn tick(&mut self, paths: &mut WangPaths, now: Instant) -> Option<Instant> {
         if paths.is_empty() {
             return None;

@@ -2,9 +2,9 @@
 //! and Pattipati, "Distributed application-layer rate control for efficient multipath data transfer
 //! via TCP" (UConn BECAT/CSE-TR-06-17).
 //!
-//! A source with a demand sends over k paths at rates that it chooses, each at most the rate of the
-//! TCP connection under the path. In each control interval it raises the rate of one random path,
-//! and keeps the raise if the receiver got the data. So load moves to paths with room. Sources that
+//! A source wants to send at a given rate, its demand, over k paths, each a TCP connection. In each
+//! control interval the source raises the rate of one random path. It takes the raise back if the
+//! receiver did not get data at the raised rate. So load moves to paths with room. Sources that
 //! share relays reach the largest possible sum of rates ([`max_flow`]).
 
 mod law;

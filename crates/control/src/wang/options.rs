@@ -15,21 +15,22 @@ pub struct WangOptions {
     /// delta: the largest share of the rate that may be missing at the receiver if a raise has
     /// succeeded.
     pub delta: f64,
-    /// beta(0) in the paper: the rate increment term of a new path, as a factor. A raise multiplies
-    /// the path's rate by `1 + beta`. With 0, rates rise and fall by constant amounts (A-AIAD).
+    /// The rate increment term of a new path, as a factor; beta(0) in the paper. A raise multiplies
+    /// the path's rate by `1 + beta` and adds `epsilon`. With a beta of 0, rates rise and fall by
+    /// the constant `epsilon` (A-AIAD in the paper).
     pub beta: f64,
-    /// Whether a raise that ends at the demand lowers the path's rate increment term to the raise
-    /// that was possible. If so, a path that already carries all of the demand gets a term of 0. A
-    /// term of 0 never grows again.
+    /// Whether a raise that the demand cuts short lowers the path's rate increment term to the
+    /// raise that was possible. If so, a path that already carries all of the demand gets a term of
+    /// 0. It stays at 0, because terms grow only by multiplication.
     pub rewrite: bool,
     /// The most that a rate increment term grows to, as a factor.
     pub cap: f64,
     /// The least probability of a path, at most half of its equal share. The proof of theorem 1
     /// needs it to be positive.
     pub floor: f64,
-    /// How much less than the sent rate may arrive before a raise counts as failed, in the unit of
-    /// rates. It comes on top of `delta`. It is one packet per interval, because only whole packets
-    /// are counted.
+    /// How much less than the sent rate may arrive, beyond `delta`, before a raise counts as
+    /// failed. It is in the unit of rates. Use one packet per interval, because only whole packets
+    /// are counted; the paper has no slack (0).
     pub slack: f64,
 }
 
@@ -49,9 +50,9 @@ impl WangOptions {
         slack: 0.0,
     };
 
-    /// Figure 2 with three changes: a rate increment term does not stick at 0, it is 1 at most, and
-    /// no path's probability to be raised vanishes. The slack is a packet of 500 bytes per interval
-    /// of 0.4 s.
+    /// Figure 2 with four changes. A rate increment term is not lowered to 0 (`rewrite`), and is at
+    /// most 1 (`cap`). Each path has a least probability to be raised (`floor`). One packet of 500
+    /// bytes may be missing in each interval of 0.4 s (`slack`).
     pub const RECOMMENDED: Self =
         Self { rewrite: false, cap: 1.0, floor: 0.01, slack: 1_250.0, ..Self::LITERAL };
 }

@@ -51,9 +51,9 @@ impl RateController {
         self.raised.map(|(path, _)| path)
     }
 
-    /// Sets both epsilon (the constant part of a raise) and the slack (how much of the rate may be
-    /// missing) to `packet`, from the next interval on. `packet` is one packet per interval, in the
-    /// unit of rates.
+    /// Sets two options from the next interval on: epsilon (the constant part of a raise) and the
+    /// slack (how much of the rate may be missing). `packet`: the value of both, the rate of one
+    /// packet per interval, in the unit of rates.
     pub fn set_packet(&mut self, packet: f64) {
         (self.options.epsilon, self.options.slack) = (packet, packet);
     }
@@ -127,9 +127,9 @@ impl RateController {
             self.probabilities[path] = (2.0 * self.probabilities[path]).min(1.0);
             self.terms[path] = (self.terms[path] * alpha).min(cap);
         } else {
-            // The paper: `y = (y - epsilon)/(1 + beta)`. With the beta of the raise, this is the
-            // rate before the raise. If the raise has lowered the rates of other paths, those rates
-            // stay low until they are raised themselves.
+            // The paper takes a raise back by `y = (y - epsilon)/(1 + beta)`, which gives the rate
+            // before the raise. If the raise has lowered the rates of other paths, those rates stay
+            // low until they are raised themselves.
             self.rates[path] = before;
             self.probabilities[path] /= 2.0;
             self.terms[path] /= gamma;
