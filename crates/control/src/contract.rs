@@ -9,18 +9,16 @@ pub trait Controller: Debug + Send {
     /// The name by which `--congestion` selects it.
     fn name(&self) -> &'static str;
 
-    /// Whether the controller gives way to other traffic as soon as packets queue. A yielding
-    /// controller also governs paths over TCP, on top of the kernel's congestion control. A
-    /// controller that takes a fair share does not, because the kernel already takes a fair share
-    /// on such a path.
+    /// Whether the controller gives way to other traffic as soon as packets queue, instead of
+    /// taking a fair share as TCP does.
     fn yields(&self) -> bool {
         false
     }
 
     /// Whether the controller governs paths over TCP too, on top of the kernel's congestion
-    /// control. If such a controller does not yield, the sender treats a path through a relay as
-    /// one TCP connection, although there are two: one to the relay and one from there. Only the
-    /// receiver then notices packets that the relay drops.
+    /// control. By default only a yielding controller does, because the kernel already takes a fair
+    /// share of the line. If a controller governs these paths without yielding, only the receiver
+    /// notices packets that a relay drops between its two TCP connections.
     fn governs_connections(&self) -> bool {
         self.yields()
     }
@@ -37,9 +35,9 @@ pub trait Controller: Debug + Send {
     /// Packets were acknowledged: once per path and ACK.
     fn on_acked(&mut self, path: PathId, acked: &Acked<'_>);
 
-    /// The network signalled congestion. Called at most once per path, ACK and `Trigger`. Most
-    /// controllers react once per RTT, so the controller decides by the send times in `congested`
-    /// whether it has already reacted to this congestion.
+    /// The network signalled congestion. Called at most once per path, ACK and `Trigger`, so
+    /// several calls may report the same congestion. The send times in `congested` tell the
+    /// controller whether it has already reacted.
     fn on_congested(&mut self, path: PathId, congested: &Congested);
 
     /// A loss reported before was spurious: the packet was only late.

@@ -1,5 +1,5 @@
-//! The growth of a CUBIC window, for one path or for several paths that grow like a single flow.
-//! Windows are in packets, times in seconds. Section numbers are those of RFC 9438.
+//! The growth of a CUBIC window: the window of one path, or the sum of the windows of several
+//! paths. Windows are in packets, times in seconds. Section numbers are those of RFC 9438.
 
 /// C and beta_cubic.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,9 +26,9 @@ impl Shape {
         if window < last && fast_convergence { window * (1.0 + self.beta) / 2.0 } else { window }
     }
 
-    /// RFC 9438, 4.3: alpha_cubic, the packets per RTT by which W_est grows, the estimate of Reno's
-    /// window. With this growth, a window that falls to the part `beta` at each loss has the same
-    /// mean as the window of Reno.
+    /// RFC 9438, 4.3: alpha_cubic, the packets per RTT by which W_est (the estimate of Reno's
+    /// window) grows. W_est falls to the part `beta` at a loss. With this alpha_cubic, its mean is
+    /// still the mean of Reno's window.
     fn alpha(self) -> f64 {
         3.0 * (1.0 - self.beta) / (1.0 + self.beta)
     }
@@ -54,9 +54,9 @@ impl Curve {
         c * from_plateau * from_plateau * from_plateau + self.w_max
     }
 
-    /// By how many packets the window `cwnd` grows at an ACK. `t` is the time since congestion
-    /// avoidance began, and `rtt` is the RTT of the path, both in seconds. `windows` is the number
-    /// of packets that the ACK acknowledges, divided by `cwnd`.
+    /// By how many packets the window of `cwnd` packets grows at an ACK for `windows * cwnd`
+    /// packets. `t` is the time since congestion avoidance began, and `rtt` is the RTT of the path,
+    /// both in seconds.
     pub fn growth(&mut self, shape: Shape, t: f64, rtt: f64, cwnd: f64, windows: f64) -> f64 {
         let c = shape.c;
         // 4.2: `target = W_cubic(t + RTT)`, not below cwnd and not above 1.5 cwnd.
@@ -67,8 +67,7 @@ impl Curve {
         self.w_est += alpha * windows;
         if self.at(t, c) < self.w_est {
             // RFC 9438, 4.3, the Reno-friendly region: cwnd becomes W_est, the window that Reno
-            // would have, unless cwnd is larger already. cwnd can be larger because `target` is the
-            // value of the curve one RTT later.
+            // would have, unless cwnd is larger already.
             (self.w_est - cwnd).max(0.0)
         } else {
             // RFC 9438, 4.4 and 4.5: `cwnd += (target - cwnd) / cwnd` for each packet acknowledged.

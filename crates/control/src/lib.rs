@@ -1,10 +1,9 @@
-//! Congestion control for a bundle, which is all paths of one connection. One object controls the
-//! whole bundle, so it can couple the windows of the paths.
+//! Congestion control for a bundle, which is all paths of one connection. One controller governs
+//! the whole bundle, so the window of one path can depend on the other paths.
 //!
-//! A path reports events, a [`Controller`] decides, and pacer and scheduler act. A controller
-//! answers with an [`Allowance`] per path (how much the path may send) and with a [`PathDemand`]
-//! for the bundle (which paths to open or drop). A controller has no clock, and takes random
-//! numbers only from a given seed.
+//! A path reports events. A [`Controller`] answers with an [`Allowance`] per path (how much the
+//! path may send) and with a [`PathDemand`] (which paths the bundle should open or drop). A
+//! controller reads no clock, and draws random numbers only from a given seed.
 //!
 //! | room | what is in it |
 //! |---|---|

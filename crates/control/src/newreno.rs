@@ -1,9 +1,9 @@
-//! NewReno, the controller that others are compared with: RFC 5681, with the one reduction per loss
-//! event of RFC 6582.
+//! NewReno, the controller that others are compared with: RFC 5681, with one reduction of the
+//! window per loss event (RFC 6582).
 //!
-//! Only the congestion window is here, because the path itself retransmits. Fast recovery, where
-//! duplicate ACKs inflate the window (RFC 6582, 3.2), is left out: a path of byway knows exactly
-//! how many bytes are in flight.
+//! Only the congestion window is here, because the path itself retransmits. Duplicate ACKs do not
+//! inflate the window as in RFC 6582, 3.2: a path of byway knows exactly how many bytes are in
+//! flight.
 
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::{Acked, Allowance, Congested, Opened, Undo};

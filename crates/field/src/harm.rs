@@ -137,9 +137,8 @@ struct HarmRun {
     accurate: bool,
 }
 
-/// Checks that everything that `asked` names can be measured on this machine. A missing program is
-/// found here, and not only after the first measurements. `tell` gets a warning if something is
-/// left out.
+/// Checks that this machine can measure everything that `asked` names, so that a missing program is
+/// found before the first measurement. `tell` gets a warning if something is left out.
 ///
 /// # Errors
 /// A name is unknown, something is missing, or `tell` failed.

@@ -58,9 +58,9 @@ pub fn serve(port: u16, congestion: &str) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that the server writes at a time, as many as other web servers do for a file. Each smaller
-/// write could end with a packet that is not full. An answer of 20 KB would then need one packet
-/// more than in the simulator, and wait for one ACK more.
+/// Bytes that the server writes at a time; other web servers write files in pieces of this size
+/// too. Each smaller write could end with a packet that is not full. An answer of 20 KB would then
+/// need one packet more than in the simulator, and wait for one ACK more.
 const PIECE: usize = 64 * 1024;
 
 /// A client that closes early ends the answer; that is not a failure of the server.

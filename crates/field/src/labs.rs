@@ -53,10 +53,10 @@ pub(crate) fn place() -> LabDirectory {
     LabDirectory::locate(geteuid().is_root(), getuid().as_raw(), |name| std::env::var_os(name))
 }
 
-/// Starts a keeper, the process that builds a lab and holds it, and waits until programs can run in
-/// the lab. Returns the lab's name and a record of its hosts and links. `keeper` is the command of
-/// a program that calls [`keep`] for the same network. With `owned`, the lab ends when this
-/// process's standard input ends.
+/// Starts a keeper, a process that builds a lab (an emulated network) and holds it. Waits until
+/// programs can run in the lab. Returns the lab's name and a record of its hosts and links.
+/// `keeper` is the command of a program that calls [`keep`] for the same network. If `owned`, the
+/// lab ends when this process's standard input ends.
 ///
 /// # Errors
 /// There is no such network, its lab is already up, or the keeper reports an error.
@@ -129,8 +129,8 @@ pub fn keep(wanted: &NetworkRequest, owned: bool) -> Result<()> {
 
 /// Runs a program on `host`, a host of a lab, and returns the program's exit code. `lab` is the
 /// name of the lab; `None` means the only lab that is up. `words` are the program's name and
-/// arguments. `program` is an executable (byway itself) that calls [`inside`] for the arguments
-/// after `lab inside --`.
+/// arguments. `program` is the path of byway itself, which is run on the host and calls [`inside`]
+/// with `words`.
 ///
 /// # Errors
 /// There is no such lab or host, or the lab cannot be entered.

@@ -1,19 +1,20 @@
-//! The parts of the lab that need this machine: experiments that are run and stored, networks that
-//! are built here for a plan, and transfers by real programs.
+//! The parts of the lab that need this machine: stored experiments, emulated networks, and
+//! transfers by real programs.
 //!
-//! [`byway_lab`] simulates, without clock or processes. [`byway_emulate`] builds networks, without
-//! knowing plans. This crate combines the two. A program on top of this crate adds arguments,
-//! messages and exit codes, and learns through callbacks what happens.
+//! [`byway_lab`] only simulates, without clock or processes. [`byway_emulate`] builds networks, but
+//! cannot read plans. This crate combines the two. The program that uses this crate adds arguments,
+//! messages and exit codes; callbacks tell it what happens.
 //!
-//! * [`experiments`]: runs, judges and stores experiments and plans. [`directories`]: where they
-//!   are.
+//! * [`experiments`]: runs, judges and stores experiments. [`directories`]: the directories with
+//!   their files.
 //! * [`experiment_list`]: all experiments, each with its claims and its newest result.
-//! * [`scoreboard`]: compares congestion controls. [`fuzz`]: runs random networks.
-//! * [`network`]: reads what network to build. [`labs`]: starts, enters and ends labs.
-//! * [`emulation`]: runs a plan's transfers by real programs. [`http_requests`]: the requests
-//!   beside them.
+//! * [`scoreboard`]: compares congestion controls. [`fuzz`]: simulates random networks.
+//! * [`network`]: reads which network to emulate. [`labs`]: starts, enters and ends emulated
+//!   networks.
+//! * [`emulation`]: runs the transfers of a plan by real programs. [`http_requests`]: makes the
+//!   plan's requests by real programs.
 //! * [`demo`]: a transfer on loopback, over the simulator's links.
-//! * [`harm`]: how much longer requests take beside bulk transfers, emulated or simulated.
+//! * [`harm`]: measures how much longer requests take beside bulk transfers.
 
 pub mod demo;
 pub mod directories;

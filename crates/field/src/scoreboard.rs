@@ -55,9 +55,9 @@ pub struct FilledBoard {
     pub file: PathBuf,
 }
 
-/// Runs the cells of `selection` that have no row in `directory` yet; a cell is a scene with a law
-/// and a seed. Then writes a table and a picture of all rows. `tell` gets the progress. Once
-/// `cancel` is set, this function ends soon.
+/// Runs the cells of `selection` that have no row in `directory` yet. A cell is one simulation: a
+/// scene (a line and its traffic), a law (a congestion control) and a seed. Then writes a table and
+/// a picture of all rows. `tell` gets the progress. Once `cancel` is set, this function ends soon.
 ///
 /// # Errors
 /// A cell could not be run, or a row could not be stored.

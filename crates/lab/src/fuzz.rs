@@ -1,9 +1,9 @@
-//! Random networks and transfers with random faults, each a function of its seed. Whatever happens,
-//! no invariant may break, and every transfer that can end must end.
+//! Random networks and transfers with random faults, each made from a seed. Whatever happens, no
+//! invariant may break, and every transfer that can end must end.
 //!
 //! The simulated world asserts its own invariants at every event. This module checks two more. A
-//! transfer of a given size ends with exactly this number of bytes, once its paths are back. The
-//! same seed gives the same record twice, which is checked for every tenth seed.
+//! transfer of a given size ends with exactly this number of bytes, once the faults are over. The
+//! same seed gives the same record twice; every tenth seed is run twice for this check.
 
 use crate::record::Record;
 use crate::setup::{
@@ -27,8 +27,9 @@ const PATIENCE: u64 = 1_200;
 /// for ever. So their transfers need not end, but must still progress.
 const YIELDING: [&str; 7] =
     ["harp-adaptive", "harp-independent", "harp-joint", "hir", "hir-literal", "nice", "tcp-lp"];
-/// A transfer progresses if it receives at least one byte in so many seconds. The time is long
-/// because a burst of losses can last for several retransmission timeouts, each of up to a minute.
+/// A transfer progresses if it received at least one byte in its last `STANDSTILL` seconds. The
+/// time is long because a burst of losses can last for several retransmission timeouts, each of up
+/// to a minute.
 const STANDSTILL: usize = 400;
 
 /// What a seed did that it should not.

@@ -1,10 +1,9 @@
-//! The lab turns a plan, which is data, into a simulated world. It turns the records of the world
-//! into tables, figures and verdicts.
+//! The lab turns a plan, which is data, into a simulated world, and the records of this world into
+//! tables, figures and verdicts.
 //!
-//! `plan` reads a plan and expands it into variants. Each variant is a [`Setup`] in which only the
-//! seed is open. `world` builds and runs a variant and yields a [`Record`]. `expect` checks claims
-//! with records. `figure` and `report` show the results. `docs/lab.md` describes what a plan may
-//! contain.
+//! `plan` reads a plan and expands it into variants. Each variant is a [`Setup`]. `world` runs a
+//! variant with a seed and returns a [`Record`]. `expect` checks claims with records. `figure` and
+//! `report` show the results. `docs/lab.md` describes what a plan may contain.
 
 pub mod expect;
 pub mod experiment;

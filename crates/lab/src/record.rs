@@ -120,10 +120,9 @@ pub struct CrossRecord {
 pub struct GatewayRecord {
     /// The plan's name for them.
     pub name: String,
-    /// A histogram of the times for which the exit gateway held packets back to put them in order.
-    /// An entry is a bound in milliseconds and a number of packets. A packet counts in the first
-    /// entry whose bound is not below its wait: 7 ms counts under 10 ms if the bounds are 5, 10 and
-    /// 20 ms.
+    /// A histogram of how long the exit gateway held packets back to put them in order. An entry is
+    /// an upper bound in milliseconds, and the number of packets whose wait is at most this bound,
+    /// but more than the bound of the entry before.
     pub waits: Vec<(u64, u64)>,
     /// Packets that left the exit.
     pub released: u64,
@@ -136,8 +135,8 @@ pub struct GatewayRecord {
     /// Packets that went by the plain route.
     pub plain: u64,
     /// For the newest lost packets: milliseconds from sending the packet until the entry gateway
-    /// declared it lost. Empty if only the session between the gateways detects losses, and not the
-    /// gateways themselves.
+    /// declared it lost. Empty if the gateways do not detect losses, but leave this to the session
+    /// between them.
     #[serde(default)]
     pub found: Vec<f32>,
 }

@@ -64,9 +64,9 @@ pub fn median(values: &[f64]) -> Option<f64> {
 /// largest number with which the interval contains the median with a probability of at least 95 %.
 /// With fewer than six values no interval reaches 95 %, and k is 1.
 ///
-/// The number of values below the median is binomial with probability 1/2. The median lies below
-/// the k-th smallest value if fewer than k values are below the median (David and Nagaraja, Order
-/// Statistics, 7.1).
+/// Source: David and Nagaraja, Order Statistics, 7.1. The median lies below the k-th smallest value
+/// if fewer than k values are below the median. The number of values below the median is binomial
+/// with probability 1/2.
 #[must_use]
 pub fn median_interval(values: &[f64]) -> Option<Interval> {
     let sorted = sorted(values)?;

@@ -20,10 +20,10 @@ pub struct CubicOptions {
     /// 4.7: whether a flow gives up room for flows that begin. SHOULD be on, except for a flow that
     /// is alone.
     pub fast_convergence: bool,
-    /// When slow start ends. RFC 9438, 4.10: SHOULD be HyStart++, MAY be the slow start of RFC 5681
-    /// (until a loss) where HyStart++ is not suitable. By default byway does not use HyStart++,
-    /// which reacts to an RTT rise of 4 to 16 ms: byway's receivers delay ACKs by up to 10 ms, and
-    /// so cause such a rise.
+    /// When slow start ends. RFC 9438, 4.10: SHOULD be when HyStart++ says so, MAY be at a loss
+    /// (RFC 5681) where HyStart++ is not suitable. HyStart++ is not byway's default, because it
+    /// reacts to an RTT rise of 4 to 16 ms. byway's receivers delay ACKs by up to 10 ms, so the RTT
+    /// rises without a queue.
     pub slow_start: SlowStart,
     /// Initial window in packets. RFC 6928: 10.
     pub initial: f64,
@@ -93,11 +93,11 @@ struct AvoidanceStage {
 }
 
 impl AvoidanceStage {
-    /// Begins a stage of congestion avoidance with a window of `window` packets (cwnd_epoch). K
-    /// follows from W_max and cwnd_epoch (RFC 9438, 4.2), and W_est starts at cwnd_epoch (4.3).
+    /// Begins congestion avoidance with a window of `window` packets (cwnd_epoch in RFC 9438). K is
+    /// the time in seconds until the curve reaches W_max (4.2).
     ///
-    /// After a timeout, or after a slow start that ended without loss, W_max has been reset to 0.
-    /// Then W_max becomes `window`, and K is 0 (4.8 and 4.10).
+    /// After a timeout, or after a slow start that ended without loss, W_max is 0. Then W_max
+    /// becomes `window`, and K is 0 (4.8 and 4.10).
     fn begin(&mut self, now: Instant, window: f64, shape: Shape) {
         self.epoch = Some(now);
         self.curve.w_est = window;

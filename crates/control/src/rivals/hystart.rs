@@ -60,8 +60,8 @@ impl HyStart {
     /// in conservative slow start. `None`: slow start is over.
     ///
     /// An ACK of byway acknowledges several packets, but has one RTT only, that of the latest
-    /// packet. All these packets count as RTT samples: a round is judged by its smallest RTT, and
-    /// the latest packet of an ACK has the smallest RTT.
+    /// packet. Each of these packets counts as an RTT sample. This is correct because only the
+    /// smallest RTT of a round matters, and the latest packet has the smallest RTT of the ACK.
     pub fn on_acked(&mut self, acked: &Acked<'_>) -> Option<f64> {
         if acked.sent_at >= self.round {
             self.round = acked.now;

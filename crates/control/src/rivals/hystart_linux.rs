@@ -1,5 +1,5 @@
-//! HyStart: ends slow start before the queue is full. It ends when the ACKs of a round form a long
-//! train, or when the RTT rises.
+//! HyStart: ends slow start before the queue is full. Slow start ends when the RTT rises, or when
+//! the ACKs of a round arrive close together for about half of the smallest RTT.
 //!
 //! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", section 4, Computer Networks 55
 //! (2011). Constants are those of Linux (`tcp_cubic.c`). Linux does not implement the successor of

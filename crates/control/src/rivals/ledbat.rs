@@ -1,7 +1,7 @@
-//! LEDBAT (RFC 6817): keeps the queueing delay at a target, by one-way delays. Two known faults of
-//! the RFC are kept. A queue that stands for longer than `history` minutes is taken for the base
-//! delay, which is that of the empty path. A flow that starts late also takes the queue of earlier
-//! flows for the base delay. [`ledbat_pp`](super::ledbat_pp) corrects both faults.
+//! LEDBAT (RFC 6817): keeps the queueing delay at a target, by one-way delays. The base delay is
+//! the delay of the empty path. Two faults of the RFC are kept here;
+//! [`ledbat_pp`](super::ledbat_pp) corrects them. A queue counts as base delay if it stands for
+//! more than `history` minutes, or if it was there before the flow began.
 //!
 //! Source: RFC 6817, 2.4.2 (pseudocode) and 2.5 (parameters), as other implementations quote them.
 //! Only parts of the RFC itself were found.
@@ -107,7 +107,7 @@ pub struct Ledbat {
     window: Window,
     delays: DelayHistory,
     /// The most bytes in flight in the present RTT, and in the RTT before. The present RTT ends
-    /// with the ACK of a packet that was sent at `round` or later.
+    /// when an ACK arrives for a packet sent at `round` or later.
     flight: [u64; 2],
     round: Instant,
 }
@@ -170,10 +170,10 @@ impl PathController for Ledbat {
         let off_target = 1.0 - queue as f64 / 1e9 / target.as_secs_f64();
         // cwnd += GAIN * off_target * bytes_newly_acked * MSS / cwnd
         let steered = cwnd + gain * off_target * bytes_newly_acked / cwnd;
-        // max_allowed_cwnd = flightsize + ALLOWED_INCREASE * MSS. Section 2.5 explains this as a
-        // limit "based on flightsize in the previous RTT". So `flight` is the most that was in
-        // flight in this RTT and the one before. What is in flight at the time of an ACK would be
-        // too little, since a paced sender has not yet filled its window then.
+        // max_allowed_cwnd = flightsize + ALLOWED_INCREASE * MSS. Here flightsize is the most that
+        // was in flight in this RTT and the RTT before; section 2.5 says "flightsize in the
+        // previous RTT". The bytes in flight when an ACK arrives would be too few, since a paced
+        // sender has not yet filled its window then.
         if acked.sent_at >= self.round {
             self.round = acked.now;
             self.flight = [acked.in_flight, self.flight[0]];

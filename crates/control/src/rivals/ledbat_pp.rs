@@ -12,8 +12,8 @@ use crate::{Acked, Allowance, Congested, Opened, Undo};
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// What the draft names or leaves to choose. Windows are in packets. The number at the end of each
-/// description is the value of the draft.
+/// The parameters of LEDBAT++. Windows are in packets. Each description ends with the value that
+/// the draft recommends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LedbatPpOptions {
     /// TARGET: the queueing delay that the window is steered to. 60 ms.
@@ -105,17 +105,16 @@ impl LedbatPp {
     }
 
     /// Section 4.2 of the draft: `GAIN = 1 / min(16, CEIL(2 * TARGET / base))`, where base is the
-    /// RTT of the empty path. For a TARGET of 60 ms, GAIN is 1 if base is 120 ms or more, as in
-    /// LEDBAT. It is 1/16 if base is 7.5 ms or less, so that the flow grows more slowly than TCP.
+    /// RTT of the empty path. With a TARGET of 60 ms, GAIN is 1 for a base of 120 ms or more, as in
+    /// LEDBAT. For a base of 7.5 ms or less GAIN is 1/16, so the flow grows more slowly than TCP.
     fn gain(&self) -> f64 {
         let base = self.rtts.base().unwrap_or(0).max(1) as f64 / 1e9;
         1.0 / libm::ceil(2.0 * self.options.target.as_secs_f64() / base).clamp(1.0, self.options.slowest)
     }
 
-    /// Steers the window W (section 4.2 of the draft). While the queueing delay is at most TARGET,
-    /// W grows by GAIN packets per RTT. Above TARGET, W changes by `max(GAIN - Constant * W *
-    /// (delay / TARGET - 1), -W / 2)` packets per RTT. The change of an RTT is spread over its
-    /// ACKs.
+    /// Adapts the window W to the queueing delay (section 4.2 of the draft). Up to TARGET, W grows
+    /// by GAIN packets per RTT. Above TARGET, W changes by `max(GAIN - Constant * W * (delay /
+    /// TARGET - 1), -W / 2)` packets per RTT. Each ACK makes its part of the change.
     fn steer(&mut self, acked: &Acked<'_>, may_grow: bool) {
         let Some(queue) = self.rtts.queue() else { return };
         let (gain, packets) = (self.gain(), self.window.packets());

@@ -26,8 +26,8 @@ impl Law for Lia {
         }
         // RFC 6356, equation 2: `alpha = cwnd_total * MAX (cwnd_i/rtt_i^2) / (SUM
         // (cwnd_i/rtt_i))^2`. `linked` is `alpha / cwnd_total`. Windows are in bytes, because paths
-        // may have different packet sizes. The result is in packets: it is equation 1 divided by
-        // MSS_i.
+        // may have different packet sizes. The result is the increase of equation 1, divided by
+        // MSS_i: it is in packets.
         let linked = if sum > 0.0 { best / (sum * sum) } else { f64::INFINITY };
         packets * member.window.packet() * linked.min(1.0 / member.window.bytes())
     }

@@ -1,11 +1,11 @@
-//! TCP-LP: NewReno that halves its window when the smoothed one-way delay exceeds a threshold. If
-//! this happens again within three RTTs, the window falls to one packet. Without one-way delays a
-//! path behaves like NewReno.
+//! TCP-LP: NewReno that halves its window when the smoothed one-way delay exceeds a limit. If the
+//! limit is exceeded again within three RTTs, the window falls to one packet. Without one-way
+//! delays a path behaves like NewReno.
 //!
 //! Source: Kuzmanovic, Knightly, "TCP-LP: a distributed algorithm for low priority data transfer",
-//! INFOCOM 2003. The paper was not found. Its rules are from memory, checked against Linux
-//! (`tcp_lp.c`), which quotes the paper's pseudocode and constants. Unlike Linux, this code does
-//! not reset the smallest and the largest delay at each congestion indication.
+//! INFOCOM 2003. The paper was not found. Its rules are from memory and from Linux (`tcp_lp.c`),
+//! which quotes the paper's pseudocode and constants. Unlike Linux, this code keeps the smallest
+//! and the largest delay when the window is halved.
 
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::detector::Extremes;
@@ -23,13 +23,13 @@ pub struct TcpLpOptions {
     pub smoothing: f64,
     /// How many RTTs the inference phase lasts. 3.
     pub inference: u32,
-    /// If the observed range `max - min` is smaller, this value counts instead; it is 0 in the
-    /// paper. The paper means max to be the delay of a full queue, but a flow that yields never
-    /// fills a queue. With 0, a flow alone on a line would yield to the delays of its own bursts.
+    /// The least value of `max - min`, the range of delays; the paper has none. For the paper, max
+    /// is the delay of a full queue, but a flow that yields never fills a queue. Without a least
+    /// range, a flow alone on a line would yield to the delays of its own bursts.
     pub least_range: Duration,
     /// Whether the smoothed delay starts anew after each decrease, with packets sent since.
-    /// Otherwise it still contains the delays that caused the decrease, and almost every indication
-    /// is followed by a second one. The paper does not mention this.
+    /// Otherwise the smoothed delay still contains the delays that caused the decrease, and almost
+    /// every decrease is followed by a second one. The paper does not mention this.
     pub afresh: bool,
     /// Initial window in packets. RFC 6928: 10.
     pub initial: f64,
@@ -101,8 +101,8 @@ impl TcpLp {
     }
 
     /// Adds a delay `owd` to the smoothed one-way delay: `sowd = (1 - gamma) sowd + gamma owd`.
-    /// Both are differences from the smallest delay, so that an `f64` is exact enough however far
-    /// apart the clocks of the two hosts are.
+    /// Both are stored as differences from the smallest delay. A one-way delay contains the
+    /// difference of the two hosts' clocks, so it may be too large for an exact `f64`.
     fn sample(&mut self, delay: Delay) {
         let before = self.extremes.map(|extremes| extremes.min);
         let Extremes { min, .. } = Extremes::sample(&mut self.extremes, delay.one_way);

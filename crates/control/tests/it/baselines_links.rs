@@ -39,9 +39,9 @@ fn each_alone_fills_a_link_and_keeps_the_queue_it_stands_for() {
         ("ledbat++", 9.2, 30.0..50.0),
         ("newreno", 9.9, 30.0..50.0),
         ("nice", 9.9, 1.0..6.0),
-        // TCP-LP halves its window at 7.5 ms of queue. A halved window keeps a link busy only if
-        // the queue before was at least one RTT (20 ms) long. After the decrease the window does
-        // not grow for three RTTs.
+        // TCP-LP halves its window at a queue of 7.5 ms. Half of the window does not keep the link
+        // busy: that would need a queue of one RTT (20 ms) before the decrease. After the decrease
+        // the window does not grow for three RTTs.
         ("tcp-lp", 8.1, 1.0..6.0),
     ];
     for (name, least, queue) in expected {
@@ -59,9 +59,9 @@ fn each_fills_slow_long_and_fast_links() {
         for name in SINGLES {
             let (mut world, _, flow) = alone(name, capacity, rtt, queue);
             let rate = world.rate(flow, 30_000, 80_000);
-            // At 1 Mbit/s a packet takes 12 ms, so for Nice a single packet in the queue is already
-            // late. Nice reaches 0.75 of the capacity there. The lowest rate of TCP-LP is 0.82 of
-            // the capacity, at an RTT of 100 ms.
+            // Nice reaches 0.75 of a capacity of 1 Mbit/s: a packet takes 12 ms there, so a single
+            // waiting packet already counts as congestion. TCP-LP reaches 0.82 of the capacity at
+            // an RTT of 100 ms.
             let least = match name {
                 "nice" => 0.7,
                 "tcp-lp" => 0.78,
@@ -148,9 +148,9 @@ fn the_low_priority_ones_yield_to_newreno_and_come_back() {
 
 #[test]
 fn a_buffer_shorter_than_the_target_is_shared_and_not_yielded() {
-    // A full queue of 50 packets is 60 ms long, as long as the target of LEDBAT++. So LEDBAT++ has
-    // losses before it yields. Beside a NewReno it takes 0.24 to 0.25 of the link at an RTT of 20
-    // ms, and 0.40 at 100 ms.
+    // A full queue of 50 packets takes 60 ms, as long as the queueing delay that LEDBAT++ aims at.
+    // So LEDBAT++ loses packets before it yields. Beside a NewReno it takes 0.24 to 0.25 of the
+    // link at an RTT of 20 ms, and 0.40 at 100 ms.
     for (rtt, between) in [(20, 0.15..0.35), (100, 0.25..0.5)] {
         for first in [true, false] {
             let (share, _) = beside_newreno("ledbat++", rtt, 50, first);

@@ -36,9 +36,9 @@ fn one_path_is_filled_at_any_rtt_with_and_without_random_loss() {
             let flow = world.flow(background(), &[(link, rtt)], FOREVER);
             for (from, until) in [(5_000, 10_000), (10_000, 40_000)] {
                 let rate = world.rate(flow, from, until);
-                // Ten packets take 12 ms at 10 Mbit/s, so with an RTT of 5 ms an ACK for ten
-                // packets comes only every second RTT. With an RTT of 300 ms and 0.5 % of loss, the
-                // flow reaches 8.8 of 10 Mbit/s.
+                // Two cases may stay below 9 of 10 Mbit/s. At an RTT of 5 ms, an ACK for ten
+                // packets comes only every second RTT, because ten packets take 12 ms. At an RTT of
+                // 300 ms and 0.5 % of loss, the flow reaches 8.8 Mbit/s.
                 let least = match rtt {
                     5 => 8.2,
                     300 => 8.5,
@@ -301,9 +301,8 @@ fn normal_over_three_paths_through_one_link_is_no_three_tcps() {
 
 #[test]
 fn newreno_alone_has_the_utilisation_of_its_sawtooth() {
-    // The expected utilisation of a link is the mean of `min(1, window/BDP)` over one tooth of
-    // NewReno's sawtooth. In a tooth the window grows from `(1+b)/2` to `1+b` BDPs, where `b =
-    // queue/BDP`.
+    // `expected` is the mean of `min(1, window/BDP)` over one tooth of NewReno's sawtooth. In a
+    // tooth the window grows from `(1+b)/2` to `1+b` BDPs; b is the length of the queue in BDPs.
     for (queue, expected) in [(20, 0.889), (83, 1.0)] {
         let mut world = World::new(13);
         let link = world.link(10.0, queue, 0.0);

@@ -96,9 +96,10 @@ fn solo(options: HarpOptions, megabits: f64, jitter: Duration, seed: u64) -> Sol
     }
 }
 
-/// Four delay rules for Harp, each with its name. A signal is one delayed packet, or delays of half
-/// of an RTT's packets, or a capped mean above the limit, or a mean of 50 delays above the limit.
-/// There is no signal while dmax and dmin are less than `micros` microseconds apart.
+/// Four rules for a delay signal, each with its name: one delayed packet, delays of half of an
+/// RTT's packets, a mean of at most one window's delays above the limit, and a mean of 50 delays
+/// above the limit. There is no signal while dmax and dmin differ by less than `micros`
+/// microseconds.
 fn rules(micros: u64) -> [(&'static str, HarpOptions); 4] {
     let least = Duration::from_micros(micros);
     let per_packet = DelayRule::Relative { delta: 0.3, fraction: 0.0, least_range: least, range: None };
@@ -139,8 +140,9 @@ fn jitter_makes_fewer_false_signals_where_the_mean_of_50_packets_counts() {
             );
             (calm, signals, rate)
         });
-        // With means of 50 delays, jitter adds no signals. The signals that are left come from
-        // packets that travel in bunches, because an ACK may acknowledge ten packets at once.
+        // With means of 50 delays, jitter adds no false signals. The false signals that occur
+        // without jitter remain: an ACK may acknowledge ten packets at once, so packets travel in
+        // bunches and queue.
         assert!(fifty.1 <= fifty.0 * 1.05, "{fifty:?}");
         assert!(
             fifty.1 < capped.1 && fifty.1 < packet.1 && fifty.1 < half.1,
@@ -148,8 +150,8 @@ fn jitter_makes_fewer_false_signals_where_the_mean_of_50_packets_counts() {
         );
         assert!(fifty.2 > 10.0 * packet.2.max(half.2), "{fifty:?} {packet:?} {half:?}");
         // With the capped mean the transfer is slow. When the window is a few packets, the mean is
-        // of only four delays and still has half the jitter of a single delay. So it causes many
-        // signals, and the window stays at its floor.
+        // of only four delays and still has half the jitter of a single delay. This jitter causes
+        // many false signals, so the window stays at its smallest size.
         assert!(capped.1 < half.1, "{capped:?} {half:?}");
         assert!(fifty.2 > 10.0 * capped.2, "{fifty:?} {capped:?}");
     }
@@ -203,9 +205,9 @@ fn a_single_late_packet_is_no_signal_and_a_queue_is() {
 fn a_small_window_hears_of_the_end_of_a_queue_soon_only_if_the_mean_is_capped() {
     let [.., (_, capped), (_, fifty)] = rules(1_000);
     let queue = |at: u64| if (60..160).contains(&at) { 70 } else { 10 };
-    // Delays above 10 + 0.3 (70 - 10) = 28 ms are a signal. After the queue has gone, a mean of 50
-    // delays falls to 28 ms once 35 of them are new, and a mean of four once three are new. An RTT
-    // has five packets.
+    // Delays above 10 + 0.3 (70 - 10) = 28 ms are a signal. After the queue of 70 ms has gone,
+    // delays are 10 ms again. A mean of 50 delays then falls to 28 ms once 35 of them are new,
+    // which takes seven RTTs of five packets. A mean of four falls below 28 ms once three are new.
     let (capped, fifty) = (signals(capped, 400, queue, 160), signals(fifty, 400, queue, 160));
     assert!(capped <= 1, "{capped}");
     assert!((6..=7).contains(&fifty), "{fifty}");

@@ -1,7 +1,6 @@
 //! The class `normal` (controller mPath), when packets of paths through relays wait in the same
-//! queue as those of the direct path. For a trial, such paths lend their load: part of their
-//! windows is moved to the direct path. If the direct path carries the load, the paths through
-//! relays are dropped.
+//! queue as those of the direct path. In a trial, mPath moves part of the windows of these paths to
+//! the direct path. If the direct path carries the load, mPath drops the paths through relays.
 
 use crate::hand::{PACKET, opened};
 use byway_control::mpath::{MPath, MPathOptions};

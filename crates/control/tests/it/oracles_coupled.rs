@@ -111,10 +111,10 @@ fn o4_joint_over_equal_paths_takes_less_the_more_they_are() {
 
 #[test]
 fn o4_marks_that_come_together_are_answered_one_after_the_other() {
-    // In the closed form all n equal paths, each of capacity C, are marked at the same time. Each
-    // path loses beta of the sum nC of all windows, so `nC (1 - n beta)` is left: half of nC for n
-    // = 4. In the code one mark comes after another, and each path loses beta of what the path
-    // before has left. So `nC (1 - beta)^n` is left: 0.586 of nC.
+    // In the paper's formula, all four paths get a congestion signal at the same time, and each
+    // loses the part beta (1/8) of the sum of all windows. So half of the sum is left. In the code
+    // one signal comes after another, and each path loses beta of the sum that is left. So `(1 -
+    // beta)^4` is left, 0.586 of the sum.
     let mut harp = literal(Coupling::Joint);
     for path in 0..4 {
         harp.open(PathId(path), &opened(false));
@@ -126,9 +126,9 @@ fn o4_marks_that_come_together_are_answered_one_after_the_other() {
     }
     let kept = 0.875_f64 * 0.875 * 0.875 * 0.875;
     near(harp.total() / before, kept, 1e-9, "sequential");
-    // Equal windows do not stay equal under joint coupling. At a mark, every path loses the same
-    // number of packets, so smaller windows lose a larger part. In the end one path has everything,
-    // and the bundle acts as one flow on one path.
+    // Equal windows do not stay equal under joint coupling. At a congestion signal, every path
+    // loses the same number of packets, so smaller windows lose a larger part. In the end one path
+    // has everything.
     for step in 20..3_000_u64 {
         let marked = harp.total() >= before;
         for path in 0..4 {
@@ -210,9 +210,9 @@ fn o6_interference_stays_below_equation_11() {
             let floor = 2.0 * flows as f64 / (line + queue as f64);
             let literal = interference(flows, false);
             assert!(literal <= bound + floor + 0.03, "{tcps} {queue} {flows}: {literal}");
-            // With 32 flows the class `background` takes more from the TCPs than the bound allows,
-            // so this case is not checked. Flows that begin while packets wait never see the queue
-            // empty. Beside 32 such flows a TCP gets a twentieth of the link.
+            // With 32 flows of the class `background`, the TCPs lose more than `bound`, so this
+            // case is not checked. The cause: flows that begin while packets wait never see the
+            // queue empty. Beside 32 such flows a TCP gets a twentieth of the link.
             if flows > 8 {
                 continue;
             }
@@ -266,9 +266,9 @@ fn o10_lia_shares_by_loss_and_takes_as_much_as_one_tcp_on_the_best() {
 
 #[test]
 fn o11_mpath_beside_a_tcp_under_the_same_loss() {
-    // In a fluid model a TCP's window is `sqrt(2/p)` packets, and mPath's windows are `w_i = 2 (1 -
-    // p_i)/(p_i W)`, where W is their sum. Under random loss the mean window of a TCP is only
-    // `constant` times its fluid value. The same factor holds for mPath.
+    // In a fluid model a TCP's window is `sqrt(2/p)` packets at a loss rate of p. mPath's windows
+    // are `w_i = 2 (1 - p_i)/(p_i W)`, where W is their sum. Random loss multiplies the mean
+    // windows of TCP and mPath by the same factor, `constant`.
     let options =
         mpath::MPathOptions { evidence: u32::MAX, growth: Growth::Shares, ..mpath::MPathOptions::LITERAL };
     for seed in 1..4 {
@@ -349,10 +349,9 @@ fn bmc_moves_weight_after_two_epochs_of_the_slowest() {
 
 #[test]
 fn o13_three_sources_have_a_third_each_of_two_links() {
-    // The links of figure 2 of the BMC paper, with drop-tail queues of 50 packets, about as many as
-    // are on the wire in an RTT. In such a queue two flows often lose at the same time, so their
-    // shares of the link tend to the squares of their weights. With queues twice as long, the third
-    // source gets 12.1 instead of 10 Mbit/s.
+    // The links of figure 2 of the BMC paper. Each drop-tail queue holds 50 packets, about one BDP.
+    // In such a queue two flows often lose packets at the same time, so their shares of the link
+    // tend to the squares of their weights.
     for name in ["bmc", "bmc-literal"] {
         let mut world = World::new(1);
         let links = [12.0, 18.0].map(|megabits| world.link(megabits, 50, 0.0));

@@ -22,9 +22,9 @@ pub struct PathSpec {
     pub queue: usize,
 }
 
-/// The three lines of the demo, for files of `bytes` bytes in all. For more than `DEFAULT_BYTES`,
-/// rates and queues grow in proportion, so that the demo takes about the same time. For fewer bytes
-/// they stay as they are.
+/// The lines of the demo's three paths, for files of `bytes` bytes in all. For more than
+/// `DEFAULT_BYTES`, rates and queues grow in proportion, so that the demo takes about the same
+/// time.
 #[must_use]
 pub fn lines(bytes: u64) -> [PathSpec; 3] {
     let scale = bytes.div_ceil(DEFAULT_BYTES).max(1);

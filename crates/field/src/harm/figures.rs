@@ -19,9 +19,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds that a measurement with `bulk` transfers on a line of `mbit` Mbit/s must keep. On
-    /// a slow line they are looser, because each packet of a transfer delays a request by more. On
-    /// a fast line requests should not notice a transfer.
+    /// The bounds for the results of a measurement with `bulk` transfers on a line of `mbit`
+    /// Mbit/s. The slower the line, the looser the bounds, because a packet of a transfer takes
+    /// longer to send and delays a request by more.
     #[must_use]
     pub const fn of(mbit: u32, bulk: u32) -> Self {
         let (median, p90, share) = match (bulk, mbit) {
@@ -130,8 +130,8 @@ mod tests {
 
     /// A record of ten seconds on a link of 8 Mbit/s. Five requests begin at seconds 2 to 6, and
     /// take the seconds in `took`; `None` is a request that never ends. A transfer receives
-    /// `company` bytes per tenth of a second until second 8. From then on it has the whole link,
-    /// unless `company` is 0.
+    /// `company` bytes per tenth of a second until second 8, and then 100,000 bytes, all that the
+    /// link carries. If `company` is 0, there is no transfer.
     fn run(took: [Option<f64>; 5], company: u64) -> Record {
         let list = took.iter().enumerate().map(|(number, took)| RequestRecord {
             size: 20_000,
@@ -181,9 +181,9 @@ mod tests {
         // requests need 0.5 MB of it.
         let share = found.share.unwrap();
         assert!((share - 44.0 * 81_000.0 / 3.9e6).abs() < 1e-9, "{share}");
-        // The last request ends at second 6.4. `regain` is the time from then to the end of the
-        // first second that carries at least 90 % of the link, 900,000 bytes. That second ends at
-        // 8.5: it has five tenths with 81,000 bytes and five with 100,000 bytes.
+        // `regain` is the time from second 6.4, when the last request ends, to the end of the first
+        // second in which the link carries 900,000 bytes (90 % of its capacity). This second goes
+        // from 7.5 to 8.5: five tenths with 81,000 bytes each, and five with 100,000.
         assert!((found.regain.unwrap() - 2.1).abs() < 0.11, "{:?}", found.regain);
         assert_eq!(found.missed(&BOUNDS), ["p90"]);
     }

@@ -1,6 +1,7 @@
-//! Checks before a run whether a plan can answer every measure of an expectation. Not every mode of
-//! a plan runs all its variants. So a name that a mode does not know may be misspelt, or may belong
-//! to a variant that another mode runs. The check tells the two cases apart.
+//! Checks before a run whether a plan can answer every measure of an expectation. A plan has
+//! several modes, for example a quick one, and a mode may leave variants out. A name that one mode
+//! does not know may belong to a variant of another mode. A name that no mode knows may be
+//! misspelt.
 
 use super::{Claim, ExpectError, Expectation};
 use crate::measure::{Measure, Records, Selection, Undefined, Why};

@@ -29,9 +29,8 @@ pub struct Expectation {
     pub paper: Option<String>,
     /// Words to choose experiments by.
     pub tags: Vec<String>,
-    /// The reason why the experiment is not run: a few words, a colon, and details. `None` if it is
-    /// run. In an experiment that is not run, a claim may lack the bound that decides whether it
-    /// holds.
+    /// Why the experiment is not run: a few words, a colon, and details. `None` if it is run. A
+    /// claim of an experiment that is not run needs no bound on its measure.
     pub not_run: Option<String>,
     /// The claims, in the order of the file.
     pub claims: Vec<Claim>,

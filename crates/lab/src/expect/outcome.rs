@@ -192,8 +192,8 @@ impl Outcome {
 }
 
 /// One hash over all runs, in whatever order: FNV-1a over variant, seed and trace (the hash of the
-/// simulated world). It shows whether two machines computed the same. It does not protect against
-/// forgery.
+/// simulated world). If two computers have the same hash, their simulations gave the same results.
+/// The hash does not protect against forgery.
 #[must_use]
 pub fn trace_of(records: &[Record]) -> String {
     let mut runs: Vec<_> = records.iter().map(|record| (&record.axes, record.seed, record.trace)).collect();

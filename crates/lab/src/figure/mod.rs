@@ -9,9 +9,9 @@ use chart::{DrawError, Line, Panel};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What a figure shows: a series over time, a distribution of request times, or a measure over an
-/// axis. A series or a distribution of request times is taken from the first seed of each selected
-/// variant.
+/// What a figure shows: a quantity over time, a distribution of request times, or a measure over a
+/// setting that the plan varies. A quantity over time and request times are drawn from the first
+/// seed only.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureSpec {

@@ -105,9 +105,9 @@ impl Measure {
         &self.text
     }
 
-    /// Evaluates the measure separately for each seed of `records`. `at` sets labels (values) of
-    /// axes that the measure itself leaves open. Only one variant may have all the labels that the
-    /// measure and `at` set.
+    /// Evaluates the measure separately for each seed of `records`. `at` sets the values of axes
+    /// that the measure itself leaves open. The measure and `at` together must select exactly one
+    /// variant.
     #[must_use]
     pub fn evaluate(&self, records: &Records<'_>, at: &Selection) -> PerSeed {
         let value = |seed| evaluate::evaluate(&self.root, &self.text, records, seed, at);

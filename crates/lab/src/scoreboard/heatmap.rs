@@ -1,6 +1,7 @@
-//! The scoreboard as an SVG picture: a row for each scene, and two columns for each law. In scenes
-//! with requests the columns are how much longer the requests take, and how much of the line the
-//! law uses. The picture contains no script and no font, and loads nothing.
+//! The scoreboard as an SVG picture: a row for each scene, and two columns for each law (congestion
+//! control). In scenes with requests, the first column shows how much longer the requests take, the
+//! second how much of the line the law uses. The picture contains no script and no font, and loads
+//! nothing.
 
 use super::grid::{Foreground, Scene};
 use super::judge::{Board, Figure};

@@ -26,31 +26,32 @@ pub struct Figures {
     /// The part of a call's packets that are lost, or later than alone by more than 40 ms.
     #[serde(default)]
     pub late: Option<f64>,
-    /// The transfers' part of the free capacity, until the last answer of the foreground. Free are
-    /// the bytes that the line can carry in this time, minus those that the foreground takes when
-    /// it is alone. Only delivered file bytes count, not headers, so a full line gives about .96.
+    /// The part of the free capacity that the transfers use, until the last answer of the
+    /// foreground. The free capacity is what the line can carry in this time, minus what the
+    /// foreground takes when it is alone. Only delivered file bytes count, not headers, so a full
+    /// line gives about .96.
     pub share: Option<f64>,
-    /// Seconds from the start until the transfers have filled the empty line for one second.
-    /// `None`: they never did, or the scene has a foreground.
+    /// In a scene without foreground: seconds from the start until the transfers have filled the
+    /// line for one second. `None`: they never did, or the scene has a foreground.
     pub fill: Option<f64>,
     /// Jain's index of the transfers' bytes in the first half of the time in which all of them are
     /// active.
     pub jain_first: Option<f64>,
     /// Jain's index of the transfers' bytes in the second half of that time.
     pub jain: Option<f64>,
-    /// The smallest part of its fair share that any transfer got in any ten seconds; 1 is as much
-    /// as an equal share of the line. Ten-second windows that begin in the first five seconds do
-    /// not count.
+    /// The least that any transfer got in any ten seconds, as a multiple of an equal share of the
+    /// line: 1 is an equal share. Ten-second windows that begin in the first five seconds do not
+    /// count.
     pub least: Option<f64>,
-    /// Bytes of a transfer over several paths, divided by those of a transfer over the direct path
-    /// only. The second transfer is the last one in the same scene, or else the only one in a
-    /// separate run.
+    /// Bytes of a transfer over several paths, divided by bytes of a transfer over the direct path
+    /// only. The transfer over the direct path is the last transfer of the same scene, or the only
+    /// transfer of a separate run.
     #[serde(default)]
     pub of_one: Option<f64>,
     /// Bytes of a foreground bulk flow, divided by its bytes without the transfers.
     pub keeps: Option<f64>,
-    /// Seconds from the end of a foreground bulk flow until the line was full again for one second.
-    /// `None`: it never was, or the scene has no such flow.
+    /// Seconds from the end of a foreground bulk flow to the end of the first second in which the
+    /// line is full again. `None`: it never was, or the scene has no such flow.
     pub regain: Option<f64>,
 }
 

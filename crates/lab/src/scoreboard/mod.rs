@@ -1,13 +1,14 @@
-//! The scoreboard compares laws (congestion controls) for background transfers. All laws run on the
-//! same lines, beside the same foreground traffic, with the same seeds.
+//! The scoreboard compares laws (congestion controls) for background transfers. A scene is a line,
+//! the traffic of others on it, and the transfers. A cell is one simulation of a scene with a law
+//! and a seed. The result of a cell is a row.
 //!
-//! * `grid`: tables of lines, foregrounds and laws. `cases`: further scenes, one per row.
-//! * `times`: how long a scene lasts. `world`: turns a scene into a plan. `cell`: runs the plan
-//!   with a law and a seed, and makes a row of the result. `measure`: computes the figures of the
+//! * `grid`: the scenes and the laws. `cases`: further scenes. `times`: how long a scene lasts.
+//! * `world`: turns a scene into a plan. `cell`: runs cells. `measure`: computes the values of a
 //!   row.
-//! * `bounds`: the bounds that byway's class `background` must meet. `known`, `known_full`: the
-//!   bounds that it is known to miss. `judge`: compares rows with the bounds.
-//! * `selection`: which cells to run. `heatmap`: the results as a picture.
+//! * `bounds`: the bounds that byway's class `background` must meet. `known`: the bounds that it is
+//!   known to miss. `known_full`: more such bounds, for scenes that a quick scoreboard leaves out.
+//!   `judge`: compares rows with the bounds.
+//! * `selection`: which cells to run. `heatmap`: a picture of all rows.
 
 pub mod bounds;
 mod cases;

@@ -1,5 +1,5 @@
-//! How long a scene takes in simulated time. It is as short as reliable figures allow, since a fast
-//! line costs up to a hundred times the processor time of a slow one.
+//! How long a scene takes in simulated time. The time is only as long as reliable results need,
+//! because a fast line costs up to a hundred times the processor time of a slow one.
 
 use super::cases::{LATE, TransferMix};
 use super::grid::{Foreground, Paths, Scene};

@@ -158,10 +158,10 @@ impl WorldBuilder<'_, '_> {
         Ok(RegistryActor { office, numbers: Rc::new(numbers) })
     }
 
-    /// The relays that the registry offers to the sender of `transfer`, once it has answered, and
-    /// the addresses of those relays that are at an end of the transfer. The sender does not use
-    /// the latter relays, because they are no detour. A separate host at the sender's node asks the
-    /// registry. `None` if the transfer does not ask it.
+    /// Adds a host at the sender's node that asks the registry for relays. Returns the relays that
+    /// the registry will offer, and the addresses of relays at the sender's or the receiver's node.
+    /// The sender does not use the relays at these nodes, because they are no detour. `None` if the
+    /// transfer does not ask the registry.
     fn offers(
         &mut self,
         transfer: &Transfer,

@@ -1,6 +1,6 @@
-//! byway's gateways at nodes of the simulated network; they run the same code as real gateways. A
-//! gateway has a door for each reference TCP host behind it. The door turns the host's simulated
-//! segments into IP packets, and IP packets for the host into segments.
+//! byway's gateways at nodes of the simulated network; they run the same code as real gateways.
+//! Simulated TCP hosts behind a gateway exchange segments, but a gateway needs IP packets. So each
+//! host has a door, which turns its segments into IP packets and IP packets into segments.
 
 use super::RunError;
 use super::layout::Layout;

@@ -1,9 +1,9 @@
 //! A relay at a node of its own, or at an end host. A relay at an end host lends the host's line:
 //! packets that it forwards give way to the host's own traffic.
 //!
-//! To see the host's own traffic, a lending relay reads the byte counters of the host's interface.
-//! The simulation counts the only line at the node instead: bytes that the line accepted, and bytes
-//! that it delivered.
+//! A real lending relay reads the byte counters of the host's interface, to see the host's own
+//! traffic. Here the counters are those of the only line at the node: bytes that the line accepted,
+//! and bytes that it delivered.
 
 use byway_relay::{InterfaceCounters, LATE, LOOK, Relay};
 use byway_sim::world::LinkEvent;

@@ -9,8 +9,8 @@ use byway_sim::topology::{Graph, Parameters, named};
 use byway_wire::Instant;
 use std::collections::BTreeMap;
 
-/// The network of `setup`, with the times at which its links change. If the plan names a topology
-/// with random parts, `seed` decides these parts.
+/// The network of `setup`, with the times at which its links change. Some of the topologies that a
+/// plan can name have random parts; `seed` decides these parts.
 ///
 /// # Errors
 /// [`RunError::Network`] and [`RunError::OneWay`].

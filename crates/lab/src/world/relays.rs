@@ -126,8 +126,8 @@ impl RelayNodes {
         &self.enrolled
     }
 
-    /// Reserves memory at every enrolled relay for the grants (permissions to send through the
-    /// relay) of `clients` clients. The registry names at most `MOST` relays to a client, so on
+    /// Reserves memory at every enrolled relay for grants, which are permissions to send through
+    /// the relay. The registry names at most `MOST` relays to each of the `clients` clients, so on
     /// average a relay gets `clients * MOST / relays` clients. Each relay has room for four times
     /// as many, plus 64, but never for more than `clients`.
     pub(super) fn expect(&mut self, clients: u32) {

@@ -89,7 +89,7 @@ pub(super) struct SessionHosts {
     /// The index of each path, by the first address that its packets are sent to.
     firsts: BTreeMap<SocketAddr, usize>,
     /// If the transfer asks the registry: the index of each relay of the registry, by the relay's
-    /// address. Paths through these relays are numbered after the paths in `firsts`.
+    /// address. The path through the relay with index i has the index `firsts.len() + i`.
     listed: Option<Rc<BTreeMap<SocketAddr, usize>>>,
 }
 

@@ -127,8 +127,8 @@ impl WangSetup {
     }
 
     /// The most bytes that a source may have written, but not acknowledged, on its connection to a
-    /// relay. This is what its demand amounts to in two RTTs, and at least four packets. With more,
-    /// the source would notice too late that it sends too fast.
+    /// relay: as much as its demand (a rate) sends in two RTTs, but at least four packets. With
+    /// more, the source would notice too late that it sends too fast.
     pub(super) fn backlog(&self, tcp: &TcpOptions, rtt: Duration) -> u64 {
         let carried = self.options.demand / 8.0 * rtt.as_secs_f64() * 2.0;
         (carried as u64).max(4 * u64::from(tcp.mss))

@@ -1,7 +1,7 @@
-//! When the delays of a path signal congestion (Harp, III.D). Delays count if they exceed the limit
-//! `Delta_i = dmin_i + (dmax_i - dmin_i) * delta`, where dmin_i and dmax_i are the smallest and the
-//! largest delay of the path. The paper HIR compares means of delays with the limit, instead of
-//! single delays.
+//! When the delays of a path signal congestion (Harp, III.D). A delay counts if it exceeds the
+//! limit `Delta_i = dmin_i + (dmax_i - dmin_i) * delta`; dmin_i and dmax_i are the smallest and the
+//! largest delay of the path. The paper called HIR instead compares a mean of delays with the
+//! limit.
 
 use super::DelayRule;
 use super::hir::{LEAST_AVERAGED, Mean};
@@ -10,9 +10,9 @@ use crate::detector::{ConsecutiveDelays, DelayedShare, Extremes};
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// A path that has only RTTs is judged as if its window had at most this many packets.
-/// `ConsecutiveDelays` signals when a quarter of the window, but at least two, exceed the limit in
-/// a row. A quarter of 8 is two. So two RTTs in a row above the limit are a signal.
+/// For a path without one-way delays: the largest window, in packets, that `ConsecutiveDelays` is
+/// told. A signal needs a quarter of this window, but at least two, above the limit in a row. So
+/// two RTTs in a row above the limit are always a signal.
 const TWO_IN_A_ROW: f64 = 8.0;
 
 /// The delays of one path.
@@ -70,8 +70,8 @@ impl Delays {
     }
 
     /// Whether the delays in an ACK signal congestion; `window` is the path's window in packets.
-    /// Packets sent before `recover` cause no signal, because the window has already been decreased
-    /// for their RTT.
+    /// Packets sent before `recover`, the time of the latest decrease, cause no signal: the window
+    /// has already been decreased for their delays.
     pub fn on_acked(&mut self, acked: &Acked<'_>, window: f64, recover: Instant) -> bool {
         let mut signal = false;
         for delay in acked.delays {
@@ -106,10 +106,10 @@ impl Delays {
         false
     }
 
-    /// Takes the delay of a probe into account, in nanoseconds. Returns whether the choked path is
-    /// free again: the probe "does not perceive delay greater than Delta_i" (Harp, III.E). With the
-    /// delay rule of HIR, too, the delay of this one probe is compared with the limit, because a
-    /// mean would include older delays.
+    /// Takes the delay of a probe of a choked path into account, in nanoseconds. Returns whether
+    /// the path is free again: the probe "does not perceive delay greater than Delta_i" (Harp,
+    /// III.E). This single delay is compared with the limit even if the rule compares means,
+    /// because a mean would include older delays.
     pub fn probe(&mut self, delay: i64) -> bool {
         self.one_way();
         self.is_above(delay, LEAST_AVERAGED);

@@ -1,9 +1,9 @@
-//! The mean delay that the paper HIR compares with the limit of Harp, instead of each packet's
-//! delay (7.1): "take average delay observed over the recent 50 packets".
+//! Means of delays, for the rule of the paper called HIR (its section 7.1): "take average delay
+//! observed over the recent 50 packets". The mean is compared with the limit of Harp.
 //!
-//! The paper does not say whether dmin and dmax are extremes of delays or of means. Here they are
-//! extremes of means. The paper does not say either how many of a window's delays must exceed the
-//! limit. Here a single mean above the limit is a signal, because a mean stands for many packets.
+//! The paper leaves two questions open. Here dmin and dmax are the smallest and the largest mean,
+//! instead of the smallest and the largest single delay. A signal needs only one mean above the
+//! limit, because a mean already covers many packets.
 
 use super::{Coupling, DelayRule, HarpOptions};
 use crate::detector::Average;
@@ -42,9 +42,9 @@ impl Mean {
 }
 
 impl HarpOptions {
-    /// Harp with the delay rule of HIR (HIR, 4 and 7.1): adaptive coupling, a delta of 0.3, and
-    /// means of 50 delays. If `capped`, a mean takes at most as many delays as the window has
-    /// packets, but at least four. The paper has no such cap.
+    /// Harp with the delay rule of the paper called HIR (HIR, 4 and 7.1): `Coupling::Adaptive`, a
+    /// delta of 0.3, and means of 50 delays. If `capped`, a mean has at most as many delays as the
+    /// window has packets, but at least four. The paper has no such cap.
     #[must_use]
     pub const fn averaged(capped: bool) -> Self {
         let least_range = Duration::from_millis(1);

@@ -1,6 +1,6 @@
 //! Harp, a multipath controller for background transfers, as its paper describes it (Harp, III.A,
-//! III.D and III.E). Another paper, HIR, uses Harp with its own delay rule, which is an option here
-//! (HIR, 7.1).
+//! III.D and III.E). The paper called HIR uses Harp with another rule for delays. This rule is an
+//! option here (HIR, 7.1).
 //!
 //! | file | what of the papers it holds |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | `hir.rs` | the mean delay that HIR compares instead (HIR, 7.1) |
 //! | `options.rs` | table I, and what the papers leave open |
 //!
-//! This file passes the events of a path to the code in these files.
+//! This file connects the algorithm with the events of a path.
 
 mod algorithm;
 mod delay;
@@ -23,12 +23,12 @@ use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeRe
 use algorithm::HarpPath;
 use byway_wire::{Instant, PathId};
 
-/// Harp's Algorithm 1. Each path grows its window by a constant factor per RTT, whatever other
-/// paths do. When delays signal congestion on a path, its window shrinks by a share of its own
-/// window, of the sum of all windows, or of a mix of both (`Coupling`).
+/// Harp's Algorithm 1. Each path grows its window by a constant factor per RTT. When the delays of
+/// a path signal congestion, its window shrinks by a share of itself, of the sum of all windows, or
+/// of a mix of both (`Coupling`).
 ///
-/// A path that shrinks to its floor is choked (III.E), unless it is the last open path. A timeout
-/// counts as a loss; the paper does not mention timeouts.
+/// A path that shrinks to its smallest window is choked (III.E), unless all other paths are choked.
+/// A timeout counts as a loss; the paper does not mention timeouts.
 #[derive(Debug)]
 pub struct Harp {
     name: &'static str,

@@ -9,10 +9,9 @@ pub enum Coupling {
     Independent,
     /// xi = 0: the windows of all paths. The bundle acts as one flow on its best paths.
     Joint,
-    /// xi, the weight of the path's own window in a decrease, is w/M: w is the window of the path,
-    /// and M its largest window so far. Without other flows on the path, w is near M. The more
-    /// other flows take, the smaller w/M is, and the more a decrease depends on the sum of all
-    /// windows.
+    /// xi = w/M: w is the window of the path, and M its largest window so far. A decrease is a
+    /// share of `xi * w + (1 - xi) * W`; W is the sum of all windows. So W counts more when other
+    /// flows keep w small.
     Adaptive,
 }
 
@@ -30,22 +29,22 @@ pub enum DelayRule {
         /// There is no signal while `dmax - dmin` is less than this. When a path begins, the range
         /// is so small that even a nanosecond of jitter would exceed the limit.
         least_range: Duration,
-        /// A fixed value for `dmax - dmin`; `None`: the observed range. Harp avoids full queues, so
-        /// it never observes the delay of a full queue, which theorem 2 assumes for dmax.
+        /// A fixed value for `dmax - dmin`; `None`: the observed range. In theorem 2 of the paper,
+        /// dmax is the delay of a full queue. Harp avoids full queues, so the observed dmax is
+        /// smaller.
         range: Option<Duration>,
     },
-    /// HIR, 7.1: `mean > dmin + delta (dmax - dmin)`. `mean` is the mean of the latest delays. dmin
-    /// and dmax are the extremes of this mean in the whole life of the path.
+    /// HIR, 7.1: `mean > dmin + delta (dmax - dmin)`. `mean` is the mean of the latest delays; dmin
+    /// and dmax are the smallest and the largest mean so far.
     Averaged {
         /// The delta of HIR's evaluation is 0.3.
         delta: f64,
         /// Delays in a mean.
         packets: u32,
-        /// Whether a mean takes at most as many delays as the window has packets, but at least
-        /// four. Without this cap, a path with a window of five packets notices up to ten RTTs late
-        /// that a queue has gone. With the cap, a mean of four delays still has half the jitter of
-        /// a single delay. If jitter is as wide as `least_range`, false signals then keep a small
-        /// window small.
+        /// Whether a mean has at most as many delays as the window has packets, but at least four.
+        /// Without this cap, delays of a queue that has gone count for too long: with five packets
+        /// per RTT, a mean of 50 delays covers ten RTTs. With the cap, jitter causes more false
+        /// signals.
         capped: bool,
         /// There is no signal while `dmax - dmin` is less than this.
         least_range: Duration,
@@ -57,9 +56,9 @@ pub enum DelayRule {
 pub struct HarpOptions {
     /// What sets the paper's xi.
     pub coupling: Coupling,
-    /// MI, multiplicative increase: packets added per packet acknowledged. So the window grows by
-    /// the factor `1 + alpha` per RTT, as in eq. 15 of the appendix. Read literally, Algorithm 1
-    /// adds 0.03 bytes per ACK, which would double a window only in 35 000 RTTs.
+    /// MI, multiplicative increase: packets added per packet acknowledged, so the window grows by
+    /// the factor `1 + alpha` per RTT (eq. 15 of the appendix). Algorithm 1 taken literally adds
+    /// 0.03 bytes per ACK, so a window would double only in 35 000 RTTs.
     pub alpha: f64,
     /// MD: the share of the window that a delay signal takes off.
     pub beta: f64,

@@ -4,8 +4,8 @@
 //! Source: Cardwell, Cheng, Gunn, Yeganeh and Jacobson, "BBR: congestion-based congestion control",
 //! ACM Queue 14 (2016). Section numbers are those of
 //! draft-cardwell-iccrg-bbr-congestion-control-00. Constants are those of Linux (`tcp_bbr.c`).
-//! Linux also estimates the rate of a policer ("long-term sampling"). This is left out, since it
-//! needs losses of 20 % and more.
+//! Linux's "long-term sampling", which estimates the rate of a policer, is left out: it needs
+//! losses of 20 % and more.
 //!
 //! `docs/lab.md` compares this code, on simulated hosts, with the BBR of the Linux kernel.
 
@@ -92,9 +92,9 @@ pub struct Bbr {
     /// Packets lost since the last ACK.
     lost: f64,
     delivered: f64,
-    /// `extra`: how many more packets were acknowledged than the delivery rate explains, as the
-    /// maximum over the last rounds. Such an excess comes from ACKs that arrive in bunches.
-    /// `extra_acked` is the number of packets acknowledged since `extra_at`.
+    /// `extra`: the most packets in the last rounds that were acknowledged beyond what the delivery
+    /// rate explains. Such packets come from ACKs that arrive in bunches. `extra_acked` is the
+    /// number of packets acknowledged since `extra_at`.
     extra: MaxFilter,
     extra_at: Instant,
     extra_acked: f64,
