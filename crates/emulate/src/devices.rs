@@ -40,10 +40,13 @@ const HOST_SETTINGS: [(&str, &str, bool); 12] = [
 /// What a device gets until the kernel says that it works: it takes up to a second.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Builds the network devices, addresses and routes of a lab. The outer device of each virtual
-/// Ethernet goes into its host's namespace in `hosts`, the inner device into `core`. Afterwards
-/// this thread is in `core`. Returns a packet socket for each inner device: wire 0 end 0, wire 0
-/// end 1, wire 1 end 0, and so on.
+/// Builds the network devices, addresses and routes of a lab. Each end of a wire gets a pair of
+/// virtual Ethernet devices. The outer device goes into the network namespace of its host
+/// (`hosts`), the inner device into the namespace `core`. Afterwards the calling thread is in
+/// `core`.
+///
+/// Returns a packet socket for each inner device: wire 0 end 0, wire 0 end 1, wire 1 end 0, and so
+/// on.
 pub(crate) fn build(
     blueprint: &Blueprint,
     core: &OwnedFd,

@@ -91,9 +91,9 @@ impl Blueprint {
     /// Plans a lab for `graph`: a host for each node, a wire for each edge, and the routes of the
     /// graph.
     ///
-    /// Host number i (from 1) has the addresses 10.66.0.i and fd66::i (i in hexadecimal). These
-    /// addresses belong to the host as a whole, not to one of its devices. So a host's name has one
-    /// meaning, even if the host has several links.
+    /// Host number i (from 1) has the addresses 10.66.0.i and fd66::i (i in hexadecimal). A host
+    /// with several links has these addresses on all of them, so its name always resolves to the
+    /// same two addresses.
     ///
     /// # Errors
     /// See [`BlueprintError`].

@@ -7,9 +7,10 @@
 //!
 //! * [`lab_blueprint`]: makes a plan of hosts, wires and routes from a graph.
 //! * [`simplex_link`](mod@simplex_link): one direction of a link.
-//! * [`ethernet_frame`]: reads a frame's size, ECN mark and flow, and marks it CE.
+//! * [`ethernet_frame`]: reads a frame's size, ECN mark and flow, and sets the ECN mark "congestion
+//!   experienced".
 //! * [`lateness`]: how late frames left their links, and whether measurements are still valid.
-//! * [`wakeup_lead`]: how much earlier the lab's process has to wake up.
+//! * [`wakeup_lead`]: by how much the lab's process must wake up before a frame is due.
 //!
 //! Modules with I/O:
 //!
@@ -21,18 +22,17 @@
 //! # A lab is one process
 //!
 //! The process that runs a lab is called its keeper. It is the first process of a PID namespace.
-//! Only the keeper holds descriptors of the hosts' network namespaces. When the keeper ends, for
-//! whatever reason, the kernel ends all processes on the hosts. It also removes the network
-//! namespaces with all devices, routes and firewalls. Only a directory with a few files is left. No
-//! process holds the lock in this directory any more, so the next lab of this name can reuse the
-//! directory.
+//! Only the keeper holds descriptors of the hosts' network namespaces. So when the keeper ends, for
+//! whatever reason, the kernel ends all processes on the hosts, and removes the network namespaces
+//! with all devices, routes and firewalls. Only a directory with a few files is left, and the next
+//! lab of the same name reuses this directory.
 //!
 //! # Why not …
 //!
 //! * TAP devices: only root may use `/dev/net/tun`. Virtual Ethernets and packet sockets also work
 //!   in an unprivileged user namespace.
-//! * Netlink for links, addresses and routes: one `ip -batch` per host does the same, reports
-//!   errors in words, and needs no asynchronous runtime.
+//! * Netlink for links, addresses and routes: one call of `ip -batch` per host does the same, and
+//!   reports errors in words.
 //! * Address resolution (ARP, neighbour discovery): all neighbour entries are permanent. So no
 //!   address request delays the first packet, and links carry only packets of programs.
 

@@ -1,7 +1,7 @@
-//! Turns off the offloads of a device by the kernel's generic netlink family "ethtool"
-//! (<https://docs.kernel.org/networking/ethtool-netlink.html>). With offloads, a virtual Ethernet
-//! carries packets of up to 64 KB without valid checksums. Packets on a real line fit the MTU and
-//! have valid checksums.
+//! Turns off the offloads of a device (segmentation, receive and checksum offload), since packets
+//! in a lab must look as on a real line. With offloads, a virtual Ethernet carries packets of up to
+//! 64 KB without valid checksums. The interface is the kernel's generic netlink family "ethtool"
+//! (<https://docs.kernel.org/networking/ethtool-netlink.html>).
 
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with};

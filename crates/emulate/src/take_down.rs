@@ -29,10 +29,10 @@ pub fn end(lab: &Lab) -> io::Result<()> {
     lab.remove()
 }
 
-/// The keeper's process, if the lab is alive. The process number comes from the lab's record. If
-/// the keeper has ended, the kernel may have given this number to another process. So the lab's
-/// lock is checked again after the process was opened: if the lock is still held, the keeper has
-/// not ended.
+/// Opens the keeper's process, if the lab is alive. The process number comes from the lab's record.
+/// If the keeper has ended, the kernel may have given this number to another process. So the lab's
+/// lock is checked again after the process is opened (as a pidfd). If the lock is still held, the
+/// keeper has not ended.
 fn keeper(lab: &Lab) -> io::Result<Option<OwnedFd>> {
     if !lab.alive() {
         return Ok(None);

@@ -1,6 +1,6 @@
-//! By how much the lab's process wakes up before a frame is due. Falling asleep and waking up
-//! always take about the same time. Without this lead each sleep would end late, and the delays
-//! would add up over the links of a route.
+//! Measures by how much the lab's process must wake up before a frame is due. A sleep ends later
+//! than asked, usually by about the same time. Without an earlier wakeup, each link of a route
+//! would add this time to a packet's delay.
 
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};

@@ -2,10 +2,10 @@
 //! run. Also compares byway's relay with a forwarder that only copies packets ([`forward`]).
 //!
 //! `cargo bench -p byway-rivals --bench loopback` sends bytes from one process to another
-//! ([`process`]) over real loopback sockets. The transports are byway in both its traffic classes,
-//! byway over TCP, quinn, and kernel TCP. Kernel TCP does not encrypt: it shows what is possible on
-//! this machine. The transports take turns in each round, so all of them suffer alike if the
-//! machine becomes slower. Rules of the comparison:
+//! ([`process`]) over real loopback sockets. The transports are byway (once in each of its traffic
+//! classes), byway over TCP, quinn, and kernel TCP. Kernel TCP does not encrypt: it shows what is
+//! possible on this machine. The transports take turns in each round, so all of them suffer alike
+//! if the machine becomes slower. Rules of the comparison:
 //!
 //! * Each end has a process of its own, in which one thread works.
 //! * UDP payloads have at most [`DATAGRAM`] bytes. Each transport uses the size that its own path

@@ -2,9 +2,9 @@
 //! receiver and as the sender.
 //!
 //! The receiver prints its address, measures for the given time, and prints the result. Then the
-//! parent process closes the sender's standard input: the sender stops, and prints its result and a
-//! note about itself. Last, the parent closes the receiver's standard input, and the receiver
-//! prints its own note.
+//! parent process closes the sender's standard input: the sender stops, and prints its result.
+//! Last, the parent closes the receiver's standard input, and the receiver stops. Each end also
+//! prints a note: statistics of its transport, such as losses and the RTT.
 
 use crate::meter::peak_memory;
 use crate::{EndTotals, Error, Meter, Rival};

@@ -5,7 +5,7 @@
 //! The argument `d2` or `d100` runs one dumbbell briefly, to count instructions: `valgrind
 //! --tool=callgrind BINARY d2`, where BINARY is the path that Cargo prints. Divide Callgrind's
 //! "Collected" by the number of packets that the program prints. Unlike times, this count is the
-//! same on a busy machine. It should only fall; `--help` prints the last one.
+//! same on a busy machine. `--help` prints an earlier count to compare with.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
 #[path = "../tests/it/tcp_common/mod.rs"]

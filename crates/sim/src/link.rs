@@ -7,10 +7,10 @@ use core::net::{IpAddr, SocketAddr};
 
 /// One direction of a link.
 ///
-/// A link that serves packets in order of arrival knows a packet's arrival time as soon as the
-/// packet is offered. So a packet costs one event on this link. Other links decide only when a
-/// packet leaves the queue. They return [`PacketOutcome::Queued`], and ask for a second event by
-/// [`decides_at`](Self::decides_at).
+/// A link that serves packets in order of arrival fixes a packet's arrival time as soon as the
+/// packet is offered. So a simulated packet costs one event on this link. Other links, such as a
+/// queue with CoDel, decide whether to drop a packet only when it leaves the queue. They return
+/// [`PacketOutcome::Queued`], and ask for a second event by [`decides_at`](Self::decides_at).
 ///
 /// A link has a random generator of its own, so it also works without a [`World`](crate::World),
 /// under a driver with a real clock.

@@ -26,7 +26,8 @@ struct QueuedPacket {
 }
 
 /// The parameters of a plain pipe: one with a drop-tail queue, a constant rate, a constant delay
-/// and no faults. Most packets go through plain pipes, so their parameters are kept together.
+/// and no faults. Most packets go through plain pipes. For these packets, the pipe reads only this
+/// small struct and not its `PipeConfig`.
 #[derive(Clone, Copy, Debug)]
 struct PlainPipe {
     /// The rate in bits per second. 0: there is no limit.
@@ -408,9 +409,9 @@ impl Pipe {
     }
 }
 
-/// The service time of a packet of `bytes` bytes at `rate` bits per second: whole nanoseconds, and
-/// the rest in billionths of a bit. `known` caches the last size and its result, since most packets
-/// have the same size as the packet before.
+/// The service time of a packet of `bytes` bytes at `rate` bits per second. Returns whole
+/// nanoseconds, and the remainder of the division in billionths of a bit. `known` caches the last
+/// size with its two results, since most packets have the same size as the packet before.
 #[inline]
 fn service_of(known: &mut (u64, u64, u64), bytes: u64, rate: u64) -> (u64, u64) {
     if known.0 != bytes {

@@ -1,5 +1,5 @@
-//! A link emulator as a machine. It forwards datagrams between two sockets through pipes, and so
-//! makes a fast path slow, late or lossy.
+//! A link emulator as a sans-I/O state machine. It forwards datagrams between two sockets through
+//! pipes, and so makes a fast path slow, late or lossy.
 //!
 //! It runs in a [`World`](crate::World), and also under a driver with real sockets. There it shapes
 //! loopback paths without help from the kernel.

@@ -128,8 +128,9 @@ impl Red {
         self.average
     }
 
-    /// Decides about a packet of `bytes` bytes that finds `queue` waiting. If the line is idle,
-    /// `idle` says for how long, and the line's rate in bits per second.
+    /// Decides about an arriving packet of `bytes` bytes. `queue` is what waits at this time.
+    /// `idle` is `Some` if the line is idle: the time since the line became idle, and its rate in
+    /// bits per second.
     pub fn arrive(
         &mut self,
         queue: Occupancy,
@@ -228,9 +229,10 @@ mod tests {
 
     #[test]
     fn gaps_between_drops_are_uniform_not_geometric() {
-        // The gaps between drops are uniform (section 7 of the paper of 1993), in ns-2 over 1 to
-        // `1/p_b - 1` packets. An average of 10 between thresholds of 5 and 15 is half-way, so
-        // `p_b` is 0.05, half of `max_p`. So gaps are 1 to 19 packets.
+        // With ns-2's rule, the gaps between drops are uniform over 1 to `1/p_b - 1` packets.
+        // (Section 7 of the paper of 1993 has uniform gaps, too.) The average of 10 is half-way
+        // between the thresholds 5 and 15, so the drop probability `p_b` is half of `max_p`: 0.05.
+        // So the gaps are 1 to 19 packets.
         let found = gaps(RedConfig::new(5.0, 15.0), 10, 20_001);
         let found = found.get(1..).unwrap();
         let mean = found.iter().sum::<u64>() as f64 / found.len() as f64;

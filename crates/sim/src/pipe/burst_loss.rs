@@ -2,9 +2,9 @@
 
 use crate::random::Random;
 
-/// A line that alternates between a good and a bad state, and loses packets with another
-/// probability in each state. The model is Gilbert's ("Capacity of a burst-noise channel", 1960),
-/// as Elliott extended it (1963). The state may change once per packet.
+/// A line that alternates between a good and a bad state, with a loss probability for each state.
+/// The model is Gilbert's ("Capacity of a burst-noise channel", 1960), as Elliott extended it
+/// (1963). The state may change once per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
     /// Probability per packet that a good line turns bad.

@@ -1,5 +1,6 @@
 //! Cross traffic that does not react to congestion: UDP datagrams at a constant rate, or as a
-//! Poisson process of that mean rate. Numbered datagrams tell how long each was on its way.
+//! Poisson process of that mean rate. A source can number its datagrams, to measure how long each
+//! of them takes to the sink.
 
 use crate::random::Random;
 use byway_wire::time::nanos;

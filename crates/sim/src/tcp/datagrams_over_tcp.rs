@@ -37,7 +37,7 @@ pub const fn tcp_address(udp: SocketAddr) -> SocketAddr {
 }
 
 /// The payload bytes of all TCP connections of a world. Simulated segments carry only the length of
-/// their data, so the bytes wait here until the segments of this length have arrived.
+/// their data. So the bytes wait here until segments have carried as many bytes to the other end.
 #[derive(Clone, Debug, Default)]
 pub struct FrameBytes(Rc<RefCell<Streams>>);
 

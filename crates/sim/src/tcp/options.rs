@@ -10,8 +10,7 @@ pub const MSS: u32 = 1_448;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
     /// A segment is lost when three later ones have arrived (RFC 6675) or after a timeout (RFC
-    /// 6298), as in the simulators that the papers used. The timeout is at least
-    /// [`TcpConfig::min_rto`].
+    /// 6298). The timeout is at least [`TcpConfig::min_rto`].
     #[default]
     Sack,
     /// Losses are found by time (RACK), and those at the end of the data by probes (TLP), as in

@@ -1,10 +1,11 @@
-//! Translates simulated segments into IPv4 packets with a real TCP header, and back. Gateways
-//! between reference hosts need such packets.
+//! Translates simulated segments into IPv4 packets with a real TCP header, and back. byway's
+//! gateways carry IP packets, so traffic of simulated TCP hosts has to be translated before it
+//! enters a gateway.
 //!
 //! A SYN counts as one byte in TCP, but not in a simulated segment. So sequence and acknowledgement
-//! numbers are higher by one in the packet, except for the sequence number of a SYN. All other
-//! fields stand where TCP has them. A TCP option for experiments (RFC 6994) carries what TCP lacks:
-//! the tag of a flow, and further flags.
+//! numbers are higher by one in the packet, except for the sequence number of a SYN. The tag of a
+//! flow and some flags exist only in simulated segments. In the packet they are in a TCP option for
+//! experiments (RFC 6994).
 
 use super::segment::{ACK, FIN, LONGEST, MOST_SACKS, PROBE, REPLY, RST, SKIP, SYN, Segment, SynFields};
 use byway_wire::checksum::{fold, pseudo_header, sum};
@@ -114,7 +115,7 @@ impl Packets {
 
     /// Appends to `out` the segment of a packet that arrived for the local host. Returns the length
     /// of its data in bytes. `None`: the packet belongs to another connection, or cannot be read.
-    /// Checksums are not verified, since whatever carries the packets does this.
+    /// Checksums are not verified: this is the task of the gateway or link that carries the packet.
     pub fn unpack(&self, packet: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let (ip, rest) = packet.split_first_chunk::<IP>()?;
         let (tcp, rest) = rest.split_first_chunk::<TCP>()?;

@@ -2,8 +2,11 @@
 //!
 //! A segment is lost if a segment that was sent later has arrived, and if more than an RTT plus the
 //! reordering window has passed since the lost segment was sent. The window is a quarter of the
-//! smallest RTT, and grows after needless retransmissions. As long as no reordering was seen, the
-//! window is zero during recovery, and also once three segments have arrived out of order.
+//! smallest RTT, and grows after needless retransmissions.
+//!
+//! Reordering is seen when an original segment arrives after a segment with a higher sequence
+//! number. Until then, the window is zero during recovery, and also while SACK blocks report at
+//! least three segments.
 
 use super::rtt::Rtt;
 use byway_wire::{Duration, Instant};

@@ -1,8 +1,9 @@
-//! What a sender has in the network: what arrived, what was lost, and what to send again.
+//! A sender's record of its segments: which are in flight, delivered or lost, and which to send
+//! again.
 //!
-//! * With SACK, a segment is lost when three segments that were sent after it have arrived. The
-//!   order of sending counts, as in RFC 9002 (6.1.1), so lost retransmissions are found, too. RFC
-//!   6675 counts by sequence numbers.
+//! * With SACK, a segment is lost when three segments that were sent after it have arrived. "After"
+//!   means the order of sending, as in RFC 9002 (6.1.1), so lost retransmissions are found, too.
+//!   RFC 6675 compares sequence numbers instead.
 //! * With RACK ([`Rack`]), a segment is lost when a segment that was sent after it has arrived and
 //!   enough time has passed.
 //! * Without SACK, three duplicate ACKs and partial ACKs tell of losses, as in RFC 6582.
@@ -252,9 +253,10 @@ impl Scoreboard {
         }
     }
 
-    /// Takes an ACK of all data before `ack` and of the SACK blocks `blocks`. `echo` is the
-    /// timestamp that the ACK echoes. For each segment that was counted as lost and has arrived
-    /// after all, `undone` gets the time at which the segment was first sent.
+    /// Processes an ACK, which acknowledges all data before `ack` and the data of the SACK blocks
+    /// `blocks`. `echo` is the timestamp that the ACK echoes. A segment that was counted as lost
+    /// may have arrived after all. For each such segment, the time at which it was first sent is
+    /// added to `undone`.
     #[inline]
     pub(super) fn on_ack(
         &mut self,
@@ -400,9 +402,10 @@ impl Scoreboard {
         }
     }
 
-    /// Finds the segments that must be lost, judging by what has arrived. `duplicate` says whether
-    /// the ACK is a duplicate: it acknowledges nothing new, and carries no data and no larger
-    /// window. With RACK, `judge_at` becomes the time at which the next segment may count as lost.
+    /// Finds the segments that count as lost because of the segments that have arrived.
+    /// `duplicate`: whether the ACK is a duplicate, one that acknowledges nothing new, and carries
+    /// no data and no larger window. With RACK, `judge_at` becomes the time at which the next
+    /// segment may count as lost.
     #[inline]
     pub(super) fn find_losses(
         &mut self,
@@ -429,9 +432,11 @@ impl Scoreboard {
         self.lose_before(latest, Instant::FAR_FUTURE).0
     }
 
-    /// Counts segments as lost that were sent before the transmission number `latest` and also
-    /// before the time `late`. The returned flag says whether a segment was spared only because of
-    /// `late`. Both lists, `records` and `resent`, are in the order of sending.
+    /// Counts outstanding segments as lost. Transmissions are numbered in the order of sending. A
+    /// segment is lost if its last transmission has a number below `latest` and was sent before the
+    /// time `late`. The returned flag says whether a segment has a number below `latest` but was
+    /// sent at `late` or after. The search stops at the first segment that is not lost, since
+    /// `records` (without segments sent again) and `resent` are in the order of sending.
     fn lose_before(&mut self, latest: u64, late: Instant) -> (Option<DetectedLosses>, bool) {
         let before = self.in_flight;
         let (mut losses, mut waits) = (None, false);

@@ -1,9 +1,10 @@
-//! The networks of the BMC paper: the dumbbell of its simulations (section 4) and figure 2.
+//! The networks of the paper on BMC, a multipath congestion control: the dumbbell of its
+//! simulations (section 4) and its figure 2.
 //!
-//! The paper names RED but not its parameters, so they are reconstructed. In the dumbbell, the
-//! queue holds at most 300 packets, the bandwidth-delay product at 60 ms. The thresholds are a
-//! quarter and three quarters of this limit. At the upper threshold RED drops with probability 0.1.
-//! The weight of the average is 0.002, and `gentle` is set.
+//! The paper uses RED but does not name RED's parameters, so they are reconstructed. In the
+//! dumbbell, the queue holds at most 300 packets: the bandwidth-delay product of 60 Mbit/s and a
+//! round trip of 60 ms. RED's thresholds are a quarter and three quarters of the queue limit. The
+//! other parameters are those of `RedConfig::new`.
 
 use super::error::TopologyError;
 use super::graph::Graph;
@@ -30,10 +31,10 @@ pub(super) const FIG2: &[Parameter] = &[
     RED,
 ];
 
-/// The dumbbell. Senders `w1, w2, ...` use the paper's congestion control WAIMD and send to `x1,
-/// x2, ...`. TCP senders `t1, t2, ...` send to `u1, u2, ...`. All share one bottleneck. Each
-/// sender's line has 100 Mbit/s and 2 ms. The lines of the receivers number n have 100 Mbit/s and
-/// n/3 ms: different round trips keep flows from synchronising.
+/// The dumbbell. Senders `w1, w2, ...` use WAIMD, the paper's congestion control, and send to `x1,
+/// x2, ...`. TCP senders `t1, t2, ...` send to `u1, u2, ...`. All flows share one bottleneck. Each
+/// sender's line has 100 Mbit/s and 2 ms. The lines of the n-th receivers, `x` and `u`, have 100
+/// Mbit/s and n/3 ms: different round trips keep flows from synchronising.
 pub(super) fn dumbbell(values: &Values) -> Result<Graph, TopologyError> {
     let mut graph = Graph::new();
     graph.join("west", "east", &bottleneck(values, "mbit"))?;
@@ -46,9 +47,9 @@ pub(super) fn dumbbell(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Figure 2. s1 sends to d1 over A and B, s3 sends to d3 over C and E. s2 sends to d2 over two
-/// routes: the default route over A and B, and the other over C and E. All routes have the same
-/// delay.
+/// Figure 2 of the BMC paper. s1 sends to d1 over A and B, s3 sends to d3 over C and E. s2 sends to
+/// d2 over two routes: the default route over A and B, and the other over C and E. All routes have
+/// the same delay.
 ///
 /// ```text
 ///  s1 ──── A ══12══ B ──── d1

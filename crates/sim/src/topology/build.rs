@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The links of a world that were made from a [`Graph`].
 ///
-/// Hosts are nodes that the caller adds to the world. A host is not tied to a node of the graph:
-/// only its routes say where it is connected. If two hosts are at the same node, the route between
-/// them has no links.
+/// The caller adds the hosts to the world, and connects each host to a node of the graph by the
+/// host's routes. If two hosts are connected to the same node, the route between them has no links.
 #[derive(Clone, Debug)]
 pub struct Built {
     /// Name and link of every direction of the graph, in its order.
@@ -30,9 +29,9 @@ impl Graph {
         self.build_with(world, self.directions(), |world, name, config| world.link(name, config.clone()))
     }
 
-    /// Like `build`, but makes only the links of the directions in `used`. In a large network,
-    /// these can be the few directions that the routes of an experiment use. `make` adds a link of
-    /// any kind to the world, under the given name.
+    /// Like `build`, but makes only the links of the directions in `used`, for example those that
+    /// the routes of an experiment use. `make` adds the link of one direction to the world, under
+    /// the given name. The link may be of any kind.
     ///
     /// # Panics
     /// If the world has a link of such a name, or a direction is of another graph.

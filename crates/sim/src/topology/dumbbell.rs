@@ -41,9 +41,9 @@ pub struct BundlePath {
     pub second: PipeConfig,
 }
 
-/// Paths side by side between an entry E and an exit X, each through one of the relays T1, T2 and
-/// so on. With `direct` there is also a direct path. Senders S1 to S`hosts` are joined to E,
-/// receivers R1 to R`hosts` to X.
+/// Paths from an entry E to an exit X: a path through each of the relays T1, T2, ... and, with
+/// `direct`, also a direct path. `hosts` senders S1, S2, ... are joined to E, and as many receivers
+/// R1, R2, ... to X.
 ///
 /// ```text
 ///  S1 ─┐   ┌─first─ T1 ─second─┐   ┌─ R1
@@ -51,8 +51,8 @@ pub struct BundlePath {
 ///  S2 ─┘   └─first─ T2 ─second─┘   └─ R2
 /// ```
 ///
-/// Each link of a path costs 1 in routing, whatever its delay. So the route through a relay stays
-/// on the relay's own path, however long that path is.
+/// Each link of a path costs 1 in routing, whatever its delay. So the route through a relay uses
+/// only the two links of this relay, even if another path has a shorter delay.
 ///
 /// # Errors
 /// [`TopologyError::ZeroRate`].

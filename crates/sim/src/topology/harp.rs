@@ -1,6 +1,7 @@
-//! The networks of Harp's simulations.
+//! The networks of simulations in the paper on Harp, a multipath controller for background
+//! transfers.
 //!
-//! The figures with these networks are lost. The paper's text gives the names, the paths, and the
+//! The drawings of these networks are lost. The paper's text gives the names, the paths, and the
 //! rates of figure 3. The other rates, delays and queues of the bottlenecks are reconstructed, and
 //! most of them are parameters. Access lines have 100 Mbit/s and 1 ms. Lines that are no bottleneck
 //! have 100 Mbit/s and a queue of 1 000 packets.
@@ -35,8 +36,9 @@ pub(super) const FIG3: &[Parameter] = &[
     ACCESS,
 ];
 
-/// Topology1: two paths from T1 to T3, direct and through T2, each with one bottleneck. Web servers
-/// W1 and W2 are at the near ends of the two bottlenecks, their clients C1 and C2 at the far ends.
+/// Harp's Topology1: two paths from T1 to T3, direct and through T2, each with one bottleneck. Web
+/// servers W1 (at T1) and W2 (at T2) send over these bottlenecks to their clients C1 and C2 (at
+/// T3).
 ///
 /// ```text
 ///            W1          C1
@@ -60,9 +62,9 @@ pub(super) fn t1(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Topology2: four paths from T1 to T3, direct and through T2, T4 and T5. Each path has its own
-/// bottleneck. The one-way delays of the four paths are 10, 12, 14 and 16 ms. S2 sends to R2 over
-/// the bottleneck of the path through T2: from router X to T3.
+/// Harp's Topology2: four paths from T1 to T3, direct and through T2, T4 and T5. Each path has its
+/// own bottleneck. The one-way delays of the four paths are 10, 12, 14 and 16 ms. S2 sends to R2
+/// over the bottleneck of the path through T2: from router X to T3.
 ///
 /// ```text
 ///  S1 ─── T1 ═══════════════ T3 ─── R1
@@ -89,7 +91,7 @@ pub(super) fn t2(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Topology4 of the technical report: paths from T1 to T6, direct and through T3, T4 and T5. The
+/// Topology4 of Harp's technical report: paths from T1 to T6, direct and through T3, T4 and T5. The
 /// three relayed paths share the bottleneck from T2 to T6. S2 sends to R2 over the same bottleneck.
 ///
 /// ```text
@@ -117,8 +119,8 @@ pub(super) fn t4(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Figure 3: S1 sends to R1 over a direct link of 10 Mbit/s, and through the relay T1 over a link
-/// of 8 Mbit/s. S2 sends to R2 over the same link of 8 Mbit/s.
+/// Figure 3 of the Harp paper: S1 sends to R1 over a direct link of 10 Mbit/s, and through the
+/// relay T1 over a link of 8 Mbit/s. S2 sends to R2 over the same link of 8 Mbit/s.
 ///
 /// ```text
 ///  S1 ─── A ════10════ B ─── R1
@@ -174,9 +176,9 @@ pub(super) const T3_STUBS: &[Parameter] = &[
     ACCESS,
 ];
 
-/// Harp's Topology3 over a flat random graph of routers `n1, n2, ...`. Gateways and relays `G1, G2,
-/// ...` are at random routers, at most one at each router. Clients `C1, C2, ...` and servers `V1,
-/// V2, ...` are at random routers, too, and may share a router.
+/// Harp's Topology3 over a random graph of routers `n1, n2, ...` without hierarchy. Gateways and
+/// relays `G1, G2, ...` are at random routers, at most one at each router. Clients `C1, C2, ...`
+/// and servers `V1, V2, ...` are at random routers, too, and may share a router.
 pub(super) fn t3(values: &Values) -> Result<Graph, TopologyError> {
     let (alpha, beta) = (values.get("alpha"), values.get("beta"));
     inhabited(values, waxman(values.seed, values.count("routers"), alpha, beta, &lines(values))?)

@@ -1,9 +1,10 @@
-//! The network of HIR's emulation (paper, section 6): two gateways with two or three relays between
-//! them. The paper ran its gateways on one machine.
+//! The network of the experiments in the paper on HIR, which sends TCP flows between two gateways
+//! over two or three relays (section 6 of the paper). The paper ran its gateways on one computer.
 //!
 //! The paper gives the rates, in bytes per second:
 //!
-//! * Experiment 1: 200 KB/s (1.6 Mbit/s) in set 1, and 500 KB/s (4 Mbit/s) in sets 2 and 3.
+//! * Experiment 1: 200 KB/s (1.6 Mbit/s) in the paper's set 1, 500 KB/s (4 Mbit/s) in its sets 2
+//!   and 3.
 //! * Experiment 2: 100 KB/s (0.8 Mbit/s).
 //! * Experiment 3: 1.25 MB/s (10 Mbit/s).
 //!
@@ -25,9 +26,9 @@ pub(super) const HIR: &[Parameter] = &[
     parameter("queue", 50.0, [0.0, 1e6], "packets that wait behind each relay (reconstructed)"),
 ];
 
-/// The [`bundle`] without a direct path, with hosts for the foreground traffic of experiment 3.
-/// Senders `F1, F2, ...` are at the relays `T1, T2, ...`, and the receiver Q is at the exit gateway
-/// X.
+/// A [`bundle`] without a direct path, and hosts for experiment 3. In this experiment, other
+/// traffic (the paper's foreground traffic) shares the lines behind the relays. It goes from
+/// senders `F1, F2, ...` at the relays `T1, T2, ...` to the receiver Q at the exit gateway X.
 pub(super) fn hir(values: &Values) -> Result<Graph, TopologyError> {
     let access = line(100.0, 0.0);
     let relays = values.count("relays");

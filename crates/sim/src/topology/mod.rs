@@ -1,9 +1,8 @@
 //! Networks as data: named nodes, edges that carry a pipe in each direction, and static routes.
-//! Among them are the networks of the papers.
 //!
-//! A [`Graph`] is written down by hand or made by name ([`named`]). [`Graph::way`] finds the
-//! shortest route between two nodes, directly or through waypoints. A graph is
-//! [built](Graph::build) into a [`World`](crate::World).
+//! A [`Graph`] is written down by hand, or made by [`named`], for example as the network of a
+//! published paper. [`Graph::way`] finds the shortest route between two nodes, directly or through
+//! waypoints. A graph is [built](Graph::build) into a [`World`](crate::World).
 //!
 //! ```
 //! use byway_sim::topology::{Parameters, named};

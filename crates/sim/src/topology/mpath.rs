@@ -1,8 +1,9 @@
-//! The networks of mPath's Emulab experiments: figures 7, 10 and 13.
+//! The networks of figures 7, 10 and 13 in the paper on mPath, which uses a direct path and paths
+//! through proxies at once. The paper measured on the testbed Emulab.
 //!
-//! The paper gives the rates of the core link (10 Mbit/s), the access link (20 Mbit/s) and proxy
-//! 3's path (5 Mbit/s). In figure 13 it also gives the first two cross flows (6 and 8 Mbit/s). The
-//! other values are reconstructed:
+//! The paper gives the rates of the core link (the slowest link of the direct path, 10 Mbit/s), the
+//! sender's access link (20 Mbit/s) and proxy 3's path (5 Mbit/s). In figure 13 it also gives the
+//! rates of the first two cross flows (6 and 8 Mbit/s). The other values are reconstructed:
 //!
 //! * Proxy 2's path has 15 Mbit/s. The first cross flow leaves 9 Mbit/s of it to mPath, and the
 //!   first two together leave 1 Mbit/s.
@@ -52,9 +53,9 @@ pub(super) const FIG10: &[Parameter] = &[
 /// Milliseconds of the access links on both sides, together.
 const ENDS: f64 = 2.0;
 
-/// Figure 7: the direct path and proxy P1 share the core link from R1 to R2. P2 and P3 have links
-/// of their own. All paths share the access link of the sender S. P2's link lies between R3 and R4,
-/// where figure 13 adds further hosts.
+/// Figure 7 of the mPath paper: the direct path and proxy P1 share the core link from R1 to R2. P2
+/// and P3 have links of their own. All paths share the access link of the sender S. P2's link lies
+/// between R3 and R4, where figure 13 adds further hosts.
 ///
 /// ```text
 ///            P1
@@ -84,8 +85,8 @@ pub(super) fn fig7(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Figure 13: figure 7 with hosts A1, A2 and A3 at R3. They send to B1, B2 and B3 at R4, and so
-/// over proxy 2's link.
+/// Figure 13 of the mPath paper: figure 7 with hosts A1, A2 and A3 at R3. They send to B1, B2 and
+/// B3 at R4, and so over proxy 2's link.
 pub(super) fn fig13(values: &Values) -> Result<Graph, TopologyError> {
     let mut graph = fig7(values)?;
     for cross in 1..=3 {

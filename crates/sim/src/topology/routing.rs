@@ -102,9 +102,9 @@ impl Graph {
         self.leaving(node).iter().map(arc).collect()
     }
 
-    /// Dijkstra's algorithm, ordered by cost and then by the number of hops. Each link adds a hop,
-    /// so all nodes before a node on its route are visited earlier, and their routes are final.
-    /// Routes of equal cost and hops are then compared by the names of their nodes.
+    /// Dijkstra's algorithm, ordered by cost and then by the number of hops. Routes of equal cost
+    /// and hops are compared by the names of their nodes. This comparison uses final routes: a node
+    /// earlier on a route has fewer hops at no higher cost, so the algorithm visits it earlier.
     fn grow(&self, arcs: &[Vec<Arc>], root: u32) -> Vec<Reached> {
         let mut reached: Vec<Reached> = vec![None; self.size()];
         let mut best = vec![(u64::MAX, u32::MAX); self.size()];

@@ -78,8 +78,8 @@ pub(super) fn overlay_of(values: &Values) -> Result<Graph, TopologyError> {
     wang(values.seed, &overlay)
 }
 
-/// The overlay (paper, section IV). Each source `s1, s2, ...` is joined to k random relays, and
-/// each relay `r1, r2, ...` to the receiver d.
+/// The overlay of Wang et al. (section IV of their paper). Each source `s1, s2, ...` is joined to
+/// `overlay.k` random relays, and each relay `r1, r2, ...` to the receiver d.
 ///
 /// The relays of a source are its [neighbours](Graph::neighbours), in the order in which they were
 /// drawn. Each source draws from a random stream of its own, so an added source does not change the
@@ -121,8 +121,8 @@ pub(super) const TESTBED: &[Parameter] = &[
     parameter("queue", 10.0, [0.0, 1e6], "packets that wait behind each relay (reconstructed)"),
 ];
 
-/// The testbed (paper, section V). Source s1 has the relays r1 and r2, source s2 has r2 and r3.
-/// Only the hops from the relays to the receiver d are slow.
+/// The testbed of Wang et al. (section V of their paper). Source s1 has the relays r1 and r2,
+/// source s2 has r2 and r3. Only the links from the relays to the receiver d are slow.
 pub(super) fn testbed(values: &Values) -> Result<Graph, TopologyError> {
     let hop = values.get("hop_rtt_ms") / 2.0;
     let mut graph = Graph::new();

@@ -4,12 +4,12 @@
 //! a plain pipe with a delay above zero. Then the arrival times at B are known as soon as A accepts
 //! the packets, and nothing that happens later can change what B does.
 //!
-//! Example: a packet reaches B at 10 ms and could leave B at 15 ms at the earliest. When A accepts
-//! the packet, the world puts it into B's [`coming`](super::network::Edge::coming). There is no
-//! event at 10 ms. B has an event at 15 ms. At this event the world offers the packet to B
-//! (`catch_up`), with 10 ms as the time of the offer. If a caller may read B's state earlier, for
-//! example when a run ends, the world makes the offer then. B's counters and the trace are the same
-//! as with an event at 10 ms.
+//! Example: a packet will reach B at 10 ms, and can leave B at 15 ms at the earliest. When A
+//! accepts the packet, the world appends it to [`coming`](super::network::Edge::coming), the list
+//! of packets that B will be offered. There is an event at 15 ms and none at 10 ms. At 15 ms, the
+//! method `catch_up` offers the packet to B as if the time were 10 ms. If a caller may read B's
+//! state earlier, for example because `run_until` returns at 12 ms, `catch_up` is called then. B's
+//! counters and the trace are the same as with an event at 10 ms.
 
 use super::LinkId;
 use super::events::PacketInFlight;

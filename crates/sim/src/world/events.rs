@@ -34,8 +34,8 @@ pub(super) enum EventSubject {
 
 /// An event and its time. Events of the same time happen in this order: links by number, then
 /// injected packets, then wakes of nodes by number. On one link, decisions come before arrivals,
-/// and arrivals come in the order of acceptance. It does not matter when an event was scheduled, so
-/// a spurious wake changes no order.
+/// and arrivals come in the order of acceptance. The order does not depend on when an event was
+/// scheduled, so an extra wake of a node does not change the order of other events.
 ///
 /// Time and order form one number, with the time in the upper bits, so a comparison has no branch
 /// and the heap moves little data. All bits are inverted, since the heap returns the greatest

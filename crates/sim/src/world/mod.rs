@@ -1,8 +1,8 @@
 //! Nodes, routes, and the event loop that runs the nodes.
 //!
-//! The loop drives each machine as a driver with real sockets does: it hands over what arrived,
-//! wakes the machine at its deadline, and sends what the machine wants to send. It also checks the
-//! world. It panics, and names the node or link, when
+//! The loop drives each node's `Machine` as a driver with real sockets does: it hands over what
+//! arrived, wakes the machine at its deadline, and sends what the machine wants to send. It also
+//! checks the world. It panics, and names the node or link, when
 //!
 //! * a link's counters do not balance, its queue exceeds its bound, or it reorders packets although
 //!   its `may_reorder` is false,

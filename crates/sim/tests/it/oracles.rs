@@ -565,8 +565,8 @@ fn o20_threads_do_not_meet() {
 
 // O21.
 
-/// What can be seen of a run in which all times are divided by a factor, such as 10. The times
-/// recorded here are multiplied by this factor again, so that two runs can be compared.
+/// The record of a run in which all times are divided by a factor, such as 10. The recorded times
+/// are multiplied by this factor again, so that runs with different factors can be compared.
 #[derive(Debug, PartialEq)]
 struct Scaled {
     /// Windows of all paths, bytes delivered, losses and timeouts, every millisecond.
@@ -701,16 +701,18 @@ fn o21_a_line_ten_times_as_fast_and_short_gives_the_same_windows() {
     assert_eq!(compare_scaled("mpath-literal", true, &|_| named("mpath-literal")), 0);
 }
 
-/// LIA computes its windows from ratios of round-trip times, and smoothed RTTs are rounded to
-/// nanoseconds. So a window may differ by one byte. But all datagrams must be the same.
+/// The windows of LIA may differ by one byte between a run and the same run with all times divided
+/// by ten. LIA computes windows from ratios of round-trip times, and smoothed RTTs are rounded to
+/// nanoseconds. The datagrams of the two runs must not differ.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_coupled_windows_are_the_same_but_for_the_rounding_of_times() {
     assert!(compare_scaled("lia", true, &|_| named("lia")) <= 1);
 }
 
-/// CUBIC's window grows with time, so its constant C (packets per second cubed) has to be scaled,
-/// too. (BMC is not tested: its periods have bounds in seconds, which are not scaled.)
+/// If all times are divided by ten, CUBIC's constant C (packets per second cubed) has to be
+/// multiplied by 10^3, since CUBIC's window grows with time. (BMC is not tested: its periods have
+/// bounds in seconds, which are not divided.)
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_cubic_is_the_same_if_its_constant_is_scaled() {

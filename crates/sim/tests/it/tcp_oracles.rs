@@ -66,9 +66,9 @@ fn window_by_the_law(p: f64, seconds: u64) -> f64 {
     ratio
 }
 
-/// At a loss probability p, the mean window is `W = sqrt(1.5 / p)` packets (oracle O2). For p =
-/// 1e-3 and 3e-3, htsim measured 1.03 and 0.99 times this W. ns-3 measured 1.03 and 0.98, and the
-/// hosts here give 0.987 and 0.997.
+/// At a loss probability p, the mean window is `W = sqrt(1.5 / p)` packets. For p = 1e-3 and 3e-3,
+/// the simulator htsim gives 1.03 and 0.99 times this W, the simulator ns-3 gives 1.03 and 0.98,
+/// and the hosts here give 0.987 and 0.997.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn the_window_follows_the_loss() {
@@ -88,9 +88,9 @@ fn the_window_follows_rare_losses() {
     }
 }
 
-/// The mean window at frequent losses (oracle O2), by equation 30 of Padhye, Firoiu, Towsley and
-/// Kurose (1998). The equation gives packets per round trip. It is used here for one ACK per
-/// packet, and for a retransmission timeout of `timeout` seconds.
+/// The mean window at frequent losses, by equation 30 of Padhye, Firoiu, Towsley and Kurose (1998).
+/// The equation gives packets per round trip. Its parameters here are one ACK per packet, and a
+/// retransmission timeout of `timeout` seconds.
 #[test]
 fn the_window_follows_frequent_losses() {
     let p = 1e-2;
@@ -102,9 +102,9 @@ fn the_window_follows_frequent_losses() {
     assert!((window / expected - 1.0).abs() < 0.1, "{window}, not {expected}");
 }
 
-/// With random losses, rates are nearly inversely proportional to round-trip times (oracle O9). The
-/// second flow has twice the RTT of the first, queues not counted. The first flow gets 1.7 to 2.4
-/// times the rate of the second.
+/// With random losses, rates are nearly inversely proportional to round-trip times. The second flow
+/// has twice the RTT of the first, queues not counted. The first flow gets 1.7 to 2.4 times the
+/// rate of the second.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn the_shorter_round_trip_takes_more() {

@@ -63,7 +63,8 @@ fn a_full_buffer_holds_the_source_back() {
         assert!(sent <= arrived + ROOM, "{sent} acknowledged to the source, {arrived} arrived");
     }
     // The most that the buffer held is its limit, or up to two packets less. A packet leaves every
-    // 12 ms, and the source refills its place one round trip (20 ms) later.
+    // 12 ms, and the source refills its place one round trip (20 ms) later. So up to two places are
+    // empty.
     assert!((ROOM - 2 * 1_448..=ROOM).contains(&most), "{most} of {ROOM}");
     let report = hops.world[hops.source].report(flow).unwrap();
     assert_eq!((report.subflows[0].losses, report.subflows[0].timeouts), (0, 0));

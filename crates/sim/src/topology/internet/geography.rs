@@ -24,9 +24,9 @@ const fn city(name: &'static str, continent: u8, weight: f64, north: f64, east: 
 }
 
 /// Cities with exchange points. Continents are `0` North America, `1` Europe, `2` Asia, `3` South
-/// America, `4` Africa and `5` Oceania. Coordinates are exact to a degree. Weights say how many
-/// networks are near a city. They are guesses of the right order of magnitude, and higher where
-/// research networks had hosts.
+/// America, `4` Africa and `5` Oceania. Coordinates are exact to a degree. A city's weight is
+/// proportional to the number of networks near it. Weights are guesses of the right order of
+/// magnitude, and higher for cities near hosts of research networks.
 pub(super) const CITIES: [City; 30] = [
     city("newyork", 0, 6.0, 41.0, -74.0),
     city("ashburn", 0, 5.0, 39.0, -77.0),
