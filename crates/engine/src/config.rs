@@ -41,6 +41,9 @@ pub struct Config {
     pub pnack: Pnack,
     /// Which way ACKs take.
     pub ack_way: AckPathRule,
+    /// How long an ACK may wait for more packets; `None`: 10 ms, and less on a short way. Only for
+    /// paths of TCP connections: the sender of a datagram takes a later ACK for a loss.
+    pub ack_after: Option<Duration>,
     /// When a hole in a stream or object is named to the sender.
     pub tau: Tau,
     /// Received [datagrams](crate::connection::datagrams) that wait for the owner at most; then the
@@ -125,6 +128,7 @@ impl Default for Config {
             relays_per_peer: 256,
             pnack: Pnack::default(),
             ack_way: AckPathRule::default(),
+            ack_after: None,
             tau: Tau::default(),
             datagrams: 0,
             datagram_fates: false,

@@ -16,6 +16,10 @@ pub const BACK: StreamId = StreamId(1);
 /// dropped are sent again after this time.
 pub const PATIENT: Tau = Tau::AtLeast(Duration::from_secs(4));
 
+/// An ACK waits for so long: each costs a segment of its own on the way back, and one on the way
+/// forth that acknowledges it.
+const ACK_AFTER: Duration = Duration::from_millis(200);
+
 /// The sink closes: another source of the name is there.
 pub const NAME_TAKEN: u64 = 20;
 /// The other side said what it must not.
@@ -33,7 +37,7 @@ pub fn endpoint(
         identity: handshake::Identity::from_secret(*identity.secret().expose()),
         suites: Suites::SECURE,
         seed: byway_net::seed()?,
-        connection,
+        connection: Config { ack_after: Some(ACK_AFTER), ..connection },
         admission,
         greeting: Vec::new(),
     }))

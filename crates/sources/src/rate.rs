@@ -24,10 +24,12 @@ const PACKET: f64 = 1_200.0;
 /// delta and beta(0), as in section V: rates rise by steps of a constant size.
 const DELTA: f64 = 0.1;
 const BETA: f64 = 0.0;
-/// A rate rises in steps of this part of the demand (the paper's epsilon), and of at least one
-/// packet per interval. A raise fails if the sink gets less than `1 - DELTA` of the new rate. With
-/// much smaller steps a failed raise would not be noticed.
-const STEP: f64 = 0.06;
+/// A rate rises in steps of this part of the demand (the paper's epsilon). A raise fails if the sink
+/// gets less than `1 - DELTA` of the new rate. On a full line a raise takes at most one step from
+/// the other sources.
+const STEP: f64 = 0.04;
+/// Seconds. A path whose rate is 0 sends one packet in this time.
+const LIVES: f64 = 2.0;
 /// How often it is looked whether an interval can be judged.
 const LOOK: Duration = Duration::from_millis(50);
 /// A path may have in flight what its rate sends in two round trips, of which at least 0.5 s and at
@@ -223,8 +225,7 @@ impl SourceRates {
             self.demand = demand;
             self.rates.set_demand(demand);
         }
-        let packet = self.packet() / interval.as_secs_f64();
-        self.rates.set_epsilon((STEP * self.demand).max(packet));
+        self.rates.set_epsilon(STEP * self.demand);
         let Some(began) = self.began else {
             self.begin(now);
             return now + interval;
@@ -359,8 +360,7 @@ impl Controller for SourceRates {
         let Some((governed, rate)) = rated else {
             return Allowance { choked: true, ..Allowance::default() };
         };
-        // From nothing nothing is learnt: a path keeps a packet per interval.
-        let rate = rate.max(governed.packet / self.interval().as_secs_f64());
+        let rate = rate.max(governed.packet / LIVES);
         let round_trip = governed.min_rtt.as_secs_f64() * 2.0;
         let window = rate * round_trip.clamp(IN_FLIGHT, IN_FLIGHT_AT_MOST);
         let window = window.max(LEAST_PACKETS * governed.packet);

@@ -35,6 +35,10 @@ const LOOK: Duration = Duration::from_millis(20);
 const PIECE: usize = 16 << 10;
 /// How often a source is told how far its records are written, though nothing changed.
 const WORD: Duration = Duration::from_secs(1);
+/// What was written is told no sooner than so long after the last time, unless it is so many bytes:
+/// each word costs a packet both ways.
+const NEXT_WORD: Duration = Duration::from_millis(250);
+const WORTH_A_WORD: u64 = 16 << 10;
 /// How often the program is told how sources do.
 const REPORT: Duration = Duration::from_secs(1);
 /// A source of which nothing was heard for so long leaves its name to another. A living one is
@@ -182,6 +186,8 @@ struct Connected {
     /// What is to be said, from `said` on.
     back: Vec<u8>,
     word_at: Instant,
+    /// Bytes written when that was last told, and when.
+    told: (u64, Instant),
     /// What was written when it was last reported, and when.
     reported: (u64, Instant),
     fault: Option<(u64, String)>,
@@ -208,6 +214,7 @@ impl Connected {
             ended: false,
             back: Vec::new(),
             word_at: now,
+            told: (0, now),
             reported: (0, now),
             fault: None,
         }
@@ -220,6 +227,7 @@ impl Connected {
     fn say(&mut self, now: Instant, message: FromSink) {
         message.write(&mut self.back);
         self.word_at = now + WORD;
+        self.told = (self.bytes, now);
     }
 
     /// Takes in what the source says. A HELLO is given back.
@@ -513,7 +521,12 @@ impl SinkOwner {
                 FileReply::Written(_, note) => {
                     source.writing = false;
                     (source.written, source.lost, source.bytes) = (note.next, note.lost, note.bytes);
-                    source.say(now, FromSink::Written(note.next));
+                    let (bytes, at) = source.told;
+                    if source.ended || note.bytes.saturating_sub(bytes) >= WORTH_A_WORD {
+                        source.say(now, FromSink::Written(note.next));
+                    } else {
+                        source.word_at = source.word_at.min(at + NEXT_WORD);
+                    }
                 }
                 FileReply::Failed(_, sentence) => {
                     source.blame(CloseCode::Failed.number(), sentence.clone());

@@ -2,6 +2,7 @@
 
 use crate::address::Endpoint;
 use crate::units::{UnitError, parse_size};
+use byway_registry::word as registry;
 use byway_sources::Name;
 use byway_transfer::secret_words::WordArgument;
 use byway_transfer::ticket::Ticket;
@@ -58,6 +59,8 @@ Examples:
                                            each line is a record; the sink writes them to DIR/radar7
   radar | byway source --name radar7 --demand 150K --to @ticket.txt --relay W1 --relay W2 --relay W3 --paths 2
                                            over TCP by two relays, drawn from three
+  radar | byway source --name radar7 --demand 150K --to @ticket.txt --registry @use.word
+                                           over TCP by two relays that a registry lists
   radar --raw | byway source --name raw --demand 1M --to TICKET --record 512
                                            records of 512 bytes
   radar | byway source --name radar7 --demand-file demand.txt --to T1 --to T2
@@ -88,6 +91,10 @@ pub struct Source {
     /// the ticket names; without any the sink is reached directly]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<WordArgument<relay::Word>>,
+    /// Registry whose relays to draw from, beside those of --relay, as a word or @FILE; it is asked
+    /// at the beginning [default: none]
+    #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
+    pub registry: Option<WordArgument<registry::Word>>,
     /// How many relays to draw by lot of those that there are
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub paths: u8,

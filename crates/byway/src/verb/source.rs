@@ -83,7 +83,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         },
     };
     let tickets: Vec<Ticket> = secret_words::values(&arguments.to, "--to")?;
-    let relays: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
+    let mut relays: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     let file = arguments.demand_file.as_deref();
     let first = match file {
         Some(file) => demand_in(file)?,
@@ -91,6 +91,14 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     };
     let demand = Arc::new(AtomicU64::new(first));
     let identity = global.state()?.identity()?;
+    if let Some(registry) = &arguments.registry {
+        let list = byway_transfer::registry::ask(&identity, &registry.value()?)?
+            .map_err(|error| Failure::new(Exit::of_registry(&error), error.to_string()))?;
+        relays.extend(list.relays.into_iter().map(|listed| listed.word));
+        if relays.is_empty() {
+            output.emit(&Event::Warning { message: String::from("the registry lists no relay") });
+        }
+    }
     let (feeds, wakers) =
         read(io::stdin(), Input { framing }, tickets.len()).context("cannot start a thread")?;
     let clock = Clock::new();

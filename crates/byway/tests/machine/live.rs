@@ -27,8 +27,8 @@ const RELAYS: [(&str, &str, &str); 3] =
 /// The sources, their relays, and their demands in bytes per second: 250 and 300 kbit/s with the
 /// paper's headers.
 const SOURCES: [(&str, [usize; 2], u64); 2] = [("s1", [0, 1], 29_640), ("s2", [1, 2], 35_560)];
-/// Bytes of a record.
-const RECORD: usize = 100;
+/// Bytes of a record: the paper's packets have 1008, of which 52 are headers.
+const RECORD: usize = 956;
 
 pub fn tests() -> Vec<Trial> {
     let possible = Spaces::possible(&["nft -v", "tc -V"]);
@@ -38,6 +38,7 @@ pub fn tests() -> Vec<Trial> {
         test("live::with_all_relays_gone_a_source_waits_and_goes_on", lacks, all_relays_gone),
         test("live::a_demand_above_the_uplink_gets_what_there_is", lacks, more_than_the_uplink),
         measures("live::two_sources_share_three_relays", lacks, two_sources_share_three_relays),
+        measures("live::what_a_killed_relay_leaves_is_used", lacks, what_a_killed_relay_leaves_is_used),
     ]
 }
 
@@ -60,8 +61,10 @@ impl Net {
             spaces.line([(name, "onward", &here), ("sink", &device, &there)]);
             spaces.wait("sink", &device);
             spaces.says("sink", &["ip", "route", "add", address, "via", &here]);
-            let shape = ["tc", "qdisc", "add", "dev", "onward", "root", "tbf", "rate", rate];
-            spaces.says(name, &[&shape[..], &["burst", "1600", "limit", "12000"]].concat());
+            // The paper's lines are serial ports: they carry no headers of Ethernet.
+            let shape = ["tc", "qdisc", "add", "dev", "onward", "root", "stab", "overhead", "-14"];
+            let rated = ["tbf", "rate", rate, "burst", "1600", "limit", "12000"];
+            spaces.says(name, &[&shape[..], &rated].concat());
         }
         let drop = "add table ip n; add chain ip n pass { type filter hook forward priority 0; }; \
                     add rule ip n pass ip daddr 10.82.9.1 drop";
@@ -121,6 +124,13 @@ impl Net {
         fs::metadata(self.file(source)).map_or(0, |file| file.len())
     }
 
+    /// Bytes per second of each source that are written for so long.
+    fn rates(&self, span: Duration) -> [f64; 2] {
+        let (before, at) = ([0, 1].map(|source| self.bytes(source)), Instant::now());
+        std::thread::sleep(span);
+        [0, 1].map(|source| (self.bytes(source) - before[source]) as f64 / at.elapsed().as_secs_f64())
+    }
+
     /// Waits until so many bytes of a source are written.
     #[track_caller]
     fn wait_for(&self, source: usize, bytes: u64) {
@@ -143,7 +153,7 @@ fn record(number: usize) -> String {
 
 fn a_relay_is_killed() -> Result<(), Failed> {
     let net = Net::new("k");
-    let records = 2_500;
+    let records = 260;
     let source = net.source(0, Some(records));
     net.wait_for(0, 20_000);
     net.relays[0].0.signal("KILL");
@@ -153,7 +163,7 @@ fn a_relay_is_killed() -> Result<(), Failed> {
 
 fn all_relays_gone() -> Result<(), Failed> {
     let mut net = Net::new("g");
-    let records = 2_500;
+    let records = 260;
     let mut source = net.source(0, Some(records));
     net.wait_for(0, 20_000);
     for number in SOURCES[0].1 {
@@ -172,7 +182,7 @@ fn all_relays_gone() -> Result<(), Failed> {
 
 fn more_than_the_uplink() -> Result<(), Failed> {
     let net = Net::new("u");
-    let records = 5_000;
+    let records = 520;
     // All is kept at once, and waits longer than a source calls quick.
     let mut source = net.source_of(0, Some(records), 1 << 20, "1M");
     let told = wait_for(PATIENCE, || {
@@ -190,22 +200,45 @@ fn more_than_the_uplink() -> Result<(), Failed> {
 /// source began. The bound in the paper is 0.93. Here the second source reaches only 0.72 to 0.78,
 /// so the test requires less.
 const PART: f64 = 0.6;
+/// Runs, of which the median counts.
+const RUNS: usize = 10;
 
 fn two_sources_share_three_relays() -> Measured {
-    let net = Net::new("w");
-    let _first = net.source(0, None);
-    net.wait_for(0, 10 * SOURCES[0].2);
-    let _second = net.source(1, None);
-    net.wait_for(1, 1);
-    std::thread::sleep(Duration::from_secs(20));
-    let (before, at) = ([net.bytes(0), net.bytes(1)], Instant::now());
-    std::thread::sleep(Duration::from_secs(40));
-    for (number, before) in before.into_iter().enumerate() {
-        let (name, _, demand) = SOURCES[number];
-        let rate = (net.bytes(number) - before) as f64 / at.elapsed().as_secs_f64();
-        let part = rate / demand as f64;
-        eprintln!("{name}: {part:.3} of its demand");
-        assert!(part >= PART, "{name} has {part:.3} of its demand");
+    let mut parts = [Vec::new(), Vec::new()];
+    for run in 0..RUNS {
+        let net = Net::new("w");
+        let _first = net.source(0, None);
+        net.wait_for(0, 10 * SOURCES[0].2);
+        let _second = net.source(1, None);
+        net.wait_for(1, 1);
+        std::thread::sleep(Duration::from_secs(20));
+        let rates = net.rates(Duration::from_secs(40));
+        for (number, rate) in rates.into_iter().enumerate() {
+            parts[number].push(rate / SOURCES[number].2 as f64);
+        }
+        eprintln!("run {run}: {:.3} and {:.3} of the demands", parts[0][run], parts[1][run]);
     }
+    for (mut parts, (name, ..)) in parts.into_iter().zip(SOURCES) {
+        parts.sort_by(f64::total_cmp);
+        let median = (parts[RUNS / 2 - 1] + parts[RUNS / 2]) / 2.0;
+        eprintln!("{name}: {median:.3} of its demand in the median, {:.3} at least", parts[0]);
+        assert!(median >= PART, "{name} has {median:.3} of its demand");
+    }
+    Ok(Some(()))
+}
+
+/// Records take at least this part of the line that is left, from second 10 after a relay was killed.
+const LEFT: f64 = 0.8;
+
+fn what_a_killed_relay_leaves_is_used() -> Measured {
+    let net = Net::new("l");
+    let _source = net.source(0, None);
+    net.wait_for(0, 10 * SOURCES[0].2);
+    net.relays[1].0.signal("KILL");
+    std::thread::sleep(Duration::from_secs(10));
+    let [rate, _] = net.rates(Duration::from_secs(20));
+    let part = rate * 8.0 / 256e3;
+    eprintln!("records take {part:.3} of the line");
+    assert!(part >= LEFT, "records take {part:.3} of the line");
     Ok(Some(()))
 }

@@ -161,9 +161,10 @@ impl Acks {
         }
     }
 
-    /// The peer's path whose ACK goes into the next packet with datagrams on this side's path `id`.
-    /// `None` unless the ACK is due soon and ACKs leave by path `id` now. A shared packet saves the
-    /// headers of a packet of its own.
+    /// The peer's path whose ACK goes into the next packet with data on this side's path `id`.
+    /// `None` unless the ACK is due soon. It must leave by path `id` anyway, or
+    /// [`Config::ack_after`](crate::Config::ack_after) is set: then each path will do. A shared
+    /// packet saves the headers of a packet of its own.
     pub fn riding(
         &mut self,
         now: Instant,
@@ -174,7 +175,8 @@ impl Acks {
         let soon = self.soon?;
         let receiving = arrivals.get(soon)?;
         let rides = !receiving.queued && receiving.facts.ack_nearly_due(now);
-        (rides && self.way(now, arrivals, paths) == Some(id)).then_some(soon)
+        let any = receiving.facts.acks_wait();
+        (rides && (any || self.way(now, arrivals, paths) == Some(id))).then_some(soon)
     }
 
     /// Writes the ACK that [rides](Self::riding) with datagrams.

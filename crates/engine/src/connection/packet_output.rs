@@ -445,6 +445,9 @@ impl Connection {
             }
             Purpose::Data => {
                 self.write_beside(now, id, writer);
+                if self.config.ack_after.is_some() && self.exchange.has_data() {
+                    self.write_riding_ack(now, id, writer);
+                }
                 let before = writer.len();
                 self.exchange.out().fill(writer, cargo);
                 if writer.len() == before {

@@ -18,7 +18,7 @@ impl Connection {
         if self.arrivals.get(id).is_some() {
             return;
         }
-        let facts = ReceivePath::new(id, now, self.config.pnack);
+        let facts = ReceivePath::new(id, now, self.config.pnack).with_ack_after(self.config.ack_after);
         let way = self.way_to(now, source);
         self.arrivals.begin(id, PeerPath::new(facts, *source, way));
         self.paths.ways_changed();

@@ -26,6 +26,9 @@ const LONGEST_FRAME: usize = 65_535 / 4;
 /// most `LONGEST_BY_HOPS` bytes. A relay takes at most 9 KiB, including the relay's own envelope.
 const HOPS_TIME: Duration = Duration::from_millis(40);
 const LONGEST_BY_HOPS: usize = 8 << 10;
+/// The smallest there: with its length it fills a TCP segment over IPv6 with timestamps, on Ethernet.
+/// A frame that is shorter, or a little longer, costs headers of another segment.
+const LEAST_BY_HOPS: usize = 1426;
 /// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels,
 /// and jumbo frames.
 const LADDER: [usize; 6] = [1352, 1420, 1452, 1472, 8952, 8972];
@@ -43,8 +46,9 @@ pub struct Mtu {
     /// Losses of large packets since one came through, and when the last was noticed.
     suspicions: u8,
     suspected_at: Instant,
-    /// Of frames: how long the path takes for one.
+    /// Of frames: how long the path takes for one, and the smallest.
     span: Duration,
+    least: usize,
 }
 
 impl Mtu {
@@ -62,6 +66,7 @@ impl Mtu {
             suspicions: 0,
             suspected_at: Instant::ZERO,
             span: FRAME_TIME,
+            least: BASE_DATAGRAM,
         }
     }
 
@@ -78,6 +83,7 @@ impl Mtu {
             suspicions: 0,
             suspected_at: Instant::ZERO,
             span: FRAME_TIME,
+            least: BASE_DATAGRAM,
         }
     }
 
@@ -86,7 +92,14 @@ impl Mtu {
     /// of what is sent between two changes of the rate.
     #[must_use]
     pub const fn of_hops() -> Self {
-        Self { limit: LONGEST_BY_HOPS, ceiling: LONGEST_BY_HOPS + 1, span: HOPS_TIME, ..Self::of_frames() }
+        Self {
+            current: LEAST_BY_HOPS,
+            least: LEAST_BY_HOPS,
+            limit: LONGEST_BY_HOPS,
+            ceiling: LONGEST_BY_HOPS + 1,
+            span: HOPS_TIME,
+            ..Self::of_frames()
+        }
     }
 
     /// Fits the frame size to a path that delivers `rate` bytes per second. The right size is what
@@ -98,7 +111,7 @@ impl Mtu {
         if fitting >= self.current * 2 {
             self.current = (self.current * 2).min(self.limit);
         } else if fitting < self.current / 2 {
-            self.current = (self.current / 2).max(BASE_DATAGRAM);
+            self.current = (self.current / 2).max(self.least);
         }
     }
 

@@ -70,6 +70,8 @@ pub struct ReceivePath {
     beyond_limit: bool,
     unacked: u32,
     ack_at: Option<Instant>,
+    /// How long an ACK waits, where that is set.
+    ack_after: Option<Duration>,
     report: Vec<(u64, u64)>,
 }
 
@@ -113,8 +115,16 @@ impl ReceivePath {
             beyond_limit: false,
             unacked: 0,
             ack_at: None,
+            ack_after: None,
             report: Vec::new(),
         }
+    }
+
+    /// The same, whose ACKs wait for so long instead of a time that follows from the RTT.
+    #[must_use]
+    pub const fn with_ack_after(mut self, ack_after: Option<Duration>) -> Self {
+        self.ack_after = ack_after;
+        self
     }
 
     /// The number expected next, for restoring truncated ones.
@@ -303,9 +313,10 @@ impl ReceivePath {
     }
 
     fn ack_delay(&self) -> Duration {
-        match self.round_trip() {
-            Some(srtt) => (srtt / 4).clamp(ACK_SOONEST, ACK_AFTER),
-            None => ACK_AFTER,
+        match (self.ack_after, self.round_trip()) {
+            (Some(set), _) => set,
+            (None, Some(srtt)) => (srtt / 4).clamp(ACK_SOONEST, ACK_AFTER),
+            (None, None) => ACK_AFTER,
         }
     }
 
@@ -336,12 +347,19 @@ impl ReceivePath {
         self.ack_at.is_some_and(|at| at <= now)
     }
 
-    /// Whether an ACK is due within a quarter of the ACK delay, so that it should go now in a
-    /// packet with datagrams. `false` while lost packets wait to be reported: then the ACK goes
-    /// with the report (PNACK).
+    /// Whether an ACK is due so soon that it should go now in a packet with data: within a quarter
+    /// of the ACK delay, or half of [`Config::ack_after`](crate::Config::ack_after) if that is set.
+    /// `false` while lost packets wait to be reported: then the ACK goes with the report (PNACK).
     #[must_use]
     pub fn ack_nearly_due(&self, now: Instant) -> bool {
-        self.report.is_empty() && self.ack_at.is_some_and(|at| at <= now + self.ack_delay() / 4)
+        let early = self.ack_delay() / if self.ack_after.is_some() { 2 } else { 4 };
+        self.report.is_empty() && self.ack_at.is_some_and(|at| at <= now + early)
+    }
+
+    /// Whether its ACKs wait for as long as is set.
+    #[must_use]
+    pub const fn acks_wait(&self) -> bool {
+        self.ack_after.is_some()
     }
 
     /// Has the ACK go at once.
