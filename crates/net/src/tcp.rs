@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Weak};
 
 /// The kernel gives a connection up when sent data stays unacknowledged for so long (RFC 5482).
 const SILENT: Duration = Duration::from_secs(30);
@@ -33,6 +34,7 @@ pub struct TcpCarrier {
     mark: Option<TrafficClass>,
     /// Whether it is of no use any more.
     gone: bool,
+    lifetime: Arc<()>,
     _seat: Option<ConnectionPermit>,
 }
 
@@ -63,6 +65,7 @@ impl TcpCarrier {
             begun: 0,
             mark: None,
             gone: false,
+            lifetime: Arc::default(),
             _seat: seat,
         })
     }
@@ -77,6 +80,13 @@ impl TcpCarrier {
     #[must_use]
     pub const fn peer(&self) -> SocketAddr {
         self.peer
+    }
+
+    /// A handle whose strong count is 1 while the connection is open, and 0 once it is closed. An
+    /// owner that gave the connection away learns from it when to dial again.
+    #[must_use]
+    pub fn lifetime(&self) -> Weak<()> {
+        Arc::downgrade(&self.lifetime)
     }
 
     /// Whether it is of no use any more.

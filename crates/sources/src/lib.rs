@@ -26,6 +26,7 @@
 
 pub mod checkpoint;
 mod endpoint;
+mod error;
 mod input_limit;
 pub mod message;
 mod plan;
@@ -45,7 +46,8 @@ mod source_status;
 mod source_thread;
 mod tcp_dialer;
 
-pub use plan::{OverflowPolicy, SourceError, SourceEvent, SourcePlan};
+pub use error::SourceError;
+pub use plan::{OverflowPolicy, SourceEvent, SourcePlan};
 pub use rate::PathRates;
 pub use record_input::{Feed, Input, InputError, Wakers, read};
 pub use sink::{Sink, SinkEvent, SinkPlan, SourceReport};

@@ -1,9 +1,10 @@
 //! What a source is told, and what it tells.
 
-use crate::record_input::{Feed, InputError};
+use crate::record_input::Feed;
 use crate::source_name::Name;
 use crate::source_status::SourceStatus;
 use byway_transfer::{Identity, Ticket};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -28,6 +29,9 @@ pub struct SourcePlan {
     pub relays: Vec<byway_wire::relay::Word>,
     /// How many relays to draw; `None`: two.
     pub paths: Option<usize>,
+    /// Local addresses to connect from: each has a path of its own to each relay drawn, or to the
+    /// sink. Without any the system chooses one.
+    pub bind: Vec<IpAddr>,
     /// Bytes of records per second; may change at any time.
     pub demand: Arc<AtomicU64>,
     /// What is done with records that cannot be sent.
@@ -41,39 +45,6 @@ pub struct SourcePlan {
     pub replay: bool,
     /// The records.
     pub feed: Feed,
-}
-
-/// Why a source ends before its input does.
-#[derive(Debug, thiserror::Error)]
-pub enum SourceError {
-    /// The input gives no records.
-    #[error(transparent)]
-    Input(Arc<InputError>),
-    /// The sink does not let it in.
-    #[error("the sink refuses: {0}")]
-    Refused(String),
-    /// Another source has the name.
-    #[error("{0}")]
-    NameTaken(String),
-    /// At the ticket's address is another host.
-    #[error("the host at the ticket's address has another key: get the sink's ticket again")]
-    OtherKey,
-    /// The sink runs another version.
-    #[error("the sink runs an incompatible version of byway")]
-    OtherVersion,
-    /// The sink has records that this source never gave.
-    #[error(
-        "the sink has {sink} records of this name, and this source gave {here}: another source writes under the name"
-    )]
-    OtherRecords {
-        /// Numbers that the sink knows.
-        sink: u64,
-        /// Numbers that this source gave.
-        here: u64,
-    },
-    /// It was stopped, and not all was written.
-    #[error("stopped, with {0} records that the sink has not written")]
-    Stopped(u64),
 }
 
 /// What a source tells.

@@ -1,8 +1,13 @@
 //! How far the session of a source is.
 
+use crate::endpoint::FORTH;
 use crate::message::Messages;
 use byway_engine::Handle;
+use byway_engine::data::Outgoing;
 use byway_wire::Instant;
+
+/// Bytes that wait in the stream at most, unsent. The source cannot give up records that wait there.
+const AHEAD: u64 = 16 << 10;
 
 /// How far a session is.
 pub enum ConnectState {
@@ -27,11 +32,35 @@ pub struct ActiveSession {
     pub welcome: bool,
     /// What is to be said, from `said` on.
     pub out: Vec<u8>,
-    pub said: usize,
-    /// Bytes given to the session.
+    said: usize,
+    /// Bytes written to the stream so far.
     pub given: u64,
     /// Whether the end was said.
     pub end_said: bool,
+}
+
+impl ActiveSession {
+    /// A session that begins now, in which these relays are entered.
+    pub fn new(entered: Vec<bool>, now: Instant) -> Self {
+        Self { entered, heard_at: now, ..Self::default() }
+    }
+
+    /// Writes what is to be said to the stream, in pieces of `piece` bytes. A rest that is shorter
+    /// than a piece waits. Returns false if a whole piece had no room.
+    pub fn write(&mut self, stream: &mut Outgoing, piece: usize) -> bool {
+        let waiting = self.out.get(self.said..).unwrap_or_default();
+        let unsent = self.given.saturating_sub(stream.progress().sent);
+        let room = usize::try_from(AHEAD.saturating_sub(unsent)).unwrap_or_default();
+        let ready = waiting.len() / piece * piece;
+        let taken = stream.write(FORTH, waiting.get(..room.min(ready)).unwrap_or_default());
+        (self.said, self.given) = (self.said + taken, self.given + taken as u64);
+        if taken < ready {
+            return false;
+        }
+        self.out.drain(..self.said);
+        self.said = 0;
+        true
+    }
 }
 
 impl ConnectState {

@@ -2,9 +2,10 @@
 //! sets.
 
 use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_TAKEN, PATIENT, endpoint};
+use crate::error::SourceError;
 use crate::input_limit::Intake;
 use crate::message::{FromSink, FromSource, Message as _, SourceHeartbeat, record_head};
-use crate::plan::{OverflowPolicy, SourceError, SourceEvent, SourcePlan};
+use crate::plan::{OverflowPolicy, SourceEvent, SourcePlan};
 use crate::rate::{RateState, SourceRates};
 use crate::rate_limiter::Bucket;
 use crate::record_buffer::{NextMessage, RecordBuffer};
@@ -35,8 +36,6 @@ const NEWS: usize = 64;
 const PATHS: usize = 2;
 /// Bytes of records that a source keeps unless told otherwise.
 const KEPT: usize = 8 << 20;
-/// Bytes that a session is given beyond what it has sent: what waits there cannot be given up.
-const AHEAD: u64 = 16 << 10;
 /// Bytes of records that are given at once, while more follow: with heads and a seal they fill a TCP
 /// segment. What is left over goes with the next records. It is no more than a tenth of a second
 /// takes at the demand.
@@ -74,7 +73,9 @@ impl Source {
         let seed = u64::from_be_bytes(byway_net::seed()?);
         let ways = draw(&plan.ticket, &plan.relays, plan.paths.unwrap_or(PATHS), seed);
         let relays = ways.iter().flat_map(RelayChoice::addresses);
-        let dials = TcpDialer::new(control.watch(), plan.ticket.addresses.iter().copied().chain(relays));
+        let reached = plan.ticket.addresses.iter().copied().chain(relays);
+        let dials = TcpDialer::new(control.watch(), reached, &plan.bind);
+        let paths = ways.len().max(1) * plan.bind.len().max(1);
         let demand = plan.demand.load(Ordering::Relaxed);
         let application = Application {
             permission: plan.ticket.permission.clone(),
@@ -90,6 +91,7 @@ impl Source {
             shared: RateState::new((demand as f64 * Overhead::default().factor()) as u64),
             added: Overhead::default(),
             ways,
+            paths,
             troubled: BTreeSet::new(),
             dials,
             seed,
@@ -148,6 +150,8 @@ pub struct SourceOwner {
     shared: Arc<RateState>,
     added: Overhead,
     ways: Vec<RelayChoice>,
+    /// Paths that there are once all connections are open.
+    paths: usize,
     /// Relays of which it was said that they do not serve.
     troubled: BTreeSet<SocketAddr>,
     dials: TcpDialer,
@@ -204,7 +208,10 @@ impl Owner for SourceOwner {
             self.on_event(endpoint, event, now);
         }
         if self.ending.is_none() {
-            self.dials.look(now, |address| endpoint.leads_to(address));
+            self.dials.look(now);
+            while let Some(warning) = self.dials.next_warning() {
+                self.tell(SourceEvent::Warning(warning));
+            }
             self.take_input(now);
             self.begin(endpoint, now);
             self.enter_relays(endpoint, now);
@@ -244,11 +251,7 @@ impl SourceOwner {
                 if let ConnectState::Connecting(own, entered) = &mut self.stage
                     && *own == handle
                 {
-                    let mut talk = ActiveSession {
-                        entered: std::mem::take(entered),
-                        heard_at: now,
-                        ..ActiveSession::default()
-                    };
+                    let mut talk = ActiveSession::new(std::mem::take(entered), now);
                     FromSource::Hello { name: self.name.clone(), run: self.run }.write(&mut talk.out);
                     self.stage = ConnectState::Talking(handle, Box::new(talk));
                     if let Some(connection) = endpoint.connection_mut(handle) {
@@ -326,12 +329,7 @@ impl SourceOwner {
             return;
         }
         self.seed = self.seed.wrapping_add(1);
-        let rates = SourceRates::new(
-            Arc::clone(&self.shared),
-            self.ways.len().max(1),
-            !self.ways.is_empty(),
-            self.seed,
-        );
+        let rates = SourceRates::new(Arc::clone(&self.shared), self.paths, !self.ways.is_empty(), self.seed);
         let connect = Connect {
             peer: self.peer,
             addresses: self.addresses.clone(),
@@ -499,20 +497,9 @@ impl SourceOwner {
         let soon = self.demand.load(Ordering::Relaxed) / 10;
         let piece = usize::try_from(soon).unwrap_or(PIECE).clamp(1, PIECE);
         loop {
-            let waiting = talk.out.get(talk.said..).unwrap_or_default();
-            if !waiting.is_empty() {
-                let unsent = talk.given.saturating_sub(out.progress().sent);
-                let room = usize::try_from(AHEAD.saturating_sub(unsent)).unwrap_or_default();
-                // A piece that is not full waits for the records that follow.
-                let more = talk.welcome && self.kept.next_length().is_some();
-                let ready = if more { waiting.len() / piece * piece } else { waiting.len() };
-                let taken = out.write(FORTH, waiting.get(..room.min(ready)).unwrap_or_default());
-                (talk.said, talk.given) = (talk.said + taken, talk.given + taken as u64);
-                if taken < ready {
-                    break;
-                }
-                talk.out.drain(..talk.said);
-                talk.said = 0;
+            let more = talk.welcome && self.kept.next_length().is_some();
+            if !talk.write(out, if more { piece } else { 1 }) {
+                break;
             }
             if !may_leave || self.bucket.available(now) == 0 {
                 break;
@@ -585,10 +572,12 @@ impl SourceOwner {
             let (before, at) = std::mem::replace(&mut self.report, (acked, now));
             standing.rate = acked.saturating_sub(before) as f64 / now.since(at).as_secs_f64().max(1e-3);
             let views = self.shared.paths();
+            let several = self.paths > self.ways.len().max(1);
             let named = status.paths.iter().filter_map(|path| {
                 let view = views.iter().find(|view| view.path == path.id)?;
+                let name = route_name(&path.route, &[]);
                 Some(PathStanding {
-                    name: route_name(&path.route, &[]),
+                    name: if several { format!("{name} (path {})", path.id.0) } else { name },
                     view: *view,
                     rtt: path.srtt.as_secs_f64(),
                     timeouts: path.silent,

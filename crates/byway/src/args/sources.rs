@@ -8,6 +8,7 @@ use byway_transfer::secret_words::WordArgument;
 use byway_transfer::ticket::Ticket;
 use byway_wire::relay;
 use clap::{ArgGroup, Args};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// `byway sink`
@@ -61,6 +62,8 @@ Examples:
                                            over TCP by two relays, drawn from three
   radar | byway source --name radar7 --demand 150K --to @ticket.txt --registry @use.word
                                            over TCP by two relays that a registry lists
+  radar | byway source --name radar7 --demand 150K --to @ticket.txt --bind 192.168.1.5 --bind 10.0.0.5
+                                           a path by each of two uplinks
   radar --raw | byway source --name raw --demand 1M --to TICKET --record 512
                                            records of 512 bytes
   radar | byway source --name radar7 --demand-file demand.txt --to T1 --to T2
@@ -94,10 +97,13 @@ pub struct Source {
     /// Registry whose relays to draw from, beside those of --relay, as a word or @FILE; it is asked
     /// at the beginning [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
-    pub registry: Option<WordArgument<registry::Word>>,
+    pub registry: Option<WordArgument<registry::RegistryWord>>,
     /// How many relays to draw by lot of those that there are
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub paths: u8,
+    /// Local address to connect from; repeatable, each adds paths [default: the system chooses one]
+    #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
+    pub bind: Vec<IpAddr>,
     /// Records of so many bytes each, K/M binary, at most 1M [default: each line is a record]
     #[arg(long, value_name = "N", value_parser = parse_size, conflicts_with = "prefixed")]
     pub record: Option<u64>,

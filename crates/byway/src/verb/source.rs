@@ -111,6 +111,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             ticket,
             relays: relays.clone(),
             paths: Some(arguments.paths.into()),
+            bind: arguments.bind.clone(),
             demand: Arc::clone(&demand),
             held: if arguments.give_up_oldest { OverflowPolicy::GivenUp } else { OverflowPolicy::Back },
             keep: arguments.keep.map(|keep| usize::try_from(keep).unwrap_or(usize::MAX)),

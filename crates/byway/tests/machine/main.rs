@@ -27,6 +27,7 @@ mod lending;
 mod live;
 mod live_crowd;
 mod live_disk;
+mod live_uplinks;
 mod marks;
 mod namespaces;
 mod nat;
@@ -80,6 +81,7 @@ fn main() {
         live::tests(),
         live_disk::tests(),
         live_crowd::tests(),
+        live_uplinks::tests(),
         marks::tests(),
         lending::tests(),
         crowd::tests(),

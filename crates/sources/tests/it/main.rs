@@ -42,6 +42,7 @@ fn records_arrive_once_and_in_order() {
         identity: Identity::new(Secret::new([4; 32])),
         ticket,
         relays: Vec::new(),
+        bind: Vec::new(),
         paths: None,
         demand: Arc::new(AtomicU64::new(1 << 20)),
         held: OverflowPolicy::Back,

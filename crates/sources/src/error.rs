@@ -1,0 +1,37 @@
+//! Why a source ends before its input does.
+
+use crate::record_input::InputError;
+use std::sync::Arc;
+
+/// Why a source ends before its input does.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The input gives no records.
+    #[error(transparent)]
+    Input(Arc<InputError>),
+    /// The sink does not let it in.
+    #[error("the sink refuses: {0}")]
+    Refused(String),
+    /// Another source has the name.
+    #[error("{0}")]
+    NameTaken(String),
+    /// At the ticket's address is another host.
+    #[error("the host at the ticket's address has another key: get the sink's ticket again")]
+    OtherKey,
+    /// The sink runs another version.
+    #[error("the sink runs an incompatible version of byway")]
+    OtherVersion,
+    /// The sink has records that this source never gave.
+    #[error(
+        "the sink has {sink} records of this name, and this source gave {here}: another source writes under the name"
+    )]
+    OtherRecords {
+        /// Numbers that the sink knows.
+        sink: u64,
+        /// Numbers that this source gave.
+        here: u64,
+    },
+    /// It was stopped, and not all was written.
+    #[error("stopped, with {0} records that the sink has not written")]
+    Stopped(u64),
+}
