@@ -373,7 +373,9 @@ impl Controller for SourceRates {
     }
 
     fn wants(&self) -> PathDemand<'_> {
-        PathDemand { open: usize::MAX, ..PathDemand::default() }
+        // One direct path is enough, unless the host has several addresses to send from.
+        let open = if self.relayed || self.wanted > 1 { usize::MAX } else { 1 };
+        PathDemand { open, ..PathDemand::default() }
     }
 }
 

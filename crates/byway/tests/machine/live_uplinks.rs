@@ -16,7 +16,7 @@ use libtest_mimic::Trial;
 use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The uplinks: the device, the addresses of source and sink, and the rate in kbit/s.
 const UPLINKS: [(&str, &str, &str, u32); 2] =
@@ -68,13 +68,15 @@ fn a_source_fills_two_uplinks() -> Measured {
 
     let bytes = || fs::metadata(out.join("s")).map_or(0, |file| file.len());
     assert!(wait_for(PATIENCE, || (bytes() > 0).then_some(())).is_some(), "no record came");
-    std::thread::sleep(Duration::from_secs(20));
+    // An event comes every second.
+    let after =
+        |source: &mut Running, seconds: usize| (0..seconds).map(|_| source.event("source")).last().unwrap();
+    after(&mut source, 20);
     let (before, at) = (bytes(), Instant::now());
-    std::thread::sleep(Duration::from_secs(20));
+    let standing = after(&mut source, 20);
     let part = (bytes() - before) as f64 / at.elapsed().as_secs_f64() / capacity;
     eprintln!("records take {part:.3} of both uplinks");
-    let paths = source.event("source")["paths"].as_array().map_or(0, Vec::len);
-    assert_eq!(paths, UPLINKS.len(), "a path by each uplink");
+    assert_eq!(standing["paths"].as_array().map_or(0, Vec::len), UPLINKS.len(), "{standing}");
     assert!(part >= PART, "records take {part:.3} of both uplinks");
     Ok(Some(()))
 }

@@ -20,7 +20,13 @@ pub(super) fn is_served(paths: &Paths, direct: PathTransport, other: &Path) -> b
 }
 
 /// Whether a path that is not preferred may be used: while none in use leads its way and answers.
-pub(super) fn may_stand_in(paths: &Paths, other: &Path) -> bool {
-    let leads = |path: &Path| path.route.is_udp_of(&other.route) || path.route.is_direct_as(&other.route);
+///
+/// `each`: direct paths over TCP do not replace each other, but are used side by side, as from
+/// several local addresses.
+pub(super) fn may_stand_in(paths: &Paths, other: &Path, each: bool) -> bool {
+    let side_by_side = |path: &Path| each && path.route.local.is_connection();
+    let leads = |path: &Path| {
+        path.route.is_udp_of(&other.route) || path.route.is_direct_as(&other.route) && !side_by_side(path)
+    };
     !paths.iter().any(|path| path.is_governed() && leads(path) && path.send.timeouts() < SILENT)
 }

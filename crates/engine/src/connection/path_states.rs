@@ -364,10 +364,11 @@ impl Connection {
         let limit = direct.map(|rtt| rtt * PREFERRED_PERCENT / 100);
         let near = |path: &Path| limit.is_none_or(|limit| path.send.rtt.smoothed() <= limit);
         let preferred = self.preferred;
+        let each = self.controller.governs_connections() && !self.controller.yields();
         let available = |path: &&Path| {
             path.state == PathState::Available
                 && path.address == AddressValidation::Valid
-                && (path.route.is_preferred(preferred) || may_stand_in(&self.paths, path))
+                && (path.route.is_preferred(preferred) || may_stand_in(&self.paths, path, each))
         };
         let rank = |path: &Path| self.candidates.rank(now, path.origin);
         let best = self.paths.iter().filter(available).map(rank).max()?;
