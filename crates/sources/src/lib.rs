@@ -47,7 +47,7 @@ mod source_thread;
 mod tcp_dialer;
 
 pub use error::SourceError;
-pub use plan::{OverflowPolicy, SourceEvent, SourcePlan};
+pub use plan::{ControllerReading, OverflowPolicy, SourceEvent, SourcePlan};
 pub use rate::PathRates;
 pub use record_input::{Feed, Input, InputError, Wakers, read};
 pub use sink::{Sink, SinkEvent, SinkPlan, SourceReport};

@@ -17,6 +17,16 @@ pub enum OverflowPolicy {
     GivenUp,
 }
 
+/// The reading of figure 2 of Wang et al. by which a source sets the rates of its paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ControllerReading {
+    /// No path's probability to be raised falls below 1 %, or half of its equal share.
+    #[default]
+    Recommended,
+    /// Figure 2 word by word: the probability of a path may vanish.
+    Literal,
+}
+
 /// How to send records.
 pub struct SourcePlan {
     /// Under which name they are kept.
@@ -32,6 +42,8 @@ pub struct SourcePlan {
     /// Local addresses to connect from: each has a path of its own to each relay drawn, or to the
     /// sink. Without any the system chooses one.
     pub bind: Vec<IpAddr>,
+    /// How the rates of the paths are set.
+    pub reading: ControllerReading,
     /// Bytes of records per second; may change at any time.
     pub demand: Arc<AtomicU64>,
     /// What is done with records that cannot be sent.

@@ -6,6 +6,7 @@
 //! tell when both arrived. The rate is the bytes between these packets, divided by the time between
 //! their arrivals. So the path's delay does not matter.
 
+use crate::plan::ControllerReading;
 use byway_control::wang::{RateController, WangOptions};
 use byway_control::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo};
 use byway_wire::{Duration, Instant, PathId};
@@ -155,16 +156,19 @@ pub struct SourceRates {
 
 impl SourceRates {
     /// For a source with `wanted` paths, through relays if `relayed`. Lots are drawn by `seed`.
-    pub fn new(shared: Arc<RateState>, wanted: usize, relayed: bool, seed: u64) -> Self {
+    pub fn new(
+        shared: Arc<RateState>,
+        reading: ControllerReading,
+        wanted: usize,
+        relayed: bool,
+        seed: u64,
+    ) -> Self {
         let demand = shared.demand.load(Ordering::Relaxed) as f64;
-        let options = WangOptions {
-            demand,
-            epsilon: 0.0,
-            delta: DELTA,
-            beta: BETA,
-            slack: 0.0,
-            ..WangOptions::RECOMMENDED
+        let read = match reading {
+            ControllerReading::Recommended => WangOptions::RECOMMENDED,
+            ControllerReading::Literal => WangOptions::LITERAL,
         };
+        let options = WangOptions { demand, epsilon: 0.0, delta: DELTA, beta: BETA, slack: 0.0, ..read };
         Self {
             shared,
             rates: RateController::new(options, &[], seed),
@@ -454,7 +458,7 @@ mod tests {
 
     #[test]
     fn the_demand_moves_to_the_path_that_has_room() {
-        let mut rates = SourceRates::new(RateState::new(37_500), 2, true, 1);
+        let mut rates = SourceRates::new(RateState::new(37_500), ControllerReading::Recommended, 2, true, 1);
         rates.open(PathId(0), &opened(true));
         rates.open(PathId(1), &opened(true));
         let mut lines = [line(31_000.0), line(7_000.0)];
@@ -470,7 +474,7 @@ mod tests {
 
     #[test]
     fn a_source_that_gives_less_is_not_judged_by_it() {
-        let mut rates = SourceRates::new(RateState::new(37_500), 1, false, 1);
+        let mut rates = SourceRates::new(RateState::new(37_500), ControllerReading::Recommended, 1, false, 1);
         rates.open(PathId(0), &opened(false));
         for millis in (0..20_000).step_by(50) {
             rates.shared.is_idle();
@@ -482,7 +486,7 @@ mod tests {
 
     #[test]
     fn the_direct_path_stands_in_while_no_relay_is_there() {
-        let mut rates = SourceRates::new(RateState::new(10_000), 2, true, 1);
+        let mut rates = SourceRates::new(RateState::new(10_000), ControllerReading::Recommended, 2, true, 1);
         let choked = |rates: &SourceRates, path| rates.allowance(PathId(path)).choked;
         rates.open(PathId(0), &opened(false));
         assert!(!choked(&rates, 0));

@@ -5,7 +5,7 @@ use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_TAKEN, PATIENT, endpoint};
 use crate::error::SourceError;
 use crate::input_limit::Intake;
 use crate::message::{FromSink, FromSource, Message as _, SourceHeartbeat, record_head};
-use crate::plan::{OverflowPolicy, SourceEvent, SourcePlan};
+use crate::plan::{ControllerReading, OverflowPolicy, SourceEvent, SourcePlan};
 use crate::rate::{RateState, SourceRates};
 use crate::rate_limiter::Bucket;
 use crate::record_buffer::{NextMessage, RecordBuffer};
@@ -92,6 +92,7 @@ impl Source {
             added: Overhead::default(),
             ways,
             paths,
+            reading: plan.reading,
             troubled: BTreeSet::new(),
             dials,
             seed,
@@ -152,6 +153,7 @@ pub struct SourceOwner {
     ways: Vec<RelayChoice>,
     /// Paths that there are once all connections are open.
     paths: usize,
+    reading: ControllerReading,
     /// Relays of which it was said that they do not serve.
     troubled: BTreeSet<SocketAddr>,
     dials: TcpDialer,
@@ -329,7 +331,13 @@ impl SourceOwner {
             return;
         }
         self.seed = self.seed.wrapping_add(1);
-        let rates = SourceRates::new(Arc::clone(&self.shared), self.paths, !self.ways.is_empty(), self.seed);
+        let rates = SourceRates::new(
+            Arc::clone(&self.shared),
+            self.reading,
+            self.paths,
+            !self.ways.is_empty(),
+            self.seed,
+        );
         let connect = Connect {
             peer: self.peer,
             addresses: self.addresses.clone(),

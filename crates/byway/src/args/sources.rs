@@ -104,6 +104,10 @@ pub struct Source {
     /// Local address to connect from; repeatable, each adds paths [default: the system chooses one]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<IpAddr>,
+    /// Set rates by figure 2 of Wang et al. word by word, for research [default: no path's
+    /// probability to be raised vanishes]
+    #[arg(long)]
+    pub literal: bool,
     /// Records of so many bytes each, K/M binary, at most 1M [default: each line is a record]
     #[arg(long, value_name = "N", value_parser = parse_size, conflicts_with = "prefixed")]
     pub record: Option<u64>,

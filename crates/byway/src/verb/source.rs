@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result};
 use byway_net::Clock;
 use byway_sources::record_framing::Framing;
 use byway_sources::{
-    Input, LONGEST, OverflowPolicy, PathStanding, Source, SourceError, SourceEvent, SourcePlan, SourceStatus,
-    read,
+    ControllerReading, Input, LONGEST, OverflowPolicy, PathStanding, Source, SourceError, SourceEvent,
+    SourcePlan, SourceStatus, read,
 };
 use byway_transfer::{Ticket, secret_words};
 use byway_wire::relay::Word;
@@ -112,6 +112,11 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             relays: relays.clone(),
             paths: Some(arguments.paths.into()),
             bind: arguments.bind.clone(),
+            reading: if arguments.literal {
+                ControllerReading::Literal
+            } else {
+                ControllerReading::Recommended
+            },
             demand: Arc::clone(&demand),
             held: if arguments.give_up_oldest { OverflowPolicy::GivenUp } else { OverflowPolicy::Back },
             keep: arguments.keep.map(|keep| usize::try_from(keep).unwrap_or(usize::MAX)),

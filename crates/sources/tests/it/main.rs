@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
 
 use byway_sources::record_framing::Framing;
-use byway_sources::{Input, OverflowPolicy, Sink, SinkPlan, Source, SourceEvent, SourcePlan, prepare, read};
+use byway_sources::{
+    ControllerReading, Input, OverflowPolicy, Sink, SinkPlan, Source, SourceEvent, SourcePlan, prepare, read,
+};
 use byway_transfer::{Identity, Secret, Ticket, receiving_config, sockets};
 use byway_wire::Duration;
 use std::io::Cursor;
@@ -43,6 +45,7 @@ fn records_arrive_once_and_in_order() {
         ticket,
         relays: Vec::new(),
         bind: Vec::new(),
+        reading: ControllerReading::default(),
         paths: None,
         demand: Arc::new(AtomicU64::new(1 << 20)),
         held: OverflowPolicy::Back,
