@@ -8,6 +8,19 @@ use byway_wire::Instant;
 
 /// Bytes that wait in the stream at most, unsent. The source cannot give up records that wait there.
 const AHEAD: u64 = 16 << 10;
+/// A piece of this many bytes, its frame header and its seal fill one TCP segment (MSS 1428 over
+/// IPv6 with timestamps).
+const SEGMENT: u64 = 1_300;
+/// The longest piece in bytes. With headers and seal it fits into a frame of 8 KiB.
+const LONGEST: u64 = 8_000;
+
+/// How many bytes of records are written at once while more records wait, at a demand in bytes per
+/// second. It is what the demand brings in 40 ms, a tenth of the shortest control interval. A slow
+/// source waits longer to fill a TCP segment, but at most 100 ms.
+pub fn piece_length(demand: u64) -> usize {
+    let least = (demand / 10).clamp(1, SEGMENT);
+    usize::try_from((demand / 25).clamp(least, LONGEST)).unwrap_or(usize::MAX)
+}
 
 /// How far a session is.
 pub enum ConnectState {
@@ -70,5 +83,16 @@ impl ConnectState {
             Self::Away => None,
             Self::Connecting(handle, _) | Self::Talking(handle, _) => Some(*handle),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_fills_a_segment_unless_that_takes_long() {
+        let lengths = [0, 5, 3_000, 13_000, 30_000, 125_000, 150_000, u64::MAX].map(piece_length);
+        assert_eq!(lengths, [1, 1, 300, 1_300, 1_300, 5_000, 6_000, 8_000]);
     }
 }

@@ -11,7 +11,7 @@ use crate::rate_limiter::Bucket;
 use crate::record_buffer::{NextMessage, RecordBuffer};
 use crate::record_input::Feed;
 use crate::relay_choice::{RelayChoice, draw};
-use crate::session_stage::{ActiveSession, ConnectState};
+use crate::session_stage::{ActiveSession, ConnectState, piece_length};
 use crate::source_name::Name;
 use crate::source_status::{Overhead, PathStanding, SourceStatus, slow_because};
 use crate::source_thread::{RunningLoop, StopFlag};
@@ -36,10 +36,6 @@ const NEWS: usize = 64;
 const PATHS: usize = 2;
 /// Bytes of records that a source keeps unless told otherwise.
 const KEPT: usize = 8 << 20;
-/// Bytes of records that are given at once, while more follow: with heads and a seal they fill a TCP
-/// segment. What is left over goes with the next records. It is no more than a tenth of a second
-/// takes at the demand.
-const PIECE: usize = 1_300;
 /// How often a source says how it stands, and tells the program.
 const BEAT: Duration = Duration::from_secs(1);
 /// A sink of which nothing was heard for so long is connected to anew. A living one is heard every
@@ -502,8 +498,7 @@ impl SourceOwner {
         }
         let out = connection.outgoing();
         let may_leave = talk.welcome && self.bucket.ready_at(now).is_none();
-        let soon = self.demand.load(Ordering::Relaxed) / 10;
-        let piece = usize::try_from(soon).unwrap_or(PIECE).clamp(1, PIECE);
+        let piece = piece_length(self.demand.load(Ordering::Relaxed));
         loop {
             let more = talk.welcome && self.kept.next_length().is_some();
             if !talk.write(out, if more { piece } else { 1 }) {
