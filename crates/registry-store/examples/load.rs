@@ -1,13 +1,12 @@
-//! Measures how many relays and questions one registry can serve. One process is the registry. A
-//! second process plays all relays and clients. Commands:
+//! Measures how many relays and questions one registry can serve. One process is the registry,
+//! another plays all relays and clients.
 //!
 //! ```text
 //! taskset -c 0 load serve DIRECTORY 10000 &         # makes a store with so many relays, and serves it on 127.0.0.1:4750
 //! taskset -c 1 load ask DIRECTORY 300 20            # all relays beat; so many questions a second, for so many seconds
 //! ```
 //!
-//! Each question is a session of its own, which asks for a list of 100 relays. Its time is counted
-//! from the first packet to the complete answer.
+//! Each question asks for 100 relays in its own session, and is timed from first packet to answer.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,6 +1,6 @@
 //! What a registry shows its operator over HTTP, on loopback: metrics for Prometheus, whether the
-//! registry is alive and ready, and its relays as JSON. Nothing can be changed over HTTP. No label
-//! of a metric holds a grant, an address or a name.
+//! registry is alive and ready, and its relays as JSON. Nothing can be changed. No metric's label
+//! holds a grant, an address or a name.
 
 use crate::registry_process::{RelayView, View};
 use axum::extract::{Request, State};

@@ -1,8 +1,6 @@
-//! PostgreSQL: several registries share one database.
-//!
-//! Each registry has a few connections, on one thread. A change is one transaction, which first
+//! PostgreSQL: several registries share one database. A change is one transaction, which first
 //! locks the row that holds the revision. So changes happen one after the other, and no registry
-//! misses a change. A connection that is lost is replaced at the next request.
+//! misses one. The next request replaces a lost connection.
 
 use crate::column_values::{addresses_of, ips_of, known, relay_of, signed, text_of, unsigned};
 use crate::operator_store::{Issue, OperatorStore, Revoked, StoreError};
@@ -83,10 +81,13 @@ type Result<T> = std::result::Result<T, StoreError>;
 impl Postgres {
     /// Opens the database at this URL, and makes the tables if they are missing.
     ///
-    /// `sslmode=verify-full` requires TLS, and `sslmode=disable` turns it off. Without `sslmode`,
-    /// TLS is used if the server offers it. With TLS, the server's certificate must be signed by a
-    /// certificate in the file that `sslrootcert` names. Without `sslrootcert`, the certificates
-    /// that this host trusts count.
+    /// | in the URL | effect |
+    /// |---|---|
+    /// | `sslmode=verify-full` | TLS is required |
+    /// | `sslmode=disable` | no TLS |
+    /// | no `sslmode` | TLS if the server offers it |
+    /// | `sslrootcert=FILE` | a certificate in this file must have signed the server's |
+    /// | no `sslrootcert` | a certificate that this host trusts must have signed the server's |
     ///
     /// # Errors
     /// The database does not answer, or has the tables of a later version.

@@ -1,10 +1,6 @@
-//! Decides of which relays a sender complains to the registry that listed them, and when.
-//!
-//! A sender complains of a relay that was of no use, perhaps by its own fault: it does not answer,
-//! falls silent while in use, or does not know the word that the registry minted for it. A sender
-//! does not complain of a limit that it reached, nor of a relay that lends nothing to anyone. After
-//! a complaint the registry tests the relay. So a wrong complaint costs the registry a packet or
-//! two, and the relay nothing.
+//! Decides of which relays a sender complains to the registry that listed them, and when. A
+//! complaint is about a relay that is of no use, such as one that does not answer. The registry
+//! then tests the relay.
 
 use crate::message::{MOST_COMPLAINTS, RelayList};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -77,6 +73,7 @@ impl Complaints {
     }
 }
 
+/// False for a limit that the sender reached, and for a relay that lends nothing to anyone.
 fn may_be_its_fault(status: &RelayStatus) -> bool {
     match (status.standing, status.trouble) {
         (RelayState::Unusable, None | Some(RelayTrouble::Silent)) => true,

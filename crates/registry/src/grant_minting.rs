@@ -1,6 +1,6 @@
-//! Mints the relay word by which a client may use a relay. The word is a pure function of the
-//! client's registry word, the relay and the epoch. So a client that asks twice, or asks two
-//! registries, gets the same relay word. The relay then counts all use by this client together.
+//! Mints the relay word by which a client may use a relay: a pure function of the client's registry
+//! word, the relay and the epoch. So all registries mint the same word, and the relay counts the
+//! client's use together.
 
 use crate::store::{Epoch, LAST_HOLDS, RelayRow, WordRow};
 use byway_wire::relay::{EpochKey, Grant, Minted, Minute, QuotaClass, RateClass, Scope, Terms, Word};

@@ -1,12 +1,9 @@
 //! The registry: relays enrol in it, and senders ask it for relays to try.
 //!
-//! [`Registry`] is a [`Machine`](byway_wire::Machine). Relays and senders send their requests as
-//! records ([`message`]) on streams of byway sessions. Heartbeats and tests of relays are single
-//! datagrams on the same port.
-//!
+//! [`Registry`] is a [`Machine`](byway_wire::Machine). Requests are records ([`message`]) on
+//! streams of byway sessions. Heartbeats and tests of relays are single datagrams on the same port.
 //! The machine never waits for its store: it emits [requests](store::StoreRequest) and takes the
-//! answers later. A relay learns of its enrolment after the store has committed it. Words, relays,
-//! and the list of relays that are alive are also kept in memory.
+//! answers later.
 //!
 //! | module | what it is |
 //! |---|---|

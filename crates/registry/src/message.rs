@@ -1,9 +1,6 @@
-//! The messages between a registry and a relay or client. Each message is one record
-//! ([`crate::stream_records`]) on a stream of a byway session.
-//!
-//! The client or relay opens stream 0, writes its requests and ends the stream. The registry
-//! answers the requests in turn on stream 1 and ends that stream. All numbers are in network byte
-//! order. A text follows its length (1 byte), and a list its count (1 byte).
+//! The messages between a registry and a relay or client: records ([`crate::stream_records`]),
+//! requests on stream 0, answers on stream 1. Numbers are in network byte order. A text follows its
+//! length (1 byte), and a list its count (1 byte).
 //!
 //! ```text
 //! 01 ENROL     proof (20), relay (16), range (1), range key (32), rate class (1), quota class (1), operator, region, addresses, seen (1)

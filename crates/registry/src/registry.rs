@@ -125,10 +125,9 @@ impl Registry {
         registry
     }
 
-    /// Names local addresses whose sockets only serve to test relays. Call this before the driver
-    /// adds the sockets. Registry words must not name these addresses. Otherwise a relay would send
-    /// packets there, its NAT would let in packets from there, and a test would pass although the
-    /// NAT lets in nobody else.
+    /// Names local addresses whose sockets only test relays. Call this before the driver adds the
+    /// sockets. Registry words must not name these addresses: a relay that sent there would pass
+    /// the test although its NAT lets in nobody else.
     pub fn probe_from(&mut self, addresses: Vec<IpAddr>) {
         self.probe_from = addresses;
     }

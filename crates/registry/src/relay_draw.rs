@@ -1,14 +1,6 @@
-//! Which relays a client is told of, and in which order: a pure function.
-//!
-//! A list must not consist of one operator's relays or of one network's. So the relays of each
-//! operator are put into a random order, and also the relays of each prefix (/16, or /32 for IPv6).
-//! A relay's rank is its worst position in these orders. For example, the second relay of its
-//! operator that is the first of its prefix has the second rank. The list is sorted by rank. Relays
-//! that are busy with a transfer of their own come last.
-//!
-//! The random numbers depend on the client and the hour. So a client gets the same order for an
-//! hour, and other clients get other orders. A relay that comes or goes hardly changes the order of
-//! the other relays.
+//! Which relays a client is told of, and in which order: a pure function. A list must not consist
+//! of one operator's relays or of one network's. The random order depends on the client and the
+//! hour.
 
 use crate::message::Label;
 use alloc::collections::BTreeMap;
@@ -80,9 +72,13 @@ impl DrawPool {
         self.entries.is_empty()
     }
 
-    /// The places of `most` relays after the first `skip`, for who has this `seed`.
+    /// The places of `most` relays after the first `skip`, ordered at random by `seed`. A relay's
+    /// rank is its worst position among its operator's relays, and among those of each of its
+    /// prefixes. Lower ranks come first, busy relays last.
     #[must_use]
     pub fn draw(&self, seed: u64, skip: usize, most: usize) -> Vec<usize> {
+        // The random number does not depend on other relays, so coming and going relays hardly
+        // change the order.
         let chance = |(place, entry): (u32, &DrawEntry)| (entry.busy, mixed(seed ^ entry.name), place);
         let mut order: Vec<(bool, u64, u32)> = (0..).zip(&self.entries).map(chance).collect();
         order.sort_unstable();

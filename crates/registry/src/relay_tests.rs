@@ -1,13 +1,6 @@
-//! Tests of relays: a packet exchange through each of a relay's addresses, before the relay is
-//! listed and when clients complain.
-//!
-//! The registry is sender and receiver at once. It greets the relay. The relay's answer contains a
-//! consent: the permission to forward packets to the registry. Then the registry sends a packet
-//! through the relay to itself. Only a host that has the relay's key forwards this packet, so
-//! nobody can enrol a relay of somebody else. The capacity of a relay is not tested.
-//!
-//! If a relay passes over UDP, the same exchange is tried over TCP, provided that the registry's
-//! driver opens TCP connections. The result only tells clients whether the relay serves TCP.
+//! Tests of relays: the registry sends itself a packet through each of a relay's addresses, before
+//! the relay is listed and when clients complain. Forwarding needs the relay's key, so nobody can
+//! enrol a relay of somebody else.
 
 use crate::message::Failure;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -85,7 +78,8 @@ struct RunningTest {
     at: Instant,
 }
 
-/// All tests of relays.
+/// All tests of relays. A relay's answer to the greeting contains a consent: the permission to
+/// forward packets to the registry. The capacity of a relay is not tested.
 #[derive(Debug)]
 pub struct RelayTests {
     secret: [u8; 32],

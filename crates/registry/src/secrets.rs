@@ -8,8 +8,7 @@
 //!                      └─KDF("noise")──────────────────────────> the registry's key pair
 //! ```
 //!
-//! KDF and PRF are BLAKE3. So a registry keeps no other secret, and registries that share a store
-//! derive the same keys.
+//! KDF and PRF are BLAKE3. Registries that share a store derive the same keys.
 
 use byway_engine::handshake::Identity;
 use byway_wire::secret::Secret;

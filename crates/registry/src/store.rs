@@ -1,11 +1,6 @@
-//! What a registry keeps in its store, and the requests for it. The machine emits [`StoreRequest`]s
-//! and takes [`StoreReply`]s whenever they come. A [`Store`] answers the requests one after the
-//! other; [`Memory`] is a store for tests and simulations.
-//!
-//! Each change gets the next revision number. A registry asks for all changes after the revision
-//! that it knows. So registries that share a store learn of each other's changes. The times of the
-//! last heartbeats have no revision: they are written in batches, and read only when a registry
-//! starts.
+//! What a registry keeps in its store. The machine emits [`StoreRequest`]s and takes
+//! [`StoreReply`]s whenever they come. Each change gets the next revision number. Registries that
+//! share a store ask for all changes after the revision that they know.
 
 use crate::message::Label;
 use crate::word::WordKind;

@@ -1,12 +1,11 @@
-//! Registry words: where a registry is, its key, and the permission to enrol a relay or to ask for
-//! relays. A registry word is a secret.
+//! Registry words: secret texts that contain a registry's addresses, its key, and the permission to
+//! enrol a relay or to ask for relays.
 //!
 //! ```text
 //! byway-registry-   format 1 (1), kind (1), key (32), number (4), secret (16), count (1) × address
 //! ```
 //!
-//! The text begins with `PREFIX` and ends with a checksum over prefix and content
-//! ([`byway_wire::checked_text`]).
+//! The text ends with a checksum over prefix and content ([`byway_wire::checked_text`]).
 
 use alloc::string::String;
 use alloc::vec;

@@ -1,14 +1,6 @@
-//! What a packet costs a relay, compared with a forwarder that only copies each datagram into a
-//! queue and out of it.
-//!
-//! `cargo bench -p byway-relay` prints packets per second of processor time, for packets of 1200
-//! bytes in memory. It also prints the ratio to the forwarder, and instructions per packet if
-//! `valgrind` is installed. Each value is the median of rounds. Then the bench compares words that
-//! a registry minted with words of the relay's operator. The relay rewrites packets in place, so
-//! each value includes the copy that restores a packet.
-//!
-//! On real sockets the system calls cost more than the relay or the forwarder:
-//! `cargo bench -p byway-rivals --bench relay`.
+//! What a packet of 1200 bytes costs a relay, compared with a forwarder that only copies datagrams
+//! (`cargo bench -p byway-relay`). The relay rewrites packets in place, so each value includes the
+//! copy that restores a packet.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
 #[path = "../tests/it/common/mod.rs"]

@@ -31,13 +31,9 @@ pub struct Config {
     /// Heartbeats count on from here. It has to be above that of every beat before, or registries
     /// take none.
     pub beat_counter: u64,
-    /// The number of accounts. An account counts the use of one grant, and takes less than 300
-    /// bytes. The number is rounded up to a power of two of at least 8. Memory for more than 16,384
-    /// accounts is taken only once it is needed ([`Relay::make_room`](crate::Relay::make_room)).
-    ///
-    /// To keep the account of every grant until the end of the day, a relay needs twice as many
-    /// accounts as grants in a day. The reason is that an account may stand in only two small sets
-    /// of places, and sets fill unevenly.
+    /// The number of accounts, rounded up to a power of two of at least 8. An account counts one
+    /// grant's use, in less than 300 bytes. Have twice as many accounts as grants a day, because
+    /// the table fills unevenly.
     pub accounts: usize,
     /// Bytes on their way out between two rounds of the driver. What finds no room is dropped.
     pub queue_bytes: usize,

@@ -27,9 +27,9 @@ impl Policy {
         self
     }
 
-    /// Names an address of the relay's own host that its sockets do not show, because the host is
-    /// behind a NAT or the sockets are bound to all addresses. The relay does not send to this
-    /// address, unless an allowed network contains it.
+    /// Names an address of the relay's own host that its sockets do not show, because of a NAT or
+    /// because the sockets are bound to all addresses. The relay sends there only if an allowed
+    /// network contains the address.
     #[must_use]
     pub fn own(mut self, ip: IpAddr) -> Self {
         self.own.push(ip);
@@ -79,9 +79,8 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 }
 
 /// Whether an address is in the global unicast block 2000::/3, but in none of the special-purpose
-/// blocks there (RFC 6890 and its registry). The block itself excludes unspecified, loopback,
-/// unique local and link-local addresses. It also excludes mapped and translated IPv4
-/// (64:ff9b::/96).
+/// blocks there (RFC 6890 and its registry). Loopback, link-local, unique local and mapped IPv4
+/// addresses are outside this block.
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     match ip.segments() {
         [0x2001, 0..=0x01ff, ..] => false, // protocol assignments: Teredo, benchmarks, ORCHID

@@ -1,15 +1,5 @@
 //! One account per grant in use. A grant is what a relay word permits: so many bytes a second and a
-//! day. An account counts the bytes used today and limits the rate. It also caches the MAC key and
-//! the verdict on the last packet. Only the holder of a genuine word gets an account, so forgers
-//! cannot fill the table.
-//!
-//! The table grows from [`FIRST`] accounts to the configured number, by linear hashing. Memory is
-//! taken between packets ([`Accounts::make_room`]), so no packet allocates.
-//!
-//! Each account has two possible sets of [`WAYS`] places. If both sets are full, a new account
-//! replaces an account that owes nothing: its word has expired, or its rate limit has recovered and
-//! none of its daily quota was used today. If no such account exists, the new account is refused as
-//! [`Busy`](byway_wire::relay::Reason::Busy). So nobody gets a fresh quota by being evicted.
+//! day. Only the holder of a genuine word gets an account, so forgers cannot fill the table.
 
 use crate::relay_keys::KeyOrigin;
 use crate::verified_packets::VerifiedPacket;
@@ -42,6 +32,8 @@ pub(crate) struct Caps {
     pub(crate) quota: Option<u64>,
 }
 
+/// Counts the bytes that were used today, limits the rate, and caches the verdict on the last
+/// packet.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) grant: Grant,
@@ -127,13 +119,15 @@ impl Account {
         }
     }
 
+    /// Whether the account may be evicted without giving its holder a fresh quota or rate limit.
     fn owes_nothing(&self, now: Instant, unix: u64) -> bool {
         let used_today = self.quota.is_some() && self.day == unix / DAY && self.used > 0;
         self.terms().expiry.unix() <= unix || (self.meter.is_full(now) && !used_today)
     }
 }
 
-/// The table of all accounts.
+/// The table of all accounts. It grows from `FIRST` accounts to the configured number, by linear
+/// hashing.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     /// Of [`SEGMENT`] places each, or one that is smaller.
@@ -240,11 +234,9 @@ impl Accounts {
         }
     }
 
-    /// The places in the table of a word's account and, if the word is a branch (a narrower word
-    /// that a holder made), of its grant's account. Missing accounts are added. The third value
-    /// counts the accounts that were evicted for this. `known`: the place of the word's account, if
-    /// the caller knows the place. `keys`: functions that derive the MAC keys of the word and of
-    /// the grant.
+    /// The place of a word's account and, for a branch (a narrower word that a holder made), of its
+    /// grant's account. Missing accounts are added. The third value counts evicted accounts.
+    /// `known`: the first place, if known.
     pub(crate) fn places(
         &mut self,
         ((grant, caveat), origin, known): ((Grant, Option<Caveat>), KeyOrigin, Option<usize>),
@@ -263,10 +255,9 @@ impl Accounts {
         Some((own, Some(above), u64::from(evicted) + u64::from(too)))
     }
 
-    /// Puts an account into the table. If an account of the same grant and branch exists, the new
-    /// account replaces that account and continues its byte counts. Otherwise the new account takes
-    /// a free place, or replaces an account that owes nothing. The account at place `keep` is never
-    /// replaced. Returns the new account's place, and whether another account was evicted.
+    /// Puts an account into the table. An account of the same grant and branch is replaced; its
+    /// byte counts continue. Only an account that owes nothing is evicted, never that at `keep`.
+    /// Returns the place, and whether one was evicted.
     pub(crate) fn admit(
         &mut self,
         mut account: Account,

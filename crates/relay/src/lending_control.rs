@@ -1,13 +1,6 @@
 //! How much of its line an end host lends to the transfers of strangers: what its own traffic
-//! leaves. A pure function of the interface's counters.
-//!
-//! The relay forwards as much as the lent rate minus the host's own rate, and drops the rest at
-//! once. The host's own rate is the highest of the last 1 to 1.5 seconds, without the relayed
-//! bytes. A rate that grows quickly is doubled, so that a new transfer of the host finds room.
-//!
-//! The operator sets the lent rate. If not, the relay raises the lent rate slowly, while it must
-//! drop packets and the host itself is not active. While the host itself is active, the lent rate
-//! is at most 15/16 of the highest rate that the line carried for 1.5 seconds.
+//! leaves. The relay forwards as much as the lent rate minus the host's own rate, and drops the
+//! rest at once.
 
 use byway_wire::{Duration, Instant, Transmit};
 
@@ -161,8 +154,8 @@ impl LendingControl {
     }
 
     /// Takes in what the interface's counters show now; `None`: they cannot be read. The driver
-    /// calls this when [`LOOK`] has passed since the last call, after it handled all arrivals and
-    /// sent all datagrams. If even [`LATE`] has passed, the driver calls this first.
+    /// calls this once [`LOOK`] has passed since the last call, after it handled all arrivals, or
+    /// before them if even [`LATE`] has passed.
     pub fn look(&mut self, now: Instant, counted: Option<InterfaceCounters>) {
         let before = core::mem::replace(&mut self.counted, counted);
         let looked = self.looked.replace(now);
@@ -335,6 +328,7 @@ impl DirectionRate {
         let over_both = per_second(own + before, time + earlier);
         let bursts = own >= self.burst();
         let rate = if bursts { over_both.max(per_second(own, time)) } else { over_both };
+        // A rate that grows quickly is doubled, so that a new transfer of the host finds room.
         let grows = bursts && rate > self.now + self.now / 4;
         (self.last, self.now, self.own) = ((own, time), rate, self.own.saturating_add(own));
         self.active[0] |= bursts && rate > self.chat();
@@ -371,6 +365,8 @@ impl DirectionRate {
         self.active = [false, self.active[0], self.active[1]];
     }
 
+    /// While the host is active, the lent rate is at most 15/16 of what the line carried for 1.5
+    /// seconds.
     fn lend(&mut self, now: Instant) {
         let quiet = self.quiet();
         let rate = if self.is_active() { quiet.min(self.most - self.most / 16) } else { quiet };

@@ -1,11 +1,8 @@
 //! The relay: forwards packets that it cannot read. Their senders hold a relay word (a secret that
 //! permits the use of this relay), and their receivers consented.
 //!
-//! [`Relay`] is a [`Machine`](byway_wire::Machine). It keeps no state per connection: what it needs
-//! to judge a packet is in the packet ([`byway_wire::relay`]) or is derived from the relay's key.
-//! Its memory is bounded: one account per grant in use ([`Config::accounts`]), and the datagrams on
-//! their way out ([`Config::queue_bytes`]). No UDP datagram makes it allocate. Memory is taken at
-//! construction and, for more accounts, between packets.
+//! [`Relay`] is a [`Machine`](byway_wire::Machine) without state per connection. Its memory is
+//! bounded by [`Config::accounts`] and [`Config::queue_bytes`]. No UDP datagram makes it allocate.
 //!
 //! ```text
 //! handle ── read ── whose word? ── allowed? ── consented? ── charge ── rewrite in place ──> queue ──> transmit (runs)

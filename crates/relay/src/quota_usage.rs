@@ -67,9 +67,8 @@ impl Usage {
         period as u32
     }
 
-    /// Resets the count of bytes on a new day and in a new month. If the clock is set back to an
-    /// earlier day, nothing is reset. So a clock that jumps ahead and back renews a quota once, not
-    /// twice.
+    /// Resets the count of bytes on a new day and in a new month. A clock that is set back resets
+    /// nothing. So a clock that jumps ahead and back renews a quota once, not twice.
     fn turn(&mut self, unix: u64) {
         let day = unix / DAY;
         if day == self.used.day {

@@ -28,19 +28,9 @@ use core::net::SocketAddr;
 /// Seconds for which a return tag is good. A receiver gets a new one with every packet.
 const RETURN_LIFE: u64 = 600;
 
-/// A relay.
-///
-/// Senders need a word to use the relay. [`issue`](Self::issue) makes words, and
-/// [`roll`](Self::roll) changes the key under which they are made. A registry can make words too,
-/// with the key from [`range_key`](Self::range_key), in the epoch that
-/// [`set_epoch`](Self::set_epoch) sets. The driver uses the relay as a [`Machine`].
-///
-/// Give the relay one port. For each address family, the relay sends only from its first socket
-/// that is up. A receiver that greeted another socket would get no packets, because the receiver's
-/// NAT lets in packets only from the socket that the receiver greeted.
-///
-/// A packet that came over TCP leaves over TCP, if the destination has a connection to the relay or
-/// accepts one. Otherwise the packet leaves over UDP.
+/// A relay. The driver uses it as a [`Machine`]. Senders need a word ([`issue`](Self::issue)). Give
+/// the relay one port: it sends from one socket per address family, and a receiver's NAT lets in
+/// only the socket that it greeted.
 #[derive(Debug)]
 pub struct Relay {
     keys: Keys,
@@ -105,8 +95,8 @@ impl Relay {
     }
 
     /// Takes a new key. Words made under the present key stay valid; words made under the key
-    /// before it become invalid. So two calls revoke every word that is not issued anew. Registries
-    /// know the relay by its key, so the relay has to enrol again.
+    /// before it become invalid. Registries know the relay by its key, so the relay has to enrol
+    /// again.
     pub fn roll(&mut self, key: &[u8; 32]) {
         self.keys.roll(key);
         self.heart = Heartbeats::new(self.keys.current().id(), self.heart.counter());
@@ -127,9 +117,8 @@ impl Relay {
     }
 
     /// Accepts the words that a registry mints in `epoch`. `range`: the range of grant ids that the
-    /// registry has. Words of the epoch before stay valid for `last_holds` more. False if `epoch`
-    /// is below the present epoch of the range, because epochs never decrease, or if there is no
-    /// such range.
+    /// registry has. The previous epoch's words stay valid for `last_holds` more. False if `epoch`
+    /// decreases, or if there is no such range.
     pub fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
         self.keys.set_epoch(now, range, epoch, last_holds)
     }
@@ -160,11 +149,9 @@ impl Relay {
         self.heart.unwatch(range);
     }
 
-    /// Sends heartbeats to a registry, the first one after the time `first`. `range`: the range of
-    /// grant ids that the registry has. Each heartbeat is one datagram to each of the first four
-    /// `addresses`. The registry's answers tell when the next heartbeat is due, and
-    /// [the epoch](Self::set_epoch). False if the relay sends heartbeats to eight other registries
-    /// already.
+    /// Sends heartbeats to a registry, from the time `first` on: one datagram to each of the first
+    /// four `addresses`. `range`: the registry's range of grant ids. False if the relay sends
+    /// heartbeats to eight other registries already.
     pub fn watch(&mut self, now: Instant, range: u8, addresses: Vec<SocketAddr>, first: Duration) -> bool {
         let key = self.range_key(range).heartbeat_key();
         self.heart.watch(range, key, addresses, now + first)

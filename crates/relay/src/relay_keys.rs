@@ -81,10 +81,9 @@ impl Keys {
         }
     }
 
-    /// Opens a range of grant ids, or takes a new epoch of an open range. The words of the previous
-    /// epoch stay valid for `last_holds`. A repeated call with the same epoch can shorten this
-    /// time, but not extend it. False if there is no such range, or if `epoch` is below the known
-    /// one.
+    /// Opens a range of grant ids, or takes a new epoch of it. The previous epoch's words stay
+    /// valid for `last_holds`; a repeated call can only shorten this time. False if `epoch`
+    /// decreases, or if there is no such range.
     pub(crate) fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
         let Some(slot) = self.ranges.get_mut(usize::from(range)) else { return false };
         let until = now + last_holds;

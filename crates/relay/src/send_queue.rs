@@ -1,10 +1,6 @@
-//! Datagrams on their way out, sorted into runs. The datagrams of a run have one address and one
-//! size, so a run leaves in one system call (segmentation offload). Datagrams of other runs may
-//! come in between.
-//!
-//! All memory is taken at construction. Datagrams are stored one after the other. After each batch
-//! of arrivals the driver sends all datagrams, and the memory is filled from its beginning again.
-//! So the part in use stays as small as a batch, and in the processor's cache.
+//! Datagrams to send, sorted into runs of one address and size, so a run leaves in one system call
+//! (segmentation offload). Each batch fills the memory from its beginning, so the part used stays
+//! in the processor's cache.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -179,9 +175,9 @@ impl SendQueue {
     }
 }
 
-/// The slot in `latest` for an address, from a hash. Because of the multiplication, neighbouring
-/// hosts usually get different slots, although their addresses differ only in the last byte. If two
-/// addresses share a slot, the only effect is shorter runs.
+/// The slot in `latest` for an address, from a hash. The multiplication usually separates
+/// neighbouring hosts, whose addresses differ only in the last byte. If two addresses share a slot,
+/// the only effect is shorter runs.
 fn slot(way: &SendAddress) -> usize {
     let ip = match way.remote.ip() {
         core::net::IpAddr::V4(ip) => ip.to_bits(),

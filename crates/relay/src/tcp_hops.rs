@@ -1,13 +1,13 @@
 //! TCP connections of a relay: where the packets of each connection go, and when the relay stops
 //! reading from a connection.
 //!
-//! The packets of an incoming connection leave by the connection that their destination has to this
-//! relay. If there is none, the relay dials the destination, but only once for each incoming
-//! connection. If the destination does not accept, the packets leave over UDP.
-//!
-//! If an outgoing connection is full, the relay stops reading from each incoming connection whose
-//! packets all leave there. If the packets of an incoming connection have several destinations, the
-//! relay drops those packets that find no room.
+//! | case | the relay |
+//! |---|---|
+//! | the destination has a connection to this relay | sends there |
+//! | the destination has none | dials it, once for each incoming connection |
+//! | the destination does not accept | sends over UDP |
+//! | an outgoing connection is full | stops reading from connections that send only there |
+//! | the same, for a connection of several destinations | drops packets that find no room |
 
 use crate::send_queue::SendAddress;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};

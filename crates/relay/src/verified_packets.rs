@@ -1,10 +1,6 @@
 //! What was verified of the last packet of each account, so that the next packet of the same sender
-//! and receiver costs one MAC instead of four.
-//!
-//! A packet's consent, cookie and return tag depend on the relay's keys, the second of the relay's
-//! clock, and the packet. If all of these are as for the last packet, the verdict on the last
-//! packet holds. Otherwise the packet is verified anew. So a verdict holds for a second at most,
-//! and no rule of expiry is needed here. The MAC over a packet is always computed.
+//! and receiver costs one MAC instead of four. A verdict holds within one second of the relay's
+//! clock.
 
 use byway_wire::relay::{Consent, ReturnTag};
 use core::net::SocketAddr;

@@ -105,15 +105,12 @@ impl Acks {
         }
     }
 
-    /// Handles a PING on the peer's path `id`. The PING may mean that this side's ACKs no longer
-    /// arrive by the path that usually carries them (`way`). So the ACK of path `id` is also sent
-    /// by another path.
-    ///
-    /// If data came since the peer's previous PING and nothing is outstanding on `way`, a PING on
-    /// `way` tests that path. Without new data there is no such PING, because two idle peers would
-    /// ping each other for ever.
+    /// Handles a PING on the peer's path `id`. Perhaps the ACKs that this side sends by `way` no
+    /// longer arrive, so the ACK of `id` also leaves by another path. A PING then tests `way`, if
+    /// nothing is outstanding there.
     pub fn on_asked(&mut self, id: PathId, paths: &mut Paths) {
         self.echo = Some(id);
+        // No PING without new data: two idle peers would ping each other for ever.
         if !core::mem::take(&mut self.data_came) {
             return;
         }
@@ -161,10 +158,9 @@ impl Acks {
         }
     }
 
-    /// The peer's path whose ACK goes into the next packet with data on this side's path `id`.
-    /// `None` unless the ACK is due soon. It must leave by path `id` anyway, or
-    /// [`Config::ack_after`](crate::Config::ack_after) is set: then each path will do. A shared
-    /// packet saves the headers of a packet of its own.
+    /// The peer's path whose ACK may share a packet with data on this side's path `id`. `None`
+    /// unless the ACK is due soon. It must leave by path `id` anyway, or
+    /// [`Config::ack_after`](crate::Config::ack_after) is set.
     pub fn riding(
         &mut self,
         now: Instant,

@@ -1,9 +1,6 @@
 //! Candidates: routes and relays that may become paths (mPath, section 2.1). This module decides
-//! when each candidate is tried, and remembers the results.
-//!
-//! A relay that is not in use costs no packets. The endpoint greets a relay (asks for its clock and
-//! consent) just before the first probe goes through it. If the probe is answered but no further
-//! path is wanted, the relay is kept ready for later. At most `MOST_KEPT` relays are kept ready.
+//! when each candidate is tried, and remembers the results. At most `MOST_KEPT` relays that
+//! answered are kept ready without being used.
 
 use super::path::PathOrigin;
 use super::relay_rtt_limit::{MinRtt, limit};
@@ -194,9 +191,9 @@ impl Candidates {
         self.all.push(first);
     }
 
-    /// Adds a direct route. A known route that waits for its next try becomes due now. A route over
-    /// a new TCP connection replaces a route to the same address whose TCP connection is gone. So
-    /// the list does not grow when connections come and go.
+    /// Adds a direct route. A known route that waits for its next try becomes due now. The route of
+    /// a new TCP connection replaces the route of a closed one to the same address, so the list
+    /// does not grow.
     pub fn add(&mut self, now: Instant, route: Route) {
         let replaces = |known: &&mut Candidate| {
             let gone =
@@ -254,10 +251,9 @@ impl Candidates {
         asked.then_some(if index == 0 { PathOrigin::Handshake } else { PathOrigin::Candidate(index) })
     }
 
-    /// Notes that the endpoint found no route through `relay`: the relay does not answer or
-    /// refuses, or the peer cannot reach it. `heard`: whether anything came from the peer since the
-    /// relay was greeted. If not, perhaps this host was offline, and the relay is tried again.
-    /// Returns whether the relay is given up.
+    /// Notes that the endpoint found no route through `relay`. `heard`: whether anything came from
+    /// the peer since the relay was greeted. Otherwise this host was perhaps offline, and the relay
+    /// is tried again. Returns whether the relay is given up.
     pub fn on_no_route(&mut self, now: Instant, relay: RelayId, heard: bool) -> bool {
         let stood_in = self.is_stood_in();
         let Some((_, known)) = self.find(relay) else { return false };
@@ -293,7 +289,7 @@ impl Candidates {
 
     /// Returns what to try now. An untried direct route comes first, because the peer learns of
     /// relays only over paths that work. A relay that answered before comes second, if the
-    /// controller wants one more path. An untried relay comes last.
+    /// controller wants more paths. An untried relay comes last.
     pub fn next(&mut self, now: Instant, random: &mut Random) -> Option<CandidateAction> {
         self.next_at = now + self.interval;
         let untried = |it: &Candidate| it.is_to_probe() && it.waits_until().is_some_and(|from| from <= now);
@@ -321,11 +317,9 @@ impl Candidates {
         next
     }
 
-    /// The index of the relay to make a path of, if the controller wants more paths. Only relays
-    /// that answered before, and wait for their turn, count. Among relays with an RTT up to
-    /// `limit`, a random one that was never used comes first, then the used one with the highest
-    /// goodput. If no such relay is left, and none is left to try, the relay with the lowest RTT is
-    /// chosen although its RTT exceeds `limit`.
+    /// The index of the relay to make a path of, among relays that answered. Never-used relays with
+    /// an RTT up to `limit` come first, at random, then used relays by goodput. Slower relays are
+    /// the last resort.
     fn chosen_for_wish(&self, now: Instant, random: &mut Random) -> Option<usize> {
         let under_way = |it: &&Candidate| {
             matches!(it.phase, CandidateState::Asked | CandidateState::Probing) && it.rtt.is_some()
@@ -520,9 +514,8 @@ impl Candidates {
     }
 
     /// Whether to ask the application for more relays: the controller wants more paths, and no
-    /// known relay can become one. A relay can become a path if it is untried or being tried, or if
-    /// it answered within the RTT limit and was never used. Once this returned true, it returns
-    /// false until a new relay is added.
+    /// known relay can become one (`is_choice`). Once this returned true, it returns false until a
+    /// new relay is added.
     pub fn is_used_up(&mut self, now: Instant) -> bool {
         if self.asked || self.wanted == 0 || !core::mem::take(&mut self.may_be_used_up) {
             return false;

@@ -4,12 +4,9 @@
 use alloc::collections::{BTreeSet, VecDeque};
 use byway_wire::PathId;
 
-/// The dropped paths of this side that the peer must be told about, and the ids that the peer is
-/// known to have seen.
-///
-/// The peer accepts ids up to `PATH_LOOKAHEAD` above the highest id that it saw in a packet or in
-/// PATH_DROPPED. So PATH_DROPPED is repeated until it is acknowledged. Otherwise, after
-/// `PATH_LOOKAHEAD` paths whose packets were all lost, the peer would refuse every new path.
+/// The dropped paths of this side that the peer must be told about. PATH_DROPPED is repeated until
+/// it is acknowledged, because the peer accepts ids only up to `PATH_LOOKAHEAD` above the highest
+/// id that it saw.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClosedPaths {
     due: VecDeque<PathId>,
@@ -43,14 +40,12 @@ impl ClosedPaths {
 }
 
 /// Closed ids among the newest 1024 ids are listed one by one. An older id counts as closed unless
-/// it has a live path. This is safe: a sender uses a new id within seconds, but needs minutes to
-/// use 1024 ids.
+/// it has a live path: a sender uses a new id within seconds, but needs minutes for 1024 ids.
 pub(super) const WINDOW: u32 = 1024;
 
-/// The peer's closed ids. The packet numbers of a path must never begin again, so a closed id is
-/// refused for ever. The list of closed ids must not grow with every path that ever existed. So
-/// below `floor` all ids without a live path are closed, and from `floor` on each closed id is
-/// listed.
+/// The peer's closed ids. A closed id is refused for ever, because a path's packet numbers must
+/// never begin again. Below `floor`, all ids without a live path are closed. From `floor` on,
+/// `above` lists each closed id.
 #[derive(Debug, Default)]
 pub(super) struct RetiredIds {
     floor: u32,
@@ -82,9 +77,8 @@ impl RetiredIds {
         }
     }
 
-    /// Notes that `id` was seen in use, or was reported as dropped. This may raise `floor`: every
-    /// id below `floor` without a live path counts as closed. Calls `passed` for each id that is
-    /// now below `floor` and was not closed before.
+    /// Notes that `id` was seen in use, or was reported as dropped. This may raise `floor`. Calls
+    /// `passed` for each id that is now below `floor` and was not closed before.
     pub fn on_seen(&mut self, id: PathId, mut passed: impl FnMut(PathId)) {
         self.next = self.next.max(id.0.saturating_add(1));
         while self.floor < self.next.saturating_sub(WINDOW) {

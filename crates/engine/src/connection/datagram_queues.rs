@@ -194,10 +194,9 @@ fn overhead(path: &Path) -> usize {
     path.route.overhead() + OVERHEAD + 1
 }
 
-/// The size in bytes of the next packet of datagrams, and whether the packet needs a system call of
-/// its own. Packets with one datagram each and of equal size leave together, in one system call. A
-/// call of its own is needed for several datagrams in one packet, for `beside` bytes of other
-/// frames, and for a PING or a hint (RTT and delay limit) to the receiver.
+/// The size in bytes of the next packet of datagrams, and whether the packet needs its own system
+/// call. Packets of equal size with one datagram each share a system call. `beside`: bytes of other
+/// frames for this packet.
 pub(super) fn packet_size(path: &Path, now: Instant, beside: usize) -> Option<(usize, bool)> {
     let mtu = path.send.mtu.current();
     let first = path.outbox.first()?.data.len();
@@ -205,6 +204,7 @@ pub(super) fn packet_size(path: &Path, now: Instant, beside: usize) -> Option<(u
     let second = path.outbox.second_length();
     let fits = |more: usize| alone + varint_len(first as u64) + more <= mtu;
     let shared = second.is_some_and(|second| fits(1 + second)) || beside > 0 && fits(beside);
+    // Whether a hint (RTT and delay limit) or a PING to the receiver is due.
     let talk = now >= path.hint.1 || path.send.timeouts() > 0;
     let size = if shared {
         mtu
@@ -221,10 +221,9 @@ pub(super) fn largest(path: &Path) -> usize {
     path.send.mtu.current().saturating_sub(overhead(path) + HINT_ROOM)
 }
 
-/// How many bytes of datagrams a path accepts now: about as many as its window and its pacer let it
-/// send soon. More would wait on the path, and the application can no longer choose another path
-/// for waiting datagrams. Two packets more than the window allows are accepted, so that the next
-/// ACK can release a packet at once.
+/// How many bytes of datagrams a path accepts now. A datagram that waits on a path can no longer
+/// take another path. Two packets beyond the congestion window are accepted, so that the next ACK
+/// releases a packet at once.
 pub(super) fn room(path: &Path) -> u64 {
     let two = 2 * path.send.mtu.current() as u64;
     let window = path.allowance.window.saturating_sub(path.send.in_flight) + two;

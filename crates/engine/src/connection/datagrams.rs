@@ -1,12 +1,7 @@
-//! Datagrams: unreliable messages for which the application chooses the path.
-//!
-//! Objects and streams may take all paths in any order. But the packets of a tunnelled connection,
-//! for example, should stay in order. So the application [chooses](Connection::send_datagram) one
-//! of the [paths](Connection::path_views) for each packet. Datagrams are congestion controlled, and
-//! a path without room refuses them.
-//!
-//! If a path can no longer send a datagram that it accepted, for example because the path was
-//! dropped, [`next_returned`](Connection::next_returned) gives the datagram back.
+//! Datagrams: unreliable messages for which the application [chooses](Connection::send_datagram)
+//! one of the [paths](Connection::path_views), for example to keep tunnelled packets in order.
+//! Datagrams are congestion controlled. If a path can no longer send an accepted datagram,
+//! [`next_returned`](Connection::next_returned) gives it back.
 
 use super::Connection;
 pub use super::datagram_queues::{DatagramResult, ReceivedDatagram};

@@ -1,14 +1,19 @@
 //! One session between two peers over many paths. A path carries packets in one direction, so each
 //! side has paths of its own.
 //!
-//! The application sends through [`outgoing`](Connection::outgoing) and receives through
-//! [`incoming`](Connection::incoming). It takes [events](Connection::next_event), and reads the
-//! [`status`](Connection::status). The endpoint passes packets in (`on_packet`), wakes the
-//! connection, and asks it for datagrams to send (`transmit`).
+//! | caller | uses |
+//! |---|---|
+//! | application | [`outgoing`](Connection::outgoing) to send |
+//! | application | [`incoming`](Connection::incoming) to receive |
+//! | application | [`next_event`](Connection::next_event), [`status`](Connection::status) |
+//! | endpoint | `on_packet` to pass packets in, `transmit` to get datagrams to send |
 //!
-//! Module `candidates` tries routes that may become paths. `scheduling` chooses the path that sends
-//! next. `packet_output` builds packets, and `packet_input` reads them. `acks` decides when an ACK
-//! is sent, and by which path.
+//! | module | what it does |
+//! |---|---|
+//! | `candidates` | tries routes that may become paths |
+//! | `scheduling` | chooses the path that sends next |
+//! | `packet_output`, `packet_input` | build and read packets |
+//! | `acks` | decides when an ACK is sent, and by which path |
 
 mod acks;
 mod candidates;
@@ -239,9 +244,9 @@ impl Connection {
         self.exchange.finish();
     }
 
-    /// Limits what is sent from now on to so many bytes per second (UDP payload), over all paths
-    /// together. `None`: only the paths themselves limit. While this limit holds data back, no
-    /// congestion window grows, because it is unknown what a path could carry.
+    /// Limits what is sent from now on, over all paths together, to so many bytes per second (UDP
+    /// payload). `None`: no such limit. While the limit holds data back, no congestion window
+    /// grows, because the path's capacity is unknown.
     pub fn set_cap(&mut self, now: Instant, bytes_per_second: Option<u64>) {
         self.agenda.set_cap(now, bytes_per_second);
         self.settle(now);

@@ -17,8 +17,7 @@ use byway_wire::packet::{HEADER_LEN, Header, STAMP_LEN, restore_number};
 use byway_wire::{Duration, Instant, PathId};
 
 /// A congestion window counts as used only if at least 1/`USED_SHARE` of it was in flight.
-/// Otherwise something else limits the path, such as the processor (RFC 9002 section 7.8). A path
-/// that is slowed down only by its pacer always has more in flight.
+/// Otherwise something else limits the path, such as the processor (RFC 9002 section 7.8).
 const USED_SHARE: u64 = 4;
 /// PATH_CHALLENGEs of one path that wait to be answered at most.
 const MOST_RESPONSES: usize = 2;

@@ -114,9 +114,9 @@ impl Connection {
         None
     }
 
-    /// Sends a PATH_CHALLENGE to the new address to which a path may have moved. The packet has up
-    /// to `MOST_ASK` bytes, and at least as many bytes must have come from this address before.
-    /// Otherwise a spoofed address could make this side send more bytes there than it received.
+    /// Sends a PATH_CHALLENGE of up to `MOST_ASK` bytes to the new address of a path, after at
+    /// least as many bytes came from there. Otherwise a spoofed address could make this side send
+    /// more bytes there than it received.
     fn ask(&mut self, now: Instant, id: PathId, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let path = self.paths.quietly(id)?;
         let moving = path.moving.as_mut()?;
@@ -252,10 +252,8 @@ impl Connection {
     }
 
     /// Sends up to `most` packets of `size` bytes on one path in one system call. The last packet
-    /// may be shorter.
-    ///
-    /// With `Payload::Length` (simulations send only the length of data), each call sends one
-    /// packet. `RunRemainder` stores how many packets are still to be sent.
+    /// may be shorter. With `Payload::Length`, each call sends one packet, and `RunRemainder`
+    /// stores how many packets are still to be sent.
     fn run(
         &mut self,
         now: Instant,

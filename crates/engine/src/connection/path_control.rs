@@ -1,9 +1,7 @@
-//! Decides which paths over TCP the session's controller governs.
-//!
-//! On a TCP connection, the kernel controls congestion. A controller that takes as much of a line
-//! as TCP does has nothing to add, and is not told of paths over TCP. A controller that yields to
-//! other traffic [governs paths over TCP](Controller::governs_connections) too: these paths send
-//! what both the controller and the kernel allow.
+//! Decides which paths over TCP the session's controller governs. The kernel controls the
+//! congestion of TCP connections. A controller that yields to other traffic
+//! [governs paths over TCP](Controller::governs_connections) too: these paths send what both the
+//! controller and the kernel allow.
 
 use crate::path::send::SendPath;
 use crate::path::transport::PathTransport;
@@ -31,8 +29,8 @@ impl Governor {
     }
 
     /// Sets in `send` whether UDP or TCP carries the packets of a new path. If the controller
-    /// yields to other traffic, every path is handled like a path over UDP. Then losses are
-    /// detected above the kernel, and timeouts make the peer acknowledge soon.
+    /// yields to other traffic, every path counts as UDP: losses are detected above the kernel, and
+    /// timeouts make the peer acknowledge soon.
     pub fn entrust(&self, send: &mut SendPath, route: &Route) {
         if self.controller.yields() {
             return;

@@ -1,6 +1,6 @@
-//! The states of paths. A candidate is probed, and becomes available when it answers. A path that
-//! the controller wants becomes active, and carries data. If the controller chokes a path, only
-//! probes are sent on it. A path that is of no use is dropped.
+//! The states of paths. A candidate that answers its probe becomes available. An available path
+//! that the controller wants becomes active, and carries data. On a path that the controller
+//! chokes, only probes are sent. A useless path is dropped.
 
 use super::candidates::{CandidateAction, PathHistory};
 use super::carrier_choice::{SILENT, is_served, may_stand_in};
@@ -223,8 +223,8 @@ impl Connection {
     }
 
     /// The least queueing delay (smoothed RTT less minimum RTT) of the active paths. If all of them
-    /// have a queue, it is in the line that they share, where a probe through any relay waits too.
-    /// With fewer than two active paths the result is 0: one path does not show where its queue is.
+    /// have a queue, the queue is in the line that they share. With fewer than two active paths,
+    /// the result is 0.
     fn common_wait(&self) -> Duration {
         let rtts =
             self.paths.iter().filter(|path| path.state == PathState::Active).map(|path| &path.send.rtt);
@@ -316,9 +316,9 @@ impl Connection {
         self.see_to_resting(now);
         while self.session.is_open() {
             let wants = self.controller.wants();
-            // At least one path is wanted, however few the controller asks for, in two cases.
-            // First, no path in use answers. Second, a path of the kind that is not preferred (see
-            // `prefer`) stands in for a path of the preferred kind.
+            // At least one path is wanted, however few the controller asks for, if no path in use
+            // answers. The same holds if a path of the kind that is not preferred (see `prefer`)
+            // stands in for the preferred kind.
             let stands_in = self.paths.has_connections() && self.stands_in();
             let open = wants.open.max(usize::from(stands_in || !self.has_answering()));
             let open = if self.needs_paths() { open } else { 0 };
@@ -355,9 +355,9 @@ impl Connection {
         self.paths.iter().any(|path| path.is_governed() && path.send.timeouts() < SILENT)
     }
 
-    /// The available path to open next, chosen among the paths with the best `Rank`. It is a random
-    /// path whose RTT is at most `PREFERRED_PERCENT` of the direct path's RTT. If every path is
-    /// slower, it is the path with the lowest RTT.
+    /// The available path to open next, among the paths with the best `Rank`: a random path whose
+    /// RTT is at most `PREFERRED_PERCENT` of the direct path's RTT, or else the path with the
+    /// lowest RTT.
     fn best_available(&mut self, now: Instant) -> Option<PathId> {
         let direct =
             self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
@@ -455,8 +455,8 @@ impl Connection {
     }
 
     /// Updates the paths that changed, in the order of their changes. If a change may alter what
-    /// the controller allows on other paths, this function first checks all paths, in the order of
-    /// their ids. The check of an unchanged path is cheap.
+    /// the controller allows on other paths, all paths are checked first, in the order of their
+    /// ids.
     #[inline]
     fn settle_paths(&mut self, now: Instant) {
         if self.paths.take_all() {

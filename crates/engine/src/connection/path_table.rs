@@ -1,7 +1,5 @@
-//! A table by path id. Ids only grow and are never used twice. The newest ids index a row of slots,
-//! so a look-up takes constant time. When the row is long and mostly empty, the live paths of its
-//! older half move to a short sorted list. So memory follows the number of live paths, not the
-//! number of ids ever used.
+//! A table by path id. Ids only grow and are never used twice. The newest ids index a row of slots.
+//! Live paths with older ids move to a sorted list, so memory follows the number of live paths.
 
 use crate::invariant::Invariant as _;
 use alloc::boxed::Box;
@@ -138,8 +136,7 @@ impl<T> PathTable<T> {
 }
 
 /// The paths with the oldest ids, which no longer have a slot in the row, as a sorted list. Old
-/// paths may carry all the data of a connection. So `hints` stores the list index for the low bits
-/// of an id, which usually makes a search unnecessary.
+/// paths may carry all the data of a connection, so `hints` usually makes a search unnecessary.
 #[derive(Debug)]
 struct OlderPaths<T> {
     /// The things in the order of their ids.

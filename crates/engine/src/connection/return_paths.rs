@@ -109,10 +109,9 @@ impl Connection {
         self.paths.ways_changed();
     }
 
-    /// Handles packets of the peer from a new address. The peer may have moved, or an attacker
-    /// forwards copies of its packets from elsewhere. So a path keeps its validated address until
-    /// the new address is validated too, which costs one RTT. (RFC 9000, section 9.3.3, challenges
-    /// both addresses instead.) A path whose address is not validated yet moves at once.
+    /// Handles packets of the peer from a new address: the peer moved, or an attacker forwards
+    /// copies. A path keeps its validated address until the new address is validated too. (RFC 9000
+    /// section 9.3.3 challenges both addresses instead.)
     fn maybe_moved(&mut self, now: Instant, id: PathId, route: Route) {
         let challenge = self.random.unguessable();
         self.paths.routes_changed();

@@ -92,11 +92,9 @@ impl Snacks {
         (self.longest, self.until) = (longest.unwrap_or(UNTOLD), now + HOLDS);
     }
 
-    /// mPath's τ (section 2.2): for how long a hole in a stream or object may only mean that a
-    /// slower path still carries the missing data.
-    ///
-    /// τ is twice the direct path's RTT, or 1.5 times the longest RTT of a path in use, or `least`,
-    /// whichever is longest. With `Tau::Direct`, τ is a percentage of the direct path's RTT.
+    /// mPath's τ (section 2.2): until τ has passed, a hole in a stream or object may only mean that
+    /// a slower path still carries the data. τ derives from the direct path's RTT and `slowest`,
+    /// the longest RTT in use.
     fn reorder_time(&self, arrivals: &PeerPaths, slowest: Option<Duration>) -> Duration {
         let came_direct = |receiving: &&PeerPath| matches!(receiving.source.through, Through::Nothing);
         let direct = arrivals.iter().find(came_direct).or_else(|| arrivals.iter().next());

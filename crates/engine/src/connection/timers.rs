@@ -1,6 +1,6 @@
 //! Deadlines of many owners (such as paths) in one heap. If a deadline moves later, its old entry
-//! stays in the heap. This makes arming cheap. The old entry wakes the owner too early, and the
-//! owner then arms its real deadline.
+//! stays, so arming is cheap. The old entry wakes the owner too early, and the owner then arms its
+//! real deadline.
 
 use alloc::collections::BinaryHeap;
 use byway_wire::{Instant, PathId};

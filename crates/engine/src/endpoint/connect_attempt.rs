@@ -131,10 +131,10 @@ impl Attempt {
     }
 
     /// Why the attempt failed, or `None` while it may succeed. `relays`: whether a relay that may
-    /// lead to the peer is still being greeted. If so, the attempt goes on until its time is over.
-    /// If not, it fails when there is no route, or when three HELLOs left by each route and all
-    /// routes are dead (sending failed, or the relay refused).
+    /// lead to the peer is still being greeted. If not, the attempt fails before `until` once every
+    /// route is dead and had three HELLOs.
     pub fn failure(&self, now: Instant, relays: bool) -> Option<ConnectError> {
+        // A route is dead if sending failed there, or if its relay refused.
         let hopeless = self.targets.iter().all(|target| target.dead && target.sent >= 3);
         if now < self.until && (relays || !hopeless) {
             return None;

@@ -13,9 +13,9 @@ use core::net::SocketAddr;
 const REPEAT: Duration = Duration::from_millis(250);
 const REPEAT_AT_MOST: Duration = Duration::from_secs(1);
 const TRIES: u32 = 6;
-/// How often a relay that answered is greeted again. This keeps a NAT of this side open, so that
-/// packets still come through the relay. RFC 4787, requirement 5, wants NAT mappings to last two
-/// minutes or more; in practice some last only 30 seconds.
+/// How often a relay that answered is greeted again. This keeps a NAT of this side open for packets
+/// through the relay. RFC 4787, requirement 5, wants NAT mappings to last two minutes; in practice
+/// some last only 30 seconds.
 const KEEP_OPEN: Duration = Duration::from_secs(20);
 /// An offer without an answer is repeated after this.
 const REPEAT_OFFER: Duration = Duration::from_millis(1000);
@@ -285,10 +285,9 @@ impl Greetings {
         self.all.retain(|greeting| greeting.purpose.handle() != Some(handle));
     }
 
-    /// Does what is due for relays. Writes at most one greeting to `out`. Returns the offers to
-    /// make to peers, and the greetings that failed. `connected`: whether a connection is open, so
-    /// that relays can be offered to its peer. `needed`: whether a relay that answered must be
-    /// greeted again.
+    /// Writes at most one due greeting to `out`. Returns the offers to make to peers, and the
+    /// greetings that failed. `connected`: whether a connection to a peer is open. `needed`:
+    /// whether a relay that answered must be greeted again.
     pub fn turn(
         &mut self,
         now: Instant,
@@ -343,8 +342,8 @@ impl Greetings {
     }
 
     /// Handles a relay's answer. `nonce` is for the next greeting of this relay. Returns the
-    /// greeting with what the answer says of the relay, and whether the consent in the answer must
-    /// be passed on to the peer. `None` if no greeting fits the answer.
+    /// greeting, updated by the answer, and whether the consent in the answer must be passed on to
+    /// the peer. `None` if no greeting fits.
     pub fn on_greeted(
         &mut self,
         now: Instant,
@@ -372,9 +371,9 @@ impl Greetings {
         self.all.retain(|other| other.known.is_some() || !other.is_offer(handle, offer));
     }
 
-    /// Handles a notice by which a relay seems to refuse a greeting. Whoever saw the nonce of the
-    /// greeting can forge such a notice. So a good answer of the relay within `SECOND_THOUGHTS`
-    /// still counts. Returns whether the notice belongs to a greeting.
+    /// Handles a notice by which a relay seems to refuse a greeting. Whoever saw the greeting's
+    /// nonce can forge a notice, so a good answer within `SECOND_THOUGHTS` still counts. Returns
+    /// whether the notice belongs to a greeting.
     pub fn on_notice(&mut self, now: Instant, notice: &Notice) -> bool {
         let asked = self.all.iter_mut().find(|greeting| {
             greeting.nonce == notice.echo

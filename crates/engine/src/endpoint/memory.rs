@@ -1,10 +1,7 @@
 //! How the sessions of an endpoint share the memory for received data
-//! ([`Config::shared_memory`](crate::Config::shared_memory)).
-//!
-//! A flow-control window promises memory to the peer, and a promise cannot be taken back. So a
-//! session gets a large window only step by step: it asks for a window in proportion to the data
-//! that its application has taken so far. If memory is short, sessions with the smallest windows
-//! get more first.
+//! ([`Config::shared_memory`](crate::Config::shared_memory)). A flow-control window promises memory
+//! to the peer, and a promise cannot be taken back. So a window grows only with the data that the
+//! application takes.
 
 use super::{ConnectionSlot, Endpoint};
 use alloc::vec::Vec;
@@ -18,9 +15,9 @@ pub(super) struct MemoryShare {
     pub wanted: u64,
 }
 
-/// The largest window in bytes that each session may be granted now, if it wants as much. If every
-/// session gets this window, `total` still has room for one new session with the same window.
-/// Sessions that were granted more keep their windows.
+/// The largest window in bytes that each session may be granted now, if it wants as much. `total`
+/// keeps room for one new session with the same window. Sessions that were granted more keep their
+/// windows.
 pub(super) fn level(total: u64, shares: &[MemoryShare]) -> u64 {
     let used = |level: u64| {
         let each = shares.iter().map(|share| share.granted.max(share.wanted.min(level)));

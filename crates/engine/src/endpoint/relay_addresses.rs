@@ -1,6 +1,6 @@
-//! Which addresses a relay may have. A peer may offer a relay at any address, and this side sends a
-//! greeting there. So addresses that belong to no single host are refused beforehand. This host's
-//! own loopback is refused too, if the peer is elsewhere.
+//! Which addresses a relay may have. This side greets any relay that a peer offers, so addresses
+//! that belong to no single host are refused. This host's own loopback is refused too, if the peer
+//! is elsewhere.
 
 use core::net::{IpAddr, SocketAddr};
 

@@ -123,9 +123,9 @@ impl RelayPool {
         (0..).zip(&self.0).map(|(number, pooled)| (RelayId(number), pooled.local))
     }
 
-    /// Adds a relay, if it is not known already. `word`: a secret text with the relay's addresses
-    /// and a grant (the permission to use the relay). If the relay is known under the same grant,
-    /// the word that expires later is kept. Returns `None` if the pool is full.
+    /// Adds a relay. If the relay is known under the same grant, the word that expires later is
+    /// kept. `word`: a secret text with the relay's addresses and a grant (permission to use it).
+    /// `None`: the pool is full.
     pub fn enter(
         &mut self,
         now: Instant,

@@ -1,10 +1,13 @@
 //! An endpoint's relays: it greets them, offers them to peers, and consents to be reached through
 //! them.
 //!
-//! A sender greets a relay and offers it to the receiver. The receiver greets the relay too, which
-//! opens the receiver's NAT. The relay answers with a consent: a proof that the receiver wants
-//! packets through this relay. The receiver passes the consent on to the sender. Now the sender can
-//! try the relay as a path.
+//! | step | host | does |
+//! |---|---|---|
+//! | 1 | sender | greets a relay, and offers the relay to the receiver |
+//! | 2 | receiver | greets the relay too, which opens the receiver's NAT |
+//! | 3 | relay | sends a consent: a proof that the receiver wants packets through this relay |
+//! | 4 | receiver | passes the consent on to the sender |
+//! | 5 | sender | tries the relay as a path |
 
 use super::greetings::{AnsweredRelay, Failure, Greeting, GreetingPurpose};
 use super::relay_addresses::{AddressProblem, unfit};
@@ -20,9 +23,9 @@ use core::net::SocketAddr;
 
 /// Relays that are greeted for an attempt to connect: it may find its peer through them.
 const MOST_AWAITED: usize = 16;
-/// Limits how often a peer may offer relays: `OFFERS_PACE` offers in each `probe_interval` of the
-/// configuration, and up to `OFFERS_AT_ONCE` offers at once. The limits protect other hosts: for
-/// each offer, this host sends a greeting to an address whose host did not ask for it.
+/// A peer may make `OFFERS_PACE` offers of relays in each `probe_interval` of the configuration,
+/// and up to `OFFERS_AT_ONCE` offers at once. For each offer, this host sends a greeting to an
+/// address whose host did not ask for it.
 const OFFERS_PACE: u32 = 4;
 const OFFERS_AT_ONCE: u32 = 32;
 
@@ -228,8 +231,8 @@ impl Endpoint {
     }
 
     /// Handles a peer's offer of a relay through which the peer would send to this side. This side
-    /// greets the relay by every local socket that fits, because perhaps only one of them leads
-    /// there. The first socket on which an answer comes is used.
+    /// greets the relay by every local socket that fits, and uses the first socket on which an
+    /// answer comes.
     fn on_offer(&mut self, now: Instant, handle: Handle, offer: &RelayOffer) {
         let greeted: Vec<Option<AnsweredRelay>> =
             self.greetings.of_offer(handle, offer.offer).map(|greeting| greeting.known).collect();
@@ -311,9 +314,8 @@ impl Endpoint {
         self.dropped.stray += u64::from(!ours);
     }
 
-    /// Adds a relay through which this side may send to a peer. The relay is tried in turn with
-    /// other relays, and used if it proves useful. `reach`: the peer's address behind the relay,
-    /// and the peer's consent, if both are known from a ticket.
+    /// Adds a relay through which this side may send to a peer. `reach`: the peer's address behind
+    /// the relay, and the peer's consent, if both are known from a ticket.
     pub fn add_relay(&mut self, now: Instant, handle: Handle, word: &Word, reach: Option<&RelayRoute>) {
         let now = self.own_time(now);
         let ways = self.ways_to_relay(word.relays());

@@ -1,18 +1,14 @@
 //! Time without steps. The driver (the I/O loop) tells the endpoint the time. If the host sleeps,
-//! or its clock is set forward by an hour, the timers of all connections must not fire at once. So
-//! if the driver comes more than `STEP` after a deadline, the time beyond the deadline does not
-//! count as passed.
+//! or its clock is set forward by an hour, the timers of all connections must not fire at once.
 
 use byway_wire::{Duration, Instant};
 
 /// A driver that wakes a machine this late did not oversleep: its clock stepped.
 const STEP: Duration = Duration::from_secs(5);
 
-/// The endpoint's own time: the driver's time less the time that was skipped.
-///
-/// If the driver's clock steps, nobody knows how much time really passed. Then the endpoint's time
-/// advances by [`STEP`], or only to the next deadline if that is sooner. So a step of an hour does
-/// not let a handshake time out at once.
+/// The endpoint's own time: the driver's time less the time that was skipped. When the driver's
+/// clock steps, nobody knows how much time passed. So the endpoint's time then advances by
+/// [`STEP`], or to an earlier deadline.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SteadyClock {
     skipped: Duration,

@@ -61,10 +61,8 @@ impl UnconfirmedPeers {
     }
 
     /// Decides whether a new peer gets a place. If all places are taken, or all places of the
-    /// peer's network, the peer may replace a waiting connection (of its network in the second
-    /// case). The replaced connection is a random one of those with the lowest priority, which must
-    /// not exceed the new peer's. A peer that connects often has many of these places, so it mostly
-    /// replaces its own connections. `below(n)` draws a random number below n.
+    /// peer's network, the peer may replace a random connection among those of the lowest priority.
+    /// `below(n)` draws a random number below n.
     pub(super) fn judge(
         &self,
         network: NetworkPrefix,

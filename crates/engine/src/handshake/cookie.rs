@@ -10,8 +10,7 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 /// Bytes of a cookie.
 pub const COOKIE_LEN: usize = 16;
 /// The longest time for which a cookie is valid. Time is cut into periods of half this length. A
-/// cookie is valid in the period in which it was made and in the next, so at least for half this
-/// time.
+/// cookie is valid in the period in which it was made and in the next.
 pub const COOKIE_LIFETIME: Duration = Duration::from_secs(30);
 
 /// Makes and checks cookies: a MAC (SipHash-2-4, 128 bits) over the period and the address, port

@@ -1,10 +1,5 @@
-//! The handshake: sets up a connection between two hosts in one round trip.
-//!
-//! It is `Noise_IK_25519_ChaChaPoly_BLAKE2s` (The Noise Protocol Framework, revision 34). The
-//! initiator has the responder's public key beforehand, from a ticket. The responder learns the
-//! initiator's public key from the first message. Both messages carry an encrypted payload. The
-//! first message's payload has no forward secrecy: whoever later steals the responder's secret key
-//! can read it. Whoever saw the first message can also replay it.
+//! The handshake: sets up a connection between two hosts in one round trip, as
+//! `Noise_IK_25519_ChaChaPoly_BLAKE2s` (The Noise Protocol Framework, revision 34).
 //!
 //! ```text
 //! initiator                                     responder
@@ -20,10 +15,16 @@
 //!     |-------------------------------------------->|  confirmed: it was no replay
 //! ```
 //!
-//! No datagram ends an attempt, whether it is forged, damaged or late. Only the caller ends an
-//! attempt. The Noise prologue authenticates the version and the reply id (by which the initiator
-//! recognizes answers). Padding and cookie are not authenticated, because they decide only whether
-//! a RETRY is needed.
+//! | part | property |
+//! |---|---|
+//! | initiator | has the responder's public key beforehand, from a ticket |
+//! | responder | learns the initiator's public key from HELLO |
+//! | both payloads | encrypted |
+//! | payload of HELLO | can be read by whoever later steals the responder's secret key |
+//! | HELLO | can be replayed by whoever saw it |
+//! | prologue | authenticates version and reply id (by which the initiator recognizes answers) |
+//! | padding, cookie | not authenticated, because they decide only whether a RETRY is needed |
+//! | end of an attempt | only the caller ends it; no forged, damaged or late datagram does |
 
 mod cipher;
 mod cookie;

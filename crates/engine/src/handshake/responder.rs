@@ -81,13 +81,9 @@ impl Responder {
         matches!(Handshake::read(datagram), Ok(Handshake::Hello { cookie, .. }) if self.cookies.check(now, remote, cookie))
     }
 
-    /// Takes a HELLO that came from `remote`, as a whole datagram. Set `demand_cookie` under load:
-    /// then nothing is computed before a cookie shows that the sender receives at `remote`.
-    /// `payload` goes to the initiator, encrypted. If it is longer than [`MAX_PAYLOAD`] bytes, no
-    /// HELLO is answered.
-    ///
-    /// To read the Noise message of a HELLO costs some hundred microseconds, even if the HELLO was
-    /// made for another key. A HELLO that is refused before that costs next to nothing.
+    /// Answers a HELLO that came from `remote`, as a whole datagram. `demand_cookie` (set under
+    /// load): a cookie must first show that the sender receives at `remote`. `payload` goes to the
+    /// initiator, encrypted, if it has at most [`MAX_PAYLOAD`] bytes.
     pub fn on_hello(
         &mut self,
         now: Instant,
@@ -117,6 +113,7 @@ impl Responder {
             return HelloResponse::Retry(write(&Handshake::Retry { reply, cookie: &cookie }));
         }
         let digest = digest_of(reply, noise);
+        // This costs some hundred microseconds, even if the HELLO was made for another key.
         match self.answer(reply, noise, &digest, payload) {
             Ok((bytes, established)) => HelloResponse::Reply { bytes, established, digest, validated },
             Err(HandshakeError::Forged) => refusal(reply, RefuseReason::WrongKey),
@@ -163,9 +160,8 @@ impl fmt::Debug for Responder {
     }
 }
 
-/// The digest of a HELLO, to look the HELLO up before asking the [`Responder`]: a HELLO that was
-/// answered before gets the same answer again. `None` if the datagram is no HELLO of this version.
-/// Costs a hash of at most 1200 bytes.
+/// The digest of a HELLO. The caller looks it up to repeat the answer to a HELLO that was answered
+/// before. `None` if the datagram is no HELLO of this version. Costs a hash of at most 1200 bytes.
 #[must_use]
 pub fn digest(datagram: &[u8]) -> Option<HelloDigest> {
     match Handshake::read(datagram) {

@@ -8,11 +8,8 @@ use super::noise::Noise;
 use super::{HandshakeError, PublicKey};
 use crate::seal::{Opener, Sealer, Secret, Suite};
 
-/// The keys of a connection, and what the peer said about itself.
-///
-/// The initiator knows who the peer is, and that the peer is there now. The responder only knows
-/// who made the HELLO, which may be a replay. So the responder spends and writes nothing before a
-/// first data packet proves that the peer is there.
+/// The keys of a connection, and what the peer said about itself. The HELLO may be a replay. So the
+/// responder spends and writes nothing before a first data packet proves that the peer is there.
 pub struct Established {
     /// Seals what this side sends.
     pub sealer: Sealer,

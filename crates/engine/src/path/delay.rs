@@ -1,21 +1,11 @@
-//! One-way delay between two clocks that are not synchronized.
-//!
-//! The receiver's timestamp minus the sender's is the one-way delay plus the offset of the clocks.
-//! A constant offset does not matter, because only differences of delays are used. Clock drift
-//! (skew) matters: 50 ppm are 30 ms in ten minutes.
-//!
-//! To measure drift, `DelayClock` subtracts the RTT from each one-way delay. Queues on the way
-//! forward then cancel out. What remains changes only with the clocks and with the way back. The
-//! maximum over a second belongs to the packet whose ACK met the shortest queue on the way back. A
-//! slow change of this maximum is clock drift. A fast change means that the way back became longer
-//! or shorter: then `DelayClock` subtracts the change in one step.
-//!
-//! Timestamps are in µs modulo 2^32. A jump of more than half a second that no queue explains is a
-//! step of a clock. Then the offset is corrected by the jump, and the sample is dropped.
+//! One-way delay between two unsynchronized clocks: the receiver's timestamp minus the sender's, in
+//! µs modulo 2^32. A constant offset does not matter, because only differences are used. Clock
+//! drift matters: 50 ppm are 30 ms in ten minutes.
 
 use byway_wire::{Duration, Instant};
 
-/// The least time over which one maximum of (one-way delay - RTT) is taken.
+/// The least time over which one maximum of (one-way delay - RTT) is taken. The maximum belongs to
+/// the packet whose ACK met the shortest queue on the way back.
 const WINDOW: Duration = Duration::from_secs(1);
 /// The least number of packets for one maximum. The maximum of a few packets varies with the jitter
 /// of the way back.
@@ -37,7 +27,9 @@ const WINDOWS_ANOTHER: u32 = 3;
 /// A jump beyond this, and beyond what any queue can do, is a clock step.
 const STEP_NANOS: i64 = 500_000_000;
 
-/// Follows the offset between the clocks of one path.
+/// Follows the offset between the clocks of one path. The RTT is subtracted from each one-way
+/// delay, so queues on the way forward cancel out. What remains changes slowly with the clocks, and
+/// fast with the way back.
 #[derive(Clone, Debug, Default)]
 pub struct DelayClock {
     /// The last raw difference of stamps in µs modulo 2^32, and the same unwrapped, in ns.
@@ -162,7 +154,7 @@ impl DelayClock {
 
     /// Whether the maximum of one window differs from the predicted one by more than clocks drift.
     /// `error`: the difference in ns. After three such windows in a row with nearly the same error,
-    /// the way back has changed: `bias` then corrects all later maxima by this error.
+    /// `bias` corrects all later maxima.
     fn is_another_way(&mut self, error: i64, elapsed: Duration) -> bool {
         let drift = (elapsed.as_secs_f64() * (MAX_SKEW_PPM * 1000) as f64) as i64;
         if error.abs() <= ANOTHER_WAY.saturating_add(drift) {

@@ -1,11 +1,9 @@
 //! Whether a path carries packets marked as lower effort, with the code point of RFC 8622. Networks
 //! may drop packets whose code point they do not know.
 
-/// Whether a route carries packets of lower effort. The first such packets decide this for as long
-/// as the route is used: they are acknowledged, or a timeout comes first.
-///
-/// A network may drop packets of lower effort, or starve them from the beginning. In both cases the
-/// path then sends as best effort, and only the congestion controller yields to other traffic.
+/// Whether a route carries packets of lower effort; the first such packets decide this. A network
+/// may drop or starve such packets. Then the path sends as best effort, and only the congestion
+/// controller yields to other traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DscpSupport {
     /// Nothing came back yet.

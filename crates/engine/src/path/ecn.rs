@@ -4,12 +4,9 @@
 /// for a trial.
 const TRIAL: u64 = 10;
 
-/// The validation of ECN on one path.
-///
-/// Some routers set CE on every packet that they carry. A sender that takes this for congestion
-/// stays at its smallest window for ever. So if every packet of the trial comes with a CE mark,
-/// marks are ignored from then on, and packets leave as not ECN-capable. If a real queue had marked
-/// all packets, the sender still notices the queue by drops and delays.
+/// The validation of ECN on one path. Some routers set CE on every packet, which would keep the
+/// sender at its smallest window. So if every packet of the trial has a CE mark, the path's marks
+/// are ignored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Validation {
     acked: u64,

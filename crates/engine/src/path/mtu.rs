@@ -1,7 +1,6 @@
 //! The largest datagram that a path carries, found by probing (RFC 8899). A probe is a PING that is
-//! padded to the size in question. If the probe is acknowledged, the path carries that size. If
-//! three probes of a size are lost, the path does not carry it. Over TCP a packet is a frame in the
-//! byte stream, which may have any size, so nothing is probed.
+//! padded to the size in question. Over TCP nothing is probed, because a packet is a frame of any
+//! size.
 
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::{Duration, Instant};
@@ -15,8 +14,8 @@ const RAISE_AFTER: Duration = Duration::from_secs(600);
 /// soon.
 const AFTER_BLACK_HOLE: Duration = Duration::from_secs(10);
 /// After so many losses of packets above the base size, the path counts as a black hole for such
-/// packets. Each lost packet must have been sent after the previous loss was noticed, with none
-/// acknowledged in between. Smaller packets may still pass meanwhile (RFC 8899 section 4.3).
+/// packets (RFC 8899 section 4.3). Each packet was sent after the previous loss was noticed, with
+/// none acknowledged in between.
 const BLACK_HOLE_LOSSES: u8 = 3;
 /// A frame holds as much as its path delivers in this time, so that it delays the next one little.
 const FRAME_TIME: Duration = Duration::from_millis(1);
@@ -88,8 +87,8 @@ impl Mtu {
     }
 
     /// Frames of a path over TCP, direct or by a relay, whose rate the congestion controller sets.
-    /// They are large, because then sealing costs little per byte. Yet each frame is a small part
-    /// of what is sent between two changes of the rate.
+    /// Large frames cost little sealing per byte, yet are a small part of what is sent between two
+    /// changes of the rate.
     #[must_use]
     pub const fn of_hops() -> Self {
         Self {
@@ -103,8 +102,7 @@ impl Mtu {
     }
 
     /// Fits the frame size to a path that delivers `rate` bytes per second. The right size is what
-    /// the path delivers in `span`. Each call doubles the size if it is at most half of the right
-    /// size, or halves it if it is more than twice the right size.
+    /// the path delivers in `span`. Each call at most doubles or halves the size.
     pub fn fit(&mut self, rate: u64) {
         let bytes = u128::from(rate) * self.span.as_nanos() / 1_000_000_000;
         let fitting = usize::try_from(bytes).unwrap_or(usize::MAX);

@@ -1,8 +1,6 @@
-//! Spreads over time what the congestion window allows: a token bucket whose tokens are bytes.
-//!
-//! The bucket holds what the path sends in about a millisecond, because larger bursts make queues:
-//! 64 KB at once are 50 ms on a 10 Mbit/s link. The bucket of a slow path still holds two packets.
-//! A bucket smaller than one packet would never let a packet leave.
+//! Spreads over time what the congestion window allows: a token bucket whose tokens are bytes. The
+//! bucket holds what the path sends in about a millisecond, because larger bursts make queues, but
+//! at least two packets.
 
 use byway_wire::{Duration, Instant};
 

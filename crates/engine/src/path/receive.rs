@@ -11,12 +11,11 @@ use byway_wire::{Duration, Ecn, Instant, PathId, Writer};
 /// An ACK is due after this many packets.
 const ACK_EVERY: u32 = 10;
 /// An ACK is due after this many packets while their delay exceeds the `delay_limit` of the
-/// sender's hint: then packets wait in a queue. A sender that yields to other traffic must learn of
-/// the queue soon. With a small window, it may never have `ACK_EVERY` packets in flight.
+/// sender's hint. The sender must learn of this queue soon, but with a small window may never have
+/// `ACK_EVERY` packets in flight.
 const ACK_EVERY_BEYOND: u32 = 4;
-/// An ACK is due at the latest this long after the first packet that it acknowledges. If the RTT is
-/// below 40 ms, it is due after a quarter of the RTT (at least `ACK_SOONEST`), because later ACKs
-/// would limit the rate.
+/// An ACK is due at the latest this long after the first packet that it acknowledges, or after a
+/// quarter of a shorter RTT (at least `ACK_SOONEST`), because later ACKs would limit the rate.
 const ACK_AFTER: Duration = Duration::from_millis(10);
 const ACK_SOONEST: Duration = Duration::from_millis(1);
 /// How long a hole may stay before it is a loss while the sender has told no RTT yet.

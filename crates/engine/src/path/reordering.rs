@@ -1,6 +1,6 @@
 //! How much reordering may explain a hole in a path's packet numbers, before the hole counts as a
-//! loss. The receiver waits for this before it reports a hole. The sender waits for this if no
-//! report of a hole came. Both ends learn from packets that arrived after they were believed lost.
+//! loss. The receiver waits for this before it reports a hole, and the sender waits for this if no
+//! report came.
 
 use crate::config::Pnack;
 use byway_wire::Duration;
@@ -10,9 +10,8 @@ pub const REORDER_PACKETS: u64 = 3;
 /// How many later packets make a hole a loss, at most, where packets came late.
 const MOST_REORDER_PACKETS: u64 = 300;
 /// The most additional time before packets count as lost, on a path that delivered some packets
-/// late. If two RTTs are longer than this, two RTTs count. (RFC 8985 section 6.2 allows one RTT.)
-/// Radio links that repeat packets, and balancing over several lines, delay packets by tens of
-/// milliseconds however short the RTT is.
+/// late. Two RTTs count instead if they are longer (RFC 8985 section 6.2: one RTT). Radio links
+/// delay packets by tens of milliseconds.
 const MOST_LATENESS: Duration = Duration::from_millis(60);
 
 /// How much later than expected packets came that were believed lost, with a quarter for those to

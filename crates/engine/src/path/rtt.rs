@@ -1,7 +1,6 @@
 //! The round-trip time of a path, estimated as in RFC 6298, with a minimum over a window of time.
-//!
-//! A path is one-way, and its ACKs come back by whichever path is fastest. So a sample belongs to
-//! one path forward and one path back. The estimate starts afresh when the path back changes.
+//! The estimate starts afresh when ACKs come back by another path, because a sample includes the
+//! way back.
 
 use byway_wire::{Duration, Instant, PathId};
 

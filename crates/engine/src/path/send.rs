@@ -26,9 +26,8 @@ const LONGEST_TIMEOUT: Duration = Duration::from_millis(1500);
 /// How many timeouts in a row without an answer are silence, however lately something was sent.
 const LONG_SILENCE: u32 = 3;
 
-/// Facts about the sending end of a path. Fields that are used together stand together in memory:
-/// those that decide what may be sent, those that change when a packet is sent, those that ACKs
-/// change. With hundreds of paths this saves cache misses.
+/// Facts about the sending end of a path. Fields that are used together stand together in memory.
+/// With hundreds of paths this saves cache misses.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct SendPath {
@@ -268,10 +267,9 @@ impl SendPath {
         self.ledger.push(entry, packet.cargo.get(1..).unwrap_or_default());
     }
 
-    /// Takes the entry of an ACK that is about this path. `way`: the path by which the ACK came
-    /// back. Calls `arrived` for all data that arrived. Appends one-way delays to `delays` in the
-    /// order of sending. `None` if the entry names numbers that were never sent: only a hostile
-    /// peer does that.
+    /// Takes the entry of an ACK that is about this path and came back by path `way`. Calls
+    /// `arrived` for all data that arrived. Appends one-way delays to `delays`, in sending order.
+    /// `None`: the entry names numbers never sent.
     pub fn on_ack(
         &mut self,
         now: Instant,
@@ -413,13 +411,9 @@ impl SendPath {
         losses
     }
 
-    /// Finds lost packets below the largest number acknowledged, even if no PNACK reported them. A
-    /// packet counts as lost after 1.25 times the smoothed RTT (or the last RTT, if longer), plus
-    /// the ACK delay, plus the lateness seen on this path.
-    ///
-    /// If the receiver counts more losses than this side, the receiver has already waited for
-    /// reordered packets. Then a packet counts as lost as soon as it is `REORDER_PACKETS` below the
-    /// largest number and older than the smallest RTT.
+    /// Finds lost packets below the largest number acknowledged, even without a PNACK: packets
+    /// older than `patience`. If the receiver counts more losses than this side, a packet
+    /// `REORDER_PACKETS` below that number is lost after the smallest RTT.
     pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         let largest = self.largest_acked.filter(|_| self.carriage.loses())?;
         let patience = self.patience();
@@ -453,6 +447,7 @@ impl SendPath {
         rtt + (rtt / 4).max(Duration::from_millis(1)) + ACK_DELAY
     }
 
+    /// How long a packet may stay unacknowledged before it counts as lost.
     fn patience(&self) -> Duration {
         self.expected() + self.lateness.wait()
     }
@@ -550,9 +545,8 @@ impl SendPath {
     }
 
     /// Handles a timeout: all outstanding packets count as lost, so that their data goes out again
-    /// on the best path. Late ACKs undo these losses. On a path over TCP, packets do not count as
-    /// lost, because the kernel repeats them. But if the packets take too much memory
-    /// (`is_crowded`), they count as lost there too.
+    /// on the best path. Late ACKs undo these losses. Over TCP, where the kernel repeats packets,
+    /// packets count as lost only if `is_crowded`.
     pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         self.timeouts = self.timeouts.saturating_add(1);
         self.timed_out_at = now;

@@ -1,9 +1,6 @@
-//! The packets of one path that were sent and are not settled yet, by packet number.
-//!
-//! Numbers are contiguous. So a deque and the number of its first entry (the base) are the whole
-//! index. The deque begins with the oldest outstanding packet. A lost packet is remembered for a
-//! second or more, because a late ACK may show that it was not lost. Lost packets are stored
-//! outside the deque: inside, one lost packet would keep all later packets there too.
+//! The packets of one path that were sent and are not settled yet, by packet number. A deque begins
+//! with the oldest outstanding packet. Lost packets, kept for late ACKs, are stored outside, so
+//! that the deque stays short.
 
 use crate::data::Carried;
 use alloc::collections::VecDeque;
@@ -26,9 +23,8 @@ pub enum PacketState {
     Lost,
 }
 
-/// A packet that was sent. Its entry is used when the packet is sent, and again when its ACK comes.
-/// With hundreds of paths neither access finds the entry in the processor's cache, so the entry
-/// must fit into 64 bytes.
+/// A packet that was sent. The entry must fit into 64 bytes, because with hundreds of paths it is
+/// not in the processor's cache when the packet is sent, nor when its ACK comes.
 #[derive(Clone, Debug)]
 pub struct SentPacket {
     /// When the packet was sent.
@@ -88,9 +84,8 @@ const MOST_SILENT: usize = 1 << 16;
 
 impl SentPackets {
     /// Whether at least `MOST_SILENT` packets are stored, of which at most a sixteenth is
-    /// outstanding. The other packets are stored only because an older packet is still outstanding.
-    /// Usually these packets hold only ACKs, which the peer need not acknowledge. Without this
-    /// limit, a peer that acknowledges nothing could make this host store ever more packets.
+    /// outstanding. The other packets hold only ACKs, usually. Without this limit, a peer that
+    /// acknowledges nothing could make this host store ever more packets.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.entries.len() >= MOST_SILENT && self.outstanding <= self.entries.len() / 16
@@ -175,9 +170,8 @@ impl SentPackets {
     }
 
     /// The largest number in `start..below` whose packet may still be stored, for
-    /// [`settle`](Self::settle). `place` makes a series of calls with ever smaller `below` fast:
-    /// each search begins where the previous one ended. The first call of a series gets
-    /// [`usize::MAX`] in `place`.
+    /// [`settle`](Self::settle). In a series of calls with ever smaller `below`, `place` stores
+    /// where the previous search ended. The first call gets [`usize::MAX`].
     #[must_use]
     pub fn last_known(&self, start: u64, below: u64, place: &mut usize) -> Option<u64> {
         if below > self.base {

@@ -74,11 +74,8 @@ impl Aead for Ring {
 }
 
 /// **No security.** For simulations: the body stays readable, and the tag is a keyed checksum of
-/// 128 bits. The checksum detects corruption, a wrong key and a wrong nonce as cheaply as possible.
-///
-/// Its state is four lanes of 64 bits. Each lane takes a quarter of the bytes, by steps that can be
-/// reversed. So a change of bytes in one lane alone is always detected, and a change in several
-/// lanes nearly always.
+/// 128 bits. The checksum detects corruption, a wrong key and a wrong nonce. Changed bytes in one
+/// of its four lanes are always detected.
 #[derive(Clone)]
 pub struct Null([u64; 4]);
 

@@ -2,12 +2,9 @@
 
 use byway_wire::{ConnectionId, PathId};
 
-/// The connection id in the packets of `path`. `secret`: the secret of the direction in which the
-/// packets travel. The handshake gives both ends the secrets of both directions.
-///
-/// The id is the output of a pseudorandom function. Whoever sees the ids of some paths learns
-/// nothing about the ids of other paths, not even that all belong to one connection. The id is
-/// computed once per path, not per packet.
+/// The connection id in the packets of `path`. `secret`: the secret of the packets' direction, from
+/// the handshake. The id is the output of a pseudorandom function, so ids do not show that paths
+/// belong to one connection.
 #[must_use]
 pub fn connection_id(secret: &[u8; 32], path: PathId) -> ConnectionId {
     let mut id = [0; 8];

@@ -1,13 +1,13 @@
-//! Sealing: makes packets unreadable and unforgeable for everyone but the peer.
+//! Sealing: makes packets unreadable and unforgeable for all but the peer.
 //!
-//! [`Sealer`] and [`Opener`] hold the keys of one direction each, and change to new keys by
-//! themselves. Each key serves one epoch. A [`ReplayWindow`] per path refuses packets that were
-//! opened before. [`connection_id`] gives each path its own id, so that two relays cannot tell that
-//! they serve the same connection.
+//! | name | what it does |
+//! |---|---|
+//! | [`Sealer`], [`Opener`] | hold the keys of one direction each, and change keys by themselves |
+//! | [`ReplayWindow`] | refuses packets of one path that were opened before |
+//! | [`connection_id`] | each path's own id: relays cannot tell that they serve one connection |
 //!
-//! The nonce of a packet is its path id (32 bits) and its packet number (64 bits), both big endian.
-//! The nonce does not contain the epoch. A connection never uses a path id twice, and a path never
-//! uses a number twice. So no nonce repeats under any key.
+//! The nonce is path id (32 bits) and packet number (64 bits), big endian. No nonce repeats: a
+//! connection uses no path id twice, a path no number twice.
 
 mod aead;
 mod ids;

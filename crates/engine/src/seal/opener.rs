@@ -25,19 +25,15 @@ pub enum OpenError {
     Exhausted,
 }
 
-/// Opens the packets of one direction, on all paths, and follows the sender from one epoch (the
-/// life of a key) to the next.
-///
-/// Four keys are kept. The key of the previous epoch serves late packets for some seconds. The
-/// current key and the keys of the next two epochs are ready, because all packets of an epoch may
-/// be lost if the sender sent only a few. The two epoch bits in a packet's header select one of the
-/// four keys. So a forged packet costs one attempt to decrypt. A further key is derived only after
-/// a packet of a newer epoch proved genuine.
+/// Opens the packets of one direction, on all paths, and follows the sender from one epoch (a key's
+/// life) to the next. The header's two epoch bits select the key, so a forged packet costs one
+/// attempt to decrypt.
 #[derive(Debug)]
 pub struct Opener {
     suite: Suite,
     limits: EpochLimits,
-    /// The key of epoch e is at e modulo 4.
+    /// The key of epoch e is at e modulo 4. The next two keys are ready, because all packets of a
+    /// short epoch may be lost.
     keys: [Option<Key>; 4],
     /// The secret of epoch `current` + 2, the furthest ahead. Those before it are erased.
     furthest: Secret,
@@ -83,12 +79,9 @@ impl Opener {
         self.forged
     }
 
-    /// Opens `packet` in place and returns the plaintext. `packet` is the header (`header_len`
-    /// bytes), the sealed bytes and the tag. `epoch_bits` and the low bits of `number` come from
-    /// the header. After an error the packet's bytes are worthless.
-    ///
-    /// Does not detect replays. Call [`super::ReplayWindow::check`] before this function, and enter
-    /// the number into the window after success.
+    /// Opens `packet` (header of `header_len` bytes, sealed bytes, tag) in place and returns the
+    /// plaintext. After an error, the bytes are worthless. Call [`super::ReplayWindow::check`]
+    /// before this function, and enter `number` into the window after success.
     #[inline]
     pub fn open<'a>(
         &mut self,

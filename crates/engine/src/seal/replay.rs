@@ -5,9 +5,8 @@ pub const REPLAY_WINDOW: u64 = 4096;
 
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 
-/// A sliding window over the packet numbers of one path: a ring of bits (after RFC 4303 section
-/// 3.4.3). The window moves only when a packet was opened. So forged packets cannot push the
-/// numbers of genuine packets out of the window.
+/// A sliding window over the packet numbers of one path (RFC 4303 section 3.4.3). The window moves
+/// only when a packet was opened, so forged packets cannot push genuine numbers out of the window.
 #[derive(Clone)]
 pub struct ReplayWindow {
     /// The bit of number n is bit n modulo 4096: set if n was accepted.

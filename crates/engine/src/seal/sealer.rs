@@ -87,9 +87,9 @@ impl Sealer {
         }
     }
 
-    /// Seals `packet` in place. `packet` is the header (`header_len` bytes, written by the caller
-    /// with [`Sealer::epoch`]), the plaintext, and 16 bytes of room for the tag. `number` is the
-    /// full packet number on `path`. Never call this twice with the same path and number.
+    /// Seals `packet` in place: the header (`header_len` bytes, which tell [`Sealer::epoch`]), the
+    /// plaintext, and 16 bytes of room for the tag. `number` is the full packet number. Never call
+    /// this twice with the same path and number.
     #[inline]
     pub fn seal(
         &mut self,

@@ -34,12 +34,9 @@ impl Suite {
         }
     }
 
-    /// The block size of the cipher, in bytes. Bodies of whole blocks are sealed fastest.
-    ///
-    /// With AES-GCM, the bytes beyond the last whole block cost up to a fifth of the time of a
-    /// packet. (Measured: 1400 bytes compared with 1408, with ring 0.17 on a processor with VAES:
-    /// `cargo bench -p byway-engine --bench seal`.) With ChaCha20-Poly1305 the length matters
-    /// little.
+    /// The block size of the cipher, in bytes. Bodies of whole blocks are sealed fastest. With
+    /// AES-GCM, the bytes beyond them cost up to a fifth of a packet's time (measured by
+    /// `cargo bench -p byway-engine --bench seal`).
     pub(crate) const fn block(self) -> usize {
         match self {
             Self::Aes256Gcm => 16,
@@ -101,8 +98,8 @@ impl Suites {
     }
 
     /// The suite for two sides that allow `self` and `other`, or `None` if no suite is in both.
-    /// `Null` is preferred, because a side allows it only on purpose. AES-256-GCM is next, because
-    /// a side offers it only if its processor computes AES fast. ChaCha20-Poly1305 is last.
+    /// `Null` comes first, because a side allows it only on purpose. AES-256-GCM is offered only by
+    /// processors that compute it fast.
     #[must_use]
     pub fn agree(self, other: Self) -> Option<Suite> {
         [Suite::Null, Suite::Aes256Gcm, Suite::ChaCha20Poly1305]

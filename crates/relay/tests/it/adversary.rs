@@ -108,11 +108,9 @@ fn a_cookie_of_another_address_is_refused_and_none_means_no_way_back() {
     assert_eq!(world.relay.counters().dropped(Dropped::BadReturn), 1);
 }
 
-/// Two relays do not forward a packet to each other for ever. An attacker that can spoof the
-/// addresses of the relays may use each relay to send to the other one. The attacker encloses a
-/// packet in up to five envelopes, for the two relays in turn. Still the first relay forwards the
-/// packet once, and the second relay drops it. If the second relay answers, the answer is also
-/// forwarded once.
+/// Two relays do not forward a packet to each other for ever. An attacker that can spoof their
+/// addresses encloses a packet in up to five envelopes, for the two relays in turn. The second
+/// relay drops the packet.
 #[test]
 fn two_relays_that_forward_to_each_other_carry_a_packet_once() {
     // What each takes the other for.
@@ -494,8 +492,8 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 proptest! {
     /// Bytes go only to the sender of the datagram, to a receiver that consented, or back to a
-    /// sender that proved its address. (`World::put` asserts for every datagram that no more bytes
-    /// leave than came in.) The same steps give the same bytes.
+    /// sender that proved its address. `World::put` asserts that no more bytes leave than came in.
+    /// The same steps give the same bytes.
     #[test]
     fn whatever_happens_nobody_is_sent_what_he_did_not_ask_for(steps in prop::collection::vec(any_step(), 0..60)) {
         let run = || {
