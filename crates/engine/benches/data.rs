@@ -1,9 +1,15 @@
-//! How fast `Outgoing` and `Incoming` process the bytes of objects: `cargo bench -p byway-engine
-//! --bench data`.
+//! Measures how fast `Outgoing` and `Incoming` process the bytes of objects, without encryption,
+//! sockets and disk.
 //!
-//! Nothing is encrypted, and no socket or disk is used. "fill and acknowledge" measures the sender
-//! alone, "send and receive" the sender and the receiver. In "alternating" each packet changes
-//! places with its neighbour, as may happen over two paths of unequal delay.
+//! ```text
+//! cargo bench -p byway-engine --bench data
+//! ```
+//!
+//! | name | what is measured |
+//! |---|---|
+//! | fill and acknowledge | the sender alone |
+//! | send and receive, in order | the sender and the receiver |
+//! | send and receive, alternating | each packet swaps with its neighbour, as over unequal paths |
 #![allow(missing_docs)] // criterion's macros
 
 use byway_engine::data::{Carried, Incoming, IncomingLimits, Outgoing, OutgoingLimits};

@@ -1,9 +1,10 @@
-//! Measures transfers in many simulated networks of different rate, RTT and loss. The clock is
-//! simulated, so the results do not depend on the computer. The measurements take too long for
-//! tests.
+//! Measures transfers in simulated networks of different rate, RTT and loss: too slow for tests.
+//! The results do not depend on the computer. `NAME` runs one measurement; without a name, all run.
 //!
-//! `cargo bench -p byway-engine --bench grids [best|idle|ten|harm|pages|shares]` runs the
-//! measurement with this name; without a name, all of them.
+//! ```text
+//! cargo bench -p byway-engine --bench grids [NAME]
+//! NAME: best | idle | ten | harm | pages | shares
+//! ```
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a bench says so when it cannot go on")]
 #![allow(clippy::print_stdout, reason = "what a bench is for")]
 
@@ -119,8 +120,7 @@ fn harm() {
 }
 
 /// Prints how much longer requests over TCP take beside one and eight background transfers than
-/// alone (`common::harm::asked`). The results are means over six seeds. The line has a queue of 50
-/// packets, and a constant delay or a jitter of 1 ms.
+/// alone, as means over six seeds. The line has a queue of 50 packets, and a jitter of 0 or 1 ms.
 fn ask() {
     for jitter in [0, 1] {
         for others in [1, 8] {

@@ -1,16 +1,19 @@
-//! How many packets per second the engine handles with 4 and with 256 paths. Only the time that the
-//! two endpoints take is counted.
+//! Measures how many packets per second two endpoints handle in one thread, without encryption. The
+//! time of the simulated relays and links is not counted. Objects have a length and no bytes. All
+//! paths have the same rate and RTT.
 //!
-//! Sender and receiver run in one thread without encryption. Objects have a length and no bytes.
-//! All paths have the same rate and RTT.
+//! ```text
+//! cargo bench -p byway-engine --bench paths [-- PATHS CONGESTION MILLISECONDS [IDLE]]
+//! benches/instructions.sh    counts instructions instead of time
+//! ```
 //!
-//! `cargo bench -p byway-engine --bench paths [-- PATHS CONGESTION MILLISECONDS [IDLE]]` measures
-//! with `PATHS` open paths, all but one of them through relays. `CONGESTION` is a congestion
-//! controller, for instance `newreno`. `MILLISECONDS` is the simulated time. `IDLE` further relays
-//! answer, and carry no data. Without arguments three cases are compared: 4 paths, 256 paths, and 4
-//! paths with 1,000 idle relays.
-//!
-//! `benches/instructions.sh` counts instructions instead of time.
+//! | argument | meaning |
+//! |---|---|
+//! | `PATHS` | number of open paths, all but one of them through relays |
+//! | `CONGESTION` | a congestion controller, for instance `newreno` |
+//! | `MILLISECONDS` | the simulated time |
+//! | `IDLE` | number of further relays, which answer and carry no data |
+//! | none | compares 4 paths, 256 paths, and 4 paths with 1,000 idle relays |
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 #![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 

@@ -1,8 +1,13 @@
-//! How long encryption takes. "seal" encrypts and authenticates packets of three sizes (bytes of
-//! UDP payload) with each cipher suite, and opens them again. "hello" is what a responder does with
-//! a handshake's first message (HELLO): it answers the message, or asks for a cookie.
+//! Measures how long encryption takes.
 //!
-//! `cargo bench -p byway-engine --bench seal`
+//! ```text
+//! cargo bench -p byway-engine --bench seal
+//! ```
+//!
+//! | name | what is measured |
+//! |---|---|
+//! | seal | seals and opens packets of three sizes (bytes of UDP payload) with each cipher suite |
+//! | hello | a responder answers a handshake's first message (HELLO), or asks for a cookie |
 #![allow(missing_docs, clippy::unwrap_used, reason = "criterion's macros make an undocumented function")]
 
 use std::hint::black_box;

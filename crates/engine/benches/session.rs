@@ -1,12 +1,17 @@
-//! How many packets per second two endpoints handle together, in one thread and without sockets.
+//! Measures how many packets per second two endpoints handle in one thread, without sockets.
 //! Packets pass between the endpoints without loss, with an RTT of 0.1 ms.
 //!
-//! `cargo bench -p byway-engine --bench session [-- MEGABYTES [CLASS [CIPHER [MBIT]]]]` moves an
-//! object of 512 or `MEGABYTES` MiB, at `MBIT` Mbit/s at most. This is done with the classes
-//! `normal` and `background`, each with AES-256-GCM (`aes`) and without encryption (`null`), or
-//! only with `CLASS` and `CIPHER`.
+//! ```text
+//! cargo bench -p byway-engine --bench session [-- MEGABYTES [CLASS [CIPHER [MBIT]]]]
+//! benches/instructions.sh    counts instructions instead of time
+//! ```
 //!
-//! `benches/instructions.sh` counts instructions instead of time.
+//! | argument | meaning | without it |
+//! |---|---|---|
+//! | `MEGABYTES` | size of the object in MiB | 512 |
+//! | `CLASS` | `normal` or `background` | both |
+//! | `CIPHER` | AES-256-GCM (`aes`) or no encryption (`null`) | both |
+//! | `MBIT` | the highest rate in Mbit/s | no limit |
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
 use bytes::Bytes;
@@ -116,9 +121,9 @@ impl End {
     }
 }
 
-/// The sender's turn: it takes what arrived, provides bytes of the object, and sends. Returns two
-/// flags: whether there is more to send, and whether the receiver has acknowledged all `size`
-/// bytes. A function of its own, so that callgrind shows its cost separately.
+/// The sender's turn: it takes what arrived, provides bytes of the object, and sends. Returns
+/// whether there is more to send, and whether the receiver has acknowledged all `size` bytes. Not
+/// inlined, so that callgrind shows its cost.
 #[inline(never)]
 fn sending_end(now: Instant, sender: &mut End, receiver: &mut End, size: u64, piece: &Bytes) -> (bool, bool) {
     sender.receive(now, receiver.address);

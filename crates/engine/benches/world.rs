@@ -1,14 +1,20 @@
-//! How many packets per second a simulated network handles: sender, relays, receiver and links run
-//! on one core, without encryption. Objects have a length and no bytes.
+//! Measures how many data packets a simulated network's sender sends per second of real time.
+//! Sender, relays, receiver and links run on one core, without encryption. Objects have a length
+//! and no bytes. The measurement begins after 4 simulated seconds.
 //!
-//! `cargo bench -p byway-engine --bench world [-- RELAYS CONGESTION MILLISECONDS]` prints the
-//! sender's data packets per second of real time. The measurement begins after 4 s of simulated
-//! time, and lasts `MILLISECONDS` of it. Without arguments it runs with 3, 4, 255 and 450 relays,
-//! each with the controllers `newreno`, `mpath` and `background`.
+//! ```text
+//! cargo bench -p byway-engine --bench world [-- RELAYS CONGESTION MILLISECONDS]
+//! # Instructions: divide callgrind's count by the packets printed.
+//! valgrind --tool=callgrind --toggle-collect='*measured_span*' \
+//!     target/release/deps/world-… 4 newreno 500
+//! ```
 //!
-//! To count instructions per packet, run `valgrind --tool=callgrind
-//! --toggle-collect='*measured_span*' target/release/deps/world-… 4 newreno 500`, and divide its
-//! instructions by the packets printed.
+//! | argument | meaning |
+//! |---|---|
+//! | `RELAYS` | number of relays |
+//! | `CONGESTION` | a congestion controller, for instance `newreno` |
+//! | `MILLISECONDS` | simulated time of the measurement |
+//! | none | 3, 4, 255 and 450 relays, each with `newreno`, `mpath` and `background` |
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 #![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 

@@ -1,8 +1,10 @@
 //! Two endpoints in one loop, without sockets, threads or a clock. The loop tells each endpoint the
-//! time, and carries datagrams from one endpoint to the other. A program with an event loop of its
-//! own does the same with its sockets and its clock.
+//! time, and carries datagrams between the endpoints. A program with an event loop does the same
+//! with its sockets and its clock.
 //!
-//! `cargo run -p byway-engine --example sans_io`
+//! ```text
+//! cargo run -p byway-engine --example sans_io
+//! ```
 
 use byway_control::Class;
 use byway_engine::data::InEvent;

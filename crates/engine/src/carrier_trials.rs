@@ -1,9 +1,7 @@
-//! Decides whether UDP or TCP carries a session's data, because some networks drop most UDP
-//! packets.
+//! Decides whether a session uses UDP or TCP, because some networks drop most UDP packets.
 //!
-//! If UDP loses at least 1 % of its bytes although no packets wait in a queue, TCP is tried. TCP
-//! stays for a minute if it carries more than twice as much as UDP did. Then UDP is tried again.
-//! UDP is not judged while a limit or the application slows the session.
+//! TCP is tried if UDP loses 1 % of its bytes although no queue builds. TCP stays a minute if more
+//! than twice as fast.
 
 use crate::connection::path::PathState;
 use crate::connection::status::ConnectionStatus;
@@ -174,10 +172,9 @@ impl Trials {
         }
     }
 
-    /// Measures a session's rates for the length of a trial (5 s), and then returns them. Returns
-    /// `None` before. The measurement starts again if a limit or the application slows the session
-    /// (`held`), or if a path has closed. It also starts again if packets waited in a queue of the
-    /// network (`waits`) in more than a quarter of the calls.
+    /// Returns a session's rates over 5 s, or `None` before. The measurement starts again if a
+    /// limit or the application slows the session (`held`), or if more than a quarter of the calls
+    /// report packets in a queue (`waits`).
     fn watch(&mut self, now: Instant, sight: Sight, held: bool, waits: bool) -> Option<Watched> {
         let watch = self.watch.get_or_insert(Watch { begun: now, before: sight, looks: 0, waits: 0 });
         watch.looks += 1;

@@ -14,13 +14,9 @@ pub struct Config {
     pub outgoing: OutgoingLimits,
     /// Memory for data that arrived and waits for the owner.
     pub incoming: IncomingLimits,
-    /// Bytes of received data that all sessions of an endpoint together may hold until the
-    /// application reads or writes them: at least 1 MiB. The buffers for these bytes may take up to
-    /// four times as much memory. `None`: each session has its own
-    /// [`memory`](IncomingLimits::memory), however many sessions there are.
-    ///
-    /// With this limit a session begins with a small window. The window grows up to `memory` while
-    /// the application takes data. A session for which no memory is left is refused.
+    /// Bytes of received data that an endpoint's sessions together hold until the application takes
+    /// them: at least 1 MiB. Buffers may take four times as much memory. Without memory left,
+    /// sessions are refused. `None`: each session has its own [`memory`](IncomingLimits::memory).
     pub shared_memory: Option<usize>,
     /// HELLOs of strangers that an endpoint computes on in a second, beyond a burst: what nobody
     /// has to prove anything for.
@@ -60,9 +56,8 @@ pub struct Config {
     /// Bytes per second of data (UDP payload) that are sent at most, over all paths together;
     /// `None`: as fast as they carry. See [`set_cap`](crate::Connection::set_cap).
     pub cap: Option<u64>,
-    /// The DSCP of the packets that sessions send. Packets outside a session, such as those of a
-    /// handshake, are sent as best effort. A path that seems to drop packets of lower effort (RFC
-    /// 8622) also sends as best effort: see
+    /// The DSCP of the packets that sessions send. Packets of handshakes are sent as best effort. A
+    /// path that seems to drop packets of lower effort (RFC 8622) also sends as best effort: see
     /// [`DscpSupport`](crate::path::dscp_support::DscpSupport).
     pub dscp: Dscp,
 }

@@ -2,14 +2,16 @@
 //! path, and streams, objects and datagrams.
 //!
 //! This crate does no I/O and reads no clock. The caller passes in the time, a random seed and the
-//! datagrams that arrived. It takes out datagrams to send, and the time of its next call.
+//! datagrams that arrived. The caller takes out datagrams to send, and the time of the next call.
 //!
-//! * [`handshake`]: how two hosts set up a connection.
-//! * [`seal`]: encryption of packets.
-//! * [`path`]: what is known of one path, for instance its RTT.
-//! * [`data`]: what the application sends and receives.
-//! * [`connection`]: one session over many paths.
-//! * [`endpoint`]: all sessions of a host, as a state machine ([`byway_wire::Machine`]).
+//! | module | what it is |
+//! |---|---|
+//! | [`handshake`] | how two hosts set up a connection |
+//! | [`seal`] | encryption of packets |
+//! | [`path`] | what is known of one path, for instance its RTT |
+//! | [`data`] | what the application sends and receives |
+//! | [`connection`] | one session over many paths |
+//! | [`endpoint`] | all sessions of a host, as a state machine ([`byway_wire::Machine`]) |
 #![no_std]
 
 extern crate alloc;

@@ -7,12 +7,10 @@ pub enum Payload {
     /// Objects are bytes.
     #[default]
     Bytes,
-    /// **For simulations.** Objects have a length and no bytes. A packet leaves out the bytes of
-    /// objects, and [`Transmit::phantom`](byway_wire::Transmit::phantom) is their number. Limits
-    /// and rates count these bytes as if they were sent. Real sockets cannot send such packets.
-    ///
-    /// [`Outgoing::next_read`](crate::data::Outgoing::next_read) asks for no bytes, and
-    /// [`Incoming::next_arrival`](crate::data::Incoming::next_arrival) tells which bytes arrived.
-    /// Streams and datagrams still have bytes.
+    /// **For simulations:** objects have a length and no bytes. Real sockets cannot send such
+    /// packets. [`Transmit::phantom`](byway_wire::Transmit::phantom) counts the bytes that a packet
+    /// leaves out; limits and rates include these bytes.
+    /// [`Incoming::next_arrival`](crate::data::Incoming::next_arrival) tells which arrived. Streams
+    /// and datagrams have bytes.
     Length,
 }

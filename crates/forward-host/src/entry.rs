@@ -1,8 +1,8 @@
 //! The entry of a forward: programs connect to local ports, and each TCP connection becomes a
 //! stream of the session.
 //!
-//! Without a session, a connection waits for at most ten seconds. Then it is reset; a program that
-//! speaks SOCKS5 first gets an error reply.
+//! Without a session, connections wait at most ten seconds. Then they are reset; SOCKS5
+//! connections first get an error reply.
 
 use crate::connection_slots::{Number, Slots};
 use crate::forwarded_stream::{ForwardedStream, RequestStream};
@@ -140,12 +140,12 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Accepts connections at the ports of `listening`, at most `most` at once; further connections
-    /// wait in the system's backlog. `watch` belongs to the event loop (driver) that will run this
-    /// entry. Use it for nothing else.
+    /// Accepts connections at the ports of `listening`, at most `most` at once; further ones wait
+    /// in the system's backlog. `watch` comes from the event loop that runs this entry, and serves
+    /// nothing else.
     ///
     /// # Errors
-    /// The system's error if a port cannot be watched.
+    /// A port cannot be watched.
     pub fn new(listening: Listening, most: usize, watch: &Watch) -> io::Result<Self> {
         let listeners = listening.0;
         for (number, (listener, _)) in listeners.iter().enumerate() {

@@ -12,8 +12,7 @@
 //! | `connection_slots` | connections by number, those whose turn it is, those whose time is up |
 //!
 //! Entry and exit run on the thread of an endpoint's event loop. The loop's
-//! [`Watch`](byway_net::Watch) tells which sockets are ready. So a turn of the loop takes time for
-//! these sockets only, however many connections are open.
+//! [`Watch`](byway_net::Watch) tells which sockets are ready.
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod connection_slots;

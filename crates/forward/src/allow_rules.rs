@@ -1,8 +1,6 @@
-//! Which targets an exit may dial: only those that a rule allows.
-//!
-//! Rules are checked for the target that was asked for, and for each address to which its name
-//! resolves. Loopback, link-local and multicast addresses are *near*. Services there often need no
-//! authentication, so a rule allows a near address only if the rule names it.
+//! Which targets an exit may dial: only those that a rule allows, both as asked for and at each
+//! resolved address. *Near* addresses (loopback, link-local, multicast) must be named in a rule,
+//! because services there often need no authentication.
 
 use crate::forward_target::{Name, Target, TargetError, TargetHost, port_of};
 use alloc::string::String;

@@ -1,8 +1,6 @@
 //! Connects a socket and a stream: bytes, ends and resets pass both ways. If one side does not
-//! read, nothing more is read from the other side (back-pressure).
-//!
-//! The only buffer here keeps bytes that were read from the stream and that the full socket did not
-//! take.
+//! read, nothing more is read from the other side (back-pressure). The buffer here keeps only bytes
+//! that a full socket refused.
 
 use crate::stream_request::code;
 use alloc::vec::Vec;

@@ -94,8 +94,8 @@ impl Config {
         })
     }
 
-    /// The name of the application's protocol, for instance `chat/1`. Endpoints with different
-    /// names refuse each other. The default is the empty name.
+    /// The name of the application's protocol, for instance `chat/1`; empty by default. Endpoints
+    /// with different names refuse each other.
     ///
     /// # Errors
     /// The name is longer than 32 bytes, or contains a space or a character outside printable
@@ -113,10 +113,9 @@ impl Config {
         self
     }
 
-    /// A secret that a listener puts into its tickets, and that a peer must show to connect. By
-    /// default each listener has a new secret, so the tickets of an earlier listener are refused.
-    /// Set the secret, the identity and the addresses of the earlier listener, and its tickets stay
-    /// valid.
+    /// A secret in a listener's tickets that a peer must show to connect. By default each listener
+    /// has a new secret. With the secret, the identity and the addresses of an earlier listener,
+    /// that listener's tickets stay valid.
     #[must_use]
     pub fn permission(mut self, permission: Secret<[u8; 16]>) -> Self {
         self.0.permission = Some(permission);
@@ -141,8 +140,8 @@ impl Config {
     }
 
     /// Relays to use, each given by its relay word: a secret text that names the relay and permits
-    /// its use. A listener can be reached through these relays, and names them in its ticket. The
-    /// connecting side uses them as additional paths.
+    /// its use. A listener names these relays in its ticket. The connecting side uses them as
+    /// additional paths.
     #[must_use]
     pub fn relays(mut self, words: impl IntoIterator<Item = Word>) -> Self {
         self.0.relays = words.into_iter().collect();

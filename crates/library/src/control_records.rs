@@ -1,5 +1,5 @@
-//! The libraries of the two hosts exchange these records beside the application's data. Each side
-//! sends its records on a stream of its own.
+//! Records that the libraries of two hosts exchange beside the application's data, each side on its
+//! own stream.
 //!
 //! ```text
 //! record    kind (1), fields as varints
@@ -10,8 +10,8 @@
 //! WITHDRAWN 5, object
 //! ```
 //!
-//! The first record of each side is a HELLO. A record of another kind, or with a field out of its
-//! range, ends the connection.
+//! The first record of each side is a HELLO. A record of another kind, or with an invalid field,
+//! ends the connection.
 
 use byway_wire::codec::VARINT_MAX;
 use byway_wire::{DecodeError, ObjectId, Reader, StreamId, Writer};

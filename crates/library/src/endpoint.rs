@@ -23,8 +23,8 @@ use std::time::Duration;
 /// How long a new listener waits for its relays to answer.
 const GREETING: Duration = Duration::from_secs(3);
 
-/// A local endpoint: sockets, a key pair, and one thread that runs all its connections. It accepts
-/// connections from peers, and can connect to other listeners.
+/// A local endpoint: sockets, a key pair, and one thread for all its connections. It accepts
+/// connections, and connects to other listeners.
 ///
 /// If it is dropped, it no longer listens. Its connections stay open until their last handles are
 /// dropped.
@@ -90,12 +90,11 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// What a peer needs to connect: this endpoint's addresses, its public key, and a secret that
-    /// permits the connection. So the ticket's text must be kept secret.
+    /// What a peer needs to connect: this endpoint's addresses, its public key, and a secret. So
+    /// the ticket's text must be kept secret.
     ///
     /// # Panics
-    /// Never: an application gets endpoints only from [`listen`](Self::listen), and each of these
-    /// has a ticket.
+    /// Never: an application gets endpoints only from [`listen`](Self::listen), with a ticket each.
     #[must_use]
     pub fn ticket(&self) -> Ticket {
         match &self.ticket {

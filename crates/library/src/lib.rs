@@ -1,9 +1,8 @@
-//! Streams between two hosts, over many paths at once.
+//! Encrypted, authenticated streams between two hosts, over many paths at once: from each local
+//! address, and through relays.
 //!
-//! A listener creates a [`Ticket`]: its addresses, its public key, and a secret. The application
-//! sends the ticket's text to the other host in a way that it trusts. Whoever holds the ticket may
-//! connect. All data is encrypted and authenticated, and uses every path between the hosts: from
-//! each local address, and through relays.
+//! A listener's [`Ticket`] holds its addresses, its public key, and a secret. Whoever holds the
+//! ticket may connect, so send its text over a trusted channel.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -37,13 +36,14 @@
 //! # }
 //! ```
 //!
-//! All calls block, as those of [`std::net`] do. Each endpoint runs its sockets and connections in
-//! one thread of its own. The buffers are bounded: a writer that is faster than the network waits,
-//! and a reader that is too slow makes the peer wait.
+//! All calls block, as in [`std::net`]. With the feature `tokio`, waiting methods have an `_async`
+//! form.
 //!
-//! Beside streams there are objects ([`Peer::send_object`]), whose bytes come in any order, and
-//! datagrams ([`Peer::send_datagram`]), which may be lost. With the feature `tokio` streams are
-//! `AsyncRead` and `AsyncWrite`, and each method that waits has an `_async` form.
+//! | data | delivery |
+//! |---|---|
+//! | streams | in order; with the feature `tokio` they are `AsyncRead` and `AsyncWrite` |
+//! | objects ([`Peer::send_object`]) | the bytes of an object come in any order |
+//! | datagrams ([`Peer::send_datagram`]) | may be lost |
 //!
 //! | what | how it ends |
 //! |---|---|
@@ -92,9 +92,8 @@ pub use peer::Peer;
 pub use shared_object::ObjectError;
 pub use stream::{RecvStream, SendStream, Stream};
 
-/// Connects to the listener that gave `ticket`, with the default configuration: a new key, and
-/// every address of this host that leads to the listener. [`connect_with`] takes a [`Config`],
-/// which can also name a protocol.
+/// Connects to the listener that gave `ticket`, with the default [`Config`]: a new key, and every
+/// address of this host that leads to the listener. [`connect_with`] takes another.
 ///
 /// # Errors
 /// Nobody answers, or the listener refuses: [`ConnectError`] tells them apart.

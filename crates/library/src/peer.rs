@@ -15,15 +15,9 @@ use byway_wire::StreamId;
 use std::io::Read;
 use std::sync::Arc;
 
-/// A connection to a peer. A clone is a handle to the same connection; threads may use clones at
-/// the same time.
-///
-/// Streams, objects and datagrams share the connection's paths. [`close`](Self::close) ends the
-/// connection when the peer has read all finished data, [`abort`](Self::abort) at once.
-///
-/// A stream is a handle too. After the last handle is dropped, the connection stays open for at
-/// most a minute, until the peer's application has read what was
-/// [finished](crate::SendStream::shutdown). If the process ends, the connection ends too.
+/// A connection to a peer, whose paths all streams, objects and datagrams share. Clones and streams
+/// are handles. After the last handle is dropped, the connection stays open for a minute at most,
+/// until the peer has read [finished](crate::SendStream::shutdown) data.
 #[derive(Clone)]
 pub struct Peer(Arc<ConnectionGuard>);
 
@@ -59,9 +53,8 @@ impl Peer {
         Ok(Stream::new(Arc::clone(&self.0), cell))
     }
 
-    /// Waits until the peer's application has read all streams that were
-    /// [finished](crate::SendStream::shutdown), and then ends the connection. Streams that were not
-    /// finished end with an error on both sides.
+    /// Waits until the peer's application has read all [finished](crate::SendStream::shutdown)
+    /// streams, then ends the connection. Other streams end with an error.
     ///
     /// # Errors
     /// The connection was lost or aborted, or the peer closed it before its application had read
@@ -79,16 +72,12 @@ impl Peer {
         let _ = self.0.core().ask(Command::Abort(self.0.cell.handle, code, reason.to_owned()));
     }
 
-    /// Sends an object: `size` bytes from `source`, over all paths at once and in any order.
-    /// `header` describes the object to the peer's application, in at most 1024 bytes. Returns when
-    /// all bytes were read from `source`. [`SentObject::finish`] waits until the peer's application
-    /// has the object.
-    ///
-    /// Objects are sent in the order of these calls. The call waits while 256 objects are being
-    /// sent.
+    /// Sends `size` bytes from `source` as an object, described by `header` (at most 1024 bytes).
+    /// Returns when all are read; [`SentObject::finish`] waits for the peer. At most 256 objects
+    /// are sent at once.
     ///
     /// # Errors
-    /// The source fails or ends too early, the peer refuses the object, or the connection is over.
+    /// The source fails or is too short, the peer refuses, or the connection is over.
     pub fn send_object(
         &self,
         header: &[u8],
@@ -121,7 +110,7 @@ impl Peer {
     }
 
     /// Sends a message over the fastest path that has room, and does not wait. The message may be
-    /// lost, and may arrive before earlier messages.
+    /// lost, or overtake earlier ones.
     ///
     /// # Errors
     /// The message is [too large](Self::max_datagram), 256 messages wait already, or the connection
@@ -147,9 +136,9 @@ impl Peer {
         self.0.cell.datagrams.with(|datagrams| datagrams.largest())
     }
 
-    /// The paths on which this side sends, as they are now; none if the connection is over. Rates
-    /// are averages over a quarter of a second or longer. Each call waits for the endpoint's
-    /// thread, so a few calls a second are enough.
+    /// The paths on which this side sends now; none if the connection is over. Rates are averages
+    /// over a quarter of a second or longer. Each call waits for the endpoint's thread: a few calls
+    /// a second are enough.
     #[must_use]
     pub fn paths(&self) -> Vec<PathStatus> {
         self.look().paths

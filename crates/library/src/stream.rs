@@ -12,35 +12,29 @@ use std::time::Duration;
 /// A stream carries bytes in order, in both directions. It is [`Read`] and [`Write`], as a
 /// [`TcpStream`](std::net::TcpStream) is.
 ///
-/// [`split`](Self::split) returns a half for each direction, for two threads. [`SendStream`] and
-/// [`RecvStream`] document the halves; a whole stream behaves like both together.
+/// [`split`](Self::split) returns a half for each direction, for two threads; [`SendStream`] and
+/// [`RecvStream`] document the halves.
 #[derive(Debug)]
 pub struct Stream {
     sending: SendStream,
     receiving: RecvStream,
 }
 
-/// The half of a stream that sends. It is [`Write`].
+/// The half of a stream that sends ([`Write`]). Writes wait while the stream's buffer of 256 KiB
+/// is full; `flush` does nothing.
 ///
-/// A write waits while the stream's buffer of 256 KiB is full. All bytes are sent without a flush;
-/// `flush` does nothing.
-///
-/// If this half is dropped before [`finish`](Self::finish) or [`shutdown`](Self::shutdown), the
-/// stream is reset with code 0: the peer reads an error instead of the end.
+/// Dropped before [`finish`](Self::finish) or [`shutdown`](Self::shutdown), the half resets the
+/// stream with code 0: the peer reads an error.
 pub struct SendStream {
     held: Arc<ConnectionGuard>,
     cell: Arc<SharedStream>,
     patience: Option<Duration>,
 }
 
-/// The half of a stream that receives. It is [`Read`].
+/// The half of a stream that receives ([`Read`]). The application must read: the peer waits while
+/// this side holds the flow control window and 512 KiB.
 ///
-/// A read waits for bytes, and returns 0 bytes at the end of the stream. It fails with
-/// [`StreamError::Reset`] if the peer gave the stream up. The peer must wait if the application
-/// does not read: this side holds at most the stream's flow control window and 512 KiB.
-///
-/// If this half is dropped before the end, the peer's writes fail with [`StreamError::Stopped`],
-/// code 0.
+/// A drop before the end makes the peer's writes fail with [`StreamError::Stopped`], code 0.
 pub struct RecvStream {
     held: Arc<ConnectionGuard>,
     cell: Arc<SharedStream>,
@@ -125,9 +119,8 @@ impl SendStream {
         self.patience = patience;
     }
 
-    /// Ends the sending direction after the bytes written so far, without waiting. The other
-    /// direction stays open. The peer still reads all bytes and the end, even if this half is then
-    /// dropped.
+    /// Ends the sending direction after the bytes written so far, without waiting. The peer reads
+    /// all bytes and the end, even if this half is then dropped.
     ///
     /// # Errors
     /// One side gave the stream up, or the connection is over.
@@ -144,13 +137,11 @@ impl SendStream {
         ended
     }
 
-    /// Ends the sending direction after the bytes written so far, and waits until the peer's
-    /// application has read all of them.
+    /// Ends the sending direction, and waits until the peer's application has read all bytes.
     ///
     /// # Errors
-    /// The peer's application wants no more bytes ([`StreamError::Stopped`]), the connection is
-    /// over, or the [timeout](Self::set_timeout) has passed. After a timeout `finish` may be called
-    /// again.
+    /// The peer wants no more bytes ([`StreamError::Stopped`]), the connection is over, or the
+    /// [timeout](Self::set_timeout) has passed. After a timeout `finish` may be called again.
     pub fn finish(&mut self) -> Result<(), StreamError> {
         self.shutdown()?;
         let over = self.cell.sending.wait(self.patience, |sending| sending.over.clone());

@@ -3,11 +3,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Free buffers, by their capacity.
-///
-/// Allocators return freed memory to the system, and to fetch 10 kB of memory again costs as much
-/// as all other work on 10 kB of data. So the pool keeps buffers for the next object. Few
-/// capacities occur, so a kept buffer often fits. The caller decides how many to keep: see
+/// Free buffers by capacity, kept because to allocate 10 kB again costs as much as all other work
+/// on 10 kB of data. Few capacities occur, so a kept buffer often fits. The caller limits
 /// [`bytes`](Self::bytes).
 #[derive(Debug, Default)]
 pub struct BufferPool {

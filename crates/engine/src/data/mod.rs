@@ -1,14 +1,14 @@
 //! The application's data: streams, objects, datagrams and their flow control.
 //!
-//! [`Outgoing`] is what this side sends, [`Incoming`] what this side receives. When a path can
-//! send, the connection calls [`Outgoing::fill`] to write frames into a packet. A [`Carried`] says
-//! what a frame holds. The connection hands the [`Carried`] back when the packet is acknowledged or
-//! lost.
+//! **Flow control** counts each byte of a stream or object once, even if sent twice. The peer may
+//! send new bytes when the application has taken old ones.
 //!
-//! **Flow control** counts each byte of a stream or object once, even if it is sent twice. Each
-//! object counts as [`OBJECT_COST`] more bytes, because even an empty object takes memory at the
-//! receiver. The peer may send new bytes when the application has read or written the old ones. The
-//! cost of an object is free again when the application has taken [`InEvent::ObjectComplete`].
+//! | item | what it is |
+//! |---|---|
+//! | [`Outgoing`] | what this side sends, as frames in packets ([`Outgoing::fill`]) |
+//! | [`Incoming`] | what this side receives |
+//! | [`Carried`] | what a frame holds, handed back when the packet is acknowledged or lost |
+//! | [`OBJECT_COST`] | bytes of flow control per object, until [`InEvent::ObjectComplete`] comes |
 
 pub mod buffer_pool;
 mod data_frames;

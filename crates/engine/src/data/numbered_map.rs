@@ -8,13 +8,14 @@ use byway_wire::ObjectId;
 /// Numbers from the lowest to the highest that stand in the row at most: 128 KiB.
 const ROW: usize = 16 << 10;
 
-/// A map with numbers as keys. Entry `n` is at index `n - base` of a ring buffer, where `base` is
-/// the lowest number there, so a look-up takes one step. If the numbers span more than `ROW`, the
-/// lowest entries move to a tree.
+/// A map with numbers as keys. Entry `n` is at index `n - base` of a ring buffer, so a look-up
+/// takes one step. If the numbers span more than `ROW`, the lowest entries move to a tree.
 #[derive(Debug)]
 pub struct Numbered<T> {
+    /// The number of the first entry in the ring buffer.
     base: u32,
     row: VecDeque<Option<Box<T>>>,
+    /// Entries with lower numbers than `base`.
     aside: BTreeMap<u32, Box<T>>,
     count: usize,
 }

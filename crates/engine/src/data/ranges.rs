@@ -1,12 +1,6 @@
-//! Sets of offsets as sorted, disjoint ranges that do not touch.
-//!
-//! Data arrives and is acknowledged nearly in order, so most changes are near one end of the set.
-//! The ranges lie in a ring buffer, where appending to the last range is O(1). A set takes 16 bytes
-//! per range, and nothing when empty.
-//!
-//! Over hundreds of paths data arrives out of order, and a set may have thousands of ranges. Then
-//! the ring buffer keeps only the highest ranges, and vectors keep the others. Each of them has at
-//! most 256 ranges, so a change in the middle moves few ranges.
+//! Sets of offsets as sorted ranges that do not touch. The highest ranges lie in a ring buffer,
+//! because most changes are near an end. Lower ranges lie in vectors of at most 256, so a change
+//! moves few ranges.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -200,9 +200,9 @@ impl Conversation {
         self.world.run_until(Instant::ZERO + Duration::from_secs(seconds));
     }
 
-    /// Checks that each datagram was reported as arrived or as lost, that none arrived twice, and
-    /// that each one reported as arrived did arrive. Returns how many arrived although they were
-    /// reported as lost: those in flight on a path when it died.
+    /// Checks that each datagram was reported as arrived or lost, that none arrived twice, and that
+    /// those reported as arrived did. Returns how many arrived although reported as lost: those in
+    /// flight on a path when it died.
     fn check(&self) -> usize {
         let (talker, listener) = (&self.world[self.talker], &self.world[self.listener]);
         assert!(listener.arrived.values().all(|times| *times == 1));

@@ -1,7 +1,6 @@
 //! The rates that transfers must reach on idle lines. Unless a test says otherwise, paths are
-//! disjoint, with 10 Mbit/s, an RTT of 20 ms, queues of 50 packets and an MTU of 1500 bytes. The
-//! rate of a line includes IP and UDP headers. All lines are simulated, so the results are the same
-//! on every computer.
+//! disjoint, with 10 Mbit/s (with IP and UDP headers), an RTT of 20 ms, queues of 50 packets and an
+//! MTU of 1500 bytes.
 
 use crate::common::{MS, Parallel, Plan, both, line, parallel};
 use byway_wire::Duration;
@@ -55,9 +54,8 @@ fn a_file_as_a_whole() {
     }
 }
 
-/// A line of 100 Mbit/s with an RTT of 100 ms carries no other traffic, and loses one packet in a
-/// thousand at random. On this line one path of class `normal` reaches at least 90 % of the rate of
-/// CUBIC.
+/// On a line of 100 Mbit/s with an RTT of 100 ms and a random loss of 0.1 %, one path of class
+/// `normal` reaches at least 90 % of the rate of CUBIC. There is no other traffic.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
@@ -73,9 +71,9 @@ fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
     assert!(normal >= 0.9 * cubic, "{normal:.2} Mbit/s, and CUBIC {cubic:.2}");
 }
 
-/// With random loss, the rate is proportional to the packet size, if the controller counts in
-/// packets of the current size. If it kept counting in packets of the first size, the rate would
-/// grow only with the square root of the packet size.
+/// With random loss, the rate is proportional to the packet size if the controller counts in
+/// packets of the current size. If it counted in packets of the first size, the rate would grow
+/// only with the size's square root.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn normal_counts_in_packets_of_the_size_that_passes() {

@@ -22,9 +22,9 @@ fn hosts() -> Parallel {
     world
 }
 
-/// Checks from now on that no packet has the connection id and packet number of an earlier one. A
-/// connection id stands for one direction of a path, and the nonce is made of path and packet
-/// number. So no nonce repeats either.
+/// Checks from now on that no two packets have the same connection id and packet number. A
+/// connection id stands for one direction of a path. The nonce is made of path and packet number,
+/// so no nonce repeats.
 fn watch(world: &mut Parallel) {
     let mut seen = BTreeSet::new();
     world.world.tap(move |datagram| {

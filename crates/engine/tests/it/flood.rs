@@ -268,10 +268,9 @@ fn one_first_message_from_everywhere() {
     assert!(flood.bench.honest.next_event().is_none(), "nothing is accepted");
 }
 
-/// Invalid first messages (HELLO) cost the receiver as much computation as valid ones. A sender
-/// that does not know the receiver's key can make only invalid ones. The receiver checks 64
-/// messages at once and 200 more each second, valid or not. It answers further ones with a request
-/// for a cookie.
+/// Anybody can make invalid first messages (HELLO), and these cost as much computation as valid
+/// ones. So the receiver checks 64 at once and 200 more each second. It answers further ones with a
+/// request for a cookie.
 #[test]
 fn forged_first_messages_cost_few_computations() {
     let mut flood = Flood::new();

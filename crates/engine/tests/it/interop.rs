@@ -1,7 +1,6 @@
-//! The test cases of the QUIC interop runner (quic-interop-runner, `testcases_quic.py`), applied to
-//! byway. Each test has the name of the runner's case, checks the same property, and simulates the
-//! same network. Where the case names no network, the test uses the runner's default: 10 Mbit/s, 15
-//! ms each way, and a queue of 25 packets.
+//! Each test has the name, property and network of a test case of the QUIC interop runner
+//! (`testcases_quic.py`). Where a case names no network, the runner's default applies: 10 Mbit/s,
+//! 15 ms each way, and a queue of 25 packets.
 
 use crate::common::shared::Shared;
 use crate::common::strangers::{crowd, receiver_address};

@@ -52,8 +52,8 @@ fn death_and_revival() {
 }
 
 /// Ten streams of 100 bytes begin each second, and one of two paths dies. A lost stream has no
-/// later data, so the receiver cannot notice a gap. Still the other path soon carries the streams
-/// that were sent on the dead path: fewer than 15 streams are ever unfinished at once.
+/// later data that shows a gap. Still the other path soon carries such streams: fewer than 15 are
+/// unfinished at once.
 #[test]
 fn short_streams_leave_a_path_that_dies() {
     for congestion in CLASSES {
@@ -142,8 +142,7 @@ fn a_black_hole_for_large_packets_in_one_of_two() {
 }
 
 /// A direct line of 10 Mbit/s, and a relay that could carry as much. From 3 s on, `bad` decides
-/// what happens to each packet from the relay to the receiver. Returns the transfer's rate in
-/// Mbit/s from 2 s to 3 s and from 7 s to 17 s, and the simulated world.
+/// about each packet from relay to receiver. Returns the rates in Mbit/s at 2–3 s and 7–17 s.
 fn beside(
     congestion: &'static str,
     near: PipeConfig,
@@ -349,9 +348,9 @@ fn sent_by(world: &Parallel) -> Vec<u64> {
     (0..3).map(|local| by(local).map(|path| path.totals.bytes).sum()).collect()
 }
 
-/// For five seconds one of three sockets is full. Nothing is written to that socket, and the paths
-/// by the other two carry as much as before. The path by the full socket carries data again as soon
-/// as the socket has room.
+/// For five seconds one of three sockets is full. Nothing is written to that socket, and the other
+/// paths carry as much as before. The full socket's path carries data again as soon as the socket
+/// has room.
 #[test]
 fn a_full_socket_blocks_its_own_path_alone() {
     for congestion in CLASSES {

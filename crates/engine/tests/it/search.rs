@@ -79,9 +79,9 @@ pub struct Search {
     pub access: [LinkId; 2],
 }
 
-/// Starts a transfer of `size` bytes with one relay for each of `kinds`. Objects have a length and
-/// no bytes. `rates`: Mbit/s of the sender's access line, and of the direct line to the receiver.
-/// Each relay has a random RTT between 40 and 200 ms. The sender tries the relays in random order.
+/// Starts a transfer of `size` bytes with one relay for each of `kinds`, tried in random order.
+/// `rates`: Mbit/s of the sender's access line, and of the direct line. Relays have random RTTs of
+/// 40 to 200 ms.
 pub fn search(seed: u64, congestion: &'static str, size: u64, rates: [u64; 2], kinds: &[Kind]) -> Search {
     let mut search = build(seed, through(congestion, size, kinds.len()).lengths(), rates, kinds);
     let kinds = kinds.to_vec();
@@ -255,9 +255,8 @@ fn thirds(count: usize) -> Vec<Kind> {
     (0..count).map(|index| [Kind::Good, Kind::Swallows, Kind::Slow][index % 3]).collect()
 }
 
-/// How many times as long a transfer takes with 64 relays as with the good relays alone. A third of
-/// the relays are good, a third drop all packets, and a third are slow. In both transfers two good
-/// relays stop from 15 s to 30 s. A transfer has as many bytes as 19 Mbit/s carry in 60 s.
+/// How many times as long a transfer takes with 64 relays, of which a third drop all packets and a
+/// third are slow, as with the good relays alone. Two good relays stop from 15 s to 30 s.
 fn loss_by_bad_relays(seed: u64, congestion: &'static str) -> f64 {
     let size = 60 * 19_000_000 / 8;
     let took = |kinds: &[Kind]| {
@@ -298,8 +297,8 @@ fn bad_relays_cost_little_whatever_the_seed() {
 }
 
 /// All 450 candidate relays, of which a tenth are dead, are tried within 128 s. Then the transfer
-/// is limited to 1 byte per second. What remains, mostly probes, takes at most 10 kbit/s of the
-/// sender's access line in each direction.
+/// is limited to 1 byte per second. The rest, mostly probes, takes at most 10 kbit/s of the access
+/// line each way.
 #[test]
 fn a_complete_list_costs_next_to_nothing() {
     for congestion in CLASSES {

@@ -1,6 +1,9 @@
-//! Compares the throughput of a stream with that of an object over the same paths. Transfers of a
-//! stream and of an object alternate, so that other load on the computer slows both kinds alike. To
-//! run: `cargo test -p byway --test it figures -- --ignored --nocapture --test-threads 1`
+//! Compares the throughput of a stream with that of an object over the same paths. Transfers of
+//! both kinds alternate, so that other load on the computer slows both alike.
+//!
+//! ```text
+//! cargo test -p byway --test it figures -- --ignored --nocapture --test-threads 1
+//! ```
 
 use crate::common::{config, pair_with};
 use byway::{Endpoint, Peer};

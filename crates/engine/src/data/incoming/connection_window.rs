@@ -37,10 +37,9 @@ impl ConnectionWindow {
         self.set_window(least);
     }
 
-    /// Returns two numbers of bytes: what the session was granted, and what it wants. Granted are
-    /// the bytes that the peer may still send, plus those that arrived and that the application has
-    /// not taken. Wanted is four times the number of bytes that the application has taken so far,
-    /// plus `least`, but at most `most`.
+    /// Returns (granted, wanted) in bytes. Granted: what the peer may still send, plus what arrived
+    /// and the application has not taken. Wanted: `least` plus four times what the application has
+    /// taken so far, at most `most`.
     pub fn share(&self) -> (u64, u64) {
         (self.told - self.taken, self.taken.saturating_mul(4).saturating_add(self.least).min(self.most))
     }

@@ -1,13 +1,8 @@
 //! What this side receives: streams and objects.
 //!
-//! The connection passes in the frames that arrived, and takes out frames to send: flow control
-//! limits, refused streams (STOP_SENDING) and missing bytes (SNACK). The application reads streams,
-//! and writes objects to the disk ([`Incoming::next_write`], [`Incoming::written`]). A byte takes
-//! room in the window until the application has read or written it, so a slow application slows the
-//! sender.
-//!
-//! All input from the peer is checked here. Memory stays within four times
-//! [`IncomingLimits::memory`], whatever the peer sends.
+//! A byte takes room in the window until the application has read or written it, so a slow
+//! application slows the sender. Memory stays within four times [`IncomingLimits::memory`],
+//! whatever the peer sends.
 //!
 //! | modules | what they do |
 //! |---|---|
@@ -119,10 +114,10 @@ impl Incoming {
         self
     }
 
-    /// Sets this side's role, before anything arrives. From then on a stream that the peer opened
-    /// counts against its stream limit until [`on_streams_over`](Self::on_streams_over) reports
-    /// that both directions are over. Without a role the stream counts only until its received
-    /// direction is over.
+    /// Sets this side's role, before anything arrives. From then on each stream of the peer counts
+    /// against the peer's stream limit until both directions are over
+    /// ([`on_streams_over`](Self::on_streams_over)). Without a role only the received direction
+    /// matters.
     #[must_use]
     pub(crate) fn belonging_to(mut self, role: Role) -> Self {
         self.streams.belong_to(role);
@@ -407,8 +402,7 @@ impl Incoming {
 
     /// Returns the next range of bytes that arrived, in no particular order. For objects without
     /// bytes ([`Payload::Length`](crate::config::Payload::Length)) this replaces
-    /// [`Incoming::next_write`]. Each call permits the sender as many new bytes as the returned
-    /// range has. Without calls the window fills, and the sender must stop.
+    /// [`Incoming::next_write`]. Each call permits the sender as many new bytes as the range has.
     pub fn next_arrival(&mut self) -> Option<Arrival> {
         loop {
             match self.gather.next()? {
@@ -469,10 +463,9 @@ impl Incoming {
         Some(read)
     }
 
-    /// Takes the next bytes of a stream in the buffer that holds them, without a copy. Return the
-    /// buffer with [`Incoming::give_back`]. An empty buffer is returned if the stream has ended, or
-    /// if the next buffer was partly read or has less than `least` bytes. In the last two cases
-    /// [`Incoming::read`] reads the bytes.
+    /// Takes the next bytes of a stream without a copy. Return the buffer with
+    /// [`Incoming::give_back`]. An empty buffer means the stream's end, or that [`Incoming::read`]
+    /// must read: the next buffer was partly read or has less than `least` bytes.
     pub fn take(&mut self, id: StreamId, least: usize) -> Option<(Vec<u8>, StreamRead)> {
         let (piece, read, over) = self.streams.take(id, least)?;
         self.account.take(read.length as u64);
@@ -522,8 +515,8 @@ impl Incoming {
     }
 
     /// Writes refusals (STOP_SENDING) and limits (such as MAX_DATA) that the peer does not know
-    /// yet, as many as fit, and lists them in `carried`. `rtt` is the time from sending a limit
-    /// until new data arrives. Window sizes depend on `rtt`.
+    /// yet, as many as fit, and lists them in `carried`. Window sizes depend on `rtt`: the time
+    /// from sending a limit until new data arrives.
     pub fn fill(
         &mut self,
         now: Instant,
@@ -549,10 +542,9 @@ impl Incoming {
         }
     }
 
-    /// When [`Incoming::write_snacks`] next reports missing bytes (a hole). A hole is reported
-    /// `tau` after its discovery, and again after each further `tau` (τ in section 2.2 of the mPath
-    /// paper). A new hole is reported at once if the window of its stream or of the connection is
-    /// more than half full.
+    /// When [`Incoming::write_snacks`] next reports a hole (missing bytes): `tau` after its
+    /// discovery, and again each `tau` (mPath, section 2.2). A new hole is reported at once if the
+    /// window of its stream or connection is over half full.
     #[must_use]
     pub fn snack_deadline(&self, tau: Duration) -> Option<Instant> {
         self.holes.deadline(tau, self.account.is_half_full())

@@ -1,9 +1,6 @@
-//! An object that is being received: bytes arrive in any order, and are gathered into blocks for
-//! the disk.
-//!
-//! Packets of one object take paths of different delay, so the object grows at several places at
-//! once. Each block that is partly filled has a buffer of its own. A full block is written to the
-//! disk with one call, and each byte is copied once.
+//! An object that is being received: bytes arrive in any order, because paths differ in delay, and
+//! are gathered into blocks for the disk. Each partly filled block has its own buffer. A full block
+//! is one write.
 
 use super::pool::Pool;
 use super::received_extent::Extent;

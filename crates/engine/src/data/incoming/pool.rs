@@ -3,16 +3,14 @@
 use crate::data::buffer_pool::BufferPool;
 use alloc::vec::Vec;
 
-/// Buffers for bytes on their way to the disk.
-///
-/// A block gets its full buffer when its first byte arrives, until all buffers together take
-/// `budget` bytes (one window). Then bytes get buffers of their own size, rounded up by at most a
-/// quarter. Flow control lets one window of bytes arrive, so these buffers take at most 1.25
-/// windows, and the pool 2.25.
+/// Buffers for bytes on their way to the disk. A block gets its full buffer with its first byte,
+/// until all buffers take `budget` bytes. Then each buffer is at most a quarter larger than its
+/// bytes.
 #[derive(Debug)]
 pub(super) struct Pool {
     /// Bytes of a standard buffer.
     block: usize,
+    /// One window in bytes. All buffers together take at most 2.25 times as much.
     budget: usize,
     spare: BufferPool,
     /// Capacity of all buffers in use: open, ready, and with the owner.

@@ -10,16 +10,15 @@ pub struct IncomingLimits {
     /// application has not read or written yet. Each object counts as 512 bytes more than its data.
     /// At least 16 KiB.
     pub memory: usize,
-    /// Bytes of a stream's first window. The handshake tells the peer this size. The size is
-    /// smaller, down to 2 KiB, if [`streams`](Self::streams) windows would otherwise exceed
-    /// `memory`. The window grows with the stream's first data, and later as the application reads,
-    /// while memory is left.
+    /// Bytes of a stream's first window, as told in the handshake. The window is smaller, down to 2
+    /// KiB, if [`streams`](Self::streams) such windows would exceed `memory`. The window grows with
+    /// the stream's first data, and as the application reads.
     pub stream_start: usize,
     /// Bytes that a stream's window reaches at most.
     pub stream_window: usize,
     /// How many streams of the peer may be open at once. The peer is told a total since the
-    /// connection began (MAX_STREAMS, RFC 9000 section 4.6). The total starts at this number, and
-    /// grows by one for each stream that is over in both directions.
+    /// connection began (MAX_STREAMS, RFC 9000 section 4.6): this number, plus one for each stream
+    /// that is over in both directions.
     pub streams: usize,
     /// How many objects may be incomplete at once. The peer must know it:
     /// [`OutgoingLimits::objects`](crate::data::OutgoingLimits::objects).

@@ -1,8 +1,6 @@
-//! When a hole in a stream or object is reported to the sender in a SNACK frame.
-//!
-//! Example: bytes 0 to 999 have arrived, and then byte 2000 arrives. The region 1000 to 1999 is
-//! noted with the current time. Which of its bytes are still missing is looked up only when the
-//! report is due. So nothing happens here when a hole is filled.
+//! When a SNACK frame reports a hole in a stream or object to the sender. Example: byte 2000
+//! arrives after bytes 0 to 999. The region 1000 to 1999 is noted, and its missing bytes are looked
+//! up when due.
 
 use crate::data::data_frames::DataId;
 use alloc::collections::VecDeque;

@@ -1,9 +1,6 @@
-//! Large buffers for streams that bring much data.
-//!
-//! A buffer that grows while bytes arrive is copied each time that it grows. So a stream with much
-//! data gets buffers of 64 KiB from the beginning. All buffers of this kind together take at most
-//! an eighth of the session's memory. After the application has read a buffer, another stream uses
-//! it.
+//! Buffers of 64 KiB for streams that bring much data, because a buffer that grows while bytes
+//! arrive is copied each time. All these buffers take at most an eighth of the session's memory,
+//! and are used again.
 
 use alloc::vec::Vec;
 

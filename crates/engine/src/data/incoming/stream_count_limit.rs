@@ -1,9 +1,7 @@
-//! How many streams a peer may open (MAX_STREAMS, RFC 9000 section 4.6). The limit counts all
-//! streams since the connection began.
+//! How many streams a peer may open since the connection began (MAX_STREAMS, RFC 9000 section 4.6).
 //!
-//! Each stream that is over raises the limit by one, so at most [`most`](StreamLimit::new) streams
-//! are open at once. A MAX_STREAMS frame is sent when it can add a quarter of `most`. The limit
-//! never falls.
+//! Each ended stream raises the limit by one, so at most [`most`](StreamLimit::new) are open. A
+//! MAX_STREAMS frame adds at least a quarter of `most`.
 
 /// Counts the streams of a peer.
 #[derive(Debug)]

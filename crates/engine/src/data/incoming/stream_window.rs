@@ -1,9 +1,6 @@
-//! The receive window of a stream: how far the sender may send, and when the sender is told a new
-//! limit.
-//!
-//! The limit is the offset that the application has read, plus one window. A MAX_STREAM_DATA frame
-//! is sent when it can raise the limit by a quarter of the window. The limit never falls.
-//! [`window_tuning`](super::window_tuning) decides how large the window is.
+//! The receive window of a stream: the sender may send up to the offset that the application has
+//! read, plus one window. MAX_STREAM_DATA is sent when it raises this limit by a quarter window.
+//! [`window_tuning`](super::window_tuning) decides the size.
 
 use super::window_tuning::WindowInputs;
 use byway_wire::{Duration, Instant};
@@ -66,9 +63,9 @@ impl StreamWindow {
         self.pressed
     }
 
-    /// Notes that the application has read up to offset `read`, and that `held` bytes have arrived
-    /// and are not read. `is_known`: whether the stream's final offset is known, so that the peer
-    /// needs no new limit. Returns whether the peer should now be told a new limit.
+    /// Notes that the application has read up to offset `read`, and that `held` bytes arrived and
+    /// are unread. `is_known`: the final offset is known, so the peer needs no new limit. Returns
+    /// whether to tell the peer a new limit.
     pub const fn on_read(&mut self, read: u64, held: u64, is_known: bool) -> bool {
         self.pressed &= held > self.size / 2;
         let grown = (read + self.size).saturating_sub(self.limit);

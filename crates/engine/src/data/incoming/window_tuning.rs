@@ -1,16 +1,6 @@
-//! How large the receive window of a stream is, as pure functions.
-//!
-//! A window begins small. It doubles when the application reads a quarter of it within one RTT,
-//! because such a window may limit the sender.
-//!
-//! The streams' memory is three quarters of the session's memory. Free are these bytes, less the
-//! bytes that arrived and that nobody has read, and less an eighth of what the peer may still send.
-//! The streams that are being read share at most a third of the free memory; the rest is left for
-//! new streams.
-//!
-//! If unread data takes more than a sixth of the streams' memory, the window of a slow reader
-//! shrinks. It then holds what the application reads in three RTTs, enough for a loss and its
-//! repair.
+//! The size of a stream's receive window. It doubles when a quarter is read within one RTT. If
+//! unread data takes a sixth of the streams' memory, slow readers' windows shrink to what they read
+//! in three RTTs.
 
 use byway_wire::{Duration, Instant};
 

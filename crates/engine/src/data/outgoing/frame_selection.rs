@@ -53,12 +53,9 @@ enum FillState {
 type CarriedList = SmallVec<[Carried; 2]>;
 
 impl Outgoing {
-    /// Writes frames until the packet is full or nothing is left: resets, then lost data (oldest
-    /// first), then streams in turn, then objects in order. Lists the contents in `carried`.
-    ///
-    /// A data frame that fills the packet has no length field, so nothing may follow it in the
-    /// packet. A frame with less than 16 bytes of data is written only if these are all the bytes
-    /// that can be sent.
+    /// Writes frames until the packet is full: resets, lost data (oldest first), streams in turn,
+    /// objects in order. Lists the contents in `carried`. A frame has less than 16 bytes of data
+    /// only if no more can be sent.
     pub fn fill(&mut self, writer: &mut Writer<'_>, carried: &mut CarriedList) {
         self.fill_resets(writer, carried);
         if self.fill_lost(writer, carried) == FillState::Open
@@ -277,9 +274,9 @@ impl Outgoing {
         Some(FillState::Open)
     }
 
-    /// Writes a frame with up to `available` bytes of a stream from offset `start`, and the end
-    /// mark if the stream ends there. Returns the number of bytes written. `None` if there is room
-    /// for only a few of the bytes (less than 16).
+    /// Writes a frame with up to `available` bytes of a stream from offset `start`, with the end
+    /// mark if the stream ends there. Returns the number of bytes written; `None` if fewer than 16
+    /// fit, and more are available.
     fn write_stream(
         &mut self,
         id: StreamId,
@@ -302,9 +299,9 @@ impl Outgoing {
     }
 }
 
-/// Writes a frame with up to `available` bytes of an object from offset `start`, and the end mark
-/// if the object ends there. Returns the number of bytes written. `None` if there is room for only
-/// a few of the bytes (less than 16).
+/// Writes a frame with up to `available` bytes of an object from offset `start`, with the end mark
+/// if the object ends there. Returns the number of bytes written; `None` if fewer than 16 fit, and
+/// more are available.
 fn write_object(
     payload: Payload,
     id: ObjectId,

@@ -1,9 +1,6 @@
-//! What this side sends: streams and objects.
-//!
-//! The application opens streams, writes to them, adds objects, answers read requests and takes
-//! events. The connection asks for frames ([`Outgoing::fill`]). It reports which data was
-//! acknowledged or lost ([`Outgoing::on_acked`], [`Outgoing::on_lost`]), and how much the peer
-//! allows. Queues hold what can be sent, so thousands of idle streams cost no time.
+//! What this side sends: streams and objects. The application adds data and takes events. The
+//! connection asks for frames ([`Outgoing::fill`]), and reports what was acknowledged or lost.
+//! Queues hold what can be sent, so idle streams cost no time.
 
 mod blocked_reason;
 mod delivery_state;
@@ -140,10 +137,9 @@ impl Outgoing {
         open
     }
 
-    /// How many of `wanted` bytes [`write`](Self::write) takes for a stream now. Fewer bytes are
-    /// taken if the memory is full, or if the stream is too far ahead of the peer's flow control
-    /// limit. Then [`OutEvent::Writable`] reports when there is room. 0 if the stream is not open
-    /// or is finished.
+    /// How many of `wanted` bytes [`write`](Self::write) takes now; 0 if the stream is not open or
+    /// is finished. If memory or the peer's flow control limit leaves too little room,
+    /// [`OutEvent::Writable`] later reports new room.
     pub fn room(&mut self, id: StreamId, wanted: usize) -> usize {
         let room = self.stream_room();
         let stream = self.streams.get_mut(&id).filter(|stream| !stream.finished);
@@ -194,9 +190,9 @@ impl Outgoing {
         self.settle_lengths();
     }
 
-    /// Adds an object of `size` bytes. Objects are sent in the order in which they are added. Use
-    /// consecutive ids (0, 1, 2), because the receiver stores the ids of past objects as ranges and
-    /// accepts only a limited number of ranges.
+    /// Adds an object of `size` bytes. Objects are sent in the order added. Use consecutive ids (0,
+    /// 1, 2): the receiver stores the ids of past objects as ranges, and accepts only a limited
+    /// number of ranges.
     pub fn add_object(&mut self, id: ObjectId, size: u64) {
         if self.objects.contains_key(&id) || self.object_acked(id) {
             return;
@@ -211,8 +207,7 @@ impl Outgoing {
 
     /// The next piece of an object that the application should read and pass to
     /// [`Outgoing::provide`]. Objects come in the order added, each from start to end. `None` while
-    /// the memory is full, when nothing is left, and if objects have no bytes
-    /// ([`Payload::Length`]).
+    /// the memory is full, if nothing is left, or with [`Payload::Length`].
     pub fn next_read(&mut self) -> Option<ReadRequest> {
         let (share, room) = (self.limits.share(), self.limits.memory.saturating_sub(self.stream_memory));
         loop {
@@ -235,18 +230,16 @@ impl Outgoing {
         }
     }
 
-    /// Answers a [`ReadRequest`] with its bytes. Returns `false`, and keeps nothing, if no request
-    /// has this offset and length, or if the object was given up. If the source has become shorter,
-    /// call [`Outgoing::abandon_object`].
-    ///
-    /// A `Vec` becomes [`Bytes`] without a copy. The caller may keep a clone of the [`Bytes`].
+    /// Answers a [`ReadRequest`] with its bytes. A `Vec` is not copied. Returns `false` if no
+    /// request has this offset and length, or if the object was given up. If the source has become
+    /// shorter, call [`Outgoing::abandon_object`].
     pub fn provide(&mut self, object: ObjectId, offset: u64, bytes: impl Into<Bytes>) -> bool {
         self.objects.get_mut(&object).is_some_and(|object| object.provide(offset, bytes.into()))
     }
 
-    /// Gives up an object whose source has vanished or changed: no further bytes of it are sent. No
-    /// frame tells the peer, so the application must tell it in another way, for instance on a
-    /// stream. Has no effect once the whole object was sent.
+    /// Gives up an object whose source has vanished or changed: no further bytes are sent. No frame
+    /// tells the peer, so the application must, for instance on a stream. Has no effect once the
+    /// whole object was sent.
     pub fn abandon_object(&mut self, id: ObjectId) {
         let Some(object) = self.objects.get_mut(&id).filter(|object| !object.is_sent()) else { return };
         self.unsent -= object.unsent();

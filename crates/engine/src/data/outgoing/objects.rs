@@ -25,11 +25,9 @@ enum Chunk {
     Gone,
 }
 
-/// An object that is being sent.
-///
-/// **Giving up.** When an object is given up, the bytes of it that were already sent are still sent
-/// again if lost. Otherwise the two ends would count different numbers of bytes for flow control.
-/// The end mark is never sent, so the object stays incomplete at the peer.
+/// An object that is being sent. Bytes sent before the object is given up are sent again if
+/// lost: both ends must count the same bytes for flow control. Without the end mark the object
+/// stays incomplete at the peer.
 #[derive(Debug)]
 pub(super) struct OutObject {
     pub track: DeliveryState,

@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutgoingLimits {
     /// Bytes of data that wait to be sent or acknowledged, for all streams and objects together.
-    /// Objects may take three quarters of this, all streams three quarters, and one stream one
-    /// quarter. So neither kind, and no single stream, can take all memory.
+    /// Objects may take three quarters, all streams three quarters, and one stream one quarter, so
+    /// that none of them can take all memory.
     pub memory: usize,
     /// Bytes that the owner is asked to read at once; at most a quarter of the memory.
     pub read_size: usize,

@@ -53,12 +53,9 @@ pub(super) enum WriteBlock {
     Memory,
 }
 
-/// A stream that is being sent.
-///
-/// **Giving up.** After a reset, bytes that were already sent are still sent again if lost.
-/// Otherwise the two ends would count different numbers of bytes for flow control. When the peer
-/// has acknowledged the reset, an empty frame with the end mark tells the stream's final offset.
-/// Then the peer can forget the stream.
+/// A stream that is being sent. Bytes sent before a reset are still sent again if lost: both ends
+/// must count the same bytes for flow control. When the reset is acknowledged, an empty frame tells
+/// the final offset.
 #[derive(Debug, Default)]
 pub(super) struct OutStream {
     pub track: DeliveryState,

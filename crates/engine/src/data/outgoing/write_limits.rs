@@ -1,12 +1,6 @@
-//! How many bytes a stream takes from the application, and which streams are reported as writable.
-//!
-//! A stream also takes some bytes that the peer's limit does not allow yet. All streams together
-//! may use at most half of their memory for such bytes. So streams that the peer does not read
-//! cannot block the other streams.
-//!
-//! A stream that took only a part of a write waits for room. Waiting streams are reported
-//! (`OutEvent::Writable`) one after another, while there is room. Example: a thousand streams wait,
-//! and the first takes all the room. Then the others are not reported yet.
+//! How many bytes a stream takes from the application, and which streams are writable. Bytes beyond
+//! the peer's limits take at most half of the streams' memory, so that streams that the peer does
+//! not read block no others.
 
 use super::send_limits::OutgoingLimits;
 use super::streams::{OutStream, WriteAllowance, WriteBlock};

@@ -90,10 +90,9 @@ pub struct Harm {
     pub back: f64,
 }
 
-/// Runs [`pages`] with and without `others` transfers of class `background`. Each request's time
-/// with transfers is divided by its time without. Returns four numbers, each a mean over `seeds`
-/// seeds: the median and the 90th percentile of these ratios, and the fields `share` and `back` of
-/// `Harm` for the run with transfers.
+/// Runs [`pages`] with and without `others` transfers of class `background`. Returns means over
+/// `seeds` seeds: the median and 90th percentile of requests' times with transfers divided by those
+/// without, and the fields `share` and `back` of `Harm`.
 pub fn asked(seeds: u64, jitter: Duration, others: u8) -> [f64; 4] {
     let of = |seed| {
         let alone = pages(seed, jitter, "background", 0);
@@ -121,8 +120,8 @@ fn mean(seeds: u64, of: impl Fn(u64) -> [f64; 4]) -> [f64; 4] {
 }
 
 /// Requests of 20 kB over TCP, one each 200 ms on average, beside `others` background transfers.
-/// The line has 10 Mbit/s, an RTT of 20 ms, and a queue of `queue` packets. TCP begins with a
-/// window of ten segments (RFC 6928).
+/// The line has 10 Mbit/s, an RTT of 20 ms, and a queue of `queue` packets. TCP begins with ten
+/// segments (RFC 6928).
 pub fn requests(seed: u64, queue: usize, others: u8) -> Harm {
     let mut world = beside(&line(MBIT as u64, 10 * MS).queue(queue), "background", others);
     let mut chance = Random::component(seed, "requests");
@@ -158,10 +157,9 @@ pub fn requests(seed: u64, queue: usize, others: u8) -> Harm {
     }
 }
 
-/// Requests over complete TCP connections, beside `others` transfers under `congestion`. Each
-/// request is a SYN, 300 bytes to the server, and 20 kB back. The server uses CUBIC with an initial
-/// window of ten segments, and sends in the same direction as the transfers. Requests begin at
-/// random times, so some overlap. The line's delay has a jitter of `jitter`.
+/// Requests over complete TCP connections, beside `others` transfers under `congestion`. Each is a
+/// SYN, 300 bytes to the server, and 20 kB back under CUBIC in the transfers' direction. Requests
+/// begin at random times, so some overlap.
 pub fn pages(seed: u64, jitter: Duration, congestion: &'static str, others: u8) -> Harm {
     let mut world = beside(&line(MBIT as u64, 10 * MS).queue(50).jitter(jitter), congestion, others);
     let begins = Duration::from_secs(20);

@@ -1,6 +1,6 @@
-//! Two endpoints with very many paths between them, direct or through relays, for tests and benches
-//! of the engine. Objects have a length and no bytes, nothing is encrypted, and a path opens as
-//! soon as it answers. This file uses no other file of its folder, so benches can include it.
+//! Two endpoints with very many paths, direct or through relays, without encryption. Objects have a
+//! length and no bytes, and a path opens as soon as it answers. This file uses no other file here,
+//! so benches can include it.
 #![allow(dead_code, reason = "each test and bench uses its part")]
 
 use byway_control::{Controller, by_name};
