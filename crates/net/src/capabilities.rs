@@ -25,19 +25,16 @@ pub fn allow_descriptors(wanted: u64) {
     }
 }
 
-/// Keeps `CAP_NET_ADMIN` and gives up all other capabilities of the calling thread for good.
-/// Programs that the thread starts get no more either, even if the user is root.
-///
-/// Linux keeps capabilities per thread, and a new thread inherits those of the thread that starts
-/// it. So call this before any thread is started, and after opening the files that need more than
-/// file permissions.
+/// Keeps only `CAP_NET_ADMIN` of the capabilities of the calling thread, and of programs that it
+/// starts, for good. Call this after opening privileged files, and before other threads start:
+/// Linux keeps capabilities per thread.
 ///
 /// # Errors
-/// What the system says. It is no error if `CAP_SETPCAP` is missing. Then the bounding set (the
-/// most that a started program can get) stays as it was.
+/// What the system says.
 pub fn keep_net_admin() -> io::Result<()> {
     let kept = CapabilitySet::NET_ADMIN;
     let sets = capabilities(None)?;
+    // Without `CAP_SETPCAP`, the bounding set (the most that a started program can get) stays.
     if sets.effective.contains(CapabilitySet::SETPCAP) {
         for bit in 0..u64::BITS {
             let one = CapabilitySet::from_bits_retain(1 << bit);

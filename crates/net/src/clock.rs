@@ -24,9 +24,9 @@ impl Clock {
         Instant::from_nanos(read(ClockId::Monotonic).saturating_sub(self.epoch))
     }
 
-    /// The time, and the wall clock of the same moment in nanoseconds of Unix time. The pair serves
-    /// to translate the kernel's receive timestamps, which are wall-clock time. `None` if the
-    /// readings took 20 µs or more, because the thread lost the processor between them.
+    /// The time, and the wall clock of the same moment in nanoseconds of Unix time, to translate
+    /// the kernel's receive timestamps. `None` if the readings took 20 µs or more, because the
+    /// thread lost the processor between them.
     pub(crate) fn with_wall(&self) -> Option<(Instant, u64)> {
         let before = self.now();
         let wall = read(ClockId::Realtime);

@@ -39,14 +39,13 @@ pub trait Owner: Send {
     fn ready(&mut self, _machine: &mut Self::Machine, _ready: Ready, _now: Instant) {}
 
     /// Called after `machine` was handed input, after each wake-up by the [`Waker`](crate::Waker),
-    /// and at the deadlines of `machine` and of the owner. It may also be called without cause. The
-    /// owner takes received data from `machine`, and gives `machine` data to send. Then the driver
-    /// sends what `machine` writes. Must not block: use bounded channels to reach other threads.
+    /// at the deadlines of `machine` and of the owner, or without cause. Then the driver sends what
+    /// `machine` writes. Must not block: use bounded channels.
     fn turn(&mut self, machine: &mut Self::Machine, now: Instant) -> LoopControl;
 
-    /// Sockets and TCP connections that the owner opened in the turn that just ended. The driver
-    /// takes them over. Each new socket gets the next number: if the driver has two sockets, the
-    /// next one is `Local(2)`. TCP connections have [numbers of their own](Local::connection).
+    /// Sockets and TCP connections that the owner opened in this turn, for the driver to take over.
+    /// Each new socket gets the next number, for example `Local(2)` after two sockets. TCP
+    /// connections have [numbers of their own](Local::connection).
     fn opened(&mut self) -> Vec<Carrier> {
         Vec::new()
     }
@@ -123,13 +122,9 @@ const BURST_BYTES: usize = 1 << 20;
 /// few mean nothing.
 const RECEIVE_FAILURES: u32 = 1_000;
 
-/// Runs the protocol `machine` on the calling thread until `owner` or `control` says stop. First
-/// the driver tells `machine` of each socket: the socket `sockets[i]` is `Local(i)`. The driver
-/// also tells `machine` of each socket that the owner [opens](Owner::opened) later.
-///
-/// A socket whose send buffer is full holds up no other socket. The driver keeps what was written
-/// for the full socket, and [tells](Input::Room) `machine` that the socket is full, and later that
-/// it has room again.
+/// Runs the protocol `machine` on the calling thread until `owner` or `control` says stop. The
+/// socket `sockets[i]` is `Local(i)`. A full socket holds up no other socket: the driver keeps its
+/// datagrams, and [tells](Input::Room) `machine` so.
 pub fn run<O: Owner>(
     machine: O::Machine,
     owner: O,

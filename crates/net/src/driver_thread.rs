@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 /// What other threads hold of one driver: its waker, its list of watched descriptors, its stop
-/// switch and its counts. Each control serves one driver only. Make the control before the driver
-/// if the owner's threads need the waker before the driver runs.
+/// switch and its counts. If the owner's threads need the waker before the driver runs, make the
+/// control first.
 #[derive(Clone, Debug)]
 pub struct Control {
     waker: Waker,

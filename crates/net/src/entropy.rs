@@ -11,8 +11,7 @@ pub struct EntropyError(#[from] getrandom::Error);
 ///
 /// # Errors
 ///
-/// [`EntropyError`] if the system has no working generator (a sandbox that forbids the call, for
-/// one).
+/// [`EntropyError`] if the system has no working generator, for example in a sandbox.
 pub fn seed<const N: usize>() -> Result<[u8; N], EntropyError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)?;

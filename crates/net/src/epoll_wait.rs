@@ -28,10 +28,9 @@ const EVENTS: usize = 256;
 pub(crate) enum WaitEvent {
     /// The waker rang.
     Rung,
-    /// The socket, or the TCP connection, is ready. `readable`: a receive call would bring a
-    /// datagram or an error. `room`: the socket has room to send, which is reported only on
-    /// request. `over`: an error is pending, or a TCP connection is shut in both directions. If
-    /// `over` is true, `readable` and `room` are true too.
+    /// The socket, or the TCP connection, is ready. `readable`: a receive call brings a datagram or
+    /// an error. `room`: there is room to send (reported on request). `over`: an error is pending,
+    /// or the connection is shut both ways.
     Socket { local: Local, readable: bool, room: bool, over: bool },
     /// The owner's device has something to read.
     Device,
@@ -41,12 +40,9 @@ pub(crate) enum WaitEvent {
     Dialed(u32),
 }
 
-/// Waits for everything in a [`Watch`]: the waker, the sockets, the owner's device, and the
-/// descriptors that the owner enters.
-///
-/// Sockets, waker and device are level-triggered: if a driver reads only a part of what came, the
-/// next wait reports the rest. The driver asks for room to send (`EPOLLOUT`) only while a socket is
-/// full, because a socket with room would end every wait at once.
+/// Waits for everything in a [`Watch`]: waker, sockets, the owner's device and descriptors. The
+/// driver asks for room to send (`EPOLLOUT`) only while a socket is full, because a socket with
+/// room would end every wait at once.
 pub(crate) struct Waiter<'a> {
     watch: &'a Watch,
     events: Vec<epoll::Event>,
@@ -55,6 +51,8 @@ pub(crate) struct Waiter<'a> {
 
 impl<'a> Waiter<'a> {
     pub(crate) fn new(watch: &'a Watch, waker: &Waker, device: Option<&DeviceSource>) -> io::Result<Self> {
+        // Level-triggered: if a driver reads only a part of what came, the next wait reports the
+        // rest.
         watch.enter(waker, EventSource::Waker.data(0), EventFlags::IN)?;
         if let Some(device) = device {
             watch.enter(device, EventSource::Device.data(0), EventFlags::IN)?;

@@ -1,6 +1,6 @@
-//! The ICMP errors that a host, or a router on the way to it, returns for a datagram that is not
-//! delivered. The system reports such errors only on connected sockets. A session's sockets are not
-//! connected, because each serves many peers. So a probe uses a socket of its own.
+//! The ICMP errors that a host, or a router on the way, returns for a datagram. The system reports
+//! ICMP errors only on connected sockets. A session's sockets are not connected, so a probe has a
+//! socket of its own.
 
 use rustix::io::Errno;
 use rustix::net::sockopt::{
@@ -34,12 +34,11 @@ pub struct IcmpProbe {
 }
 
 impl IcmpProbe {
-    /// Prepares a probe to `to`. It is sent from the address `from`, or from one that the system
-    /// chooses. Nothing is sent yet.
+    /// Prepares a probe to `to`, from the address `from` or one that the system chooses. Nothing is
+    /// sent yet.
     ///
     /// # Errors
-    /// An error that shows before anything is sent: there is no route, the source address cannot be
-    /// used, or there is no socket.
+    /// There is no route, the source address cannot be used, or there is no socket.
     pub fn new(to: SocketAddr, from: Option<IpAddr>) -> Result<Self, IcmpError> {
         Self::open(to, from).map_err(|error| echo(&error, None))
     }

@@ -16,19 +16,19 @@ pub struct Interface {
     pub index: u32,
     /// The address to bind to.
     pub address: IpAddr,
-    /// Whether the interface is a loopback device. 127.0.0.1 and ::1 are not listed, so the address
-    /// of such a device is one that other hosts can use. For example, the host's only address is on
-    /// the loopback device if all uplinks are unnumbered.
+    /// Whether the interface is a loopback device. 127.0.0.1 and ::1 are not listed, so other hosts
+    /// can use a listed address. If all uplinks are unnumbered, the host's only address is on the
+    /// loopback device.
     pub is_loopback: bool,
 }
 
-/// The addresses of all interfaces that are up and running, in a fixed order. Loopback (127.0.0.1,
-/// ::1), unspecified, multicast and link-local addresses are left out; binding to a link-local
-/// address would need a scope. Other addresses of a loopback device are included.
+/// The addresses of all interfaces that are up and running, sorted. Loopback (127.0.0.1, ::1),
+/// unspecified, multicast and link-local addresses are left out; binding to a link-local address
+/// would need a scope.
 ///
 /// # Errors
 ///
-/// What the system said when asked for the list.
+/// What the system said.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let running = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
     let mut usable: Vec<Interface> = getifaddrs()?
@@ -46,9 +46,9 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     Ok(usable)
 }
 
-/// The source address that the system chooses for packets to `destination`. The address may be on a
-/// loopback device, as on hosts that speak a routing protocol or have an unnumbered uplink. `None`
-/// if there is no route to `destination`. Nothing is sent.
+/// The source address that the system chooses for packets to `destination`; `None` without a route.
+/// The address may be on a loopback device, as on hosts with a routing protocol or an unnumbered
+/// uplink. Nothing is sent.
 #[must_use]
 pub fn source_for(destination: IpAddr) -> Option<IpAddr> {
     let any: IpAddr =

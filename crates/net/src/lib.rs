@@ -1,10 +1,9 @@
 //! Runs a [`Machine`](byway_wire::Machine), a protocol without I/O of its own, with real sockets, a
-//! real clock and the system's entropy. `byway-sim` runs the same machine in a simulation, without
-//! any change.
+//! real clock and the system's entropy. `byway-sim` simulates the same machine.
 //!
-//! Bind [`Socket`]s first. Then give a machine and its [`Owner`] to [`spawn`] (a thread of its own)
-//! or [`run`] (this thread). Other threads talk to the owner through bounded channels and its
-//! [`Waker`]. Needs Linux (eventfd, `epoll`, UDP segmentation).
+//! Give [`Socket`]s, a machine and its [`Owner`] to [`spawn`] (a thread of its own) or [`run`]
+//! (this thread). Other threads reach the owner by bounded channels and its [`Waker`]. Needs Linux
+//! (eventfd, `epoll`, UDP segmentation).
 //!
 //! ```
 //! use byway_net::{Clock, LoopControl, Owner, Socket, spawn};

@@ -11,9 +11,9 @@ use std::io::{self, IoSliceMut};
 
 /// A buffer takes the longest run that the system coalesces.
 const BUFFER_BYTES: usize = 65_536;
-/// The bytes that one receive call should bring at most. With more, the first bytes would have left
-/// the processor's cache before they are decrypted. The limit sets the number of buffers of a call,
-/// if each buffer comes as full as in the last call.
+/// The bytes that one receive call should bring at most, if its buffers come as full as in the last
+/// call. With more, the first bytes would have left the processor's cache before they are
+/// decrypted.
 const CALL_BYTES: usize = 512 << 10;
 
 /// How many bytes one call brings at most from a TCP connection, which has no batches.
@@ -99,9 +99,8 @@ impl Inbox {
     }
 }
 
-/// How many buffers the next receive call gets, after a call that brought `bytes` bytes in `count`
-/// buffers. If the buffers were full (64 KiB of coalesced datagrams each), the next call gets 8
-/// buffers. If they held short datagrams, it gets 32.
+/// How many buffers the next receive call gets, after `bytes` bytes in `count` buffers: 8 if the
+/// buffers were full (64 KiB of coalesced datagrams each), 32 if they held short datagrams.
 fn buffers_for(count: usize, bytes: usize) -> usize {
     (CALL_BYTES / (bytes / count.max(1)).max(1)).clamp(1, BATCH_SIZE)
 }
@@ -124,12 +123,9 @@ fn mark(ecn: Option<EcnCodepoint>) -> Ecn {
     }
 }
 
-/// Translates the kernel's receive timestamps from wall-clock time to the driver's clock.
-///
-/// The difference of the two clocks changes only when the wall clock is set: small corrections by
-/// time daemons change the speed of both clocks alike. After the wall clock was set, datagrams with
-/// older timestamps may still wait in the socket. So for one second (`QUEUED`), the time of the
-/// receive call replaces the timestamp.
+/// Translates the kernel's receive timestamps from wall-clock time to the driver's clock. After the
+/// wall clock was set, datagrams with older timestamps may wait in the socket. So for one second
+/// (`QUEUED`), the time of the receive call counts instead.
 #[derive(Debug, Default)]
 struct StampConverter {
     /// Wall clock minus driver's clock, in nanoseconds, once measured.

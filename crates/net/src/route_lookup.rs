@@ -1,6 +1,6 @@
 //! Finds the interface by which the system would send, for a given source and destination address.
-//! A socket that is bound to an address does not tell its interface. So the routing tables are
-//! asked over netlink (RFC 3549). Nothing is sent.
+//! A bound socket does not tell its interface, so the routing tables are asked over netlink (RFC
+//! 3549). Nothing is sent.
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use std::io;

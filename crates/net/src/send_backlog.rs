@@ -84,10 +84,9 @@ impl Outbox {
         Some((local, runs.collect(), self.sent))
     }
 
-    /// Moves all runs (datagrams of equal size to one address) that wait for the full socket
-    /// `local` to `parked`, an outbox for this socket alone. Of a run that was sent in part, only
-    /// the rest moves. Returns how many datagrams were dropped because `parked` had no room. None
-    /// are dropped if `parked` is empty and as large as this outbox.
+    /// Moves the unsent part of all runs (datagrams of equal size to one address) of the full
+    /// socket `local` to `parked`, an outbox for this socket alone. Returns how many datagrams were
+    /// dropped because `parked` had no room.
     pub(crate) fn park(&mut self, local: Local, parked: &mut Self) -> u64 {
         let Self { bytes, runs, done, sent, .. } = self;
         let (mut at, mut kept, mut lost) = (*done, *done, 0);

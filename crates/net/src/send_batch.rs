@@ -1,9 +1,6 @@
-//! Sends datagrams to the system in as few calls as it allows. Each message of `sendmmsg` holds a
-//! run: datagrams of equal size to one address, which the kernel cuts apart (segmentation offload).
-//! This module also decides what to do about each error of the system.
-//!
-//! The traffic class (ECN and DSCP) and the segment size are socket options, set only when they
-//! change, which is seldom. Ancillary data in each message would cost the system more.
+//! Sends datagrams in as few calls as possible: each message of `sendmmsg` holds a run of
+//! datagrams, which the kernel cuts apart (segmentation offload). ECN, DSCP and segment size are
+//! socket options, because ancillary data would cost more.
 
 use crate::socket::Socket;
 use crate::statistics::Counters;

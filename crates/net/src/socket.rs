@@ -1,7 +1,6 @@
-//! A UDP socket with all that the system offers: segmentation offload (one call sends many
-//! datagrams) and coalescing (one call receives many), ECN marks, kernel receive timestamps and
-//! large buffers. Its don't-fragment bit is set, so that the system refuses datagrams larger than
-//! the interface's MTU instead of cutting them.
+//! A UDP socket with segmentation offload (one call sends many datagrams) and coalescing (one call
+//! receives many), ECN marks, kernel receive timestamps and large buffers. The don't-fragment bit
+//! makes the system refuse datagrams larger than the interface's MTU.
 
 use crate::send_batch::TrafficClass;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -94,13 +93,9 @@ impl Socket {
     }
 }
 
-/// Sets all socket options that quinn-udp knows, except for the one that reports the destination
-/// address.
-///
-/// quinn-udp 0.6 reads at most 96 bytes of ancillary data per buffer. A coalesced run brings a
-/// timestamp (32 bytes), a segment size (24) and an ECN mark (24). With a destination address (32
-/// or 40 bytes), which byway does not use, the kernel would have no room for the last item, the ECN
-/// mark.
+/// Sets quinn-udp's socket options, except the report of the destination address. quinn-udp 0.6
+/// reads 96 bytes of ancillary data: a timestamp (32), a segment size (24) and an ECN mark (24)
+/// leave no room for the address.
 pub(crate) fn state(io: &UdpSocket) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(UdpSockRef::from(io))?;
     if io.local_addr()?.is_ipv4() {

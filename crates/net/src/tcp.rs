@@ -1,8 +1,6 @@
-//! A TCP connection that carries datagrams, each in a frame of its own ([`byway_wire::framing`]),
-//! for networks that drop UDP.
-//!
-//! The kernel does congestion control and retransmission. It gets little more data than it can send
-//! at once, because data in the kernel's buffer can no longer be sent on another path.
+//! A TCP connection that carries datagrams, each in a frame ([`byway_wire::framing`]), for networks
+//! that drop UDP. The kernel gets little more data than it can send at once, because data in its
+//! buffer cannot move to another path.
 
 use crate::send_batch::{BatchProgress, DatagramRun, Obstacle, SendResult, TrafficClass};
 use crate::statistics::Counters;
@@ -250,11 +248,11 @@ pub struct Dialing {
 }
 
 impl Dialing {
-    /// Begins to connect to `peer` from the address `from`, or from one that the system chooses.
-    /// `from` is ignored if it is unspecified or of the other address family.
+    /// Begins to connect to `peer`, from `from` or an address that the system chooses. `from` is
+    /// ignored if unspecified or of the other family.
     ///
     /// # Errors
-    /// What the system says at once: there is no route to `peer`, or no descriptor is left.
+    /// What the system says at once: no route, or no descriptor left.
     pub fn begin(peer: SocketAddr, from: Option<IpAddr>) -> io::Result<Self> {
         let domain = socket2::Domain::for_address(peer);
         let io = socket2::Socket::new(domain, socket2::Type::STREAM, Some(socket2::Protocol::TCP))?;

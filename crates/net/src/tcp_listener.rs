@@ -56,12 +56,8 @@ impl Listener {
     }
 
     /// Accepts connections that wait, at most 64, and adds them to `taken`. Returns whether more
-    /// may wait.
-    ///
-    /// At most 1,024 connections are open at once, or as many as `with_seats` set. At most 64 of
-    /// them are of one network (a /24 of IPv4, a /56 of IPv6), except for loopback peers. A
-    /// connection beyond these limits is closed. If no descriptor is left, waiting connections are
-    /// accepted when another one arrives.
+    /// may wait. Connections beyond 1,024 (or `with_seats`), or 64 of one network (IPv4 /24, IPv6
+    /// /56; not loopback), are closed.
     pub fn accept(&self, taken: &mut Vec<TcpCarrier>) -> bool {
         for _ in 0..TURN {
             match self.io.accept() {
@@ -72,6 +68,8 @@ impl Listener {
                 // The peer hung up meanwhile.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
+                // If no descriptor is left, waiting connections are accepted when another one
+                // arrives.
                 Err(_) => return false,
             }
         }

@@ -1,9 +1,6 @@
-//! A TUN device: reads the IP packets that the kernel routes into it, and writes IP packets back to
-//! the kernel.
-//!
-//! With segmentation offload one read brings up to 64 KB of one flow, which this module cuts into
-//! packets. One write passes several packets of a flow together (`virtio_net_hdr`; the kernel's
-//! `Documentation/networking/tuntap.rst`).
+//! A TUN device: reads the IP packets that the kernel routes into it, and writes IP packets back.
+//! With segmentation offload, one read or write moves several packets of a flow (`virtio_net_hdr`;
+//! the kernel's `Documentation/networking/tuntap.rst`).
 
 use crate::device::DeviceSource;
 use std::io;
@@ -103,9 +100,7 @@ impl Tun {
     }
 
     /// Hands each packet of one read to `packet`, with a flag: whether the packet's checksum is
-    /// known to be right. It is if the kernel or the network card has checked it, or if the kernel
-    /// completes it itself. The kernel checks no packets that it merely forwards. Returns `false`
-    /// if there was nothing to read.
+    /// known to be right. Returns `false` if there was nothing to read.
     ///
     /// # Errors
     ///
@@ -114,6 +109,7 @@ impl Tun {
         match self.device.recv_multiple(&mut self.read, &mut self.packets, &mut self.sizes, 0) {
             Ok(count) => {
                 let header = VirtioNetHdr::decode(&self.read)?;
+                // The kernel checks no packets that it merely forwards.
                 let vouched = header.gso_type != SINGLE || header.flags & VOUCHED != 0;
                 for (buffer, size) in self.packets.iter().zip(&self.sizes).take(count) {
                     packet(buffer.get(..*size).unwrap_or_default(), vouched);

@@ -6,9 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Makes a driver run its owner's turn soon. Cheap to clone, to send and to use: any number of
-/// wakes between two turns cause one turn. Put the message into a channel first, then wake the
-/// driver; the next turn sees the message.
+/// Makes a driver run its owner's turn soon. Any number of wakes between two turns cause one turn.
+/// Put the message into a channel first, then wake the driver: the next turn sees the message.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<EventFd>);
 

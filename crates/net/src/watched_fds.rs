@@ -22,20 +22,16 @@ pub struct Ready {
     pub writable: bool,
 }
 
-/// The descriptors that a driver waits for, in the kernel's own list (epoll). Cheap to clone. Any
-/// thread may add and remove descriptors.
-///
-/// The owner's descriptors are edge-triggered: an event says that a descriptor *became* readable or
-/// writable, and is not repeated. So the owner must remember that a descriptor is ready until a
-/// read or write answers [`WouldBlock`](io::ErrorKind::WouldBlock). If work is left for the next
-/// turn, the owner calls the [`Waker`](crate::Waker), since no event will bring this turn about. In
-/// return, an owner can pause a stream without a system call.
+/// The descriptors that a driver waits for (epoll). Any thread may add and remove descriptors. The
+/// owner's descriptors are reported once (edge-triggered): the owner reads or writes until
+/// [`WouldBlock`](io::ErrorKind::WouldBlock), or calls the [`Waker`](crate::Waker) for another
+/// turn.
 #[derive(Clone, Debug)]
 pub struct Watch(Arc<OwnedFd>);
 
-/// Which kind of descriptor an epoll event is about, kept in the upper 32 bits of the event's data.
-/// The lower 32 bits are a number: the owner's token, or the number of a socket or of a TCP
-/// connection being established.
+/// The kind of descriptor that an epoll event is about, in the upper 32 bits of the event's data.
+/// The lower 32 bits are the owner's token, or the number of a socket or of a TCP connection being
+/// established.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
     Source,
@@ -67,15 +63,15 @@ impl Watch {
         Ok(Self(Arc::new(epoll::create(CreateFlags::CLOEXEC)?)))
     }
 
-    /// Watches `source`, which must be non-blocking. Events of `source` carry `token`, so each
-    /// descriptor needs another token. If `source` is ready already, an event says so at once. If a
-    /// removed descriptor had the same token, its last events may still arrive until the next turn.
+    /// Watches the non-blocking `source`; events carry `token`. A removed descriptor with the same
+    /// token may cause events until the next turn.
     ///
     /// # Errors
     ///
-    /// What the system says: the descriptor is watched already, cannot be waited for (a regular
-    /// file, for one), or there are too many.
+    /// The descriptor is watched already, cannot be waited for (a regular file), or is one too
+    /// many.
     pub fn add(&self, source: impl AsFd, token: Token) -> io::Result<()> {
+        // If `source` is ready already, an event says so at once.
         let both = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         self.enter(source, EventSource::Source.data(token.0), both)
     }

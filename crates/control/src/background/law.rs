@@ -1,8 +1,5 @@
-//! How one path of the class `background` sets its rate, in the order of events: a delay comes in,
-//! a queue is detected, the path reacts.
-//!
-//! A path has a *level* in bytes per second: its estimate of its own share of the line. Without a
-//! queue, the path sends at its level.
+//! How one path of the class `background` sets its rate. The path's *level*, in bytes per second,
+//! is its estimate of its own share of the line. Without a queue, the path sends at its level.
 //!
 //! ```text
 //!          timeout        3 packets over 2 thresholds
@@ -146,9 +143,9 @@ impl BackgroundPath {
 
     // First: a delay comes in.
 
-    /// Takes an ACK into account. Returns whether the ACK showed a queue that the path itself
-    /// built. `share`: the path's part, from 0 to 1, of the rate of all paths. `company`: how many
-    /// packets in a row wait on each other path, added up over the other paths.
+    /// Returns whether an ACK showed a queue that the path itself built. `share`: the path's part,
+    /// from 0 to 1, of all paths' rate. `company`: how many packets in a row wait on each other
+    /// path, added up.
     pub fn on_acked(&mut self, acked: &Acked<'_>, share: f64, company: u32) -> bool {
         self.timeouts = 0;
         self.srtt = acked.srtt;
@@ -181,6 +178,7 @@ impl BackgroundPath {
         if let Some(rate) = acked.delivery_rate {
             self.sense.delivers(rate);
         }
+        // The delivery rate is averaged over `SLOW`, or over four RTTs if four RTTs are longer.
         let over = seconds(SLOW.max(acked.srtt.mul_f64(1.0 / RETURN)));
         let elapsed = acked.now.since(self.delivered_at).as_secs_f64();
         self.delivered_at = acked.now;
@@ -195,6 +193,7 @@ impl BackgroundPath {
         let queued = self.queue.is_some();
         let Some(met) = self.sense.sample(delay, now, self.srtt, round_trip, queued) else { return false };
         let answered = delay.sent_at < self.recover;
+        // The time since the packet before counts up to `PATIENCE`, or up to a longer least RTT.
         let time = met.speaks_for.min(self.min_rtt.max(PATIENCE)).as_secs_f64();
         let seen = self.see(&met, answered, company);
         match seen {
@@ -266,9 +265,9 @@ impl BackgroundPath {
         self.queue = Some(StandingQueue { since: now, burst, deepest });
     }
 
-    /// Handles a packet that met no queue: a queue seen before is over, and the level grows.
-    /// `answered`: whether the packet was sent before the latest decrease of the level. Such a
-    /// packet causes no growth, and does not end a queue that the path itself built.
+    /// Handles a packet that met no queue: a queue seen before is over, and the level (sending
+    /// rate) grows. `answered`: whether the packet was sent before the latest decrease of the
+    /// level. Such a packet causes no growth.
     fn on_free(&mut self, now: Instant, answered: bool, time: f64, share: f64) {
         if let Some(queue) = self.queue {
             self.met = now;
@@ -281,15 +280,14 @@ impl BackgroundPath {
         }
     }
 
-    /// Grows the level, the path's sending rate. If all paths together send at the rate `L` and the
-    /// path at the part `share` of `L`, the level grows by `share * GROW * sqrt(L)` bytes/s per
-    /// second. At a time `t` after the last queue, growth is `1 + (t / HASTE)^2` times as fast. A
-    /// level below 75 % of its value at the last queue that the path built (`known`) grows by
-    /// `RETURN` per RTT instead.
+    /// Grows the level (sending rate). If all paths together send at the rate `L`, they grow by
+    /// `GROW * sqrt(L)` bytes/s per second, faster the longer no queue was met. The path gets the
+    /// part `share` (0 to 1).
     fn grow(&mut self, now: Instant, time: f64, share: f64) {
         let quiet = now.since(self.met).as_secs_f64() / HASTE.as_secs_f64();
         let one = if share > 0.0 { GROW / libm::sqrt(self.level / share) } else { 0.0 };
         let most = RETURN / seconds(self.min_rtt);
+        // Far below its value at the last queue that the path built, the level grows faster.
         let returns = quiet > 0.5 && self.level < NEARLY * self.known;
         if returns {
             // The level starts from one packet in four RTTs.
@@ -299,9 +297,9 @@ impl BackgroundPath {
         self.set(self.level * (1.0 + time * self.growth));
     }
 
-    /// Lowers the level once, because this path, or another path that waits at the same time, has
-    /// built a queue. The new level is `BETA` times the delivery rate. Here the delivery rate
-    /// counts as at least the level of two RTTs ago, and as at most the present level.
+    /// Lowers the level (sending rate) to `BETA` times the delivery rate, because this path, or
+    /// another path that waits at the same time, has built a queue. The delivery rate counts as at
+    /// least the level of two RTTs ago.
     pub fn answer(&mut self, now: Instant, waited: i64) {
         self.meet(now, false, waited);
         // A wrong answer to noise says little of the line.
@@ -325,14 +323,12 @@ impl BackgroundPath {
     }
 
     /// Ends the start, in which the level doubles per RTT, because its packets built a queue. The
-    /// new level is the delivery rate within two bounds: at most the pace at which the waiting
-    /// packets were sent, and at least the pace at which the queue began to grow.
-    ///
-    /// The waiting packets were sent one RTT ago, at half of the present level times [`AHEAD`]. If
-    /// the pace doubles per RTT, a queue of `q` seconds has grown for `sqrt(2q / (RTT ln 2))` RTTs.
+    /// new level is the delivery rate, but at most the pace at which the waiting packets were sent.
     fn end_start(&mut self, now: Instant, waited: i64) {
+        // The waiting packets were sent one RTT ago, at half of the present level times `AHEAD`.
         let most = AHEAD / 2.0 * self.level;
         let queue = 2.0 * self.threshold() as f64 / 1e9;
+        // The pace when the queue began: `q` seconds of queue grow in `sqrt(2q / (RTT ln 2))` RTTs.
         let least = most / (1.0 + libm::sqrt(2.0 * LN_2 * queue / seconds(self.srtt)));
         let delivered = self.delivery_rate.map_or(most, |rate| rate as f64);
         self.lower(now, delivered.clamp(least, most));

@@ -20,9 +20,9 @@ impl LossRate {
         self.lost += packets;
     }
 
-    /// Whether more packets are lost than chance explains: more than 2 % of those that arrived
-    /// (`OFTEN`). With fewer than 250 arrived packets (`MEMORY / 2`), the limit is 2 % of 250. The
-    /// loss rate of so few packets is uncertain.
+    /// Whether more packets are lost than chance explains: more than 2 % (`OFTEN`) of the arrived
+    /// packets. Below 250 arrived packets (`MEMORY / 2`), the limit stays 2 % of 250, because the
+    /// loss rate of few packets is uncertain.
     pub fn are_often(&self) -> bool {
         self.lost > OFTEN * self.arrived.max(MEMORY / 2.0)
     }

@@ -1,15 +1,13 @@
-//! How the class `background` sets its rates. Its flows use what is idle on a line, yield to other
-//! traffic, and share fairly among themselves.
+//! How the class `background` sets its rates: its flows use what is idle on a line, yield to other
+//! traffic, and share fairly. `docs/background.md` derives the rules.
 //!
-//! Each path has a *level*: the rate at which it sends while no packet waits in a queue. Without a
-//! queue, the level grows. A queue means one of three things:
+//! A path's *level* is its sending rate while no packet waits.
 //!
-//! - It grew slowly: the path has built it, so the level falls.
-//! - It appeared at once: another flow has sent a burst. The path sends less until the queue is
-//!   gone, and keeps its level.
-//! - It lasts: another flow needs the line, so the level decays.
-//!
-//! `docs/background.md` derives these rules and tells their limits.
+//! | a queue that | means that | so |
+//! |---|---|---|
+//! | grew slowly | the path has built the queue | the level falls |
+//! | appeared at once | another flow has sent a burst | the rate falls, the level stays |
+//! | lasts | another flow needs the line | the level decays |
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -41,16 +39,14 @@ const CHOKED: Duration = Duration::from_secs(60);
 
 /// The controller of the class `background` for all paths of a session, the bundle.
 ///
-/// - **Coupling** (Harp, III.A): all paths together grow as fast as one flow would. A path that
-///   builds a queue lowers its rate. All paths whose packets wait at the same time do so too,
-///   because they seem to share the bottleneck.
-/// - **Relays** (mPath, 2.3): the bundle first opens eight proxied paths, each a detour by a relay.
-///   Each time the direct path has built a queue, the bundle asks for more, as long as more paths
-///   raise the throughput.
-/// - **Choking** (Harp, III.E): a path that meets a queue even at its least rate, or has two
-///   timeouts in a row, carries only probes until a probe meets no queue. One path always stays
-///   open. If there are more than eight proxied paths, a path that stays choked for a minute is
-///   dropped.
+/// | rule | what it does |
+/// |---|---|
+/// | coupling (Harp, III.A) | all paths together grow as fast as one flow would |
+/// | coupling | if a path has built a queue, all paths with waiting packets lower their rates |
+/// | relays (mPath, 2.3) | opens eight paths by relays, and more as long as the throughput rises |
+/// | choking (Harp, III.E) | a path with a queue even at its least rate carries only probes |
+/// | choking | a path with two timeouts in a row carries only probes |
+/// | choking | ends when a probe meets no queue; one path always stays open |
 #[derive(Debug)]
 pub struct Background {
     name: &'static str,
@@ -116,9 +112,9 @@ impl Background {
         }
     }
 
-    /// Chokes path `id`: it carries only probes from now on. The last open path is choked only if
-    /// two conditions hold: it had two timeouts in a row, and another path, choked before, gets
-    /// answers to its probes. This other path is then opened.
+    /// Chokes path `id`: it carries only probes from now on. The last open path is choked only
+    /// after two timeouts in a row, and only if another path's probes come back. This other path is
+    /// then opened.
     fn choke(&mut self, id: PathId, now: Instant) {
         let silent = self.paths.get(id).is_some_and(|path| path.timeouts >= 2);
         if !self.paths.iter().any(|(other, path)| other != id && !path.choked) {

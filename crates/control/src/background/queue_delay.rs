@@ -22,9 +22,8 @@ pub(super) struct DelayReading {
     pub speaks_for: Duration,
 }
 
-/// What the delays of one path tell: how long packets wait in queues, how fast a queue grows, and
-/// the jitter. The results hardly depend on the path's sending rate, because a fast and a slow flow
-/// on one line must agree whether there is a queue.
+/// What the delays of one path tell: waits in queues, growth of a queue, and the jitter. Fast and
+/// slow flows on one line get nearly equal results, so that they agree whether there is a queue.
 #[derive(Clone, Debug)]
 pub(super) struct QueueDelay {
     /// Bytes of the largest packets of late.
@@ -108,10 +107,9 @@ impl QueueDelay {
         Some(self.base.floor()?.saturating_add(threshold))
     }
 
-    /// Takes a packet's one-way delay into account, or its RTT if `round_trip` is set. Returns
-    /// `None` for a short packet: the line sends a short packet in less time, so its delay cannot
-    /// be compared with the delay of a full packet. `queued`: whether the path is known to have a
-    /// queue. If so, the delay does not count as jitter.
+    /// Takes a one-way delay into account, or an RTT if `round_trip` is set. `None` for a short
+    /// packet, since the line sends it faster. `queued`: whether the path has a queue. If so, the
+    /// delay is not jitter.
     pub fn sample(
         &mut self,
         met: Delay,
@@ -155,9 +153,9 @@ impl QueueDelay {
         LOOK.max(self.packet_time().saturating_mul(OWN))
     }
 
-    /// Detects that the route got longer from one packet to the next, in 500 ms, or in eight RTTs
-    /// if they are longer. The base delay alone would adopt the new delay only after 15 s, and the
-    /// path would take the difference for a queue until then.
+    /// Detects that the route got longer, in 500 ms, or in eight RTTs if they are longer. The base
+    /// delay alone would rise only after 15 s. Until then, the path would take the difference for a
+    /// queue.
     fn look_for_leap(&mut self, met: Delay, now: Instant, rtt: Duration) {
         let Some(floor) = self.base.floor() else { return };
         let pause = self.look();
@@ -175,9 +173,9 @@ impl QueueDelay {
         self.base.sample(delay, now, rtt)
     }
 
-    /// Whether a packet counts as full: it has at least 75 % (`NEARLY`) of the bytes of the largest
-    /// packets (`full`). Each shorter packet lowers `full` by 1/256. So a path that sends only
-    /// short packets counts them as full after a while.
+    /// Whether a packet has at least 75 % (`NEARLY`) of the bytes of the largest packets (`full`).
+    /// Each shorter packet lowers `full` by 1/256, so a path that sends only short packets counts
+    /// them as full after a while.
     fn is_full(&mut self, bytes: u32) -> bool {
         let bytes = f64::from(bytes);
         if bytes < NEARLY * self.full {
@@ -188,12 +186,9 @@ impl QueueDelay {
         true
     }
 
-    /// Updates the usual wait, the median wait while no queue is seen. Jitter is twice the usual
-    /// wait. A smaller median counts at once. A larger median is smoothed over 2.6 s, because
-    /// queues of other flows come and go, while jitter is always there.
-    ///
-    /// The median is taken over eight slots of 10 ms ([`LOOK`]), each with its mean delay. A slot
-    /// counts once, with however many packets, so flows of any rate measure the same jitter.
+    /// Updates the usual wait: the median of eight slots of 10 ms ([`LOOK`]) without a queue. A
+    /// smaller median counts at once. A larger median is smoothed over 2.6 s, because other flows'
+    /// queues come and go.
     fn measure_jitter(&mut self, met: Delay) {
         self.slot_sum = self.slot_sum.saturating_add(met.one_way);
         self.slot_packets += 1;
@@ -202,6 +197,7 @@ impl QueueDelay {
             return;
         }
         self.slots.rotate_right(1);
+        // A slot counts once, with however many packets: flows of any rate measure the same jitter.
         self.slots[0] = self.slot_sum / self.slot_packets;
         (self.slot_at, self.slot_sum, self.slot_packets) = (met.sent_at, 0, 0);
         self.turn += 1;
@@ -218,10 +214,9 @@ impl QueueDelay {
         self.base.set_spread(as_i64(self.jitter()));
     }
 
-    /// How much the queue has grown within the last 10 ms ([`LOOK`]), or within four packet times
-    /// if they are longer. The result, in nanoseconds, is the greatest difference between the wait
-    /// of the latest packet and the wait of an earlier packet in this time. Growth of 0.1 s per
-    /// second is subtracted, because the path itself can cause this growth.
+    /// How much the queue has grown, in nanoseconds, within the last 10 ms ([`LOOK`]), or within
+    /// four packet times if longer. Growth of 0.1 s per second is subtracted, because the path
+    /// itself can cause this growth.
     pub fn grown(&self) -> i64 {
         let [(sent_at, waited), earlier @ ..] = &self.recent;
         let look = self.look();

@@ -1,10 +1,8 @@
-//! BMC, bidimensional-probe multipath congestion control. Source: Honda, Nishida, Eggert, Sarolahti
-//! and Tokuda, "Multipath congestion control for shared bottleneck" (PFLDNeT 2009).
+//! BMC, bidimensional-probe multipath congestion control (Honda et al., "Multipath congestion
+//! control for shared bottleneck", PFLDNeT 2009).
 //!
-//! Each path is an AIMD flow with a weight D, and gets D times the throughput of a TCP flow. The
-//! sum of the weights is 1, so that all paths through one bottleneck get as much as one TCP flow
-//! (section 2.1, the aggressiveness manager). Weight moves from the path with the least throughput
-//! per weight to the path with the largest (section 2.2, the [`proportion`] manager).
+//! A path of weight D gets D times a TCP's throughput. All weights sum to 1. The [`proportion`]
+//! manager moves weight to faster paths.
 
 mod options;
 pub mod proportion;
@@ -55,10 +53,9 @@ impl Bmc {
         Self { fixed: Vec::new(), options, period: None }
     }
 
-    /// The aggressiveness manager alone: weights do not move. Path number i has the weight
-    /// `weights[i mod n]`, for `n` weights. With one weight, each path is the paper's WAIMD(D), an
-    /// AIMD flow with weight D. With n weights of 1, the paths are independent TCP flows. Each
-    /// weight is clamped to 0 < D <= 1.
+    /// The aggressiveness manager (2.1) alone: path number i keeps the weight `weights[i mod n]`,
+    /// for `n` weights. If all weights are 1, the paths are independent TCP flows. Each weight is
+    /// clamped to 0 < D <= 1.
     #[must_use]
     pub fn fixed(weights: &[f64]) -> Self {
         let fixed = weights.iter().map(|weight| weight.clamp(f64::MIN_POSITIVE, 1.0)).collect();
@@ -66,9 +63,8 @@ impl Bmc {
     }
 
     /// The length of a congestion epoch of `member`, from one loss to the next, in seconds. The
-    /// paper: "One congestion epoch consists of (W/2a) + 1 round trip times, where W is the window
-    /// size at the end of the congestion epoch". Here W is the present window, or twice the slow
-    /// start threshold if larger. a is the growth in packets per RTT.
+    /// paper: (W/2a) + 1 RTTs. W is the window at the end of the epoch, and a its growth in packets
+    /// per RTT.
     fn epoch(member: &CoupledPath<BmcPath>) -> f64 {
         let left = Some(member.window.threshold()).filter(|threshold| threshold.is_finite()).unwrap_or(0.0);
         let largest = member.window.packets().max(2.0 * left);

@@ -3,11 +3,8 @@
 use super::{BmcOptions, WeightStep};
 
 /// One step: weight moves from the path with the least weighted throughput to the path with the
-/// largest.
-///
-/// `throughputs` are the weighted throughputs T_wr of equation 6, all in the same unit: RTT times
-/// throughput, divided by the path's weight. If all T_wr are equal, a TCP flow would get equally
-/// much at each bottleneck, so no weight moves.
+/// largest. `throughputs` are the T_wr of equation 6, all in one unit: RTT times throughput,
+/// divided by the path's weight.
 pub fn step(weights: &mut [f64], throughputs: &[f64], options: &BmcOptions) {
     let order = |a: &usize, b: &usize| throughputs[*a].total_cmp(&throughputs[*b]);
     let known = || 0..weights.len().min(throughputs.len());
@@ -33,10 +30,9 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// The weighted throughputs T_wr of figure 2 in Mbit/s, with all RTTs set to 1. One path shares
-    /// a link of 12 Mbit/s with a TCP, and the other path shares a link of 18 Mbit/s with another
-    /// TCP. On a link of capacity C, a path of weight D gets `C D/(1 + D)` and the TCP gets
-    /// `C/(1 + D)`. So T_wr, the path's throughput over D, equals the TCP's throughput.
+    /// The weighted throughputs T_wr of figure 2 in Mbit/s, for RTTs of 1. Each path
+    /// shares a link with one TCP. At capacity C, a path of weight D gets `C D/(1 + D)`, so T_wr is
+    /// `C/(1 + D)`.
     fn figure_2(weights: [f64; 2]) -> [f64; 2] {
         [12.0 / (1.0 + weights[0]), 18.0 / (1.0 + weights[1])]
     }

@@ -1,9 +1,5 @@
-//! How many proxied paths may be in use: as many as raise the throughput.
-//!
-//! The right number differs from network to network, so it is searched in steps of half as many
-//! paths more: from 8 paths to 12, then 18, then 27. A step is kept if the throughput rises by at
-//! least 10 %. Otherwise the limit goes back to the number before, and the next step follows after
-//! a pause of 30 s or more.
+//! How many proxied paths may be in use: as many as raise the throughput. The limit rises in steps
+//! by half: from 8 to 12, 18, 27. A step is kept if the throughput rises by at least 10 %.
 
 use byway_wire::{Duration, Instant};
 
@@ -31,8 +27,8 @@ impl PathLimit {
     }
 
     /// How many more paths may be opened. `in_use`: the number of paths in use. `unproven`: whether
-    /// one of these paths is too new to be judged; if so, the limit stays as it is. `rate`: the
-    /// throughput of all paths in bytes per second.
+    /// a path is too new to be judged, so that the limit stays. `rate`: the throughput in bytes per
+    /// second.
     pub fn room(&mut self, now: Instant, in_use: usize, unproven: bool, rate: Option<f64>) -> usize {
         if in_use >= self.most
             && !unproven

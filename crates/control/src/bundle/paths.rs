@@ -3,9 +3,8 @@
 use alloc::vec::Vec;
 use byway_wire::PathId;
 
-/// A map from [`PathId`] to what is kept of the path, sorted by ID in one vector. A look-up is a
-/// binary search over a few dozen entries. Only opening and closing a path moves entries. The order
-/// is the same on every machine.
+/// A map from [`PathId`] to what is kept of the path, in one vector sorted by ID. A look-up is a
+/// binary search over a few dozen entries. The order is the same on every machine.
 #[derive(Clone, Debug)]
 pub struct Paths<T>(Vec<(PathId, T)>);
 

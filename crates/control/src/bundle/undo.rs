@@ -3,11 +3,9 @@
 use crate::{Congested, Trigger, Undo};
 use byway_wire::Instant;
 
-/// A window as it was before a decrease, kept until it is known whether the decrease was wrong.
-///
-/// After a timeout, the decrease was wrong as soon as one of the packets declared lost is
-/// acknowledged: the path was slow, not dead (as in Eifel, RFC 4015). After a loss, the decrease
-/// was wrong only if all packets declared lost are acknowledged.
+/// A window as it was before a decrease, to undo a wrong decrease. After a timeout, the decrease
+/// was wrong if one packet declared lost is acknowledged (Eifel, RFC 4015); after a loss, only if
+/// all such packets are.
 #[derive(Clone, Copy, Debug)]
 pub struct UndoState<T> {
     before: T,

@@ -1,6 +1,6 @@
-//! The congestion window of one path, by the rules that loss-based algorithms share. These are slow
-//! start, one decrease per loss event, timeouts, and the undoing of a decrease after a spurious
-//! loss. Growth in congestion avoidance is up to the algorithm.
+//! The congestion window of one path, by the rules that loss-based algorithms share: slow start,
+//! one decrease per loss event, timeouts, and undoing a decrease after a spurious loss. The
+//! algorithm itself sets the growth in congestion avoidance.
 
 use super::UndoState;
 use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
@@ -100,10 +100,8 @@ impl Window {
         self.packets < self.threshold
     }
 
-    /// Takes an ACK into account. Returns by which rule the window may grow.
-    ///
-    /// The window does not grow if it was not used up (RFC 7661), nor in recovery (RFC 6582).
-    /// Recovery ends when a packet sent after the decrease is acknowledged.
+    /// Takes an ACK into account. Returns by which rule the window may grow. The window does not
+    /// grow if it was not used up (RFC 7661), nor in recovery (RFC 6582).
     pub fn on_acked(&mut self, acked: &Acked<'_>) -> GrowthPhase {
         self.timeouts = 0;
         if acked.app_limited || !self.recovered(acked) {
@@ -139,8 +137,8 @@ impl Window {
     }
 
     /// Answers a loss, a CE mark or a timeout. Returns whether this began a loss event. Packets
-    /// sent before the last decrease belong to the loss event that caused the decrease. A second
-    /// timeout in a row belongs to the loss event of the first.
+    /// sent before the last decrease, and a second timeout in a row, belong to the earlier loss
+    /// event.
     pub fn on_congested(&mut self, congested: &Congested, decrease: Decrease) -> bool {
         let timeout = congested.trigger == Trigger::Timeout;
         let answered = if timeout { self.timeouts > 0 } else { congested.sent_at < self.recover };

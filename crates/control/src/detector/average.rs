@@ -2,11 +2,8 @@
 
 use alloc::collections::VecDeque;
 
-/// The latest `most` delays of a path, for means over up to `most` packets.
-///
-/// The mean of many delays hides jitter and shows a lasting queue. But the mean of n packets lags
-/// by n/2 packets. For example, the mean of 50 packets lags by 25 packets: with a window of 5
-/// packets, these are five RTTs.
+/// The latest `most` delays of a path, for means over up to `most` packets. The mean of many delays
+/// hides jitter and shows a lasting queue. But the mean of n packets lags by n/2 packets.
 #[derive(Clone, Debug)]
 pub struct Average {
     latest: VecDeque<i64>,
@@ -34,8 +31,7 @@ impl Average {
     }
 
     /// The mean of the latest `packets` delays, or of `most` delays if `packets` is more. `None`
-    /// while fewer delays are known. A mean of few delays has more jitter, so a caller that looks
-    /// for the smallest and the largest mean could take it for one of these.
+    /// while fewer delays are known, because a mean of few delays has more jitter.
     #[must_use]
     pub fn mean(&self, packets: usize) -> Option<i64> {
         let packets = packets.clamp(1, self.most);

@@ -3,18 +3,15 @@
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// The base delay: the smallest delay of a path, which is its delay without queues. A smaller delay
-/// becomes the base at once. The base rises in only two cases:
-/// - The route got longer: for 15 s ([`ADOPT`]) all delays were above the base, and the smallest
-///   delays of three in four RTTs were nearly equal. A TCP's queue does not look like this, because
-///   it rises and falls.
-/// - For ten minutes ([`MEMORY`]) all delays were above the base.
+/// The base delay: a path's smallest delay, its delay without queues. The base rises in two cases:
 ///
-/// A minimum over a sliding window would be wrong: a queue that another flow fills for longer than
-/// the window would become the base. Then the sender would stop yielding.
+/// | all delays exceed the base for | further condition |
+/// |---|---|
+/// | 15 s ([`ADOPT`](BaseDelay::ADOPT)) | the least delays of three in four RTTs are nearly equal |
+/// | ten minutes ([`MEMORY`](BaseDelay::MEMORY)) | none |
 ///
-/// [`ADOPT`]: BaseDelay::ADOPT
-/// [`MEMORY`]: BaseDelay::MEMORY
+/// A minimum over a sliding window would adopt another flow's long queue as the base, and the
+/// sender would stop yielding.
 #[derive(Clone, Debug)]
 pub struct BaseDelay {
     tolerance: i64,
@@ -22,13 +19,13 @@ pub struct BaseDelay {
     spread: i64,
     floor: Option<i64>,
     confirmed: Instant,
-    /// The candidate for a higher base: the smallest delay since `since`, in nanoseconds. The
-    /// search starts again, with a new `since`, after a delay near the base, after a delay clearly
-    /// below `low`, and after `ADOPT` without a result. `rounds`: how many rounds ended since
-    /// `since`. `near`: in how many of these rounds the smallest delay was near `low`.
+    /// The candidate for a higher base: the smallest delay since `since`, in nanoseconds.
     low: i64,
+    /// When the search began. It begins again after a delay near the base, or clearly below `low`.
     since: Instant,
+    /// How many rounds ended since `since`.
     rounds: u32,
+    /// In how many of these rounds the smallest delay was near `low`.
     near: u32,
     round_low: i64,
     round_until: Instant,
@@ -197,9 +194,9 @@ mod tests {
         feed(&mut route, 14_000, 16_000, |_| 40 * MS);
         assert_eq!(route.floor(), Some(40 * MS));
 
-        // The queue of a Reno flow at 10 Mbit/s whose window goes from 33 to 67 packets; the line
-        // without a queue holds 16.7 packets. So the queue grows from 20 to 60 ms within 2 s, then
-        // falls to 20 ms again.
+        // The queue of a Reno flow at 10 Mbit/s. The window goes from 33 to 67 packets, and the
+        // line holds 16.7 packets. So the queue grows from 20 to 60 ms within 2 s, then falls
+        // again.
         let mut queue = BaseDelay::new(Duration::from_millis(1));
         feed(&mut queue, 0, 100, |_| 10 * MS);
         feed(&mut queue, 100, 500_000, |at| 30 * MS + 40 * MS * (at % 2_000) as i64 / 2_000);

@@ -3,19 +3,14 @@
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// Detects that a route got longer, in half a second or in eight RTTs if they are longer.
+/// Detects that a route got longer, in half a second, or in eight RTTs if they are longer. A
+/// [`BaseDelay`](super::BaseDelay) alone needs 15 s.
 ///
-/// A [`BaseDelay`](super::BaseDelay) adopts a higher delay only after 15 s, because a TCP's queue
-/// can last for seconds. Here a rise of the delay counts as a longer route sooner, if
-/// - the delay before the rise was near the base, or above the base by less than half of the rise,
-/// - the delay rose by more than twice the time between the two packets (a TCP's queue grows
-///   slower), and
-/// - the delay stays: in three of four RTTs the smallest delay is nearly the same (a burst's queue
-///   drains).
-///
-/// The time between the two packets counts only up to [`DelayNoise::pause`]. The sender's own queue
-/// may still drain after the rise. So a clearly lower delay starts the count of RTTs again, as long
-/// as half of the rise remains.
+/// | what | condition |
+/// |---|---|
+/// | delay before the rise | near the base, or above it by less than half of the rise |
+/// | rise | more than twice the time between the two packets: a TCP's queue grows slower |
+/// | delays after the rise | nearly equal minima in three of four RTTs: a burst's queue drains |
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RouteChange {
     /// When the latest packet was sent, and its delay.
@@ -160,12 +155,12 @@ mod tests {
 
     #[test]
     fn queues_of_others_are_none() {
-        // `burst`: once a second, 40 ms of queue appear at once and drain within 40 ms. `saw`: 30
-        // ms of queue appear at once, then a TCP's sawtooth between 30 and 70 ms follows.
-        // `slow_start`: the queue grows by 1 ms per ms up to 40 ms, and stays.
+        // Once a second, 40 ms of queue appear at once and drain within 40 ms.
         let burst = look(20_000, |at| 10 * MS + (40 - (at % 1_000) as i64).max(0) * MS);
+        // 30 ms of queue appear at once, then a TCP's sawtooth between 30 and 70 ms follows.
         let saw =
             look(60_000, |at| 10 * MS + if at < 100 { 0 } else { 30 + (at as i64 - 100) % 2_000 / 50 } * MS);
+        // The queue grows by 1 ms per ms up to 40 ms, and stays.
         let slow_start = look(60_000, |at| 10 * MS + (at as i64 - 100).clamp(0, 40) * MS);
         assert_eq!((burst, saw, slow_start), (None, None, None));
     }

@@ -1,9 +1,6 @@
-//! Whether packets of two paths wait in the same queue.
-//!
-//! Paths that share a bottleneck meet the same queue, so their one-way delays rise and fall
-//! together and by the same time. So the mean delays of two paths are compared, slot by slot, over
-//! the latest 30 slots of 350 ms each. RFC 8382 compares statistics of such means, since its flows
-//! may have different senders. Here one sender knows all delays of both paths.
+//! Whether packets of two paths wait in the same queue: then their one-way delays rise and fall
+//! together. So the mean delays of 30 slots of 350 ms each are compared. RFC 8382 compares
+//! statistics of such means.
 
 use crate::Delay;
 use byway_wire::Duration;
@@ -88,16 +85,13 @@ impl DelaySeries {
         self.slots.get((slot % ROW as u64) as usize).copied().flatten().filter(|_| known)
     }
 
-    /// Compares the delays of two paths. The result is the variance of the difference of the
-    /// delays, divided by the variance of the delays of `other`. Near 0, packets of both paths wait
-    /// in the same queue. At 1 or more, they wait in different queues. `None` if too few delays are
-    /// known, or if the delays vary no more than by chance.
-    ///
-    /// A straight line is subtracted from each series first, because two different queues that only
-    /// grow would look alike.
+    /// The variance of the difference of two paths' delays, as a ratio to the variance of `other`'s
+    /// delays. Near 0, both paths wait in one queue; from 1 on, in different queues. `None` if
+    /// delays are few, or hardly vary.
     #[must_use]
     pub fn apart(&self, other: &Self) -> Option<f64> {
         let end = self.slot.min(other.slot);
+        // A straight line is subtracted: two different queues that only grow would look alike.
         let (mut theirs, mut difference) = (LinearFit::default(), LinearFit::default());
         let (mut noise, mut both) = (0.0, 0.0);
         for slot in end.saturating_sub(ROW as u64)..end {

@@ -2,14 +2,9 @@
 
 use byway_wire::Duration;
 
-/// The time that the line takes to send one packet, from the packets that arrived closest together.
-///
-/// Packets leave the queue of a line one by one, so two packets should not arrive closer together
-/// than this time. But a few packets do, for example because an interrupt was late. So the estimate
-/// is not the smallest distance, but the one below which one pair in 32 lies.
-///
-/// If more than one pair in 16 arrives together or out of order, jitter exceeds the time of a
-/// packet. Then there is no estimate.
+/// The time that the line takes to send one packet: one pair of packets in 32 arrives closer
+/// together than this time. Some pairs arrive closer than the line sends packets, for example
+/// because of a late interrupt.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spacing {
     /// The smallest distances of this block in nanoseconds, ascending. Only the first `pairs` of
@@ -35,9 +30,9 @@ impl Spacing {
     const MIXED: usize = 2 * Self::FEW;
     /// In the first block the estimate is at least the distance of this rank, in ascending order.
     const PAIRS: usize = 3;
-    /// The result is the smallest estimate of this many latest blocks of pairs. One block can give
-    /// too large an estimate: if ten flows share a line, two packets of one flow seldom stand next
-    /// to each other in the queue.
+    /// The result is the smallest estimate of this many latest blocks of pairs. One block's
+    /// estimate may be too large: if ten flows share a line, two packets of one flow are seldom
+    /// neighbours in the queue.
     const BLOCKS: usize = 8;
 
     /// Two packets, one sent after the other, arrived `apart` nanoseconds from each other.
@@ -87,7 +82,6 @@ impl Spacing {
 
     /// The time that the line takes for one packet; `None` before the first block of 256 pairs
     /// ends. A new flow sends its packets far apart, so the first distances exceed this time.
-    /// Within 256 pairs some packets probably met in a queue.
     #[must_use]
     pub const fn settled(&self) -> Option<Duration> {
         self.settled

@@ -1,14 +1,5 @@
-//! All paths together as one CUBIC flow (RFC 9438). In the mPath paper, all paths together grow by
-//! one packet per RTT instead (2.3).
-//!
-//! After a loss, CUBIC takes K seconds to reach its plateau, the window before the loss. A loss on
-//! one path counts only in part. Example: K is 10 s, the plateau is 2 s ahead, and a path with half
-//! of all windows loses. Then the plateau is 6 s ahead, halfway from 2 s to K. So
-//!
-//! - one path alone, and paths that lose together, are exactly CUBIC;
-//! - a small path that often loses does not keep a large path from reaching its plateau;
-//! - at the same loss rate on every path, two paths have 1.2 times the window of one path, and
-//!   three paths 1.5 times.
+//! All paths together as one CUBIC flow (RFC 9438). The loss of a path sets the flow back only by
+//! the path's share of all windows. So frequent losses of a small path do not hold up a large path.
 
 use crate::curve::{Curve, Shape};
 use byway_wire::{Duration, Instant};
@@ -82,9 +73,9 @@ impl AggregateFlow {
         growth
     }
 
-    /// Answers the loss of a path. `window`: the sum of all windows before this path decreases.
-    /// `first`: whether this loss begins a loss event. `share`: the path's window, divided by the
-    /// windows of all paths that have not yet decreased in this loss event.
+    /// Answers the loss of a path. `window`: the sum of all windows before this decrease. `first`:
+    /// whether a loss event begins. `share`: the path's window, divided by the windows of all paths
+    /// not yet decreased in this loss event.
     pub fn lose(&mut self, window: f64, share: f64, first: bool) {
         self.follow(window);
         if first {
@@ -104,10 +95,9 @@ impl AggregateFlow {
         self.go_back(share, 0.0);
     }
 
-    /// Begins a new stage of growth after a loss of the part `share` of the flow. `k`: the seconds
-    /// to the plateau after a loss of the whole flow. Example: `k` is 8 s, the plateau is 2 s
-    /// ahead, and `share` is 0.5. Then the plateau is 5 s ahead afterwards, halfway from 2 s to 8
-    /// s. The distance of W_est from cwnd_prior is mixed in the same way.
+    /// Begins a new stage of growth. `share`: the part of the flow that lost packets. `k`: seconds
+    /// to the plateau if the whole flow lost. With `share` 0.5 and `k` 8, a plateau 2 s ahead moves
+    /// to 5 s.
     fn go_back(&mut self, share: f64, k: f64) {
         let mean = |whole: f64, before: f64| share * whole + (1.0 - share) * before;
         // Beyond the plateau the curve has grown by the whole window at most, even if the window

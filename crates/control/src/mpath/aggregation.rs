@@ -1,11 +1,6 @@
 //! Load aggregation (mPath, 2.3): a proxied path that shares the direct path's bottleneck moves its
-//! load (its window) to the direct path, and is dropped.
-//!
-//! The paper finds such paths by losses at the same time. With forty paths in one queue such losses
-//! are rare, so delays are compared too ([`DelaySeries`](crate::detector::DelaySeries)). But
-//! different queues can look alike, so a trial follows. The path lends half of its window to the
-//! direct path for some seconds. A path that still carries as much has a queue of its own, and gets
-//! its load back. Then all of the load is lent: it returns unless the direct path carries more.
+//! load (its window) to the direct path. Losses at the same time show such a path. Similar delays
+//! show it only after a trial (`lend`).
 
 use super::{Dropping, MPath, Path};
 use crate::bundle::Rate;
@@ -16,8 +11,7 @@ use byway_wire::{Duration, Instant, PathId};
 /// same queue.
 const SAME: f64 = 0.25;
 /// How long half of a path's window is lent to the direct path. A path in the direct path's queue
-/// carries half as much meanwhile, because it has half as many packets in this queue. A path with a
-/// queue of its own carries as much as before: only its queue becomes shorter.
+/// carries half as much meanwhile. A path with a queue of its own carries as much as before.
 const HALF_LENT: Duration = Duration::from_millis(2_800);
 const CARRIES: f64 = 0.9;
 /// The least window, in packets, of which half is lent: a window of one packet cannot be halved.
@@ -27,8 +21,7 @@ const LENT: Duration = Duration::from_millis(5_600);
 /// The first part of each trial, in which the windows settle. It does not count.
 const SETTLES: Duration = Duration::from_millis(1_400);
 /// The pause after a trial in which the direct path could not carry the load. It doubles after each
-/// such trial, up to 16 minutes. Load is lent for an eighth of the time at most, because a trial
-/// lasts up to 8.4 s.
+/// such trial, up to 16 minutes. Trials take an eighth of the time at most: one lasts up to 8.4 s.
 const APART: Duration = Duration::from_secs(60);
 const APART_AT_MOST: Duration = Duration::from_secs(960);
 /// The age from which a path counts as useful, unless it seems to wait in the direct path's queue.
@@ -145,11 +138,9 @@ impl MPath {
         self.aggregate(&shared, window / self.options.keep);
     }
 
-    /// Moves load to the direct path from the `shared` proxied paths, which lost at the same time
-    /// as the direct path. Each path moves the part `alpha` of its window, or a smaller part if all
-    /// paths together would move more than the direct path has lost. In the paper this part is
-    /// `min(alpha, w0 / sum w_j)`, with the windows before the losses: w0 of the direct path
-    /// (`direct_window`, in packets), and w_j of path j.
+    /// Moves load to the direct path from the `shared` proxied paths, which lost at the same time.
+    /// Together they move at most what the direct path lost of its `direct_window` packets, each at
+    /// most the part `alpha` of its window.
     fn aggregate(&mut self, shared: &[PathId], direct_window: f64) {
         let evidence = self.options.evidence;
         let convinced = |path: &Path| path.coincident >= evidence;
@@ -162,6 +153,7 @@ impl MPath {
         if left <= 0.0 {
             return;
         }
+        // The paper, with the windows before the losses: `min(alpha, w0 / sum w_j)` (w0: direct).
         let fraction = self.options.alpha.min((1.0 - self.options.keep) * direct_window / left);
         let mut moved = 0.0;
         for id in shared {
@@ -179,10 +171,9 @@ impl MPath {
         }
     }
 
-    /// Requests more proxied paths after a loss of the direct path. The paper: "The number of new
-    /// proxied paths to be created when a loss is detected is a proportion beta of the direct
-    /// path's congestion window". The paper adds them "only after all existing paths have
-    /// encountered loss".
+    /// Requests more proxied paths after a loss of the direct path. The paper: "a proportion beta
+    /// of the direct path's congestion window" (`direct_window`, in packets), "only after all
+    /// existing paths have encountered loss".
     pub(super) fn wish_for_more(&mut self, direct_window: f64, now: Instant) {
         if self.trials.allow_wishes(now, &self.carried)
             && self.alive().all(|(_, path)| path.met_congestion || !path.proxied)
@@ -217,10 +208,8 @@ impl MPath {
     }
 
     /// Begins a trial: proxied paths that seem to wait in the direct path's queue lend their load
-    /// to the direct path. The paths with the highest rates lend, as many as have half of the
-    /// direct path's rate together. If all such paths have less, a trial would not show whether the
-    /// direct path gains. Then all of their load moves without a trial, but only if the latest
-    /// trial succeeded.
+    /// (window) to the direct path. The fastest of them lend, as many as have half of the direct
+    /// path's rate together.
     fn lend(&mut self, now: Instant) {
         if self.trials.now.is_some() || now < self.trials.not_before {
             return;
@@ -243,6 +232,7 @@ impl MPath {
             Some(last) => lenders.truncate(last + 1),
             // The load is too small for the gain to show.
             None if !self.trials.trust => return,
+            // The latest trial succeeded, so a small load moves without a trial.
             None => {}
         }
         let windows = lenders.iter().filter_map(|(_, id)| Some(self.paths.get(*id)?.window));

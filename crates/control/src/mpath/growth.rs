@@ -6,8 +6,7 @@ use byway_wire::{Duration, Instant};
 impl MPath {
     /// Adds up the growth that `packets` acknowledged packets earn, and hands it out to the paths
     /// in whole packets. ACKs of as many packets as the sum of all windows (one RTT) earn the
-    /// growth of one RTT. The paper: "cumulative ACKs received will increase the congestion window
-    /// of either the direct path or the proxied paths".
+    /// growth of one RTT.
     pub(super) fn earn(&mut self, packets: f64, now: Instant, rtt: Duration) {
         self.earned += match self.options.increase {
             // An ACK stands for a few RTTs of packets at most. What exceeds four windows does not

@@ -39,13 +39,8 @@ enum Dropping {
 }
 
 /// mPath: all paths together grow as one TCP flow, and a path that loses packets gives up part of
-/// its own window. If a proxied path loses at the same time as the direct path, its load moves to
-/// the direct path.
-///
-/// The preset `LITERAL` is section 2.3 of the paper: growth of a packet per RTT, and half of the
-/// window at a loss. The preset `PRODUCTION` grows as CUBIC does, and divides growth among the
-/// paths in proportion to their windows. Each path begins with a slow start, which ends when delays
-/// rise. Proxied paths are requested from the start.
+/// its window. The load (window) of a proxied path that loses together with the direct path moves
+/// to the direct path.
 #[derive(Debug)]
 pub struct MPath {
     name: &'static str,

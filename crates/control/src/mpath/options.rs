@@ -72,23 +72,20 @@ impl MPathOptions {
         validate: false,
     };
 
-    /// The preset of the class `normal`. All paths together grow and decrease as CUBIC does: if the
-    /// RTT is long, growth by one packet per RTT gets less than a CUBIC flow beside it. Each path
-    /// begins with a slow start, because with its small part of the growth, a path would take
-    /// minutes to reach its rate.
-    ///
-    /// Load moves at the second loss that coincides with a loss of the direct path, because one
-    /// loss in a few dozen coincides by chance. A proxied path is dropped at the second timeout in
-    /// a row, because a single timeout is often a late ACK.
+    /// The preset of the class `normal`.
     pub const PRODUCTION: Self = Self {
+        // At a long RTT, growth by one packet per RTT gets less than a CUBIC flow beside it.
         increase: Increase::Cubic(Shape::RFC9438),
         keep: Shape::RFC9438.beta,
         growth: Growth::Shares,
         initial: 10.0,
         initial_proxied: 4.0,
+        // With its small part of the growth alone, a path would take minutes to reach its rate.
         start_everywhere: true,
         open_at_start: START,
+        // One loss in a few dozen coincides with a loss of the direct path by chance.
         evidence: 2,
+        // A single timeout is often a late ACK.
         patience: 2,
         validate: true,
         ..Self::LITERAL

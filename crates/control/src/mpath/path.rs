@@ -143,12 +143,9 @@ impl Path {
         }
     }
 
-    /// Whether the path has shown that it is useful. This takes 21 s if the path's delays are known
-    /// to differ from the delays of the direct path. Otherwise it takes 60 s, and the path must not
-    /// seem to wait in the direct path's queue.
-    ///
-    /// `doubt`: whether a trial has shown that similar delays prove nothing. If so, a path that
-    /// seems to wait in the direct path's queue is useful after 21 s too.
+    /// Whether the path is useful: after 21 s if its delays differ from the direct path's, after 60
+    /// s if it does not seem to wait in the direct path's queue. `doubt`: a trial showed that
+    /// similar delays prove nothing.
     pub fn proven(&self, now: Instant, doubt: bool) -> bool {
         let age = now.since(self.opened_at);
         let differs = if doubt { self.differs || self.same_queue } else { self.differs };
@@ -165,8 +162,8 @@ impl Path {
     }
 
     /// The slow start threshold, in packets, after a loss: `keep` times the window. In the slow
-    /// start after a timeout, the window is still small and does not tell what the path carries.
-    /// Then the result is `keep` times the present threshold.
+    /// start after a timeout: `keep` times the present threshold, because the small window does not
+    /// tell what the path carries.
     pub fn lowered(&self, keep: f64) -> f64 {
         keep * if self.restarts && self.in_slow_start() { self.threshold } else { self.window }
     }
@@ -177,8 +174,7 @@ impl Path {
 
     /// Whether a loss needs no decrease, because an earlier decrease or timeout has answered it.
     /// `sent_at`: when the last of the lost packets was sent. Packets sent between a timeout and
-    /// the next ACK belong to the timeout: the same outage took them, and the window is one packet
-    /// already.
+    /// the next ACK belong to the timeout.
     pub fn covered(&self, sent_at: Instant) -> bool {
         self.answered(sent_at) || self.timeouts > 0 || sent_at < self.revived
     }
@@ -216,11 +212,8 @@ impl Path {
         self.grow(packets.min(room));
     }
 
-    /// Ends slow start when several packets in a row are late (RFC 9406). A packet is late if its
-    /// delay exceeds the smallest delay by an eighth of the least RTT, but by at least 4 and at
-    /// most 16 ms. As many packets as a quarter of the window must be late, from two to eight.
-    /// One-way delays are used where they are measured, so that a queue on the way of the ACKs does
-    /// not matter.
+    /// Ends slow start when several packets in a row are late (RFC 9406): their delays exceed the
+    /// smallest delay by an eighth of the least RTT, but by at least 4 and at most 16 ms.
     pub fn sense_rise(&mut self, acked: &Acked<'_>) {
         let rise = (signed_nanos(acked.min_rtt) / 8).clamp(RISE.0, RISE.1);
         let mut risen = false;

@@ -8,16 +8,15 @@ use byway_wire::{Duration, Instant, PathId};
 
 /// T: the control interval (section IV).
 const INTERVAL: Duration = Duration::from_millis(400);
-/// The paper's delta (section V): a raise still succeeds if at most this part of the sent rate is
-/// missing at the receiver. It is larger than the paper's 0.03, because one ACK may stand for ten
-/// packets here: the received rate of one interval is known only roughly.
+/// The paper's delta (section V): a raise succeeds if at most this part of the sent rate is missing
+/// at the receiver. The paper has 0.03; here one ACK may stand for ten packets, so received rates
+/// are rough.
 const DELTA: f64 = 0.1;
 /// Taken for the RTT of a path that has none yet (RFC 9002, kInitialRtt).
 const UNKNOWN_RTT: f64 = 0.333;
 
 /// A source that has more to send than its paths carry. Each path has a congestion window as TCP
-/// has, in place of the paper's TCP connection. Each path also has a rate that the source sets. The
-/// lower of the two limits applies.
+/// has, and a rate that the source sets. The lower of the two limits applies.
 #[derive(Clone, Debug)]
 pub struct Wang {
     rates: RateController,
@@ -110,9 +109,9 @@ impl Law for Wang {
         used.map_or(0.0, |member| packets / member.window.packets())
     }
 
-    /// Judges the last interval, and begins the next one. The last interval is judged once the
-    /// longest RTT of all paths (at most 2 s) has passed since its end: by then its packets are
-    /// acknowledged. Their rate is the paper's x, the rate at which the receiver got data.
+    /// Judges the last interval, and begins the next one. The judgement waits for the longest RTT
+    /// of all paths (at most 2 s): by then the packets are acknowledged. Their rate is the paper's
+    /// x.
     fn tick(&mut self, paths: &mut WangPaths, now: Instant) -> Option<Instant> {
         if paths.is_empty() {
             return None;

@@ -10,11 +10,8 @@ use alloc::vec::Vec;
 const NOTHING: f64 = 1e-12;
 
 /// The largest sum of rates of sources with the given `demands`, over relays with the given
-/// `capacities`, to one destination. All rates have the same unit, for example bytes per second.
-/// Source s may use the relays `choices[s]`. Paths from sources to relays have no limit.
-///
-/// Dinic's algorithm (Soviet Mathematics Doklady 11, 1970). Relays in `choices` that do not exist
-/// are ignored.
+/// `capacities`, all in one unit, for example bytes per second. Source s may use the relays
+/// `choices[s]`; unknown relays are ignored.
 #[must_use]
 pub fn largest_sum(demands: &[f64], capacities: &[f64], choices: &[Vec<usize>]) -> f64 {
     let (sources, relays) = (demands.len(), capacities.len());
@@ -30,6 +27,7 @@ pub fn largest_sum(demands: &[f64], capacities: &[f64], choices: &[Vec<usize>]) 
         network.edge(sources + relay, destination, *capacity);
     }
     let scale = demands.iter().chain(capacities).copied().fold(0.0, f64::max);
+    // Dinic's algorithm (Soviet Mathematics Doklady 11, 1970).
     network.flow(origin, destination, NOTHING * scale)
 }
 
@@ -141,9 +139,9 @@ mod tests {
 
     #[test]
     fn it_is_what_no_subset_of_sources_can_exceed() {
-        // Max-flow min-cut: the flow equals the smallest cut, over all subsets of sources. The cut
-        // of a subset is a sum of two parts: the demands of all sources outside the subset, and the
-        // capacities of all relays that sources inside the subset may use.
+        // Max-flow min-cut: the flow equals the smallest cut over all subsets of sources. A cut is
+        // the demands of all sources outside the subset, plus the capacities of all relays that
+        // sources inside may use.
         for seed in 0..200 {
             let mut random = Random::new(seed);
             let mut pick = |below: usize| (random.bits() % below as u64) as usize;

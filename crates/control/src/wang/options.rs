@@ -16,12 +16,12 @@ pub struct WangOptions {
     /// succeeded.
     pub delta: f64,
     /// The rate increment term of a new path, as a factor; beta(0) in the paper. A raise multiplies
-    /// the path's rate by `1 + beta` and adds `epsilon`. With a beta of 0, rates rise and fall by
-    /// the constant `epsilon` (A-AIAD in the paper).
+    /// the path's rate by `1 + beta` and adds `epsilon`. With 0, rates change only by `epsilon`
+    /// (the paper's A-AIAD).
     pub beta: f64,
     /// Whether a raise that the demand cuts short lowers the path's rate increment term to the
-    /// raise that was possible. If so, a path that already carries all of the demand gets a term of
-    /// 0. It stays at 0, because terms grow only by multiplication.
+    /// raise that was possible. If so, the term of a path that carries all of the demand is 0 for
+    /// good.
     pub rewrite: bool,
     /// The most that a rate increment term grows to, as a factor.
     pub cap: f64,
@@ -29,8 +29,8 @@ pub struct WangOptions {
     /// needs it to be positive.
     pub floor: f64,
     /// How much less than the sent rate may arrive, beyond `delta`, before a raise counts as
-    /// failed. It is in the unit of rates. Use one packet per interval, because only whole packets
-    /// are counted; the paper has no slack (0).
+    /// failed, in the unit of rates. Use one packet per interval, because only whole packets are
+    /// counted; the paper has 0.
     pub slack: f64,
 }
 
@@ -50,9 +50,9 @@ impl WangOptions {
         slack: 0.0,
     };
 
-    /// Figure 2 with four changes. A rate increment term is not lowered to 0 (`rewrite`), and is at
-    /// most 1 (`cap`). Each path has a least probability to be raised (`floor`). One packet of 500
-    /// bytes may be missing in each interval of 0.4 s (`slack`).
+    /// Figure 2 with four changes. A rate increment term never falls to 0 (`rewrite`), and is at
+    /// most 1 (`cap`). Each path has a least probability (`floor`). One packet of 500 bytes per 0.4
+    /// s may be missing (`slack`).
     pub const RECOMMENDED: Self =
         Self { rewrite: false, cap: 1.0, floor: 0.01, slack: 1_250.0, ..Self::LITERAL };
 }

@@ -51,9 +51,9 @@ impl RateController {
         self.raised.map(|(path, _)| path)
     }
 
-    /// Sets two options from the next interval on: epsilon (the constant part of a raise) and the
-    /// slack (how much of the rate may be missing). `packet`: the value of both, the rate of one
-    /// packet per interval, in the unit of rates.
+    /// Sets epsilon (the constant part of a raise) and the slack (how much of the rate may be
+    /// missing) from the next interval on. `packet`: the rate of one packet per interval, in the
+    /// unit of rates.
     pub fn set_packet(&mut self, packet: f64) {
         (self.options.epsilon, self.options.slack) = (packet, packet);
     }
