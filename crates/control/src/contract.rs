@@ -15,10 +15,9 @@ pub trait Controller: Debug + Send {
         false
     }
 
-    /// Whether the controller governs paths over TCP too, on top of the kernel's congestion
+    /// Whether the controller also governs paths over TCP, on top of the kernel's congestion
     /// control. By default only a yielding controller does, because the kernel already takes a fair
-    /// share of the line. If a controller governs these paths without yielding, only the receiver
-    /// notices packets that a relay drops between its two TCP connections.
+    /// share of the line.
     fn governs_connections(&self) -> bool {
         self.yields()
     }
@@ -51,9 +50,8 @@ pub trait Controller: Debug + Send {
     fn on_route_change(&mut self, path: PathId, now: Instant);
 
     /// Path MTU discovery found another packet size: from now on a full packet of the path has
-    /// `bytes` bytes of UDP payload. A controller that counts its window in packets counts in
-    /// packets of this size, as TCP counts in segments. By default a controller keeps the size that
-    /// it got in `Opened`.
+    /// `bytes` bytes of UDP payload. By default a controller keeps the size that it got in
+    /// `Opened`.
     fn on_packet_size(&mut self, path: PathId, bytes: u32) {
         let _ = (path, bytes);
     }

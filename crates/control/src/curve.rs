@@ -20,8 +20,8 @@ impl Shape {
     }
 
     /// RFC 9438, 4.7: W_max after a congestion event at `window` packets; `last` is the W_max
-    /// before. If `window` is below `last`, another flow is taking a share of the line. With
-    /// `fast_convergence`, W_max then becomes less than `window`, to leave room for that flow.
+    /// before. With `fast_convergence`, a `window` below `last` sets W_max below `window`, to leave
+    /// room for another flow.
     pub(crate) fn plateau(self, window: f64, last: f64, fast_convergence: bool) -> f64 {
         if window < last && fast_convergence { window * (1.0 + self.beta) / 2.0 } else { window }
     }

@@ -1,9 +1,9 @@
-//! Congestion control for a bundle, which is all paths of one connection. One controller governs
-//! the whole bundle, so the window of one path can depend on the other paths.
+//! Congestion control for a bundle: all paths of one connection. One controller governs the bundle,
+//! so a path's window can depend on other paths.
 //!
-//! A path reports events. A [`Controller`] answers with an [`Allowance`] per path (how much the
-//! path may send) and with a [`PathDemand`] (which paths the bundle should open or drop). A
-//! controller reads no clock, and draws random numbers only from a given seed.
+//! A [`Controller`] gets path events. It answers with an [`Allowance`] (how much a path may send)
+//! and a [`PathDemand`] (paths to open or drop). It reads no clock, and draws random numbers only
+//! from a seed.
 //!
 //! | room | what is in it |
 //! |---|---|

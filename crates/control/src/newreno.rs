@@ -1,9 +1,6 @@
 //! NewReno, the controller that others are compared with: RFC 5681, with one reduction of the
-//! window per loss event (RFC 6582).
-//!
-//! Only the congestion window is here, because the path itself retransmits. Duplicate ACKs do not
-//! inflate the window as in RFC 6582, 3.2: a path of byway knows exactly how many bytes are in
-//! flight.
+//! window per loss event (RFC 6582). Duplicate ACKs do not inflate the window, because a path of
+//! byway knows how many bytes are in flight.
 
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::{Acked, Allowance, Congested, Opened, Undo};
@@ -15,8 +12,7 @@ pub struct NewRenoOptions {
     /// Initial window in packets. RFC 6928: 10. RFC 5681: 2 to 4.
     pub initial: f64,
     /// L of RFC 3465: the most packets by which one ACK grows the window in slow start. The RFC
-    /// says 2, for receivers that acknowledge every second packet. byway's receivers acknowledge up
-    /// to 10 packets with one ACK. A larger L causes no bursts, because the paths are paced.
+    /// says 2; byway's receivers acknowledge up to 10 packets with one ACK. Pacing prevents bursts.
     pub limit: f64,
 }
 

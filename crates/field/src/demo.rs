@@ -61,9 +61,9 @@ impl DemoNetwork {
     }
 }
 
-/// Sends the directory tree at `source` to a new receiver, which writes to `sink`. Packets take the
-/// direct path only; with `detours` they also take the paths through both relays. `watch` gets each
-/// event, and returns whether to continue. The result is `None` if `watch` stopped the transfer.
+/// Sends the directory tree at `source` to a new receiver, which writes to `sink`. With `detours`,
+/// packets also take the paths through both relays. `None`: `watch` stopped the transfer by
+/// returning false.
 ///
 /// # Errors
 /// The errors of a transfer.

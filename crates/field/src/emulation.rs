@@ -1,7 +1,6 @@
-//! `byway lab run --emulate`: real programs make the transfers of a plan, over a network that is
-//! emulated on this machine. The programs are byway, iperf3 (the kernel's TCP), libtorrent
-//! (LEDBAT), and for requests `http_requests`. Each run gives a [`Record`] as a simulated run does,
-//! so an experiment's claims can be checked with emulated runs too.
+//! `byway lab run --emulate`: real programs make the transfers of a plan, over an emulated network.
+//! The programs are byway, iperf3 (the kernel's TCP), libtorrent (LEDBAT), and `http_requests`.
+//! Each run gives a [`Record`], as a simulated run does.
 
 mod capabilities;
 mod detours;
@@ -34,8 +33,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Time between two looks at whether a run is to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs every variant of a plan with every seed, one run at a time, because all runs use this
-/// machine. `tell` gets the progress, and a warning about each run whose results are not reliable.
+/// Runs every variant of a plan with every seed, one after another, because all runs use this
+/// machine. `tell` gets the progress, and a warning about each unreliable run.
 ///
 /// # Errors
 /// The plan cannot be emulated, or a program failed.

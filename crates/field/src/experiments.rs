@@ -101,9 +101,8 @@ pub fn limit_jobs(jobs: usize) -> Result<()> {
     built.map_err(|error| Error::Failed(error.to_string())).about(|| "--jobs")
 }
 
-/// The tasks to run: first the plans (names in `what` that end in `.toml`) in the order given, then
-/// the experiments that `what` names. If `what` is empty, these are all experiments. If `tags` is
-/// not empty, only experiments with at least one of these tags are taken.
+/// The tasks to run: plans (names in `what` that end in `.toml`), then experiments. An empty `what`
+/// means all experiments. Nonempty `tags` leave only experiments with such a tag.
 ///
 /// # Errors
 /// There is no such plan or experiment.
@@ -157,12 +156,11 @@ impl Task {
         Ok(Self { experiment, file: file.display().to_string() })
     }
 
-    /// Runs the task, and writes its results. `program` is the path of the byway program. `tell`
-    /// gets the progress. Once `cancel` is set, the task ends soon; runs that had finished count in
-    /// its results.
+    /// Runs the task and writes results. `program` is byway's path. Once `cancel` is set, the task
+    /// ends soon, with the results so far.
     ///
     /// # Errors
-    /// The plan or the expectation is not valid, a program failed, or a file cannot be written.
+    /// The plan or expectation is wrong, a program failed, or a file is not writable.
     pub fn run(
         &self,
         how: &RunOptions,

@@ -1,6 +1,6 @@
-//! Measures how much longer requests take beside bulk transfers of byway or of the kernel's TCP,
-//! over an emulated link or in the simulator. The answers cross the link in the same direction as
-//! the bulk data. For comparison the same requests first run alone.
+//! Measures how much longer requests take beside bulk transfers (of byway or of the kernel's TCP)
+//! than alone, over an emulated link or in the simulator. The answers cross the link in the same
+//! direction as the bulk data.
 
 mod figures;
 mod world;
@@ -137,8 +137,8 @@ struct HarmRun {
     accurate: bool,
 }
 
-/// Checks that this machine can measure everything that `asked` names, so that a missing program is
-/// found before the first measurement. `tell` gets a warning if something is left out.
+/// Checks that this machine can measure everything in `asked`, so that a missing program is found
+/// before the first measurement. `tell` gets warnings of what is left out.
 ///
 /// # Errors
 /// A name is unknown, something is missing, or `tell` failed.
@@ -173,9 +173,8 @@ impl HarmOptions {
 }
 
 impl Prepared {
-    /// Runs the measurements one after another, because they share the machine. `program` is the
-    /// path of the byway program. `tell` gets the progress. Once `cancel` is set, this function
-    /// returns soon, with the rows measured so far.
+    /// Runs the measurements one after another, because they share the machine. Once `cancel` is
+    /// set, this function returns soon, with the rows so far. `program` is the path of byway.
     ///
     /// # Errors
     /// A program failed, or `tell` failed.

@@ -1,6 +1,6 @@
-//! `byway lab serve` and `byway lab fetch` make the requests of a plan with real programs over the
-//! kernel's TCP. Each request is a TCP connection of its own. The client sends [`REQUEST`] bytes,
-//! of which the first eight say how many bytes the server sends back before it closes.
+//! `byway lab serve` and `byway lab fetch` make the requests of a plan over the kernel's TCP, one
+//! connection each. The client sends [`REQUEST`] bytes. The first eight say how many bytes the
+//! server sends back before it closes.
 
 use crate::error::{About as _, Result};
 use byway_sim::tcp::web::REQUEST;
@@ -58,9 +58,8 @@ pub fn serve(port: u16, congestion: &str) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that the server writes at a time; other web servers write files in pieces of this size
-/// too. Each smaller write could end with a packet that is not full. An answer of 20 KB would then
-/// need one packet more than in the simulator, and wait for one ACK more.
+/// Bytes that the server writes at a time, as other web servers do. Each smaller write could end
+/// with a packet that is not full. An answer of 20 KB would then wait for one ACK more.
 const PIECE: usize = 64 * 1024;
 
 /// A client that closes early ends the answer; that is not a failure of the server.
@@ -74,8 +73,8 @@ fn answer(mut asker: TcpStream) -> io::Result<()> {
     answer.flush()
 }
 
-/// Makes the requests that standard input lists: a `FetchTask` as JSON per line, and `go` as the
-/// last line. Prints each result when the answer is complete.
+/// Makes the requests on standard input: a `FetchTask` as JSON per line, and `go` as the last line.
+/// Prints each result when the answer is complete.
 ///
 /// # Errors
 /// A line is not a `FetchTask`, or the system gives no thread.

@@ -53,13 +53,11 @@ pub(crate) fn place() -> LabDirectory {
     LabDirectory::locate(geteuid().is_root(), getuid().as_raw(), |name| std::env::var_os(name))
 }
 
-/// Starts a keeper, a process that builds a lab (an emulated network) and holds it. Waits until
-/// programs can run in the lab. Returns the lab's name and a record of its hosts and links.
-/// `keeper` is the command of a program that calls [`keep`] for the same network. If `owned`, the
-/// lab ends when this process's standard input ends.
+/// Starts `keeper`, a command that calls [`keep`], and waits until its lab (an emulated network) is
+/// ready. If `owned`, the lab ends when standard input ends.
 ///
 /// # Errors
-/// There is no such network, its lab is already up, or the keeper reports an error.
+/// No such network, its lab is up, or the keeper failed.
 pub fn up(wanted: &NetworkRequest, keeper: Command, owned: bool) -> Result<(String, LabRecord)> {
     let network = Network::read(wanted)?;
     let lab = place().lab(&network.name);
@@ -107,8 +105,8 @@ fn start(lab: &Lab, mut keeper: Command, log: File, owned: bool) -> Result<()> {
     Err(Error::failed(why.strip_prefix("byway: ").unwrap_or(why)))
 }
 
-/// Builds a lab and keeps it until it is taken down. Prints `ready` on standard output once
-/// programs can run in the lab. With `owned`, the lab also ends when standard input ends.
+/// Builds a lab, prints `ready`, and keeps the lab until it is taken down or, if `owned`, standard
+/// input ends.
 ///
 /// # Errors
 /// There is no such network, its lab is already up, or this machine cannot build it.
@@ -127,13 +125,11 @@ pub fn keep(wanted: &NetworkRequest, owned: bool) -> Result<()> {
     }
 }
 
-/// Runs a program on `host`, a host of a lab, and returns the program's exit code. `lab` is the
-/// name of the lab; `None` means the only lab that is up. `words` are the program's name and
-/// arguments. `program` is the path of byway itself, which is run on the host and calls [`inside`]
-/// with `words`.
+/// Runs `words` (a program and its arguments) on a host of `lab` (`None`: the only lab). Returns
+/// the exit code. `program`, byway's path, calls [`inside`] there.
 ///
 /// # Errors
-/// There is no such lab or host, or the lab cannot be entered.
+/// No such lab or host, or the lab cannot be entered.
 pub fn exec(lab: Option<&str>, host: &str, program: &Path, words: &[OsString]) -> Result<i32> {
     let lab = one(lab)?;
     let record = lab.record().about(|| format!("the lab {} is not ready", lab.name))?;
@@ -156,7 +152,7 @@ pub fn exec(lab: Option<&str>, host: &str, program: &Path, words: &[OsString]) -
 /// SIGTERM to the program when its parent process ends.
 ///
 /// # Errors
-/// This function returns only if the program cannot be run, and then always an error.
+/// This function returns only if the program cannot be run.
 pub fn inside(words: &[OsString]) -> Result<Infallible> {
     set_parent_process_death_signal(Some(Signal::TERM))?;
     let (program, rest) =
@@ -188,12 +184,11 @@ impl LabState {
     }
 }
 
-/// Takes down the lab named `lab`. Without a name it takes down the only lab that is up, or with
-/// `all` every lab. It also removes the remains of labs whose keeper process was killed. `tell`
-/// gets each lab that was taken down or removed.
+/// Takes down the lab named `lab`; without a name the only one, or with `all` every lab. Also
+/// removes labs whose keeper was killed.
 ///
 /// # Errors
-/// No lab of this name is up, several are up and none is named, or a lab cannot be ended.
+/// No such lab, several and none named, or a lab cannot be ended.
 pub fn down(lab: Option<&str>, all: bool, mut tell: impl FnMut(TakenDown) -> io::Result<()>) -> Result<()> {
     let (living, dead): (Vec<_>, Vec<_>) = place().all()?.into_iter().partition(Lab::alive);
     let chosen = match lab {

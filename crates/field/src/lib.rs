@@ -2,19 +2,22 @@
 //! transfers by real programs.
 //!
 //! [`byway_lab`] only simulates, without clock or processes. [`byway_emulate`] builds networks, but
-//! cannot read plans. This crate combines the two. The program that uses this crate adds arguments,
-//! messages and exit codes; callbacks tell it what happens.
+//! cannot read plans. This crate combines the two. Callbacks tell the program that uses this crate
+//! what happens.
 //!
-//! * [`experiments`]: runs, judges and stores experiments. [`directories`]: the directories with
-//!   their files.
-//! * [`experiment_list`]: all experiments, each with its claims and its newest result.
-//! * [`scoreboard`]: compares congestion controls. [`fuzz`]: simulates random networks.
-//! * [`network`]: reads which network to emulate. [`labs`]: starts, enters and ends emulated
-//!   networks.
-//! * [`emulation`]: runs the transfers of a plan by real programs. [`http_requests`]: makes the
-//!   plan's requests by real programs.
-//! * [`demo`]: a transfer on loopback, over the simulator's links.
-//! * [`harm`]: measures how much longer requests take beside bulk transfers.
+//! | module | what it does |
+//! |---|---|
+//! | [`experiments`] | runs, judges and stores experiments |
+//! | [`directories`] | the directories with the files of experiments |
+//! | [`experiment_list`] | all experiments, each with its claims and its newest result |
+//! | [`scoreboard`] | compares congestion controls |
+//! | [`fuzz`] | simulates random networks |
+//! | [`network`] | reads which network to emulate |
+//! | [`labs`] | starts, enters and ends emulated networks |
+//! | [`emulation`] | runs the transfers of a plan by real programs |
+//! | [`http_requests`] | makes the requests of a plan by real programs |
+//! | [`demo`] | a transfer on loopback, over the simulator's links |
+//! | [`harm`] | measures how much longer requests take beside bulk transfers |
 
 pub mod demo;
 pub mod directories;

@@ -55,12 +55,11 @@ pub struct FilledBoard {
     pub file: PathBuf,
 }
 
-/// Runs the cells of `selection` that have no row in `directory` yet. A cell is one simulation: a
-/// scene (a line and its traffic), a law (a congestion control) and a seed. Then writes a table and
-/// a picture of all rows. `tell` gets the progress. Once `cancel` is set, this function ends soon.
+/// Runs the cells (simulations) of `selection` without a row in `directory`, then writes a table
+/// and a picture. Once `cancel` is set, this function ends soon.
 ///
 /// # Errors
-/// A cell could not be run, or a row could not be stored.
+/// A cell could not run, or a row could not be stored.
 pub fn fill(
     selection: &CellSelection,
     directory: &Path,

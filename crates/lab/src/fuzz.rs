@@ -1,9 +1,6 @@
-//! Random networks and transfers with random faults, each made from a seed. Whatever happens, no
-//! invariant may break, and every transfer that can end must end.
-//!
-//! The simulated world asserts its own invariants at every event. This module checks two more. A
-//! transfer of a given size ends with exactly this number of bytes, once the faults are over. The
-//! same seed gives the same record twice; every tenth seed is run twice for this check.
+//! Random networks and transfers with random faults, each made from a seed. No invariant may break,
+//! and every transfer that can end must end, with exactly its size. Every tenth seed runs twice,
+//! and must give the same record.
 
 use crate::record::Record;
 use crate::setup::{
@@ -23,8 +20,8 @@ const TROUBLED: u64 = 30;
 /// A transfer has until this second.
 const PATIENCE: u64 = 1_200;
 /// Controllers that take the smallest delay of a path's whole life for the delay without a queue,
-/// as their papers say. If a route becomes longer, they take the added delay for a queue, and yield
-/// for ever. So their transfers need not end, but must still progress.
+/// as their papers say. After a change to a longer route they yield for ever, so their transfers
+/// need not end, only progress.
 const YIELDING: [&str; 7] =
     ["harp-adaptive", "harp-independent", "harp-joint", "hir", "hir-literal", "nice", "tcp-lp"];
 /// A transfer progresses if it received at least one byte in its last `STANDSTILL` seconds. The

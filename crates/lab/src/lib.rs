@@ -1,9 +1,12 @@
 //! The lab turns a plan, which is data, into a simulated world, and the records of this world into
-//! tables, figures and verdicts.
+//! tables, figures and verdicts. `docs/lab.md` describes what a plan may contain.
 //!
-//! `plan` reads a plan and expands it into variants. Each variant is a [`Setup`]. `world` runs a
-//! variant with a seed and returns a [`Record`]. `expect` checks claims with records. `figure` and
-//! `report` show the results. `docs/lab.md` describes what a plan may contain.
+//! | module | what it does |
+//! |---|---|
+//! | `plan` | reads a plan and expands it into variants; each is a [`Setup`] |
+//! | `world` | runs a variant with a seed and returns a [`Record`] |
+//! | `expect` | checks claims with records |
+//! | `figure`, `report` | show the results |
 
 pub mod expect;
 pub mod experiment;

@@ -121,8 +121,8 @@ pub struct GatewayRecord {
     /// The plan's name for them.
     pub name: String,
     /// A histogram of how long the exit gateway held packets back to put them in order. An entry is
-    /// an upper bound in milliseconds, and the number of packets whose wait is at most this bound,
-    /// but more than the bound of the entry before.
+    /// an upper bound in milliseconds, and the number of packets held up to this bound, but longer
+    /// than the bound before.
     pub waits: Vec<(u64, u64)>,
     /// Packets that left the exit.
     pub released: u64,

@@ -263,8 +263,8 @@ pub struct SessionOptions {
     /// SNACK after so many RTTs of the direct path.
     pub tau: Option<f64>,
     /// The largest datagram size, in bytes, that path MTU discovery tries. `None`: all datagrams
-    /// have the base size, as in the simulated papers. With datagrams of different sizes, a large
-    /// one takes longer to send, and this delay would look like that of a queue.
+    /// have the base size, because a larger datagram takes longer to send, and this delay would
+    /// look like a queue.
     pub datagram: Option<usize>,
     /// Sealed with AES-256-GCM and with real bytes instead of the null cipher and lengths only.
     pub real_bytes: bool,

@@ -60,13 +60,10 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// A confidence interval for the median: from the k-th smallest to the k-th largest value. k is the
-/// largest number with which the interval contains the median with a probability of at least 95 %.
-/// With fewer than six values no interval reaches 95 %, and k is 1.
+/// A confidence interval for the median, of at least 95 %: from the k-th smallest to the k-th
+/// largest value, with the largest such k. With fewer than six values k is 1.
 ///
-/// Source: David and Nagaraja, Order Statistics, 7.1. The median lies below the k-th smallest value
-/// if fewer than k values are below the median. The number of values below the median is binomial
-/// with probability 1/2.
+/// Source: David and Nagaraja, Order Statistics, 7.1.
 #[must_use]
 pub fn median_interval(values: &[f64]) -> Option<Interval> {
     let sorted = sorted(values)?;
@@ -162,8 +159,8 @@ mod tests {
     #[test]
     fn the_interval_takes_the_ranks_of_the_table() {
         // Columns: the number n of values, k (the interval goes from the k-th smallest to the k-th
-        // largest value), and the probability that the interval contains the median. This
-        // probability is `1 - 2 sum of C(n, i) / 2^n` over all i < k.
+        // largest value), and the probability that the median is inside, `1 - 2 sum of C(n, i) /
+        // 2^n` over i < k.
         for (count, rank, coverage) in [
             (1, 1, 0.0),
             (2, 1, 0.5),

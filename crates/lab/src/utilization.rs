@@ -19,10 +19,9 @@ pub fn between(series: &[u64], sample: f64, from: f64, to: f64) -> u64 {
     at(series, sample, to).saturating_sub(at(series, sample, from))
 }
 
-/// Seconds from `from` to the end of the first full second after `from`; `None` if there is none.
-/// In a full second the line carried at least the part [`MOST_OF_IT`] of its capacity. `sent` is
-/// the number of bytes that the line has carried since the start, with one value per `sample`
-/// seconds. `most(a, b)` is how many bytes the line can carry from second a to second b.
+/// Seconds from `from` to the end of the first second that carried [`MOST_OF_IT`] of the line's
+/// capacity. `sent` is the bytes carried so far, every `sample` seconds; `most(a, b)` is the
+/// capacity in bytes from second a to b.
 pub fn filled_after(sent: &[u64], sample: f64, from: f64, most: impl Fn(f64, f64) -> f64) -> Option<f64> {
     let window = libm::round(FOR / sample) as usize;
     let first = libm::ceil(from / sample) as usize;

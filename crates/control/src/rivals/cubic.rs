@@ -20,10 +20,9 @@ pub struct CubicOptions {
     /// 4.7: whether a flow gives up room for flows that begin. SHOULD be on, except for a flow that
     /// is alone.
     pub fast_convergence: bool,
-    /// When slow start ends. RFC 9438, 4.10: SHOULD be when HyStart++ says so, MAY be at a loss
-    /// (RFC 5681) where HyStart++ is not suitable. HyStart++ is not byway's default, because it
-    /// reacts to an RTT rise of 4 to 16 ms. byway's receivers delay ACKs by up to 10 ms, so the RTT
-    /// rises without a queue.
+    /// When slow start ends. RFC 9438, 4.10: SHOULD use HyStart++, MAY use the first loss (RFC
+    /// 5681). byway uses the first loss, because HyStart++ would take the ACK delay of byway's
+    /// receivers (up to 10 ms) for a queue.
     pub slow_start: SlowStart,
     /// Initial window in packets. RFC 6928: 10.
     pub initial: f64,
@@ -94,10 +93,8 @@ struct AvoidanceStage {
 
 impl AvoidanceStage {
     /// Begins congestion avoidance with a window of `window` packets (cwnd_epoch in RFC 9438). K is
-    /// the time in seconds until the curve reaches W_max (4.2).
-    ///
-    /// After a timeout, or after a slow start that ended without loss, W_max is 0. Then W_max
-    /// becomes `window`, and K is 0 (4.8 and 4.10).
+    /// the time in seconds until the curve reaches W_max (4.2). If W_max is 0, as after a timeout,
+    /// W_max becomes `window` (4.8).
     fn begin(&mut self, now: Instant, window: f64, shape: Shape) {
         self.epoch = Some(now);
         self.curve.w_est = window;

@@ -58,10 +58,6 @@ impl HyStart {
 
     /// Takes an ACK into account. Returns a factor for the growth of slow start: 1, or `1 / slower`
     /// in conservative slow start. `None`: slow start is over.
-    ///
-    /// An ACK of byway acknowledges several packets, but has one RTT only, that of the latest
-    /// packet. Each of these packets counts as an RTT sample. This is correct because only the
-    /// smallest RTT of a round matters, and the latest packet has the smallest RTT of the ACK.
     pub fn on_acked(&mut self, acked: &Acked<'_>) -> Option<f64> {
         if acked.sent_at >= self.round {
             self.round = acked.now;
@@ -72,6 +68,7 @@ impl HyStart {
         }
         if let Some(rtt) = acked.rtt {
             self.current = Some(self.current.map_or(rtt, |current| current.min(rtt)));
+            // Each packet counts as a sample, because an ACK has the smallest RTT of its packets.
             self.samples = self.samples.saturating_add(acked.packets);
         }
         if self.samples >= self.options.samples {

@@ -1,9 +1,8 @@
-//! HyStart: ends slow start before the queue is full. Slow start ends when the RTT rises, or when
-//! the ACKs of a round arrive close together for about half of the smallest RTT.
+//! HyStart ends slow start when the RTT rises, or when ACKs arrive close together for about half of
+//! the smallest RTT.
 //!
-//! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", section 4, Computer Networks 55
-//! (2011). Constants are those of Linux (`tcp_cubic.c`). Linux does not implement the successor of
-//! HyStart, RFC 9406 ([`hystart`](super::hystart)).
+//! Source: Ha and Rhee, "Taming the elephants: New TCP slow start" (2011), section 4. Constants:
+//! Linux (`tcp_cubic.c`).
 
 use crate::Acked;
 use byway_wire::{Duration, Instant};
@@ -71,9 +70,9 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// The round in which slow start ends, from 0 to 5; `None` if it does not end. The first two
-    /// rounds have the RTT `base`, the other four have `rtt`. Each round has twelve ACKs at
-    /// intervals of `apart`, and the window has `window` packets.
+    /// The round in which slow start ends, from 0 to 5; `None`: it does not end. Rounds 0 and 1
+    /// have the RTT `base`, the later rounds `rtt`. Each round has twelve ACKs, at intervals of
+    /// `apart`.
     fn ends(base: Duration, rtt: Duration, apart: Duration, window: f64) -> Option<u32> {
         let mut hystart = LinuxHyStart::new(Instant::ZERO);
         let mut start = Instant::from_millis(1_000);

@@ -1,10 +1,6 @@
-//! LEDBAT (RFC 6817): keeps the queueing delay at a target, by one-way delays. The base delay is
-//! the delay of the empty path. Two faults of the RFC are kept here;
-//! [`ledbat_pp`](super::ledbat_pp) corrects them. A queue counts as base delay if it stands for
-//! more than `history` minutes, or if it was there before the flow began.
-//!
-//! Source: RFC 6817, 2.4.2 (pseudocode) and 2.5 (parameters), as other implementations quote them.
-//! Only parts of the RFC itself were found.
+//! LEDBAT (RFC 6817, 2.4.2, as other implementations quote it): keeps the queueing delay at a
+//! target. A queue older than the flow, or than `history` minutes, counts as base delay (the delay
+//! of the empty path); [`ledbat_pp`](super::ledbat_pp) corrects this.
 
 use crate::bundle::{Decrease, PathController, Window};
 use crate::{Acked, Allowance, Congested, Opened, Sent, Trigger, Undo};
@@ -170,10 +166,9 @@ impl PathController for Ledbat {
         let off_target = 1.0 - queue as f64 / 1e9 / target.as_secs_f64();
         // cwnd += GAIN * off_target * bytes_newly_acked * MSS / cwnd
         let steered = cwnd + gain * off_target * bytes_newly_acked / cwnd;
-        // max_allowed_cwnd = flightsize + ALLOWED_INCREASE * MSS. Here flightsize is the most that
-        // was in flight in this RTT and the RTT before; section 2.5 says "flightsize in the
-        // previous RTT". The bytes in flight when an ACK arrives would be too few, since a paced
-        // sender has not yet filled its window then.
+        // max_allowed_cwnd = flightsize + ALLOWED_INCREASE * MSS (RFC 6817, 2.5). flightsize is the
+        // most in flight in this RTT and the RTT before, because a paced sender has not filled its
+        // window at an ACK.
         if acked.sent_at >= self.round {
             self.round = acked.now;
             self.flight = [acked.in_flight, self.flight[0]];

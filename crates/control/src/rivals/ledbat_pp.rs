@@ -1,10 +1,7 @@
-//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): LEDBAT by RTTs instead of one-way delays. It has a
-//! smaller gain, a multiplicative decrease and a gentler slow start. In regular slowdowns a flow
-//! falls to 2 packets, so that the queue drains and the RTT of the empty path can be measured
-//! again.
+//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus, section 4): LEDBAT by RTTs. In regular slowdowns a
+//! flow falls to 2 packets, so that the queue drains and the RTT of the empty path is measured.
 //!
-//! Source: section 4 of the draft, whose text was not found. Formulas and constants are from memory
-//! and from two implementations that quote the draft: a Linux module of version 01, and freenet's.
+//! Source: memory, a Linux module, and freenet's implementation.
 
 use super::ledbat::DelayHistory;
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
@@ -105,16 +102,16 @@ impl LedbatPp {
     }
 
     /// Section 4.2 of the draft: `GAIN = 1 / min(16, CEIL(2 * TARGET / base))`, where base is the
-    /// RTT of the empty path. With a TARGET of 60 ms, GAIN is 1 for a base of 120 ms or more, as in
-    /// LEDBAT. For a base of 7.5 ms or less GAIN is 1/16, so the flow grows more slowly than TCP.
+    /// RTT of the empty path. On short paths GAIN is below 1, so the flow grows more slowly than
+    /// TCP.
     fn gain(&self) -> f64 {
         let base = self.rtts.base().unwrap_or(0).max(1) as f64 / 1e9;
         1.0 / libm::ceil(2.0 * self.options.target.as_secs_f64() / base).clamp(1.0, self.options.slowest)
     }
 
-    /// Adapts the window W to the queueing delay (section 4.2 of the draft). Up to TARGET, W grows
-    /// by GAIN packets per RTT. Above TARGET, W changes by `max(GAIN - Constant * W * (delay /
-    /// TARGET - 1), -W / 2)` packets per RTT. Each ACK makes its part of the change.
+    /// Changes the window W by the queueing delay (section 4.2). Per RTT, W changes by GAIN packets
+    /// up to TARGET, and above TARGET by `max(GAIN - Constant * W * (delay / TARGET - 1), -W / 2)`
+    /// packets.
     fn steer(&mut self, acked: &Acked<'_>, may_grow: bool) {
         let Some(queue) = self.rtts.queue() else { return };
         let (gain, packets) = (self.gain(), self.window.packets());

@@ -25,9 +25,8 @@ impl Law for Lia {
             }
         }
         // RFC 6356, equation 2: `alpha = cwnd_total * MAX (cwnd_i/rtt_i^2) / (SUM
-        // (cwnd_i/rtt_i))^2`. `linked` is `alpha / cwnd_total`. Windows are in bytes, because paths
-        // may have different packet sizes. The result is the increase of equation 1, divided by
-        // MSS_i: it is in packets.
+        // (cwnd_i/rtt_i))^2`, with windows in bytes. `linked` is `alpha / cwnd_total`. The result
+        // is the increase of equation 1 in packets, so divided by MSS_i.
         let linked = if sum > 0.0 { best / (sum * sum) } else { f64::INFINITY };
         packets * member.window.packet() * linked.min(1.0 / member.window.bytes())
     }

@@ -1,12 +1,8 @@
-//! TCP Nice: TCP Vegas that halves its window when a queue delayed more than half of the packets of
-//! an RTT. The window may be less than one packet.
+//! TCP Nice: TCP Vegas that halves its window when a queue delays more than half of an RTT's
+//! packets, by their one-way delays.
 //!
 //! Source: Venkataramani, Kokku, Dahlin, "TCP Nice: a mechanism for background transfers", OSDI
-//! 2002, sections 3 and 5. Vegas is from memory and from Linux (Brakmo and Peterson, "TCP Vegas",
-//! JSAC 13(8), 1995). The smallest window is from memory.
-//!
-//! This code uses one-way delays instead of the paper's RTTs, because byway has a one-way delay for
-//! every packet. Without one-way delays, no packet counts as delayed.
+//! 2002, sections 3, 5.
 
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::detector::Extremes;
@@ -22,14 +18,14 @@ pub struct NiceOptions {
     /// f: if more than this share of an RTT's packets is late, the path is congested. The paper
     /// takes 0.5.
     pub fraction: f64,
-    /// The least value of `max - min`, the range of delays; the paper has none. For the paper, max
-    /// is the delay of a full queue, but a flow that yields never fills a queue. Without a least
+    /// The least value of `max - min`, the range of delays; the paper has none. Without a least
     /// range, a flow alone on a line would yield to the delays of its own bursts.
     pub least_range: Duration,
     /// Whether the delays of packets sent before the window was halved are ignored. If they count,
     /// they halve the window a second time, in the next RTT. The paper leaves this open.
     pub afresh: bool,
-    /// Vegas: the window grows while it keeps fewer packets than this in the queue.
+    /// Vegas: the window grows while it keeps fewer packets than this in the queue. From memory and
+    /// Linux; source: Brakmo and Peterson, "TCP Vegas", JSAC 13(8), 1995.
     pub alpha: f64,
     /// Vegas: the window falls while it keeps more packets than this in the queue.
     pub beta: f64,

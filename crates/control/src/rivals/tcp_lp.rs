@@ -1,11 +1,7 @@
-//! TCP-LP: NewReno that halves its window when the smoothed one-way delay exceeds a limit. If the
-//! limit is exceeded again within three RTTs, the window falls to one packet. Without one-way
-//! delays a path behaves like NewReno.
+//! TCP-LP: NewReno that halves its window when the smoothed one-way delay exceeds a limit. If this
+//! happens again within three RTTs, the window falls to one packet.
 //!
-//! Source: Kuzmanovic, Knightly, "TCP-LP: a distributed algorithm for low priority data transfer",
-//! INFOCOM 2003. The paper was not found. Its rules are from memory and from Linux (`tcp_lp.c`),
-//! which quotes the paper's pseudocode and constants. Unlike Linux, this code keeps the smallest
-//! and the largest delay when the window is halved.
+//! Source: Kuzmanovic, Knightly, "TCP-LP", INFOCOM 2003, from memory and Linux (`tcp_lp.c`).
 
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};
 use crate::detector::Extremes;
@@ -16,20 +12,19 @@ use byway_wire::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpLpOptions {
     /// The paper's delta, a share of the range of delays; 0.15 in the paper. A smoothed delay above
-    /// `min + delta (max - min)` is an early congestion indication; min and max are the smallest
-    /// and the largest delay so far.
+    /// `min + delta (max - min)` is an early congestion indication. min and max are the extremes of
+    /// the delay so far.
     pub threshold: f64,
     /// gamma, the share of a sample in the smoothed delay. 1/8.
     pub smoothing: f64,
     /// How many RTTs the inference phase lasts. 3.
     pub inference: u32,
-    /// The least value of `max - min`, the range of delays; the paper has none. For the paper, max
-    /// is the delay of a full queue, but a flow that yields never fills a queue. Without a least
+    /// The least value of `max - min`, the range of delays; the paper has none. Without a least
     /// range, a flow alone on a line would yield to the delays of its own bursts.
     pub least_range: Duration,
-    /// Whether the smoothed delay starts anew after each decrease, with packets sent since.
-    /// Otherwise the smoothed delay still contains the delays that caused the decrease, and almost
-    /// every decrease is followed by a second one. The paper does not mention this.
+    /// Whether the smoothed delay starts anew after each decrease, with packets sent since; the
+    /// paper leaves this open. Otherwise the smoothed delay still contains older delays, and almost
+    /// every decrease is followed by a second one.
     pub afresh: bool,
     /// Initial window in packets. RFC 6928: 10.
     pub initial: f64,
@@ -101,8 +96,8 @@ impl TcpLp {
     }
 
     /// Adds a delay `owd` to the smoothed one-way delay: `sowd = (1 - gamma) sowd + gamma owd`.
-    /// Both are stored as differences from the smallest delay. A one-way delay contains the
-    /// difference of the two hosts' clocks, so it may be too large for an exact `f64`.
+    /// Delays are stored as differences from the smallest delay, because the clocks' difference
+    /// makes delays too large for an exact `f64`.
     fn sample(&mut self, delay: Delay) {
         let before = self.extremes.map(|extremes| extremes.min);
         let Extremes { min, .. } = Extremes::sample(&mut self.extremes, delay.one_way);
@@ -133,6 +128,7 @@ impl PathController for TcpLp {
 
     fn on_acked(&mut self, acked: &Acked<'_>) {
         let phase = self.window.on_acked(acked);
+        // Without one-way delays a path behaves like NewReno.
         for delay in acked.delays {
             self.sample(*delay);
         }
@@ -146,6 +142,7 @@ impl PathController for TcpLp {
                 // begins.
                 let left = if acked.now < self.inference { 1.0 } else { (packets / 2.0).max(1.0) };
                 self.window.set(left, left);
+                // Unlike Linux, this code keeps the smallest and the largest delay here.
                 self.answered = acked.now;
                 if self.options.afresh {
                     self.smoothed = None;

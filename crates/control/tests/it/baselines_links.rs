@@ -40,8 +40,7 @@ fn each_alone_fills_a_link_and_keeps_the_queue_it_stands_for() {
         ("newreno", 9.9, 30.0..50.0),
         ("nice", 9.9, 1.0..6.0),
         // TCP-LP halves its window at a queue of 7.5 ms. Half of the window does not keep the link
-        // busy: that would need a queue of one RTT (20 ms) before the decrease. After the decrease
-        // the window does not grow for three RTTs.
+        // busy: that would need a queue of one RTT (20 ms).
         ("tcp-lp", 8.1, 1.0..6.0),
     ];
     for (name, least, queue) in expected {
@@ -148,9 +147,9 @@ fn the_low_priority_ones_yield_to_newreno_and_come_back() {
 
 #[test]
 fn a_buffer_shorter_than_the_target_is_shared_and_not_yielded() {
-    // A full queue of 50 packets takes 60 ms, as long as the queueing delay that LEDBAT++ aims at.
-    // So LEDBAT++ loses packets before it yields. Beside a NewReno it takes 0.24 to 0.25 of the
-    // link at an RTT of 20 ms, and 0.40 at 100 ms.
+    // A full queue of 50 packets takes 60 ms, the target of LEDBAT++. So LEDBAT++ loses packets
+    // before it yields. Beside a NewReno it takes about 0.25 of the link at an RTT of 20 ms, 0.40
+    // at 100 ms.
     for (rtt, between) in [(20, 0.15..0.35), (100, 0.25..0.5)] {
         for first in [true, false] {
             let (share, _) = beside_newreno("ledbat++", rtt, 50, first);

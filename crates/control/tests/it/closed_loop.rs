@@ -36,9 +36,9 @@ fn one_path_is_filled_at_any_rtt_with_and_without_random_loss() {
             let flow = world.flow(background(), &[(link, rtt)], FOREVER);
             for (from, until) in [(5_000, 10_000), (10_000, 40_000)] {
                 let rate = world.rate(flow, from, until);
-                // Two cases may stay below 9 of 10 Mbit/s. At an RTT of 5 ms, an ACK for ten
-                // packets comes only every second RTT, because ten packets take 12 ms. At an RTT of
-                // 300 ms and 0.5 % of loss, the flow reaches 8.8 Mbit/s.
+                // Two cases may stay below 9 Mbit/s. At an RTT of 5 ms, an ACK for ten packets
+                // comes only every second RTT. At an RTT of 300 ms and 0.5 % of loss, the flow
+                // reaches 8.8 Mbit/s.
                 let least = match rtt {
                     5 => 8.2,
                     300 => 8.5,
@@ -146,9 +146,8 @@ fn jitter_is_no_congestion() {
 
 #[test]
 fn more_jitter_is_no_congestion_either() {
-    // If jitter is many times as long as a packet takes, it delays several packets in a row. Such a
-    // row looks like a queue, so the flow yields. Only the last two links, 12 and 5 Mbit/s, are
-    // used well.
+    // If jitter is many times as long as a packet takes, it delays several packets in a row, as a
+    // queue does. So the flow yields; only the last two links, 12 and 5 Mbit/s, are used well.
     for (capacity, rtt, jitter, least) in
         [(20.0, 20, 10, 3.5), (40.0, 6, 5, 8.5), (100.0, 40, 10, 3.0), (12.0, 50, 8, 8.0), (5.0, 30, 10, 3.5)]
     {

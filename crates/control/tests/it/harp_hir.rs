@@ -96,9 +96,8 @@ fn solo(options: HarpOptions, megabits: f64, jitter: Duration, seed: u64) -> Sol
     }
 }
 
-/// Four rules for a delay signal, each with its name: one delayed packet, delays of half of an
-/// RTT's packets, a mean of at most one window's delays above the limit, and a mean of 50 delays
-/// above the limit. There is no signal while dmax and dmin differ by less than `micros`
+/// Four rules for a delay signal, with names: one delayed packet, half of an RTT's packets, a mean
+/// of a window's delays, and a mean of 50. A signal needs a dmax - dmin of at least `micros`
 /// microseconds.
 fn rules(micros: u64) -> [(&'static str, HarpOptions); 4] {
     let least = Duration::from_micros(micros);
@@ -149,9 +148,9 @@ fn jitter_makes_fewer_false_signals_where_the_mean_of_50_packets_counts() {
             "{fifty:?} {capped:?} {packet:?} {half:?}"
         );
         assert!(fifty.2 > 10.0 * packet.2.max(half.2), "{fifty:?} {packet:?} {half:?}");
-        // With the capped mean the transfer is slow. When the window is a few packets, the mean is
-        // of only four delays and still has half the jitter of a single delay. This jitter causes
-        // many false signals, so the window stays at its smallest size.
+        // With the capped mean the transfer is slow. In a window of a few packets, the mean is of
+        // only four delays, and still has half the jitter of a single delay. This jitter causes
+        // many false signals.
         assert!(capped.1 < half.1, "{capped:?} {half:?}");
         assert!(fifty.2 > 10.0 * capped.2, "{fifty:?} {capped:?}");
     }
@@ -205,9 +204,8 @@ fn a_single_late_packet_is_no_signal_and_a_queue_is() {
 fn a_small_window_hears_of_the_end_of_a_queue_soon_only_if_the_mean_is_capped() {
     let [.., (_, capped), (_, fifty)] = rules(1_000);
     let queue = |at: u64| if (60..160).contains(&at) { 70 } else { 10 };
-    // Delays above 10 + 0.3 (70 - 10) = 28 ms are a signal. After the queue of 70 ms has gone,
-    // delays are 10 ms again. A mean of 50 delays then falls to 28 ms once 35 of them are new,
-    // which takes seven RTTs of five packets. A mean of four falls below 28 ms once three are new.
+    // Delays above 10 + 0.3 (70 - 10) = 28 ms are a signal. After the queue, a mean of 50 falls to
+    // 28 ms once 35 are new: seven RTTs of five packets. A mean of four needs three.
     let (capped, fifty) = (signals(capped, 400, queue, 160), signals(fifty, 400, queue, 160));
     assert!(capped <= 1, "{capped}");
     assert!((6..=7).contains(&fifty), "{fifty}");

@@ -1,6 +1,6 @@
-//! The class `normal` (controller mPath), when packets of paths through relays wait in the same
-//! queue as those of the direct path. In a trial, mPath moves part of the windows of these paths to
-//! the direct path. If the direct path carries the load, mPath drops the paths through relays.
+//! The class `normal` (mPath), when paths through relays share a queue with the direct path. In a
+//! trial, mPath moves part of their windows to the direct path. If the direct path carries the
+//! load, mPath drops the other paths.
 
 use crate::hand::{PACKET, opened};
 use byway_control::mpath::{MPath, MPathOptions};

@@ -40,9 +40,9 @@ fn o3_harp_independent_saws_between_the_mark_and_seven_eighths_of_it() {
             signals += u32::from(after < before);
         }
     }
-    // In a fluid model the mean window of this sawtooth is 0.936 of the capacity. The window takes
-    // 4.52 RTTs to grow back to the capacity, and the signal takes one more RTT. So every fifth or
-    // sixth RTT has a signal.
+    // In a fluid model the mean window of this sawtooth is 0.936 of the capacity. The window grows
+    // back in 4.52 RTTs, and the signal takes one more RTT. So every fifth or sixth RTT has a
+    // signal.
     assert!((sum / rounds / capacity - 0.936).abs() < 0.03, "{}", sum / rounds);
     let period = rounds / f64::from(signals);
     assert!((5.0..6.1).contains(&period), "{period}");
@@ -137,10 +137,9 @@ fn o7_mimd_keeps_the_ratio_of_two_flows() {
 
 #[test]
 fn o11_mpath_without_aggregation_is_the_semicoupled_algorithm() {
-    // In equilibrium mPath's windows are `w_i = 2 (1 - p_i) / (p_i W)`; p_i is the loss rate of
-    // path i, and W is the sum of the windows. For loss rates of 1e-3 and 2e-3 these are 36.5 and
-    // 18.2 packets. Random losses change both means by the same factor, so only the ratio of the
-    // means is checked closely.
+    // In equilibrium `w_i = 2 (1 - p_i) / (p_i W)`: p_i is the loss rate of path i, W the sum of
+    // windows. Random losses change both means by the same factor, so only the ratio is checked
+    // closely.
     let options =
         mpath::MPathOptions { evidence: u32::MAX, growth: Growth::Shares, ..mpath::MPathOptions::LITERAL };
     let mut mpath = MPath::new("test", options, 1);
@@ -189,9 +188,8 @@ fn o12_a_shared_loss_halves_the_proxied_share() {
     mpath.on_congested(PathId(0), &congested(Trigger::Loss, at(1_000), at(1_100)));
     mpath.on_congested(PathId(1), &congested(Trigger::Loss, at(2_000), at(2_100)));
     assert_eq!([0, 1].map(|path| mpath.window(PathId(path)).unwrap()), [32.0, 32.0]);
-    // At first each path has half of the load. Each loss that both paths share moves half of the
-    // share of path 1 (through a relay) to the direct path (eq. 6 of mPath). So path 1 has 1/4, 1/8
-    // and 1/16 of the load after one, two and three such losses. Growth by shares does not change
+    // Each loss that both paths share moves half of the share of path 1 (through a relay) to the
+    // direct path (eq. 6 of mPath): from 1/2 to 1/4, 1/8, 1/16. Growth by shares does not change
     // the shares.
     for shared in 1..4_u64 {
         let order = if shared % 2 == 0 { [0, 1] } else { [1, 0] };

@@ -111,10 +111,8 @@ fn o4_joint_over_equal_paths_takes_less_the_more_they_are() {
 
 #[test]
 fn o4_marks_that_come_together_are_answered_one_after_the_other() {
-    // In the paper's formula, all four paths get a congestion signal at the same time, and each
-    // loses the part beta (1/8) of the sum of all windows. So half of the sum is left. In the code
-    // one signal comes after another, and each path loses beta of the sum that is left. So `(1 -
-    // beta)^4` is left, 0.586 of the sum.
+    // In the paper, all four paths lose the part beta (1/8) of the sum of all windows at once: half
+    // is left. In the code the signals come one after another, so `(1 - beta)^4`, 0.586, is left.
     let mut harp = literal(Coupling::Joint);
     for path in 0..4 {
         harp.open(PathId(path), &opened(false));
@@ -212,7 +210,7 @@ fn o6_interference_stays_below_equation_11() {
             assert!(literal <= bound + floor + 0.03, "{tcps} {queue} {flows}: {literal}");
             // With 32 flows of the class `background`, the TCPs lose more than `bound`, so this
             // case is not checked. The cause: flows that begin while packets wait never see the
-            // queue empty. Beside 32 such flows a TCP gets a twentieth of the link.
+            // queue empty.
             if flows > 8 {
                 continue;
             }
@@ -266,9 +264,9 @@ fn o10_lia_shares_by_loss_and_takes_as_much_as_one_tcp_on_the_best() {
 
 #[test]
 fn o11_mpath_beside_a_tcp_under_the_same_loss() {
-    // In a fluid model a TCP's window is `sqrt(2/p)` packets at a loss rate of p. mPath's windows
-    // are `w_i = 2 (1 - p_i)/(p_i W)`, where W is their sum. Random loss multiplies the mean
-    // windows of TCP and mPath by the same factor, `constant`.
+    // In a fluid model a TCP's window is `sqrt(2/p)` packets at a loss rate of p, and mPath's
+    // windows are `w_i = 2 (1 - p_i)/(p_i W)`, with W their sum. Random loss multiplies all means
+    // by `constant`.
     let options =
         mpath::MPathOptions { evidence: u32::MAX, growth: Growth::Shares, ..mpath::MPathOptions::LITERAL };
     for seed in 1..4 {
@@ -349,9 +347,9 @@ fn bmc_moves_weight_after_two_epochs_of_the_slowest() {
 
 #[test]
 fn o13_three_sources_have_a_third_each_of_two_links() {
-    // The links of figure 2 of the BMC paper. Each drop-tail queue holds 50 packets, about one BDP.
-    // In such a queue two flows often lose packets at the same time, so their shares of the link
-    // tend to the squares of their weights.
+    // The links of figure 2 of the BMC paper, each with a drop-tail queue of 50 packets. In such a
+    // queue two flows often lose packets at the same time, so their shares tend to the squares of
+    // their weights.
     for name in ["bmc", "bmc-literal"] {
         let mut world = World::new(1);
         let links = [12.0, 18.0].map(|megabits| world.link(megabits, 50, 0.0));

@@ -14,10 +14,9 @@ struct Overlay {
 }
 
 impl Overlay {
-    /// Draws an overlay as in section IV of Wang et al.: `count` sources with a demand of 1 each,
-    /// and `count` relays. The capacity of relay j is proportional to `1/j^skew`. All capacities
-    /// together are `plenty` times all demands. Each source may use `paths` relays, drawn at
-    /// random.
+    /// Draws an overlay as in section IV of Wang et al.: `count` sources with a demand of 1 and
+    /// `paths` random relays each, and `count` relays. The capacities of relays j are proportional
+    /// to `1/j^skew`, together `plenty` times all demands.
     fn draw(count: usize, paths: usize, skew: f64, plenty: f64, random: &mut Random) -> Self {
         let weights: Vec<f64> = (1..=count).map(|j| libm::pow(j as f64, -skew)).collect();
         let sum: f64 = weights.iter().sum();
@@ -57,10 +56,9 @@ impl Overlay {
         self.loads(sources).iter().zip(&self.capacities).map(|(load, capacity)| load.min(*capacity)).sum()
     }
 
-    /// Simulates the sources as a fluid. Congestion is detected perfectly, as theorem 1 assumes: a
-    /// source can raise its rate to a relay exactly if the relay can carry all of its load. In each
-    /// interval, randomly drawn sources set their rates, one after another, as many as there are
-    /// sources. Returns the total rate carried after each interval, divided by the optimum.
+    /// Simulates the sources as a fluid, with perfect detection of congestion (theorem 1): a source
+    /// can raise its rate to a relay exactly if the relay can carry its load. Returns the total
+    /// rate per interval, divided by the optimum.
     fn run(&self, options: WangOptions, intervals: usize, seed: u64) -> Vec<f64> {
         let mut random = Random::new(seed);
         let mut sources: Vec<RateController> = (0..)
@@ -145,9 +143,9 @@ fn o14_additive_raises_come_to_the_largest_sum() {
 
 #[test]
 fn multiplicative_raises_come_close_to_it() {
-    // A multiplicative raise adds a share of the rate itself. The paper does not prove that such
-    // raises reach the optimum. Over a hundred overlays the mean is 0.999 of the optimum, and the
-    // worst is 0.984. With the algorithm of figure 2 taken literally, the worst is 0.942.
+    // The paper does not prove that multiplicative raises (by a share of the rate) reach the
+    // optimum. Over a hundred overlays the mean is 0.999 of the optimum, the worst 0.984. With
+    // figure 2 taken literally, the worst is 0.942.
     for options in [FLUID, FLUID_LITERAL] {
         let options = WangOptions { beta: 0.1, ..options };
         let steady: Vec<f64> =
@@ -168,9 +166,9 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
     let reached = |carried: &[f64]| carried.iter().position(|part| *part >= 0.95).unwrap();
     let ratio = reached(&slow) as f64 / reached(&fast) as f64;
     assert!(ratio >= 4.0, "{} and {}", reached(&slow), reached(&fast));
-    // beta, the share of a rate that a raise adds, stays 1: each raise doubles the rate of a path.
-    // In the paper the rates then stay clearly below the optimum. Here congestion is detected
-    // perfectly, and the rates reach 0.995 of the optimum, but they keep changing.
+    // Each raise doubles the rate of a path (beta stays 1). In the paper the rates then stay
+    // clearly below the optimum. Here congestion is detected perfectly, and the rates reach 0.995
+    // of the optimum, but keep changing.
     let fixed = run(1.0, WangOptions { alpha: 1.0, gamma: 1.0, ..FLUID });
     let (adaptive, fixed) = (&fast[5_000..], &fixed[5_000..]);
     let spread = |values: &[f64]| {
@@ -186,8 +184,8 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
 #[test]
 fn the_testbed_finds_its_spare_capacity() {
     // The testbed of section V, with rates in kbit/s. If the load of a relay exceeds its capacity,
-    // all its paths lose the same share of their packets. The sources set their rates every 0.645 s
-    // and every 0.538 s. A raise adds epsilon, one packet of 1008 bytes per interval.
+    // all its paths lose the same share of their packets. A raise adds epsilon, one packet of 1008
+    // bytes per interval.
     let capacities = [256.0, 256.0, 56.0];
     let choices = [[0, 1], [1, 2]];
     let spans = [0.645, 0.538];

@@ -23,8 +23,8 @@ pub(super) struct TransferSetup<'a> {
 
 impl TransferSetup<'_> {
     /// The plan's name for the direct path of `transfer`, and the nodes of its other paths. byway
-    /// always uses the direct path. A transfer that does not list `direct` must list a node that
-    /// lies on the direct path. The name of this node is then the name of the direct path.
+    /// always uses the direct path, so a transfer that does not list `direct` must list a node on
+    /// the direct path.
     pub(super) fn ways<'t>(&self, transfer: &'t Transfer) -> Result<(&'t str, Vec<&'t str>)> {
         let nodes = || {
             transfer.paths.iter().filter_map(|way| match way {

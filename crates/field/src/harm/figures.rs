@@ -19,9 +19,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds for the results of a measurement with `bulk` transfers on a line of `mbit`
-    /// Mbit/s. The slower the line, the looser the bounds, because a packet of a transfer takes
-    /// longer to send and delays a request by more.
+    /// The bounds for `bulk` transfers on a line of `mbit` Mbit/s. The slower the line, the looser
+    /// the bounds, because a packet of a transfer takes longer to send and delays a request by
+    /// more.
     #[must_use]
     pub const fn of(mbit: u32, bulk: u32) -> Self {
         let (median, p90, share) = match (bulk, mbit) {
@@ -129,9 +129,8 @@ mod tests {
     use byway_lab::record::{RequestsRecord, TransferRecord};
 
     /// A record of ten seconds on a link of 8 Mbit/s. Five requests begin at seconds 2 to 6, and
-    /// take the seconds in `took`; `None` is a request that never ends. A transfer receives
-    /// `company` bytes per tenth of a second until second 8, and then 100,000 bytes, all that the
-    /// link carries. If `company` is 0, there is no transfer.
+    /// take `took` seconds; `None` never ends. A transfer receives `company` bytes per tenth of a
+    /// second until second 8.
     fn run(took: [Option<f64>; 5], company: u64) -> Record {
         let list = took.iter().enumerate().map(|(number, took)| RequestRecord {
             size: 20_000,
@@ -141,6 +140,7 @@ mod tests {
         let requests = vec![RequestsRecord { name: "requests".into(), list: list.collect() }];
         let step = |sample: u64| match sample {
             0..80 => company,
+            // All that the link carries.
             _ => 100_000 * u64::from(company > 0),
         };
         let received: Vec<u64> = (0..=100).map(|sample| (0..sample).map(step).sum()).collect();
@@ -182,8 +182,8 @@ mod tests {
         let share = found.share.unwrap();
         assert!((share - 44.0 * 81_000.0 / 3.9e6).abs() < 1e-9, "{share}");
         // `regain` is the time from second 6.4, when the last request ends, to the end of the first
-        // second in which the link carries 900,000 bytes (90 % of its capacity). This second goes
-        // from 7.5 to 8.5: five tenths with 81,000 bytes each, and five with 100,000.
+        // second with 900,000 bytes (90 % of the capacity): from 7.5 to 8.5, with 5 * 81,000 + 5 *
+        // 100,000 bytes.
         assert!((found.regain.unwrap() - 2.1).abs() < 0.11, "{:?}", found.regain);
         assert_eq!(found.missed(&BOUNDS), ["p90"]);
     }

@@ -1,7 +1,6 @@
 //! Checks before a run whether a plan can answer every measure of an expectation. A plan has
-//! several modes, for example a quick one, and a mode may leave variants out. A name that one mode
-//! does not know may belong to a variant of another mode. A name that no mode knows may be
-//! misspelt.
+//! several modes, and a mode may leave variants out. So a name is an error only if no mode knows
+//! it.
 
 use super::{Claim, ExpectError, Expectation};
 use crate::measure::{Measure, Records, Selection, Undefined, Why};
@@ -12,8 +11,8 @@ use std::collections::BTreeSet;
 
 impl Expectation {
     /// Returns an error for every measure that no run of `plans` could answer. `plans` are the
-    /// plans of all modes, because one mode may run variants that another leaves out. Names of
-    /// paths and links are not checked, because they are known only after a run.
+    /// plans of all modes. Names of paths and links are not checked, because they are known only
+    /// after a run.
     #[must_use]
     pub fn check(&self, plans: &[(Mode, &Plan)]) -> Vec<ExpectError> {
         if self.not_run.is_some() {

@@ -1,6 +1,6 @@
-//! Claims about a plan, and whether they hold. `expect.toml` is parsed, and every mistake is
-//! reported with line and column. Then each claim is evaluated over the records of the runs. The
-//! results are written as JSON (`result.json`), as a table, and as CSV.
+//! Claims about a plan, and whether they hold. `expect.toml` is parsed, and each claim is evaluated
+//! over the records of the runs. The results are written as JSON (`result.json`), as a table, and
+//! as CSV.
 
 mod check;
 mod judge;

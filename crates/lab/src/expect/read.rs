@@ -84,11 +84,11 @@ fn every_mode() -> Vec<Mode> {
 type Wrong = (usize, String);
 
 impl Expectation {
-    /// Parses `source`, the text of an expectation. `file` is the file's name for error messages.
+    /// Parses `source`, the text of the expectation `file`.
     ///
     /// # Errors
     /// The text has an unknown key, a claim with neither a bound nor `report = true`, or a measure
-    /// that cannot be parsed. The error has the line and the column.
+    /// that cannot be parsed. The error has line and column.
     pub fn read(file: &str, source: &str) -> Result<Self, ExpectError> {
         expectation(file, source).map_err(|(byte, what)| ExpectError::at(file, source, byte, what))
     }

@@ -4,8 +4,8 @@ use super::{ColumnResult, Measured};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Writes `shows` as CSV (RFC 4180, but lines end in LF). The columns are the axes, then the seed,
-/// the measure, its unit and its value. If a seed has no value, the field is empty.
+/// Writes `shows` as CSV (RFC 4180, but lines end in LF). The columns are the axes, the seed, the
+/// measure, its unit and its value. If a seed has no value, the field is empty.
 ///
 /// # Errors
 /// Those of `out`.

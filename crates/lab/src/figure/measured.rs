@@ -1,6 +1,6 @@
-//! Draws a measure over one axis, which is a setting that the plan varies: it runs from left to
-//! right. Each combination of values of the other axes is a line or a set of bars. Also draws the
-//! distribution of a measure.
+//! Draws a measure over one axis (a setting that the plan varies) from left to right. Each
+//! combination of values of the other axes is a line or a set of bars. Also draws the distribution
+//! of a measure.
 
 use super::chart::{self, Bars, DrawError, Line};
 use super::{FigureKind, FigureSpec};
@@ -12,8 +12,7 @@ use std::collections::BTreeMap;
 /// What is shown at one place: median and interval.
 type MedianInterval = (f64, f64, f64);
 
-/// Draws the measure of `spec`. From left to right are the values of the axis `spec.x`, a setting
-/// that the plan varies.
+/// Draws the measure of `spec` over the axis `spec.x`, a setting that the plan varies.
 ///
 /// # Errors
 /// If measure or `spec.x` is missing, the measure cannot be parsed, the axis does not exist, or
@@ -67,9 +66,8 @@ pub fn draw(spec: &FigureSpec, records: &Records<'_>) -> Result<String, DrawErro
 /// Percentiles from one point of a distribution to the next.
 const STEP: usize = 2;
 
-/// Draws how a measure is distributed over the values of an axis, or over the transfers of a group;
-/// `spec.over` names the axis or the group. With several seeds, each percentile is the median over
-/// the seeds.
+/// Draws how a measure is distributed over `spec.over`, an axis or a group of transfers. Each
+/// percentile is the median over the seeds.
 ///
 /// # Errors
 /// If the measure or `spec.over` is missing or wrong, or if nothing was measured.

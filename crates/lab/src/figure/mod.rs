@@ -80,11 +80,11 @@ const TRACE_BIN: f64 = 0.1;
 /// Bytes on the wire of the packets that a queue in milliseconds is taken to hold.
 const FULL_PACKET: f64 = 1500.0;
 
-/// Draws a series over time, or a distribution of request times, from `records`. Records of one
-/// variant differ only in their seed; the first record of each variant is drawn.
+/// Draws a series over time, or a distribution of request times. Records of one variant differ only
+/// in their seed; the first per variant is drawn.
 ///
 /// # Errors
-/// If the records have none of the data that the figure shows.
+/// If the records have none of the data of the figure.
 pub fn draw(spec: &FigureSpec, records: &[Record]) -> Result<String, DrawError> {
     let mut seen: Vec<&Record> = Vec::new();
     for record in records {

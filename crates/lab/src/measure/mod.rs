@@ -1,9 +1,8 @@
 //! The language of measures: arithmetic over functions of runs, such as
-//! `goodput(S1R1)[coupling=joint] / goodput(S1R1)[coupling=independent]`.
+//! `goodput(S1R1)[coupling=joint] / goodput(S1R1)[coupling=independent]`. `docs/lab.md` lists the
+//! functions.
 //!
-//! A [`Measure`] is parsed once, and a mistake is reported with its position. It is then evaluated
-//! over [`Records`], for one seed at a time. `docs/lab.md` lists the functions, and `functions`
-//! holds their arguments.
+//! A [`Measure`] is parsed once, and then evaluated over [`Records`], for one seed at a time.
 
 mod evaluate;
 mod functions;

@@ -1,8 +1,6 @@
 //! Reads a plan: TOML with units becomes variants. Each variant is a [`Setup`] in which only the
-//! seed is open.
-//!
-//! `docs/lab.md` describes what a plan may contain. Every mistake in a plan is an error with file,
-//! line and the expected value.
+//! seed is open. Every mistake in a plan is an error with file, line and the expected value
+//! (`docs/lab.md`).
 
 mod gateways;
 mod node;

@@ -194,9 +194,8 @@ fn row(
     })
 }
 
-/// Runs cells on all cores, the most expensive first. A cell is one simulation: a scene (a line and
-/// its traffic), a law (a congestion control) and a seed. `done` gets the row of each cell as soon
-/// as the cell has finished. Once `cancel` is set, no further cell begins, and active cells stop.
+/// Runs cells (simulations) on all cores, the most expensive first. `done` gets the row of each
+/// finished cell. Once `cancel` is set, no further cell begins, and active cells stop.
 ///
 /// # Errors
 /// The first cell that could not be run.

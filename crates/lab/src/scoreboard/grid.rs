@@ -1,7 +1,6 @@
-//! The scenes of the scoreboard, and the laws that it compares. A scene is a line, a foreground
-//! (the traffic of others) and a number of background transfers. A law is the congestion control of
-//! these transfers, with the kind of connection that it governs. Each line and each law is one row
-//! of a table in this file.
+//! The scenes of the scoreboard, and its laws. A scene is a line, a foreground (the traffic of
+//! others) and background transfers. A law is the congestion control of these transfers, with the
+//! kind of connection that it governs.
 
 use super::cases::{CASES, TransferMix};
 use core::fmt;
@@ -47,10 +46,9 @@ pub enum Paths {
     ThreeOverOne,
     /// The direct path and a path through each of two relays. Each path has its own line.
     ThreeOverThree,
-    /// The network of mPath's figure 7. All paths share the sender's access line. Behind it are
-    /// three routes, each with its own queue: one of 10 Mbit/s for the direct path and the path
-    /// through the first relay, one of 15 Mbit/s for the second relay, and one of 5 Mbit/s for the
-    /// third.
+    /// The network of mPath's figure 7. Behind the shared access line are three routes, each with a
+    /// queue: 10 Mbit/s for the direct path and the first relay, 15 Mbit/s for the second relay,
+    /// and 5 for the third.
     Mpath7,
 }
 
@@ -377,12 +375,11 @@ impl Law {
         LAWS.iter().map(of).collect()
     }
 
-    /// The law (a congestion control and what it governs) named `name`. A name is that of a law of
-    /// the scoreboard, or `session:CONTROLLER` (any controller, for sessions of byway), or
-    /// `tcp:CONTROLLER` (any controller, for TCP hosts).
+    /// The law named `name`: a law of the scoreboard, or any controller as `session:CONTROLLER`
+    /// (for sessions of byway) or `tcp:CONTROLLER` (for TCP hosts).
     ///
     /// # Errors
-    /// A sentence for a person: there is no such law, or its controller is not valid.
+    /// A sentence for a person: no such law, or its controller is not valid.
     pub fn named(name: &str) -> Result<Self, String> {
         if let Some(law) = Self::all().into_iter().find(|law| law.name == name) {
             return Ok(law);

@@ -1,7 +1,6 @@
-//! The scoreboard as an SVG picture: a row for each scene, and two columns for each law (congestion
-//! control). In scenes with requests, the first column shows how much longer the requests take, the
-//! second how much of the line the law uses. The picture contains no script and no font, and loads
-//! nothing.
+//! The scoreboard as an SVG picture, without script or font: a row per scene, two columns per law
+//! (congestion control). In scenes with requests, the columns are how much longer requests take,
+//! and the line's utilization.
 
 use super::grid::{Foreground, Scene};
 use super::judge::{Board, Figure};

@@ -70,10 +70,9 @@ impl Figure {
         }
     }
 
-    /// The value of this figure, a measured quantity, in a scene with this foreground. The value is
-    /// infinite if the figure is a time until an event, and the event never happened. It is `None`
-    /// if the figure has no meaning in the scene, such as request times in a scene without
-    /// requests.
+    /// The value of this figure (a measured quantity) in a scene with this foreground. A time until
+    /// an event that never happened is infinite. `None`: the figure has no meaning in the scene,
+    /// such as request times without requests.
     #[must_use]
     pub fn of(self, figures: &Figures, foreground: Foreground) -> Option<f64> {
         let never = |value: Option<f64>, possible: bool| possible.then(|| value.unwrap_or(f64::INFINITY));

@@ -1,6 +1,6 @@
-//! Bounds that byway is known to miss in scenes that only the full form of the scoreboard has.
-//! `known` has the misses in scenes of the quick form, with reasons. The misses here have not been
-//! traced. `docs/scoreboard.md` says by how much each bound is missed.
+//! Bounds that byway is known to miss in scenes that only the full scoreboard has. The causes have
+//! not been traced. `known` has the misses in the quick scoreboard, `docs/scoreboard.md` says by
+//! how much each is missed.
 
 use super::judge::KnownFailure;
 

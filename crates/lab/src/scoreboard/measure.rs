@@ -26,10 +26,9 @@ pub struct Figures {
     /// The part of a call's packets that are lost, or later than alone by more than 40 ms.
     #[serde(default)]
     pub late: Option<f64>,
-    /// The part of the free capacity that the transfers use, until the last answer of the
-    /// foreground. The free capacity is what the line can carry in this time, minus what the
-    /// foreground takes when it is alone. Only delivered file bytes count, not headers, so a full
-    /// line gives about .96.
+    /// The share of the free capacity that the transfers use, until the foreground's last answer.
+    /// Free capacity is what the line can carry, minus what the foreground takes alone. Headers do
+    /// not count, so a full line gives about .96.
     pub share: Option<f64>,
     /// In a scene without foreground: seconds from the start until the transfers have filled the
     /// line for one second. `None`: they never did, or the scene has a foreground.
@@ -245,9 +244,9 @@ mod tests {
         Scene { line, foreground, transfers, among: TransferMix::Alike }
     }
 
-    /// A record of `seconds` seconds. Each entry of `transfers` is the group of a transfer, and a
-    /// function that returns the bytes received in the n-th tenth of a second. `line` does the same
-    /// for the bytes that the line carries.
+    /// A record of `seconds` seconds. Each entry of `transfers` is a transfer's group, and a
+    /// function: the bytes received in the n-th tenth of a second. `line` gives the bytes that the
+    /// line carries.
     fn record(seconds: u64, transfers: &[(&str, &dyn Fn(u64) -> u64)], line: &dyn Fn(u64) -> u64) -> Record {
         let sum = |rate: &dyn Fn(u64) -> u64| -> Vec<u64> {
             let mut all = 0;

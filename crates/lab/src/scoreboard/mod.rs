@@ -1,14 +1,19 @@
 //! The scoreboard compares laws (congestion controls) for background transfers. A scene is a line,
-//! the traffic of others on it, and the transfers. A cell is one simulation of a scene with a law
-//! and a seed. The result of a cell is a row.
+//! the traffic of others, and the transfers. A cell is one simulation of a scene with a law and a
+//! seed. Its result is a row.
 //!
-//! * `grid`: the scenes and the laws. `cases`: further scenes. `times`: how long a scene lasts.
-//! * `world`: turns a scene into a plan. `cell`: runs cells. `measure`: computes the values of a
-//!   row.
-//! * `bounds`: the bounds that byway's class `background` must meet. `known`: the bounds that it is
-//!   known to miss. `known_full`: more such bounds, for scenes that a quick scoreboard leaves out.
-//!   `judge`: compares rows with the bounds.
-//! * `selection`: which cells to run. `heatmap`: a picture of all rows.
+//! | module | what it holds |
+//! |---|---|
+//! | `grid`, `cases` | the laws and the scenes; further scenes |
+//! | `times` | how long a scene lasts |
+//! | `world` | turns a scene into a plan |
+//! | `cell`, `measure` | runs cells; computes the values of a row |
+//! | `bounds` | the bounds that byway's class `background` must meet |
+//! | `known` | the bounds that `background` is known to miss |
+//! | `known_full` | more such bounds, for scenes that a quick scoreboard leaves out |
+//! | `judge` | compares rows with the bounds |
+//! | `selection` | which cells to run |
+//! | `heatmap` | a picture of all rows |
 
 pub mod bounds;
 mod cases;

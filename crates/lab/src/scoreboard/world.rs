@@ -32,9 +32,9 @@ const CHUNK: f64 = 2.0;
 /// Where a line is: its ends, in the direction of the data.
 pub(super) const DIRECT: [(&str, &str); 4] =
     [("near", "far"), ("relay", "far"), ("relay2", "far"), ("near", "access")];
-/// The links behind the access line of mPath's figure 7, as in `experiments/mpath-8`. Each entry
-/// has both ends, the rate in Mbit/s, the one-way delay in microseconds, and whether the link's
-/// queue is as long as the scene says for its line.
+/// The links behind the access line of mPath's figure 7, as in `experiments/mpath-8`: both ends,
+/// the rate in Mbit/s, the one-way delay in microseconds, and whether the queue is as long as the
+/// scene says.
 const MPATH_7: [(&str, &str, u32, u32, bool); 7] = [
     ("access", "core", 10, 48_000, true),
     ("core", "far", 100, 1_000, false),

@@ -1,7 +1,6 @@
-//! Writes the datagrams of a simulated world as a pcapng file (draft-ietf-opsawg-pcapng), which
-//! Wireshark opens. The file has raw IP packets, with generated UDP headers and time stamps in
-//! nanoseconds. Simulated payload often has a length, but no bytes. A packet with such a payload
-//! looks in the file as if the capture had cut its payload off.
+//! Writes the datagrams of a simulated world as a pcapng file (draft-ietf-opsawg-pcapng): raw IP
+//! packets with generated UDP headers, times in nanoseconds. Payload that has only a length looks
+//! as if the capture had cut it off.
 
 use byway_wire::checksum::{fold, sum};
 use byway_wire::{Ecn, Instant};

@@ -158,10 +158,9 @@ impl WorldBuilder<'_, '_> {
         Ok(RegistryActor { office, numbers: Rc::new(numbers) })
     }
 
-    /// Adds a host at the sender's node that asks the registry for relays. Returns the relays that
-    /// the registry will offer, and the addresses of relays at the sender's or the receiver's node.
-    /// The sender does not use the relays at these nodes, because they are no detour. `None` if the
-    /// transfer does not ask the registry.
+    /// Adds a host at the sender's node that asks the registry for relays. Returns the relays
+    /// offered, and the relays at either end, which are no detour. `None` if the transfer does not
+    /// ask the registry.
     fn offers(
         &mut self,
         transfer: &Transfer,

@@ -1,6 +1,6 @@
-//! byway's gateways at nodes of the simulated network; they run the same code as real gateways.
-//! Simulated TCP hosts behind a gateway exchange segments, but a gateway needs IP packets. So each
-//! host has a door, which turns its segments into IP packets and IP packets into segments.
+//! byway's gateways at nodes of the simulated network; they run the code of real gateways. Each TCP
+//! host behind a gateway has a door (`HostPort`), which turns the host's simulated segments into IP
+//! packets and back.
 
 use super::RunError;
 use super::layout::Layout;
@@ -25,9 +25,9 @@ use std::collections::{BTreeMap, VecDeque};
 const SESSION: Local = Local(0);
 const PORT: u16 = 4749;
 const DOOR: u16 = 1;
-/// The segment size in bytes of hosts behind gateways. If a path goes through a relay, a real
-/// gateway lowers the MSS option in SYNs to this value. Simulated hosts ignore this option, so they
-/// use this size from the start.
+/// The segment size in bytes of hosts behind gateways. A real gateway lowers the MSS option to this
+/// value if a path goes through a relay. Simulated hosts ignore the option, so they start with this
+/// size.
 pub(super) const MSS: u32 = 1_300;
 /// The receive window in bytes of hosts behind gateways, unless the plan sets another. It is the
 /// largest window that Linux uses by default. The hosts' window scale follows from this value.

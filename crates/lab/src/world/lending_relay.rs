@@ -1,9 +1,6 @@
-//! A relay at a node of its own, or at an end host. A relay at an end host lends the host's line:
-//! packets that it forwards give way to the host's own traffic.
-//!
-//! A real lending relay reads the byte counters of the host's interface, to see the host's own
-//! traffic. Here the counters are those of the only line at the node: bytes that the line accepted,
-//! and bytes that it delivered.
+//! A relay at a node of its own, or at an end host. At an end host, forwarded packets give way to
+//! the host's own traffic. The relay sees this traffic in the byte counters of the node's only
+//! line.
 
 use byway_relay::{InterfaceCounters, LATE, LOOK, Relay};
 use byway_sim::world::LinkEvent;

@@ -7,10 +7,9 @@ use byway_control::wang::max_flow::largest_sum;
 use byway_sim::topology::Graph;
 use std::collections::BTreeMap;
 
-/// The largest possible sum of the transfers' goodput, in bits of payload per second. The
-/// transfers' rates and the lines from the relays to the destination limit the sum. `None` if other
-/// limits may exist: a transfer has no given rate or a path without a relay, there are several
-/// destinations, or a source's line to a relay carries less than the rate.
+/// The largest possible sum of the transfers' goodput, in bits of payload per second, given their
+/// rates and the lines from the relays to the destination. `None` if other limits may exist, such
+/// as several destinations.
 pub(super) fn optimum(setup: &Setup, graph: &Graph, actors: &Actors) -> Result<Option<f64>, RunError> {
     let (mut demands, mut capacities, mut choices) = (Vec::new(), Vec::new(), Vec::new());
     let mut relays: BTreeMap<&str, usize> = BTreeMap::new();

@@ -1,16 +1,19 @@
 //! Builds the simulated world of one variant of a plan with one seed, runs it and records it.
 //!
-//! * `network`: the nodes and links. `layout`: the node of each host, and the routes between hosts.
-//! * `actors`: adds the plan's transfers, requests and cross traffic. `recorder`: records what
-//!   happens.
-//! * `session`: byway's sender and receiver. `supply`: the data that a sender has. `relays`,
-//!   `lending_relay`: byway's relays and their nodes.
-//! * `registry`: the registry that senders ask for relays. `gateways`: byway's gateways between TCP
-//!   hosts.
-//! * `tcp`: TCP hosts to compare with. `wang`: TCP sources that set their rates to each relay (Wang
-//!   et al.).
-//! * `memory`: an upper bound of a world's memory. `max_flow`: the largest goodput that is possible
-//!   through relays.
+//! | module | what it holds |
+//! |---|---|
+//! | `network` | the nodes and links |
+//! | `layout` | the node of each host, and the routes between hosts |
+//! | `actors` | adds the plan's transfers, requests and cross traffic |
+//! | `recorder` | records what happens |
+//! | `session`, `supply` | byway's sender and receiver; the data that a sender has |
+//! | `relays`, `lending_relay` | byway's relays and their nodes |
+//! | `registry` | the registry that senders ask for relays |
+//! | `gateways` | byway's gateways between TCP hosts |
+//! | `tcp` | TCP hosts to compare with |
+//! | `wang` | TCP sources that set their rates to each relay (Wang et al.) |
+//! | `memory` | an upper bound of a world's memory |
+//! | `max_flow` | the largest goodput that is possible through relays |
 
 mod actors;
 mod gateways;

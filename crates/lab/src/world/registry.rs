@@ -1,10 +1,6 @@
-//! A registry in the simulated world: the code of a real registry, with a store in memory. Its
-//! relays send heartbeats, and senders ask it over the network. Messages to the registry are always
-//! real bytes, even if sessions carry only lengths.
-//!
-//! When the world begins, the registry already knows its relays, as if each had sent a heartbeat
-//! one second before. A separate host at the sender's node asks the registry, and passes the answer
-//! to the sender in memory.
+//! The registry of the simulated world: the code of a real registry, with a store in memory, which
+//! knows its relays from the start. A separate host at the sender's node asks the registry, and
+//! passes the answer on.
 
 use super::relays::UNIX;
 use byway_engine::handshake::Identity;

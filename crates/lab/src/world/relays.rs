@@ -126,10 +126,9 @@ impl RelayNodes {
         &self.enrolled
     }
 
-    /// Reserves memory at every enrolled relay for grants, which are permissions to send through
-    /// the relay. The registry names at most `MOST` relays to each of the `clients` clients, so on
-    /// average a relay gets `clients * MOST / relays` clients. Each relay has room for four times
-    /// as many, plus 64, but never for more than `clients`.
+    /// Reserves memory at every enrolled relay for grants (permissions to send through the relay).
+    /// On average a relay gets `clients * MOST / relays` clients; each relay has room for four
+    /// times as many, plus 64, at most `clients`.
     pub(super) fn expect(&mut self, clients: u32) {
         let named = u64::from(clients) * MOST as u64 / self.enrolled.len().max(1) as u64;
         let clients = clients.min(u32::try_from(4 * named + 64).unwrap_or(u32::MAX));

@@ -26,9 +26,9 @@ const LOOK_FOR: Duration = Duration::from_secs(15);
 /// How often it looks whether the registry named relays.
 const LOOK_AT_OFFERS: Duration = Duration::from_millis(250);
 
-/// For each relay: the relay's address, the receiver's address as the relay sees it, and the
-/// consent, which proves to the relay that the receiver wants packets. A real ticket contains the
-/// same, and people pass it on as text. Here sender and receiver share it in memory.
+/// What a ticket holds for each relay: the relay's address, the receiver's address as the relay
+/// sees it, and the consent, which proves to the relay that the receiver wants packets. Sender and
+/// receiver share the ticket in memory.
 pub(super) type Ticket = Rc<RefCell<Vec<(SocketAddr, SocketAddr, Consent)>>>;
 
 /// How both ends of a session are.

@@ -1,8 +1,6 @@
-//! Transfers over TCP to relays, and over TCP from each relay to the receiver (Wang et al.). A
-//! source sets the rate to each of its relays.
-//!
-//! A source learns without delay and without loss how many bytes the receiver got. The paper does
-//! not say how the source learns this, so the simulation takes the ideal case.
+//! Transfers over TCP to relays, and from each relay to the receiver (Wang et al.). A source learns
+//! without delay or loss how many bytes arrived: the ideal case, because the paper does not say how
+//! a source learns this.
 
 use super::RunError;
 use crate::setup::{Demand, TcpOptions, Transfer};
@@ -126,9 +124,9 @@ impl WangSetup {
         self.interval
     }
 
-    /// The most bytes that a source may have written, but not acknowledged, on its connection to a
-    /// relay: as much as its demand (a rate) sends in two RTTs, but at least four packets. With
-    /// more, the source would notice too late that it sends too fast.
+    /// The most bytes that a source may have unacknowledged on its connection to a relay: two RTTs
+    /// of its demand (a rate), but at least four packets. With more, the source would notice too
+    /// late that it sends too fast.
     pub(super) fn backlog(&self, tcp: &TcpOptions, rtt: Duration) -> u64 {
         let carried = self.options.demand / 8.0 * rtt.as_secs_f64() * 2.0;
         (carried as u64).max(4 * u64::from(tcp.mss))

@@ -4,9 +4,8 @@ use crate::world::{both, congestion, go, goodput, node, refused, seconds, sessio
 use byway_lab::setup::{Change, Changed, LendLimit, PathChoice, RegistrySetup, Setup};
 use byway_lab::world::RunError;
 
-/// A network where S reaches D over a direct line of 10 Mbit/s and over three detours of 10 Mbit/s
-/// each, through R1, R2 and R3. S also reaches a registry at G, which knows relays at R1, R2, R3
-/// and S.
+/// S reaches D over a direct line of 10 Mbit/s, and over three detours of 10 Mbit/s each, through
+/// R1, R2 and R3. A registry at G knows relays at R1, R2, R3 and S.
 fn asking(paths: &[PathChoice]) -> Setup {
     let mut lines = [both("S", "D", 10, 10), both("S", "G", 100, 20)].concat();
     for relay in ["R1", "R2", "R3"] {

@@ -44,8 +44,8 @@ impl HarpPath {
 
     /// Harp's Algorithm 1, lines 5 and 6: `w_i <- w_i + alpha`, for each packet acknowledged.
     ///
-    /// The caller leaves out packets that were sent before the latest decrease. After a decrease
-    /// "the window is not incremented within one round-trip time" (III.A).
+    /// The caller leaves out packets sent before the latest decrease, because "the window is not
+    /// incremented within one round-trip time" after a decrease (III.A).
     pub fn on_ack(&mut self, bytes: u64, options: &HarpOptions) {
         let packets = bytes as f64 / self.packet;
         self.window = (self.window + options.alpha * packets).min(LARGEST_WINDOW);
@@ -87,15 +87,15 @@ impl Harp {
     }
 
     /// Sets the window to `to` packets, but at least to `floor`. With the option `choke`, a path
-    /// that falls to `floor` is choked: it sends only probes (Harp, III.E). Packets sent before
-    /// `now` cause no further decrease, because windows are "decremented only once per round-trip
-    /// time" (III.A).
+    /// that falls to `floor` is choked: it sends only probes (Harp, III.E).
     fn decrease(&mut self, id: PathId, to: f64, now: Instant) {
         let HarpOptions { floor, choke, .. } = self.options;
         let others = self.paths.iter().any(|(other, path)| other != id && !path.choked);
         let Some(path) = self.paths.get_mut(id) else { return };
         path.largest = path.largest.max(to).max(floor);
         path.window = to.max(floor);
+        // Packets sent before `now` cause no further decrease: windows are "decremented only once
+        // per round-trip time" (III.A).
         path.recover = now;
         // The last path that carries data is never choked. The paper leaves that open.
         path.choked |= to <= floor && choke && others;

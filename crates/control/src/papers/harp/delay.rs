@@ -1,7 +1,6 @@
 //! When the delays of a path signal congestion (Harp, III.D). A delay counts if it exceeds the
 //! limit `Delta_i = dmin_i + (dmax_i - dmin_i) * delta`; dmin_i and dmax_i are the smallest and the
-//! largest delay of the path. The paper called HIR instead compares a mean of delays with the
-//! limit.
+//! largest delay of the path.
 
 use super::DelayRule;
 use super::hir::{LEAST_AVERAGED, Mean};
@@ -11,8 +10,7 @@ use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
 /// For a path without one-way delays: the largest window, in packets, that `ConsecutiveDelays` is
-/// told. A signal needs a quarter of this window, but at least two, above the limit in a row. So
-/// two RTTs in a row above the limit are always a signal.
+/// told. A quarter of this window is two, so two RTTs in a row above the limit are a signal.
 const TWO_IN_A_ROW: f64 = 8.0;
 
 /// The delays of one path.
@@ -92,9 +90,8 @@ impl Delays {
         signal
     }
 
-    /// Whether the RTT of an ACK signals congestion; used while the path has no one-way delays. An
-    /// ACK for several packets has only one RTT, so delayed packets cannot be counted. Instead, two
-    /// RTTs in a row above the limit are a signal.
+    /// Whether the RTT of an ACK signals congestion, on a path without one-way delays. An ACK for
+    /// several packets has only one RTT, so two RTTs in a row above the limit are a signal.
     fn on_round_trip(&mut self, rtt: Duration, sent_at: Instant, window: f64, recover: Instant) -> bool {
         if *self.round_trips.get_or_insert(true) {
             let above = self.is_above(signed_nanos(rtt), window);
@@ -108,11 +105,11 @@ impl Delays {
 
     /// Takes the delay of a probe of a choked path into account, in nanoseconds. Returns whether
     /// the path is free again: the probe "does not perceive delay greater than Delta_i" (Harp,
-    /// III.E). This single delay is compared with the limit even if the rule compares means,
-    /// because a mean would include older delays.
+    /// III.E).
     pub fn probe(&mut self, delay: i64) -> bool {
         self.one_way();
         self.is_above(delay, LEAST_AVERAGED);
+        // In HIR too the single delay is compared, because a mean would include older delays.
         self.limit().is_none_or(|limit| delay <= limit)
     }
 

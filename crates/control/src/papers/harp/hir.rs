@@ -1,9 +1,6 @@
-//! Means of delays, for the rule of the paper called HIR (its section 7.1): "take average delay
-//! observed over the recent 50 packets". The mean is compared with the limit of Harp.
-//!
-//! The paper leaves two questions open. Here dmin and dmax are the smallest and the largest mean,
-//! instead of the smallest and the largest single delay. A signal needs only one mean above the
-//! limit, because a mean already covers many packets.
+//! Means of delays, for the rule of the paper called HIR (section 7.1): "take average delay
+//! observed over the recent 50 packets". The paper leaves open what dmin and dmax are. Here they
+//! are the smallest and the largest mean.
 
 use super::{Coupling, DelayRule, HarpOptions};
 use crate::detector::Average;
@@ -42,9 +39,8 @@ impl Mean {
 }
 
 impl HarpOptions {
-    /// Harp with the delay rule of the paper called HIR (HIR, 4 and 7.1): `Coupling::Adaptive`, a
-    /// delta of 0.3, and means of 50 delays. If `capped`, a mean has at most as many delays as the
-    /// window has packets, but at least four. The paper has no such cap.
+    /// Harp with the delay rule of the paper called HIR (HIR, 4 and 7.1). If `capped`, a mean has
+    /// at most as many delays as the window has packets, but at least four; the paper has no cap.
     #[must_use]
     pub const fn averaged(capped: bool) -> Self {
         let least_range = Duration::from_millis(1);

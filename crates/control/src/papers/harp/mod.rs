@@ -1,6 +1,5 @@
 //! Harp, a multipath controller for background transfers, as its paper describes it (Harp, III.A,
-//! III.D and III.E). The paper called HIR uses Harp with another rule for delays. This rule is an
-//! option here (HIR, 7.1).
+//! III.D and III.E). One option is the delay rule of the paper HIR (HIR, 7.1).
 //!
 //! | file | what of the papers it holds |
 //! |---|---|
@@ -23,12 +22,9 @@ use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeRe
 use algorithm::HarpPath;
 use byway_wire::{Instant, PathId};
 
-/// Harp's Algorithm 1. Each path grows its window by a constant factor per RTT. When the delays of
-/// a path signal congestion, its window shrinks by a share of itself, of the sum of all windows, or
-/// of a mix of both (`Coupling`).
-///
-/// A path that shrinks to its smallest window is choked (III.E), unless all other paths are choked.
-/// A timeout counts as a loss; the paper does not mention timeouts.
+/// Harp's Algorithm 1. Each path grows its window by a constant factor per RTT. When delays signal
+/// congestion, the window shrinks by a share of itself, of the sum of all windows, or of a mix of
+/// both (`Coupling`).
 #[derive(Debug)]
 pub struct Harp {
     name: &'static str,
@@ -86,6 +82,7 @@ impl Controller for Harp {
             // A mark tells of a queue, as a delay does.
             (Trigger::Ce, false) => self.on_delay_signal(id, congested.now),
             (Trigger::Ce, true) => {}
+            // A timeout counts as a loss; the paper does not mention timeouts.
             (Trigger::Loss | Trigger::Timeout, false) => {
                 path.memento = Some(UndoState::new((path.window, path.largest), congested, path.packet));
                 self.on_loss_signal(id, congested.now);

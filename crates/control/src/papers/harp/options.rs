@@ -10,8 +10,7 @@ pub enum Coupling {
     /// xi = 0: the windows of all paths. The bundle acts as one flow on its best paths.
     Joint,
     /// xi = w/M: w is the window of the path, and M its largest window so far. A decrease is a
-    /// share of `xi * w + (1 - xi) * W`; W is the sum of all windows. So W counts more when other
-    /// flows keep w small.
+    /// share of `xi * w + (1 - xi) * W`; W is the sum of all windows.
     Adaptive,
 }
 
@@ -42,9 +41,8 @@ pub enum DelayRule {
         /// Delays in a mean.
         packets: u32,
         /// Whether a mean has at most as many delays as the window has packets, but at least four.
-        /// Without this cap, delays of a queue that has gone count for too long: with five packets
-        /// per RTT, a mean of 50 delays covers ten RTTs. With the cap, jitter causes more false
-        /// signals.
+        /// Without this cap, delays of a queue that has gone count for too long. With the cap,
+        /// jitter causes more signals.
         capped: bool,
         /// There is no signal while `dmax - dmin` is less than this.
         least_range: Duration,
@@ -58,7 +56,7 @@ pub struct HarpOptions {
     pub coupling: Coupling,
     /// MI, multiplicative increase: packets added per packet acknowledged, so the window grows by
     /// the factor `1 + alpha` per RTT (eq. 15 of the appendix). Algorithm 1 taken literally adds
-    /// 0.03 bytes per ACK, so a window would double only in 35 000 RTTs.
+    /// 0.03 bytes per ACK, hardly any growth.
     pub alpha: f64,
     /// MD: the share of the window that a delay signal takes off.
     pub beta: f64,
@@ -73,9 +71,9 @@ pub struct HarpOptions {
 }
 
 impl HarpOptions {
-    /// The values of Algorithm 1 and table I, taken literally. There is no slow start. dmin, dmax
-    /// and the largest window M_i are extremes of the path's whole life. A loss takes half of the
-    /// sum of all windows off the path's window, but leaves at least one packet.
+    /// The values of Algorithm 1 and table I, taken literally, without slow start. dmin, dmax and
+    /// the largest window are extremes of the path's whole life. A loss takes half of the sum of
+    /// all windows off the path's window.
     #[must_use]
     pub const fn literal(coupling: Coupling) -> Self {
         Self {

@@ -1,13 +1,6 @@
-//! BBR, version 1: paces at the largest delivery rate of the last ten rounds, and keeps two
-//! bandwidth-delay products in flight.
-//!
-//! Source: Cardwell, Cheng, Gunn, Yeganeh and Jacobson, "BBR: congestion-based congestion control",
-//! ACM Queue 14 (2016). Section numbers are those of
-//! draft-cardwell-iccrg-bbr-congestion-control-00. Constants are those of Linux (`tcp_bbr.c`).
-//! Linux's "long-term sampling", which estimates the rate of a policer, is left out: it needs
-//! losses of 20 % and more.
-//!
-//! `docs/lab.md` compares this code, on simulated hosts, with the BBR of the Linux kernel.
+//! BBR, version 1 (Cardwell et al., ACM Queue 14, 2016): paces at the largest delivery rate of ten
+//! rounds. Section numbers: draft-cardwell-iccrg-bbr-congestion-control-00. Constants: Linux
+//! (`tcp_bbr.c`). Linux's "long-term sampling", for policers, is left out.
 
 mod filter;
 
