@@ -40,16 +40,14 @@ const HOST_SETTINGS: [(&str, &str, bool); 12] = [
 /// What a device gets until the kernel says that it works: it takes up to a second.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Builds the network devices, addresses and routes of a lab. Each end of a wire gets a pair of
-/// virtual Ethernet devices. The outer device goes into the network namespace of its host
-/// (`hosts`), the inner device into the namespace `core`. Afterwards the calling thread is in
-/// `core`.
-///
-/// Returns a packet socket for each inner device: wire 0 end 0, wire 0 end 1, wire 1 end 0, and so
-/// on.
+/// Builds the virtual Ethernet devices, addresses and routes of a lab, and leaves the calling
+/// thread in `core`. Returns a packet socket for each wire end: wire 0 end 0, wire 0 end 1, wire 1
+/// end 0, ...
 pub(crate) fn build(
     blueprint: &Blueprint,
+    // The network namespace with the inner device of each wire end.
     core: &OwnedFd,
+    // The network namespaces of the hosts, with the outer devices.
     hosts: &[OwnedFd],
 ) -> Result<Vec<Port>, KeeperError> {
     for host in hosts {

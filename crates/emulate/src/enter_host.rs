@@ -4,10 +4,8 @@ use crate::lab_directory::{HostRecord, LabRecord};
 use crate::namespaces;
 use std::io;
 
-/// Moves this process into a host of a lab. Programs that the process starts afterwards see the
-/// host's devices and can look up the lab's host names. The kernel kills them when the lab ends.
-/// The process must have only one thread, since a process with several cannot change its user
-/// namespace (setns(2)).
+/// Moves this process into a host of a lab. Programs started afterwards run on the host until the
+/// lab ends. The process must have only one thread (setns(2)).
 ///
 /// # Errors
 /// The lab has ended, or belongs to another user.

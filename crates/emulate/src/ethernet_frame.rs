@@ -21,10 +21,9 @@ pub fn size(frame: &[u8]) -> usize {
     frame.len().saturating_sub(ETHERNET)
 }
 
-/// Whether the kernel itself sent this frame, and no program. When a device comes up, the kernel
-/// reports its multicast groups by MLDv2 (RFC 3810) or IGMPv3 (RFC 3376), to a reserved address.
-/// Links ignore these reports. Otherwise the reports would use up random numbers of the links, and
-/// the same seed would no longer give the same faults to the frames of programs.
+/// Whether the kernel itself sent this frame: a report of multicast groups by MLDv2 (RFC 3810) or
+/// IGMPv3 (RFC 3376). Links ignore these reports, since reports would use up random numbers and so
+/// change the faults of later frames.
 #[must_use]
 pub fn nobody_sent(frame: &[u8]) -> bool {
     matches!(frame.get(..6), Some([0x33, 0x33, 0, 0, 0, 0x16] | [0x01, 0x00, 0x5e, 0, 0, 0x16]))
@@ -48,9 +47,9 @@ pub fn ecn(frame: &[u8]) -> Ecn {
     }
 }
 
-/// A hash of a frame's IP addresses, protocol and, for TCP and UDP, ports. It identifies the flow
-/// of the frame. Ports are left out in IPv4 fragments and behind IPv6 extension headers. All frames
-/// that are not IP have the hash 0. The hash is the same on every computer.
+/// A hash that identifies the flow of a frame: of its IP addresses, protocol and, for TCP and UDP,
+/// ports. Ports are left out in IPv4 fragments and behind IPv6 extension headers. Frames without IP
+/// have the hash 0.
 #[must_use]
 pub fn flow(frame: &[u8]) -> u64 {
     let at = |from: usize, to: usize| frame.get(ETHERNET + from..ETHERNET + to).unwrap_or_default();

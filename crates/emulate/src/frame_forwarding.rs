@@ -15,9 +15,8 @@ const BATCH: usize = 32;
 /// No frame is larger, whatever a device was told.
 const LARGEST: usize = 65_600;
 
-/// The wires of a lab. `ports[2 * w + e]` and `lines[2 * w + e]` belong to end `e` (0 or 1) of wire
-/// `w`. The port is the packet socket at this end. The line carries frames from this port to the
-/// port at the other end.
+/// The wires of a lab. `ports[2 * w + e]` is the packet socket at end `e` (0 or 1) of wire `w`.
+/// `lines[2 * w + e]` carries frames from this end to the other end.
 pub(crate) struct LabWires<'a> {
     clock: Clock,
     ports: &'a [Port],

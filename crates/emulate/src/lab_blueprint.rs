@@ -88,12 +88,8 @@ pub enum BlueprintError {
 }
 
 impl Blueprint {
-    /// Plans a lab for `graph`: a host for each node, a wire for each edge, and the routes of the
-    /// graph.
-    ///
-    /// Host number i (from 1) has the addresses 10.66.0.i and fd66::i (i in hexadecimal). A host
-    /// with several links has these addresses on all of them, so its name always resolves to the
-    /// same two addresses.
+    /// Plans a lab for `graph`: a host for each node, a wire for each edge, and routes. Host number
+    /// i (from 1) has the addresses 10.66.0.i and fd66::i (i in hexadecimal) on all its links.
     ///
     /// # Errors
     /// See [`BlueprintError`].

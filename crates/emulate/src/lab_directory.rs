@@ -99,11 +99,11 @@ impl LabDirectory {
 }
 
 impl Lab {
-    /// Makes the directory of the lab, takes its lock, and removes the files that a dead lab left
-    /// there. `None` if the lab is alive: another process holds the lock.
+    /// Makes the directory of the lab, takes the lab's lock, and removes files of a dead lab.
+    /// `None`: the lab is alive, and another process holds the lock.
     ///
     /// # Errors
-    /// If the directory cannot be made, or belongs to another user.
+    /// The directory cannot be made, or belongs to another user.
     pub fn take(&self) -> io::Result<Option<Lock>> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         if fs::metadata(&self.directory)?.uid() != rustix::process::geteuid().as_raw() {

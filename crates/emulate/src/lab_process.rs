@@ -72,9 +72,9 @@ pub enum KeeperError {
     Io(#[from] io::Error),
 }
 
-/// Lets the next child process become the keeper of a lab: the first process of a new PID
-/// namespace. Without root privileges, this process first enters a new user namespace. Call this
-/// only once, and before the process has a second thread.
+/// Lets the next child process become the keeper of a lab, in a new PID namespace. Without root
+/// privileges, this process enters a new user namespace. Call this only once, before a second
+/// thread exists.
 ///
 /// # Errors
 /// [`KeeperError::Forbidden`].
@@ -82,15 +82,12 @@ pub fn prepare() -> Result<(), KeeperError> {
     namespaces::prepare().map_err(KeeperError::Forbidden)
 }
 
-/// Runs a lab as its keeper until SIGTERM or SIGINT arrives. Calls `ready` when programs can enter
-/// the lab. Returns how late frames left their links.
-///
-/// `owner` ties the lab to another process: it is the reading end of a pipe whose writing end that
-/// process holds. When no process holds the writing end any more, the lab ends and removes its
-/// directory. This works even if the other process is killed.
+/// Runs a lab as its keeper until SIGTERM or SIGINT, or until no process holds the writing end of
+/// the pipe `owner`. Calls `ready` when programs can enter. Returns how late frames left their
+/// links.
 ///
 /// # Errors
-/// See [`KeeperError`]. After an error, at most the lab's directory is left.
+/// See [`KeeperError`].
 pub fn keep(
     lab: &Lab,
     plan: &str,
@@ -263,9 +260,8 @@ impl<'a> KeeperLoop<'a> {
 }
 
 /// Gives this process real-time priority or, where the system forbids this, the nice value -20.
-/// Otherwise other programs on this machine could delay the lab's packets. The program `chrt` of
-/// util-linux sets the priority, since no crate here wraps the system call. By default the kernel
-/// keeps 5 % of the time for processes without real-time priority (sched(7)).
+/// Otherwise other programs could delay the lab's packets. The program `chrt` of util-linux sets
+/// the priority, since no crate here wraps the system call.
 fn hurry() {
     let this = std::process::id().to_string();
     let mut chrt = Command::new("chrt");

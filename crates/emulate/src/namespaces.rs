@@ -58,10 +58,9 @@ pub(crate) fn go_into(network: &OwnedFd) -> io::Result<()> {
     Ok(setns(network, CloneFlags::CLONE_NEWNET)?)
 }
 
-/// Enters namespaces of the process with the number `process`: its user namespace (unless this
-/// process is in the same one), its mount namespace and its PID namespace. Only children of this
-/// process become members of the PID namespace. Also enters the network namespace that `process`
-/// holds open as file descriptor `network`.
+/// Enters the namespaces of the process with number `process`: user (unless this process is already
+/// there), mount, PID, and the network namespace behind its file descriptor `network`. Only
+/// children of this process become members of the PID namespace.
 pub(crate) fn join(process: u32, network: i32) -> io::Result<()> {
     let here = |kind: &str| fs::read_link(format!("/proc/self/ns/{kind}"));
     let there = |kind: &str| fs::read_link(format!("/proc/{process}/ns/{kind}"));

@@ -1,7 +1,6 @@
-//! Turns off the offloads of a device (segmentation, receive and checksum offload), since packets
-//! in a lab must look as on a real line. With offloads, a virtual Ethernet carries packets of up to
-//! 64 KB without valid checksums. The interface is the kernel's generic netlink family "ethtool"
-//! (<https://docs.kernel.org/networking/ethtool-netlink.html>).
+//! Turns off the offloads of a device by the kernel's generic netlink family "ethtool"
+//! (<https://docs.kernel.org/networking/ethtool-netlink.html>). With offloads, a virtual Ethernet
+//! carries packets of up to 64 KB without valid checksums, unlike a real line.
 
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with};

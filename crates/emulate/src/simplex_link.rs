@@ -11,11 +11,9 @@ use std::collections::{BinaryHeap, VecDeque};
 /// two seconds at 200 Mbit/s (50 MB). A frame that does not fit is dropped, as by a full queue.
 const HOLD_BYTES: usize = 64 << 20;
 
-/// One direction of a wire: a state machine without I/O and without a clock of its own.
-///
-/// [`offer`](Self::offer) takes a frame that enters the wire. [`deliver`](Self::deliver) hands out
-/// the frames that have reached the other end by now. Call `deliver` no later than
-/// [`deadline`](Self::deadline).
+/// One direction of a wire, without I/O and without a clock. [`offer`](Self::offer) takes a frame
+/// that enters the wire. [`deliver`](Self::deliver) hands out frames that have reached the other
+/// end. Call `deliver` no later than [`deadline`](Self::deadline).
 #[derive(Debug)]
 pub struct SimplexLink {
     pipe: Pipe,

@@ -29,10 +29,8 @@ pub fn end(lab: &Lab) -> io::Result<()> {
     lab.remove()
 }
 
-/// Opens the keeper's process, if the lab is alive. The process number comes from the lab's record.
-/// If the keeper has ended, the kernel may have given this number to another process. So the lab's
-/// lock is checked again after the process is opened (as a pidfd). If the lock is still held, the
-/// keeper has not ended.
+/// Opens the keeper's process as a pidfd, if the lab is alive. Afterwards the lab's lock is checked
+/// again, since the kernel may have given the number of an ended keeper to another process.
 fn keeper(lab: &Lab) -> io::Result<Option<OwnedFd>> {
     if !lab.alive() {
         return Ok(None);

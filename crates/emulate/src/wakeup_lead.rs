@@ -1,6 +1,6 @@
-//! Measures by how much the lab's process must wake up before a frame is due. A sleep ends later
-//! than asked, usually by about the same time. Without an earlier wakeup, each link of a route
-//! would add this time to a packet's delay.
+//! Measures by how much the lab's process must wake up before a frame is due. Sleeps usually end
+//! later than asked, by about the same time. Each link of a route would add this time to a packet's
+//! delay.
 
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
@@ -10,16 +10,13 @@ const MOST: u64 = 200_000;
 /// The weight of a new measurement is one part of this many.
 const MEMORY: u64 = 16;
 
-/// The shortest sleep. On a busy line a frame is due every few microseconds, and waking up for each
-/// frame costs more than sending it. Frames that become due during such a sleep leave together at
-/// its end, at most 50 µs late.
+/// The shortest sleep. Frames that become due during such a sleep leave together at its end, at
+/// most 50 µs late. On a busy line, waking up for each frame costs more than sending the frame.
 const LEAST: Duration = Duration::from_micros(50);
 
-/// How late a sleep usually ends, in nanoseconds.
-///
-/// Each sleep is shortened by two thirds of this time, so most sleeps still end a little after the
-/// deadline. If a sleep ends before the deadline, the process spins until the deadline. This is
-/// rare and takes little time.
+/// How late a sleep usually ends, in nanoseconds. Each sleep is shortened by two thirds of this
+/// time, so most sleeps end a little late. After a sleep that ends early, the process spins until
+/// the deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WakeupLead {
     usual: u64,

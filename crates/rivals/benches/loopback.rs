@@ -1,10 +1,11 @@
-//! `cargo bench -p byway-rivals --bench loopback [--features aws-lc] -- [--rounds N] [--seconds S]
-//! [--only NAME] [--json]`
+//! ```text
+//! cargo bench -p byway-rivals --bench loopback [--features aws-lc] --
+//!     [--rounds N] [--seconds S] [--only NAME] [--json]
+//! ```
 //!
-//! Prints, for byway, quinn and kernel TCP, the median goodput, the median processor time per 10^9
-//! bytes, and the largest memory of all rounds. Processor time and memory are given for sender and
-//! receiver. The last columns compare the goodput with that of quinn (the faster one, if there are
-//! two builds) and of kernel TCP.
+//! Prints median goodput, median processor time per 10^9 bytes and largest memory of byway, quinn
+//! and kernel TCP, for sender and receiver. The last columns compare goodput with that of quinn
+//! (the faster build) and of kernel TCP.
 
 use byway_rivals::process::{TransferResult, is_end, transfer};
 use byway_rivals::{DATAGRAM, Error, Rival};

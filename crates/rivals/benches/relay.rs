@@ -1,8 +1,10 @@
-//! `cargo bench -p byway-rivals --bench relay [-- --rounds N] [--seconds S]`
+//! ```text
+//! cargo bench -p byway-rivals --bench relay [-- --rounds N] [--seconds S]
+//! ```
 //!
-//! Compares byway's relay with a forwarder that only copies packets, on real sockets. Prints how
-//! many packets of 1200 bytes each of them forwards per second of processor time. The numbers are
-//! medians over rounds that alternate between both.
+//! Prints how many packets of 1200 bytes byway's relay forwards per second of processor time, and
+//! how many a forwarder that only copies packets. The numbers are medians over rounds that
+//! alternate between relay and forwarder.
 
 use byway_rivals::Error;
 use byway_rivals::forward::{Forwarded, Forwarder, Load, PACKET, run};

@@ -1,10 +1,6 @@
-//! Compares byway's relay with a forwarder that only copies packets, on real sockets. The
-//! difference is the cost of authenticating each packet.
-//!
-//! Relay and forwarder run on the same driver, so both use the same system calls: `recvmmsg` with
-//! coalesced datagrams (GRO), and `sendmmsg` with segmentation (GSO). Only the processor time of
-//! the driver's thread counts. Packets go to sockets that nobody reads. The kernel drops them there
-//! at the same cost for relay and forwarder.
+//! Compares byway's relay with a forwarder that only copies packets, on real sockets and the same
+//! driver. The difference is the cost of authenticating each packet. Only the processor time of the
+//! driver's thread counts. Nobody reads the destination sockets.
 
 use crate::Error;
 use byway_net::{Clock, LoopControl, Owner, Socket, spawn, unix_seconds};

@@ -1,25 +1,22 @@
-//! Compares byway with other transports: the same bulk transfer, on the same machine, in the same
-//! run. Also compares byway's relay with a forwarder that only copies packets ([`forward`]).
+//! Compares byway with other transports by the same bulk transfer over loopback, between two
+//! processes of one machine ([`process`]). Also compares byway's relay with a forwarder that only
+//! copies packets ([`forward`]).
 //!
-//! `cargo bench -p byway-rivals --bench loopback` sends bytes from one process to another
-//! ([`process`]) over real loopback sockets. The transports are byway (once in each of its traffic
-//! classes), byway over TCP, quinn, and kernel TCP. Kernel TCP does not encrypt: it shows what is
-//! possible on this machine. The transports take turns in each round, so all of them suffer alike
-//! if the machine becomes slower. Rules of the comparison:
-//!
-//! * Each end has a process of its own, in which one thread works.
-//! * UDP payloads have at most [`DATAGRAM`] bytes. Each transport uses the size that its own path
-//!   MTU discovery finds. Frames over TCP have any size.
-//! * All transports that encrypt use AES-256-GCM. byway takes it from the crate `ring`. quinn runs
-//!   with `ring` and, with the feature `aws-lc`, once more with `aws-lc-rs`. byway is compared with
-//!   the faster quinn.
-//! * The sending application passes reference-counted buffers to byway and quinn, so neither copies
-//!   data before it makes packets.
-//! * All transports ask for socket buffers of the same size.
-//! * The clock starts when the connection is established. So slow start counts, and the handshake
-//!   does not.
-//! * Bytes count when the receiving application has them. Memory is the largest resident set of a
-//!   process.
+//! | rule of the comparison | detail |
+//! |---|---|
+//! | transports | byway in each traffic class, byway over TCP, quinn, kernel TCP |
+//! | kernel TCP | does not encrypt: shows what is possible on this machine |
+//! | order | all take turns in each round, so a slower machine slows all alike |
+//! | processes | one for each end, in which one thread works |
+//! | UDP payload | found by path MTU discovery, at most [`DATAGRAM`] bytes |
+//! | frames over TCP | have any size |
+//! | encryption | AES-256-GCM; byway uses the crate `ring` |
+//! | quinn | runs with `ring` and (feature `aws-lc`) with `aws-lc-rs`; the faster counts |
+//! | sent data | passed in reference-counted buffers, so byway and quinn need no extra copy |
+//! | socket buffers | all transports ask for the same size |
+//! | clock | starts at the established connection: slow start counts, the handshake does not |
+//! | counted bytes | those that the receiving application has |
+//! | memory | the largest resident set of a process |
 
 pub mod byway;
 pub mod forward;

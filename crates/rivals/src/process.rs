@@ -1,10 +1,6 @@
-//! Runs each end of a transfer in a process of its own. The program starts itself twice: as the
-//! receiver and as the sender.
-//!
-//! The receiver prints its address, measures for the given time, and prints the result. Then the
-//! parent process closes the sender's standard input: the sender stops, and prints its result.
-//! Last, the parent closes the receiver's standard input, and the receiver stops. Each end also
-//! prints a note: statistics of its transport, such as losses and the RTT.
+//! Runs each end of a transfer in its own process: the program starts itself twice. The receiver
+//! measures for the given time. Then the parent process stops the sender, and last the receiver: it
+//! closes the standard input of each.
 
 use crate::meter::peak_memory;
 use crate::{EndTotals, Error, Meter, Rival};

@@ -1,11 +1,10 @@
-//! Measures how many packets per second of real time the simulator carries over the bottleneck of a
-//! dumbbell network, on one core: `cargo bench -p byway-sim --bench tcp`. The work of the TCP hosts
-//! is included. The dumbbells have 2 and 100 flows (`d2`, `d100`).
+//! ```text
+//! cargo bench -p byway-sim --bench tcp [-- d2 | d100 | --help]
+//! ```
 //!
-//! The argument `d2` or `d100` runs one dumbbell briefly, to count instructions: `valgrind
-//! --tool=callgrind BINARY d2`, where BINARY is the path that Cargo prints. Divide Callgrind's
-//! "Collected" by the number of packets that the program prints. Unlike times, this count is the
-//! same on a busy machine. `--help` prints an earlier count to compare with.
+//! Measures how many packets per second of real time the simulator carries over the bottleneck of a
+//! dumbbell with 2 or 100 TCP flows, on one core. `--help` tells how to count instructions,
+//! independent of the machine's load.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
 #[path = "../tests/it/tcp_common/mod.rs"]

@@ -1,9 +1,10 @@
-//! Measures the cost of a packet in a simulated world, on one core: `cargo bench -p byway-sim
-//! --bench world`.
+//! ```text
+//! cargo bench -p byway-sim --bench world [-- hops LINKS FLOWS PACKETS]
+//! ```
 //!
-//! `-- hops LINKS FLOWS PACKETS` runs only one case, to count instructions with callgrind. For the
-//! cost of a packet on one link, count once with 6 links and once with 1 link. Subtract the counts,
-//! and divide by 5 and by PACKETS.
+//! Measures the cost of a packet in a simulated world, on one core. `hops` runs one case, to count
+//! instructions with callgrind. For one link, divide the difference between 6 links and 1 link by 5
+//! × PACKETS.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
 #[path = "../tests/it/common/mod.rs"]
@@ -49,9 +50,9 @@ impl Machine for Source {
     }
 }
 
-/// Runs `flows` sources that together load a bottleneck of 1 Gbit/s to 96 %. The route of each flow
-/// has `links` links. The middle link is the bottleneck; the others have 10 Gbit/s and carry one
-/// flow each. Returns how many packets the sinks received, and the world.
+/// Runs `flows` sources that together load a bottleneck of 1 Gbit/s to 96 %. Each flow has `links`
+/// links: the bottleneck in the middle, others of 10 Gbit/s for this flow alone. Returns how many
+/// packets the sinks received.
 fn hops(links: usize, flows: u8, packets: u64, traced: bool) -> (u64, World) {
     let mut world = World::new(1);
     if !traced {

@@ -1,22 +1,21 @@
 //! A simulated network: links with queues and faults, clocks that drift, and nodes that own a
-//! [`Machine`](byway_wire::Machine).
+//! [`Machine`](byway_wire::Machine). `byway-net` runs the same machines on sockets. All that
+//! happens in a world follows from one seed. A component's random numbers follow from the seed and
+//! the component's name.
 //!
-//! The simulated code is the code that ships: `byway-net` runs the same machines on sockets. All
-//! that happens in a world follows from one seed. Each component, such as a link, draws from its
-//! own stream of random numbers, derived from the seed and the component's name. So an added node
-//! does not change what other components draw.
-//!
-//! * [`random`]: the seeded generator of random numbers.
-//! * [`link`]: the trait of all links.
-//! * [`pipe`]: the usual link, with a queue, a rate, a delay and faults.
-//! * [`aqm`]: active queue management, which decides what a queue drops or marks.
-//! * [`presets`]: links named after access technologies, such as `dsl`.
-//! * [`counters`]: the packet counters of a link.
-//! * [`clock`]: the time that a node sees.
-//! * [`world`]: nodes, routes and the event loop.
-//! * [`tcp`]: reference TCP hosts, web clients and UDP cross traffic.
-//! * [`topology`]: networks as graphs, routes over them, generators, and the networks of papers.
-//! * [`shaper`]: a link emulator between two sockets, simulated or real.
+//! | module | content |
+//! |---|---|
+//! | [`random`] | the seeded generator of random numbers |
+//! | [`link`] | the trait of all links |
+//! | [`pipe`] | the usual link, with a queue, a rate, a delay and faults |
+//! | [`aqm`] | active queue management, which decides what a queue drops or marks |
+//! | [`presets`] | links named after access technologies, such as `dsl` |
+//! | [`counters`] | the packet counters of a link |
+//! | [`clock`] | the time that a node sees |
+//! | [`world`] | nodes, routes and the event loop |
+//! | [`tcp`] | reference TCP hosts, web clients and UDP cross traffic |
+//! | [`topology`] | networks as graphs, their routes, generators, and the networks of papers |
+//! | [`shaper`] | a link emulator between two sockets, simulated or real |
 //!
 //! A test makes a world, adds machines, connects them and checks the outcome:
 //!

@@ -5,15 +5,9 @@ use core::any::Any;
 use core::fmt::Debug;
 use core::net::{IpAddr, SocketAddr};
 
-/// One direction of a link.
-///
-/// A link that serves packets in order of arrival fixes a packet's arrival time as soon as the
-/// packet is offered. So a simulated packet costs one event on this link. Other links, such as a
-/// queue with CoDel, decide whether to drop a packet only when it leaves the queue. They return
-/// [`PacketOutcome::Queued`], and ask for a second event by [`decides_at`](Self::decides_at).
-///
-/// A link has a random generator of its own, so it also works without a [`World`](crate::World),
-/// under a driver with a real clock.
+/// One direction of a link. Some links fix a packet's arrival time when the packet is offered.
+/// Others, such as a queue with CoDel, return [`PacketOutcome::Queued`], and decide at the time
+/// [`decides_at`](Self::decides_at) whether to drop the packet.
 pub trait Link: Any + Debug {
     /// Decides what becomes of a packet that is offered at `now`. `now` never goes back.
     fn offer(&mut self, now: Instant, packet: &Offer) -> PacketOutcome;

@@ -1,10 +1,6 @@
-//! Named real links, so that a test or an experiment can say `dsl` and every reader knows what is
-//! meant.
-//!
-//! Rates are as advertised for the access technology. Delays are one-way to a server in the same
-//! region. Queues are generous, as cheap routers have them: several round trips on slow uplinks.
-//! All values are of the right order of magnitude, but they are no measurements of any one
-//! provider.
+//! Named links such as `dsl`, of the right order of magnitude, but not measured. Rates are as
+//! advertised. Delays are one-way to a server in the same region. Queues are generous, as in cheap
+//! routers.
 //!
 //! | name | down / up (Mbit/s) | one-way delay | queue down / up | besides |
 //! |---|---|---|---|---|

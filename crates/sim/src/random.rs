@@ -1,8 +1,6 @@
-//! A seeded generator with a stream per component.
-//!
-//! The generator is xoshiro256++, seeded by SplitMix64 as its authors advise. Source: Blackman and
-//! Vigna, "Scrambled linear pseudorandom number generators", 2021. It is fast and well distributed,
-//! and it is not for secrets.
+//! A seeded generator with a stream per component: xoshiro256++, seeded by SplitMix64 (Blackman and
+//! Vigna, "Scrambled linear pseudorandom number generators", 2021). It is fast and well
+//! distributed, and not for secrets.
 
 use byway_wire::time::nanos;
 use byway_wire::{Duration, seeded_random};

@@ -1,8 +1,6 @@
 //! A link emulator as a sans-I/O state machine. It forwards datagrams between two sockets through
-//! pipes, and so makes a fast path slow, late or lossy.
-//!
-//! It runs in a [`World`](crate::World), and also under a driver with real sockets. There it shapes
-//! loopback paths without help from the kernel.
+//! pipes, and so makes a fast path slow, late or lossy. It runs in a [`World`](crate::World), or
+//! under a driver with real sockets.
 
 use crate::counters::LinkCounters;
 use crate::link::{Decision, Delivery, DropReason, Link, Offer, PacketOutcome};
@@ -104,10 +102,9 @@ struct HeldDatagram {
     payload: Vec<u8>,
 }
 
-/// The shaper. Its driver gives it a front socket, `Local(0)`, to which clients send. The driver
-/// also gives it back sockets, `Local(1)` onwards, each for one client at a time. A client's
-/// datagrams leave for the server by the client's back socket, and the answers return to that
-/// socket.
+/// The shaper. Clients send to its front socket, `Local(0)`. Each client gets one of the back
+/// sockets, `Local(1)` onwards. The client's datagrams leave from this back socket, and the
+/// server's answers arrive at it.
 #[derive(Debug)]
 pub struct Shaper {
     config: ShaperConfig,

@@ -111,10 +111,9 @@ impl Codel {
         self.bytes -= self.queue.pop_front().map_or(0, |packet| packet.bytes);
     }
 
-    /// Takes packets off the queue when the line is free (RFC 8289, section 5.5). Calls `leaving`
-    /// for each packet that is dropped and then, unless the queue is empty, for the packet that the
-    /// line sends. With `ecn`, an ECN-capable packet is marked and sent instead of dropped (section
-    /// 3).
+    /// Takes packets off the queue when the line is free (RFC 8289, 5.5). Calls `leaving` for each
+    /// dropped packet, then for the packet that the line sends, if any. With `ecn`, ECN-capable
+    /// packets are marked instead of dropped.
     pub fn dequeue(&mut self, now: Instant, mut leaving: impl FnMut(Dequeued)) {
         let (mut packet, mut may_drop) = self.take(now);
         if self.dropping {
@@ -224,9 +223,8 @@ mod tests {
     #[test]
     fn a_standing_queue_is_dropped_from_at_the_times_of_the_control_law() {
         let (drops, _) = standing(CodelConfig::default(), 20, 500, Ecn::NotEct);
-        // The first drop comes when the delay was above target for an interval of 100 ms. Drop n
-        // comes `100 ms / sqrt(n - 1)` after drop n - 1. Each happens at the next whole millisecond
-        // after its ideal time.
+        // The first drop comes after the delay was above target for 100 ms. Drop n comes
+        // `100 ms / sqrt(n - 1)` after drop n - 1. Times are rounded up to whole milliseconds.
         let mut expected = vec![100];
         let mut ideal = 100.0;
         for count in 1.. {

@@ -135,10 +135,9 @@ impl FqCodel {
         }
     }
 
-    /// Takes packets off the queues when the line is free (RFC 8290, section 4.2). Calls `leaving`
-    /// for each packet that is dropped and then, unless all queues are empty, for the packet that
-    /// the line sends. The first argument of `leaving` is the packet's place: how many packets that
-    /// arrived before it still wait.
+    /// Takes packets off the queues when the line is free (RFC 8290, 4.2). Calls `leaving` for each
+    /// dropped packet, then for the packet that the line sends, if any. The first argument of
+    /// `leaving` counts waiting packets that arrived earlier.
     pub fn dequeue(&mut self, now: Instant, mut leaving: impl FnMut(usize, Dequeued)) {
         loop {
             let is_new = !self.new.is_empty();

@@ -83,11 +83,9 @@ impl FrameBytes {
     }
 }
 
-/// A node on a host with TCP. Its datagrams can also travel over TCP connections that the node
-/// dials or accepts, as in `byway-net`. Its machine gets [`Input::Connection`] and [`Input::Room`].
-///
-/// Add the node to a world with the addresses that [`addresses`](Self::addresses) returns: those of
-/// the machine's UDP sockets, then the [`tcp_address`] of each UDP socket.
+/// A node whose datagrams can also travel over TCP connections that the node dials or accepts, as
+/// in `byway-net`. Its machine gets [`Input::Connection`] and [`Input::Room`]. Add the node to a
+/// world with the addresses of [`addresses`](Self::addresses).
 #[derive(Debug)]
 pub struct TcpCarried<N> {
     both: NodeWithTcp<N>,
@@ -201,9 +199,9 @@ impl<N: Node> TcpCarried<N> {
         self
     }
 
-    /// Opens a TCP connection to the host of the UDP address `peer`, from the host of the UDP
-    /// socket `from`. Returns the connection's number. The machine hears of the connection once it
-    /// is established. `None`: there is no such socket, or all connection numbers are in use.
+    /// Opens a TCP connection from the host of the UDP socket `from` to the host of the UDP address
+    /// `peer`. Returns the connection's number at once. `None`: there is no such socket, or all
+    /// numbers are in use.
     pub fn dial(&mut self, now: Instant, from: Local, peer: SocketAddr) -> Option<Local> {
         self.both.dial(now, from, peer)
     }

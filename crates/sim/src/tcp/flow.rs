@@ -46,9 +46,9 @@ pub enum Demand {
     Bulk,
     /// A number of bytes, then the end.
     Size(u64),
-    /// A rate that changes with time. An entry `(t, r)` means: from time `t` on, the application
-    /// writes `r` bits of payload per second (`None`: as much as possible). Before the first entry
-    /// it writes nothing. The sender waits until a segment is full, unless `no_delay` is set.
+    /// A changing rate, 0 at first. From time `t` of an entry `(t, r)` on, the application writes
+    /// `r` bits of payload per second (`None`: as much as possible). Unless `no_delay` is set,
+    /// segments are sent when full.
     Rate(Vec<(Instant, Option<u64>)>),
 }
 

@@ -13,10 +13,9 @@ pub enum Recovery {
     /// 6298). The timeout is at least [`TcpConfig::min_rto`].
     #[default]
     Sack,
-    /// Losses are found by time (RACK), and those at the end of the data by probes (TLP), as in
-    /// Linux (RFC 8985). The timeout is the smoothed RTT plus four mean deviations, or plus
-    /// [`TcpConfig::min_rto`] if this is more. A server takes its first RTT sample from the
-    /// handshake.
+    /// Losses are found by time (RACK), and at the end of the data by probes (TLP), as in Linux
+    /// (RFC 8985). The retransmission timeout is the smoothed RTT plus [`TcpConfig::min_rto`] or
+    /// four mean deviations, the larger one.
     Rack,
 }
 
@@ -47,9 +46,9 @@ pub struct TcpConfig {
     /// The number of segments in the beginning that are acknowledged at once even with
     /// [`delayed_ack`](Self::delayed_ack). Linux has 16 (`TCP_MAX_QUICKACKS`).
     pub quick_acks: u32,
-    /// The size of the send buffer: the most bytes that an application has written and that are not
-    /// acknowledged. While the buffer is full, an application with a fixed rate writes nothing, and
-    /// does not catch up afterwards. `None`: no limit.
+    /// The size of the send buffer in bytes, for data that is not acknowledged. While the buffer is
+    /// full, an application with a fixed rate writes nothing, and does not write the missed bytes
+    /// later. `None`: no limit.
     pub send_buffer: Option<u64>,
     /// Whether a sender spreads its window over a round trip where the controller names no rate.
     pub paced: bool,

@@ -1,11 +1,6 @@
-//! Translates simulated segments into IPv4 packets with a real TCP header, and back. byway's
-//! gateways carry IP packets, so traffic of simulated TCP hosts has to be translated before it
-//! enters a gateway.
-//!
-//! A SYN counts as one byte in TCP, but not in a simulated segment. So sequence and acknowledgement
-//! numbers are higher by one in the packet, except for the sequence number of a SYN. The tag of a
-//! flow and some flags exist only in simulated segments. In the packet they are in a TCP option for
-//! experiments (RFC 6994).
+//! Translates simulated segments into IPv4 packets with TCP headers, for byway's gateways, and
+//! back. Only in TCP a SYN counts as one byte, so later sequence numbers are higher by one. Some
+//! flags need an experimental option (RFC 6994).
 
 use super::segment::{ACK, FIN, LONGEST, MOST_SACKS, PROBE, REPLY, RST, SKIP, SYN, Segment, SynFields};
 use byway_wire::checksum::{fold, pseudo_header, sum};
@@ -40,8 +35,8 @@ impl Packets {
     }
 
     /// Appends to `out` the packet of a segment that the local host sends. `bytes` is the segment
-    /// without its data, and `data` is the length of the data in bytes. Returns whether this was
-    /// possible: `bytes` must be a segment, and the packet at most 65 535 bytes long.
+    /// without its `data` bytes of data. Returns `false` if `bytes` is no segment, or if the packet
+    /// exceeds 65 535 bytes.
     pub fn pack(&mut self, bytes: &[u8], data: usize, out: &mut Vec<u8>) -> bool {
         let Some(segment) = Some(bytes).filter(|bytes| bytes.len() <= LONGEST) else { return false };
         let Some(segment) = Segment::decode(segment, data) else { return false };
@@ -113,9 +108,9 @@ impl Packets {
         options
     }
 
-    /// Appends to `out` the segment of a packet that arrived for the local host. Returns the length
-    /// of its data in bytes. `None`: the packet belongs to another connection, or cannot be read.
-    /// Checksums are not verified: this is the task of the gateway or link that carries the packet.
+    /// Appends to `out` the segment of a packet for the local host, and returns the length of its
+    /// data in bytes. `None`: the packet belongs to another connection, or cannot be read.
+    /// Checksums are not verified here.
     pub fn unpack(&self, packet: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let (ip, rest) = packet.split_first_chunk::<IP>()?;
         let (tcp, rest) = rest.split_first_chunk::<TCP>()?;

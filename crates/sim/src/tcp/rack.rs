@@ -1,12 +1,6 @@
-//! Loss detection by time: RACK (RFC 8985, section 6) as in Linux (`tcp_recovery.c`).
-//!
-//! A segment is lost if a segment that was sent later has arrived, and if more than an RTT plus the
-//! reordering window has passed since the lost segment was sent. The window is a quarter of the
-//! smallest RTT, and grows after needless retransmissions.
-//!
-//! Reordering is seen when an original segment arrives after a segment with a higher sequence
-//! number. Until then, the window is zero during recovery, and also while SACK blocks report at
-//! least three segments.
+//! Loss detection by time: RACK (RFC 8985, section 6) as in Linux (`tcp_recovery.c`). A segment is
+//! lost if a later transmission has arrived, and if the segment was sent more than an RTT plus the
+//! reordering window ago.
 
 use super::rtt::Rtt;
 use byway_wire::{Duration, Instant};
@@ -27,6 +21,7 @@ pub(super) struct Rack {
     pub rtt: Duration,
     /// Where the data ends that arrived and is the furthest (RACK.fack).
     forward: u64,
+    /// Whether an original segment arrived after a segment with a higher sequence number.
     reordering_seen: bool,
     /// The window in quarters of the smallest RTT (RACK.reo_wnd_mult).
     quarters: u32,

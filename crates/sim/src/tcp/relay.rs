@@ -4,21 +4,18 @@ use super::stack::{Onward, Stack};
 use super::{FlowTag, Subflow, TcpConfig};
 use byway_wire::{Input, Instant, Machine, Transmit, TransmitBuffer};
 
-/// A TCP relay. It accepts every connection, and carries the data on over a connection of its own
-/// to one destination.
-///
-/// The relay holds the data until the destination has acknowledged it. Each connection has a buffer
-/// for a fixed number of packets. A full buffer closes the receive window, and so holds the source
-/// back.
+/// A TCP relay. It accepts every connection, and carries the data on over its own connection to one
+/// destination. Data stays in a buffer until the destination has acknowledged it. A full buffer
+/// closes the receive window towards the source.
 #[derive(Debug)]
 pub struct TcpRelay {
     stack: Stack,
 }
 
 impl TcpRelay {
-    /// A relay that forwards to `to`. Each buffer holds `packets` full segments, at least two.
-    /// Connections on both sides have `options`, except that the receive window towards the source
-    /// has the size of the buffer. The relay draws random numbers from `seed`.
+    /// A relay that forwards to `to`, with random numbers from `seed`. Each buffer holds `packets`
+    /// full segments, at least two. All connections have `options`, but the receive window towards
+    /// the source has the size of the buffer.
     #[must_use]
     pub fn new(seed: u64, to: Subflow, packets: u32, options: &TcpConfig) -> Self {
         let mut stack = Stack::new(seed);

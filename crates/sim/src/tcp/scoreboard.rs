@@ -1,15 +1,12 @@
 //! A sender's record of its segments: which are in flight, delivered or lost, and which to send
 //! again.
 //!
-//! * With SACK, a segment is lost when three segments that were sent after it have arrived. "After"
-//!   means the order of sending, as in RFC 9002 (6.1.1), so lost retransmissions are found, too.
-//!   RFC 6675 compares sequence numbers instead.
-//! * With RACK ([`Rack`]), a segment is lost when a segment that was sent after it has arrived and
-//!   enough time has passed.
-//! * Without SACK, three duplicate ACKs and partial ACKs tell of losses, as in RFC 6582.
-//!
-//! After a timeout, all segments that have not arrived count as lost. If the timestamp of the next
-//! ACK shows that the timeout came too early, the sender no longer counts them as lost (RFC 4015).
+//! | mode | a segment is lost when |
+//! |---|---|
+//! | SACK | three segments that were sent later have arrived (RFC 9002, 6.1.1) |
+//! | RACK ([`Rack`]) | a segment that was sent later has arrived, and enough time has passed |
+//! | without SACK | three duplicate ACKs or a partial ACK tell of it (RFC 6582) |
+//! | after a timeout | it has not arrived, unless the timeout was too early (RFC 4015) |
 
 mod rack_tlp;
 
@@ -253,10 +250,9 @@ impl Scoreboard {
         }
     }
 
-    /// Processes an ACK, which acknowledges all data before `ack` and the data of the SACK blocks
-    /// `blocks`. `echo` is the timestamp that the ACK echoes. A segment that was counted as lost
-    /// may have arrived after all. For each such segment, the time at which it was first sent is
-    /// added to `undone`.
+    /// Processes an ACK of all data before `ack` and of the SACK blocks `blocks`. `echo` is the
+    /// timestamp that the ACK echoes. For each arrived segment that counted as lost, `undone` gets
+    /// the time of its first sending.
     #[inline]
     pub(super) fn on_ack(
         &mut self,
@@ -402,10 +398,9 @@ impl Scoreboard {
         }
     }
 
-    /// Finds the segments that count as lost because of the segments that have arrived.
-    /// `duplicate`: whether the ACK is a duplicate, one that acknowledges nothing new, and carries
-    /// no data and no larger window. With RACK, `judge_at` becomes the time at which the next
-    /// segment may count as lost.
+    /// Finds segments that count as lost because other segments have arrived. `duplicate`: the ACK
+    /// acknowledges nothing new, and has no data and no larger window. With RACK, `judge_at`
+    /// becomes the time when the next segment may count as lost.
     #[inline]
     pub(super) fn find_losses(
         &mut self,
@@ -432,15 +427,15 @@ impl Scoreboard {
         self.lose_before(latest, Instant::FAR_FUTURE).0
     }
 
-    /// Counts outstanding segments as lost. Transmissions are numbered in the order of sending. A
-    /// segment is lost if its last transmission has a number below `latest` and was sent before the
-    /// time `late`. The returned flag says whether a segment has a number below `latest` but was
-    /// sent at `late` or after. The search stops at the first segment that is not lost, since
-    /// `records` (without segments sent again) and `resent` are in the order of sending.
+    /// Counts each outstanding segment as lost whose last transmission has a number below `latest`
+    /// and was sent before `late`. The returned flag: whether a segment with a number below
+    /// `latest` was sent at `late` or after.
     fn lose_before(&mut self, latest: u64, late: Instant) -> (Option<DetectedLosses>, bool) {
         let before = self.in_flight;
         let (mut losses, mut waits) = (None, false);
         self.judged = self.judged.max(self.base);
+        // Transmissions are numbered in the order of sending. Both searches stop at the first
+        // segment that is not lost.
         while let Some(&record) = self.get(self.judged) {
             if !record.resent {
                 if record.transmission >= latest {

@@ -220,9 +220,9 @@ impl Connection {
         Some(piece)
     }
 
-    /// The pacing rate in bytes per second that spreads `window` bytes over a round trip. For a
-    /// window of at least one segment the rate is a quarter higher, so that pacing does not leave a
-    /// part of the window unused (RFC 9002, 7.7). `None`: no round trip is known.
+    /// The pacing rate in bytes per second that spreads `window` bytes over a round trip. If
+    /// `window` is at least a segment, the rate is a quarter higher (RFC 9002, 7.7), to leave no
+    /// window unused. `None`: unknown RTT.
     fn window_rate(&self, window: u64) -> Option<u64> {
         let nanos = self.rtt.smoothed.as_nanos();
         (nanos > 0).then(|| {

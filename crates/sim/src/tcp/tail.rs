@@ -1,7 +1,6 @@
-//! Probes of the tail (TLP): RFC 8985, section 7, as Linux has it (`tcp_schedule_loss_probe`).
-//!
-//! The last segments of a flow have no later segments that could reveal their loss. So after two
-//! RTTs of silence the sender sends one more segment, whose ACK reveals it.
+//! Tail loss probes (TLP; RFC 8985, section 7) as in Linux (`tcp_schedule_loss_probe`). No later
+//! segments reveal the loss of a flow's last segments. So after two RTTs of silence the sender
+//! sends one more segment, whose ACK reveals the loss.
 
 use super::bundle::Bundle;
 use super::connection::Connection;

@@ -74,9 +74,9 @@ pub struct WebTrace {
 }
 
 impl Default for WebTrace {
-    /// The web traffic of the simulations in the Harp paper, as far as the paper describes it:
-    /// sizes up to 1.7 MB, with a mean of 7.8 KB. The parameters of the log-normal body and the
-    /// Pareto tail are chosen to give these two values.
+    /// The web traffic of the simulations in the Harp paper: sizes up to 1.7 MB, with a mean of 7.8
+    /// KB. The parameters of the log-normal body and the Pareto tail are chosen to give these
+    /// values.
     fn default() -> Self {
         Self {
             clients: 10,

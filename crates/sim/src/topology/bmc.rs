@@ -1,10 +1,6 @@
-//! The networks of the paper on BMC, a multipath congestion control: the dumbbell of its
-//! simulations (section 4) and its figure 2.
-//!
-//! The paper uses RED but does not name RED's parameters, so they are reconstructed. In the
-//! dumbbell, the queue holds at most 300 packets: the bandwidth-delay product of 60 Mbit/s and a
-//! round trip of 60 ms. RED's thresholds are a quarter and three quarters of the queue limit. The
-//! other parameters are those of `RedConfig::new`.
+//! The networks of the paper on BMC, a multipath congestion control: the dumbbell (section 4) and
+//! figure 2. RED's parameters are reconstructed: thresholds at a quarter and three quarters of the
+//! queue limit, the rest as in `RedConfig::new`.
 
 use super::error::TopologyError;
 use super::graph::Graph;
@@ -19,6 +15,7 @@ pub(super) const DUMBBELL: &[Parameter] = &[
     parameter("flows", 2.0, [1.0, 1_000.0], "number of WAIMD senders, and of TCP senders (paper: 2 to 64)"),
     parameter("mbit", 60.0, [0.001, 1e5], "Mbit/s of the bottleneck (paper)"),
     parameter("ms", 20.0, [0.0, 1e4], "one-way delay of the bottleneck, ms (paper)"),
+    // The bandwidth-delay product of 60 Mbit/s and a round trip of 60 ms.
     parameter("queue", 300.0, [4.0, 1e6], "packets that wait before the bottleneck (reconstructed)"),
     RED,
 ];
@@ -31,10 +28,9 @@ pub(super) const FIG2: &[Parameter] = &[
     RED,
 ];
 
-/// The dumbbell. Senders `w1, w2, ...` use WAIMD, the paper's congestion control, and send to `x1,
-/// x2, ...`. TCP senders `t1, t2, ...` send to `u1, u2, ...`. All flows share one bottleneck. Each
-/// sender's line has 100 Mbit/s and 2 ms. The lines of the n-th receivers, `x` and `u`, have 100
-/// Mbit/s and n/3 ms: different round trips keep flows from synchronising.
+/// The dumbbell. Senders `w1, w2, ...` (WAIMD, the paper's congestion control) send to
+/// `x1, x2, ...`. TCP senders `t1, t2, ...` send to `u1, u2, ...`. The n-th receivers have lines of
+/// n/3 ms, so that flows do not synchronise.
 pub(super) fn dumbbell(values: &Values) -> Result<Graph, TopologyError> {
     let mut graph = Graph::new();
     graph.join("west", "east", &bottleneck(values, "mbit"))?;
@@ -47,9 +43,8 @@ pub(super) fn dumbbell(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Figure 2 of the BMC paper. s1 sends to d1 over A and B, s3 sends to d3 over C and E. s2 sends to
-/// d2 over two routes: the default route over A and B, and the other over C and E. All routes have
-/// the same delay.
+/// Figure 2 of the BMC paper. s2 sends to d2 over A and B (by default) and over C and E. All delays
+/// are equal.
 ///
 /// ```text
 ///  s1 ──── A ══12══ B ──── d1

@@ -7,10 +7,8 @@ use crate::world::{LinkId, RouteSource, World};
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The links of a world that were made from a [`Graph`].
-///
-/// The caller adds the hosts to the world, and connects each host to a node of the graph by the
-/// host's routes. If two hosts are connected to the same node, the route between them has no links.
+/// The links of a world that were made from a [`Graph`]. The caller adds the hosts, and connects
+/// each host to a node by routes. A route between two hosts at the same node has no links.
 #[derive(Clone, Debug)]
 pub struct Built {
     /// Name and link of every direction of the graph, in its order.
@@ -19,9 +17,8 @@ pub struct Built {
 }
 
 impl Graph {
-    /// Makes a link for each direction of each edge, called "A>B" after the nodes. A link's random
-    /// faults follow from its name, so adding or removing a node does not change other links'
-    /// faults.
+    /// Makes a link for each direction of each edge, called "A>B" after the nodes. A link's faults
+    /// follow from its name, so added nodes do not change them.
     ///
     /// # Panics
     /// If the world has a link of such a name.
@@ -29,12 +26,11 @@ impl Graph {
         self.build_with(world, self.directions(), |world, name, config| world.link(name, config.clone()))
     }
 
-    /// Like `build`, but makes only the links of the directions in `used`, for example those that
-    /// the routes of an experiment use. `make` adds the link of one direction to the world, under
-    /// the given name. The link may be of any kind.
+    /// Like `build`, but only for the directions in `used`. `make` adds a link of any kind for one
+    /// direction to the world, under the given name.
     ///
     /// # Panics
-    /// If the world has a link of such a name, or a direction is of another graph.
+    /// If the name is taken, or a direction is of another graph.
     pub fn build_with(
         &self,
         world: &mut World,

@@ -41,9 +41,8 @@ pub struct BundlePath {
     pub second: PipeConfig,
 }
 
-/// Paths from an entry E to an exit X: a path through each of the relays T1, T2, ... and, with
-/// `direct`, also a direct path. `hosts` senders S1, S2, ... are joined to E, and as many receivers
-/// R1, R2, ... to X.
+/// `hosts` senders S1, S2, ... and as many receivers, joined by a path through each relay and, with
+/// `direct`, a direct path.
 ///
 /// ```text
 ///  S1 ─┐   ┌─first─ T1 ─second─┐   ┌─ R1
@@ -51,8 +50,7 @@ pub struct BundlePath {
 ///  S2 ─┘   └─first─ T2 ─second─┘   └─ R2
 /// ```
 ///
-/// Each link of a path costs 1 in routing, whatever its delay. So the route through a relay uses
-/// only the two links of this relay, even if another path has a shorter delay.
+/// Each link costs 1 in routing, whatever its delay: the route through T1 avoids T2.
 ///
 /// # Errors
 /// [`TopologyError::ZeroRate`].

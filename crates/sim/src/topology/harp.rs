@@ -1,10 +1,6 @@
-//! The networks of simulations in the paper on Harp, a multipath controller for background
-//! transfers.
-//!
-//! The drawings of these networks are lost. The paper's text gives the names, the paths, and the
-//! rates of figure 3. The other rates, delays and queues of the bottlenecks are reconstructed, and
-//! most of them are parameters. Access lines have 100 Mbit/s and 1 ms. Lines that are no bottleneck
-//! have 100 Mbit/s and a queue of 1 000 packets.
+//! The networks of the paper on Harp, a multipath controller for background transfers. Names,
+//! paths, and the rates of figure 3 are from the paper. Other rates, delays and queues of
+//! bottlenecks are reconstructed, since the drawings are lost.
 
 use super::error::TopologyError;
 use super::graph::Graph;
@@ -62,9 +58,8 @@ pub(super) fn t1(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Harp's Topology2: four paths from T1 to T3, direct and through T2, T4 and T5. Each path has its
-/// own bottleneck. The one-way delays of the four paths are 10, 12, 14 and 16 ms. S2 sends to R2
-/// over the bottleneck of the path through T2: from router X to T3.
+/// Harp's Topology2: four paths from T1 to T3 with one-way delays of 10, 12, 14 and 16 ms and a
+/// bottleneck each. S2 sends to R2 over the bottleneck from router X to T3.
 ///
 /// ```text
 ///  S1 ─── T1 ═══════════════ T3 ─── R1
@@ -91,8 +86,8 @@ pub(super) fn t2(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Topology4 of Harp's technical report: paths from T1 to T6, direct and through T3, T4 and T5. The
-/// three relayed paths share the bottleneck from T2 to T6. S2 sends to R2 over the same bottleneck.
+/// Topology4 of Harp's technical report. The three relayed paths from T1 to T6, and S2's path to
+/// R2, share the bottleneck from T2 to T6.
 ///
 /// ```text
 ///  S1 ─── T1 ══════════════════ T6 ─── R1
@@ -101,8 +96,7 @@ pub(super) fn t2(values: &Values) -> Result<Graph, TopologyError> {
 ///         └── T5 ──┘    └── S2
 /// ```
 ///
-/// The name T6 is not from the report. If S1 uses all three relays, it has three paths over the
-/// shared bottleneck, and S2 has one.
+/// The name T6 is not from the report.
 pub(super) fn t4(values: &Values) -> Result<Graph, TopologyError> {
     let rest = values.get("access_mbit");
     let access = line(rest, 1.0);
@@ -119,8 +113,8 @@ pub(super) fn t4(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Figure 3 of the Harp paper: S1 sends to R1 over a direct link of 10 Mbit/s, and through the
-/// relay T1 over a link of 8 Mbit/s. S2 sends to R2 over the same link of 8 Mbit/s.
+/// Figure 3 of the Harp paper: S1 sends to R1 directly, and through the relay T1. S2 sends to R2
+/// over the same link of 8 Mbit/s.
 ///
 /// ```text
 ///  S1 ─── A ════10════ B ─── R1
@@ -176,9 +170,9 @@ pub(super) const T3_STUBS: &[Parameter] = &[
     ACCESS,
 ];
 
-/// Harp's Topology3 over a random graph of routers `n1, n2, ...` without hierarchy. Gateways and
-/// relays `G1, G2, ...` are at random routers, at most one at each router. Clients `C1, C2, ...`
-/// and servers `V1, V2, ...` are at random routers, too, and may share a router.
+/// Harp's Topology3 over a random graph of routers `n1, n2, ...`. Gateways and relays `G1, G2, ...`
+/// are at random routers, one per router at most. Clients `C1, C2, ...` and servers `V1, V2, ...`
+/// may share a router.
 pub(super) fn t3(values: &Values) -> Result<Graph, TopologyError> {
     let (alpha, beta) = (values.get("alpha"), values.get("beta"));
     inhabited(values, waxman(values.seed, values.count("routers"), alpha, beta, &lines(values))?)

@@ -1,15 +1,13 @@
-//! The network of the experiments in the paper on HIR, which sends TCP flows between two gateways
-//! over two or three relays (section 6 of the paper). The paper ran its gateways on one computer.
+//! The network of the experiments in the paper on HIR (section 6), which sends TCP flows between
+//! two gateways over two or three relays. Round trips of 20, 30 and 40 ms and a queue of 50 packets
+//! are reconstructed.
 //!
-//! The paper gives the rates, in bytes per second:
-//!
-//! * Experiment 1: 200 KB/s (1.6 Mbit/s) in the paper's set 1, 500 KB/s (4 Mbit/s) in its sets 2
-//!   and 3.
-//! * Experiment 2: 100 KB/s (0.8 Mbit/s).
-//! * Experiment 3: 1.25 MB/s (10 Mbit/s).
-//!
-//! The paper gives no delays. Round trips of 20, 30 and 40 ms and a queue of 50 packets are
-//! reconstructed.
+//! | experiment | rate of a path in the paper |
+//! |---|---|
+//! | 1, set 1 | 200 KB/s (1.6 Mbit/s) |
+//! | 1, sets 2 and 3 | 500 KB/s (4 Mbit/s) |
+//! | 2 | 100 KB/s (0.8 Mbit/s) |
+//! | 3 | 1.25 MB/s (10 Mbit/s) |
 
 use super::dumbbell::{BundlePath, bundle};
 use super::error::TopologyError;
@@ -26,9 +24,9 @@ pub(super) const HIR: &[Parameter] = &[
     parameter("queue", 50.0, [0.0, 1e6], "packets that wait behind each relay (reconstructed)"),
 ];
 
-/// A [`bundle`] without a direct path, and hosts for experiment 3. In this experiment, other
-/// traffic (the paper's foreground traffic) shares the lines behind the relays. It goes from
-/// senders `F1, F2, ...` at the relays `T1, T2, ...` to the receiver Q at the exit gateway X.
+/// A [`bundle`] without a direct path. For experiment 3, senders `F1, F2, ...` at the relays
+/// `T1, T2, ...` send other traffic to the receiver Q at the exit gateway X. This traffic shares
+/// the lines behind the relays.
 pub(super) fn hir(values: &Values) -> Result<Graph, TopologyError> {
     let access = line(100.0, 0.0);
     let relays = values.count("relays");

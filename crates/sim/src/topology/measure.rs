@@ -55,9 +55,8 @@ impl Graph {
         way.iter().filter_map(|&direction| nominal_rate(self.config(direction))).min()
     }
 
-    /// An upper bound, in bytes, of the memory for all packets under way on the directions in
-    /// `used`. A direction holds at most a full queue, the packet being sent, and the packets that
-    /// propagate. All directions together hold at most the packets that the windows of all flows
+    /// An upper bound, in bytes, of the memory for packets under way on the directions in `used`.
+    /// It is the smaller of what lines and queues can hold, and what the windows of all flows
     /// allow.
     #[must_use]
     pub fn memory_bound(&self, used: impl IntoIterator<Item = Direction>, traffic: Traffic) -> u64 {

@@ -1,8 +1,6 @@
-//! Networks as data: named nodes, edges that carry a pipe in each direction, and static routes.
-//!
-//! A [`Graph`] is written down by hand, or made by [`named`], for example as the network of a
-//! published paper. [`Graph::way`] finds the shortest route between two nodes, directly or through
-//! waypoints. A graph is [built](Graph::build) into a [`World`](crate::World).
+//! Networks as data: named nodes, edges that carry a pipe in each direction, and static routes. A
+//! [`Graph`] is written by hand, or made by [`named`]. [`Graph::way`] finds routes.
+//! [`Graph::build`] makes the links in a [`World`](crate::World).
 //!
 //! ```
 //! use byway_sim::topology::{Parameters, named};

@@ -1,18 +1,17 @@
 //! The networks of figures 7, 10 and 13 in the paper on mPath, which uses a direct path and paths
-//! through proxies at once. The paper measured on the testbed Emulab.
+//! through proxies at once.
 //!
-//! The paper gives the rates of the core link (the slowest link of the direct path, 10 Mbit/s), the
-//! sender's access link (20 Mbit/s) and proxy 3's path (5 Mbit/s). In figure 13 it also gives the
-//! rates of the first two cross flows (6 and 8 Mbit/s). The other values are reconstructed:
-//!
-//! * Proxy 2's path has 15 Mbit/s. The first cross flow leaves 9 Mbit/s of it to mPath, and the
-//!   first two together leave 1 Mbit/s.
-//! * The round trip is 100 ms on the direct path. Through proxies 1, 2 and 3 it is 110, 120 and 130
-//!   ms.
-//! * The access link of figure 10 has 6 Mbit/s. The third cross flow of figure 13 has 10 Mbit/s.
-//! * The queue before a core link holds one packet. With so small a queue, NewReno gets the rate
-//!   that the paper reports for TCP alone: 7.21 of 10 Mbit/s.
-//! * The queue before the access link of figures 7 and 13 holds 50 packets.
+//! | what | value | source |
+//! |---|---|---|
+//! | core link (slowest of the direct path) | 10 Mbit/s | paper |
+//! | sender's access link | 20 Mbit/s; figure 10: 6 | paper; figure 10: reconstructed |
+//! | path of proxy 2 | 15 Mbit/s | two cross flows leave 1 Mbit/s (reconstructed) |
+//! | path of proxy 3 | 5 Mbit/s | paper |
+//! | cross flows of figure 13 | 6, 8 and 10 Mbit/s | paper; third: reconstructed |
+//! | round trip, direct | 100 ms | reconstructed |
+//! | round trip by proxies 1, 2, 3 | 110, 120, 130 ms | reconstructed |
+//! | queue before a core link | 1 packet | gives TCP alone the paper's 7.21 Mbit/s |
+//! | queue before the access link | 50 packets; figure 10: 1 | reconstructed |
 
 use super::error::TopologyError;
 use super::graph::Graph;
@@ -53,9 +52,8 @@ pub(super) const FIG10: &[Parameter] = &[
 /// Milliseconds of the access links on both sides, together.
 const ENDS: f64 = 2.0;
 
-/// Figure 7 of the mPath paper: the direct path and proxy P1 share the core link from R1 to R2. P2
-/// and P3 have links of their own. All paths share the access link of the sender S. P2's link lies
-/// between R3 and R4, where figure 13 adds further hosts.
+/// Figure 7 of the mPath paper. The direct path and proxy P1 share the core link from R1 to R2. All
+/// paths share the access link of the sender S. Figure 13 adds hosts at R3 and R4.
 ///
 /// ```text
 ///            P1
@@ -67,8 +65,8 @@ const ENDS: f64 = 2.0;
 pub(super) fn fig7(values: &Values) -> Result<Graph, TopologyError> {
     let core =
         |rate: &str, ms: f64| PipeConfig::new(values.mbit(rate), millis(ms)).queue(values.count("queue"));
-    // The one-way delay between R1 and R2 is `direct` on the core link. It is 5, 10 and 15 ms more
-    // through P1, P2 and P3. The shortest routes from P2 and P3 to R2 do not lead back to R1.
+    // One-way delays from R1 to R2: `direct` on the core link; 5, 10 and 15 ms more through P1, P2
+    // and P3. The shortest routes from P2 and P3 to R2 do not lead back to R1.
     let direct = values.get("rtt_ms") / 2.0 - ENDS;
     let mut graph = Graph::new();
     let access = PipeConfig::new(values.mbit("access_mbit"), millis(ENDS / 2.0));

@@ -1,9 +1,6 @@
-//! Random networks of routers as the generator GT-ITM makes them: Waxman's random graphs, and
-//! transit domains with stub domains.
-//!
-//! The models are those of Zegura, Calvert and Bhattacharjee, "How to model an internetwork"
-//! (INFOCOM 1996). GT-ITM discards a graph that is not connected. Here further links connect such a
-//! graph, so that every seed gives a network.
+//! Random networks of routers by the models of the generator GT-ITM (Zegura, Calvert and
+//! Bhattacharjee, "How to model an internetwork", INFOCOM 1996). Further links connect a graph that
+//! falls apart, so that every seed gives a network.
 
 use super::error::TopologyError;
 use super::graph::Graph;
@@ -26,9 +23,8 @@ pub struct LinkRanges {
 }
 
 impl Default for LinkRanges {
-    /// The ranges of Harp's Topology3. The rates of 10 to 100 Mbit/s are from the paper. The delays
-    /// of 1 to 20 ms are reconstructed, and so are the queues: each holds the bandwidth-delay
-    /// product for a round trip of 60 ms, but at least 50 packets.
+    /// The ranges of Harp's Topology3. Only the rates (in Mbit/s) are from the paper. A queue holds
+    /// the bandwidth-delay product for a round trip of 60 ms, but at least 50 packets.
     fn default() -> Self {
         Self { rate: [10.0, 100.0], delay: [1.0, 20.0], rtt: 60.0, queue: 50 }
     }
@@ -43,12 +39,9 @@ impl LinkRanges {
     }
 }
 
-/// Waxman's random graph of routers `n1, n2, ...` in the unit square. Two routers at the distance d
-/// are joined with the probability `alpha × exp(-d / (beta × L))`, where L is the square's
-/// diagonal. The delay of a link grows linearly with d: from `lines.delay[0]` at d = 0 to
-/// `lines.delay[1]` at d = L.
-///
-/// 100 routers with alpha 0.25 and beta 0.15 have four links each on average.
+/// Waxman's random graph of routers `n1, n2, ...` in the unit square with diagonal L. Routers at
+/// distance d are joined with probability `alpha × exp(-d / (beta × L))`. Delays grow linearly with
+/// d within `lines.delay`.
 ///
 /// # Errors
 /// [`TopologyError::ZeroRate`].
@@ -109,6 +102,7 @@ pub struct TransitStub {
     /// Probability that two routers of one stub are joined.
     pub stub_edges: f64,
     /// Links beyond the tree from transit routers to stubs of others.
+    /// With extra links, a route may pass through a stub domain, unlike in GT-ITM.
     pub extra_up: usize,
     /// Links beyond the tree between stubs.
     pub extra_across: usize,
@@ -134,15 +128,9 @@ const WITHIN_STUB: [f64; 2] = [0.0, 0.2];
 const TO_STUB: [f64; 2] = [0.1, 0.5];
 const TRANSIT: [f64; 2] = [0.25, 1.0];
 
-/// A transit-stub network. Transit domains form the backbone. Their routers are `t1.1, t1.2, ...`:
-/// domain, then router. One link joins each stub domain to a transit router. The stub's routers are
-/// `s1.1.1.1, s1.1.1.2, ...`: transit domain, transit router, stub, then router. Links within a
-/// domain are random.
-///
-/// Links within stubs have delays from the lowest fifth of the range `lines.delay`. Transit links
-/// have delays from the upper three quarters. Routes follow the delays alone. So with extra links
-/// between domains (`extra_up`, `extra_across`), a route may pass through a stub. In GT-ITM,
-/// weights on links prevent this.
+/// A transit-stub network. Transit domains form the backbone, with routers such as `t1.2` (domain,
+/// router). One link joins each stub domain to a transit router. Stub router `s1.2.3.4` is router 4
+/// of stub 3 at `t1.2`.
 ///
 /// # Errors
 /// [`TopologyError::ZeroRate`].

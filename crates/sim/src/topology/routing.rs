@@ -33,17 +33,9 @@ struct Routes {
 pub(super) struct RouteCache(OnceLock<Routes>);
 
 impl Graph {
-    /// The cheapest route from one node to another. The cost is the sum of propagation delays, or
-    /// of [costs](Self::set_cost) where they are set. Among equally cheap routes, the route with
-    /// the fewest links wins. If several are left, the names of their nodes are compared from the
-    /// start: at the first difference, the name earlier in the alphabet wins.
-    ///
-    /// With waypoints in `through`, the route leads to the first waypoint, then to the next, and on
-    /// to the end. Each part is the cheapest by itself, so two parts may use the same link, for
-    /// example to a relay and back. The route from a node to itself is empty.
-    ///
-    /// The first call for a start node or waypoint runs Dijkstra's algorithm. Later calls only read
-    /// its result.
+    /// The route of least propagation delay, or least [cost](Self::set_cost) where set. Among equal
+    /// routes, the fewest links win, then the alphabetically earlier names. Between waypoints in
+    /// `through`, each part is the best by itself.
     ///
     /// # Errors
     /// [`TopologyError::UnknownNode`], [`TopologyError::Unreachable`].
@@ -102,9 +94,9 @@ impl Graph {
         self.leaving(node).iter().map(arc).collect()
     }
 
-    /// Dijkstra's algorithm, ordered by cost and then by the number of hops. Routes of equal cost
-    /// and hops are compared by the names of their nodes. This comparison uses final routes: a node
-    /// earlier on a route has fewer hops at no higher cost, so the algorithm visits it earlier.
+    /// Dijkstra's algorithm, ordered by cost, then by number of hops, then by the names of a
+    /// route's nodes. Names are compared on final routes: earlier nodes have fewer hops at no
+    /// higher cost, so the algorithm visits them earlier.
     fn grow(&self, arcs: &[Vec<Arc>], root: u32) -> Vec<Reached> {
         let mut reached: Vec<Reached> = vec![None; self.size()];
         let mut best = vec![(u64::MAX, u32::MAX); self.size()];

@@ -78,15 +78,11 @@ pub(super) fn overlay_of(values: &Values) -> Result<Graph, TopologyError> {
     wang(values.seed, &overlay)
 }
 
-/// The overlay of Wang et al. (section IV of their paper). Each source `s1, s2, ...` is joined to
-/// `overlay.k` random relays, and each relay `r1, r2, ...` to the receiver d.
-///
-/// The relays of a source are its [neighbours](Graph::neighbours), in the order in which they were
-/// drawn. Each source draws from a random stream of its own, so an added source does not change the
-/// relays of others.
+/// The overlay of Wang et al. (section IV). Sources `s1, s2, ...` are joined to `overlay.k` random
+/// relays each, and relays `r1, r2, ...` to the receiver d.
 ///
 /// # Errors
-/// [`TopologyError::ZeroRate`], if a relay's rate would be less than one bit per second.
+/// [`TopologyError::ZeroRate`], if a relay's rate is below 1 bit/s.
 pub fn wang(seed: u64, overlay: &Overlay) -> Result<Graph, TopologyError> {
     let hop = overlay.hop_rtt / 2.0;
     let mut graph = Graph::new();
@@ -102,6 +98,8 @@ pub fn wang(seed: u64, overlay: &Overlay) -> Result<Graph, TopologyError> {
     for source in 1..=overlay.sources {
         let source = format!("s{source}");
         graph.add_node(&source)?;
+        // Each source has its own random stream, so an added source does not change the relays of
+        // others.
         let mut random = dice(seed, &format!("relays of {source}"));
         let mut relays: Vec<usize> = (1..=overlay.relays).collect();
         for choice in 0..overlay.k.min(overlay.relays) {

@@ -1,15 +1,12 @@
-//! Saves events: some packets need no event when they pass from a link A to the next link B.
+//! Saves the event of a packet's arrival at a link B behind a link A. This is possible if all
+//! packets of B come from A, neither link reorders, and B is a plain pipe with a delay.
 //!
-//! This is possible if all packets that reach B come from A, if neither link reorders, and if B is
-//! a plain pipe with a delay above zero. Then the arrival times at B are known as soon as A accepts
-//! the packets, and nothing that happens later can change what B does.
-//!
-//! Example: a packet will reach B at 10 ms, and can leave B at 15 ms at the earliest. When A
-//! accepts the packet, the world appends it to [`coming`](super::network::Edge::coming), the list
-//! of packets that B will be offered. There is an event at 15 ms and none at 10 ms. At 15 ms, the
-//! method `catch_up` offers the packet to B as if the time were 10 ms. If a caller may read B's
-//! state earlier, for example because `run_until` returns at 12 ms, `catch_up` is called then. B's
-//! counters and the trace are the same as with an event at 10 ms.
+//! | example | what happens |
+//! |---|---|
+//! | A accepts a packet | B's [`coming`](super::network::Edge::coming) lists it, for 10 ms |
+//! | 10 ms, arrival at B | there is no event |
+//! | 15 ms, first exit from B | an event; `catch_up` offers the packet to B as if at 10 ms |
+//! | 12 ms, if `run_until` returns | `catch_up` is called then, since a caller may read B's state |
 
 use super::LinkId;
 use super::events::PacketInFlight;

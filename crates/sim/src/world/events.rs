@@ -32,14 +32,14 @@ pub(super) enum EventSubject {
     Wake(u32),
 }
 
-/// An event and its time. Events of the same time happen in this order: links by number, then
-/// injected packets, then wakes of nodes by number. On one link, decisions come before arrivals,
-/// and arrivals come in the order of acceptance. The order does not depend on when an event was
-/// scheduled, so an extra wake of a node does not change the order of other events.
+/// An event: time in the upper bits, order in the lower bits. All bits are inverted, since the heap
+/// returns the greatest number first. The order does not depend on when an event was scheduled.
 ///
-/// Time and order form one number, with the time in the upper bits, so a comparison has no branch
-/// and the heap moves little data. All bits are inverted, since the heap returns the greatest
-/// number first and the earliest event must come first.
+/// | events of the same time | order among them |
+/// |---|---|
+/// | 1. links | by number; on one link decisions, then arrivals in order of acceptance |
+/// | 2. injected packets | in order of injection |
+/// | 3. wakes of nodes | by number |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Event(u128);
 
@@ -103,8 +103,7 @@ impl Event {
 }
 
 /// The queue of events. Of the packets that follow each other on a link, only the first has an
-/// event here. So the heap grows with the number of links and nodes, not of packets. (A heap with
-/// four children per node was measured: it is no faster.)
+/// event here. So the heap grows with the number of links and nodes, not of packets.
 #[derive(Debug, Default)]
 pub(super) struct Events(BinaryHeap<Event>);
 

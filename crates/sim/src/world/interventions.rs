@@ -54,12 +54,11 @@ impl World {
         self.network.inject(at.max(self.now), slot, payload.len() as u32, ecn);
     }
 
-    /// Rebinds a socket, as a NAT does: from now on the world sees `address` as the socket's
-    /// address, and the machine is not told. Routes by IP address follow the new address. If its IP
-    /// address is new, add routes for it.
+    /// Rebinds a socket, as a NAT does: the world sees the socket at `address` now, and the machine
+    /// is not told. Add routes for a new IP address.
     ///
     /// # Panics
-    /// If the address is taken, or the node has no socket `local`.
+    /// The address is taken, or there is no socket `local`.
     pub fn rebind(&mut self, node: impl Into<NodeId>, local: Local, address: SocketAddr) {
         let id = node.into();
         let old = self.socket(id, local).seen;
@@ -100,10 +99,9 @@ impl World {
         self.settle(id.0);
     }
 
-    /// Sets the largest UDP payload, in bytes, that a socket sends; `None`: no limit. This
-    /// simulates the MTU of the socket's interface. Sending more fails with
-    /// [`SendErrorKind::TooLarge`](byway_wire::SendErrorKind::TooLarge). (A link that a packet does
-    /// not fit drops the packet in silence.)
+    /// Sets the largest UDP payload, in bytes, that a socket sends (`None`: no limit). Sending more
+    /// fails with [`SendErrorKind::TooLarge`](byway_wire::SendErrorKind::TooLarge), as if the
+    /// socket's interface had a small MTU.
     ///
     /// # Panics
     /// If the node has no socket `local`.

@@ -1,16 +1,14 @@
-//! Nodes, routes, and the event loop that runs the nodes.
+//! Nodes, routes, and the event loop. The loop drives each node's `Machine` as a driver with real
+//! sockets does. The loop panics, and names the node or link, in these cases:
 //!
-//! The loop drives each node's `Machine` as a driver with real sockets does: it hands over what
-//! arrived, wakes the machine at its deadline, and sends what the machine wants to send. It also
-//! checks the world. It panics, and names the node or link, when
-//!
-//! * a link's counters do not balance, its queue exceeds its bound, or it reorders packets although
-//!   its `may_reorder` is false,
-//! * time would go back,
-//! * a machine's deadline stays in the past after `wake` and `transmit`, or the machine transmits
-//!   without end,
-//! * a needless wake changes something ([`World::wake_spuriously`]),
-//! * a machine writes what [`Transmit`](byway_wire::Transmit) does not allow.
+//! | subject | case |
+//! |---|---|
+//! | link | its counters do not balance, or its queue exceeds its bound |
+//! | link | it reorders packets although its `may_reorder` is false |
+//! | time | it would go back |
+//! | deadline | it stays in the past after `wake` and `transmit` |
+//! | `transmit` | it has no end, or writes what [`Transmit`](byway_wire::Transmit) does not allow |
+//! | needless wake | it changes something ([`World::wake_spuriously`]) |
 
 mod audit;
 mod driven_node;
@@ -289,10 +287,9 @@ impl World {
         self.forget_routes();
     }
 
-    /// Sets a function that finds routes when they are needed. When a packet goes from one IP
-    /// address to another and no [route](Self::route) is known, `router` returns the links of a
-    /// route; `None`: there is none. This is for worlds with many possible routes, of which few are
-    /// used.
+    /// Sets a function that finds routes on demand, for worlds with many possible routes. When no
+    /// [route](Self::route) from one IP address to another is known, `router` returns the links of
+    /// a route, or `None` if there is none.
     pub fn route_by(&mut self, router: impl FnMut(IpAddr, IpAddr) -> Option<Vec<LinkId>> + 'static) {
         self.router = Some(Box::new(router));
         self.forget_routes();
@@ -333,12 +330,9 @@ impl World {
         self.network.stop_trace();
     }
 
-    /// Sets whether the world may skip events where this changes no result. By default it may. If
-    /// only one link leads to a pipe with just a queue, a rate and a delay, packets that reach the
-    /// pipe need no event.
-    ///
-    /// [`run_while`](Self::run_while) ends the skipping on all links, [`observe`](Self::observe)
-    /// and [`pipe`](Self::pipe) only on the link that they are given.
+    /// Sets whether the world may skip events where this changes no result (default: yes).
+    /// [`run_while`](Self::run_while) ends the skipping on all links. [`observe`](Self::observe)
+    /// and [`pipe`](Self::pipe) end it only on the link that they are given.
     pub fn save_events(&mut self, may: bool) {
         self.network.look_ahead(may);
     }
@@ -376,9 +370,9 @@ impl World {
         self.network.waiting(self.now, link)
     }
 
-    /// A hash to compare runs, over all packets that were offered to links. It covers the times of
-    /// offer and arrival, the size, the ECN mark and the bytes of a packet, or why it was dropped.
-    /// It is 0 after `stop_trace`.
+    /// A hash of all packets that were offered to links, to compare runs. It covers times of offer
+    /// and arrival, size, ECN mark and bytes of a packet, or why it was dropped. It is 0 after
+    /// `stop_trace`.
     #[must_use]
     pub fn trace(&self) -> u64 {
         self.network.trace()

@@ -25,9 +25,8 @@ pub struct LinkFact {
     pub event: LinkEvent,
 }
 
-/// What happens to a packet on a link. The link accepts or drops the packet. An accepted packet is
-/// delivered, or dropped later by a queue discipline that decides later (such as CoDel). A copy
-/// that the link made is delivered without having been accepted.
+/// What happens to a packet on a link. An accepted packet is delivered, or dropped later by a queue
+/// discipline such as CoDel. A copy that the link made is delivered without having been accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// The link took it.

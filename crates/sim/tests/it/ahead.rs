@@ -267,18 +267,16 @@ fn a_dumbbell_needs_two_events_for_four_links() {
     let lines = [access.clone(), bottleneck.clone(), bottleneck, access];
     let (_, many) = dumbbell(false, 1, 4, &lines, 1, &[]);
     let (_, few) = dumbbell(true, 1, 4, &lines, 1, &[]);
-    // Each of 4 flows sends 300 packets over four links, gets 300 answers over four links, and has
-    // 301 wakes. If no events are saved, a packet or answer has an event on each of its four links.
-    // If events are saved, it has two: at the end of its first and of its last link. A few have one
-    // more event, on the second bottleneck.
+    // Each of 4 flows sends 300 packets over four links, gets 300 answers, and has 301 wakes. If
+    // events are saved, a packet has two events instead of four (first and last link), and few
+    // packets a third.
     assert_eq!(many, 4 * (300 * 8 + 300 + 1));
     assert!((4 * (300 * 4 + 300)..4 * (300 * 4 + 300) + 400).contains(&few), "{few}");
 }
 
 /// Each time `run_until` returns, links are offered the packets that have reached them. The event
-/// that was scheduled for such a packet stays in the queue of events, and serves a later packet of
-/// the same link. If later packets got a second event, each call of `run_until` would cost an
-/// event.
+/// that was scheduled for such a packet serves a later packet of the same link, so the call costs
+/// no event.
 #[test]
 fn looking_often_costs_no_events() {
     let access = PipeConfig::new(100_000_000, Duration::from_millis(1));

@@ -102,13 +102,11 @@ fn red(config: RedConfig, load: f64, limit: usize) -> (f64, f64, usize, u64) {
 
 #[test]
 fn red_drops_what_is_too_much_and_holds_the_average_where_its_rule_says() {
-    // The traffic exceeds the line's rate by 10 %, so the share to drop is `1 - 1/1.1 = 9.1 %`.
-    // With RED's probability `p`, the gap between two drops is uniform over 1 to `1/p - 1` packets,
-    // with a mean of `1/(2p)`. So the share dropped is `2p`, and `p` is 0.045. RED's `p` grows from
-    // 0 at an average queue of 20 packets to 0.1 at 60 packets. So the average queue is `20 + 40 *
-    // 0.045 / 0.1 = 38` packets.
+    // Traffic of 1.1 times the line's rate makes RED drop `1 - 1/1.1 = 9.1 %`. With RED's
+    // probability `p`, gaps between drops have a mean of `1/(2p)` packets. So `p` is 0.045.
     let (dropped, average, longest, full) = red(RedConfig::new(20.0, 60.0), 1.1, 300);
     assert!((dropped - 0.0909).abs() < 0.003, "{dropped}");
+    // `p` grows from 0 at 20 packets to 0.1 at 60 packets: `20 + 40 * 0.045 / 0.1 = 38`.
     assert!((average - 38.2).abs() < 6.0, "{average}");
     assert!(longest < 120 && full == 0, "{longest} {full}");
     // Far beyond, gentle stays below twice the maximum: p = 0.25 is 60 + 60 * 0.15 / 0.9 = 70.

@@ -1,10 +1,12 @@
 //! Tests the world against laws that hold for any implementation. The names of the tests begin with
 //! the number of the law:
 //!
-//! * O16: packets are conserved (sent = delivered + dropped + under way), and stay in order.
-//! * O17: waiting times follow queueing theory.
-//! * O20: equal seeds give equal runs.
-//! * O21: only ratios of times matter. A run with all times divided by ten gives the same result.
+//! | law | content |
+//! |---|---|
+//! | O16 | packets are conserved (sent = delivered + dropped + under way), and stay in order |
+//! | O17 | waiting times follow queueing theory |
+//! | O20 | equal seeds give equal runs |
+//! | O21 | a run with all times divided by ten gives the same result |
 
 use crate::common::{Ping, address};
 use crate::tcp_common::{MS, at};
@@ -413,9 +415,9 @@ fn o16_nobody_waits_for_a_packet_that_does_not_fit() {
 
 // O17.
 
-/// Measures how long packets wait before a line with an unbounded queue. Returns the mean wait, in
-/// units of the mean service time `service` (seconds), and the number of packets. A packet's wait
-/// is its time from sending to arrival, less service time and propagation delay.
+/// Measures how long packets wait before a line with an unbounded queue, besides service time and
+/// propagation delay. Returns the mean wait, in units of the mean service time `service` (seconds),
+/// and the number of packets.
 fn mean_wait(mut world: World, line: PipeConfig, [from, to]: [SocketAddr; 2], service: f64) -> (f64, u64) {
     let (rate, delay, overhead) = (line.rate.unwrap_or(1), line.delay, u64::from(line.overhead));
     let link = world.link("line", line);
@@ -701,9 +703,9 @@ fn o21_a_line_ten_times_as_fast_and_short_gives_the_same_windows() {
     assert_eq!(compare_scaled("mpath-literal", true, &|_| named("mpath-literal")), 0);
 }
 
-/// The windows of LIA may differ by one byte between a run and the same run with all times divided
-/// by ten. LIA computes windows from ratios of round-trip times, and smoothed RTTs are rounded to
-/// nanoseconds. The datagrams of the two runs must not differ.
+/// LIA's windows may differ by one byte if all times are divided by ten: LIA uses ratios of
+/// smoothed RTTs, and smoothed RTTs are rounded to nanoseconds. The datagrams of the two runs must
+/// not differ.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_coupled_windows_are_the_same_but_for_the_rounding_of_times() {

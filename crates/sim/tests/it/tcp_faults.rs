@@ -73,9 +73,9 @@ fn whatever_the_line_does_the_bytes_arrive_once() {
 
 #[test]
 fn what_was_late_is_found_not_to_be_lost() {
-    // A reordered packet looks lost once three later packets have arrived. Timestamps then show
-    // that it was not lost, and the sender restores its window. Otherwise the 1 % of reordered
-    // packets would count as losses, and leave a window of `sqrt(1.5 / 0.01) = 12` packets.
+    // A reordered packet looks lost once three later packets have arrived. Timestamps then show its
+    // arrival, and the sender restores its window. Otherwise this 1 % of packets would leave a
+    // window of `sqrt(1.5 / 0.01) = 12` packets.
     let line = PipeConfig::new(10_000_000, 10 * MS).queue(100).reordering(0.01, 15 * MS);
     let mut pair = Pair::new(3, line, PipeConfig::delay_only(10 * MS), ServerConfig::default());
     let (took, report) = transfer(&mut pair, TcpConfig::default(), 10 * MB);

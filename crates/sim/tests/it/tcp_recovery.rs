@@ -16,10 +16,9 @@ fn line() -> PipeConfig {
     PipeConfig::new(100_000_000, 20 * MS).queue(1_000)
 }
 
-/// Sends `segments` segments and drops some. An entry `(place, times)` of `lost` drops one segment
-/// as often as `times` says; `place` counts from the last segment. For example, `(0, 2)` drops the
-/// last segment the first two times that it is sent. Returns by how many seconds the losses
-/// lengthen the transfer, and the sender's report.
+/// Sends `segments` segments. An entry `(place, times)` of `lost` drops a segment `times` times;
+/// `place` 0 is the last segment, 1 the one before. Returns by how many seconds the losses lengthen
+/// the transfer, and the sender's report.
 fn costs(recovery: Recovery, segments: u64, lost: &[(u64, u32)]) -> (f64, SubflowReport) {
     let run = |lost: BTreeMap<u64, u32>| {
         let options = TcpConfig { recovery, ..TcpConfig::linux() };
@@ -81,10 +80,9 @@ fn a_probe_tells_of_the_other_losses_of_the_tail() {
     assert_eq!((report.timeouts, report.losses), (0, 3));
 }
 
-/// A receiver may delay the ACK of a single segment. So the sender waits longer before it probes
-/// (RFC 8985, 7.2), here longer than the retransmission timeout. The probe is then sent when the
-/// timeout would happen, and replaces the timeout. Unlike a timeout, a probe does not collapse the
-/// congestion window.
+/// A receiver may delay the ACK of a single segment, so the sender waits longer before it probes
+/// (RFC 8985, 7.2), at most until the retransmission timeout. The probe replaces the timeout, and
+/// does not collapse the congestion window.
 #[test]
 fn a_single_lost_segment_costs_as_much_as_a_timeout_but_is_none() {
     // The timeout counts from the ACK before, if there is one.

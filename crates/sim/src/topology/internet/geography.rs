@@ -24,9 +24,8 @@ const fn city(name: &'static str, continent: u8, weight: f64, north: f64, east: 
 }
 
 /// Cities with exchange points. Continents are `0` North America, `1` Europe, `2` Asia, `3` South
-/// America, `4` Africa and `5` Oceania. Coordinates are exact to a degree. A city's weight is
-/// proportional to the number of networks near it. Weights are guesses of the right order of
-/// magnitude, and higher for cities near hosts of research networks.
+/// America, `4` Africa and `5` Oceania. Coordinates are exact to a degree. Weights are guesses,
+/// higher for cities near hosts of research networks.
 pub(super) const CITIES: [City; 30] = [
     city("newyork", 0, 6.0, 41.0, -74.0),
     city("ashburn", 0, 5.0, 39.0, -77.0),
@@ -62,10 +61,9 @@ pub(super) const CITIES: [City; 30] = [
 
 /// Kilometres that light goes in a fibre in a millisecond.
 const FIBRE: f64 = 204.0;
-/// The factor by which a cable is longer than the shortest line on the globe. Routes make detours,
-/// too. Long cables and detours together make a round trip about 2.1 times as long as over a
-/// straight fibre. This is the rule of thumb of Bozkurt et al., "Dissecting latency in the
-/// Internet's fiber infrastructure" (2018).
+/// The factor by which a cable is longer than the shortest line on the globe. With detours of
+/// routes, a round trip is about 2.1 times that of a straight fibre (rule of thumb of Bozkurt et
+/// al., 2018).
 const CABLE: f64 = 1.25;
 
 impl Location {

@@ -1,10 +1,6 @@
-//! A synthetic Internet: thousands of routers, hundreds of relays, and routes that are often not
-//! the fastest.
-//!
-//! **It is synthetic**: made by plausible rules, not from measurements. So results on it are only
-//! qualitative. The table shows its statistics for the seeds 1 to 3, and published measurements.
-//! "Pairs" are pairs of hosts, and a "detour" is a route through one relay.
-//! `tests/it/topology_random.rs` checks most of the values.
+//! A synthetic Internet, made by plausible rules, not from measurements. So results on it are only
+//! qualitative. "Pairs" are pairs of hosts. A "detour" is a route through one relay.
+//! `tests/it/topology_random.rs` checks most values.
 //!
 //! | Statistic | Seeds 1 to 3 | Published |
 //! |---|---|---|
@@ -19,28 +15,25 @@
 //! | Pairs with a detour of a higher rate | 28 to 42 % | 40 % (mPath) |
 //! | Pairs with a detour of more than twice the rate | 21 to 34 % | 20 % (mPath) |
 //!
-//! Sources: Bozkurt et al., "Dissecting latency in the Internet's fiber infrastructure" (2018);
-//! Ledlie, Gardner and Seltzer, "Network coordinates in the wild" (2007, figure 3); mPath's paper
-//! (section 4.3: pairs whose throughput rose). Tang and Crovella measured only 10 % of pairs with a
-//! detour faster by a fifth.
+//! | source | title |
+//! |---|---|
+//! | Bozkurt | "Dissecting latency in the Internet's fiber infrastructure" (2018) |
+//! | Ledlie | Ledlie, Gardner and Seltzer, "Network coordinates in the wild" (2007, figure 3) |
+//! | mPath | the paper on mPath (section 4.3: pairs whose throughput rose) |
+//! | Tang, Crovella | (not in the table) only 10 % of pairs with a detour faster by a fifth |
 //!
-//! The rules:
-//!
-//! * Twelve backbones a1 to a12 have routers in many cities, such as "a3.tokyo". Each router has
-//!   lines to the nearest routers of its backbone, and a few long lines join distant routers. Two
-//!   backbones meet in up to three cities.
-//! * Regional networks b1, b2, ... buy transit from two backbones on their continent. They also
-//!   peer with up to three other regional networks.
-//! * Edge networks `e1, e2, ...` buy transit from one to three providers, mostly regional networks.
-//!   They prefer near providers, and providers with many customers (preferential attachment). One
-//!   purchase in twenty is on another continent.
-//! * Relays `p1, p2, ...` are in edge networks of their own, on lines of 100 Mbit/s. Hosts `h1, h2,
-//!   ...` are in any edge network, on such lines or on those of [`presets`](crate::presets).
-//! * A route crosses the fewest networks. Among such routes, the delay inside networks decides. No
-//!   network carries traffic between two of its providers, or between two of its peers. So a route
-//!   goes up to providers, over at most one link between peers, and down to customers.
-//! * Lines between networks have 1 Gbit/s, lines within backbones 10 Gbit/s. Some lines between
-//!   networks are *tight*: other traffic leaves only 2 to 20 Mbit/s of them.
+//! | what | rule |
+//! |---|---|
+//! | Backbones a1 to a12 | have routers in cities, such as "a3.tokyo"; two meet in up to 3 cities |
+//! | Regional networks b1, ... | buy from 2 backbones of their continent, have up to 3 peers |
+//! | Edge networks `e1, ...` | buy transit from 1 to 3 providers, 1 in 20 on another continent |
+//! | Providers | are preferred if near, or with many customers (preferential attachment) |
+//! | Relays `p1, ...` | are in edge networks of their own, on lines of 100 Mbit/s |
+//! | Hosts `h1, ...` | are in any edge network, on such lines or on [`presets`](crate::presets) |
+//! | Routes | cross the fewest networks; among those, the delay inside networks decides |
+//! | Transit | a network carries no traffic between two of its providers or peers |
+//! | Lines between networks | have 1 Gbit/s; *tight* ones have only 2 to 20 Mbit/s left |
+//! | Lines within backbones | have 10 Gbit/s |
 
 mod geography;
 
@@ -104,8 +97,8 @@ const BACKBONES: usize = 12;
 /// (nanoseconds).
 const NETWORK: u64 = 1_000_000_000_000;
 /// The routing cost of a line between peers: 1.6 × `NETWORK`. One such line costs less than two
-/// lines by way of a common provider (2.0). Two such lines cost more (3.2) than three lines by way
-/// of two providers (3.0).
+/// lines through a common provider (2.0). Two such lines cost more (3.2) than three lines through
+/// two providers (3.0).
 const PEER: u64 = NETWORK * 8 / 5;
 /// The routing cost of a line between an edge network and its provider. A route between two edge
 /// networks has two such lines. A detour through a third edge network would have four, so routes
@@ -179,9 +172,9 @@ impl InternetBuilder<'_> {
         Ok(())
     }
 
-    /// Joins the routers of a backbone, the nearest pairs first. Two routers are joined if no route
-    /// within the backbone joins them yet, or if each of them has fewer than two lines. Then up to
-    /// three lines of more than 5 000 km are added, so that there are several ways round the globe.
+    /// Joins the routers of a backbone, nearest pairs first, if no route joins them yet or each has
+    /// fewer than two lines. Then adds up to three lines of more than 5 000 km, for several ways
+    /// round the globe.
     fn backbone(&mut self, network: usize, first: usize) -> Result<(), TopologyError> {
         let members = first..self.sellers.len();
         let mut pairs = Vec::new();

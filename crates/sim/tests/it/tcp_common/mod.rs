@@ -116,11 +116,9 @@ pub fn d100() -> Dumbbell {
     dumbbell(100, 1_000_000_000, 1_667, at(5), 5 * MS, 1)
 }
 
-/// D100 (100 flows over 1 Gbit/s) with up to 0.1 ms of jitter on the access lines. An access line
-/// has the rate of the bottleneck. So without jitter, it delivers packets exactly at the pace at
-/// which the bottleneck frees places in its queue. If the first packet of a burst finds a place,
-/// the packets behind it usually do, too. So flows with large windows lose no packets and keep
-/// their windows.
+/// D100 (100 flows over 1 Gbit/s) with up to 0.1 ms of jitter on the access lines. Without jitter,
+/// bursts arrive exactly as fast as the bottleneck's queue frees places, and flows with large
+/// windows lose no packets.
 pub fn jittered_d100(seed: u64) -> Dumbbell {
     let access = line(1_000_000_000, MS, 10_000).jitter(MS / 10);
     dumbbell_with(access, 100, 1_000_000_000, 1_667, at(5), 5 * MS, seed)
