@@ -1,15 +1,12 @@
-//! A journal: a file with the hashes of the chunks of another file, in one version of that file. A
-//! hash is added as soon as it is known.
+//! A journal: a file with the hashes of the chunks of another file, in one version of that file.
 //!
 //! ```text
 //! magic (16), identity (32), size of the file (8), seconds (8) and nanoseconds (8) of its making, zeros to 128
 //! per chunk: its hash (32), or zeros while it is not known
 //! ```
 //!
-//! A wrong hash in a journal only causes extra work, so writes need no order and no `fsync`. The
-//! receiver hashes its chunks again before it offers them. A chunk whose hashes differ between
-//! sender and receiver is sent again. A journal that is damaged, cut short, or of another version
-//! of the file is emptied.
+//! A wrong hash only causes extra work, so nothing is `fsync`ed. A damaged or outdated journal is
+//! emptied.
 
 use crate::chunks::{Hash, Layout};
 use crate::manifest::Timestamp;

@@ -1,12 +1,6 @@
-//! A file is divided into chunks, each with a BLAKE3 hash. A resumed transfer compares these
-//! hashes.
-//!
-//! Each chunk is a complete subtree of BLAKE3's hash tree (BLAKE3 specification, section 2.1;
-//! `blake3::hazmat`). So the hash of the whole file is computed from the hashes of its chunks.
-//!
-//! A hole is a chunk of zeros that is not sent. All holes have one fixed hash, because hashing a
-//! tebibyte of zeros would take minutes. So the hash of a file with holes is not the BLAKE3 hash of
-//! its bytes. The manifest tells the receiver which chunks are holes.
+//! Divides a file into chunks, each with a BLAKE3 hash. Each chunk is a complete subtree of
+//! BLAKE3's hash tree (specification, section 2.1; `blake3::hazmat`). So the hash of the whole file
+//! is computed from the hashes of its chunks.
 
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use byway_engine::data::RangeSet;
@@ -77,6 +71,8 @@ impl Layout {
 }
 
 /// The hash of a chunk that is a hole.
+/// All holes have the same hash, because hashing a tebibyte of zeros would take minutes. So the
+/// hash of a file with holes is not the BLAKE3 hash of its bytes.
 pub(crate) fn hole() -> Hash {
     *hole_trees().first().unwrap_or(&[0; 32])
 }
@@ -231,9 +227,9 @@ impl Hashes {
         (self.searched < self.layout.count()).then_some(self.searched)
     }
 
-    /// Hashes `bytes` of the file, which begin at `offset`. Calls `each` with the index and the
-    /// hash of every chunk that these bytes complete. A chunk whose bytes come out of order is not
-    /// hashed here: the caller reads it from the disk and hashes it later.
+    /// Hashes `bytes` of the file from `offset` on, and calls `each` with the index and hash of
+    /// each completed chunk. A chunk whose bytes come out of order is not hashed: the caller hashes
+    /// this chunk from the disk later.
     pub fn feed(&mut self, mut offset: u64, mut bytes: &[u8], mut each: impl FnMut(u32, &Hash)) {
         while !bytes.is_empty() && offset < self.layout.size {
             let index = self.layout.index(offset);

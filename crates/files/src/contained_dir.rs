@@ -1,9 +1,6 @@
 //! Opens files below one directory, the root. No path leads out of the root or through a symbolic
-//! link, even if somebody creates a link between two calls.
-//!
-//! The system call `openat2` (Linux 5.6) ensures this by `RESOLVE_BENEATH` and
-//! `RESOLVE_NO_SYMLINKS`. If the kernel lacks the call or a sandbox forbids it, the path is opened
-//! component by component with `O_NOFOLLOW`.
+//! link, even one made meanwhile: `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS` (Linux
+//! 5.6), or else `O_NOFOLLOW` for each component.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT};
@@ -17,9 +14,9 @@ const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLO
 /// Times that the kernel asks to try again after a rename crossed its lookup.
 const TRIES: u32 = 16;
 
-/// The number of recently used directories below the root that stay open. One is not enough. A
-/// sender lists a directory while it still reads files of an earlier one. A receiver writes files
-/// of one directory while it moves files of an earlier one into place.
+/// The most directories below the root that stay open. One is not enough: a sender lists a
+/// directory while it reads files of an earlier one. A receiver writes into a directory while it
+/// renames files of an earlier one.
 const HELD: usize = 4;
 
 /// A directory held open, and those below it that were used last.

@@ -1,8 +1,6 @@
-//! Removes what sender and receiver kept of an unfinished transfer, 30 days after the last change.
-//!
-//! The age of a transfer's directory is the age of the latest change in it. Ages come from the
-//! status change time (ctime), because no program can set it. The modification time does not count:
-//! byway sets it to the original file's.
+//! Removes what sender and receiver kept of an unfinished transfer, 30 days after the latest change
+//! in its directory. Changes are dated by the status change time (ctime), because byway sets the
+//! modification time to the original file's.
 
 use crate::manifest::Timestamp;
 use crate::name::PARTIAL_DIRECTORY;

@@ -1,30 +1,15 @@
-//! Reads a tree of files at the sender and writes it at the receiver. This crate knows disks and no
-//! network.
+//! Reads a tree of files at the sender ([`Source`]) and writes it at the receiver ([`Sink`]). The
+//! caller moves the bytes over the network:
 //!
-//! A tree travels as three things:
+//! | what travels | sender's call | receiver's call |
+//! |---|---|---|
+//! | manifest, in order: names, metadata, later the hash of each file ([`manifest`]) | [`Source::next_records`] | [`Sink::records`] |
+//! | objects: contents of regular files, bytes in any order | [`Source::read`] | [`Sink::write`], after the last byte [`Sink::finish`] |
+//! | reports, in order: files that were verified, or failed and why ([`receiver_report`]) | [`Source::release`], once per reported object | [`Sink::reports`] |
+//! | nothing: disk work of the receiver | | [`Sink::work`], until the result is false |
 //!
-//! 1. **Manifest records**, an ordered stream from sender to receiver: names, metadata, and later
-//!    the hash of each file ([`manifest`]).
-//! 2. **Objects**: the contents of regular files, whose bytes may come in any order.
-//! 3. **Reports**, an ordered stream from receiver to sender: which files were verified, and which
-//!    failed and why ([`receiver_report`]).
-//!
-//! [`Source`] reads the tree and [`Sink`] writes it. Each call does a bounded amount of disk work.
-//! The caller moves the bytes over the network:
-//!
-//! - The sender calls [`Source::next_records`] for the manifest, and [`Source::read`] for the bytes
-//!   of an object. It calls [`Source::release`] when a report says that the object was verified or
-//!   failed.
-//! - The receiver calls [`Sink::records`] and [`Sink::write`] with the bytes that arrive, and
-//!   [`Sink::finish`] after the last byte of an object. It repeats [`Sink::work`] until the result
-//!   is false, and sends the bytes of [`Sink::reports`].
-//!
-//! A transfer that broke off is resumed if the sender kept [`Journals`]. The receiver sends the
-//! hashes of the chunks on its disk ([`Report::Have`]), and the sender sends only the other chunks
-//! (module `resume`).
-//!
-//! The receiver never writes outside its directory or through a symbolic link. It gives a file its
-//! final name only after it has verified the file's BLAKE3 hash.
+//! Each call does a bounded amount of disk work. The receiver never writes outside its directory or
+//! through a symbolic link. A file gets its final name only after its BLAKE3 hash was verified.
 
 mod chunk_journal;
 mod chunks;

@@ -1,28 +1,26 @@
-//! The manifest: records in an ordered stream from sender to receiver.
-//!
-//! A record is the length of its body (2 bytes, big endian) and the body. A body is a type byte and
-//! fields. An integer field is variable-length (RFC 9000 section 16), unless its width is given in
-//! bytes. The field `metadata` is three integers: the mode, the modification time's seconds
-//! (zigzag), and its nanoseconds.
+//! The manifest: records in an ordered stream from sender to receiver. A record is the length of
+//! its body (2 bytes, big endian) and the body. A body is a type byte and fields.
 //!
 //! | type | record | fields |
 //! |---|---|---|
 //! | 00 | START | version; first in the stream, once |
-//! | 01 | DIRECTORY | metadata, path |
+//! | 01 | DIRECTORY | metadata, path; before the records of its contents |
 //! | 02 | FILE | object, size, metadata, path |
 //! | 03 | SYMLINK | seconds (zigzag), nanoseconds, path length, path, target |
-//! | 04 | HASH | object, BLAKE3 of the contents (32) |
-//! | 05 | WITHDRAWN | object, reason |
+//! | 04 | HASH | object, BLAKE3 of the contents (32); may follow the contents, so a sender need not hash a file first |
+//! | 05 | WITHDRAWN | object, reason; in place of HASH |
 //! | 06 | END | files, directories, symlinks, bytes; last in the stream, once |
 //! | 07 | PARTS | object, ranges of chunks that the receiver keeps (`resume`): distance from the end of the range before, length - 1 |
 //! | 08 | RESUME | right after START: every FILE with bytes is answered by HAVE ([`crate::receiver_report`]) and followed by PARTS |
 //! | 09 | HOLES | ranges of chunks of nothing but zeros that do not travel, of the FILE right after it; as in PARTS |
 //! | 0a | TOTAL | bytes of all files; for whoever looks on, once or never |
 //!
-//! Paths are relative byte strings, with one slash between components. A directory's record comes
-//! before the records of its contents. Objects have the numbers 0, 1, 2 and so on, in the order of
-//! their FILE records. Each object later gets one HASH or one WITHDRAWN. Its contents may travel
-//! before, so the sender need not hash a file first.
+//! | field | encoding |
+//! |---|---|
+//! | integers | variable-length (RFC 9000 section 16), unless the width in bytes is given |
+//! | metadata | three integers: mode, the modification time's seconds (zigzag), its nanoseconds |
+//! | path | relative byte string, one slash between components |
+//! | object | 0, 1, 2 and so on, in the order of the FILE records |
 
 use crate::chunks;
 use crate::name::MAX_PATH;
@@ -216,11 +214,11 @@ impl<'a> ChunkRanges<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Decodes the body of a record from the other host. Checks the length of paths, but not their
-    /// components: pass each path to [`check_name`](crate::check_name) before you use the path.
+    /// Decodes the body of a record from the other host. Does not check the components of a path:
+    /// pass each path to [`check_name`](crate::check_name) before use.
     ///
     /// # Errors
-    /// The body is cut short, has bytes left over, an unknown type, or a value out of range.
+    /// The body has a wrong length, an unknown type or an invalid value.
     pub fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(body);
         let record = match reader.u8()? {

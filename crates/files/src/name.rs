@@ -73,9 +73,8 @@ pub(crate) fn join(directory: &[u8], leaf: &[u8]) -> Vec<u8> {
     if directory.is_empty() { leaf.to_vec() } else { [directory, leaf].join(&b'/') }
 }
 
-/// Bytes in a form that is safe to print on one line of a terminal. Control characters could drive
-/// the terminal, and invisible characters could make a name look like another. Both appear as
-/// escapes, and so do bytes that are not UTF-8.
+/// Prints bytes safely on one line of a terminal. Control characters, invisible characters (a name
+/// could look like another) and bytes that are not UTF-8 appear as escapes.
 #[derive(Clone, Copy, Debug)]
 pub struct Printable<'a>(pub &'a [u8]);
 

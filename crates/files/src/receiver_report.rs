@@ -1,5 +1,6 @@
-//! What the receiver tells the sender: records in an ordered stream. A record has a length and a
-//! body, as in the manifest ([`crate::manifest`]).
+//! What the receiver tells the sender: records in an ordered stream, each with a length and a body
+//! as in [`crate::manifest`]. In a resumed transfer, one or more HAVE answer each FILE record, in
+//! ascending order of chunks.
 //!
 //! | type | report | fields |
 //! |---|---|---|
@@ -7,13 +8,13 @@
 //! | 01 | FAILED | object, reason (1), detail (UTF-8) |
 //! | 02 | REFUSED | reason (1), path length, path, detail (UTF-8): a directory or link that could not be made |
 //! | 03 | DONE | files, bytes, failed; last, once |
-//! | 04 | HAVE | object, flags (1), first chunk, BLAKE3 hashes of it and those that follow (32 each) |
+//! | 04 | HAVE | object, flags (1), first chunk on the receiver's disk, BLAKE3 hashes of it and those that follow (32 each) |
 //! | 05 | LIMIT | bytes per second that the receiver wants at most from now on; 0: no limit |
 //!
-//! HAVE lists chunks of a file that are on the receiver's disk. In a resumed transfer the receiver
-//! answers each FILE record with one or more HAVE records, in ascending order of chunks. Flag `1`
-//! marks the last HAVE of a file. Flag `2` means that the chunks are in a file that already has its
-//! final name.
+//! | flag of HAVE | meaning |
+//! |---|---|
+//! | 1 | the last HAVE of the file |
+//! | 2 | the chunks are in a file that already has its final name |
 
 use crate::chunks;
 use crate::manifest::{Framer, append, read_object, read_path};

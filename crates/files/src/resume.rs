@@ -10,21 +10,15 @@
 //! 5. HASH of the whole file                           ──>  judged, and put in place
 //! ```
 //!
-//! 1. RESUME tells the receiver that the sender has [`Journals`](crate::Journals) of an earlier
-//!    run. Without such journals, RESUME and steps 2 and 3 are left out.
-//! 2. The receiver hashes the chunks of its partial file for this path, size and time. Without a
-//!    partial file, it hashes the file under the final name, if size and time are the same.
-//! 3. The sender compares each hash with its own ([`Comparison`]). PARTS names the chunks with
-//!    equal hashes. A file under its final name is never written to, so PARTS names all of its
-//!    chunks or none. PARTS holds a bounded number of ranges, so some equal chunks may be sent
-//!    again.
-//! 4. The receiver checks that HAVE contained the chunks in PARTS ([`resumed`]). The object is all
-//!    other chunks except holes. Both ends compute its ranges
-//!    ([`FileRanges`](crate::missing_ranges::FileRanges)).
-//! 5. The receiver computes the file's hash from the hashes of all chunks, and compares it with
-//!    HASH.
+//! | step | remark |
+//! |---|---|
+//! | 1 | without [`Journals`](crate::Journals) of an earlier run, RESUME and steps 2 and 3 are left out |
+//! | 2 | the chunks of the partial file for this path, size and time; without one, those of the file under the final name, if size and time are the same |
+//! | 3 | PARTS names chunks with equal hashes ([`Comparison`]), in a bounded number of ranges; of a file under its final name all or none, because such a file is never written to |
+//! | 4 | the receiver checks PARTS ([`resumed`]), and both ends compute the object's ranges ([`FileRanges`](crate::missing_ranges::FileRanges)) |
+//! | 5 | the receiver computes the file's hash from the hashes of all chunks |
 //!
-//! If a file changes at the sender during any step, the sender withdraws its object.
+//! If a file changes at the sender meanwhile, its object is withdrawn.
 
 use crate::chunks::Layout;
 use crate::manifest::ChunkRanges;
@@ -40,8 +34,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// Checks a HAVE record, in which the receiver lists hashes of its chunks. The record has
-    /// `count` hashes, for the chunks from `first` on.
+    /// Checks a HAVE record: `count` hashes of the receiver's chunks, from the chunk `first` on.
     ///
     /// # Errors
     /// The file has no such chunks, or `first` is not after the chunks of the HAVE record before.
@@ -59,10 +52,9 @@ impl Comparison {
         self.equal.insert(index.into(), u64::from(index) + 1);
     }
 
-    /// Decides which chunks the receiver keeps, so that they are not sent again. Returns their
-    /// ranges twice: encoded for the PARTS record, and as a set. `placed`: the receiver's chunks
-    /// are in a file under its final name. If any chunk of such a file differs, all chunks are
-    /// sent.
+    /// Decides which chunks the receiver keeps. Returns them encoded for the PARTS record, and as a
+    /// set of chunk indices. `placed`: the receiver's file has its final name already; if any of
+    /// its chunks differs, none is kept.
     pub fn decide(mut self, layout: &Layout, placed: bool) -> (Vec<u8>, RangeSet) {
         if placed && !self.equal.covers(0, layout.count().into()) {
             self.equal.clear();
@@ -82,9 +74,9 @@ pub(crate) enum Resumed {
     Placed,
 }
 
-/// What the receiver keeps on disk, after the sender's PARTS record said to keep the chunks `kept`.
-/// `placed`: the chunks are in a file under its final name. `None` if PARTS is invalid: `kept` has
-/// a chunk that no HAVE record contained, or only some chunks of a `placed` file.
+/// What the receiver keeps on disk after the sender's PARTS record with the chunks `kept`. `None`
+/// if PARTS is invalid: it names a chunk that no HAVE contained, or only some chunks of a file
+/// under its final name (`placed`).
 pub(crate) fn resumed(
     layout: &Layout,
     placed: bool,

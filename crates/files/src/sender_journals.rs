@@ -15,8 +15,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// A journal's hashes are used only if the journal was made more than this many seconds after the
-/// file's last change. The file system's clock is coarse, so two writes within one tick leave the
-/// same file times. A journal made right after the first write could miss the second.
+/// file's last change. File times are coarse: a journal could miss a second write that gives the
+/// file the same time.
 const QUIET: i64 = 2;
 /// Journals held open at a time.
 const OPEN: usize = 64;

@@ -1,12 +1,12 @@
-//! Writes a tree that another host sends, and does not trust that host: see the [crate
-//! documentation](crate).
+//! Writes a tree that another host sends, and does not trust that host. Symbolic links are made
+//! last, so that no file is written through one. Directories get their times last, because each new
+//! file changes its directory's time.
 //!
-//! A file is written under a temporary name (`sink/partial.rs`) and hashed chunk by chunk
-//! (`sink/contents.rs`). It gets its final name only when its whole hash is right. Chunks from an
-//! earlier try are offered to the sender (`sink/earlier_try.rs`).
-//!
-//! Symbolic links are made last, so that no file is written through one. Directories get their
-//! modes and times last as well, because each new file changes the time of its directory.
+//! | part | module |
+//! |---|---|
+//! | a file under a temporary name, until its whole hash is right | `sink/partial.rs` |
+//! | contents, hashed chunk by chunk | `sink/contents.rs` |
+//! | chunks from an earlier try, offered to the sender | `sink/earlier_try.rs` |
 
 mod contents;
 mod earlier_try;
@@ -192,8 +192,8 @@ enum SinkState {
 }
 
 impl Sink {
-    /// Opens `directory`, making it and those above it if they are missing, and finds out whether
-    /// it can be written to.
+    /// Opens `directory`, makes missing directories of its path, and finds out whether it can be
+    /// written to.
     ///
     /// # Errors
     /// `directory` is no directory, is not writable, read-only or full, or another sink receives
@@ -237,12 +237,11 @@ impl Sink {
         })
     }
 
-    /// Handles the next bytes of the manifest stream. `bytes` may begin or end in the middle of a
-    /// record.
+    /// Handles the next bytes of the manifest stream. `bytes` may begin or end within a record.
     ///
     /// # Errors
-    /// The bytes are no valid manifest, or the disk cannot be used any more. After an error no
-    /// further file gets its final name.
+    /// The bytes are no valid manifest, or the disk cannot be used. After an error no further file
+    /// gets its final name.
     pub fn records(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
         let mut framer = std::mem::take(&mut self.framer);
         let fed = framer.feed(bytes, |body| {
@@ -256,12 +255,11 @@ impl Sink {
         fed
     }
 
-    /// Says that every byte of an object was written. If the object's hash is known, compares it
-    /// with the hash of the contents. If the two are equal, the file gets its final name. If they
-    /// differ, the file fails.
+    /// Call it after the last byte of an object was written. Once the HASH record is known, the
+    /// file gets its final name, or fails if its hash differs.
     ///
     /// # Errors
-    /// The disk is full or cannot be used any more.
+    /// The disk is full or unusable.
     pub fn finish(&mut self, object: ObjectId) -> Result<Finish, SinkError> {
         let Some(incoming) = self.objects.get_mut(&object) else {
             let known = object.0 < self.next_object;

@@ -106,10 +106,14 @@ enum FileResult {
 }
 
 impl Source {
-    /// Opens `paths` for sending. A directory `photos` arrives as a directory `photos`. For
-    /// `photos/`, `photos/.`, `.` and `..` only the contents of the directory arrive, without its
-    /// name. `a/b.txt` arrives as `b.txt`. A symbolic link is sent as a link, unless a slash
-    /// follows its name.
+    /// Opens `paths` for sending. A symbolic link is sent as a link, unless a slash follows its
+    /// name.
+    ///
+    /// | path | what arrives |
+    /// |---|---|
+    /// | `photos` | a directory `photos` |
+    /// | `photos/`, `photos/.`, `.`, `..` | the contents of the directory, without its name |
+    /// | `a/b.txt` | `b.txt` |
     ///
     /// # Errors
     /// A path does not exist or cannot be read, or two paths would arrive under the same name.
@@ -137,9 +141,9 @@ impl Source {
         })
     }
 
-    /// Writes journals while it reads, so that a later run can resume the transfer. If `journals`
-    /// are from an earlier run, the receiver is asked which chunks it has. In that case the
-    /// contents of a file are sent only after the answer ([`Self::have`]).
+    /// Writes `journals`, so that a later run can resume the transfer. If `journals` are from an
+    /// earlier run, the contents of a file are sent only after the receiver has said which chunks
+    /// it has ([`Self::have`]).
     #[must_use]
     pub fn with_journals(mut self, journals: Journals) -> Self {
         self.resuming = journals.was_begun();
@@ -176,9 +180,8 @@ impl Source {
     }
 
     /// The next bytes of the manifest, at most `limit` bytes, and the objects whose FILE records
-    /// are among them. Stops at about `objects` objects. HASH records of objects that were read
-    /// completely come first. An empty batch means that objects must be read first, or that the
-    /// stream [has ended](Self::is_finished).
+    /// are among them, about `objects`. An empty batch: objects must be read first, or the stream
+    /// [has ended](Self::is_finished).
     pub fn next_records(&mut self, limit: usize, objects: usize) -> Batch {
         let mut batch = Batch::default();
         if self.stage == SourceState::Begun {
@@ -237,11 +240,9 @@ impl Source {
         self.stage == SourceState::Ended && self.out.is_empty()
     }
 
-    /// Fills `buffer` with bytes of an object from `offset` on, as far as the object reaches.
-    /// Returns the number of bytes read. A byte may be read any number of times.
-    ///
-    /// If the file cannot be read, or has changed since it was announced, the buffer is filled with
-    /// zeros. The object is then withdrawn, and the receiver discards its bytes.
+    /// Fills `buffer` with an object's bytes from `offset` on. Returns the count of bytes filled:
+    /// less than asked only at the object's end. If the file has changed or is unreadable, fills
+    /// zeros and withdraws the object.
     ///
     /// # Errors
     /// [`SourceError::NoSuchObject`].

@@ -35,15 +35,11 @@ struct TreeMaker {
     directories: Vec<(PathBuf, u32)>,
 }
 
-/// Makes a tree whose files hold `total_bytes` in all, in `directory`, which should be empty or
-/// missing. Small files hold at most a tenth of the bytes, medium files three tenths, and three
-/// large files the rest.
-///
-/// The tree also has unusual entries: an empty file, an empty directory, a dangling link, a deep
-/// path, and a name that is not UTF-8. Some modes are unusual, and some times are before 1970.
+/// Makes files of `total_bytes` in all, in `directory`, which should be empty or missing. Small
+/// files hold at most a tenth, medium files three tenths, three large files the rest.
 ///
 /// # Errors
-/// The directory or something in it cannot be made.
+/// A file or directory cannot be made.
 pub fn generate(directory: &Path, seed: u64, total_bytes: u64) -> io::Result<Generated> {
     fs::create_dir_all(directory)?;
     let mut maker = TreeMaker {
@@ -82,6 +78,8 @@ impl TreeMaker {
         self.random.bits() % bound
     }
 
+    /// An empty file, an empty directory, a dangling link, a deep path, a name that is not UTF-8,
+    /// and others.
     fn oddities(&mut self) -> io::Result<()> {
         self.directory("empty-directory", 0o700)?;
         self.file(Path::new("empty-file"), 0, 0o644)?;

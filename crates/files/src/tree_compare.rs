@@ -26,12 +26,11 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares the contents of the directories `a` and `b`. The modes and times of `a` and `b`
-/// themselves are not compared. FIFOs, sockets, devices and partial files are ignored, because
-/// byway does not send them. An entry that cannot be read counts as a difference.
+/// Compares what the directories `a` and `b` contain, not their own modes and times. Ignores FIFOs,
+/// sockets, devices and partial files, which are never sent. An unreadable entry is a difference.
 ///
 /// # Errors
-/// One of the directories cannot be opened.
+/// A directory cannot be opened.
 pub fn compare(a: &Path, b: &Path) -> io::Result<Vec<Difference>> {
     let (mut left, mut right) = (TreeSide::open(a)?, TreeSide::open(b)?);
     let mut differences = Vec::new();

@@ -1,8 +1,6 @@
-//! Walks named files and directories in a fixed order, one entry at a time. Memory holds only the
-//! names in the directories from the top to the current entry.
-//!
-//! The order is depth first. Within a directory names are sorted by their bytes, and each directory
-//! comes before its contents: `a`, `a/x`, `a/y`, `b`.
+//! Walks files and directories depth first, one entry at a time, in each directory in the order of
+//! the names' bytes: `a`, `a/x`, `a/y`, `b`. Memory holds only the names in the directories above
+//! the current entry.
 
 use crate::contained_dir::Beneath;
 use crate::error::SourceError;

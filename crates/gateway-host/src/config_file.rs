@@ -196,11 +196,8 @@ impl GatewayConfig {
         self.settings.fail_closed |= insisted[1];
     }
 
-    /// The file of the gateway's key pair: the one that the configuration names, or else that of
-    /// this host's identity.
-    ///
-    /// # Arguments
-    /// `state` is the state directory that the command line names, if it names one.
+    /// The file of the gateway's key pair: the one that the configuration names, or that of this
+    /// host's identity. `state`: the command line's state directory.
     ///
     /// # Errors
     /// The configuration names no key file, and no state directory is known.
@@ -222,12 +219,9 @@ impl GatewayConfig {
         }
     }
 
-    /// The configuration of the gateway's `machine`.
-    ///
-    /// # Arguments
-    /// `serial` is the serial number of the gateway's
-    /// [announcement](byway_gateway::serves::AnnouncementPart::serial). It must be larger at each
-    /// start of the gateway. For example, use the Unix time in seconds.
+    /// The configuration of the gateway's `machine`. `serial`: the serial number of its
+    /// [announcement](byway_gateway::serves::AnnouncementPart::serial). It must grow at each start:
+    /// for example, use the Unix time in seconds.
     ///
     /// # Errors
     /// A peer has this gateway's own key.

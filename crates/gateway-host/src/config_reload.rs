@@ -36,10 +36,9 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
     all
 }
 
-/// The configuration of a running gateway, with new rules from the configuration `fresh`. All other
-/// settings stay as they were at the start, because nftables and routes were set up for them. For
-/// example, nftables rules for another TUN device would capture packets that come out of the
-/// present one.
+/// The configuration of a running gateway, with new rules from `fresh`. All other settings stay,
+/// because nftables and routes were set up for them: rules for another TUN device would capture
+/// packets that come out of the present one.
 #[must_use]
 pub fn with_rules(running: &GatewayConfig, fresh: &GatewayConfig) -> GatewayConfig {
     GatewayConfig { rules: fresh.rules.clone(), ..running.clone() }

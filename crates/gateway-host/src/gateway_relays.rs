@@ -47,12 +47,12 @@ struct RunningRelay {
 }
 
 impl GatewayRelays {
-    /// Starts the relay if `config` has one, and asks the registry for relays if `config` names a
-    /// registry. `state` is the state directory that the command line names, if it names one.
+    /// Starts the relay, and asks the registry for relays, if `config` names them. `state`: the
+    /// command line's state directory.
     ///
     /// # Errors
     /// No state directory is known; an address cannot be bound; keys cannot be read; a thread
-    /// cannot be started.
+    /// cannot start.
     pub fn start(config: &GatewayConfig, identity: &Identity, state: Option<&Path>) -> Result<Self, Error> {
         let clock = Clock::new();
         if config.relay.is_none() && config.registry.is_none() {

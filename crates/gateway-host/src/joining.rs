@@ -79,13 +79,11 @@ pub struct Association {
 }
 
 impl Association {
-    /// Starts to ask the gateway to serve this host, that is, to carry its TCP flows. The host's
-    /// address is the one from which it reaches the gateway. `ports`: the host's ports whose flows
-    /// are carried; if empty, all ports.
+    /// Asks the gateway to carry this host's TCP flows on `ports` (if empty, all ports). The flows
+    /// must use the host address that reaches the gateway.
     ///
     /// # Errors
-    /// `ports` has more than the allowed number of ranges; the gateway is unreachable; a thread
-    /// cannot be started.
+    /// `ports` has too many ranges; the gateway is unreachable; no thread starts.
     pub fn start(identity: &Identity, gateway: GatewayAt, ports: Vec<Ports>) -> Result<Self, GatewayError> {
         if ports.len() > MOST_PORTS {
             return Err(GatewayError::Ports);

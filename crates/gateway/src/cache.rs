@@ -1,10 +1,6 @@
-//! Optional, off by default: the entry gateway keeps packets until the receiver acknowledges them.
-//! If a packet is lost between the gateways, the entry gateway sends it again. The sender then sees
-//! no loss, and does not slow down.
-//!
-//! The paper: "To avoid exposing the loss, we will also have to interpret and suppress duplicate
-//! acknowledgments from the receiver" (Harp, III.D). A gateway never acknowledges in place of the
-//! receiver. So after several lost copies, the sender still has the packet and sends it again.
+//! Optional, off by default: the entry gateway keeps packets until the receiver acknowledges them,
+//! and sends a lost packet again (Harp, III.D). The sender then sees no loss, and does not slow
+//! down. Only the receiver acknowledges, never a gateway.
 
 use crate::tcp_header::before;
 use alloc::collections::BTreeMap;
@@ -187,10 +183,9 @@ impl<P> Cache<P> {
         fate
     }
 
-    /// Returns the kept packet to send again, after the packet `number` was lost. The new copy has
-    /// the packet number `again`. For the time `patience`, duplicate ACKs for the packet are not
-    /// passed on to the sender. `None` if the packet was acknowledged, was not kept, or was sent
-    /// again too often.
+    /// Returns the kept packet `number`, which was lost, to be sent again as number `again`. For
+    /// the time `patience`, duplicate ACKs for it do not reach the sender. `None` if it was
+    /// acknowledged, not kept, or resent too often.
     pub fn resend(
         &mut self,
         now: Instant,

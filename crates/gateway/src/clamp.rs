@@ -4,9 +4,9 @@
 use crate::tcp_header::{Flags, MSS};
 use crate::tcp_segment::Segment;
 
-/// The maximum segment size for IP packets of at most `packet` bytes. The IP and TCP headers take
-/// 20 + 20 bytes with IPv4, and 40 + 20 with IPv6. TCP options are not subtracted: the sender
-/// reduces its data by their length (RFC 6691).
+/// The maximum segment size in bytes for IP packets of at most `packet` bytes. IP and TCP headers
+/// take 40 bytes (IPv4) or 60 (IPv6). TCP options are not subtracted: the sender subtracts them
+/// itself (RFC 6691).
 #[must_use]
 pub const fn mss_for(packet: usize, v6: bool) -> u16 {
     let mss = packet.saturating_sub(if v6 { 60 } else { 40 });
@@ -17,12 +17,9 @@ pub const fn mss_for(packet: usize, v6: bool) -> u16 {
 /// headers, the headers of the session, the relay's envelope, and the outer UDP and IP headers.
 const AROUND: usize = 160;
 
-/// The packet size in bytes with which all paths together carry the most data of hosts. `largest`
-/// gives the largest packet of each path. Zero if there are no paths.
-///
-/// With limits of 1,400 and 1,000 bytes the best size is 1,000, because both paths carry such
-/// packets. If twenty paths carry 1,400 and one carries 400, the best size is 1,400: packets of 400
-/// would spend too large a share of every path on headers.
+/// The packet size in bytes with which all paths together carry the most data of hosts. `largest`:
+/// each path's largest packet. Smaller packets fit more paths, but spend a larger share on headers.
+/// Zero if there are no paths.
 #[must_use]
 pub fn best_packet<I: Iterator<Item = usize>>(largest: impl Fn() -> I) -> usize {
     let through = |size: usize| {
@@ -42,10 +39,9 @@ pub struct MssChange {
     pub to: u16,
 }
 
-/// Lowers the maximum segment size in a SYN to `most`; `segment` is the parsed view of `packet`.
-/// Does nothing if the packet is no SYN, has no MSS option, or has a smaller MSS. Without the
-/// option hosts use an MSS of 536 bytes (IPv4) or 1220 bytes (IPv6), which fits every path (RFC
-/// 9293, section 3.7.1).
+/// Lowers the maximum segment size in a SYN to `most` bytes; `segment` is the parsed `packet`.
+/// Without an MSS option nothing changes: hosts then use 536 bytes (IPv4) or 1220 (IPv6; RFC 9293,
+/// section 3.7.1), small enough for every path.
 pub fn clamp(packet: &mut [u8], segment: &Segment, most: u16) -> Option<MssChange> {
     if !segment.tcp.flags.any(Flags::SYN) {
         return None;

@@ -11,13 +11,12 @@
 //! TABLE      0x1a, what another gateway announced (see `forwarded_announcements`)
 //! ```
 //!
-//! The upper half of the first byte is the version. A flow label names one direction of a flow. The
-//! entry gateway chooses the label, and does not reuse it soon. The sequence counts the packets of
-//! a label from 0, so that the exit gateway can restore their order. A TCP retransmission by the
-//! host gets a new sequence. The session encrypts the datagram and protects it against replay.
-//!
-//! The first bytes 0x15 to 0x18 are not used, because gateways of version 0.1 sent them. Such a
-//! gateway first sends 0x18 ([`SPEAKS`]), and the other three only after it received 0x18.
+//! | field | meaning |
+//! |---|---|
+//! | upper half of the first byte | version |
+//! | flow label | one direction of a flow; chosen by the entry gateway, not reused soon |
+//! | sequence | counts the packets of a label from 0, so that the exit gateway can restore their order |
+//! | first bytes 0x15 to 0x18 | not used, because gateways of version 0.1 sent them |
 
 use crate::loss::LossRuleKind;
 use byway_wire::{DecodeError, Reader, Writer};

@@ -1,11 +1,6 @@
-//! The queue of an entry gateway: packets that wait until a path can take them. Its size is
-//! bounded, and flows share the paths fairly.
-//!
-//! Flows take turns by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995), so that each
-//! flow sends the same number of bytes per turn. If the queue is full, it drops the oldest packet
-//! of a flow with many waiting bytes: at least half as many as any other flow has. The sender
-//! notices the loss of the oldest packet soonest. The time per packet does not grow with the number
-//! of flows.
+//! The bounded queue of an entry gateway. Flows share the paths by deficit round robin (Shreedhar
+//! and Varghese, SIGCOMM 1995). A full queue drops the oldest packet of a flow with many waiting
+//! bytes, because this loss is noticed soonest.
 
 use crate::counters::counters;
 use crate::linked_lists::Lists;

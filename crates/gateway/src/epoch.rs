@@ -3,12 +3,9 @@
 use alloc::collections::BTreeMap;
 use byway_wire::{Instant, PathId};
 
-/// When each path was last penalised for a loss, that is, its congestion window was reduced.
-///
-/// "We let the congestion window be decremented only once per round-trip time on a path" (Harp,
-/// III.A). So the loss of a packet that was sent before the last penalty has no effect, as with
-/// NewReno's recovery point (RFC 6582). Such a packet was sent at the higher rate before the
-/// penalty.
+/// When each path was last penalised for a loss: its congestion window was reduced. The loss of a
+/// packet sent before then has no effect: one reduction per round trip (Harp, III.A; NewReno's
+/// recovery point, RFC 6582).
 #[derive(Clone, Debug, Default)]
 pub struct Epochs {
     recovery: BTreeMap<PathId, Instant>,

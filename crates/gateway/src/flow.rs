@@ -1,13 +1,6 @@
-//! The table of carried flows, of bounded size. It follows each flow from SYN to FIN or RST.
-//!
-//! A flow enters the table only at its first SYN, because only SYNs carry the window scale, and
-//! only if it matches a rule. Packets of other flows are forwarded outside the session
-//! ([`PassThrough`](FlowVerdict::PassThrough)).
-//!
-//! A flow is open once its opener has acknowledged the other side's initial sequence number. This
-//! proves that the opener receives packets at its address. Flows that are not open have a limit of
-//! their own, so a flood of SYNs removes no open flow. If the table is full, an open flow is
-//! removed only after `spare_after` without a packet.
+//! The table of carried flows, of bounded size. A flow enters only at its first SYN, because only
+//! SYNs carry the window scale. Flows with incomplete handshake have their own limit, so a SYN
+//! flood removes no open flow.
 
 mod side;
 
@@ -249,10 +242,9 @@ impl<T> FlowTable<T> {
         self.slots.iter_mut().flatten()
     }
 
-    /// Enters a segment into the table. If the segment is the first SYN of a flow, `want` decides
-    /// whether to carry the flow. The value that `want` returns is stored in `Flow::data`; `None`
-    /// means not to carry the flow. Call [`next_gone`](Self::next_gone) afterwards: the segment may
-    /// have removed other flows.
+    /// Enters a segment into the table. For the first SYN of a flow, `want` decides: `None` does
+    /// not carry the flow, and a value is stored in `Flow::data`. Call
+    /// [`next_gone`](Self::next_gone) afterwards, because other flows may have been removed.
     pub fn on_segment(
         &mut self,
         now: Instant,

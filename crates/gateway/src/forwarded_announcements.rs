@@ -1,13 +1,13 @@
-//! Announcements that a gateway passes on: which hosts another gateway serves, and the addresses of
-//! that gateway (Harp, III.G). The other gateway is called the origin.
+//! Announcements that a gateway passes on: which hosts another gateway (the origin) serves, and the
+//! origin's addresses (Harp, III.G).
 //!
 //! ```text
 //! TABLE   version (1), hops (1), the origin's key (32), number of addresses (1: 0 to 2), each: IP length 1, IP, port 2,
 //!         a part of the origin's announcement (see `serves`)
 //! ```
 //!
-//! The key of the origin is in the message. A gateway that receives the message checks in its own
-//! configuration file for which hosts this origin may announce that it serves them.
+//! The receiving gateway's configuration file says for which hosts this origin may announce that it
+//! serves them.
 
 use alloc::vec::Vec;
 use byway_engine::handshake::PublicKey;

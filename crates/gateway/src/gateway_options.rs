@@ -1,8 +1,6 @@
-//! The options of a gateway: a table with one row per option. A row has the option's name, its
-//! purpose, its possible values, and its field in [`Settings`].
-//!
-//! All code that handles options uses this table: for example the readers of configuration files
-//! and of experiment plans, `byway gateway check`, `byway gateway status`, `--help` and the manual.
+//! The options of a gateway: a table with one row per option. All code that handles options uses
+//! this table: for example the readers of configuration files, `byway gateway check`, `--help` and
+//! the manual.
 
 use crate::loss;
 use crate::machine::{Bundle, Settings};

@@ -1,8 +1,6 @@
-//! The ICMP message "packet too big" (RFC 1191; RFC 4443, section 3.2). A host gets it if no path
-//! of the session carries its packet, and the packet may not be forwarded outside the session.
-//!
-//! The message has the packet's destination as its source address. Hosts accept it from any source,
-//! because they match the packet that the message quotes.
+//! The ICMP message "packet too big" (RFC 1191; RFC 4443, section 3.2), for a host whose packet no
+//! path carries. The source address is the packet's destination. Hosts accept any source, because
+//! they match the packet that the message quotes.
 
 use crate::ip_header::Ip;
 use alloc::vec::Vec;

@@ -1,14 +1,11 @@
-//! A host that asks a gateway to serve it, that is, to carry its flows. The host may ask for its
-//! own address only. Harp calls this association (III.G).
-//!
-//! The request is part of the session's handshake, so the host's key authenticates it:
+//! A host that asks a gateway to carry the flows of its address (Harp, III.G: association). The
+//! session's handshake holds the request and authenticates the host:
 //!
 //! ```text
 //! "byway gateway 1, a guest", address as a prefix of full length, number of port ranges (1; none: all ports), first (2) and last (2) of each
 //! ```
 //!
-//! The gateway serves the host while their session lives. If the session is lost, the host dials
-//! again. Meanwhile the gateway goes on serving the host, for at most [`LEASE`].
+//! After a lost session, the gateway serves the host for at most [`LEASE`] longer.
 
 use crate::serves::Served;
 use alloc::string::{String, ToString as _};

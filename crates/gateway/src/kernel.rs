@@ -1,14 +1,12 @@
-//! The configuration that a gateway needs in a Linux kernel, as input for the programs `nft` and
-//! `ip`. An nftables table marks packets that may belong to background flows. A routing rule sends
-//! marked packets to the TUN device.
+//! The configuration that a gateway needs in a Linux kernel, as input for `nft` and `ip`. An
+//! nftables table marks packets that may belong to background flows. A routing rule sends marked
+//! packets to the TUN device.
 //!
-//! **Fail-open.** Marked packets use a separate routing table, whose only route leads to the TUN
-//! device. If the gateway's process dies, the kernel removes the device and this route, and marked
-//! packets use the main routing table. With `fail-closed`, a second route of the separate table
-//! makes their destinations unreachable instead.
-//!
-//! **No loops.** Packets that come from the TUN device are never marked. The packets of a session
-//! originate on this host, so they are never marked either.
+//! | property | how |
+//! |---|---|
+//! | fail-open | if the gateway's process dies, the kernel removes the TUN device and its route, and marked packets use the main routing table |
+//! | `fail-closed` | a second route makes the destinations of marked packets unreachable instead |
+//! | no loops | neither packets from the TUN device nor the packets of a session, which originate on this host, are ever marked |
 
 mod kernel_inputs;
 mod marks;

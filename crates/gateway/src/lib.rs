@@ -1,13 +1,7 @@
-//! Carries background flows of unmodified hosts over the paths of a session. The design follows two
-//! papers: Harp, and HIR, which builds on Harp.
-//!
-//! There are two sites, each with a gateway. A flow that the rules call background enters at the
-//! gateway of one site, travels over all paths of a session, and leaves at the other gateway in
-//! order. TCP stays end to end between the hosts. A packet that the gateway does not understand is
-//! passed on unchanged.
-//!
-//! The code here has no socket, clock, thread or randomness. The caller passes in the time and the
-//! packets.
+//! Carries background flows of unmodified hosts over the paths of a session (papers: Harp, HIR). A
+//! background flow enters at the gateway of one site, travels over all paths, and leaves at the
+//! other gateway in order. TCP stays end to end. The code has no socket, clock, thread or
+//! randomness.
 //!
 //! | a packet's way | module |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Three rules that decide which packets were lost. All implement `LossRule`.
+//! Three rules that decide which packets were lost.
 //!
 //! | rule | a packet is lost when | who says so |
 //! |---|---|---|
@@ -6,12 +6,8 @@
 //! | [`Batched`] | a packet arrives whose map names it as an earlier one of the same path | HIR, 7.3 |
 //! | [`PathNumbers`] | enough later packets of its path have arrived | mPath, RFC 9002 |
 //!
-//! A rule learns which packets are sent on which path, and which have arrived. The entry gateway
-//! learns of arrivals from the acknowledgments of the paths. A packet that is sent again gets a new
-//! number.
-//!
-//! [`AllPassed`] waits for an arrival on each path that has packets in flight. A path with nothing
-//! in flight does not count, because nothing can arrive on it.
+//! All implement `LossRule`. A rule learns which packets are sent on which path, and, by the paths'
+//! acknowledgments, which have arrived. A packet that is sent again gets a new number.
 
 mod all_passed;
 mod batch;
@@ -53,10 +49,9 @@ impl LossRuleKind {
         }
     }
 
-    /// Makes the rule. `later`: how many later packets of a path must arrive before a missing one
-    /// is lost ([`PathNumbers`]). With [`Batched`], the maps of so many packets must name the
-    /// missing one. Use 1 if paths keep packets in order, 3 if they may not. [`AllPassed`] ignores
-    /// `later`.
+    /// Makes the rule. `later`: a missing packet is lost after so many later packets of its path
+    /// ([`PathNumbers`], [`Batched`]; [`AllPassed`] ignores it). Use 1 if paths keep packets in
+    /// order, 3 if they may not.
     #[must_use]
     pub fn make(self, later: u32) -> Box<dyn LossRule> {
         match self {

@@ -1,13 +1,7 @@
-//! A gateway: an entry for packets that leave its site, and an exit for packets that arrive from
-//! other gateways (peers).
-//!
-//! A gateway is a [`Machine`], whose datagrams belong to the sessions with peers. The caller passes
-//! in IP packets of local hosts by [`packet`](Gateway::packet). Before it asks for datagrams, it
-//! takes all IP packets from [`next_packet`](Gateway::next_packet): those for local hosts, and
-//! those to be forwarded outside a session.
-//!
-//! Fail-open: without a session with the peer that serves a packet's destination, the packet is
-//! forwarded unchanged, as if there were no gateway.
+//! A gateway: an entry for packets that leave its site, and an exit for packets of other gateways
+//! (peers). Before the caller asks for datagrams, it takes all packets from
+//! [`next_packet`](Gateway::next_packet). A packet without a session is forwarded unchanged
+//! (fail-open).
 //!
 //! | part | what it owns |
 //! |---|---|

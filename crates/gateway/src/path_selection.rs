@@ -1,10 +1,6 @@
-//! Chooses the path for each packet. Data takes the path with the smallest ratio of bytes in flight
-//! to congestion window. An acknowledgment takes the path with the least delay.
-//!
-//! The paper: "Choosing for each packet a path with minimum bytes_in_nw/cwnd [...] even when
-//! bytes_in_nw exceeds cwnd" (Harp, III.B), where `bytes_in_nw` are the bytes in flight. By
-//! default, a packet here waits until the bytes in flight on some path are below its congestion
-//! window. With `Policy::LITERAL` it does not wait.
+//! Chooses the path for each packet: for data the smallest ratio of bytes in flight to congestion
+//! window (Harp, III.B), for an acknowledgment the least delay. Unlike in Harp (`Policy::LITERAL`),
+//! data waits while all congestion windows are full.
 
 use byway_wire::{Duration, PathId};
 use core::cmp::Ordering;
@@ -120,9 +116,9 @@ pub fn pick(paths: &[PathInfo], policy: Policy, want: PathNeed, bytes: usize) ->
     usable.min_by(|a, b| first(a, b).then(a.id.cmp(&b.id))).map(|path| path.id)
 }
 
-/// Whether a datagram of `bytes` bytes should wait until one of `paths` can take it. False if every
-/// path in use carries only smaller datagrams. A choked path sends only probes, so it does not
-/// count. If all paths are choked, their later sizes are not known, and the result is true.
+/// Whether a datagram of `bytes` bytes should wait for one of `paths`. A choked path sends only
+/// probes, so it does not count. If all are choked, their later sizes are not known, and the result
+/// is true.
 #[must_use]
 pub fn carries(paths: &[PathInfo], bytes: usize) -> bool {
     let mut open = paths.iter().filter(|path| !path.choked).peekable();

@@ -1,13 +1,6 @@
-//! Lowers the receive window in ACKs that go back to a sender, so that the sender has no more in
-//! flight than the paths carry.
-//!
-//! The paper: the window is "the minimum of the window allowed by the receiver and the congestion
-//! window allowed by the entry gateway" (Harp, III.F).
-//!
-//! In Harp a congestion window covers the round trip between the hosts, because the receiving host
-//! acknowledges. Here a congestion window covers only the shorter round trip between the gateways.
-//! The sender must fill the longer round trip, so its window is larger than the sum of the paths'
-//! congestion windows.
+//! Lowers the receive window in ACKs to a sender, so that the sender has no more in flight than the
+//! paths carry (Harp, III.F). The window must exceed the congestion windows, which cover only the
+//! round trip between gateways.
 
 use crate::tcp_header::{Flags, MOST_SCALE, WINDOW, before, later};
 use crate::tcp_segment::Segment;
@@ -77,13 +70,9 @@ pub fn total(rule: WindowRule, view: &View<'_>) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-/// The bytes that each flow may have in flight, so that all flows together have `total` (max-min
-/// fair). `receivers` holds the receive window of each flow's receiver, and is sorted here. For
-/// example, a total of 90 with the windows 10, 50 and 50 gives 40, because the first flow uses only
-/// 10.
-///
-/// Returns `u64::MAX` if `total` is enough for all flows, and otherwise at least `least`. Without
-/// `least`, many flows would shrink to segments of a few bytes (RFC 9293, section 3.8.6.2).
+/// The bytes that each flow may have in flight, so that all together have `total` (max-min fair).
+/// `receivers`: each receiver's window, sorted here. `u64::MAX` if `total` is enough, otherwise at
+/// least `least`, against tiny segments (RFC 9293, section 3.8.6.2).
 #[must_use]
 pub fn share(total: u64, receivers: &mut [u64], least: u64) -> u64 {
     receivers.sort_unstable();
@@ -109,12 +98,8 @@ pub struct Advertised {
 
 impl Advertised {
     /// The window for an ACK of `acknowledgment`, so that the sender has at most `limit` bytes in
-    /// flight. `window` is the receiver's own value. Both windows are in units of 2^`scale` bytes,
-    /// as in the TCP header.
-    ///
-    /// The result is never larger than `window`. Sequence numbers that the sender was allowed to
-    /// use stay allowed, even beyond `limit`: RFC 9293, section 3.8.6, strongly discourages
-    /// "shrinking the window".
+    /// flight. Never larger than the receiver's `window`; both in 2^`scale` bytes. Sequence numbers
+    /// once allowed stay allowed (RFC 9293, section 3.8.6).
     #[must_use]
     pub const fn window(&self, acknowledgment: u32, window: u16, scale: u8, limit: u64) -> u16 {
         let promised = match self.edge {
@@ -139,10 +124,9 @@ impl Advertised {
         });
     }
 
-    /// Lowers the receive window in `packet`, an ACK from the data's receiver to the data's sender.
-    /// Returns whether the packet was changed. `scale`: the window scale of the receiver. The
-    /// window stays if `scale` is `None`, or if the packet is a SYN, whose window is never scaled
-    /// and at most 65,535 bytes.
+    /// Lowers the receive window in `packet`, an ACK to the data's sender. Returns whether the
+    /// packet was changed. `scale`: the receiver's window scale; with `None` the window stays. A
+    /// SYN's window, which is never scaled, stays as well.
     pub fn rewrite(&mut self, packet: &mut [u8], segment: &Segment, scale: Option<u8>, limit: u64) -> bool {
         let tcp = &segment.tcp;
         if !tcp.flags.any(Flags::ACK) || tcp.flags.any(Flags::RST) {

@@ -1,11 +1,6 @@
-//! Packets of a flow put in order at the exit, so that the receiver sees no difference between
-//! paths.
-//!
-//! "If packets are in sequence, they are sent immediately to the receiver. Otherwise, they are kept
-//! in a reorder queue till either the packets before them arrive (and thus complete the sequence)
-//! or a timer expires" (Harp, III.C). The timer runs from a packet's arrival. When it expires, this
-//! packet leaves, with all packets before it that have arrived. The exit does not wait any more for
-//! packets before it that are missing.
+//! Puts a flow's packets in order at the exit (Harp, III.C). A packet waits until the packets
+//! before it arrive, or its timer expires. Then it leaves, with all earlier packets that have
+//! arrived. Missing packets are given up.
 
 mod delays;
 mod exit;

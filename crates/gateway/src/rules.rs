@@ -1,9 +1,6 @@
 //! Which flows are background: an ordered table like a firewall's, in which the first rule that
-//! matches decides.
-//!
-//! A rule matches a flow in the direction in which it was opened: from the host that sent the first
-//! SYN to the host that the SYN was for. The decision holds for both directions of the flow, and
-//! for as long as the flow lives.
+//! matches decides. A rule matches in the direction of the flow's first SYN. The decision holds for
+//! both directions, while the flow lives.
 
 mod analysis;
 mod dscp;

@@ -1,9 +1,5 @@
-//! Announcements by which gateways tell each other which hosts they serve. A directory of
-//! announcements gives the gateway that serves a host when a flow opens.
-//!
-//! An announcement consists of small datagrams, its parts. A gateway repeats all parts from time to
-//! time, so a lost part or a restarted peer does no harm, and parts are not acknowledged. The
-//! format:
+//! Announcements by which gateways tell each other which hosts they serve. An announcement consists
+//! of small datagrams, its parts. Parts are repeated from time to time, not acknowledged.
 //!
 //! ```text
 //! SERVES   version (1), serial (4), part (1), parts (1), entries to the end
@@ -11,7 +7,7 @@
 //!          number of port ranges (1; none: all ports), first (2) and last (2) of each
 //! ```
 //!
-//! An announcement replaces one with a smaller serial once all its parts have arrived.
+//! An announcement replaces one with a smaller serial once complete.
 
 mod directory;
 mod part;

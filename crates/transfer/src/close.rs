@@ -1,5 +1,5 @@
 //! The codes with which a transfer's connection is closed, in CLOSE and in the answer to a refused
-//! HELLO. They are part of the protocol, so a code never changes its meaning.
+//! HELLO. A code never changes its meaning.
 //!
 //! | code | name | who sends it | meaning |
 //! |---|---|---|---|
@@ -12,7 +12,7 @@
 //! | 130 | [`CloseCode::Interrupted`] | both | a person or a program stopped the closing side |
 //! | 143 | [`CloseCode::Terminated`] | nobody any more | the same as 130 |
 //!
-//! Codes from 0x10001 on belong to the engine ([`close`]). An unknown code is treated like code 1.
+//! Codes from 0x10001 on belong to the engine ([`close`]). An unknown code counts as 1.
 
 use crate::error::{NotConnected, TransferError};
 use byway_engine::connection::close;

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, RecvError, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
 /// The most batches of files that the thread has at once: one that it makes, and one that waits.
-/// The writing thread makes all further files itself. It may have nothing else to do, but cannot
-/// take a waiting batch back.
+/// The writing thread makes all further files itself, because it cannot take a waiting batch back
+/// when it is idle.
 const WAITING: usize = 2;
 
 /// The thread, as the writer sees it.

@@ -117,9 +117,9 @@ impl PipeTotal {
 struct ReceiverGone;
 
 impl DiskChannels {
-    /// Gives a buffer back to the event loop, which is woken only after several buffers (`QUIET`),
-    /// or when no more can wait. This saves wake-ups. `quiet`: the number and bytes of the buffers
-    /// given back since the event loop was last woken.
+    /// Gives a buffer back to the event loop. To save wake-ups, wakes the loop only after several
+    /// buffers (`QUIET`), or when no more can wait. `quiet`: number and bytes of buffers since the
+    /// last wake-up.
     fn hand_back(&self, buffer: Vec<u8>, quiet: &mut (usize, usize)) -> Result<(), ReceiverGone> {
         *quiet = (quiet.0 + 1, quiet.1 + buffer.len());
         match self.back.try_send(DiskEvent::Buffer(buffer)) {
@@ -388,8 +388,8 @@ impl TreeWriter {
 }
 
 /// Writes a stream to `output`. At the end reports the number of bytes and their hash. If the
-/// sender sends the stream again after a break, bytes that were written before are not written
-/// twice. They must have the same hash as before.
+/// stream comes again after a break, bytes that were written before are not written twice, but must
+/// have the same hash.
 pub(crate) fn write_pipe(mut output: impl Write, mut ends: DiskChannels) {
     let before = ends.before.as_ref().map_or(Ok(PipeTotal::default()), Receiver::recv);
     let Ok(mut poured) = before else {

@@ -1,8 +1,5 @@
-//! Transfers files and streams from host to host, and runs relays. The programs `byway send`,
-//! `recv`, `ping` and `relay` use this library.
-//!
-//! A receiver makes a [`Ticket`] with its addresses, its key and a secret permission. Whoever has
-//! the ticket may send. Each side has an [`Identity`], which is a key pair.
+//! Transfers files and streams from host to host, and runs relays, for `byway send`, `recv`, `ping`
+//! and `relay`. A receiver makes a [`Ticket`]. Whoever has the ticket may send.
 //!
 //! ```no_run
 //! use byway_transfer::{Identity, TransferEvent, Payload, Sending, SendingPlan};
@@ -24,9 +21,6 @@
 //!
 //! `examples/` has a complete sender and a complete receiver.
 //!
-//! This library does not print, exit or handle signals. It reports progress by [`TransferEvent`],
-//! failures by [`Error`] and [`TransferError`], and tells the other side by the codes of [`close`].
-//!
 //! ```text
 //! sender                                              receiver
 //!   HELLO says: version, kind, permission, transfer     lets the sender in, or says why not
@@ -36,10 +30,8 @@
 //!   CLOSE                                           ──>
 //! ```
 //!
-//! The first thread of each end runs the event loop, and never waits for a disk. The second thread
-//! reads (`file_reader`) or writes (`file_writer`) files. A receiver has a third thread for small
-//! files (`file_thread`). Bounded channels connect the threads. When a channel is full, flow
-//! control slows the peer.
+//! The event loop never waits for a disk: other threads read and write files. A full channel
+//! between threads slows the peer.
 //!
 //! | question | place |
 //! |---|---|

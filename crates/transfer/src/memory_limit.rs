@@ -16,8 +16,8 @@ const MEMORY_OF_WINDOW: u64 = 4;
 const LEAST: usize = 1 << 20;
 
 /// The configuration of a receiver's sessions. `limit`: bytes per second that all sessions together
-/// receive at most. `memory`: bytes of memory that all sessions together use at most. Without
-/// `memory`, half of the memory of this host or of the process's cgroup.
+/// receive at most. `memory`: bytes of memory that all use at most; with `None`, half of the memory
+/// of this host or of the process's cgroup.
 #[must_use]
 pub fn receiving_config(limit: Option<u64>, memory: Option<u64>) -> Config {
     let memory = memory.unwrap_or_else(|| available() / 2);

@@ -13,15 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-/// The most reads that are requested from the disk thread at a time, and the most bytes of these
-/// reads. With small files the number of reads is the limit. It is large, so that the two threads
-/// seldom wake each other. With large files the number of bytes is the limit, and keeps the disk
-/// busy.
+/// The most reads requested from the disk thread at a time, and the most bytes of these reads. With
+/// so many small files, the two threads seldom wake each other. With so many bytes, large files
+/// keep the disk busy.
 const READS: usize = 256;
 const READ_BYTES: usize = 16 << 20;
-/// The most reads whose bytes are not sent yet. With this many, small files keep disk and network
-/// busy. With more, each read needs a new buffer instead of a used one, and new memory costs as
-/// much time as reading the file.
+/// The most reads whose bytes are not sent yet. Beyond this number, each read would need a new
+/// buffer instead of a used one, and new memory costs as much time as reading a small file.
 const UNSENT: usize = 512;
 /// Reads asked for at once, mostly.
 const ASK_BATCH: usize = 32;

@@ -63,8 +63,7 @@ impl Refusal {
 }
 
 /// Admits a sender whose HELLO has the ticket's permission, and whose key is on the list of allowed
-/// keys, if there is one. A HELLO may be a replay of an old one, so nothing is stored about an
-/// admitted sender.
+/// keys, if there is one. Stores nothing about an admitted sender, because a HELLO may be a replay.
 pub(crate) struct AccessControl {
     /// What the ticket says.
     pub permission: Secret<[u8; 16]>,

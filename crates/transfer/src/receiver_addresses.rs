@@ -24,12 +24,12 @@ pub struct DirectAddresses {
 }
 
 impl DirectAddresses {
-    /// The addresses that a receiver writes into its ticket. `bound`: the local addresses of its
-    /// sockets. `own`: its addresses for hosts of the same network. `advertised`: its addresses for
-    /// hosts outside. An advertised address without a port gets the port of `bound`.
+    /// The addresses in a receiver's ticket. `bound`: its sockets' local addresses. `own`: those
+    /// for the same network. `advertised`: those for hosts outside; a missing port is that of
+    /// `bound`.
     ///
     /// # Errors
-    /// An advertised address cannot be the address of a host.
+    /// An advertised address cannot be a host's.
     pub fn new(bound: &[SocketAddr], own: Vec<SocketAddr>, advertised: &[Endpoint]) -> Result<Self, NoHost> {
         let mut addresses = Vec::new();
         for endpoint in advertised {

@@ -74,10 +74,9 @@ pub struct RelayingPlan {
     pub listeners: Vec<Listener>,
     /// What the kernel controls the congestion of TCP connections with.
     pub tcp_congestion: TcpCongestion,
-    /// Buffer per TCP connection, as a count of packets of 1,500 bytes. At most so many packets
-    /// wait for a connection in this process, and at most so many are in each of its kernel
-    /// buffers. With `None` at most 16 KiB wait, and the kernel chooses its buffers. A small buffer
-    /// limits the connection's rate to its size per round trip.
+    /// Buffer per TCP connection, as a count of packets of 1,500 bytes, in this process and in each
+    /// kernel buffer. With `None`: at most 16 KiB, and the kernel's choice. The rate is at most one
+    /// buffer per round trip.
     pub tcp_buffer: Option<usize>,
     /// Where senders find it: one to four addresses.
     pub addresses: Vec<SocketAddr>,
@@ -309,10 +308,9 @@ impl Relaying {
         Some(&self.enrolments.iter().find(|(key, _)| key == registry)?.1)
     }
 
-    /// Tells the relay that a registry enrolled it. `range`: the grant numbers that the registry
-    /// may use in its relay words. The relay accepts the registry's relay words of this `epoch`,
-    /// and those of the previous epoch for the time `last_holds`. False if the relay has ended, or
-    /// if too many commands wait for it.
+    /// Tells the relay that a registry enrolled it for this `epoch`; the previous epoch's relay
+    /// words hold for `last_holds`. `range`: the registry's grant numbers in relay words. False if
+    /// the relay has ended or too many commands wait.
     pub fn enrolled(&self, range: u8, epoch: u32, last_holds: Duration) -> bool {
         self.order(RelayCommand::Enrolled { range, epoch, last_holds })
     }

@@ -1,6 +1,6 @@
-//! Finds out whether a silent receiver was restarted. A restarted receiver does not know the old
-//! connection, and never answers in it. So the sender opens a second connection, which carries no
-//! data. If the receiver answers only there, it was restarted.
+//! Finds out whether a silent receiver was restarted, because a restarted one does not know the old
+//! connection. The sender opens a second connection, without data. If the receiver answers only
+//! there, it was restarted.
 
 use byway_control::Class;
 use byway_engine::connection::close;

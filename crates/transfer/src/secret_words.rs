@@ -155,8 +155,8 @@ where
     }
 }
 
-/// The values of a command line option that may be given several times. A value is a word (for
-/// example a relay word, which names a relay and permits its use) or a file with several words.
+/// The values of a command line option that may be repeated. A value is a word or a file with
+/// words.
 ///
 /// # Errors
 /// A word is invalid, a file cannot be read, or there are more than [`MOST`] words.

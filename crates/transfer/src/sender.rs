@@ -73,9 +73,8 @@ pub struct SendingPlan {
 }
 
 impl SendingPlan {
-    /// A plan to send `payload` to the receiver that printed `ticket`. It uses the background
-    /// class, and every address of this host from which the receiver is reached. It has no
-    /// journals, so a later run cannot resume the transfer.
+    /// A plan to send `payload` to the receiver that printed `ticket`, in the background class,
+    /// from every address that reaches the receiver. Without journals, it cannot be resumed.
     ///
     /// # Errors
     /// The system gives no socket or no randomness.

@@ -15,12 +15,11 @@ const INTERNET: [IpAddr; 2] = [
 /// Sockets opened unless told otherwise: hosts with more addresses have them for other purposes.
 pub(crate) const MOST: usize = 8;
 
-/// Sockets to receive on. `asked`: the local addresses. If there are none, one socket for IPv4 and
-/// one for IPv6 listen at all addresses of the host, with the same port if possible. `before`: the
-/// port in earlier tickets. It is tried first where the port is 0, which means any port.
+/// Sockets to receive on: one per `asked` address, or else one each for IPv4 and IPv6. `before`:
+/// the earlier port, tried first instead of port 0.
 ///
 /// # Errors
-/// An address that was asked for cannot be bound, or the system has no port left.
+/// An `asked` address cannot be bound, or no port is left.
 pub fn listening(asked: &[SocketAddr], before: Option<u16>) -> Result<Vec<Socket>, BindError> {
     let bind = |address: SocketAddr| {
         let again = before.filter(|_| address.port() == 0).map(|port| SocketAddr::new(address.ip(), port));
@@ -48,8 +47,8 @@ pub fn listeners(sockets: &[Socket]) -> Vec<Listener> {
     sockets.iter().filter_map(|socket| Listener::bind(socket.address()).ok()).collect()
 }
 
-/// Sockets to send from: those asked for, or else one per address of this host from which one of
-/// `destinations` is reached.
+/// Sockets to send from: those asked for, or else one per address of this host that reaches one of
+/// `destinations`.
 ///
 /// # Errors
 /// An address that was asked for cannot be bound, or none of this host's addresses can be bound.
@@ -88,10 +87,9 @@ pub fn sending(asked: &[SocketAddr], destinations: &[IpAddr]) -> Result<Vec<Sock
     }
 }
 
-/// Addresses of this host from which datagrams reach one of `destinations` on another host, the
-/// best first. The source addresses that the system itself chooses come first. Other addresses
-/// follow, if the system sends their datagrams out of the interface that has the address. Otherwise
-/// the address gives no path of its own, and is left out.
+/// Addresses of this host from which datagrams reach `destinations` on other hosts. The source
+/// addresses that the system chooses come first, then those whose own interface would send the
+/// datagrams.
 ///
 /// # Errors
 /// The list of interfaces cannot be read.

@@ -1,10 +1,6 @@
-//! The files that byway keeps between runs: its keys, journals for resuming transfers
-//! ([`byway_files::Journals`]), and the secrets of a receiver's ticket ([`TicketState`]). Only
-//! their owner can read them.
-//!
-//! A key file holds one line: a prefix for the kind of key, the 32 secret bytes, and a checksum
-//! ([`byway_wire::checked_text`]). The checksum reveals a damaged file. The prefix prevents the use
-//! of a relay key as an identity.
+//! The files that byway keeps between runs, readable only by their owner: keys, journals
+//! ([`byway_files::Journals`]) and ticket secrets ([`TicketState`]). A key file has one line: a
+//! prefix for the kind of key, 32 secret bytes, a checksum ([`byway_wire::checked_text`]).
 
 mod ticket_state;
 

@@ -1,8 +1,6 @@
-//! A bounded channel between threads whose sending end never waits. A batch of messages that does
-//! not fit is held at the sending end. Until the held batch fits, no other batch may be sent.
-//!
-//! Messages are sent in batches, because each send may wake the receiving thread. With single
-//! messages the receiving thread would wake up for each of them.
+//! A bounded channel between threads whose sending end never waits. A batch that does not fit is
+//! held, and no other may be sent until it fits. Messages come in batches, because each send may
+//! wake the receiving thread.
 
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::vec::IntoIter;

@@ -6,9 +6,8 @@
 //! address   4 or 16 (1), IP address, port (2)
 //! ```
 //!
-//! The checksum of [`byway_wire::checked_text`] tells a mistyped ticket from an expired one before
-//! anything is sent. A ticket is a secret: who holds it may send, and may use the relays that it
-//! names.
+//! The checksum ([`byway_wire::checked_text`]) reveals a mistyped ticket. A ticket is a secret: who
+//! holds it may send and use its relays.
 
 use crate::identity::{KeyError, PublicKey};
 use crate::secret::Secret;

@@ -1,7 +1,6 @@
-//! Sizes, rates and durations as people write and read them.
-//!
-//! For sizes and limits `K` means 1024 bytes, as in rsync and rclone, and `KB` means 1000 bytes.
-//! The rate of a transfer is shown in bits per second, with 1 kbit as 1000 bits.
+//! Sizes, rates and durations as people write and read them. For sizes and limits `K` means 1024
+//! bytes, as in rsync and rclone, and `KB` 1000 bytes. A transfer's rate is shown in bits per
+//! second (1 kbit: 1000 bits).
 
 use byway_wire::units;
 use std::fmt;

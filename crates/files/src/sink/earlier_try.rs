@@ -1,10 +1,6 @@
-//! Hashes the chunks that an earlier try of a transfer left, and offers the hashes to the sender.
-//! Then continues from the chunks that the sender chooses to keep. [`resume`] describes the
-//! protocol.
-//!
-//! The chunks are read from the partial file. Without one, they are read from the file under the
-//! final name, if that file has the announced size and time. The journal only tells which chunks to
-//! read; offered hashes always come from the disk.
+//! Hashes the chunks that an earlier try of a transfer left on disk, and offers the hashes to the
+//! sender ([`resume`]). The journal only tells which chunks to read: offered hashes always come
+//! from the disk.
 
 use super::Sink;
 use super::contents::{Contents, is_zero};

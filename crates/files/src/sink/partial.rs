@@ -1,10 +1,11 @@
 //! Partial files: the contents of files that are not verified yet, at `.byway-partial/TRANSFER/KEY`
-//! in the receiver's directory. A file of more than one chunk also has a
-//! [journal](crate::chunk_journal), `KEY.journal`.
+//! in the receiver's directory.
 //!
-//! `TRANSFER` is the transfer's id. `KEY` is a hash of the file's path, size and time, so a
-//! repeated transfer finds its partial files again. The directory `TRANSFER` is locked while a
-//! process uses it.
+//! | name | what |
+//! |---|---|
+//! | `TRANSFER` | the transfer's id; this directory is locked while a process uses it |
+//! | `KEY` | a hash of the file's path, size and time, so a repeated transfer finds its partial files again |
+//! | `KEY.journal` | the [journal](crate::chunk_journal) of a file of more than one chunk |
 
 use crate::chunk_journal::Journal;
 use crate::chunks::Layout;
@@ -82,9 +83,9 @@ pub(super) struct Partials {
     directory: Arc<OwnedFd>,
     open: OpenFiles,
     journals: OpenFiles,
-    /// For each mode with which a file was created here: whether the new file had exactly this
-    /// mode. A umask may remove bits. `None` if group or others have permissions for the directory.
-    /// Then partial files have mode 0600 until they are complete, so that nobody else reads them.
+    /// For each mode with which a file was created here: whether the file got exactly this mode,
+    /// because a umask may remove bits. `None` if group or others may use the directory: then
+    /// partial files have mode 0600.
     modes: Option<BTreeMap<u16, bool>>,
 }
 

@@ -65,9 +65,9 @@ impl DeferredWork {
         if self.bytes > limit { Err(SinkError::TooMany("directories and links")) } else { Ok(()) }
     }
 
-    /// Sorts `links` and `directories` in reverse, because entries are later taken from the end.
-    /// Links are made in the order of arrival. `a/b` is handled before its parent `a`. If a
-    /// directory has two records, the metadata of the later record is applied last.
+    /// Sorts in reverse, because entries are taken from the end. Links are made in the order of
+    /// arrival; `a/b` is handled before its parent `a`. If a directory has two records, the later
+    /// record's metadata is applied last.
     fn sort(&mut self) {
         if !self.sorted {
             self.links.reverse();
@@ -79,10 +79,8 @@ impl DeferredWork {
 }
 
 impl Sink {
-    /// Does a bounded part of the disk work: hashes what an earlier try left, and at the end makes
-    /// links and sets the metadata of directories. `budget`: about how many bytes may be read.
-    /// Returns whether more work can be done now. After `false`, the sink waits for records, bytes
-    /// or a call of [`Self::reports`].
+    /// Hashes what an earlier try left; at the end makes links and sets directories' metadata.
+    /// Reads about `budget` bytes. Returns whether more work can be done now.
     ///
     /// # Errors
     /// The disk is full or cannot be used any more.

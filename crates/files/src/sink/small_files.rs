@@ -1,9 +1,6 @@
-//! Makes small files on another thread. While that thread creates, writes and hashes a batch of
-//! files, the thread of the [`Sink`] moves finished files to their final names.
-//!
-//! A file qualifies if all its bytes came at once, an earlier try left nothing of it, and it can be
-//! created with its final mode. If the other thread cannot make the file, the sink tries again
-//! itself and reports an error to the sender.
+//! Makes small files on another thread, while the [`Sink`]'s thread moves finished files to their
+//! final names. A file qualifies if all bytes came at once, none in an earlier try, its final mode
+//! is possible, and `durable` is off.
 
 use super::contents::{Contents, MetadataState};
 use super::partial::{Name, is_early};
@@ -69,11 +66,11 @@ impl SmallFile {
 }
 
 impl Sink {
-    /// Prepares a small file for another thread to make; `bytes` are its whole contents. Pass the
-    /// result to [`Sink::made`] before you drop the sink or open another one for the transfer.
+    /// Prepares a small file, whose whole contents are `bytes`, for another thread. Pass the result
+    /// to [`Sink::made`] before you drop the sink or open another for the transfer.
     ///
     /// # Errors
-    /// The file does not qualify. The error returns its bytes, to be given to [`Sink::write`].
+    /// The file does not qualify; the error holds `bytes`.
     pub fn apart(&mut self, object: ObjectId, offset: u64, bytes: Vec<u8>) -> Result<SmallFile, Vec<u8>> {
         let (durable, stage) = (self.options.durable, self.stage);
         let Some(incoming) = self.objects.get_mut(&object) else { return Err(bytes) };

@@ -347,9 +347,8 @@ fn unfinished_files_are_their_owners_alone_and_outlive_the_process() {
 
 #[test]
 fn modes_that_cannot_be_had_at_once_come_at_the_end() {
-    // The sink's mask 022 removes no bit from 600 and 644, but write bits from 666 and 777. Files
-    // with mode 444, 000 or 200 cannot be opened for both reading and writing. Mode 4755 has the
-    // setuid bit, which the mask removes as well.
+    // The sink's mask 022 removes write bits from 666 and 777. The setuid bit of 4755 is removed as
+    // well. Files with mode 444, 000 or 200 cannot be opened for both reading and writing.
     for (index, mode) in [0o600, 0o644, 0o666, 0o777, 0o444, 0o000, 0o200, 0o4755].into_iter().enumerate() {
         for planted in [false, true] {
             let mut host = Host::new();

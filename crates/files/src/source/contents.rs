@@ -108,9 +108,9 @@ impl Source {
         Ok(())
     }
 
-    /// The open file of an object. A file that was closed is opened again. `looked`: whether to
-    /// check that a file opened again has not changed since its FILE record was made. If the file
-    /// has changed, the check fails with `UnexpectedEof`.
+    /// The open file of an object; opened again if it was closed. `looked`: whether to check that a
+    /// file opened again has not changed since its FILE record was made. If the file has changed,
+    /// fails with `UnexpectedEof`.
     fn opened(&mut self, object: ObjectId, looked: bool) -> io::Result<&File> {
         if self.open.get(object).is_none() {
             let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
@@ -244,8 +244,8 @@ impl Source {
         Ok(hash)
     }
 
-    /// Takes in a HAVE record: `hashes` of the receiver's chunks, from the chunk `first` on. A
-    /// chunk is not sent if its hash equals the hash of the object's chunk.
+    /// Takes in a HAVE record: `hashes` of the receiver's chunks, from the chunk `first` on. Chunks
+    /// with equal hashes are not sent.
     ///
     /// # Errors
     /// HAVE was not expected for this object, or names chunks that the file does not have.

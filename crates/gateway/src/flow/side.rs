@@ -79,9 +79,9 @@ impl EndState {
         false
     }
 
-    /// Whether `other` would accept this RST. Its sequence number must be in `other`'s receive
-    /// window (RFC 9293, section 3.5.3). If `other` has only sent a SYN, the RST must acknowledge
-    /// this SYN. The challenge ACK of RFC 5961 is not modelled.
+    /// Whether `other` would accept this RST: its sequence number is in `other`'s receive window
+    /// (RFC 9293, section 3.5.3). If `other` has only sent a SYN, the RST must acknowledge it. RFC
+    /// 5961's challenge ACK is not modelled.
     const fn may_reset(&self, other: &Self, segment: &Segment) -> bool {
         let tcp = &segment.tcp;
         match other.acked {

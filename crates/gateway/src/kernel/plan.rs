@@ -11,10 +11,9 @@ use core::fmt::Write as _;
 /// The metric of the unreachable route: nothing comes after it.
 const LAST: u32 = 4_278_198_272;
 
-/// The address of the TUN device. Without one, the kernel's source validation
-/// (`fib_validate_source`; RFC 3704, section 2.4) drops all packets that come from the device. No
-/// host sends packets to this address. It is link-local (RFC 3927), so no router forwards packets
-/// to it.
+/// The address of the TUN device, used by no host. Without an address, the kernel's source
+/// validation (`fib_validate_source`; RFC 3704, section 2.4) drops all packets from the device.
+/// Link-local (RFC 3927), so no router forwards packets to it.
 const ADDRESS: &str = "169.254.98.119/32";
 
 /// What is to be installed.

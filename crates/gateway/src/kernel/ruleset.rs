@@ -1,11 +1,6 @@
-//! The nftables table. It marks packets that may belong to a background flow, so that they go to
-//! the gateway. The gateway then decides which of them it carries, and sends the others on
-//! unchanged.
-//!
-//! A marked packet is TCP, comes from a host served here, and goes to a host that peers may serve.
-//! Its addresses and ports match a background rule in either direction. A rule's DSCP is not
-//! compared, because it is that of the first SYN. Rules that exempt flows are not compared, because
-//! a packet does not tell which end opened its flow.
+//! The nftables table marks TCP packets from hosts served here to hosts that peers may serve, if a
+//! background rule matches in either direction. The gateway itself checks DSCP and exempting rules,
+//! because these need the flow's first SYN.
 
 use super::kernel_inputs::KernelInputs;
 use super::marks::{Family, MARK_MASK, table};
@@ -51,10 +46,8 @@ pub(super) fn ruleset(site: &KernelInputs<'_>) -> String {
     text
 }
 
-/// The nftables rules for one byway rule and one version of IP. They match only packets that leave
-/// this site. For flows opened at this site, these are the packets from the opener. For flows
-/// opened at the other site, these are the packets to the opener. A rule for flows in both
-/// directions gives two nftables rules.
+/// The nftables rules for one byway rule and one version of IP. They match packets that leave this
+/// site: from the opener, or, if the flow was opened at the other site, to the opener.
 fn clauses((place, rule): (usize, &Rule), family: Family) -> Vec<String> {
     if rule.action != Action::Background {
         return Vec::new();

@@ -1,10 +1,6 @@
-//! The batch map of the paper HIR: a field in each packet that names earlier packets of the same
-//! path.
-//!
-//! "The exit gateway then can identify loss quickly based on the batch map, instead of waiting on
-//! each path" (HIR, 7.3). The paper does not specify the format. Here the map has 32 bits, for the
-//! 32 packets of the flow before this one. Bit 0 is the packet directly before. A bit is set if
-//! that packet took the same path as this one.
+//! The batch map (HIR, 7.3): a field in each packet that names earlier packets of the same path.
+//! The paper specifies no format. Here: 32 bits, bit 0 for the flow's packet directly before; 1
+//! means the same path.
 
 use super::rule::{LossRule, SentPacket};
 use alloc::collections::{BTreeMap, BTreeSet};

@@ -1,15 +1,14 @@
 //! Passes on a peer's announcement to the other peers, in a TABLE message with the announcing
-//! gateway's key and address. That gateway is called the origin. So gateways learn of gateways with
-//! which they have no session.
+//! gateway's key and address. That gateway is called the origin. Thus two gateways that know only
+//! each other's key can connect.
 //!
-//! - A gateway accepts a TABLE only if its configuration file names the origin, and only for the
-//!   hosts that the file allows this origin. All other TABLEs are dropped, so memory is bounded.
-//! - Two gateways that know only each other's key learn each other's address from a TABLE, and can
-//!   connect.
-//! - A TABLE makes no endless loop: it is passed on at most once in [`EVERY`], and over at most
-//!   [`MOST_HOPS`] gateways.
-//! - The contents of a TABLE are forgotten after [`HOLDS`], unless the TABLE is repeated.
-//! - During a session with the origin, every TABLE about this origin is ignored.
+//! | limit of TABLEs | value |
+//! |---|---|
+//! | hosts | those that the configuration file allows this origin; all other TABLEs are dropped, so memory is bounded |
+//! | rate | passed on at most once in [`EVERY`] |
+//! | distance | over at most [`MOST_HOPS`] gateways, so there is no endless loop |
+//! | age | forgotten after [`HOLDS`], unless repeated |
+//! | session with the origin | TABLEs about this origin are ignored |
 
 use super::index_vec::PeerIdx;
 use super::status::Counters;

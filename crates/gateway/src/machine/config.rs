@@ -125,13 +125,9 @@ pub struct Settings {
     pub introduce: bool,
     /// How receive windows are rewritten; `None`: not at all.
     pub window: Option<WindowRule>,
-    /// Bytes that flows may have in flight beyond what the paths' congestion windows allow, in
-    /// percent of what they allow. At most half of `EntryLimits::flow_bytes`. These bytes wait at
-    /// the entry gateway.
-    ///
-    /// Without waiting bytes the congestion windows would not be full, and full windows are the
-    /// condition for their growth. 50 percent is too little for a flow with its own session: its
-    /// host sends in bursts, and uses a larger window only one round trip later.
+    /// Bytes that flows may have in flight beyond the paths' congestion windows, in percent of
+    /// these windows. At most half of `EntryLimits::flow_bytes`. They wait at the entry gateway and
+    /// keep the windows full, because only full windows grow.
     pub headroom_percent: u32,
     /// The rule that finds what paths lose, and so tells the controller. With packet numbers of the
     /// paths, the session does it.
@@ -141,9 +137,9 @@ pub struct Settings {
     pub cache: Option<cache::CacheLimits>,
     /// What a bundle of paths, with its controller, is for.
     pub bundle: Bundle,
-    /// The most sessions for single flows that this gateway has open to one peer at the same time.
-    /// All other flows to the peer share one session. The gateway accepts twice as many sessions
-    /// from the peer, because it may learn of a closed session later than of the next one.
+    /// The most sessions for single flows that this gateway opens to one peer. All other flows
+    /// share one session. Twice as many are accepted, because this gateway may learn of a closed
+    /// session later than of the next one.
     pub bundles: usize,
     /// Packets that wait for the hosts' side at most.
     pub outbox: usize,
@@ -163,6 +159,7 @@ impl Default for Settings {
             detours: true,
             introduce: true,
             window: Some(WindowRule::Delivered),
+            // 50 is too little for a flow with its own session, because its host sends in bursts.
             headroom_percent: 100,
             loss: crate::loss::LossRuleKind::PathNumbers,
             cache: None,

@@ -13,9 +13,9 @@ const BURST: u32 = 32;
 /// Each further pause is twice as long, up to the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// The limit on tunnels that a peer opens is this many times the limit on tunnels opened here. A
-/// peer at its own limit closes one tunnel and opens another. This gateway may learn of the new
-/// tunnel before it learns that the old one was closed, and then counts more tunnels than the peer.
+/// A peer may open this many times the limit on tunnels opened here. The peer may close a tunnel
+/// and open another. If this gateway learns of the new one first, it counts more tunnels than the
+/// peer.
 const TAKEN: usize = 2;
 
 /// Which flows of a peer get tunnels of their own.

@@ -1,6 +1,5 @@
-//! Handles packets that come from the sessions and go to hosts of this site. Restores the order of
-//! each flow's packets. Lowers the receive window in a packet, so that the local host sends no more
-//! than the paths to the peer carry.
+//! Handles packets from the sessions to hosts of this site. Restores the order of each flow's
+//! packets. Lowers their receive window, so that the local host sends no more than the paths carry.
 
 use super::config::Settings;
 use super::flows::Flows;

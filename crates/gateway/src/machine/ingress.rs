@@ -121,10 +121,9 @@ impl Ingress {
         IngressResult::Carried
     }
 
-    /// Handles a packet that is larger than `most` bytes, the most that any path carries. By
-    /// default the packet is forwarded outside the session. With `fail_closed` the packet is
-    /// dropped, and its host is told to send smaller packets. Otherwise the host would send the
-    /// same packet again and again.
+    /// Handles a packet larger than `most` bytes, the most that any path carries. It is forwarded
+    /// outside the session. With `fail_closed` it is dropped, and its host is told to send smaller
+    /// packets instead of repeating this one.
     fn leave_large(&mut self, parcel: PacketBuffer, most: usize, hosts: &mut Hosts) -> IngressResult {
         self.counters.too_large += 1;
         if !self.settings.fail_closed {

@@ -1,10 +1,6 @@
-//! Relays that the configuration file does not name. They run beside other gateways, which announce
-//! them, or are offered by a registry.
-//!
-//! A gateway with a relay gives each peer its own relay word: the relay's address and a credential.
-//! The peer uses the relay as a detour to all gateways except the one beside the relay. New
-//! sessions use the relay while there is a session with the peer that announced it. Sessions that
-//! exist keep the relay until it does not answer.
+//! Relays that the configuration file does not name: other gateways announce them, or a registry
+//! offers them. A gateway's relay is a detour to all gateways except that gateway itself. A session
+//! keeps a relay until it does not answer.
 
 use super::index_vec::PeerIdx;
 use super::peer::Peer;

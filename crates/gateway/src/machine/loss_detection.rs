@@ -1,10 +1,6 @@
-//! Finds which packets to a peer were lost, if the loss rule is `AllPassed` (from the paper Harp)
-//! or `Batched` (from HIR), or with the [cache](crate::cache). In all other cases the session finds
-//! the losses itself.
-//!
-//! The session reports which packets arrived, and losses by the packet numbers of each path.
-//! `AllPassed` uses only the arrivals. `Batched` uses the loss reports of the peer. With every
-//! rule, all packets in flight on a path are lost when the path falls silent or is closed.
+//! Finds lost packets, if the loss rule is `AllPassed` (Harp) or `Batched` (HIR), or with the
+//! [cache](crate::cache). Otherwise the session finds them. All packets in flight on a path are
+//! lost when it falls silent or closes.
 
 use crate::encap::{Label, Message};
 use crate::flow::FlowId;

@@ -191,9 +191,8 @@ impl Peer {
     }
 }
 
-/// The peer that serves a host: the one that has announced the host and port. If no peer has
-/// announced them, a peer that the configuration allows to serve the host and that has announced
-/// nothing yet, perhaps because it is down.
+/// The peer that serves a host: the one that has announced the host and port, or else one that may
+/// serve the host and has announced nothing yet, perhaps because it is down.
 pub(super) fn behind(
     directory: &Directory<PeerIdx>,
     peers: &IndexVec<PeerIdx, Peer>,

@@ -11,8 +11,8 @@ pub struct RuleCount {
     /// gateway.
     pub flows: u64,
     /// Bytes of the packets of background flows, in both directions. A gateway that only observes
-    /// sees one direction of a flow. It counts the bytes of TCP data in this direction, and those
-    /// that its ACKs acknowledge in the other direction.
+    /// sees one direction. It counts this direction's TCP data, and the bytes that its ACKs
+    /// acknowledge.
     pub bytes: u64,
 }
 

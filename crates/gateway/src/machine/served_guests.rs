@@ -1,7 +1,6 @@
-//! Hosts that asked to be served here, with a key that the configuration file names.
-//!
-//! A host is served only at the address from which its session comes. Serving ends when the host
-//! leaves, or some time (`LEASE`) after its session was lost.
+//! Hosts that asked to be served here, with a key that the configuration file names. A host is
+//! served only at its session's source address, until it leaves, or `LEASE` after its session was
+//! lost.
 
 use super::config;
 use super::status::{Counters, GuestStatus};

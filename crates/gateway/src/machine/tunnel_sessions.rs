@@ -1,7 +1,6 @@
-//! A tunnel to a peer: its sessions, their paths, and the packets that wait for a path.
-//!
-//! Both gateways may open a session at the same time. Packets are sent by the newest session, and
-//! accepted from every session. With more than two sessions, the oldest is closed.
+//! A tunnel to a peer: its sessions, their paths, and the packets that wait for a path. Packets
+//! leave by the newest session and are accepted from all. With more than two sessions, the oldest
+//! is closed.
 
 use super::index_vec::PeerIdx;
 use super::loss_detection::LossDetector;

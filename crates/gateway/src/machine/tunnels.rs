@@ -1,14 +1,10 @@
-//! The sessions with other gateways, opened again whenever one is lost. By default one session
-//! carries all flows to a peer, as in the paper HIR: the site's tunnel. With `bundle = "flow"` each
-//! flow also gets its own session, as in Harp (section III): the flow's own tunnel.
+//! The sessions with other gateways, opened again whenever one is lost. Labels and sequence numbers
+//! are per peer, so the exit can order packets from several tunnels.
 //!
-//! A flow starts in the site's tunnel, so that it does not wait for a handshake. It moves to its
-//! own tunnel later, if that tunnel carries packets of the size that the host was told. It returns
-//! if its own tunnel is closed. Labels and sequence numbers are per peer, so the exit can order
-//! packets from both tunnels.
-//!
-//! The gateway at which a flow enters opens the flow's own tunnel. The other gateway learns the
-//! flow from the first packet in that tunnel, and answers in the same tunnel.
+//! | tunnel | flows |
+//! |---|---|
+//! | a site's tunnel | by default all flows to a peer (HIR); also new flows, so that they do not wait for a handshake |
+//! | a flow's own tunnel, with `bundle = "flow"` | one flow (Harp, section III), as soon as the tunnel carries packets of the size that the host was told; opened by the gateway at which the flow enters |
 
 use super::announcement_forwarding::AnnouncementForwarder;
 use super::carried_flow::{CarriedFlow, CarriedFlows};
@@ -359,9 +355,9 @@ impl PeerSessions {
             return Some(tunnel);
         };
         self.look_at_way(now, own, flows);
-        // The flow changes to its own tunnel only if that tunnel carries packets of the size that
-        // the host was told. This size comes from the paths of the site's tunnel. New paths carry
-        // only smaller packets until larger ones were probed.
+        // The flow's own tunnel must carry packets of the size that the host was told. This size
+        // comes from the site's tunnel. New paths carry only smaller packets until larger ones were
+        // probed.
         let site = self.peers[peer].site;
         let wanted = told.unwrap_or(self.tunnels[site].way.best);
         let ready = self.tunnels[own].way.largest >= wanted && self.is_taken(own);

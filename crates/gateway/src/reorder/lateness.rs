@@ -3,10 +3,9 @@
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// How late packets of a flow come to the exit: how long later packets had to wait for them there.
-/// The one-way delays of the paths do not show this. A packet already assigned to a path may wait
-/// at the entry for the pacer or for an acknowledgment, while later packets leave by other paths.
-/// This wait is longest at the start, when congestion windows are small.
+/// How long packets of a flow wait at the exit for a late one. The paths' one-way delays do not
+/// show this. A packet may also wait at the entry, for pacing or an ACK, while later packets
+/// overtake it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketLateness {
     peak: Duration,
@@ -14,16 +13,15 @@ pub struct PacketLateness {
 }
 
 /// The time in which the remembered lateness falls to about a third (1/e). If it fell with each
-/// packet instead, a high rate would make it fall within milliseconds. Rare late packets would then
-/// be forgotten before the next one comes.
+/// packet instead, a high rate would make it forget rare late packets within milliseconds.
 const LATENESS_LASTS: Duration = Duration::from_secs(4);
 /// After such a pause nothing is known of what is late.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl PacketLateness {
-    /// Notes the arrival of a packet. `late` is how long other packets had waited for this one, or
-    /// `None`. At the start, and after a pause of one second, the lateness is assumed to be
-    /// `longest`: the round trip of the longest path.
+    /// Notes the arrival of a packet. `late`: how long other packets had waited for this one, or
+    /// `None`. At the start, and after a pause of one second, the lateness becomes at least
+    /// `longest`, the longest path's round trip.
     pub fn on_packet(&mut self, now: Instant, late: Option<Duration>, longest: Duration) {
         let since = self.last.map(|last| now.since(last)).filter(|since| *since <= PAUSE);
         if since.is_none() {

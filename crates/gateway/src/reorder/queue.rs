@@ -75,10 +75,9 @@ impl<T> Reorder<T> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Handles a packet that arrived. If packets before it are missing, the packet waits for at
-    /// most `arrival.wait`. Packets that can leave now go to `out`, in order. Returns how late the
-    /// packet is: how long later packets waited for it, or would have had to wait if the queue no
-    /// longer expected it. `None` if the packet is not late.
+    /// Handles a packet. If packets before it are missing, it waits at most `arrival.wait`. Packets
+    /// that can leave go to `out`. Returns how long later packets waited, or would have waited, for
+    /// this one; `None` without delay.
     pub fn on_packet(
         &mut self,
         now: Instant,

@@ -14,9 +14,9 @@ pub enum Timer {
         /// The factor; 1.5 in the paper.
         rho: f64,
     },
-    /// Harp's rule for clocks that need not agree, so only differences between delays count:
-    /// `rho * (max base - min base) + 2 * max jitter`. Maximum and minimum are over all paths.
-    /// `base` is the least delay of a path's present route.
+    /// Harp's rule for clocks that need not agree, so only differences between delays count: `rho *
+    /// (max base - min base) + 2 * max jitter`, over all paths. `base` is the least delay of a
+    /// path's present route.
     HarpRelative {
         /// The factor, Harp's rho.
         rho: f64,
@@ -28,9 +28,8 @@ pub enum Timer {
         cap: Duration,
     },
     /// HIR's rule for clocks that need not agree: `max average - min base + 2 * max jitter`, at
-    /// most `cap`. Maximum and minimum are over all paths. On three equal paths with the background
-    /// controller, the timer expires too early for one packet in forty, because packets behind a
-    /// full queue take longer than the average.
+    /// most `cap`, over all paths. With the background controller, the timer expires too early for
+    /// packets behind a full queue.
     HirRelative {
         /// The longest wait.
         cap: Duration,
@@ -89,9 +88,8 @@ impl Timer {
     }
 
     /// How long a packet may wait, from the delays of the `paths` by which packets arrive. `apart`:
-    /// the longest minus the shortest round trip of the paths on which this gateway sends. `Peak`
-    /// waits at least for `apart` (at most `cap`), because the peer may start to use a path whose
-    /// delay is not known yet.
+    /// longest minus shortest round trip of the sending paths. `Peak` waits at least for `apart`,
+    /// because paths of unknown delay may follow.
     #[must_use]
     pub fn by_way(&self, paths: impl IntoIterator<Item = PathDelay> + Clone, apart: Duration) -> Duration {
         let heard = self.wait(paths);

@@ -1,9 +1,6 @@
-//! Finds mistakes in a rule table: rules that no flow can reach, and pairs of rules that disagree
-//! about some flows.
-//!
-//! The flows that a rule matches form a box in several dimensions: addresses, ports, DSCP and
-//! direction. Each version of IP has its own box. The boxes of earlier rules are cut out of the
-//! rule's box. If nothing is left, no flow reaches the rule.
+//! Finds mistakes in a rule table: rules that no flow can reach, and pairs of rules that disagree.
+//! A rule's flows form a box in several dimensions, such as addresses. Earlier rules' boxes are cut
+//! out of this box.
 
 use super::table::{Direction, Rule, Rules};
 use crate::ports::Ports;
@@ -114,8 +111,8 @@ type IntervalSet = Vec<Interval>;
 const SIDES: usize = 7;
 
 /// A box: one set of intervals per dimension, in the order `version, source, destination, source
-/// port, destination port, code point, direction`. A set may have many intervals. If a box had one
-/// interval per dimension, a rule with 100 hosts and 100 ports on each side would need 10^8 boxes.
+/// port, destination port, code point, direction`. With single intervals, a rule with 100 hosts and
+/// 100 ports on each side would need 10^8 boxes.
 type Cuboid = [IntervalSet; SIDES];
 
 /// The flows that a rule matches: a box of each version of IP that it may be of.

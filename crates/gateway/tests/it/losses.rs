@@ -104,9 +104,9 @@ fn everything_bad_at_once_harms_no_flow_by_whichever_rule() {
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn each_rule_tells_the_controller_of_losses_and_none_of_mere_reordering_of_a_few_packets() {
-    // The path delays 5% of the packets by 2 ms. A packet takes 1.2 ms at 10 Mbit/s, so at most two
-    // later packets arrive before a delayed one. With `Batched` and `PathNumbers` a packet is lost
-    // only after three later packets. The queue has room for all packets in flight.
+    // The path delays 5% of the packets by 2 ms. A packet takes 1.2 ms, so at most two packets
+    // overtake a delayed one. `Batched` and `PathNumbers` need three to call it lost. The queue
+    // holds all packets in flight.
     let reorders = line(10, 10).reordering(0.05, Duration::from_millis(2)).queue(2_000);
     for rule in RULES {
         for seed in 1..=8 {

@@ -1,9 +1,6 @@
-//! Two gateways carry TCP flows of hosts over simulated paths. The hosts use the TCP of smoltcp and
-//! know nothing of the gateways.
-//!
-//! These tests measure the bytes that the gateways carry, not goodput. smoltcp's retransmission
-//! timeout may be only 10 ms above the smoothed round trip, so that it resends packets that are
-//! merely late. Other tests measure goodput with the kernel's TCP.
+//! Two gateways carry TCP flows of hosts over simulated paths. smoltcp, the hosts' TCP, may resend
+//! packets that are only 10 ms later than the smoothed round trip. So these tests measure the bytes
+//! that the gateways carry, not goodput.
 
 use crate::common::{Plan, Sites, carried_all};
 use byway_gateway::machine::Settings;
@@ -70,10 +67,9 @@ fn three_paths_carry_one_flow() {
     assert!(waits.share_within(20) > 0.9 && waits.share_timed_out() < 0.01, "{waits:?}");
 }
 
-/// The direct path has a round trip of 20 ms. Packets by the two relays are acknowledged after 25
-/// ms and 33 ms, because acknowledgments take the direct path. Each path carries 10 Mbit/s. 33 ms
-/// is more than 1.5 times the direct round trip (30 ms), but within `Policy::slack`, so the slower
-/// relay is used.
+/// The direct round trip is 20 ms. By the two relays it is 25 ms and 33 ms, because acknowledgments
+/// return directly. 33 ms is more than 1.5 times 20 ms, but `Policy::slack` still admits the slower
+/// relay.
 #[test]
 fn relays_a_little_beyond_the_factor_carry_their_share() {
     let fast = PipeConfig::new(100_000_000, Duration::from_millis(5)).queue(1_000);
@@ -243,9 +239,9 @@ fn observing_changes_nothing() {
     assert!(report.observing && report.options.iter().all(|option| !option.help.is_empty()));
 }
 
-/// At the start congestion windows are small, so packets wait at the sending gateway after they
-/// were assigned to a path. One-way delays do not include this wait. If the exit waited only by
-/// these delays, it would give up late packets, and hosts would take them for lost.
+/// At the start packets wait at the sending gateway after they were assigned to a path. One-way
+/// delays do not include this wait. An exit that waited only by these delays would give up late
+/// packets.
 #[test]
 fn an_exit_waits_long_enough_from_the_very_beginning() {
     let mut sites = Sites::new(Plan::default(), &[line(20, 10), line(20, 13), line(20, 15)], &line(1, 50));

@@ -1,6 +1,6 @@
-//! Gets relays for a transfer from a registry. The first relays are requested when the transfer
-//! begins, and more when it has tried all of them. The registry is told which relays did not work.
-//! The transfer does not wait for the registry, and continues if the registry fails.
+//! Gets relays for a transfer from a registry: at the start, and again when the transfer has tried
+//! all. The registry is told which relays did not work. The transfer neither waits for the registry
+//! nor fails with it.
 
 use super::cache;
 use byway_engine::{Endpoint, EndpointEvent, RelayStatus};
@@ -21,10 +21,9 @@ const AGAIN_MOST: Duration = Duration::from_secs(300);
 const EMPTY: Duration = Duration::from_secs(60);
 /// Grants are renewed so long before they end, or after half of their life.
 const BEFORE: u64 = 1_800;
-/// A relay's permission (grant) ends with its epoch. When an epoch ends, the registry is asked
-/// three times for new grants. The first question comes after `EPOCH_KNOWN`, when all relays know
-/// that the epoch is over, and the next two every `EPOCH_AGAIN`. One question is not enough,
-/// because a relay is used again only after its return paths fell silent.
+/// A relay's permission (grant) ends with its epoch. Then the registry is asked for new grants
+/// three times: after `EPOCH_KNOWN`, then every `EPOCH_AGAIN`. One question is too early for a
+/// relay whose return paths have not fallen silent yet.
 const EPOCH_KNOWN: Duration = Duration::from_secs(5);
 const EPOCH_AGAIN: Duration = Duration::from_secs(15);
 const RENEWALS: u32 = 3;

@@ -234,10 +234,9 @@ impl Sites {
     }
 
     #[allow(dead_code, reason = "not all tests have a third gateway")]
-    /// Like [`new`](Self::new), with one direct path and a third gateway. It is a peer of Alice's
-    /// and Bob's gateways, serves other hosts, and has a relay beside it. `ways`: the lines from
-    /// the relay to Alice's and Bob's gateways. `meets`: the lines from the third gateway to these
-    /// two.
+    /// Like [`new`](Self::new), with a third gateway that serves other hosts, and a relay beside
+    /// it. `ways`: the lines from the relay to Alice's and Bob's gateways. `meets`: the lines from
+    /// the third gateway to these two.
     pub fn with_third(
         plan: Plan,
         direct: PipeConfig,
