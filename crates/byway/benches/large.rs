@@ -1,10 +1,11 @@
-//! Measures the transfer of one large file between two processes over loopback. Each byte is read,
-//! hashed and encrypted at the sender, and decrypted, hashed and written at the receiver. The bench
-//! prints the goodput, the processor seconds of both processes per 10^9 bytes, and the peak memory
-//! of each.
+//! Measures the transfer of one large file between two processes over loopback: goodput, processor
+//! seconds of both processes per 10^9 bytes, and peak memory of each.
 //!
-//! `cargo bench -p byway-cli --bench large -- [GIGABYTES]`. `TMPDIR` is the directory for the
-//! files; in a memory file system (tmpfs), the disk does not limit the result.
+//! ```text
+//! TMPDIR=DIRECTORY cargo bench -p byway-cli --bench large -- [GIGABYTES]
+//! ```
+//!
+//! With a tmpfs as DIRECTORY, the disk does not limit the result.
 #![allow(clippy::unwrap_used, reason = "a bench ends where it fails")]
 
 #[path = "../tests/common/mod.rs"]

@@ -1,16 +1,10 @@
 //! Measures the transfer of ten thousand files of 10 kB, and of one file of the same total size,
-//! between two processes over loopback. For comparison it also measures a local copy followed by
-//! `syncfs`, and files that are only created and written, also followed by `syncfs`.
+//! between two processes over loopback. For comparison, the bench also copies and creates the
+//! files, followed by `syncfs`.
 //!
-//! Each of the five rounds runs every case once, so that other load on the host affects all cases
-//! alike. The bench prints the median time of each case. For transfers it also prints the processor
-//! time of sender and receiver together, which varies less. `--rate 12M` limits the sender to about
-//! 10^8 bit/s, and `--rate 119M` to about 10^9 bit/s.
-//!
-//! The small files of all rounds (2 GB) are deleted only at the end. After many files were deleted,
-//! ext4 creates files up to ten times as slowly for a while, which would distort the next round.
-//!
-//! `cargo bench -p byway-cli --bench small`. `TMPDIR` is the directory for the files.
+//! ```text
+//! TMPDIR=DIRECTORY cargo bench -p byway-cli --bench small [-- --rate 12M]
+//! ```
 #![allow(clippy::unwrap_used, reason = "a bench ends where it fails")]
 
 #[path = "../tests/common/mod.rs"]
@@ -37,9 +31,11 @@ fn main() {
         fs::write(directory.join(index.to_string()), piece).unwrap();
     }
     println!("{FILES} files of {SIZE} bytes; one of as many; medians of {ROUNDS} rounds");
+    // The sender's limit in bytes per second: 12M is about 10^8 bit/s, and 119M about 10^9 bit/s.
     let rate = std::env::args().skip_while(|argument| argument != "--rate").nth(1);
     let rate = rate.as_deref().unwrap_or("off");
     let mut rounds: Vec<[[f64; 4]; 2]> = Vec::new();
+    // Each round runs every case, so other load on the host affects all cases alike.
     for round in 0..ROUNDS {
         rounds.push(["many", "one"].map(|what| {
             let to = |name: &str| format!("{name}-{what}-{round}");
@@ -47,6 +43,8 @@ fn main() {
             let (copied, made) = (place.path(&to("copy")), place.path(&to("made")));
             let seconds = [sent, processor, copy(&place.path(what), &copied), make(&made, &contents, what)];
             if what == "one" {
+                // The small files (2 GB of all rounds) stay until the end: after many deletions,
+                // ext4 creates files up to ten times as slowly.
                 fs::remove_file(copied).unwrap();
                 for name in ["in", "made"] {
                     fs::remove_dir_all(place.path(&to(name))).unwrap();

@@ -1,9 +1,8 @@
-//! The command-line arguments, with their units and defaults.
+//! The command-line arguments, with units and defaults. A flag overrides its environment variable
+//! `BYWAY_*`.
 //!
-//! A flag takes precedence over an environment variable `BYWAY_*`, and the variable over the
-//! default. Tickets (the right to send to a receiver) and relay words (the right to use a relay)
-//! are secrets. Other users can see a process's arguments, so a secret can also be given as
-//! `@FILE`, the file that holds the secret, or in an environment variable.
+//! Other users can see arguments. So secrets, such as tickets, can also be given in the variable,
+//! or as `@FILE` (FILE holds the secret).
 
 #[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
 pub mod disabled_verbs;
@@ -199,9 +198,9 @@ impl Command {
 }
 
 impl Cli {
-    /// Parses `argv`. `Err` means that there is nothing to run: this function has printed help, the
-    /// version or a parse error, and the process should end with the returned exit code. Errors go
-    /// to standard error, and with `--json` in `argv` also to standard output as a result event.
+    /// Parses `argv`. If there is nothing to run, prints help, the version or a parse error, and
+    /// `Err` holds the exit code. With `--json` in `argv`, a parse error is also a result event on
+    /// standard output.
     pub fn read(argv: impl IntoIterator<Item = OsString>) -> Result<Self, Exit> {
         let argv: Vec<OsString> = argv.into_iter().collect();
         Self::try_parse_from(&argv).map_err(|error| {

@@ -1,7 +1,8 @@
-//! The arguments, verbs, progress and exit codes of the program `byway`.
+//! The arguments, verbs, progress and exit codes of the program `byway`. Other crates move the
+//! data.
 //!
 //! The program is a library with a thin `main`, so that tests and fuzz targets reach every parser
-//! of user input. Other crates move the data. This crate holds only what a person types and reads.
+//! of user input.
 
 pub mod args;
 pub mod exit;

@@ -1,8 +1,6 @@
-//! What a person, or a program, gets to read.
-//!
-//! Standard output holds the result: the stream of `recv -`, a ticket or a key. With `--json`,
-//! standard output holds one event per line instead. Everything else goes to standard error:
-//! progress bars on a terminal, plain lines elsewhere.
+//! What a person or a program reads. Standard output holds the result, such as a ticket, or with
+//! `--json` one event per line. Standard error holds everything else: progress bars on a terminal,
+//! plain lines elsewhere.
 
 mod bars;
 mod event;

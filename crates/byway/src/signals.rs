@@ -1,10 +1,11 @@
-//! Each signal sets a flag, and then calls a function of the program. This function wakes the
-//! thread that queries the flags.
+//! Each signal sets a flag, and then wakes the thread that queries the flags.
 //!
-//! SIGINT, SIGTERM or SIGHUP requests that the transfer saves its state and stops. A later SIGINT
-//! or SIGTERM ends the process at once. In a program with a configuration file, SIGHUP instead
-//! requests that the program reads this file again. SIGUSR1 requests a report, and SIGUSR2 toggles
-//! the bandwidth limit.
+//! | signal | request |
+//! |---|---|
+//! | SIGINT, SIGTERM | save the transfer's state and stop; after an earlier stop request: end |
+//! | SIGHUP | `Hangup::Stop`: save and stop; `Hangup::Reload`: read the configuration again |
+//! | SIGUSR1 | report |
+//! | SIGUSR2 | toggle the bandwidth limit |
 
 use crate::exit::Exit;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -85,12 +86,11 @@ impl SignalFlags {
 }
 
 impl Signals {
-    /// Installs the signal handlers and starts one thread that receives all signals. For each
-    /// signal, the thread sets the signal's flag and then calls `wake`. `wake` must return quickly,
-    /// because the thread handles the next signal only afterwards.
+    /// Installs the signal handlers and starts one thread. For each signal, the thread sets a flag
+    /// and then calls `wake`. `wake` must return quickly, because the next signal waits.
     ///
     /// # Errors
-    /// The system refuses to install a handler or to start the thread.
+    /// The system refuses a handler or the thread.
     pub fn install(hangup: Hangup, wake: impl Fn() + Send + 'static) -> io::Result<Self> {
         let deaf = hangup == Hangup::Stop && is_ignored(SIGHUP);
         let heard = [SIGINT, SIGTERM, SIGUSR1, SIGUSR2].into_iter().chain((!deaf).then_some(SIGHUP));

@@ -1,11 +1,11 @@
 //! Encodes bytes as text for tickets, relay words and keys. A shell needs no quotes around the
 //! text, and a checksum shows whether the text was copied wrongly.
 //!
-//! The text consists of a prefix that names its kind and sometimes the version (`byway-key-`,
-//! `byway1-`), the payload, and the [`Checksum`]. Payload and checksum are in base32 (RFC 4648
-//! section 6, lower case, unpadded); decoding also accepts upper case. The checksum is the first 4
-//! bytes of BLAKE3 over prefix and payload. Relay words are the exception: their checksum covers
-//! only the payload.
+//! | part | content |
+//! |---|---|
+//! | prefix | names the kind of text and sometimes the version, such as `byway-key-`, `byway1-` |
+//! | payload | in base32: RFC 4648 section 6, lower case (decoding accepts upper case), unpadded |
+//! | [`Checksum`] | in base32; 4 bytes of BLAKE3 over prefix and payload (relay words: payload) |
 
 use alloc::format;
 use alloc::string::String;

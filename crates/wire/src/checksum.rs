@@ -45,9 +45,8 @@ pub const fn replaced(checksum: u16, old: u16, new: u16) -> u16 {
 }
 
 /// As [`replaced`], for 16 bits that begin `at` bytes after the start of the checksummed bytes. If
-/// `at` is odd, one of the two bytes belongs to one 16-bit word of the sum, and the other byte to
-/// the next word. Swapping the bytes of `old` and `new` then gives the right sum (RFC 1071 section
-/// 2).
+/// `at` is odd, the bits belong to two words of the sum, so their bytes are swapped (RFC 1071
+/// section 2).
 #[must_use]
 pub const fn replaced_at(checksum: u16, old: u16, new: u16, at: usize) -> u16 {
     if at.is_multiple_of(2) {
@@ -58,8 +57,8 @@ pub const fn replaced_at(checksum: u16, old: u16, new: u16, at: usize) -> u16 {
 }
 
 /// Completes the checksum field of a transport header, if the field holds only the sum over the
-/// pseudo-header. `bytes` are the transport header and its payload, and `field` is the offset of
-/// the checksum field. Returns false if `bytes` are too short.
+/// pseudo-header. `bytes`: transport header and payload. `field`: offset of the field in bytes.
+/// Returns false if `bytes` are too short.
 pub fn complete(bytes: &mut [u8], field: usize) -> bool {
     let value = !fold(sum(bytes));
     match bytes.get_mut(field..).and_then(|rest| rest.first_chunk_mut::<2>()) {

@@ -1,8 +1,6 @@
-//! Frames: the encrypted content of a packet is a sequence of frames.
-//!
-//! Integers are variable-length (RFC 9000 section 16) unless a size in bytes is given. In STREAM,
-//! OBJECT and DATAGRAM frames, bit 0 of the type says that a length field is present. Without a
-//! length field, the bytes of the frame extend to the end of the packet.
+//! The encrypted content of a packet is a sequence of frames. Integers are variable-length (RFC
+//! 9000 section 16) unless a size in bytes is given. Without a length field, the frame extends to
+//! the end of the packet.
 //!
 //! | type | frame | fields |
 //! |---|---|---|
@@ -26,8 +24,7 @@
 //! | 1e | RELAY_OFFER | offer, address, grant id (4): see [`RelayOffer`] |
 //! | 1f | RELAY_CONSENT | offer, address, length, consent bytes |
 //! | 20 | RELAY_REFUSED | offer |
-//!
-//! An address is its length in 1 byte (4 or 16), the IP address, and the port in 2 bytes.
+//! | | address in a frame | length in 1 byte (4 or 16), IP address, port in 2 bytes |
 
 pub mod ack;
 mod ranges;
@@ -189,9 +186,9 @@ pub struct PathHint {
     pub path: PathId,
     /// Smoothed RTT in µs: a quarter of it is how long a hole may stay before it is a loss.
     pub srtt_micros: u64,
-    /// A limit in µs of the apparent delay: the receiver's clock minus the packet's time stamp,
-    /// modulo 2^32 µs. If the delay rises above this limit or falls below it, the receiver sends an
-    /// ACK at once. A delay-based congestion controller needs both events early.
+    /// A limit in µs of the apparent delay: the receiver's clock minus the packet's stamp, modulo
+    /// 2^32. The receiver sends an ACK at once if the delay crosses the limit, because delay-based
+    /// congestion controllers need this event early.
     pub delay_limit: Option<u32>,
 }
 

@@ -5,8 +5,7 @@
 //! length (2, big-endian, 1 to 65535), payload
 //! ```
 //!
-//! The connection carries nothing else. A receiver closes the connection at a length of zero, or at
-//! a length above the receiver's limit.
+//! A receiver closes the connection at a length of zero, or at a length above the receiver's limit.
 
 use alloc::vec::Vec;
 
@@ -59,7 +58,7 @@ impl TcpFrames {
     }
 
     /// Takes the next received bytes of the connection, and calls `each` with the payload of each
-    /// complete frame. A frame that lies completely in `bytes` is not copied.
+    /// complete frame.
     ///
     /// # Errors
     /// The length of a frame is 0 or above the receiver's limit. The connection must then be

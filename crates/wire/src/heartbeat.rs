@@ -1,5 +1,6 @@
-//! Heartbeats: a relay regularly sends its state to a registry in one datagram (BEAT), and the
-//! registry answers with one datagram (ANSWERED).
+//! Heartbeats: a relay regularly sends its state to a registry (BEAT), and the registry answers
+//! (ANSWERED). An answer is shorter, so a forged source address gives no amplification. Numbers are
+//! in network byte order.
 //!
 //! ```text
 //! BEAT      0x70, relay (16), range (1), counter (8), epoch (4), rate (8), grants (4), bytes today (8),
@@ -7,15 +8,11 @@
 //! ANSWERED  0x71, counter (8), next beat after ms (4), epoch (4), last epoch holds for s (4), flags (1), MAC (8)
 //! ```
 //!
-//! A relay gives each registry a range of grant ids. The key of both MACs belongs to this range:
-//! the [heartbeat key](crate::relay::RangeKey::heartbeat_key). Each MAC covers all bytes before the
-//! MAC.
-//!
-//! Counters protect against replays, so no clock needs to be right. Each beat of a relay has a
-//! higher counter than the beat before, also after a restart. A registry refuses a beat whose
-//! counter is not above the last one, and a relay accepts an answer only to its latest beat. An
-//! answer is shorter than a beat, so a forged source address gives no amplification. All numbers
-//! are in network byte order.
+//! | field | meaning |
+//! |---|---|
+//! | range | number of the range of grant ids that the relay gave this registry |
+//! | counter | against replays: above every earlier beat's counter; the answer repeats it |
+//! | MAC | over all bytes before; the range's [key](crate::relay::RangeKey::heartbeat_key) |
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::relay::{MacKey, RANGES};

@@ -6,21 +6,20 @@ use crate::time::{Duration, Instant};
 use core::net::SocketAddr;
 
 /// A protocol endpoint without input and output of its own: the driver owns the sockets, clock,
-/// threads and random numbers.
+/// threads and random numbers. The same inputs at the same times give the same bytes.
 ///
-/// The driver repeats four steps. It calls [`handle`](Machine::handle) for each input that has
-/// arrived. It calls [`wake`](Machine::wake) if the [`deadline`](Machine::deadline) has passed. It
-/// calls [`transmit`](Machine::transmit) until `transmit` returns `None`. Then it sleeps until the
-/// deadline or the next input.
-///
-/// A machine keeps three rules. A `wake` before the deadline changes nothing. After `wake` and
-/// `transmit`, the deadline is not in the past. The same inputs at the same times give the same
-/// bytes. The simulator asserts the first two rules.
+/// ```text
+/// The driver repeats:
+///     handle     for each input that has arrived
+///     wake       if the deadline has passed
+///     transmit   until it returns None
+///     sleep      until the deadline or the next input
+/// ```
 pub trait Machine {
     /// Takes one input. `now` never goes back.
     fn handle(&mut self, now: Instant, input: Input<'_>);
 
-    /// Runs what is due at `now`.
+    /// Runs what is due at `now`. A call before the deadline changes nothing.
     fn wake(&mut self, now: Instant);
 
     /// Writes the next datagram into `out`, or several datagrams of equal size to one address,
@@ -29,7 +28,7 @@ pub trait Machine {
     fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit>;
 
     /// When to call [`wake`](Machine::wake) next; `None` if only an input can change anything.
-    /// Absolute.
+    /// Absolute, and not in the past after `wake` and `transmit`.
     fn deadline(&self) -> Option<Instant>;
 
     /// Whether the machine still uses a TCP connection that was [opened](Input::Connection). The
@@ -140,11 +139,9 @@ pub struct LinkChange {
     pub up: bool,
 }
 
-/// A TCP connection that carries datagrams ([`framing`](crate::framing)) was opened, or was closed.
-///
-/// The machine uses the connection like a socket that has a number (`local`) and one remote address
-/// (`peer`). Datagrams on an open connection arrive once and in order. Datagrams that have not
-/// arrived when the connection closes are lost.
+/// A TCP connection that carries datagrams ([`framing`](crate::framing)) was opened or closed. The
+/// machine uses the connection like a socket. Datagrams arrive once and in order. A close loses the
+/// datagrams that have not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionChange {
     /// The number of the socket that it is, among those of all sockets.
@@ -157,11 +154,8 @@ pub struct ConnectionChange {
     pub open: bool,
 }
 
-/// The send buffer of a local socket is full, or has room again. A new socket has room.
-///
-/// While a socket is full, the driver queues the machine's datagrams for this socket up to a limit,
-/// and drops the rest like a full router. Queued datagrams leave first when the socket has room
-/// again. The machine can go on sending on its other paths.
+/// The send buffer of a local socket is full, or has room again. A new socket has room. For a full
+/// socket, the driver queues datagrams up to a limit, and drops the rest like a full router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoomChange {
     /// The socket that became full, or has room again.
@@ -184,10 +178,9 @@ pub enum Ecn {
     Ce,
 }
 
-/// The differentiated services code point (RFC 2474), by which a network that has traffic classes
-/// chooses how to treat a packet. The machine sets the code point of each packet that it sends. The
-/// machine does not learn the code points of arriving packets, because networks change them on the
-/// way.
+/// The differentiated services code point (RFC 2474), by which networks choose how to treat
+/// packets. The machine sets the code point of each packet that it sends. The machine gets no code
+/// points of arriving packets, because networks change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Dscp {
     /// As most traffic: the default forwarding of RFC 2474, code point 000000.

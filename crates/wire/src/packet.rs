@@ -10,10 +10,11 @@
 //!   '---------- header, authenticated -----'------------- sealed ------------------'
 //! ```
 //!
-//! The key of a connection changes during the connection. `ee` is the number of the current key
-//! (key epoch) modulo 4. The packet number is sent as its low 32 bits; the receiver restores the
-//! rest (RFC 9000 appendix A.3). The stamp is the time on the sender's clock, in µs modulo 2^32 (71
-//! minutes).
+//! | field | content |
+//! |---|---|
+//! | `ee` | number of the connection's current key (key epoch), modulo 4 |
+//! | packet number | low 32 bits; the receiver restores the rest (RFC 9000 appendix A.3) |
+//! | stamp | time on the sender's clock, in µs modulo 2^32 (71 minutes) |
 //!
 //! Handshake packets (first byte `0101 00tt`) carry Noise messages: see [`Handshake`].
 
@@ -99,9 +100,8 @@ pub const fn restore_number(expected: u64, low: u32) -> u64 {
 ///   REFUSE 0x53, version (1), reply id (8), reason (1)
 /// ```
 ///
-/// The initiator chooses an unpredictable reply id in HELLO, and each answer must repeat this id.
-/// So an answer can come only from a host that saw the HELLO. HELLO is padded so that no answer is
-/// larger: a forged source address then gives no amplification.
+/// Answers repeat the unpredictable reply id, so only a host that saw the HELLO can answer. HELLO
+/// is padded, so no answer is larger: a forged source address gives no amplification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake<'a> {
     /// The initiator's first message.

@@ -202,9 +202,9 @@ pub struct Send {
 }
 
 impl Send {
-    /// Separates the paths from the ticket. The last argument is the ticket if it looks like one or
-    /// begins with `@` (a file that holds the ticket). Otherwise the ticket is `environment`, the
-    /// value of `BYWAY_TICKET`, and all arguments are paths.
+    /// Separates the paths from the ticket. The ticket is the last argument if this looks like a
+    /// ticket, begins with `@` (the file of the ticket), or if `environment` (`BYWAY_TICKET`) is
+    /// `None`. Otherwise the ticket is `environment`.
     pub fn split(&self, environment: Option<&str>) -> Result<(Vec<&Path>, WordArgument<Ticket>)> {
         let usage = |sentence: String| anyhow::Error::new(Failure::new(Exit::Usage, sentence));
         let (last, before) = self

@@ -32,13 +32,10 @@ const MTU: u16 = 1500;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs a gateway until it is stopped. `state` is the state directory, which holds the private key
-/// unless `config` names a key file. The routes into the gateway are installed last at the start
-/// and removed first at the end. So packets that the gateway cannot carry take the host's ordinary
-/// route.
+/// unless `config` names a key file.
 ///
 /// # Errors
-/// The configuration is wrong, or the system refuses something that the gateway needs, such as a
-/// privilege or a device.
+/// The configuration is wrong, or the system refuses a privilege, a device or the like.
 pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output) -> Result<Exit> {
     if config.exposed {
         output.say(&format!(
@@ -70,6 +67,8 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     output.heed(&signals);
     let mut lending = GatewayRelays::start(&config, &identity, state)?;
     let gating = RunningGateway::start(gateway, tun, sockets)?;
+    // Last at the start and first at the end: packets that the gateway cannot carry take the
+    // ordinary route.
     let installed = InstalledPlan::new(plan)?;
     output.emit(&Event::Ready(Ready { listen: listening, ..Ready::default() }));
     let does = if config.settings.observe { "observing" } else { "carrying" };

@@ -1,8 +1,8 @@
-//! The events that `--json` prints. Fields are only ever added. If the meaning of a field changes,
+//! The events that `--json` prints. Fields are only added. If the meaning of a field changes,
 //! [`VERSION`] increases.
 //!
-//! Rates are bits per second (`_bps`) and sizes are bytes. Times are seconds unless the name of the
-//! field ends in another unit, as in `rtt_ms`.
+//! Rates are in bit/s (`_bps`), sizes in bytes, and times in seconds unless the field's name ends
+//! in another unit (`rtt_ms`).
 
 use super::json_fields::{Fields, always};
 use super::transfer::{LendingReport, PathChange, Progress, RelayChange, Transferred};

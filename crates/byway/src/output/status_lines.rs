@@ -1,16 +1,12 @@
 //! Status lines at the bottom of a terminal, which are erased and redrawn below the permanent
-//! output.
-//!
-//! The cursor stays at the end of the last status line. When a key is pressed, the terminal prints
-//! it at the cursor (`^C` for Ctrl-C), so `MARGIN` columns there remain empty. In a full row, the
-//! printed key would move the cursor to the next row. The next redraw would then begin one row too
-//! low, and leave the first status line on the screen.
+//! output. The cursor stays at the end of the last status line.
 
 use super::line_wrap::{breadth, cut};
 use std::fmt::Write as _;
 use std::io::Write;
 
-/// Columns that stay free behind each line.
+/// Columns that stay free behind each line. The terminal prints a pressed key (`^C`) at the cursor.
+/// In a full row the key would move the cursor down, and the next redraw would begin too low.
 const MARGIN: usize = 4;
 /// Fewer columns are no terminal to draw on: such lines wrap.
 const NARROWEST: usize = 20;

@@ -94,9 +94,8 @@ where
     })
 }
 
-/// A test that measures time or rate. It runs only with `--ignored` and while the machine is not
-/// busy. A failure counts only if the machine is still not busy right after the test. Otherwise the
-/// test is reported as ignored.
+/// A test that measures time or rate. It runs only with `--ignored`. It is reported as ignored if
+/// the machine is busy before the test, or busy after a failure.
 pub fn measures(name: &'static str, missing: Missing, test: fn() -> Measured) -> Trial {
     let run = move || {
         if let Some(needs) = missing {

@@ -24,9 +24,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Copies `byway` to a place where every user may run it. A separate process (`install`) makes the
-/// copy. If this process made it, a child that another test forks meanwhile would inherit the
-/// descriptor that is open for writing. The kernel runs no file that is open for writing.
+/// Copies `byway` to a place where every user may run it. The copy is made by a separate process,
+/// `install`: children of this process would inherit the open file, and the kernel runs no file
+/// that is open for writing.
 pub fn for_anybody(program: &Path) {
     let copied =
         Command::new("install").args(["-m", "755", env!("CARGO_BIN_EXE_byway")]).arg(program).status();

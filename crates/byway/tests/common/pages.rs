@@ -1,8 +1,6 @@
 //! Reads the documentation pages of the project for tests. `tests/it/pages.rs` reads every page,
 //! and `tests/machine/pages.rs` runs the command lines in it.
 //!
-//! # For who writes a page
-//!
 //! Every fenced block says its language after the three backticks:
 //!
 //! | block | what is done with it |
@@ -13,21 +11,19 @@
 //!
 //! The lines of `sh` blocks run in this environment:
 //!
-//! - `byway recv`, `byway relay` and `byway gateway --config` run in the background. A second
-//!   `byway recv` on the page ends the first one, and likewise for relays and gateways.
-//! - TICKET, WORD and KEY in a line are replaced by the newest ticket, the newest relay word and
-//!   the sender's public key. The files `ticket.txt` and `relay.word` hold this ticket and relay
-//!   word. If no receiver or relay runs yet, the test starts one.
-//! - `~` is a scratch HOME and the current directory. `~/photos` and `~/data` are small
-//!   directories. Receivers and relays use another scratch HOME.
-//! - Commands run as root on a host with the address 45.2.0.2, a network namespace. Relays run on
-//!   another host, 45.2.0.1. Packets to 203.0.113.7 go to the first host, and packets to
-//!   203.0.113.9 to the relays' host: the pages name these two addresses as those of a router.
-//! - `byway lab run` with a plan file (`.toml`) runs one seed, unless the line sets `--seeds`.
-//!
-//! The lines of the page [`TOOLS`] run on two hosts, see `tests/machine/forward.rs`. [`NOT_RUN`]
-//! lists the lines that cannot run in a test. byway's parser must accept the arguments of these
-//! lines, too.
+//! | in a line | meaning |
+//! |---|---|
+//! | `byway recv`, `relay`, `gateway --config` | runs in the background until another one starts |
+//! | TICKET, WORD, KEY | the newest ticket, the newest relay word, the sender's public key |
+//! | `ticket.txt`, `relay.word` | files with TICKET, WORD; the test starts a missing receiver, relay |
+//! | `~` | a scratch HOME and the current directory; receivers and relays use another HOME |
+//! | `~/photos`, `~/data` | small directories |
+//! | 45.2.0.2 | the host on which the lines run, as root: a network namespace |
+//! | 45.2.0.1 | the host on which relays run |
+//! | 203.0.113.7, 203.0.113.9 | in the pages a router's addresses; here 45.2.0.2 and 45.2.0.1 |
+//! | `byway lab run PLAN.toml` | runs one seed, unless the line sets `--seeds` |
+//! | a line of the page [`TOOLS`] | runs on two hosts, see `tests/machine/forward.rs` |
+//! | a line in [`NOT_RUN`] | does not run; byway's parser must still accept the arguments |
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

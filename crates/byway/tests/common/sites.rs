@@ -104,11 +104,9 @@ impl Sites {
         });
     }
 
-    /// Waits until both gateways know that each path carries datagrams of more than 1,400 bytes. A
-    /// TCP connection that is opened earlier keeps a smaller segment size, because its hosts agree
-    /// on the size in the SYN. A gateway finds the size of a path by probes. If three probes are
-    /// lost, the gateway probes again only after ten minutes, so this function restarts the
-    /// gateways instead.
+    /// Waits until both gateways know that each path carries datagrams of more than 1,400 bytes: a
+    /// TCP connection opened earlier would keep a smaller segment size. Restarts gateways after
+    /// `SEARCH`, because a gateway repeats failed probes only after ten minutes.
     #[track_caller]
     pub fn know_packet_sizes(&mut self, paths: usize) {
         const SEARCH: Duration = Duration::from_secs(10);

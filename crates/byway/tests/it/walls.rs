@@ -176,9 +176,9 @@ const UNITS: [&str; 41] = [
     "identifier", // opaque values
 ];
 
-/// For each crate two counts: `impl` blocks that are not in the file of their type, and fields that
-/// are `pub(super)` or `pub(crate)`. A crate that is not listed has none of these. The test fails
-/// if a count changes: a higher count is refused, and a lower count must be written here.
+/// Two counts for each crate: `impl` blocks outside the file of their type, and fields that are
+/// `pub(super)` or `pub(crate)`. An unlisted crate has none. The test refuses a higher count; a
+/// lower count must be written here.
 const SPREAD: [(&str, usize, usize); 11] = [
     ("control", 5, 0),
     ("emulate", 0, 3),

@@ -1,8 +1,7 @@
-//! Overload of real gateways: ten thousand flows at once from their hosts, and a flood of SYNs.
-//! Every flow must arrive intact, and flows that are open must continue. Memory and tables must
-//! stay within the limits of the configuration. Counters must report what was dropped.
+//! Overload of gateways: ten thousand flows at once, and a flood of SYNs. Flows must arrive intact,
+//! memory and tables must stay within the configured limits, and counters must report drops.
 //!
-//! Needs root, `ip`, `nft` and `iperf3`; otherwise the tests are reported as ignored.
+//! Needs root, `ip`, `nft` and `iperf3`.
 
 pub mod play;
 

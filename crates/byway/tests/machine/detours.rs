@@ -1,8 +1,7 @@
-//! Three gateways, each a peer of the other two. One gateway also relays for its peers. It sends
-//! them relay words, the secrets that a relay asks for, so no configuration file holds a relay
-//! word. The flows are the kernel's TCP, through real processes on emulated links.
+//! Three gateways, each a peer of the other two. One gateway also relays for its peers, and sends
+//! them relay words (the secrets for this). So no configuration file holds a relay word.
 //!
-//! Needs root, `ip`, `nft` and `iperf3`; otherwise the tests are reported as ignored.
+//! Needs root, `ip`, `nft` and `iperf3`.
 
 use crate::common::bench::BYWAY;
 use crate::common::machine::{must, test};

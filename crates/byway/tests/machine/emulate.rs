@@ -1,10 +1,7 @@
-//! Tests of `byway lab up`, which builds a network of namespaces on this machine. `ping` and
-//! `iperf3` must measure the rates, delays and losses of the plan, and a lab must leave no
-//! namespace, device or process behind.
+//! Tests of `byway lab up`, which builds a network of namespaces. `ping` and `iperf3` must measure
+//! the plan's rates, delays and losses. A lab must leave no namespace, device or process behind.
 //!
-//! Needs root, `ip`, `ping` and `iperf3`; otherwise the tests are reported as ignored. Tests that
-//! measure run one at a time. A measurement counts only if the lab reports that this host was not
-//! too busy. If the host was too busy in three attempts, the test is reported as ignored.
+//! Needs root, `ip`, `ping` and `iperf3`.
 
 mod harm;
 
@@ -150,9 +147,9 @@ fn queue() -> Measured {
         if link["dropped_queue"].as_u64().unwrap() == 0 {
             return Err(format!("nothing was ever dropped: {link}"));
         }
-        // A ping that finds one free place in the queue waits for 30 packets of 1476 bytes: 29 in
-        // the queue, and one that is being sent. The link sends 10,000 bits per ms (10 Mbit/s), and
-        // the RTT of the empty link is 10 ms.
+        // A ping that takes the last place in the queue waits for 30 packets of 1476 bytes: 29
+        // queued, one being sent. The link sends 10,000 bits per ms. The RTT of the empty link is
+        // 10 ms.
         let longest = 30.0 * 1476.0 * 8.0 / 10_000.0 + 10.0;
         // A few packets may be late by chance, so this takes the 95th percentile instead of the
         // maximum.
@@ -275,9 +272,9 @@ fn change() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The network namespaces and devices of this host whose names contain `alice`, `bob` or `relay`.
-/// There must be none, because a lab uses its host names only inside its own namespaces. Names that
-/// begin with `spaces::PREFIX` are left out: other tests make them.
+/// The namespaces and devices of this host named like a lab's hosts, `alice`, `bob` or `relay`.
+/// There must be none, because labs use their own namespaces. Names that begin with
+/// `spaces::PREFIX` belong to other tests.
 fn traces() -> Vec<String> {
     let said = |arguments: &[&str]| {
         String::from_utf8(Command::new("ip").args(arguments).output().unwrap().stdout).unwrap()

@@ -1,8 +1,7 @@
-//! A lab plan with gateways, run with real programs: two `byway gateway` processes carry the flows
-//! of iperf3, and one more flow takes a detour without gateways. The results must satisfy the
-//! claims in `CLAIMS`, for example that each path carries at least 5% of the bytes.
+//! A lab plan with gateways, run with real programs: two `byway gateway` processes carry flows of
+//! iperf3, and one more flow takes a detour. The results must satisfy the claims in `CLAIMS`.
 //!
-//! Needs root, /dev/net/tun, `ip`, `nft` and `iperf3`; otherwise the tests are reported as ignored.
+//! Needs root, /dev/net/tun, `ip`, `nft` and `iperf3`.
 
 use crate::common::bench::{Bench, is_empty};
 use crate::common::machine::{Measured, inhabited, measures, test, wait_for};

@@ -1,6 +1,6 @@
 //! Transfers of difficult files: files that change while they are sent, sparse files, and files in
-//! directories and on disks that refuse writes. A test that needs a mount is reported as ignored if
-//! this machine does not allow the mount.
+//! directories and on disks that refuse writes. A test is reported as ignored if the machine
+//! forbids the mounts.
 
 use crate::common::machine::{is_root, missing, test, works};
 use crate::common::{Place, Running, assert_same, for_anybody};

@@ -1,7 +1,5 @@
-//! Two registries, forty relays and a transfer, each on a host of its own. Relays join, drop
-//! packets silently and are killed. A registry and its database are killed and restarted. The
-//! received bytes must equal the sent bytes. Packet counters in the kernel check that relays
-//! forward nothing without a valid grant.
+//! Two registries, forty relays and a transfer, each on its own host. Relays and a registry are
+//! killed; the bytes must still arrive intact. Relays must forward nothing without a valid grant.
 //!
 //! ```text
 //!            8 Mbit/s               direct: 1.6 Mbit/s
@@ -11,8 +9,7 @@
 //!                         └── alice, eve, victim
 //! ```
 //!
-//! Needs root and `ip`, `tc`, `nft`, and one test also PostgreSQL; otherwise the tests are reported
-//! as ignored.
+//! Needs root and `ip`, `tc`, `nft`.
 
 mod strangers;
 
@@ -133,10 +130,6 @@ impl Fleet {
 
     /// Installs counters of UDP datagrams longer than `LONG` bytes: what each relay receives, what
     /// each relay sends, and what the victim receives.
-    ///
-    /// The packets of a relay are counted at the host `hub`, which forwards them, and not at the
-    /// relay. The relay's kernel counts a batch of datagrams before it splits the batch (GSO), so
-    /// two short datagrams would count as one long datagram.
     fn count(&self) {
         let registries = self.registries.iter().map(|(_, address)| *address);
         let known: Vec<&str> = [SENDER, RECEIVER, ALICE, VICTIM].into_iter().chain(registries).collect();
@@ -146,6 +139,8 @@ impl Fleet {
                 "add counter ip c {name}; add rule ip c {chain} {rule} udp length > {LONG} counter name {name}"
             )
         };
+        // Counted at `hub`: the relay's kernel would count two short datagrams of a batch (GSO) as
+        // a long one.
         let mut hub = vec!["add table ip c".to_owned()];
         for relay in 0..RELAYS {
             let name = host(relay);
@@ -285,9 +280,8 @@ fn has(list: &RelayList, mut relays: impl Iterator<Item = usize>) -> bool {
     relays.all(|relay| named.contains(&relay))
 }
 
-/// Whether the relay words of `list` were made in an odd epoch of the registry. Epochs are
-/// numbered, and the registry revokes old relay words by beginning a new epoch. `None` if `list` is
-/// empty or has words of odd and of even epochs.
+/// Whether the relay words of `list` are of an odd epoch. A registry numbers epochs, and revokes
+/// old relay words by a new epoch. `None` if `list` is empty or has words of odd and even epochs.
 fn epoch(list: &RelayList) -> Option<bool> {
     let mut odd = list.relays.iter().map(|listed| Minted::of(listed.word.grant().id).unwrap().odd);
     let first = odd.next()?;

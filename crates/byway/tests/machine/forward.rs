@@ -1,9 +1,8 @@
-//! Ordinary programs such as `rsync` and `ssh`, whose connections go through `byway forward`. The
-//! hosts are separate, with a direct line and two relays; the kernel limits the rate of each line.
-//! The test runs every line of `docs/tools.md`. What a program fetches must be the same as without
-//! byway.
+//! Connections of ordinary programs such as `rsync` go through `byway forward`, over a direct line
+//! and two relays. The test runs every line of `docs/tools.md`. Programs must fetch the same bytes
+//! as without byway.
 //!
-//! Needs root and the programs that the page names; otherwise the tests are reported as ignored.
+//! Needs root and these programs.
 
 mod connections;
 mod services;

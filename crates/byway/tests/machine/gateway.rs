@@ -1,8 +1,7 @@
 //! Two gateways between hosts that do not know of the gateways. The flows are the kernel's TCP,
 //! through real processes on emulated links.
 //!
-//! Needs root, `ip`, `nft` and `iperf3`; otherwise the tests are reported as ignored. Tests that
-//! measure rates run one at a time.
+//! Needs root, `ip`, `nft` and `iperf3`.
 
 use crate::common::bench::TRIES;
 use crate::common::machine::{Measured, measures, test};

@@ -1,7 +1,5 @@
-//! Ten end hosts that send to one another and relay for others, beside thirty relays and a
-//! registry, each on a host of its own. End hosts are killed, change their address, or relay until
-//! their quota is used up. The received files must equal the sent files. The kernel counts the
-//! bytes that each end host relays.
+//! Ten end hosts send to one another and relay for others, beside thirty relays. End hosts are
+//! killed, change their address, or use up their quota. Received files must equal sent files.
 //!
 //! ```text
 //!   e0, e2, e4, e6, e8 ─── 4 Mbit/s ──┐        from a sender straight to its receiver: 1.6 Mbit/s
@@ -10,7 +8,7 @@
 //!   r0 … r4 ─ 64 kbit/s, r5 … r29 ────┘
 //! ```
 //!
-//! Needs root and `ip`, `tc`, `nft`; otherwise the tests are reported as ignored.
+//! Needs root and `ip`, `tc`, `nft`.
 
 mod stranger;
 

@@ -1,7 +1,7 @@
-//! A host asks a gateway to carry its flows (`byway gateway join`). The gateway carries them until
-//! the host leaves again. The flows are the kernel's TCP, through real processes on emulated links.
+//! A host asks a gateway to carry its flows (`byway gateway join`), until the host leaves again.
+//! The flows are the kernel's TCP, through real processes on emulated links.
 //!
-//! Needs root, `ip`, `nft` and `iperf3`; otherwise the tests are reported as ignored.
+//! Needs root, `ip`, `nft` and `iperf3`.
 
 use super::detours::PLAN;
 use crate::common::bench::BYWAY;

@@ -1,9 +1,7 @@
 //! An end host behind a slow uplink relays for others. Meanwhile its own upload must keep at least
-//! 95% of the rate that it has alone, and the relayed bytes must stay within the host's quota.
+//! 95% of the rate that it has alone, and relayed bytes must stay within the quota.
 //!
-//! Needs root, `ip` and `iperf3`; otherwise the tests are reported as ignored. A test compares
-//! rates that it measures shortly after one another, so the results do not depend on the speed of
-//! this host.
+//! Needs root, `ip`, `iperf3`, `unshare`.
 
 use crate::common::bench::{Bench, TRIES};
 use crate::common::machine::{Measured, is_root, measures, missing, works};

@@ -1,8 +1,5 @@
 //! A hundred `byway source` processes send records to one sink over twenty relays, on loopback. The
 //! test measures the memory of sources and sink, and the processor time of the sink.
-//!
-//! Memory is the proportional set size (PSS, proc(5)): the private pages of a process, and its part
-//! of the pages that it shares. Every source gets more input than its demand (`DEMAND`).
 
 use crate::common::bench::BYWAY;
 use crate::common::machine::{Measured, PATIENCE, measures, wait_for};
@@ -42,6 +39,8 @@ impl Drop for Started {
     }
 }
 
+/// Bytes of the proportional set size (PSS, proc(5)): private pages, and a share of the shared
+/// pages.
 fn memory(id: u32) -> u64 {
     let rollup = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap();
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();

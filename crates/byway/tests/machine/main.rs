@@ -1,9 +1,6 @@
-//! Tests that depend on the machine: namespaces, emulated networks, gateways with the kernel's TCP,
-//! small and read-only disks.
-//!
-//! A test is reported as ignored if the machine lacks something that the test needs. Tests that
-//! measure time or rate run only with `--ignored`, one at a time, and only if the machine is not
-//! busy.
+//! Tests that depend on the machine: namespaces, emulated networks, gateways, small disks. A test
+//! is reported as ignored if the machine lacks something. Tests that measure time or rate run only
+//! with `--ignored`, one at a time.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
 mod broken_hops;

@@ -1,6 +1,5 @@
-//! File transfers as users run them: separate processes on separate hosts (network namespaces),
-//! with a direct line and two detours through relays, each shaped by the kernel. At the end the
-//! received tree is compared with the sent tree by hash.
+//! File transfers between separate hosts (network namespaces), with a direct line and two detours
+//! through relays, each shaped by the kernel. The received tree must equal the sent tree.
 //!
 //! ```text
 //!              10.77.0.0/24, 10 Mbit/s
@@ -9,7 +8,7 @@
 //!     └── 10.77.2.0/24 ── relay 2 ── 10.77.4.0/24 ──┘
 //! ```
 //!
-//! Needs root and `ip`, `tc`; otherwise the tests are reported as ignored.
+//! Needs root and `ip`, `tc`.
 
 use crate::common::machine::{Measured, PATIENCE, measures, missing, test, wait_for};
 use crate::common::spaces::Spaces;

@@ -1,5 +1,5 @@
-//! A new user's first file. The hosts have empty home directories, and only commands from README.md
-//! are run on them.
+//! A new user's first file. The hosts have empty home directories, and run only commands from
+//! README.md.
 //!
 //! ```text
 //!   sender ── router ──┐                  ┌── router ── receiver
@@ -8,8 +8,8 @@
 //!                             relay
 //! ```
 //!
-//! Both routers do NAT, and drop incoming packets that answer no packet from inside. Needs root and
-//! `ip`, `nft`; otherwise the tests are reported as ignored.
+//! Both routers do NAT, and drop packets that answer no packet from inside. Needs root and `ip`,
+//! `nft`.
 
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;

@@ -16,11 +16,7 @@ const END: Duration = Duration::from_secs(60);
 /// What makes a host: it needs no root where the kernel lets anybody have namespaces.
 const HOST: [&str; 6] = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 /// A script that builds the network of the host on which a page's lines run, and of the host
-/// `relay` beside it. The relays have a public address on a host of their own, because a relay
-/// forwards neither to private addresses nor to its own host. NAT rules send packets for
-/// 203.0.113.7 to the first host and packets for 203.0.113.9 to `relay`: the pages name these
-/// addresses as those of a router. The firewall table `filter` exists because commands of the pages
-/// add rules to it.
+/// `relay` beside it. A relay forwards neither to private addresses nor to its own host.
 const NETWORK: &str = "
     set -e
     mount -t tmpfs tmpfs /run

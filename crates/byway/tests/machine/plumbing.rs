@@ -1,15 +1,12 @@
-//! The kernel state that a gateway installs, tested in network namespaces. The tests check which
-//! TCP packets are routed into the gateway's TUN device, and that flows continue without this
-//! device. They also check that the state of a killed gateway is replaced, and that removal leaves
-//! nothing.
+//! The kernel state that a gateway installs: which TCP packets are routed into its TUN device, and
+//! that no state stays behind.
 //!
 //! ```text
 //!   alice 10.91.1.2 ─── 10.91.1.1 gateway 10.91.2.1 ─── 10.91.2.2 bob
 //! ```
 //!
-//! No program reads the TUN device, so packets that are routed into the device are lost. A
-//! connection that succeeds has therefore taken the ordinary route. Needs root and `ip`, `nft`;
-//! otherwise the tests are reported as ignored.
+//! Nothing reads the device: a connection that succeeds took the ordinary route. Needs root and
+//! `ip`, `nft`.
 
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;

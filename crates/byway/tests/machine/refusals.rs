@@ -1,7 +1,7 @@
 //! What a gateway prints on a host where it cannot run. Such a gateway must leave nothing behind. A
 //! gateway must also run with only the privileges that it needs.
 //!
-//! Needs root and `ip`, `nft`, `setpriv`, `unshare`; otherwise the tests are reported as ignored.
+//! Needs root and `ip`, `nft`, `setpriv`, `unshare`.
 
 use crate::common::bench::BYWAY;
 use crate::common::machine::{missing, must, test, works};

@@ -1,11 +1,11 @@
 //! A relay forwards between a thousand pairs of TCP connections. At first the connections are idle.
-//! Then the relay's buffers fill, because the senders send and the destination does not read.
+//! Then the destination does not read, so the relay's buffers fill.
 //!
 //! ```text
 //!   relay 10.83.0.1 ─── senders 198.18.0.1 …, and their destination 198.18.255.1, on one host
 //! ```
 //!
-//! Needs root and `ip`; otherwise the tests are reported as ignored.
+//! Needs root and `ip`.
 
 use crate::common::machine::{PATIENCE, missing, test, wait_for};
 use crate::common::peak::memory;

@@ -1,6 +1,6 @@
-//! Forty relays, each on a host of its own, behind one access line. Thirteen relays drop data
-//! packets silently and thirteen are slow. The sender tries the relays to find the good ones. At
-//! the sender's interface, the kernel counts the packets of these trials.
+//! Forty relays behind one access line. Thirteen drop data packets silently and thirteen are slow.
+//! The sender tries the relays to find the good ones. The kernel counts the packets of these
+//! trials.
 //!
 //! ```text
 //!            20 Mbit/s              direct: 4 Mbit/s
@@ -9,7 +9,7 @@
 //!                         └── …  relay 39
 //! ```
 //!
-//! Needs root and `ip`, `tc`, `nft`; otherwise the tests are reported as ignored.
+//! Needs root, `ip`, `tc`, `nft`.
 
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;
@@ -151,10 +151,9 @@ fn forty_relays() -> Result<(), Failed> {
     // is used.
     assert!(unusable >= 10, "{result}");
     assert!(good > 10 * (slow + swallowed), "{result}");
-    // The bound is 50 kbit/s, a quarter of a percent of the line of 20 Mbit/s. It is this high
-    // because the measurement lies in the first half minute, when the sender still tries new
-    // relays, and because a busy machine causes more probes. The engine's tests check the bound
-    // from the third minute on, in simulated time.
+    // The bound of 50 kbit/s is a quarter of a percent of the line's 20 Mbit/s. In this half
+    // minute, the sender still tries new relays. The engine's tests check the bound from the third
+    // minute on, in simulated time.
     assert!(rate <= 50_000.0, "{rate} bit/s: {result}");
     Ok(())
 }

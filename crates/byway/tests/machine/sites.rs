@@ -1,7 +1,5 @@
-//! TCP flows between hosts of two sites, carried by a gateway at each site over direct and relayed
-//! paths. A relay with a lossy line is killed. Other traffic competes for one path. One gateway is
-//! killed and restarted. Each flow must arrive intact, and no state of a gateway may stay in the
-//! kernel.
+//! TCP flows between hosts of two sites, carried by a gateway at each site. A relay or a gateway is
+//! killed. Each flow must arrive intact.
 //!
 //! ```text
 //!                          40 Mbit/s each
@@ -11,8 +9,7 @@
 //!             │    carol ────┘                 └── dave
 //! ```
 //!
-//! Needs root, `ip`, `nft` and `iperf3`, and some tests `python3`; otherwise the tests are reported
-//! as ignored. Tests that measure rates run one at a time.
+//! Needs root, `ip`, `nft` and `iperf3`, and some tests `python3`.
 
 mod flows;
 pub mod pour;

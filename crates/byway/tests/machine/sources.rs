@@ -1,8 +1,7 @@
 //! Which local addresses byway sends from and puts into tickets, on hosts whose addresses are on
-//! loopback, lead nowhere or are behind a router. One test has a line whose MTU is too small for
-//! byway's datagrams.
+//! loopback, lead nowhere or are behind a router.
 //!
-//! Needs root and `ip`; otherwise the tests are reported as ignored.
+//! Needs root and `ip`.
 
 use crate::common::bench::BYWAY;
 use crate::common::machine::{missing, test};

@@ -1,9 +1,7 @@
-//! Strangers overload the TCP port of a receiver or of a relay, and a transfer over TCP must
-//! continue. The strangers open ten thousand connections that each send only the beginning of a
-//! long frame. They also open connections that send one byte now and then, and send a flood of
-//! SYNs.
+//! A transfer over TCP must continue while strangers overload the TCP port of a receiver or of a
+//! relay: with ten thousand connections that send part of a frame, or with a flood of SYNs.
 //!
-//! Needs root and `ip`, `nft`; otherwise the tests are reported as ignored.
+//! Needs root and `ip`, `nft`.
 
 use crate::common::machine::{PATIENCE, missing, must, test, wait_for};
 use crate::common::peak::memory;

@@ -7,11 +7,8 @@
 //!        stamp run count, runs of (packets, zigzag µs that they arrived before the run above)
 //! ```
 //!
-//! The stamp runs at the end of an entry give arrival times, beginning with the largest packet
-//! number. One run is a count of consecutive packets and the time at which all of them arrived,
-//! such as the packets of one batch of the kernel. A run takes at least two bytes. An ACK need not
-//! repeat arrival times that an earlier ACK reported, so its runs may end before its oldest
-//! packets.
+//! A stamp run is a count of consecutive packets and their common arrival time, from the largest
+//! packet number downwards. Times in earlier ACKs may be omitted.
 
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, unzigzag, varint_len, zigzag};
 use crate::id::PathId;

@@ -4,9 +4,9 @@ use super::{PNACK, SNACK_OBJECT, SNACK_STREAM};
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, varint_len};
 use crate::id::{ObjectId, PathId, StreamId};
 
-/// Writes a PNACK frame with as many of the ascending `missing` ranges as fit. Each range is the
-/// first missing packet number and one past the last. Writes nothing if `missing` is empty, or if
-/// the room is less than the longest possible frame with one range.
+/// Writes a PNACK frame with as many of the ascending `missing` ranges (first missing packet
+/// number, one past the last) as fit. Writes nothing if `missing` is empty, or if the longest frame
+/// with one range does not fit.
 pub fn write_pnack(writer: &mut Writer<'_>, path: PathId, missing: &[(u64, u64)]) {
     write_missing(writer, PNACK, path.0, missing);
 }

@@ -20,9 +20,8 @@ impl RelayClock {
     }
 
     /// Learns the relay's clock from a greeting that was sent at `sent` and answered at `received`.
-    /// The function assumes that the relay wrote its time half a round trip before `received`. So
-    /// the error is at most half the round trip, which is small compared with
-    /// [`TIME_WINDOW`](super::TIME_WINDOW).
+    /// The relay is assumed to write its time half a round trip before `received`. The error is at
+    /// most this half round trip.
     #[must_use]
     pub const fn learn(greeted: &Greeted, sent: Instant, received: Instant) -> Self {
         let half_millis = received.since(sent).as_millis() as u64 / 2; // a Duration of an Instant's range fits

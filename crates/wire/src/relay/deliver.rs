@@ -1,5 +1,5 @@
-//! The headers of packets that a relay delivers to a receiver (DELIVERED), and of the receiver's
-//! answers: from the receiver to the relay (RETURN), and from the relay to the sender (BACK).
+//! The headers of packets that a relay delivers (DELIVERED), and of the receiver's answers: to the
+//! relay (RETURN), and from the relay to the sender (BACK).
 //!
 //! ```text
 //! DELIVERED  0x64 | v6, header length (1), sender's address as observed (6 or 18), return tag (15), zeros, inner packet
@@ -8,14 +8,7 @@
 //! return tag grant id (4), branch (1), expiry (2), MAC (8)
 //! ```
 //!
-//! A relay replaces the header of each packet: an envelope by DELIVERED, and RETURN by BACK. Zeros
-//! pad the new header to the length of the old one, so forwarding does not change the size of a
-//! packet. Therefore equal packets can leave in one system call (GSO), and a probe of the path MTU
-//! tests the same size on both sides of the relay. The new header always fits: DELIVERED needs at
-//! most 35 bytes and an envelope has at least 37; BACK needs at most 20 and RETURN has at least 22.
-//!
-//! DELIVERED and BACK are not authenticated, so anybody can send such a packet. A host must not use
-//! a field of the header before it has authenticated the inner packet as the peer's.
+//! DELIVERED and BACK are not authenticated. Authenticate the inner packet before using the header.
 
 use super::key::ReturnTag;
 use super::{BACK, DELIVERED, ENVELOPE_V4, RETURN, V6, canonical, read_socket, v6_bit, write_socket};
@@ -33,6 +26,8 @@ const TAG_LEN: usize = 15;
 const DELIVERED_MAX: usize = 2 + 18 + TAG_LEN;
 const BACK_MAX: usize = 2 + 18;
 
+// A relay pads the new header to the replaced header's length, because GSO and path MTU probes need
+// unchanged packet sizes.
 const _: () = assert!(DELIVERED_MAX <= ENVELOPE_V4 && BACK_MAX <= RETURN_V4);
 
 impl ReturnTag {
@@ -72,8 +67,8 @@ impl Delivered {
     }
 
     /// Writes this header over the envelope, the first `inner` bytes of `packet`. Returns false if
-    /// `inner` is too small for the header, larger than `packet`, or more than 255 (the header
-    /// stores `inner` in one byte). After false, `packet` is unusable.
+    /// `inner` is too small, larger than `packet`, or above 255 (stored in one byte). After false,
+    /// `packet` is unusable.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
         write_start(packet, DELIVERED, self.inner, self.from, |writer| self.tag.write(writer))
@@ -129,8 +124,8 @@ impl ReturnedPacket {
     }
 
     /// Writes this header over the header of a [`Return`], the first `inner` bytes of `packet`.
-    /// Returns false if `inner` is too small for the header, larger than `packet`, or more than 255
-    /// (the header stores `inner` in one byte). After false, `packet` is unusable.
+    /// Returns false if `inner` is too small, larger than `packet`, or above 255 (stored in one
+    /// byte). After false, `packet` is unusable.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
         write_start(packet, BACK, self.inner, self.from, |_| {})
@@ -147,9 +142,9 @@ pub struct ReturnHop {
 }
 
 impl ReturnHop {
-    /// The way back to the sender of `delivered`. `relay` is the UDP source address of the
-    /// delivered packet. A return tag expires after some minutes, and each delivered packet has a
-    /// new one. So replace the `ReturnHop` whenever a newer packet of the peer is authenticated.
+    /// The way back to the sender of `delivered`, by `relay`, the UDP source address of the
+    /// delivered packet. Make a new one for each newer authenticated packet of the peer, because
+    /// return tags expire after some minutes.
     #[must_use]
     pub fn new(relay: SocketAddr, delivered: &Delivered) -> Self {
         let to = canonical(delivered.from);

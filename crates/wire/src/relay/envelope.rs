@@ -9,22 +9,15 @@
 //!                   '------------------------- under the MAC --------------------------------'
 //! ```
 //!
-//! Bit `v` of the first byte is set for an IPv6 destination, and bit `n` if there is a caveat
-//! (narrower terms that a holder of the relay word added). The time is the relay's time in Unix
-//! seconds; the packet carries its low 16 bits. The MAC covers the first byte, all bits of the
-//! time, and everything after the MAC.
+//! | field | content |
+//! |---|---|
+//! | `v` | set for an IPv6 destination |
+//! | `n` | set if there is a caveat: narrower terms that a holder of the relay word added |
+//! | MAC | of first byte, whole time, and all bytes after the MAC; XOR the cookie, if any |
+//! | time | low 16 bits of the relay's time in Unix seconds |
 //!
-//! A sender that has greeted the relay combines the MAC with its [cookie](super::Greeted::cookie)
-//! by exclusive or. The cookie proves to the relay that the sender receives at its source address,
-//! and takes no extra byte. Only with this proof does the relay give the receiver a return tag for
-//! the address. Otherwise a sender with a forged source address could direct the receiver's answers
-//! to a victim.
-//!
-//! A relay does not remember packets, because this would need state for each packet. So an observer
-//! can replay a packet for [`TIME_WINDOW`] seconds. The replay reaches only the same destination,
-//! which drops it as a duplicate. Later the relay refuses the packet as too old. When the low 16
-//! bits of the time repeat, after 18 hours, the MAC is wrong, because it covers all bits of the
-//! time.
+//! The [cookie](super::Greeted::cookie) proves that the sender receives at its source address.
+//! Without this proof, forged source addresses could direct the receiver's answers to a victim.
 
 use super::clock::RelayClock;
 use super::grant::{Caveat, Grant, Scope};
@@ -47,9 +40,9 @@ pub const ENVELOPE_V4_NARROWED: usize = ENVELOPE_V4 + super::CAVEAT_LEN;
 pub const ENVELOPE_V6_NARROWED: usize = ENVELOPE_V6 + super::CAVEAT_LEN;
 /// Bytes of the longest envelope.
 pub const ENVELOPE_MAX: usize = ENVELOPE_V6_NARROWED;
-/// Seconds that a packet's time may differ from the relay's, either way. The tolerance covers two
-/// errors. A sender learns the relay's clock with an error of up to half a round trip, and clocks
-/// drift by seconds a day.
+/// Seconds that a packet's time may differ from the relay's, either way: a sender's clock is off by
+/// up to half a round trip, and by drift. Replays in this time reach only the same destination, as
+/// duplicates.
 pub const TIME_WINDOW: u64 = 10;
 
 const MAC_AT: usize = 1;
@@ -102,11 +95,9 @@ impl Forward {
         restore(self.time, now)
     }
 
-    /// The exclusive or of the packet's MAC with the MAC that the relay computes from `key` and
-    /// `unix` (the whole time of the packet in Unix seconds, as `Forward::unix` returns it).
-    /// `packet` holds this envelope. For a valid packet the result is the sender's cookie, or 0 if
-    /// the sender has none. The caller must refuse a packet with any other result: its MAC is
-    /// wrong.
+    /// The packet's MAC XOR the MAC from `key` and `unix` (Unix seconds, from `Forward::unix`).
+    /// `packet` holds this envelope. The result is the sender's cookie, or 0 without one. The
+    /// caller must refuse any other result.
     #[must_use]
     pub fn cookie(&self, packet: &[u8], key: &MacKey, unix: u64) -> u64 {
         let covered = packet.get(TIME_AT..).unwrap_or_default();
@@ -209,10 +200,9 @@ impl Hop {
         self.clock = clock;
     }
 
-    /// Puts `cookie` into later packets, so that the receiver can answer through the relay. The
-    /// cookie comes from the answer to a greeting that the sender sent for this grant from the same
-    /// socket; 0 is no cookie. The relay refuses packets with a cookie of another address. So after
-    /// a change of its address, a sender sets 0 until it has a new cookie.
+    /// Puts `cookie` (0: none) into later packets, so that the receiver can answer through the
+    /// relay. The relay refuses a cookie of another grant or address. So set 0 after a change of
+    /// address, until a new greeting.
     pub const fn set_cookie(&mut self, cookie: u64) {
         self.cookie = cookie;
     }

@@ -94,12 +94,9 @@ impl fmt::Debug for RateClass {
     }
 }
 
-/// How much a grant may carry in a UTC day, by the relay's clock: a limit in bytes of UDP payload,
-/// or no limit. The scale is logarithmic, from 512 KiB to 1.97 PB in steps of at most one eighth.
-///
-/// A relay counts the bytes of a grant in memory only. So the limit is per day and not for the
-/// grant's whole life: a restart of the relay then loses at most one day's count. For a grant that
-/// ends on the day it begins, the limit is a total.
+/// How many bytes of UDP payload a grant may carry in a UTC day by the relay's clock: no limit, or
+/// 512 KiB to 1.97 PB on a logarithmic scale. Per day, because a restarted relay has forgotten the
+/// count.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuotaClass(pub u8);
 
@@ -232,8 +229,8 @@ impl Grant {
 }
 
 /// Narrower terms that the holder of a relay word sets when giving the word to somebody else.
-/// Packets under a caveat count against the limits of the grant and against those of the caveat. A
-/// packet has at most one caveat, so a narrowed word cannot be narrowed again.
+/// Packets count against the limits of the grant and of the caveat. A packet has at most one
+/// caveat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Caveat {
     /// The account under the grant's, 1 to 255. A byte, so that the holder of one grant cannot

@@ -1,6 +1,5 @@
-//! The greeting: a host asks a relay at which address the relay sees the host. The greeting also
-//! makes a NAT in front of the host accept packets from the relay. The answer holds a consent, with
-//! which senders can reach this host through the relay.
+//! The greeting: a host asks a relay at which address the relay sees the host. Senders reach this
+//! host through the relay with the consent in the answer.
 //!
 //! ```text
 //! GREET    0x6a, nonce (8), grant id (4), zeros up to 56 bytes
@@ -8,12 +7,12 @@
 //!          relay's time in ms of Unix time (8)
 //! ```
 //!
-//! A receiver greets with the grant id of the sender's relay word. A sender greets to learn the
-//! round-trip time, the relay's clock and a cookie. The cookie proves to the relay that the sender
-//! receives at its source address. Without this proof, a receiver cannot answer through the relay.
+//! | field | content |
+//! |---|---|
+//! | grant id | from the sender's relay word; a receiver learns it from the sender |
+//! | cookie | proves that a sender receives at its address; only then can the receiver answer |
 //!
-//! Anyone may greet, and the relay keeps no state for a greeting. A forged source address gains
-//! nothing: the answer goes to the forged address, and is shorter than the greeting.
+//! Answers are shorter than greetings, so forged source addresses give no amplification.
 
 use super::key::Consent;
 use super::{GREET, GREETED, V6, read_socket, socket_len, v6_bit, write_socket};
@@ -57,7 +56,8 @@ impl Consent {
     }
 }
 
-/// A greeting, by which a host asks a relay for consent and time.
+/// A greeting, by which a host asks a relay for consent and time. The greeting also opens a NAT in
+/// front of the host for packets from the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greet {
     /// Chosen anew for each greeting; the answer repeats it, so only who sees the way to the relay

@@ -1,6 +1,5 @@
-//! How a relay computes credentials. From its key it derives the secrets in relay words, the
-//! consents of receivers, the cookies that prove senders' addresses, and the return tags that allow
-//! answers. So a relay stores none of these, and can check all of them even after a restart.
+//! How a relay computes credentials from its key. So a relay stores no credentials, and can check
+//! all of them even after a restart.
 //!
 //! ```text
 //! relay key (32) ──KDF──> grant key ──PRF(grant)──> secret (16) ──PRF(caveat)──> secret of the narrower word (16)
@@ -12,9 +11,11 @@
 //!                 └──KDF──> the relay's name at registries (16)
 //! ```
 //!
-//! KDF is BLAKE3 in derive-key mode. PRF is BLAKE3 in keyed mode; a key of 16 bytes is padded with
-//! zeros to 32. MAC is SipHash-2-4 with a result of 64 bits. A forger can test a guess of the
-//! result only by sending it to the relay, and needs 2^63 packets on average.
+//! | function | algorithm |
+//! |---|---|
+//! | KDF | BLAKE3 in derive-key mode |
+//! | PRF | BLAKE3 in keyed mode; a key of 16 bytes is padded with zeros to 32 |
+//! | MAC | SipHash-2-4, 64 bits: forgers can test guesses only at the relay, 2^63 on average |
 
 use super::grant::{Caveat, Grant};
 use super::minted::{GrantId, RangeKey};
@@ -92,10 +93,9 @@ impl MacKey {
         Self(bytes)
     }
 
-    /// MAC over the kind of a message, the full time in Unix seconds (in heartbeats the counter),
-    /// and the bytes. The kind keeps a message from being valid as a message of another kind. The
-    /// full time keeps a replay from being valid when the 16 bits of time in the packet repeat,
-    /// after 18 hours.
+    /// MAC over the kind of a message (so that no message is valid as another kind), the bytes, and
+    /// the full Unix seconds: the packet's 16 bits repeat after 18 hours. In heartbeats, a counter
+    /// replaces the seconds.
     #[must_use]
     pub(crate) fn mac(&self, kind: u8, time: u64, bytes: &[u8]) -> u64 {
         // 16 bytes first, so that the long part starts on a word of the hash.
@@ -183,9 +183,9 @@ impl RelayKey {
         }
     }
 
-    /// The operator's relay word for a grant. It holds the grant's secret, and 1 to 4 addresses of
-    /// the relay in `relays`. The id of the grant must not be in the range of ids for registries:
-    /// [`GrantId::own`] makes such an id.
+    /// The operator's relay word for a grant, with the grant's secret and 1 to 4 addresses of the
+    /// relay in `relays`. The grant's id must be outside the range of ids for registries, as from
+    /// [`GrantId::own`].
     pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, RelayWordError> {
         if let GrantId::Minted(_) = GrantId::of(grant.id) {
             return Err(RelayWordError::Minted);
@@ -240,9 +240,9 @@ impl RelayKey {
         (expected == tag.tag).then_some(units * EXPIRY_UNIT)
     }
 
-    /// The cookie for `grant` and `address`. A sender that knows this cookie receives at `address`,
-    /// because the relay sends it nowhere else. Only such a sender gets answers through the relay.
-    /// The cookie is valid until the end of the next UTC day. `now` is in Unix seconds.
+    /// The cookie for `grant` and `address`, valid until the end of the next UTC day. The relay
+    /// sends the cookie only to `address`, so a sender that knows the cookie receives there. `now`
+    /// is in Unix seconds.
     #[must_use]
     pub fn cookie(&self, grant: u32, address: SocketAddr, now: u64) -> u64 {
         self.cookie_of_day(grant, address, now / 86_400)

@@ -1,9 +1,5 @@
-//! Grants that a registry makes (mints) in the name of a relay, and the keys for this.
-//!
-//! When a relay enrols at a registry, the relay gives the registry the key of a *range* of grant
-//! ids. From then on the registry makes relay words without asking the relay, and the relay checks
-//! them without asking the registry. The ids of grants that the relay's operator makes are outside
-//! all ranges.
+//! Grants that a registry makes (mints) in the name of a relay. The relay gives the registry the
+//! key of a *range* of grant ids. The registry then makes relay words without asking the relay.
 //!
 //! ```text
 //! bit 31      30..24       23              22..0
@@ -15,11 +11,12 @@
 //!                                                         └──PRF("heartbeat")──> MAC key of heartbeats (16)
 //! ```
 //!
-//! A registry revokes relay words by **epochs**, which it counts upwards. Each relay word belongs
-//! to the epoch in which it was made. Words of the current epoch are valid, words of the epoch
-//! before remain valid for a time that the registry sets, and older words are invalid. The parity
-//! bit of a grant id says whether the epoch is even or odd, so a relay can tell the current epoch
-//! from the one before. PRF is BLAKE3 in keyed mode.
+//! | term | meaning |
+//! |---|---|
+//! | **epoch** | a number that the registry increases to revoke older relay words |
+//! | valid words | those of the current epoch, and for a time those of the epoch before |
+//! | parity | whether the word's epoch is odd: tells the current epoch from the one before |
+//! | PRF | BLAKE3 in keyed mode |
 
 use super::grant::Grant;
 use super::key::{GrantSecret, MacKey, half};
@@ -99,9 +96,9 @@ impl Minted {
         MINTED | (self.range as u32 & 0x7f) << RANGE_SHIFT | parity | (self.serial & (SERIALS - 1))
     }
 
-    /// The number of this grant's epoch, if the registry's current epoch is `epoch`. The result is
-    /// `epoch` or the epoch before, as the parity `self.odd` requires: with `epoch` 6, an odd grant
-    /// is of epoch 5. `None` if the result would be below 0.
+    /// The epoch of this grant, if the registry's current epoch is `epoch`: `epoch` or the epoch
+    /// before, as the parity `self.odd` requires. With `epoch` 6, an odd grant is of epoch 5.
+    /// `None` if this is below 0.
     #[must_use]
     pub const fn epoch(self, epoch: u32) -> Option<u32> {
         if self.odd == (epoch % 2 == 1) { Some(epoch) } else { epoch.checked_sub(1) }

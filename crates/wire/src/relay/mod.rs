@@ -1,22 +1,15 @@
-//! The packets of the relay protocol and the credentials in these packets.
+//! The packets of the relay protocol, in network byte order. A relay keeps no state per flow,
+//! because each packet carries its authorisation. A relay enlarges no packet, and sends only to
+//! addresses that consented or from which packets came.
 //!
-//! A relay forwards encrypted packets between hosts that it does not know. It keeps no state per
-//! flow, because each packet carries its authorisation. Four parties make and use it:
-//!
-//! - The **operator** of the relay gives a sender a relay word ([`Word`]). It holds a [`Grant`]
-//!   (what the sender may do) and a secret that is derived from the relay's key and the grant.
-//! - The **receiver** asks the relay ([`Greet`]) for a [`Consent`]: permission to forward packets
-//!   to the receiver under this grant. The answer is [`Greeted`]. The receiver passes the consent
-//!   to the sender.
-//! - The **sender** puts an envelope before each packet ([`Hop`]). The envelope holds the grant,
-//!   the time, the destination, the consent, and a MAC under the secret.
-//! - The **relay** replaces the envelope by the sender's address and a [`ReturnTag`]
-//!   ([`Delivered`]). The tag permits the receiver to answer through the relay ([`ReturnHop`],
-//!   [`ReturnedPacket`]).
-//!
-//! A relay sends no packet that is larger than the packet that caused it. Each packet goes to an
-//! address that consented, to the address that a return tag names, or back to the source of the
-//! packet that caused it.
+//! | party | part |
+//! |---|---|
+//! | operator | gives a sender a relay word ([`Word`]): a [`Grant`] of rights and a secret |
+//! | [registry](RangeKey) | may make relay words, too, with a key from the relay |
+//! | receiver | asks the relay ([`Greet`]) for a [`Consent`], and passes it to the sender |
+//! | sender | puts an envelope ([`Hop`]) before each packet: grant, destination, consent, MAC |
+//! | relay | replaces the envelope by the sender's address and a [`ReturnTag`] ([`Delivered`]) |
+//! | receiver | answers through the relay with the return tag ([`ReturnHop`], [`ReturnedPacket`]) |
 //!
 //! | first byte | packet | from → to | bytes before the inner packet (IPv4, IPv6) |
 //! |---|---|---|---|
@@ -27,13 +20,8 @@
 //! | 6a | [`Greet`] | anyone → relay | 56 in all |
 //! | 6c, 6d | [`Greeted`]: bit 0 IPv6 greeter | relay → greeter | 41, 53 in all |
 //! | 6e | [`Notice`] | relay → sender | 30 in all |
-//!
-//! A [registry](RangeKey) can also make relay words, with the key of a range of grant ids that the
-//! relay gave it. Relays and registries exchange [`heartbeat`](crate::heartbeat) packets, whose
-//! first bytes are 70 and 71.
-//!
-//! First bytes are hexadecimal; the other values of 60 to 6f are unused. All numbers are in network
-//! byte order.
+//! | other 60 to 6f | none | | |
+//! | 70, 71 | [`heartbeat`](crate::heartbeat) | relay, registry | |
 
 mod clock;
 mod deliver;

@@ -4,10 +4,10 @@
 //! NOTICE   0x6e, reason (1), grant id (4), echo (8), relay's time in Unix seconds (4), retry after s (4), MAC (8)
 //! ```
 //!
-//! The echo is copied from the refused packet: the consent tag, or the nonce of a greeting. Only a
-//! host that sees packets to the relay knows the echo, so no other host can forge a notice. If the
-//! MAC of the refused packet was right, the notice has a MAC under the same key. Otherwise the MAC
-//! is 0, and the sender must treat the notice as an unproven hint.
+//! | field | content |
+//! |---|---|
+//! | echo | the refused packet's consent tag or nonce, which only hosts on the path know |
+//! | MAC | under the refused packet's key; 0 if that packet's MAC was wrong: then only a hint |
 //!
 //! No notice is larger than the packet that it answers, and a relay limits the rate of notices.
 

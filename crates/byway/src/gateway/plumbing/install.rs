@@ -30,12 +30,11 @@ impl KernelState {
     }
 }
 
-/// What is installed in the kernel for `plan`, by this gateway or by an earlier one: the nftables
-/// table named `plan.table`, the routing rules for packets with the mark `plan.mark`, and the
-/// routes in the routing table of the same number.
+/// The kernel state that exists for `plan`: the nftables table, the routing rules for packets with
+/// `plan.mark`, and the routes in the routing table of that number.
 ///
 /// # Errors
-/// `nft` or `ip` is missing or fails, or another program uses the routing table.
+/// `nft` or `ip` fails, or another program uses the routing table.
 pub fn installed(plan: &KernelPlan) -> Result<KernelState> {
     let mut found = KernelState { table: has_table(&plan.table)?, ..KernelState::default() };
     for family in [Family::V4, Family::V6] {
@@ -46,8 +45,6 @@ pub fn installed(plan: &KernelPlan) -> Result<KernelState> {
 }
 
 /// Installs `plan` in place of an earlier gateway's leftovers. The TUN device must exist and be up.
-/// The nftables rules that mark packets are installed last: a marked packet needs the route into
-/// the device.
 ///
 /// # Errors
 /// As [`installed`]. After an error, nothing of the plan stays installed.
@@ -57,6 +54,7 @@ pub fn install(plan: &KernelPlan) -> Result<()> {
         for (family, commands) in &plan.routing {
             ip(&[family.flag(), "-batch", "-"], commands)?;
         }
+        // Last, because a packet that these rules mark needs the route into the device.
         nft(&["-f", "-"], &plan.ruleset).map(drop)
     };
     steps().inspect_err(|_| {
@@ -65,12 +63,11 @@ pub fn install(plan: &KernelPlan) -> Result<()> {
     })
 }
 
-/// Replaces the nftables rules that mark packets by those of `plan`, in one transaction.
-/// [`KernelPlan::routing`] must be the same as in the installed plan, because this function does
-/// not change routes.
+/// Replaces the nftables rules by those of `plan`, in one transaction. The routes stay, so
+/// [`KernelPlan::routing`] must be the same as in the installed plan.
 ///
 /// # Errors
-/// `nft` is missing or fails. The installed rules then stay as they were.
+/// `nft` is missing or fails. The installed rules then stay.
 pub fn reload(plan: &KernelPlan) -> Result<()> {
     nft(&["-f", "-"], &plan.ruleset).map(drop)
 }

@@ -16,10 +16,10 @@ pub const SETTINGS: &str = "/proc/sys/net";
 /// Where the kernel shows its devices.
 pub const DEVICES: &str = "/sys/class/net";
 
-/// Values of the kernel setting `rp_filter` (`ip-sysctl`). In strict mode, a packet is accepted
-/// only from the device by which the kernel would route an answer to its source. In loose mode, it
-/// is accepted if any device has a route to its source.
+/// Strict mode of the kernel setting `rp_filter` (`ip-sysctl`): a packet is accepted only from the
+/// device by which the kernel would route an answer to the packet's source.
 const STRICT: u8 = 1;
+/// Loose mode: a packet is accepted if any device has a route to its source.
 const LOOSE: u8 = 2;
 
 /// Fails without `CAP_NET_ADMIN`.
@@ -33,9 +33,8 @@ pub fn privileged() -> Result<()> {
     Err(Failure::new(Exit::NotAuthorised, NO_PRIVILEGE).into())
 }
 
-/// Fails if a network device named `tun` exists in the directory `devices` (usually [`DEVICES`]). A
-/// persistent TUN device is refused too: the device and its routes would remain when the gateway
-/// dies, and packets routed there would be lost.
+/// Fails if a network device `tun` exists in `devices` (usually [`DEVICES`]). A persistent TUN
+/// device is refused, too: packets routed there would be lost after the gateway ends.
 ///
 /// # Errors
 /// The device exists. The message says what to do.

@@ -32,13 +32,12 @@ struct ScoreboardReport {
     missed: usize,
 }
 
-/// Runs the simulations that `arguments` selects, prints their results, and compares the results
-/// with bounds. One simulation (`cell`) combines a network with its traffic (`scene`), a congestion
-/// controller (`law`) and a seed. A simulation whose result is already stored in the directory
-/// `arguments.out` does not run again. The exit code is 1 if a result misses a bound, unless this
-/// miss is in the list of known misses.
+/// Runs the simulations that `arguments` selects and whose result is not yet in the directory
+/// `arguments.out`. Compares all results with bounds. The exit code is 1 if a result misses a bound
+/// and the miss is not known.
 pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit> {
     let selection = selection(arguments)?;
+    // A cell is a network with its traffic (`scene`), a congestion controller (`law`) and a seed.
     let cells = selection.cells();
     if cells.is_empty() {
         return Err(Failure::new(Exit::Usage, "no cell of the board is all of that".to_owned()).into());

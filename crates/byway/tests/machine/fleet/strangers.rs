@@ -1,6 +1,6 @@
-//! Hosts that take part in no transfer send packets to a victim through relays, some with a valid
-//! grant and some with an invalid one. The victim consents to packets from every host. So if a
-//! relay drops a packet, the reason is the packet's grant and not a missing consent.
+//! Hosts that take part in no transfer send packets to a victim through relays, with valid and
+//! invalid grants. The victim consents to packets from every host, so relays drop packets only
+//! because of the grant.
 
 use super::{ALICE, EVE, Fleet, LONG, STEADY, VICTIM, address, named};
 use crate::common::machine::{PATIENCE, wait_for};

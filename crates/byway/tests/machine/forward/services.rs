@@ -88,9 +88,9 @@ impl<'a> Services<'a> {
         );
     }
 
-    /// Starts an SSH server whose keys are in the directory `there`, and makes the keys of a user
-    /// in the directory `here`. `ssh` ignores HOME and looks into the home directory of the
-    /// account. So a wrapper script named `ssh` passes the paths of the user's files.
+    /// Starts an SSH server with keys in the directory `there`, and makes the keys of a user in
+    /// `here`. A script named `ssh` passes the paths of the user's files, because `ssh` ignores
+    /// HOME.
     fn ssh(&mut self, there: &Path, here: &Path) {
         let (host, user) = (there.join("host-key"), here.join("user-key"));
         for key in [&host, &user] {

@@ -1,7 +1,6 @@
-//! Which flows the gateways of two sites carry, and how these flows arrive. The cases are IPv4 and
-//! IPv6, flows from both sides, and rules by port, prefix and DSCP. There are also tests of urgent
-//! data, of `observe` (count flows but carry none) and of `fail-closed` (block flows while there is
-//! no session).
+//! Which flows the gateways of two sites carry: over IPv4 and IPv6, from both sides, by rules for
+//! ports, prefixes and DSCP, with urgent data, with `observe` (count flows only) and with
+//! `fail-closed` (block flows without a session).
 
 use super::{Flow, PLAN, PORT, PORTS, slow_lines};
 use crate::common::sites::Sites;
