@@ -1,11 +1,6 @@
 //! What a sink stores about a source: how many records the source's file holds, and how many bytes
-//! they take. If the sink ends during a write, the file is longer. At the next start the sink cuts
-//! it to these bytes, and the source sends the missing records again.
-//!
-//! ```text
-//! file      two slots, of which the one with the larger generation counts
-//! slot      "bywnote1", generation (8), number of the next record (8), bytes (8), records lost (8), checksum (8)
-//! ```
+//! these records take. If a crash leaves a longer file, the next start cuts the file to these
+//! bytes.
 
 /// Bytes of a slot.
 pub const SLOT: usize = 48;

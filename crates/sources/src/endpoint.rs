@@ -11,9 +11,8 @@ pub const FORTH: StreamId = StreamId(0);
 /// What a sink says.
 pub const BACK: StreamId = StreamId(1);
 
-/// How old a gap in a stream must be before the receiver asks for the missing bytes. Younger gaps
-/// usually close without it, because the bytes wait in the queue of a slow path. Bytes that a relay
-/// dropped are sent again after this time.
+/// The age at which a gap in a stream is reported as lost bytes. Younger gaps usually close without
+/// a report: their bytes wait in the queue of a slow path.
 pub const PATIENT: Tau = Tau::AtLeast(Duration::from_secs(4));
 
 /// An ACK waits for so long: each costs a segment of its own on the way back, and one on the way

@@ -1,9 +1,5 @@
-//! How far an input may be ahead of what the source has sent.
-//!
-//! The demand is the rate that the source asks for, in bytes per second. A fast input is held back
-//! when the unsent bytes exceed what the demand sends in 250 ms. In an outage the input may still
-//! give bytes at the rate of the demand. So an outage does not hold back an input that keeps to the
-//! demand.
+//! How far an input may be ahead of what the source has sent: by what the demand sends in 250 ms.
+//! In an outage an input may still give bytes at the rate of the demand.
 
 use crate::rate_limiter::Bucket;
 use byway_wire::{Duration, Instant};

@@ -49,8 +49,8 @@ pub struct SourcePlan {
     /// What is done with records that cannot be sent.
     pub held: OverflowPolicy,
     /// Bytes of records that the source keeps at most until the sink has written them. `None`: 8
-    /// MiB. With `None` and `OverflowPolicy::Back` the input is held back earlier: as soon as more
-    /// bytes are unsent than the demand sends in 250 ms, except in an outage.
+    /// MiB, and with `OverflowPolicy::Back` at most 250 ms of the demand unsent, except in an
+    /// outage.
     pub keep: Option<usize>,
     /// Whether the input begins with the first record that the sink ever got: those that it has are
     /// passed over.

@@ -1,10 +1,7 @@
-//! The rates of a source's paths: the algorithm of figure 2 of Wang et al. ([`RateController`]).
-//! Its input is the rate at which each path delivers (the paper's x).
+//! Sets the rates of a source's paths by figure 2 of Wang et al. ([`RateController`]).
 //!
-//! Time is divided into control intervals. The delivered rate of an interval follows from two
-//! packets: the first that was sent in it, and the first that was sent after it. The sink's ACKs
-//! tell when both arrived. The rate is the bytes between these packets, divided by the time between
-//! their arrivals. So the path's delay does not matter.
+//! Its input is the delivered rate of each path in a control interval: the bytes between two
+//! packets, divided by the time between their arrivals at the sink.
 
 use crate::plan::ControllerReading;
 use byway_control::wang::{RateController, WangOptions};
@@ -25,17 +22,15 @@ const PACKET: f64 = 1_200.0;
 /// delta and beta(0), as in section V: rates rise by steps of a constant size.
 const DELTA: f64 = 0.1;
 const BETA: f64 = 0.0;
-/// A rate rises in steps of this part of the demand (the paper's epsilon). A raise fails if the sink
-/// gets less than `1 - DELTA` of the new rate. On a full line a raise takes at most one step from
-/// the other sources.
+/// A rate rises in steps of this part of the demand (the paper's epsilon). On a full line a raise
+/// takes at most one step from the other sources.
 const STEP: f64 = 0.04;
 /// Seconds. A path whose rate is 0 sends one packet in this time.
 const LIVES: f64 = 2.0;
 /// How often it is looked whether an interval can be judged.
 const LOOK: Duration = Duration::from_millis(50);
-/// A path may have in flight what its rate sends in two round trips, of which at least 0.5 s and at
-/// most 1 s count. Four packets are always allowed. A larger limit would hide an overload from the
-/// source for too long.
+/// A path may have in flight what its rate sends in two round trips, limited to these seconds. More
+/// would hide an overload from the source for too long.
 const IN_FLIGHT: f64 = 0.5;
 const IN_FLIGHT_AT_MOST: f64 = 1.0;
 const LEAST_PACKETS: f64 = 4.0;

@@ -44,9 +44,8 @@ pub struct Input {
     pub framing: Framing,
 }
 
-/// Reads `input` on a thread of its own. Returns one `Feed` of records for each source. Add the
-/// waker of each source to the returned `Wakers`: it is called when records come. A source that
-/// takes no records stops the reading for all sources.
+/// Reads `input` on a thread of its own. Returns a `Feed` of records for each source, and the
+/// `Wakers` to call when records come. A source that takes no records stops the reading for all.
 ///
 /// # Errors
 /// The system gives no thread.

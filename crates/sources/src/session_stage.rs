@@ -6,7 +6,8 @@ use byway_engine::Handle;
 use byway_engine::data::Outgoing;
 use byway_wire::Instant;
 
-/// Bytes that wait in the stream at most, unsent. The source cannot give up records that wait there.
+/// Bytes that wait in the stream at most, unsent. The source cannot give up records that wait
+/// there.
 const AHEAD: u64 = 16 << 10;
 /// A piece of this many bytes, its frame header and its seal fill one TCP segment (MSS 1428 over
 /// IPv6 with timestamps).
@@ -14,9 +15,8 @@ const SEGMENT: u64 = 1_300;
 /// The longest piece in bytes. With headers and seal it fits into a frame of 8 KiB.
 const LONGEST: u64 = 8_000;
 
-/// How many bytes of records are written at once while more records wait, at a demand in bytes per
-/// second. It is what the demand brings in 40 ms, a tenth of the shortest control interval. A slow
-/// source waits longer to fill a TCP segment, but at most 100 ms.
+/// Bytes of records that are written at once while more records wait. `demand` is in bytes per
+/// second. A piece is 40 ms of the demand, or fills a TCP segment if that takes at most 100 ms.
 pub fn piece_length(demand: u64) -> usize {
     let least = (demand / 10).clamp(1, SEGMENT);
     usize::try_from((demand / 25).clamp(least, LONGEST)).unwrap_or(usize::MAX)

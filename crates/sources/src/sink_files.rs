@@ -1,8 +1,5 @@
-//! The files of a sink: one for each source, written on a thread of its own.
-//!
-//! The sink writes records, then the [checkpoint](crate::checkpoint) that counts them, and then
-//! tells the source. After a crash between these steps, records beyond the checkpoint are cut off
-//! and received again.
+//! The files of a sink, one for each source, written on a thread of its own. The sink writes
+//! records, then the [checkpoint](crate::checkpoint) that counts them, and then tells the source.
 
 use crate::checkpoint::{Checkpoint, SLOT};
 use crate::source_name::Name;

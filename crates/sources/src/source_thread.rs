@@ -33,8 +33,7 @@ impl<O: Owner, N> RunningLoop<O, N> {
     }
 
     /// Waits at most `patience` for the next event. `None` if there was none, or if the event loop
-    /// has ended. Call this twenty times a second, even if no event is expected: each call wakes
-    /// the event loop, which then does work that is due by time.
+    /// has ended. Call this twenty times a second: each call makes the event loop do what is due.
     pub fn next(&self, patience: Duration) -> Option<N> {
         self.driver.waker().wake();
         match self.news.recv_timeout(patience) {

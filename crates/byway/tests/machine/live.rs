@@ -244,7 +244,8 @@ fn two_sources_share_three_relays() -> Measured {
     Ok(Some(()))
 }
 
-/// Records take at least this part of the line that is left, from second 10 after a relay was killed.
+/// Records take at least this part of the line that is left, from second 10 after a relay was
+/// killed.
 const LEFT: f64 = 0.8;
 
 fn what_a_killed_relay_leaves_is_used() -> Measured {

@@ -25,8 +25,8 @@ const LONGEST_FRAME: usize = 65_535 / 4;
 /// most `LONGEST_BY_HOPS` bytes. A relay takes at most 9 KiB, including the relay's own envelope.
 const HOPS_TIME: Duration = Duration::from_millis(40);
 const LONGEST_BY_HOPS: usize = 8 << 10;
-/// The smallest there: with its length it fills a TCP segment over IPv6 with timestamps, on Ethernet.
-/// A frame that is shorter, or a little longer, costs headers of another segment.
+/// The smallest there: with its length it fills a TCP segment over IPv6 with timestamps, on
+/// Ethernet. A frame that is shorter, or a little longer, costs headers of another segment.
 const LEAST_BY_HOPS: usize = 1426;
 /// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels,
 /// and jumbo frames.

@@ -96,9 +96,9 @@ impl Minted {
         MINTED | (self.range as u32 & 0x7f) << RANGE_SHIFT | parity | (self.serial & (SERIALS - 1))
     }
 
-    /// The epoch of this grant, if the registry's current epoch is `epoch`: `epoch` or the epoch
-    /// before, as the parity `self.odd` requires. With `epoch` 6, an odd grant is of epoch 5.
-    /// `None` if this is below 0.
+    /// The number of this grant's epoch, if the registry's current epoch is `epoch`: `epoch` or the
+    /// number before, as the parity `self.odd` requires. With `epoch` 6, an odd grant is of epoch
+    /// 5. `None` if the result is below 0.
     #[must_use]
     pub const fn epoch(self, epoch: u32) -> Option<u32> {
         if self.odd == (epoch % 2 == 1) { Some(epoch) } else { epoch.checked_sub(1) }

@@ -401,7 +401,7 @@ impl Incoming {
     }
 
     /// Returns the next range of bytes that arrived, in no particular order. For objects without
-    /// bytes ([`Payload::Length`](crate::config::Payload::Length)) this replaces
+    /// bytes ([`Payload::Length`]) this replaces
     /// [`Incoming::next_write`]. Each call permits the sender as many new bytes as the range has.
     pub fn next_arrival(&mut self) -> Option<Arrival> {
         loop {
