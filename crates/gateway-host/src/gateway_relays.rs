@@ -47,8 +47,8 @@ struct RunningRelay {
 }
 
 impl GatewayRelays {
-    /// Starts the relay, and asks the registry for relays, if `config` names them. `state`: the
-    /// command line's state directory.
+    /// Starts the relay if `config` has one. Asks the registry for relays if `config` names a
+    /// registry. `state`: the state directory that the command line names.
     ///
     /// # Errors
     /// No state directory is known; an address cannot be bound; keys cannot be read; a thread

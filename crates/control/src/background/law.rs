@@ -280,9 +280,9 @@ impl BackgroundPath {
         }
     }
 
-    /// Grows the level (sending rate). If all paths together send at the rate `L`, they grow by
-    /// `GROW * sqrt(L)` bytes/s per second, faster the longer no queue was met. The path gets the
-    /// part `share` (0 to 1).
+    /// Grows the level (sending rate). All paths together, at the rate `L`, grow by `GROW *
+    /// sqrt(L)` bytes/s per second. The growth is faster after a longer time without a queue. The
+    /// path gets the part `share` (0 to 1).
     fn grow(&mut self, now: Instant, time: f64, share: f64) {
         let quiet = now.since(self.met).as_secs_f64() / HASTE.as_secs_f64();
         let one = if share > 0.0 { GROW / libm::sqrt(self.level / share) } else { 0.0 };

@@ -134,9 +134,9 @@ impl MPath {
         self.alive().find(|(_, path)| !path.proxied).map(|(id, _)| id)
     }
 
-    /// Answers the loss of path `id` in `flow`, the CUBIC state of all paths together, before the
-    /// path's own window decreases. Returns the earlier state, to be restored if the loss is
-    /// spurious.
+    /// Applies a loss that path `id` reports to `flow`, the CUBIC state of all paths together. The
+    /// path's own window decreases afterwards. Returns the earlier `flow`, to be restored if the
+    /// loss is spurious.
     fn tell_flow(&mut self, id: PathId, congested: &Congested) -> AggregateFlow {
         let before = self.flow;
         let first = congested.sent_at >= self.event_at || congested.trigger == Trigger::Timeout;

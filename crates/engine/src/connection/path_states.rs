@@ -316,9 +316,9 @@ impl Connection {
         self.see_to_resting(now);
         while self.session.is_open() {
             let wants = self.controller.wants();
-            // At least one path is wanted, however few the controller asks for, if no path in use
-            // answers. The same holds if a path of the kind that is not preferred (see `prefer`)
-            // stands in for the preferred kind.
+            // While no path in use answers, at least one more is wanted, whatever the controller
+            // asks for. The same holds while a transport that is not preferred (see `prefer`)
+            // replaces the preferred one.
             let stands_in = self.paths.has_connections() && self.stands_in();
             let open = wants.open.max(usize::from(stands_in || !self.has_answering()));
             let open = if self.needs_paths() { open } else { 0 };

@@ -32,8 +32,8 @@ pub enum OpenError {
 pub struct Opener {
     suite: Suite,
     limits: EpochLimits,
-    /// The key of epoch e is at e modulo 4. The next two keys are ready, because all packets of a
-    /// short epoch may be lost.
+    /// The key of epoch e is at index e modulo 4. Keys of the next two epochs are ready: if all
+    /// packets of one epoch are lost, packets of the epoch after it can still be opened.
     keys: [Option<Key>; 4],
     /// The secret of epoch `current` + 2, the furthest ahead. Those before it are erased.
     furthest: Secret,

@@ -230,8 +230,8 @@ impl RunningGateways {
         }
     }
 
-    /// The records of a transfer's paths, with one value per sample. If `own` is a port, the
-    /// records are of paths with flows to this port, otherwise of all paths to other gateways.
+    /// The records of a transfer's paths, with one value per sample. `own`: the port of the
+    /// transfer, whose flows alone count; `None`: all paths to other gateways count.
     fn paths(&self, received: &[u64], sample: f64, own: Option<u16>) -> Vec<PathRecord> {
         let path = |(name, address): &(String, String)| {
             let mut record = PathRecord { name: name.clone(), ..PathRecord::default() };
