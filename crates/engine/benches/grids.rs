@@ -119,8 +119,9 @@ fn harm() {
     }
 }
 
-/// Prints how much longer requests over TCP take beside one and eight background transfers than
-/// alone, as means over six seeds. The line has a queue of 50 packets, and a jitter of 0 or 1 ms.
+/// Prints how much longer requests over TCP take beside one background transfer, and beside eight.
+/// The times are multiples of the time without transfers, as means over six seeds. The line has a
+/// queue of 50 packets, and a jitter of 0 or 1 ms.
 fn ask() {
     for jitter in [0, 1] {
         for others in [1, 8] {

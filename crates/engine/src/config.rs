@@ -37,8 +37,9 @@ pub struct Config {
     pub pnack: Pnack,
     /// Which way ACKs take.
     pub ack_way: AckPathRule,
-    /// How long an ACK may wait for more packets; `None`: 10 ms, and less on a short way. Only for
-    /// paths of TCP connections: the sender of a datagram takes a later ACK for a loss.
+    /// How long an ACK may wait for more packets. `None`: a quarter of the RTT, at least 1 ms and
+    /// at most 10 ms. Set it only if all paths are TCP connections. Over UDP the sender would take
+    /// packets with later ACKs for lost.
     pub ack_after: Option<Duration>,
     /// When a hole in a stream or object is named to the sender.
     pub tau: Tau,

@@ -10,7 +10,7 @@ pub enum Payload {
     /// **For simulations:** objects have a length and no bytes. Real sockets cannot send such
     /// packets. [`Transmit::phantom`](byway_wire::Transmit::phantom) counts the bytes that a packet
     /// leaves out; limits and rates include these bytes.
-    /// [`Incoming::next_arrival`](crate::data::Incoming::next_arrival) tells which arrived. Streams
-    /// and datagrams have bytes.
+    /// [`Incoming::next_arrival`](crate::data::Incoming::next_arrival) tells which ranges of an
+    /// object arrived. Streams and datagrams have bytes.
     Length,
 }

@@ -114,8 +114,8 @@ impl Config {
     }
 
     /// A secret in a listener's tickets that a peer must show to connect. By default each listener
-    /// has a new secret. With the secret, the identity and the addresses of an earlier listener,
-    /// that listener's tickets stay valid.
+    /// has a new secret. Tickets of an earlier listener are valid at a new one with the same
+    /// secret, identity and addresses.
     #[must_use]
     pub fn permission(mut self, permission: Secret<[u8; 16]>) -> Self {
         self.0.permission = Some(permission);

@@ -15,9 +15,9 @@ use byway_wire::StreamId;
 use std::io::Read;
 use std::sync::Arc;
 
-/// A connection to a peer, whose paths all streams, objects and datagrams share. Clones and streams
-/// are handles. After the last handle is dropped, the connection stays open for a minute at most,
-/// until the peer has read [finished](crate::SendStream::shutdown) data.
+/// A connection to a peer. All streams, objects and datagrams share its paths. Clones and streams
+/// are handles. After the last handle is dropped, the connection stays open for at most a minute.
+/// It closes earlier if the peer has read [finished](crate::SendStream::shutdown) data.
 #[derive(Clone)]
 pub struct Peer(Arc<ConnectionGuard>);
 

@@ -31,8 +31,8 @@ pub struct SendStream {
     patience: Option<Duration>,
 }
 
-/// The half of a stream that receives ([`Read`]). The application must read: the peer waits while
-/// this side holds the flow control window and 512 KiB.
+/// The half of a stream that receives ([`Read`]). The application must read. The peer waits while
+/// this side holds unread bytes for the whole flow control window, plus 512 KiB.
 ///
 /// A drop before the end makes the peer's writes fail with [`StreamError::Stopped`], code 0.
 pub struct RecvStream {

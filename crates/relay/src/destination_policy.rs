@@ -1,6 +1,6 @@
-//! Where a relay sends: hosts of the public Internet, and networks that the operator adds. The
-//! receiver's consent alone is not enough: a host inside the relay's own network may be tricked
-//! into greeting the relay.
+//! Where a relay sends: hosts of the public Internet, and networks that the operator adds. A
+//! receiver consents by greeting the relay from its own address. This is not enough, because a host
+//! inside the relay's own network may be tricked into such a greeting.
 
 use alloc::vec::Vec;
 use byway_wire::Prefix;

@@ -234,9 +234,9 @@ impl Accounts {
         }
     }
 
-    /// The place of a word's account and, for a branch (a narrower word that a holder made), of its
-    /// grant's account. Missing accounts are added. The third value counts evicted accounts.
-    /// `known`: the first place, if known.
+    /// Finds the account of a relay word. If the word has a `Caveat` (a holder's narrower limits),
+    /// also finds its grant's account. Adds missing accounts. Returns the index of each, and the
+    /// number of evicted accounts. `known`: the index of the word's account, if known.
     pub(crate) fn places(
         &mut self,
         ((grant, caveat), origin, known): ((Grant, Option<Caveat>), KeyOrigin, Option<usize>),
@@ -255,9 +255,9 @@ impl Accounts {
         Some((own, Some(above), u64::from(evicted) + u64::from(too)))
     }
 
-    /// Puts an account into the table. An account of the same grant and branch is replaced; its
-    /// byte counts continue. Only an account that owes nothing is evicted, never that at `keep`.
-    /// Returns the place, and whether one was evicted.
+    /// Puts an account into the table. An account with the same grant id and branch number is
+    /// replaced; its byte counts continue. An account is evicted only if it `owes_nothing` and its
+    /// index is not `keep`. Returns the index, and whether an account was evicted.
     pub(crate) fn admit(
         &mut self,
         mut account: Account,
@@ -300,9 +300,9 @@ impl Accounts {
         Some((place, free.is_none()))
     }
 
-    /// Charges a word's account and, for a branch, also the account of its grant. If one of the two
-    /// refuses, neither is charged. Returns whether this is the first charge of the grant in
-    /// `period`.
+    /// Charges `bytes` to the account of a relay word. A word with a `Caveat`, made by a holder
+    /// from a grant, is charged to its grant's account too. If one refuses, neither is charged.
+    /// Returns whether this is the grant's first charge in `period`.
     pub(crate) fn charge(
         &mut self,
         places: (usize, Option<usize>),

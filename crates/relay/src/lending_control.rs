@@ -23,8 +23,9 @@ const FLOOR: u64 = 32 << 10;
 const CLIMB: u64 = 128 << 10;
 /// Bytes that the counters show of a datagram beside its payload: UDP, IPv4, Ethernet.
 const HEADERS: u64 = 8 + 20 + 14;
-/// Bytes per second. A host counts as active if its own rate exceeds `CHAT`, or an eighth of the
-/// lent rate if that is more.
+/// Bytes per second. A host that lends its line to others counts as active if its own traffic
+/// exceeds this rate. If an eighth of the rate that it lends is more, this eighth is the limit
+/// instead.
 const CHAT: u64 = 32 << 10;
 /// Own bytes between two looks that are more than a few packets.
 const BURST: u64 = 6_000;
@@ -154,8 +155,8 @@ impl LendingControl {
     }
 
     /// Takes in what the interface's counters show now; `None`: they cannot be read. The driver
-    /// calls this once [`LOOK`] has passed since the last call, after it handled all arrivals, or
-    /// before them if even [`LATE`] has passed.
+    /// calls this once [`LOOK`] has passed since the last call, after it handled the arrived
+    /// datagrams. If even [`LATE`] has passed, the driver calls this before it handles them.
     pub fn look(&mut self, now: Instant, counted: Option<InterfaceCounters>) {
         let before = core::mem::replace(&mut self.counted, counted);
         let looked = self.looked.replace(now);

@@ -28,9 +28,9 @@ use core::net::SocketAddr;
 /// Seconds for which a return tag is good. A receiver gets a new one with every packet.
 const RETURN_LIFE: u64 = 600;
 
-/// A relay. The driver uses it as a [`Machine`]. Senders need a word ([`issue`](Self::issue)). Give
-/// the relay one port: it sends from one socket per address family, and a receiver's NAT lets in
-/// only the socket that it greeted.
+/// A relay. The driver uses it as a [`Machine`]. Senders need a relay word
+/// ([`issue`](Self::issue)). Give the relay one port, with one socket per address family. A
+/// receiver greets this socket, and the receiver's NAT lets in packets only from there.
 #[derive(Debug)]
 pub struct Relay {
     keys: Keys,
@@ -87,16 +87,16 @@ impl Relay {
         }
     }
 
-    /// The word for a grant, to be handed to a sender. `relays`: the addresses at which this relay
-    /// is reached from outside, one to four. The relay stores nothing: the same grant gives the
-    /// same word, also after a restart.
+    /// The relay word for a grant: a secret text that lets a sender use this relay. `relays`: the
+    /// addresses at which this relay is reached from outside, one to four. The relay stores
+    /// nothing: the same grant gives the same word, also after a restart.
     pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, RelayWordError> {
         self.keys.current().issue(grant, relays)
     }
 
-    /// Takes a new key. Words made under the present key stay valid; words made under the key
-    /// before it become invalid. Registries know the relay by its key, so the relay has to enrol
-    /// again.
+    /// Takes a new key. Relay words (secret texts for senders) made under the present key stay
+    /// valid. Words made under the key before it become invalid. Registries know the relay by its
+    /// key, so the relay has to enrol again.
     pub fn roll(&mut self, key: &[u8; 32]) {
         self.keys.roll(key);
         self.heart = Heartbeats::new(self.keys.current().id(), self.heart.counter());
@@ -108,17 +108,17 @@ impl Relay {
         self.keys.current().id()
     }
 
-    /// The key with which one registry mints words. `range`: the range of grant ids of these words,
-    /// which no other registry gets. The relay accepts the words after
+    /// The key with which one registry makes (mints) relay words. `range`: the number of a range of
+    /// grant ids, 0 to 127. No other registry gets this range. The relay accepts the words after
     /// [`set_epoch`](Self::set_epoch). A new key of the relay changes this key too.
     #[must_use]
     pub fn range_key(&self, range: u8) -> RangeKey {
         self.keys.current().range_key(range)
     }
 
-    /// Accepts the words that a registry mints in `epoch`. `range`: the range of grant ids that the
-    /// registry has. The previous epoch's words stay valid for `last_holds` more. False if `epoch`
-    /// decreases, or if there is no such range.
+    /// Accepts the relay words that a registry makes in `epoch`, a number that increases to revoke
+    /// older words. `range`: the number of the registry's range of grant ids. The previous epoch's
+    /// words stay valid for `last_holds`. False if `epoch` decreases, or `range` exceeds 127.
     pub fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
         self.keys.set_epoch(now, range, epoch, last_holds)
     }
@@ -150,8 +150,8 @@ impl Relay {
     }
 
     /// Sends heartbeats to a registry, from the time `first` on: one datagram to each of the first
-    /// four `addresses`. `range`: the registry's range of grant ids. False if the relay sends
-    /// heartbeats to eight other registries already.
+    /// four `addresses`. `range`: the number of the registry's range of grant ids, 0 to 127. False
+    /// if the relay sends heartbeats to eight other registries already.
     pub fn watch(&mut self, now: Instant, range: u8, addresses: Vec<SocketAddr>, first: Duration) -> bool {
         let key = self.range_key(range).heartbeat_key();
         self.heart.watch(range, key, addresses, now + first)

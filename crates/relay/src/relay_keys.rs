@@ -81,9 +81,10 @@ impl Keys {
         }
     }
 
-    /// Opens a range of grant ids, or takes a new epoch of it. The previous epoch's words stay
-    /// valid for `last_holds`; a repeated call can only shorten this time. False if `epoch`
-    /// decreases, or if there is no such range.
+    /// Accepts the relay words that a registry makes in `epoch`. `range`: the number of the
+    /// registry's range of grant ids. The previous epoch's words stay valid for `last_holds`; a
+    /// repeated call can only shorten this time. False if `epoch` decreases, or `range` exceeds
+    /// 127.
     pub(crate) fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
         let Some(slot) = self.ranges.get_mut(usize::from(range)) else { return false };
         let until = now + last_holds;

@@ -175,9 +175,9 @@ impl SendQueue {
     }
 }
 
-/// The slot in `latest` for an address, from a hash. The multiplication usually separates
-/// neighbouring hosts, whose addresses differ only in the last byte. If two addresses share a slot,
-/// the only effect is shorter runs.
+/// The index in `latest` for an address, from a hash. The multiplication usually separates
+/// neighbouring hosts, whose addresses differ only in the last byte. If two addresses share an
+/// index, the only effect is that fewer datagrams leave in one system call.
 fn slot(way: &SendAddress) -> usize {
     let ip = match way.remote.ip() {
         core::net::IpAddr::V4(ip) => ip.to_bits(),

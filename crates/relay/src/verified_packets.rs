@@ -1,6 +1,6 @@
-//! What was verified of the last packet of each account, so that the next packet of the same sender
-//! and receiver costs one MAC instead of four. A verdict holds within one second of the relay's
-//! clock.
+//! What was verified of each account's last packet. The next packet of the same sender and receiver
+//! then costs one MAC. Otherwise cookie, consent and return tag cost one MAC each more. A result
+//! holds only within the same second of the relay's clock.
 
 use byway_wire::relay::{Consent, ReturnTag};
 use core::net::SocketAddr;

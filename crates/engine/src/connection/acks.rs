@@ -105,9 +105,9 @@ impl Acks {
         }
     }
 
-    /// Handles a PING on the peer's path `id`. Perhaps the ACKs that this side sends by `way` no
-    /// longer arrive, so the ACK of `id` also leaves by another path. A PING then tests `way`, if
-    /// nothing is outstanding there.
+    /// Handles a PING on the peer's path `id`. The peer may have sent it because ACKs no longer
+    /// arrive by the path `self.way`. So the ACK of `id` also leaves by another path. A PING then
+    /// tests `self.way`, if nothing is outstanding there.
     pub fn on_asked(&mut self, id: PathId, paths: &mut Paths) {
         self.echo = Some(id);
         // No PING without new data: two idle peers would ping each other for ever.
@@ -159,7 +159,7 @@ impl Acks {
     }
 
     /// The peer's path whose ACK may share a packet with data on this side's path `id`. `None`
-    /// unless the ACK is due soon. It must leave by path `id` anyway, or
+    /// unless the ACK is due soon. Also `None` unless `id` is the path that carries ACKs now, or
     /// [`Config::ack_after`](crate::Config::ack_after) is set.
     pub fn riding(
         &mut self,

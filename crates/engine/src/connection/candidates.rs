@@ -252,8 +252,8 @@ impl Candidates {
     }
 
     /// Notes that the endpoint found no route through `relay`. `heard`: whether anything came from
-    /// the peer since the relay was greeted. Otherwise this host was perhaps offline, and the relay
-    /// is tried again. Returns whether the relay is given up.
+    /// the peer since the relay was greeted. If nothing came, this host was perhaps offline, and
+    /// the relay is tried again. Returns whether the relay is given up.
     pub fn on_no_route(&mut self, now: Instant, relay: RelayId, heard: bool) -> bool {
         let stood_in = self.is_stood_in();
         let Some((_, known)) = self.find(relay) else { return false };

@@ -19,7 +19,9 @@ pub(super) fn is_served(paths: &Paths, direct: PathTransport, other: &Path) -> b
     })
 }
 
-/// Whether a path that is not preferred may be used: while none in use leads its way and answers.
+/// Whether `other`, a path without the preferred transport (UDP or TCP), may carry data. A direct
+/// path may while no direct path in use answers. A path through a relay may while no path in use
+/// over UDP to that relay answers.
 ///
 /// `each`: direct paths over TCP do not replace each other, but are used side by side, as from
 /// several local addresses.

@@ -5,8 +5,8 @@ use alloc::collections::{BTreeSet, VecDeque};
 use byway_wire::PathId;
 
 /// The dropped paths of this side that the peer must be told about. PATH_DROPPED is repeated until
-/// it is acknowledged, because the peer accepts ids only up to `PATH_LOOKAHEAD` above the highest
-/// id that it saw.
+/// it is acknowledged. Otherwise the peer may refuse new ids: it accepts ids up to `PATH_LOOKAHEAD`
+/// above the highest id that it knows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClosedPaths {
     due: VecDeque<PathId>,
@@ -40,7 +40,8 @@ impl ClosedPaths {
 }
 
 /// Closed ids among the newest 1024 ids are listed one by one. An older id counts as closed unless
-/// it has a live path: a sender uses a new id within seconds, but needs minutes for 1024 ids.
+/// it has a live path. A sender uses each new id within seconds, and 1024 ids take minutes. So an
+/// older unused id stays unused.
 pub(super) const WINDOW: u32 = 1024;
 
 /// The peer's closed ids. A closed id is refused for ever, because a path's packet numbers must
@@ -77,8 +78,9 @@ impl RetiredIds {
         }
     }
 
-    /// Notes that `id` was seen in use, or was reported as dropped. This may raise `floor`. Calls
-    /// `passed` for each id that is now below `floor` and was not closed before.
+    /// Notes that `id` was seen in use, or was reported as dropped. Raises `floor` to `WINDOW`
+    /// below `next`, if `floor` is lower. An id below `floor` counts as closed. Calls `passed` for
+    /// each id that `floor` passes and that was not closed before.
     pub fn on_seen(&mut self, id: PathId, mut passed: impl FnMut(PathId)) {
         self.next = self.next.max(id.0.saturating_add(1));
         while self.floor < self.next.saturating_sub(WINDOW) {

@@ -252,8 +252,8 @@ impl Connection {
     }
 
     /// Sends up to `most` packets of `size` bytes on one path in one system call. The last packet
-    /// may be shorter. With `Payload::Length`, each call sends one packet, and `RunRemainder`
-    /// stores how many packets are still to be sent.
+    /// may be shorter. In simulations with `Payload::Length` (objects without bytes), each call
+    /// sends one packet. `RunRemainder` then stores how many packets are still to be sent.
     fn run(
         &mut self,
         now: Instant,

@@ -29,8 +29,8 @@ impl Governor {
     }
 
     /// Sets in `send` whether UDP or TCP carries the packets of a new path. If the controller
-    /// yields to other traffic, every path counts as UDP: losses are detected above the kernel, and
-    /// timeouts make the peer acknowledge soon.
+    /// yields to other traffic, every path counts as UDP. Then the session itself detects losses,
+    /// and timeouts come after the probe timeout of RFC 9002.
     pub fn entrust(&self, send: &mut SendPath, route: &Route) {
         if self.controller.yields() {
             return;

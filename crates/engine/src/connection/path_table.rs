@@ -135,8 +135,9 @@ impl<T> PathTable<T> {
     }
 }
 
-/// The paths with the oldest ids, which no longer have a slot in the row, as a sorted list. Old
-/// paths may carry all the data of a connection, so `hints` usually makes a search unnecessary.
+/// The paths with the oldest ids, as a list sorted by id. The newest ids index `PathTable::slots`
+/// instead. Old paths may carry all the data of a connection. So `hints` stores where in the list
+/// an id may stand, and a search is rarely necessary.
 #[derive(Debug)]
 struct OlderPaths<T> {
     /// The things in the order of their ids.

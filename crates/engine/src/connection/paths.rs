@@ -175,9 +175,9 @@ impl Paths {
         core::mem::replace(&mut self.all, false)
     }
 
-    /// A counter of changes: of routes, of return paths, and of relays' return tags. While it stays
-    /// the same, a packet from the same address as the packet before needs no check of its return
-    /// path.
+    /// A counter of changes of the routes by which this side answers. A relay's new return tag
+    /// counts too, because answers through the relay need the tag. While the counter stays, packets
+    /// from an unchanged source address need no check of the way back.
     pub const fn routes(&self) -> u64 {
         self.routes
     }

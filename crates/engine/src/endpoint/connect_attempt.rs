@@ -130,9 +130,9 @@ impl Attempt {
         self.targets.iter().any(|target| target.route.local == local)
     }
 
-    /// Why the attempt failed, or `None` while it may succeed. `relays`: whether a relay that may
-    /// lead to the peer is still being greeted. If not, the attempt fails before `until` once every
-    /// route is dead and had three HELLOs.
+    /// Why the attempt failed, or `None` while it may succeed. The attempt ends at the time
+    /// `self.until`, or once every route is dead and had three HELLOs. `relays`: whether a relay
+    /// that may lead to the peer has not answered yet. Then only `self.until` counts.
     pub fn failure(&self, now: Instant, relays: bool) -> Option<ConnectError> {
         // A route is dead if sending failed there, or if its relay refused.
         let hopeless = self.targets.iter().all(|target| target.dead && target.sent >= 3);

@@ -265,9 +265,9 @@ impl Greetings {
         })
     }
 
-    /// Whether an attempt to connect still waits for the answer of a relay. Only relays with a
-    /// known `reach` (from a ticket) count. All other relays must first be offered to the peer, and
-    /// so need an open connection.
+    /// Whether an attempt to connect still waits for the answer of a relay. This includes only
+    /// relays with a known `reach`: the peer's address and consent, from a ticket. For all other
+    /// relays the peer must first consent, over an open connection.
     pub fn awaited_by(&self, handle: Handle) -> bool {
         self.all.iter().any(|greeting| {
             greeting.known.is_none()
@@ -285,9 +285,9 @@ impl Greetings {
         self.all.retain(|greeting| greeting.purpose.handle() != Some(handle));
     }
 
-    /// Writes at most one due greeting to `out`. Returns the offers to make to peers, and the
-    /// greetings that failed. `connected`: whether a connection to a peer is open. `needed`:
-    /// whether a relay that answered must be greeted again.
+    /// Writes at most one due greeting to `out`. Returns failed greetings, and offers: relays that
+    /// answered and are now proposed to a peer. `connected`: whether a connection to a peer is
+    /// open. `needed`: whether a relay that answered must be greeted again.
     pub fn turn(
         &mut self,
         now: Instant,
@@ -341,9 +341,9 @@ impl Greetings {
         turn
     }
 
-    /// Handles a relay's answer. `nonce` is for the next greeting of this relay. Returns the
-    /// greeting, updated by the answer, and whether the consent in the answer must be passed on to
-    /// the peer. `None` if no greeting fits.
+    /// Handles a relay's answer. It contains a consent: the permission to send to this host through
+    /// the relay. `nonce` is for the next greeting. Returns the updated greeting, and whether the
+    /// peer needs this consent. `None` if no greeting has the answer's address and nonce.
     pub fn on_greeted(
         &mut self,
         now: Instant,

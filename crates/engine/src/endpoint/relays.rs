@@ -314,8 +314,9 @@ impl Endpoint {
         self.dropped.stray += u64::from(!ours);
     }
 
-    /// Adds a relay through which this side may send to a peer. `reach`: the peer's address behind
-    /// the relay, and the peer's consent, if both are known from a ticket.
+    /// Adds a relay through which this side may send to a peer. `reach`: the peer's address as the
+    /// relay saw it, and the consent, both from a ticket. A consent is the relay's proof that the
+    /// peer accepts packets through it. `None`: both are unknown.
     pub fn add_relay(&mut self, now: Instant, handle: Handle, word: &Word, reach: Option<&RelayRoute>) {
         let now = self.own_time(now);
         let ways = self.ways_to_relay(word.relays());

@@ -6,9 +6,9 @@ use byway_wire::{Duration, Instant};
 /// A driver that wakes a machine this late did not oversleep: its clock stepped.
 const STEP: Duration = Duration::from_secs(5);
 
-/// The endpoint's own time: the driver's time less the time that was skipped. When the driver's
-/// clock steps, nobody knows how much time passed. So the endpoint's time then advances by
-/// [`STEP`], or to an earlier deadline.
+/// The endpoint's own time: the driver's time minus `skipped`. If the driver's clock jumps more
+/// than [`STEP`] beyond the next deadline, nobody knows how much time passed. Then the own time
+/// advances by [`STEP`], or to the deadline if this is earlier.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SteadyClock {
     skipped: Duration,
@@ -18,8 +18,8 @@ pub struct SteadyClock {
 
 impl SteadyClock {
     /// The endpoint's own time at the driver's time `now`. `deadline` is the endpoint's earliest
-    /// deadline, in its own time. After a step of the driver's clock the result may lie before
-    /// `deadline`. Then the driver has to wait once more.
+    /// deadline, in its own time, for which the driver waits. If the driver's clock jumped forward,
+    /// the result may lie before `deadline`. Then the driver must wait for it once more.
     pub fn at(&mut self, now: Instant, deadline: Option<Instant>) -> Instant {
         let mut own = now - self.skipped;
         if let Some(deadline) = deadline

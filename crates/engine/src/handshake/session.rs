@@ -8,8 +8,9 @@ use super::noise::Noise;
 use super::{HandshakeError, PublicKey};
 use crate::seal::{Opener, Sealer, Secret, Suite};
 
-/// The keys of a connection, and what the peer said about itself. The HELLO may be a replay. So the
-/// responder spends and writes nothing before a first data packet proves that the peer is there.
+/// The keys of a connection, and what the peer said about itself. The HELLO may be an attacker's
+/// replay. The peer's first data packet proves that the peer is there. Until then the responder
+/// sends no data and hides the connection from the application.
 pub struct Established {
     /// Seals what this side sends.
     pub sealer: Sealer,

@@ -4,8 +4,9 @@
 
 use byway_wire::{Duration, Instant};
 
-/// The least time over which one maximum of (one-way delay - RTT) is taken. The maximum belongs to
-/// the packet whose ACK met the shortest queue on the way back.
+/// The least duration of a window. Each window yields one maximum of (one-way delay - RTT). Apart
+/// from the clocks' offset, this difference is minus the time that the ACK took. So the maximum
+/// belongs to the packet whose ACK met the shortest queue.
 const WINDOW: Duration = Duration::from_secs(1);
 /// The least number of packets for one maximum. The maximum of a few packets varies with the jitter
 /// of the way back.
@@ -152,9 +153,9 @@ impl DelayClock {
         self.skew = (self.skew + SKEW_GAIN * error / seconds).clamp(-most, most);
     }
 
-    /// Whether the maximum of one window differs from the predicted one by more than clocks drift.
-    /// `error`: the difference in ns. After three such windows in a row with nearly the same error,
-    /// `bias` corrects all later maxima.
+    /// Whether a window's maximum of (one-way delay - RTT) differs from `level_now` by more than
+    /// clocks drift. Then the way back has changed. `error`: the difference in ns. After three such
+    /// windows in a row with nearly the same error, `bias` corrects all later maxima.
     fn is_another_way(&mut self, error: i64, elapsed: Duration) -> bool {
         let drift = (elapsed.as_secs_f64() * (MAX_SKEW_PPM * 1000) as f64) as i64;
         if error.abs() <= ANOTHER_WAY.saturating_add(drift) {

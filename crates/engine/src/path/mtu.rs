@@ -25,8 +25,9 @@ const LONGEST_FRAME: usize = 65_535 / 4;
 /// most `LONGEST_BY_HOPS` bytes. A relay takes at most 9 KiB, including the relay's own envelope.
 const HOPS_TIME: Duration = Duration::from_millis(40);
 const LONGEST_BY_HOPS: usize = 8 << 10;
-/// The smallest there: with its length it fills a TCP segment over IPv6 with timestamps, on
-/// Ethernet. A frame that is shorter, or a little longer, costs headers of another segment.
+/// The smallest frame of `Mtu::of_hops`, in bytes. With its length field it fills one TCP segment
+/// over IPv6 with timestamps, on Ethernet. A shorter frame fills the segment only partly. A
+/// slightly longer frame needs a second segment with its own headers.
 const LEAST_BY_HOPS: usize = 1426;
 /// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels,
 /// and jumbo frames.
@@ -86,9 +87,9 @@ impl Mtu {
         }
     }
 
-    /// Frames of a path over TCP, direct or by a relay, whose rate the congestion controller sets.
-    /// Large frames cost little sealing per byte, yet are a small part of what is sent between two
-    /// changes of the rate.
+    /// The frame sizes for a path over TCP, direct or through a relay, whose rate the congestion
+    /// controller sets. Large frames cost little encryption time per byte. Each frame is still a
+    /// small part of what is sent between two changes of the rate.
     #[must_use]
     pub const fn of_hops() -> Self {
         Self {

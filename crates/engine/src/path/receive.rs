@@ -10,12 +10,13 @@ use byway_wire::{Duration, Ecn, Instant, PathId, Writer};
 
 /// An ACK is due after this many packets.
 const ACK_EVERY: u32 = 10;
-/// An ACK is due after this many packets while their delay exceeds the `delay_limit` of the
-/// sender's hint. The sender must learn of this queue soon, but with a small window may never have
-/// `ACK_EVERY` packets in flight.
+/// An ACK is due after this many packets while their one-way delay exceeds the `delay_limit` of the
+/// sender's PATH_HINT. The sender must learn soon of the queue that causes this delay. A sender
+/// with a small window may never have `ACK_EVERY` packets in flight.
 const ACK_EVERY_BEYOND: u32 = 4;
-/// An ACK is due at the latest this long after the first packet that it acknowledges, or after a
-/// quarter of a shorter RTT (at least `ACK_SOONEST`), because later ACKs would limit the rate.
+/// An ACK is due at the latest this long after the first packet that it acknowledges. If a quarter
+/// of the RTT is shorter, that quarter counts instead (at least `ACK_SOONEST`). Later ACKs would
+/// limit the rate.
 const ACK_AFTER: Duration = Duration::from_millis(10);
 const ACK_SOONEST: Duration = Duration::from_millis(1);
 /// How long a hole may stay before it is a loss while the sender has told no RTT yet.
@@ -579,9 +580,9 @@ mod tests {
     }
 
     proptest! {
-        /// Compares the path with a set of numbers. Its ranges are exactly the numbers that
-        /// arrived. Its loss count never exceeds the count of missing numbers. In the end every
-        /// missing number is counted as lost.
+        /// Compares a receiving path with a plain set of the packet numbers that arrived. The
+        /// path's ranges are exactly the numbers of the set. The path's count of losses never
+        /// exceeds the number of missing packets. In the end both counts are equal.
         #[test]
         fn ranges_and_losses_agree_with_a_set(numbers in prop::collection::vec(0u64..60, 1..80)) {
             let mut path = ReceivePath::new(PathId(0), Instant::ZERO, Pnack::Patient);

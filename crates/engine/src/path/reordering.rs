@@ -9,9 +9,9 @@ use byway_wire::Duration;
 pub const REORDER_PACKETS: u64 = 3;
 /// How many later packets make a hole a loss, at most, where packets came late.
 const MOST_REORDER_PACKETS: u64 = 300;
-/// The most additional time before packets count as lost, on a path that delivered some packets
-/// late. Two RTTs count instead if they are longer (RFC 8985 section 6.2: one RTT). Radio links
-/// delay packets by tens of milliseconds.
+/// A path that delivered some packets late waits longer before packets count as lost. The
+/// additional time is at most this constant, or two RTTs if they are longer. RFC 8985 section 6.2
+/// allows one RTT. Radio links delay packets by tens of milliseconds.
 const MOST_LATENESS: Duration = Duration::from_millis(60);
 
 /// How much later than expected packets came that were believed lost, with a quarter for those to

@@ -267,9 +267,9 @@ impl SendPath {
         self.ledger.push(entry, packet.cargo.get(1..).unwrap_or_default());
     }
 
-    /// Takes the entry of an ACK that is about this path and came back by path `way`. Calls
-    /// `arrived` for all data that arrived. Appends one-way delays to `delays`, in sending order.
-    /// `None`: the entry names numbers never sent.
+    /// Handles one entry of an ACK frame: the entry about this path. The ACK came back by path
+    /// `way`. Calls `arrived` for all data that arrived. Appends one-way delays to `delays`, in
+    /// sending order. `None`: the entry names packet numbers never sent.
     pub fn on_ack(
         &mut self,
         now: Instant,
@@ -411,9 +411,10 @@ impl SendPath {
         losses
     }
 
-    /// Finds lost packets below the largest number acknowledged, even without a PNACK: packets
-    /// older than `patience`. If the receiver counts more losses than this side, a packet
-    /// `REORDER_PACKETS` below that number is lost after the smallest RTT.
+    /// Finds lost packets below the largest acknowledged number, even without a report by the
+    /// receiver (PNACK). Packets sent longer than `patience` ago are lost. If the receiver counts
+    /// more losses than this side, the smallest RTT suffices for packets `REORDER_PACKETS` below
+    /// the largest number.
     pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         let largest = self.largest_acked.filter(|_| self.carriage.loses())?;
         let patience = self.patience();
@@ -545,8 +546,8 @@ impl SendPath {
     }
 
     /// Handles a timeout: all outstanding packets count as lost, so that their data goes out again
-    /// on the best path. Late ACKs undo these losses. Over TCP, where the kernel repeats packets,
-    /// packets count as lost only if `is_crowded`.
+    /// on the best path. Late ACKs undo these losses. Over TCP the kernel repeats packets. There
+    /// packets count as lost only if too many are stored (`is_crowded`).
     pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         self.timeouts = self.timeouts.saturating_add(1);
         self.timed_out_at = now;

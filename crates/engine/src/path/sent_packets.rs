@@ -59,9 +59,9 @@ struct Lost {
 pub struct SentPackets {
     base: u64,
     entries: VecDeque<SentPacket>,
-    /// When the packet at the base was sent, if it is outstanding. The time is copied here because
-    /// every deadline needs it, and with many paths the packet's entry is rarely in the processor's
-    /// cache.
+    /// When the packet with the number `base`, the oldest in `entries`, was sent, if it is
+    /// outstanding. The time is copied here because every deadline needs it. With many paths the
+    /// packet's entry is rarely in the processor's cache.
     oldest: Option<Instant>,
     /// What packets carried beside the first, by number: of bulk data none does.
     more: VecDeque<(u64, Carried)>,
@@ -83,9 +83,9 @@ const NEAR: usize = 8;
 const MOST_SILENT: usize = 1 << 16;
 
 impl SentPackets {
-    /// Whether at least `MOST_SILENT` packets are stored, of which at most a sixteenth is
-    /// outstanding. The other packets hold only ACKs, usually. Without this limit, a peer that
-    /// acknowledges nothing could make this host store ever more packets.
+    /// Whether at least `MOST_SILENT` packets are stored, and at most a sixteenth is outstanding
+    /// (waits for an ACK). The other packets usually hold only ACKs. Without this limit, a peer
+    /// that acknowledges nothing could make this host store ever more packets.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.entries.len() >= MOST_SILENT && self.outstanding <= self.entries.len() / 16

@@ -74,8 +74,8 @@ impl Aead for Ring {
 }
 
 /// **No security.** For simulations: the body stays readable, and the tag is a keyed checksum of
-/// 128 bits. The checksum detects corruption, a wrong key and a wrong nonce. Changed bytes in one
-/// of its four lanes are always detected.
+/// 128 bits. The checksum detects corruption, a wrong key and a wrong nonce. Changes within one
+/// aligned word of 8 bytes are always detected.
 #[derive(Clone)]
 pub struct Null([u64; 4]);
 

@@ -141,8 +141,9 @@ fn a_black_hole_for_large_packets_in_one_of_two() {
     }
 }
 
-/// A direct line of 10 Mbit/s, and a relay that could carry as much. From 3 s on, `bad` decides
-/// about each packet from relay to receiver. Returns the rates in Mbit/s at 2–3 s and 7–17 s.
+/// A direct line of 10 Mbit/s, and a relay that could carry as much. From 3 s on, `bad` may drop or
+/// change each packet from relay to receiver. Returns the rates in Mbit/s at 2–3 s and at 7–17 s,
+/// and the simulated network.
 fn beside(
     congestion: &'static str,
     near: PipeConfig,
@@ -240,9 +241,9 @@ fn a_relay_that_delays() {
     }
 }
 
-/// Of a thousand relay addresses three answer. All have been tried after 504 s: 250 ms for each
-/// address, 250 ms more for each dead one, and five seconds. The direct line keeps almost its full
-/// rate meanwhile.
+/// Of a thousand relay addresses three answer. All have been tried after 504 s. This is 250 ms for
+/// each address, 250 ms more for each dead one, and a margin of five seconds. The direct line keeps
+/// almost its full rate meanwhile.
 #[test]
 fn a_thousand_candidate_relays() {
     for congestion in CLASSES {

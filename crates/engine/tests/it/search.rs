@@ -297,8 +297,8 @@ fn bad_relays_cost_little_whatever_the_seed() {
 }
 
 /// All 450 candidate relays, of which a tenth are dead, are tried within 128 s. Then the transfer
-/// is limited to 1 byte per second. The rest, mostly probes, takes at most 10 kbit/s of the access
-/// line each way.
+/// is limited to 1 byte of data per second. All remaining traffic, mostly probes, takes at most 10
+/// kbit/s of the access line each way.
 #[test]
 fn a_complete_list_costs_next_to_nothing() {
     for congestion in CLASSES {

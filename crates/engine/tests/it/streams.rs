@@ -83,9 +83,9 @@ fn a_stream_is_as_fast_as_an_object_over_three_lines() {
     a_stream_is_as_fast_as_an_object(32 * MIB, &[wide(10, 20), wide(20, 60), wide(10, 100)], 60);
 }
 
-/// Mbit/s of the last twenty of sixty streams together, from 10 s to 20 s. `reads`: the receiver
-/// reads the first forty never, or only for a while. The line has `mbit` Mbit/s and an RTT of `rtt`
-/// ms.
+/// Returns the total rate in Mbit/s of the last twenty of sixty streams, from 10 s to 20 s. `reads`
+/// decides when the receiver reads: the first forty never, or only for a while. The line has `mbit`
+/// Mbit/s and an RTT of `rtt` ms.
 fn beside_forty(reads: fn(u32, u64, Instant) -> Act, mbit: u64, rtt: u64) -> f64 {
     let mut about = About::new(60, 1 << 40, wide(mbit, rtt));
     about.reads = reads;

@@ -132,8 +132,9 @@ fn copies_of_a_good_packet() {
     assert!(world.put(sender(), &good).iter().all(|(to, _)| *to == sender()), "a day later it passes");
 }
 
-/// Holders of genuine words whose packets must be refused: the receiver did not consent to this
-/// word, the word has expired or has no quota left, or its holder raised its limits.
+/// Holders of genuine relay words (credentials for one relay) whose packets must be refused. The
+/// receiver did not consent to this word, or the word has expired. Or the word has no quota left,
+/// or its holder wrote higher limits into it.
 #[test]
 fn holders_who_ask_for_too_much() {
     let config = Config { notices_per_second: 50, ..config() };

@@ -342,8 +342,9 @@ fn the_operator_s_old_words_hold_though_their_id_looks_minted() {
 }
 
 proptest! {
-    /// Whatever epochs a relay is told and whatever words are minted, the relay accepts only words
-    /// of the current epoch, and words of the previous epoch until their time is over.
+    /// A registry makes (mints) relay words in epochs: numbers that increase to revoke older words.
+    /// The relay accepts only words of the current epoch, and for a limited time words of the
+    /// previous epoch. This holds in any order of epochs and words.
     #[test]
     fn only_the_current_epoch_and_the_last_within_its_time(
         steps in prop::collection::vec((0u32..6, 0u64..3, 0u64..2_000, 0u32..6), 1..40),

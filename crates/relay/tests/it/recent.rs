@@ -1,6 +1,5 @@
-//! A relay remembers the verdict on an account's last packet. This must not change what the relay
-//! does. It treats a packet like a relay that was started this moment with the same keys, whatever
-//! packets came before.
+//! A relay stores what it verified of the last packet of each relay word. This must not change what
+//! the relay does. A relay just started with the same keys would treat each packet the same way.
 
 use crate::common::*;
 use byway_relay::{Config, Dropped};

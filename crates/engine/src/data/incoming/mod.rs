@@ -1,8 +1,8 @@
 //! What this side receives: streams and objects.
 //!
-//! A byte takes room in the window until the application has read or written it, so a slow
-//! application slows the sender. Memory stays within four times [`IncomingLimits::memory`],
-//! whatever the peer sends.
+//! A byte of a stream takes room in the flow control window until the application has read it. A
+//! byte of an object does until the application has written it to disk. So a slow application slows
+//! the sender. Memory stays within four times [`IncomingLimits::memory`].
 //!
 //! | modules | what they do |
 //! |---|---|

@@ -3,9 +3,9 @@
 use crate::data::buffer_pool::BufferPool;
 use alloc::vec::Vec;
 
-/// Buffers for bytes on their way to the disk. A block gets its full buffer with its first byte,
-/// until all buffers take `budget` bytes. Then each buffer is at most a quarter larger than its
-/// bytes.
+/// Buffers for received bytes on their way to the disk. A block gets its full buffer with its first
+/// byte, while all buffers together take at most `budget` bytes. Later buffers are at most a
+/// quarter larger than the bytes put into them.
 #[derive(Debug)]
 pub(super) struct Pool {
     /// Bytes of a standard buffer.

@@ -6,9 +6,9 @@ const START_LEAST: usize = 2 << 10;
 /// Bounds of what is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncomingLimits {
-    /// The connection's window: bytes of streams and objects that may have arrived and that the
-    /// application has not read or written yet. Each object counts as 512 bytes more than its data.
-    /// At least 16 KiB.
+    /// The connection's flow control window in bytes. Bytes of streams count until the application
+    /// has read them. Bytes of objects count until the application has written them to disk. Each
+    /// object counts as 512 bytes more than its data. At least 16 KiB.
     pub memory: usize,
     /// Bytes of a stream's first window, as told in the handshake. The window is smaller, down to 2
     /// KiB, if [`streams`](Self::streams) such windows would exceed `memory`. The window grows with

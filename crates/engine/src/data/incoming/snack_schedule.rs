@@ -1,6 +1,6 @@
 //! When a SNACK frame reports a hole in a stream or object to the sender. Example: byte 2000
-//! arrives after bytes 0 to 999. The region 1000 to 1999 is noted, and its missing bytes are looked
-//! up when due.
+//! arrives after bytes 0 to 999. The region 1000 to 1999 is stored and reported after a delay τ.
+//! Then only the bytes still missing are reported.
 
 use crate::data::data_frames::DataId;
 use alloc::collections::VecDeque;

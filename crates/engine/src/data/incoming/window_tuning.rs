@@ -16,8 +16,9 @@ const PART_MORE: u64 = 80;
 const PRESSED: u64 = 6;
 /// A window covers what is taken in so many RTTs, where much is left.
 const COVERS: u32 = 3;
-/// A shorter RTT counts as this one. A thread may wait one to four milliseconds for a processor,
-/// longer than the RTT of a local network. With such an RTT a fast reader would count as slow.
+/// A shorter RTT counts as this one. A window grows if the application reads a quarter of it within
+/// an RTT. A thread may wait 1 to 4 ms for a processor. With an RTT below that, even a fast reader
+/// would seem slow.
 const RTT_LEAST: Duration = Duration::from_millis(4);
 /// A stream that comes has this part of the memory, shared with all that live.
 const FIRST: u64 = 32;

@@ -130,9 +130,9 @@ impl WriteCoalescer {
         self.open.pop_first().map(|(_, block)| block)
     }
 
-    /// Whether partly filled blocks hold more than a quarter of `memory`, or their buffers more
-    /// than half. Then the caller writes the oldest block. Otherwise such blocks could fill the
-    /// window, and the sender could not send the missing bytes.
+    /// Whether partly filled blocks are too many: their bytes exceed a quarter of `memory`, or
+    /// their allocated buffers exceed half. Then the caller writes the oldest block. Otherwise such
+    /// blocks could fill the flow control window, and the sender could not send the missing bytes.
     pub const fn is_too_much(&self, memory: usize) -> bool {
         let most = memory / 2;
         self.gathered > most as u64 / 2 || self.gathering > most

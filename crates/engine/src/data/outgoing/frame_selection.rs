@@ -274,9 +274,9 @@ impl Outgoing {
         Some(FillState::Open)
     }
 
-    /// Writes a frame with up to `available` bytes of a stream from offset `start`, with the end
-    /// mark if the stream ends there. Returns the number of bytes written; `None` if fewer than 16
-    /// fit, and more are available.
+    /// Writes a frame with up to `available` bytes of a stream from offset `start`. The frame has
+    /// the end mark if these bytes end the stream. Returns the number of bytes written. `None` if
+    /// the packet takes fewer than 16 bytes and fewer than `available`.
     fn write_stream(
         &mut self,
         id: StreamId,
@@ -299,9 +299,9 @@ impl Outgoing {
     }
 }
 
-/// Writes a frame with up to `available` bytes of an object from offset `start`, with the end mark
-/// if the object ends there. Returns the number of bytes written; `None` if fewer than 16 fit, and
-/// more are available.
+/// Writes a frame with up to `available` bytes of an object from offset `start`. The frame has the
+/// end mark if these bytes end the object. Returns the number of bytes written. `None` if the
+/// packet takes fewer than 16 bytes and fewer than `available`.
 fn write_object(
     payload: Payload,
     id: ObjectId,

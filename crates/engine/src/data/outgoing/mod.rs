@@ -207,7 +207,7 @@ impl Outgoing {
 
     /// The next piece of an object that the application should read and pass to
     /// [`Outgoing::provide`]. Objects come in the order added, each from start to end. `None` while
-    /// the memory is full, if nothing is left, or with [`Payload::Length`].
+    /// the memory is full, if nothing is left, or if objects have no bytes ([`Payload::Length`]).
     pub fn next_read(&mut self) -> Option<ReadRequest> {
         let (share, room) = (self.limits.share(), self.limits.memory.saturating_sub(self.stream_memory));
         loop {
@@ -268,9 +268,9 @@ impl Outgoing {
         self.progress
     }
 
-    /// How many pieces of objects the application was asked to read and are not wholly sent yet. If
-    /// there are many, it may stop asking for the [next read](Self::next_read): further pieces
-    /// would only wait.
+    /// The number of pieces of objects that the application was asked to read, and that are not
+    /// wholly sent yet. If there are many, the application may stop asking for the
+    /// [next read](Self::next_read), because further pieces would only wait.
     #[must_use]
     pub const fn unsent(&self) -> usize {
         self.unsent

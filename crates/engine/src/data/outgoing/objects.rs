@@ -25,9 +25,9 @@ enum Chunk {
     Gone,
 }
 
-/// An object that is being sent. Bytes sent before the object is given up are sent again if
-/// lost: both ends must count the same bytes for flow control. Without the end mark the object
-/// stays incomplete at the peer.
+/// An object that is being sent. Once given up, it sends lost bytes again, because both ends must
+/// count the same bytes for flow control. It sends no new bytes and no end mark, so it stays
+/// incomplete at the peer.
 #[derive(Debug)]
 pub(super) struct OutObject {
     pub track: DeliveryState,

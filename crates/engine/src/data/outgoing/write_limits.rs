@@ -1,6 +1,6 @@
-//! How many bytes a stream takes from the application, and which streams are writable. Bytes beyond
-//! the peer's limits take at most half of the streams' memory, so that streams that the peer does
-//! not read block no others.
+//! How many bytes a stream takes from the application, and which streams are writable. Bytes that
+//! the peer's flow control does not permit yet take at most half of the streams' memory. Otherwise
+//! streams that the peer does not read would block all others.
 
 use super::send_limits::OutgoingLimits;
 use super::streams::{OutStream, WriteAllowance, WriteBlock};

@@ -90,9 +90,9 @@ pub struct Harm {
     pub back: f64,
 }
 
-/// Runs [`pages`] with and without `others` transfers of class `background`. Returns means over
-/// `seeds` seeds: the median and 90th percentile of requests' times with transfers divided by those
-/// without, and the fields `share` and `back` of `Harm`.
+/// Runs [`pages`] with and without `others` background transfers. Returns four means over `seeds`
+/// seeds. Two are the median and 90th percentile of a ratio: a request's time beside transfers to
+/// its time alone. The others are the fields `share` and `back` of `Harm`.
 pub fn asked(seeds: u64, jitter: Duration, others: u8) -> [f64; 4] {
     let of = |seed| {
         let alone = pages(seed, jitter, "background", 0);
