@@ -34,9 +34,9 @@ pub trait Controller: Debug + Send {
     /// Packets were acknowledged: once per path and ACK.
     fn on_acked(&mut self, path: PathId, acked: &Acked<'_>);
 
-    /// The network signalled congestion. Called at most once per path, ACK and `Trigger`, so
-    /// several calls may report the same congestion. The send times in `congested` tell the
-    /// controller whether it has already reacted.
+    /// The network signalled congestion. One ACK makes at most one call per path and `Trigger`. But
+    /// several ACKs, or several triggers, may report one congestion event. The send times in
+    /// `congested` tell the controller whether it has already reacted.
     fn on_congested(&mut self, path: PathId, congested: &Congested);
 
     /// A loss reported before was spurious: the packet was only late.

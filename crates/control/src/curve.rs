@@ -54,9 +54,9 @@ impl Curve {
         c * from_plateau * from_plateau * from_plateau + self.w_max
     }
 
-    /// By how many packets the window of `cwnd` packets grows at an ACK for `windows * cwnd`
-    /// packets. `t` is the time since congestion avoidance began, and `rtt` is the RTT of the path,
-    /// both in seconds.
+    /// By how many packets the window of `cwnd` packets grows at an ACK. `windows`: the number of
+    /// packets that the ACK acknowledges, divided by `cwnd`. `t` (time since congestion avoidance
+    /// began) and `rtt` (RTT of the path) are in seconds.
     pub fn growth(&mut self, shape: Shape, t: f64, rtt: f64, cwnd: f64, windows: f64) -> f64 {
         let c = shape.c;
         // 4.2: `target = W_cubic(t + RTT)`, not below cwnd and not above 1.5 cwnd.

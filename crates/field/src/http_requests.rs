@@ -58,8 +58,9 @@ pub fn serve(port: u16, congestion: &str) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that the server writes at a time, as other web servers do. Each smaller write could end
-/// with a packet that is not full. An answer of 20 KB would then wait for one ACK more.
+/// Number of bytes that the server writes at a time, as other web servers do. A smaller write could
+/// end with a packet that is not full. TCP holds such a packet back for one more ACK (Nagle's
+/// algorithm), which would delay the answer.
 const PIECE: usize = 64 * 1024;
 
 /// A client that closes early ends the answer; that is not a failure of the server.

@@ -126,7 +126,8 @@ pub fn keep(wanted: &NetworkRequest, owned: bool) -> Result<()> {
 }
 
 /// Runs `words` (a program and its arguments) on a host of `lab` (`None`: the only lab). Returns
-/// the exit code. `program`, byway's path, calls [`inside`] there.
+/// the program's exit code. `program` is the path of the byway binary. It starts on the host, calls
+/// [`inside`], and so becomes the program of `words`.
 ///
 /// # Errors
 /// No such lab or host, or the lab cannot be entered.

@@ -29,11 +29,13 @@ struct DriverFlags {
 }
 
 impl Control {
-    /// Makes the control of a driver that is to run later.
+    /// Makes the control of a driver that is to run later: what other threads hold to wake, watch
+    /// and stop the driver.
     ///
     /// # Errors
     ///
-    /// What the system said when it would not give two descriptors (too many open files).
+    /// The system's error if it refuses an eventfd or epoll descriptor, for example because too
+    /// many files are open.
     pub fn new() -> io::Result<Self> {
         Ok(Self { waker: Waker::new()?, watch: Watch::new()?, shared: Arc::default() })
     }
@@ -159,8 +161,8 @@ impl<O: Owner> Handle<O> {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits for the driver to end, and returns its machine, owner and sockets. Call
-    /// [`stop`](Self::stop) first to make the driver end.
+    /// Waits for the driver to end. Returns what it ran: the protocol state machine, the owner (the
+    /// application's part) and the sockets. Call [`stop`](Self::stop) first to make the driver end.
     ///
     /// # Errors
     ///

@@ -16,9 +16,9 @@ pub struct Interface {
     pub index: u32,
     /// The address to bind to.
     pub address: IpAddr,
-    /// Whether the interface is a loopback device. 127.0.0.1 and ::1 are not listed, so other hosts
-    /// can use a listed address. If all uplinks are unnumbered, the host's only address is on the
-    /// loopback device.
+    /// Whether the interface is a loopback device. A host whose uplinks are all unnumbered has its
+    /// only address there. 127.0.0.1 and ::1 are left out of the list of interfaces, so other hosts
+    /// can reach every address in it.
     pub is_loopback: bool,
 }
 

@@ -13,8 +13,8 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
 /// The largest payload of one message in bytes: 65,535 less the IPv4 and UDP headers. A longer run
-/// leaves in several messages. The system refuses a single datagram that is longer, and the machine
-/// learns of this.
+/// of datagrams is split over several messages. A longer single datagram is refused by the system,
+/// and the error is reported to the protocol state machine.
 const MAX_MESSAGE_BYTES: usize = 65_507;
 
 /// Most messages of one `sendmmsg` call. More would save little: with 32 messages the cost of the
@@ -103,8 +103,8 @@ fn answer(error: &io::Error, run: bool) -> SendErrorAction {
         Some(Errno::MSGSIZE) => SendErrorAction::TellMachine(TooLarge),
         Some(Errno::PERM | Errno::ACCESS) => SendErrorAction::TellMachine(Denied),
         // ENETUNREACH, EHOSTUNREACH, ECONNREFUSED and ENETDOWN: the destination cannot be reached.
-        // The machine gets the same answer for unknown errors, and if the host no longer has the
-        // source address.
+        // The protocol state machine gets `Unreachable` for unknown errors too, and if the host no
+        // longer has the source address.
         _ => SendErrorAction::TellMachine(Unreachable),
     }
 }

@@ -23,9 +23,9 @@ pub struct Ready {
 }
 
 /// The descriptors that a driver waits for (epoll). Any thread may add and remove descriptors. The
-/// owner's descriptors are reported once (edge-triggered): the owner reads or writes until
-/// [`WouldBlock`](io::ErrorKind::WouldBlock), or calls the [`Waker`](crate::Waker) for another
-/// turn.
+/// application learns of a ready descriptor once (edge-triggered). So it reads or writes until
+/// [`WouldBlock`](io::ErrorKind::WouldBlock), or calls the [`Waker`](crate::Waker) to be called
+/// again.
 #[derive(Clone, Debug)]
 pub struct Watch(Arc<OwnedFd>);
 
@@ -63,8 +63,8 @@ impl Watch {
         Ok(Self(Arc::new(epoll::create(CreateFlags::CLOEXEC)?)))
     }
 
-    /// Watches the non-blocking `source`; events carry `token`. A removed descriptor with the same
-    /// token may cause events until the next turn.
+    /// Watches the non-blocking `source`; events carry `token`. After a descriptor with this token
+    /// was removed, its events may still arrive until the next call of `Owner::turn`.
     ///
     /// # Errors
     ///

@@ -4,8 +4,8 @@
 //! ```
 //!
 //! Prints median goodput, median processor time per 10^9 bytes and largest memory of byway, quinn
-//! and kernel TCP, for sender and receiver. The last columns compare goodput with that of quinn
-//! (the faster build) and of kernel TCP.
+//! and kernel TCP, at both ends. The last columns compare goodput with quinn and with kernel TCP.
+//! quinn runs with two cryptography libraries (`ring`, `aws-lc-rs`); the faster result counts.
 
 use byway_rivals::process::{TransferResult, is_end, transfer};
 use byway_rivals::{DATAGRAM, Error, Rival};

@@ -8,8 +8,8 @@ use byway_wire::Duration;
 // Growth.
 
 /// Growth of the level (a path's sending rate), in sqrt(bytes/s) per second: a level of `L` bytes/s
-/// grows by `GROW * sqrt(L)` bytes/s each second. Faster growth delays other flows' requests;
-/// slower growth makes the rates of flows equal later.
+/// grows by `GROW * sqrt(L)` bytes/s each second. Faster growth delays other flows' requests more.
+/// With slower growth, flows take longer to reach equal rates.
 pub(super) const GROW: f64 = 44.7;
 /// After a time `t` without a queue, the level (a path's sending rate) grows `1 + (t / HASTE)^2`
 /// times as fast as by `GROW` alone: twice as fast after 850 ms.
@@ -29,9 +29,9 @@ pub(super) const PACKETS: f64 = 1.5;
 /// The greatest value that jitter may have. Requests on thin lines make queues of 10 ms and more,
 /// which must not count as jitter.
 pub(super) const JITTER: Duration = Duration::from_millis(8);
-/// Number of latest packets among which the law looks for growth of the queue: a flow of 40 Mbit/s
-/// sends as many in 10 ms (`LOOK`). Rises of the jitter are smoothed over `2 * RING` measurements
-/// (2.6 s).
+/// Number of latest packets in which growth of the queue is sought. A flow of 40 Mbit/s sends as
+/// many in 10 ms (`LOOK`). A rise of the jitter is smoothed over `2 * RING` measurements of it: 64,
+/// one every 40 ms, take 2.6 s.
 pub(super) const RING: usize = 32;
 
 // Whose queue it is.
@@ -39,8 +39,9 @@ pub(super) const RING: usize = 32;
 /// Growth of the queue within `LOOK`, in packets, that shows a burst of another flow. A request
 /// begins with ten packets (RFC 6928).
 pub(super) const JUMP: f64 = 3.0;
-/// If the queue grows by `JUMP` packets within this time, another flow has sent a burst. The first
-/// packets of a burst arrive within one RTT of their sender, about 10 ms for a near server.
+/// If the queue grows by `JUMP` packets within this time, another flow has sent a burst. From first
+/// to last, the packets of another flow's first window arrive within one RTT of that flow. This RTT
+/// is about 10 ms for a near server.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// Number of packets in a row that must wait before the path concludes that it has built a queue
 /// itself. The end of another flow's burst delays up to three packets in a row.
@@ -56,19 +57,20 @@ pub(super) const NEARLY: f64 = 0.75;
 
 // What is answered.
 
-/// The part of the level (a path's sending rate) that is kept, outside the start, after a loss, or
-/// after a queue that the path built. The freed tenth is headroom for other flows.
+/// The part of the level (a path's sending rate) that a loss leaves, or a queue that the path
+/// built. The rest, 10 %, becomes headroom for other flows. In slow start a loss leaves half
+/// instead.
 pub(super) const BETA: f64 = 0.9;
 /// If packets wait `w` seconds in a queue, the path sends at `1 - EMPTYING * w / RTT` times its
-/// level (rate without a queue). If the level equals the line's rate, the queue drains within half
-/// an RTT.
+/// level (rate without a queue). With a level equal to the line's rate, the queue then shrinks by
+/// `2 w` per RTT. So it is empty after half an RTT.
 pub(super) const EMPTYING: f64 = 2.0;
 /// The least part of its level at which a path sends during a queue. A path that sends nothing gets
 /// no ACKs, so it would not learn that the queue is empty.
 pub(super) const KEEP: f64 = 0.3;
-/// Number of RTTs after which a queue counts as standing, so that the level falls. The sender sees
-/// the effect of its slower sending after one RTT. A burst of another flow's slow start drains
-/// within two more RTTs.
+/// Number of RTTs after which a queue counts as standing, so that the path lowers its level (its
+/// sending rate). The sender sees the effect of slower sending after one RTT. A queue from another
+/// flow's slow start drains within two more RTTs.
 pub(super) const GRACE: f64 = 3.0;
 /// The least time after which a queue counts as standing: a request of 20 KB occupies a line of 2
 /// Mbit/s for nearly as long, 80 ms.
@@ -76,9 +78,9 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 /// The time in which a standing queue lowers the level (the path's sending rate) by a factor e.
 /// Beside a TCP, a hundredth of the level is left after 5 s.
 pub(super) const SLOW: Duration = Duration::from_millis(1000);
-/// A level (sending rate) above this many times the delivery rate falls during any queue. Other
-/// flows' requests take at most 0.4 of a thin line, so a correct level is at most 1.7 times the
-/// delivery rate.
+/// A level (a path's sending rate) above this many times the delivery rate falls during any queue.
+/// Other flows' requests leave at least 0.6 of a slow line. So a level equal to the line's rate is
+/// at most `1 / 0.6 = 1.7` times the delivery rate.
 pub(super) const BELIEVE: f64 = 2.0;
 
 // Window, start, losses.

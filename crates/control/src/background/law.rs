@@ -144,8 +144,8 @@ impl BackgroundPath {
     // First: a delay comes in.
 
     /// Returns whether an ACK showed a queue that the path itself built. `share`: the path's part,
-    /// from 0 to 1, of all paths' rate. `company`: how many packets in a row wait on each other
-    /// path, added up.
+    /// from 0 to 1, of all paths' rate. `company`: the number of latest packets in a row that
+    /// waited in a queue, summed over all other paths.
     pub fn on_acked(&mut self, acked: &Acked<'_>, share: f64, company: u32) -> bool {
         self.timeouts = 0;
         self.srtt = acked.srtt;
@@ -297,9 +297,9 @@ impl BackgroundPath {
         self.set(self.level * (1.0 + time * self.growth));
     }
 
-    /// Lowers the level (sending rate) to `BETA` times the delivery rate, because this path, or
-    /// another path that waits at the same time, has built a queue. The delivery rate counts as at
-    /// least the level of two RTTs ago.
+    /// Called if packets of this path waited when one of the paths built a queue. Lowers the level
+    /// (sending rate) to `BETA` times the delivery rate, counted as at least the level of two RTTs
+    /// ago. Only the growth since then can be too much.
     pub fn answer(&mut self, now: Instant, waited: i64) {
         self.meet(now, false, waited);
         // A wrong answer to noise says little of the line.
@@ -309,8 +309,9 @@ impl BackgroundPath {
         self.lower(now, BETA * delivered.clamp(least, self.level));
     }
 
-    /// Lowers the level as long as a queue stands. A queue stands if it has lasted for `GRACE` RTTs
-    /// and for `PATIENCE`, or if the level exceeds `BELIEVE` times the delivery rate.
+    /// Lowers the level (the path's sending rate) during a queue that has lasted for both `GRACE`
+    /// RTTs and `PATIENCE`. A level above `BELIEVE` times the delivery rate is too high, so it
+    /// falls during any queue.
     fn on_standing(&mut self, now: Instant, met: &DelayReading, answered: bool, time: f64) {
         self.met = now;
         let Some(queue) = &mut self.queue else { return };
@@ -322,8 +323,9 @@ impl BackgroundPath {
         }
     }
 
-    /// Ends the start, in which the level doubles per RTT, because its packets built a queue. The
-    /// new level is the delivery rate, but at most the pace at which the waiting packets were sent.
+    /// Ends the path's slow start, because the path's packets waited in a queue. In slow start the
+    /// level (sending rate, in bytes/s) doubles per RTT. The new level is the delivery rate, but at
+    /// most the rate at which the waiting packets were sent.
     fn end_start(&mut self, now: Instant, waited: i64) {
         // The waiting packets were sent one RTT ago, at half of the present level times `AHEAD`.
         let most = AHEAD / 2.0 * self.level;
@@ -377,9 +379,9 @@ impl BackgroundPath {
 
     // The answer.
 
-    /// What the path may send: a pace, and a limit of the bytes in flight in proportion to the
-    /// pace. During a queue the pace is so far below the level that the queue drains within half an
-    /// RTT.
+    /// What the path may send: a pace in bytes per second, and a proportional limit of the bytes in
+    /// flight. Without a queue, outside slow start, the pace is the level. During a queue it is
+    /// lower, so the queue drains within half an RTT.
     pub fn allowance(&self) -> Allowance {
         let delay_limit = self.sense.limit(self.threshold());
         if self.choked {

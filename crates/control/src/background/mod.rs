@@ -1,7 +1,8 @@
 //! How the class `background` sets its rates: its flows use what is idle on a line, yield to other
 //! traffic, and share fairly. `docs/background.md` derives the rules.
 //!
-//! A path's *level* is its sending rate while no packet waits.
+//! A path's *level* is its sending rate in bytes per second while its packets wait in no queue of
+//! the network. During a queue the path may send more slowly than its level.
 //!
 //! | a queue that | means that | so |
 //! |---|---|---|

@@ -186,9 +186,9 @@ impl QueueDelay {
         true
     }
 
-    /// Updates the usual wait: the median of eight slots of 10 ms ([`LOOK`]) without a queue. A
-    /// smaller median counts at once. A larger median is smoothed over 2.6 s, because other flows'
-    /// queues come and go.
+    /// Updates the usual wait, which jitter causes without a queue: how far a median of eight mean
+    /// delays, each over 10 ms ([`LOOK`]), exceeds the least delay. Only a larger wait is smoothed,
+    /// over 2.6 s, because other flows' queues come and go.
     fn measure_jitter(&mut self, met: Delay) {
         self.slot_sum = self.slot_sum.saturating_add(met.one_way);
         self.slot_packets += 1;
@@ -215,8 +215,8 @@ impl QueueDelay {
     }
 
     /// How much the queue has grown, in nanoseconds, within the last 10 ms ([`LOOK`]), or within
-    /// four packet times if longer. Growth of 0.1 s per second is subtracted, because the path
-    /// itself can cause this growth.
+    /// four packet times if longer. Growth of 0.1 s per second is subtracted: a path that sends 10
+    /// % faster than the line builds such a queue itself.
     pub fn grown(&self) -> i64 {
         let [(sent_at, waited), earlier @ ..] = &self.recent;
         let look = self.look();

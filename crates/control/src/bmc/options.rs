@@ -5,9 +5,9 @@
 pub enum WeightStep {
     /// (7): to its square. That overshoots whatever there is to be met, for ever.
     Square,
-    /// Down by the step of `Square`, times the imbalance of the weighted throughputs T_wr. The
-    /// imbalance is `1 - least T_wr / largest T_wr`. Near the balance the step becomes small, so
-    /// the weights settle.
+    /// The weight D falls by `(D - D^2) * imbalance`, where `D - D^2` is the step of `Square`. The
+    /// imbalance is `1 - least T_wr / largest T_wr`. T_wr is a path's throughput times RTT, divided
+    /// by its weight. Near the balance the step is small, so the weights settle.
     Proportional,
 }
 

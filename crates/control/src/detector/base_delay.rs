@@ -3,15 +3,14 @@
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// The base delay: a path's smallest delay, its delay without queues. The base rises in two cases:
+/// The base delay: a path's smallest delay, its delay without queues. A minimum over a sliding
+/// window would take another flow's long queue for the base, so the sender would stop yielding.
+/// Therefore the base rises only after a long time:
 ///
 /// | all delays exceed the base for | further condition |
 /// |---|---|
 /// | 15 s ([`ADOPT`](BaseDelay::ADOPT)) | the least delays of three in four RTTs are nearly equal |
 /// | ten minutes ([`MEMORY`](BaseDelay::MEMORY)) | none |
-///
-/// A minimum over a sliding window would adopt another flow's long queue as the base, and the
-/// sender would stop yielding.
 #[derive(Clone, Debug)]
 pub struct BaseDelay {
     tolerance: i64,

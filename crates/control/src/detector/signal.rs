@@ -45,8 +45,8 @@ impl ConsecutiveDelays {
     const LONGEST: f64 = 8.0;
 
     /// Counts a packet. `delayed`: whether the packet was delayed. `window`: the congestion window
-    /// in packets. Signals if as many latest packets as a quarter of the window, from two to eight,
-    /// were all delayed.
+    /// in packets. Signals congestion if the latest n packets were all delayed; n is a quarter of
+    /// `window`, but at least two and at most eight.
     pub fn count(&mut self, delayed: bool, window: f64) -> bool {
         self.0 = if delayed { self.0.saturating_add(1) } else { 0 };
         delayed && f64::from(self.0) >= libm::ceil(window / 4.0).clamp(2.0, Self::LONGEST)

@@ -2,9 +2,9 @@
 
 use byway_wire::Duration;
 
-/// The time that the line takes to send one packet: one pair of packets in 32 arrives closer
-/// together than this time. Some pairs arrive closer than the line sends packets, for example
-/// because of a late interrupt.
+/// Estimates the time that the line takes to send one packet, from the gaps between the arrivals of
+/// successive packets. One gap in 32 is shorter than the estimate. Such gaps are taken for errors,
+/// for example because of a late interrupt.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spacing {
     /// The smallest distances of this block in nanoseconds, ascending. Only the first `pairs` of
@@ -25,14 +25,15 @@ impl Spacing {
     /// Pairs in a block, and how many of them may be closer together than the line sends packets.
     const BLOCK: usize = 256;
     const FEW: usize = Self::BLOCK / 32;
-    /// The greatest number of pairs in a block that may arrive together or out of order (`mixed`):
-    /// one pair in sixteen. A block with more such pairs gives no estimate of the packet time.
+    /// The greatest number of pairs of successive packets that may arrive together or out of order
+    /// in a block: one in sixteen of 256 pairs. With more, jitter exceeds the line's time for a
+    /// packet, so the block gives no estimate of this time.
     const MIXED: usize = 2 * Self::FEW;
     /// In the first block the estimate is at least the distance of this rank, in ascending order.
     const PAIRS: usize = 3;
-    /// The result is the smallest estimate of this many latest blocks of pairs. One block's
-    /// estimate may be too large: if ten flows share a line, two packets of one flow are seldom
-    /// neighbours in the queue.
+    /// The result, the line's time for one packet, is the smallest estimate of this many latest
+    /// blocks. A block has 256 gaps between successive packets of this flow. Its estimate is too
+    /// large if other flows' packets arrive in most of these gaps.
     const BLOCKS: usize = 8;
 
     /// Two packets, one sent after the other, arrived `apart` nanoseconds from each other.
@@ -80,8 +81,9 @@ impl Spacing {
         })
     }
 
-    /// The time that the line takes for one packet; `None` before the first block of 256 pairs
-    /// ends. A new flow sends its packets far apart, so the first distances exceed this time.
+    /// The time that the line takes for one packet, estimated from the gaps between successive
+    /// packets' arrivals. `None` before the first 256 gaps are complete: a new flow sends its
+    /// packets far apart, so its gaps are longer than this time.
     #[must_use]
     pub const fn settled(&self) -> Option<Duration> {
         self.settled

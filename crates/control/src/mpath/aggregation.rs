@@ -1,6 +1,6 @@
-//! Load aggregation (mPath, 2.3): a proxied path that shares the direct path's bottleneck moves its
-//! load (its window) to the direct path. Losses at the same time show such a path. Similar delays
-//! show it only after a trial (`lend`).
+//! Load aggregation (mPath, 2.3): a proxied path with the direct path's bottleneck gives its load
+//! (its window) to the direct path. Simultaneous losses of both paths show a shared bottleneck.
+//! Similar delays show it only after a trial: the direct path must carry the load.
 
 use super::{Dropping, MPath, Path};
 use crate::bundle::Rate;
@@ -10,8 +10,9 @@ use byway_wire::{Duration, Instant, PathId};
 /// A path that shares all but this part of the variance of the direct path's delay waits in the
 /// same queue.
 const SAME: f64 = 0.25;
-/// How long half of a path's window is lent to the direct path. A path in the direct path's queue
-/// carries half as much meanwhile. A path with a queue of its own carries as much as before.
+/// How long a proxied path lends half of its window to the direct path, to test whether both share
+/// a queue. If they do, the proxied path's throughput halves. If it has a queue of its own, its
+/// throughput stays the same.
 const HALF_LENT: Duration = Duration::from_millis(2_800);
 const CARRIES: f64 = 0.9;
 /// The least window, in packets, of which half is lent: a window of one packet cannot be halved.
@@ -20,8 +21,9 @@ const HALVES: f64 = 8.0;
 const LENT: Duration = Duration::from_millis(5_600);
 /// The first part of each trial, in which the windows settle. It does not count.
 const SETTLES: Duration = Duration::from_millis(1_400);
-/// The pause after a trial in which the direct path could not carry the load. It doubles after each
-/// such trial, up to 16 minutes. Trials take an eighth of the time at most: one lasts up to 8.4 s.
+/// The pause after a trial in which the direct path could not carry the load. Each such trial
+/// doubles the pause, up to 16 minutes. A trial lasts up to 8.4 s: at most 8.4 s of 68.4 s, an
+/// eighth of the time.
 const APART: Duration = Duration::from_secs(60);
 const APART_AT_MOST: Duration = Duration::from_secs(960);
 /// The age from which a path counts as useful, unless it seems to wait in the direct path's queue.
@@ -138,9 +140,9 @@ impl MPath {
         self.aggregate(&shared, window / self.options.keep);
     }
 
-    /// Moves load to the direct path from the `shared` proxied paths, which lost at the same time.
-    /// Together they move at most what the direct path lost of its `direct_window` packets, each at
-    /// most the part `alpha` of its window.
+    /// Moves load to the direct path from the `shared` proxied paths, whose losses coincided with
+    /// its loss. Each moves the same part of its window, at most `alpha`. Together they move at
+    /// most as many packets as that loss took from `direct_window`.
     fn aggregate(&mut self, shared: &[PathId], direct_window: f64) {
         let evidence = self.options.evidence;
         let convinced = |path: &Path| path.coincident >= evidence;
@@ -171,9 +173,9 @@ impl MPath {
         }
     }
 
-    /// Requests more proxied paths after a loss of the direct path. The paper: "a proportion beta
-    /// of the direct path's congestion window" (`direct_window`, in packets), "only after all
-    /// existing paths have encountered loss".
+    /// Requests more proxied paths after a loss of the direct path. mPath: "only after all existing
+    /// paths have encountered loss". Their number is at most "a proportion beta of the direct
+    /// path's congestion window" (`direct_window`, in packets).
     pub(super) fn wish_for_more(&mut self, direct_window: f64, now: Instant) {
         if self.trials.allow_wishes(now, &self.carried)
             && self.alive().all(|(_, path)| path.met_congestion || !path.proxied)
@@ -207,9 +209,9 @@ impl MPath {
         }
     }
 
-    /// Begins a trial: proxied paths that seem to wait in the direct path's queue lend their load
-    /// (window) to the direct path. The fastest of them lend, as many as have half of the direct
-    /// path's rate together.
+    /// Begins a trial: proxied paths that seem to share the direct path's queue lend their windows
+    /// to the direct path. If the trial fails, they get them back. The fastest paths lend, until
+    /// their rates sum to half of the direct path's rate.
     fn lend(&mut self, now: Instant) {
         if self.trials.now.is_some() || now < self.trials.not_before {
             return;
@@ -271,9 +273,9 @@ impl MPath {
         }
     }
 
-    /// Judges the present trial by a rate measured while load is lent: the rate of the lending
-    /// paths if half of the load is lent, and the rate of the direct path if all of the load is
-    /// lent.
+    /// Judges the present trial, in which proxied paths lend their windows to the direct path.
+    /// While they lend half, their own rate must fall, as in a shared queue. While they lend all,
+    /// the direct path must carry the load. Otherwise the windows are returned.
     pub(super) fn judge(&mut self, now: Instant) {
         if self.trials.now.is_some() && self.direct().is_none() {
             return self.give_back(now);

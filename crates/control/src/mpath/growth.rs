@@ -85,8 +85,8 @@ impl MPath {
         }
     }
 
-    /// Eq. 3: path i gets `w_i/W` of `packets`. W counts paths that are not in slow start and got
-    /// an ACK within the last two RTTs.
+    /// Eq. 3 of mPath: path i, with the window w_i, grows by the part `w_i/W` of `packets`. W is
+    /// the sum of the windows of paths outside slow start with an ACK in the last two RTTs.
     fn grant_in_shares(&mut self, packets: f64, now: Instant, rtt: Duration) {
         let member = |path: &Path| {
             !path.dropped

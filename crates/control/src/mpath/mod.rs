@@ -134,9 +134,9 @@ impl MPath {
         self.alive().find(|(_, path)| !path.proxied).map(|(id, _)| id)
     }
 
-    /// Applies a loss that path `id` reports to `flow`, the CUBIC state of all paths together. The
-    /// path's own window decreases afterwards. Returns the earlier `flow`, to be restored if the
-    /// loss is spurious.
+    /// Updates `flow`, the CUBIC state of all paths together, by a loss that path `id` reports. The
+    /// path's own window decreases afterwards. Returns `flow` from before the update, to be
+    /// restored if the loss is spurious.
     fn tell_flow(&mut self, id: PathId, congested: &Congested) -> AggregateFlow {
         let before = self.flow;
         let first = congested.sent_at >= self.event_at || congested.trigger == Trigger::Timeout;

@@ -64,10 +64,11 @@ pub(super) struct Path {
     pub dropped: bool,
     /// The part of the window that is lent to the direct path.
     pub lent: Option<MovedLoad>,
-    /// The latest delays. `same_queue`: whether the path seems to wait in the direct path's queue.
-    /// `stays`: whether the path, at the age of a minute or later, once did not seem to wait there.
+    /// The latest delays, to be compared with those of the direct path.
     pub delays: DelaySeries,
+    /// Whether the delays suggest that packets of this path and of the direct path share a queue.
     pub same_queue: bool,
+    /// Whether `same_queue` was false once, a minute after the path's opening or later.
     pub stays: bool,
     /// Whether its delays are known to differ from the direct path's.
     pub differs: bool,
@@ -143,9 +144,9 @@ impl Path {
         }
     }
 
-    /// Whether the path is useful: after 21 s if its delays differ from the direct path's, after 60
-    /// s if it does not seem to wait in the direct path's queue. `doubt`: a trial showed that
-    /// similar delays prove nothing.
+    /// Whether the path counts as not sharing the direct path's queue: 21 s after opening if the
+    /// delays of both differ, after 60 s if they are not similar. `doubt`: a trial showed that
+    /// similar delays prove nothing, so these count after 21 s.
     pub fn proven(&self, now: Instant, doubt: bool) -> bool {
         let age = now.since(self.opened_at);
         let differs = if doubt { self.differs || self.same_queue } else { self.differs };
@@ -246,9 +247,8 @@ impl Path {
         }
     }
 
-    /// Takes the latest decrease back if `undo` shows that the decrease was wrong. Returns the
-    /// CUBIC state of all paths before the decrease, and the number of decreases that all paths had
-    /// made by then, this one included.
+    /// Takes the latest decrease back if `undo` shows that it was wrong. Returns the CUBIC state of
+    /// all paths before it, and its number among the decreases of all paths, counted from 1.
     pub fn on_undo(&mut self, undo: &Undo) -> Option<(AggregateFlow, u64)> {
         let before = self.memento.as_mut().and_then(|memento| memento.undone(undo))?;
         self.window = self.window.max(before.window);

@@ -1,6 +1,6 @@
-//! LEDBAT (RFC 6817, 2.4.2, as other implementations quote it): keeps the queueing delay at a
-//! target. A queue older than the flow, or than `history` minutes, counts as base delay (the delay
-//! of the empty path); [`ledbat_pp`](super::ledbat_pp) corrects this.
+//! LEDBAT keeps the queueing delay at a target. Source: section 2.4.2 of RFC 6817, as the code of
+//! other implementations quotes it. A queue older than the flow, or than `history` minutes, counts
+//! as base delay (the delay of the empty path); [`ledbat_pp`](super::ledbat_pp) corrects this.
 
 use crate::bundle::{Decrease, PathController, Window};
 use crate::{Acked, Allowance, Congested, Opened, Sent, Trigger, Undo};
@@ -167,8 +167,8 @@ impl PathController for Ledbat {
         // cwnd += GAIN * off_target * bytes_newly_acked * MSS / cwnd
         let steered = cwnd + gain * off_target * bytes_newly_acked / cwnd;
         // max_allowed_cwnd = flightsize + ALLOWED_INCREASE * MSS (RFC 6817, 2.5). flightsize is the
-        // most in flight in this RTT and the RTT before, because a paced sender has not filled its
-        // window at an ACK.
+        // most that was in flight in this RTT and the RTT before. The bytes in flight at the ACK
+        // itself are too few: with pacing, they are below the window.
         if acked.sent_at >= self.round {
             self.round = acked.now;
             self.flight = [acked.in_flight, self.flight[0]];

@@ -1,7 +1,8 @@
-//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus, section 4): LEDBAT by RTTs. In regular slowdowns a
-//! flow falls to 2 packets, so that the queue drains and the RTT of the empty path is measured.
+//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus, section 4): LEDBAT that measures RTTs in place of
+//! one-way delays. In regular slowdowns a flow falls to 2 packets. Then the queue drains, and the
+//! RTT of the empty path is measured.
 //!
-//! Source: memory, a Linux module, and freenet's implementation.
+//! Written from memory of the draft, from a Linux module, and from freenet's implementation.
 
 use super::ledbat::DelayHistory;
 use crate::bundle::{Decrease, GrowthPhase, PathController, Window};

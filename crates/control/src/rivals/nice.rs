@@ -1,5 +1,5 @@
-//! TCP Nice: TCP Vegas that halves its window when a queue delays more than half of an RTT's
-//! packets, by their one-way delays.
+//! TCP Nice: TCP Vegas that halves its window if more than half of the packets of an RTT were
+//! delayed by a queue. Queues are detected by one-way delays.
 //!
 //! Source: Venkataramani, Kokku, Dahlin, "TCP Nice: a mechanism for background transfers", OSDI
 //! 2002, sections 3, 5.
@@ -24,8 +24,9 @@ pub struct NiceOptions {
     /// Whether the delays of packets sent before the window was halved are ignored. If they count,
     /// they halve the window a second time, in the next RTT. The paper leaves this open.
     pub afresh: bool,
-    /// Vegas: the window grows while it keeps fewer packets than this in the queue. From memory and
-    /// Linux; source: Brakmo and Peterson, "TCP Vegas", JSAC 13(8), 1995.
+    /// Vegas: the window grows while it keeps fewer packets than this in the queue. The rule is by
+    /// Brakmo and Peterson, "TCP Vegas", JSAC 13(8), 1995. It is written from memory of that paper
+    /// and from Linux's code.
     pub alpha: f64,
     /// Vegas: the window falls while it keeps more packets than this in the queue.
     pub beta: f64,

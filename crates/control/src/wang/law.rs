@@ -109,9 +109,9 @@ impl Law for Wang {
         used.map_or(0.0, |member| packets / member.window.packets())
     }
 
-    /// Judges the last interval, and begins the next one. The judgement waits for the longest RTT
-    /// of all paths (at most 2 s): by then the packets are acknowledged. Their rate is the paper's
-    /// x.
+    /// Judges whether the raise of the last interval succeeded, and begins the next interval. The
+    /// judgement waits for the longest RTT of all paths (at most 2 s), until the interval's packets
+    /// are acknowledged. Their rate is x of Wang et al.
     fn tick(&mut self, paths: &mut WangPaths, now: Instant) -> Option<Instant> {
         if paths.is_empty() {
             return None;

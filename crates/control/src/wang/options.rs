@@ -19,18 +19,18 @@ pub struct WangOptions {
     /// the path's rate by `1 + beta` and adds `epsilon`. With 0, rates change only by `epsilon`
     /// (the paper's A-AIAD).
     pub beta: f64,
-    /// Whether a raise that the demand cuts short lowers the path's rate increment term to the
-    /// raise that was possible. If so, the term of a path that carries all of the demand is 0 for
-    /// good.
+    /// Whether beta, a path's rate increment term (the relative raise), falls to the possible raise
+    /// if `demand` cuts a raise short. If so, it falls to 0 on a path that carries all of the
+    /// demand. It stays 0, because it changes only by factors.
     pub rewrite: bool,
     /// The most that a rate increment term grows to, as a factor.
     pub cap: f64,
     /// The least probability of a path, at most half of its equal share. The proof of theorem 1
     /// needs it to be positive.
     pub floor: f64,
-    /// How much less than the sent rate may arrive, beyond `delta`, before a raise counts as
-    /// failed, in the unit of rates. Use one packet per interval, because only whole packets are
-    /// counted; the paper has 0.
+    /// A tolerance beside `delta`, in the unit of rates: a raise fails if the received rate is
+    /// below `(1 - delta) * sent - slack`. Use the rate of one packet per interval, because only
+    /// whole packets are counted. Wang et al. have no such tolerance (0).
     pub slack: f64,
 }
 
@@ -50,9 +50,9 @@ impl WangOptions {
         slack: 0.0,
     };
 
-    /// Figure 2 with four changes. A rate increment term never falls to 0 (`rewrite`), and is at
-    /// most 1 (`cap`). Each path has a least probability (`floor`). One packet of 500 bytes per 0.4
-    /// s may be missing (`slack`).
+    /// Figure 2 of Wang et al. with four changes. The demand lowers no rate increment term
+    /// (`rewrite`), and terms are at most 1 (`cap`). Each path keeps a least probability of a raise
+    /// (`floor`). 500 bytes, one packet, per 0.4 s may be missing (`slack`).
     pub const RECOMMENDED: Self =
         Self { rewrite: false, cap: 1.0, floor: 0.01, slack: 1_250.0, ..Self::LITERAL };
 }

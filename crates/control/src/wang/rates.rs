@@ -51,9 +51,9 @@ impl RateController {
         self.raised.map(|(path, _)| path)
     }
 
-    /// Sets epsilon (the constant part of a raise) and the slack (how much of the rate may be
-    /// missing) from the next interval on. `packet`: the rate of one packet per interval, in the
-    /// unit of rates.
+    /// Sets epsilon (the constant part of a raise) and the slack from the next interval on. Both
+    /// become `packet`: the rate of one packet per interval, in the unit of rates. Slack: how much
+    /// less than sent may arrive before a raise counts as failed.
     pub fn set_packet(&mut self, packet: f64) {
         (self.options.epsilon, self.options.slack) = (packet, packet);
     }

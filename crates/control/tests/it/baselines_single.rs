@@ -138,8 +138,9 @@ fn cubic_lowers_its_plateau_for_flows_that_begin() {
 
 #[test]
 fn cubic_is_reno_with_a_smaller_step_where_windows_are_small() {
-    // C is so small that the window is W_est, the estimate of Reno's window. Per RTT, W_est grows
-    // by `3 (1 - 0.7) / (1 + 0.7) = 0.529` packets, and by 1 above cwnd_prior (the window before).
+    // C is so small that the window is W_est, the estimate of Reno's window. Up to cwnd_prior (the
+    // window before the loss), W_est grows by `3 (1 - 0.7) / (1 + 0.7) = 0.529` packets per RTT.
+    // Above cwnd_prior it grows by 1 packet per RTT.
     let mut cubic =
         Cubic::with_options(&opened(), cubic::CubicOptions { c: 1e-6, ..cubic::CubicOptions::BYWAY });
     congested(&mut cubic, Trigger::Loss, at(900), at(1_000));
@@ -167,8 +168,9 @@ fn cubic_after_a_timeout_starts_a_curve_without_concave_part() {
     }
     let before = cubic.packets();
     near(before, 70.0, 2.0, "ssthresh by beta");
-    // K, the time until the curve reaches W_max, is 0. So after 2 s the curve has risen by `0.4 t^3
-    // = 3.2` packets, less than Reno's `20 * 0.529`, and after 10 s by 400, far more than Reno's.
+    // After a timeout the curve begins at W_max (RFC 9438, 4.8), so it rises by `0.4 t^3` packets.
+    // In 2 s (20 RTTs) these are 3.2, less than the `20 * 0.529` of Reno's estimate. In 10 s they
+    // are 400, far more than Reno's.
     for step in 0..100 {
         round(&mut cubic, now + RTT * step, 10);
     }
@@ -437,8 +439,9 @@ fn nice_halves_when_more_than_half_of_an_rtt_is_late() {
 
 #[test]
 fn nice_is_vegas_while_nobody_is_late() {
-    // Vegas estimates the packets in the queue as `Diff = W (RTT - base) / RTT`. If Diff is below
-    // 1, the window grows by one packet; above 3 it falls by one. Here 4 ms of queue give 0.77.
+    // Vegas estimates the packets in the queue as `Diff = W (RTT - base) / RTT`. Below 1 the window
+    // grows by one packet per RTT; above 3 it falls by one. With `W = 20` and `base = 100` ms,
+    // queues of 4, 10 and 20 ms give 0.77, 1.8 and 3.3.
     let range = nice::NiceOptions { least_range: Duration::from_millis(500), ..nice::NiceOptions::LITERAL };
     for (queue, change) in [(4, 1.0), (10, 0.0), (20, -1.0)] {
         let mut nice = Nice::with_options(&opened(), nice::NiceOptions { initial: 40.0, ..range });

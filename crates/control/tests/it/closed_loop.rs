@@ -146,8 +146,9 @@ fn jitter_is_no_congestion() {
 
 #[test]
 fn more_jitter_is_no_congestion_either() {
-    // If jitter is many times as long as a packet takes, it delays several packets in a row, as a
-    // queue does. So the flow yields; only the last two links, 12 and 5 Mbit/s, are used well.
+    // If jitter is many times a packet's sending time on the link, it delays several packets in a
+    // row. So does a queue, so the flow yields. Only the last two links, of 12 and 5 Mbit/s, are
+    // used well.
     for (capacity, rtt, jitter, least) in
         [(20.0, 20, 10, 3.5), (40.0, 6, 5, 8.5), (100.0, 40, 10, 3.0), (12.0, 50, 8, 8.0), (5.0, 30, 10, 3.5)]
     {

@@ -148,9 +148,9 @@ fn jitter_makes_fewer_false_signals_where_the_mean_of_50_packets_counts() {
             "{fifty:?} {capped:?} {packet:?} {half:?}"
         );
         assert!(fifty.2 > 10.0 * packet.2.max(half.2), "{fifty:?} {packet:?} {half:?}");
-        // With the capped mean the transfer is slow. In a window of a few packets, the mean is of
-        // only four delays, and still has half the jitter of a single delay. This jitter causes
-        // many false signals.
+        // With `capped`, the transfer is slow: its mean has at most as many delays as the window
+        // has packets, or four in smaller windows. A mean of four still has half the jitter of a
+        // single delay. This jitter causes many false congestion signals.
         assert!(capped.1 < half.1, "{capped:?} {half:?}");
         assert!(fifty.2 > 10.0 * capped.2, "{fifty:?} {capped:?}");
     }
@@ -168,8 +168,9 @@ fn the_capped_mean_is_as_good_where_two_packets_in_a_row_are_no_queue() {
     assert!(capped.1.min(fifty.1) > packet.1.max(half.1), "{capped:?} {fifty:?} {packet:?} {half:?}");
 }
 
-/// The number of signals from packet `from` on. Packets leave one by one, every 20 ms, on a path
-/// with an RTT of 100 ms. Packet n has the delay `delay(n)`, in ms.
+/// The number of congestion signals, from packet `from` on, that delays cause in Harp with
+/// `options`. Packets leave one by one, every 20 ms, on a path with an RTT of 100 ms. Packet n has
+/// the delay `delay(n)`, in ms.
 fn signals(options: HarpOptions, packets: u64, delay: impl Fn(u64) -> i64, from: u64) -> usize {
     let log = Arc::new(Mutex::new(Vec::new()));
     let harp = Harp::new("test", options);
@@ -204,8 +205,9 @@ fn a_single_late_packet_is_no_signal_and_a_queue_is() {
 fn a_small_window_hears_of_the_end_of_a_queue_soon_only_if_the_mean_is_capped() {
     let [.., (_, capped), (_, fifty)] = rules(1_000);
     let queue = |at: u64| if (60..160).contains(&at) { 70 } else { 10 };
-    // Delays above 10 + 0.3 (70 - 10) = 28 ms are a signal. After the queue, a mean of 50 falls to
-    // 28 ms once 35 are new: seven RTTs of five packets. A mean of four needs three.
+    // Delays above `10 + 0.3 (70 - 10) = 28` ms signal congestion. After the queue, delays are 10
+    // ms, not 70 ms. A mean of 50 delays is 28 ms with 35 new ones, after seven RTTs of five
+    // packets. A mean of four needs three packets.
     let (capped, fifty) = (signals(capped, 400, queue, 160), signals(fifty, 400, queue, 160));
     assert!(capped <= 1, "{capped}");
     assert!((6..=7).contains(&fifty), "{fifty}");

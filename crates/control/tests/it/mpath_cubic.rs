@@ -59,7 +59,8 @@ fn one_path_is_a_cubic_flow() {
 #[test]
 fn paths_that_lose_by_themselves_have_no_more_than_by_the_paper_s_law() {
     // By mPath's eq. 2 (semicoupled windows), n paths together have sqrt(n) times the window of one
-    // path. At low loss rates the cubic curve decides, and n paths have less than that.
+    // path. At low loss rates, windows follow CUBIC's curve instead of its estimate of Reno's
+    // window. Then n paths have less than sqrt(n) times.
     for rate in [1e-2, 1e-3, 1e-4] {
         let one = total(&mut normal(), &[rate], 1);
         for n in [2_u32, 3, 5] {

@@ -40,9 +40,9 @@ fn o3_harp_independent_saws_between_the_mark_and_seven_eighths_of_it() {
             signals += u32::from(after < before);
         }
     }
-    // In a fluid model the mean window of this sawtooth is 0.936 of the capacity. The window grows
-    // back in 4.52 RTTs, and the signal takes one more RTT. So every fifth or sixth RTT has a
-    // signal.
+    // Harp's window is a sawtooth; in a fluid model its mean is 0.936 of the capacity. Growth back
+    // to the capacity takes 4.52 RTTs, and the delay signal comes one RTT later. So every fifth or
+    // sixth RTT (5.52 on average) has a signal.
     assert!((sum / rounds / capacity - 0.936).abs() < 0.03, "{}", sum / rounds);
     let period = rounds / f64::from(signals);
     assert!((5.0..6.1).contains(&period), "{period}");
@@ -137,9 +137,9 @@ fn o7_mimd_keeps_the_ratio_of_two_flows() {
 
 #[test]
 fn o11_mpath_without_aggregation_is_the_semicoupled_algorithm() {
-    // In equilibrium `w_i = 2 (1 - p_i) / (p_i W)`: p_i is the loss rate of path i, W the sum of
-    // windows. Random losses change both means by the same factor, so only the ratio is checked
-    // closely.
+    // In equilibrium `w_i = 2 (1 - p_i) / (p_i W)`: p_i is the loss rate of path i, w_i its window,
+    // W the sum of windows. Random losses change the mean windows of both paths by the same factor.
+    // So their ratio is checked more closely than their sum.
     let options =
         mpath::MPathOptions { evidence: u32::MAX, growth: Growth::Shares, ..mpath::MPathOptions::LITERAL };
     let mut mpath = MPath::new("test", options, 1);
@@ -188,9 +188,9 @@ fn o12_a_shared_loss_halves_the_proxied_share() {
     mpath.on_congested(PathId(0), &congested(Trigger::Loss, at(1_000), at(1_100)));
     mpath.on_congested(PathId(1), &congested(Trigger::Loss, at(2_000), at(2_100)));
     assert_eq!([0, 1].map(|path| mpath.window(PathId(path)).unwrap()), [32.0, 32.0]);
-    // Each loss that both paths share moves half of the share of path 1 (through a relay) to the
-    // direct path (eq. 6 of mPath): from 1/2 to 1/4, 1/8, 1/16. Growth by shares does not change
-    // the shares.
+    // Path 1 goes through a relay. Each loss that both paths share moves half of its window to the
+    // direct path (mPath, eq. 6). Its share of both windows falls from 1/2 to 1/4, 1/8, 1/16.
+    // Growth in proportion to the windows keeps the shares.
     for shared in 1..4_u64 {
         let order = if shared % 2 == 0 { [0, 1] } else { [1, 0] };
         for path in order {

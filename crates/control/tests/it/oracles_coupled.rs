@@ -208,9 +208,9 @@ fn o6_interference_stays_below_equation_11() {
             let floor = 2.0 * flows as f64 / (line + queue as f64);
             let literal = interference(flows, false);
             assert!(literal <= bound + floor + 0.03, "{tcps} {queue} {flows}: {literal}");
-            // With 32 flows of the class `background`, the TCPs lose more than `bound`, so this
-            // case is not checked. The cause: flows that begin while packets wait never see the
-            // queue empty.
+            // Beside 32 flows of the class `background`, the TCPs lose more than the part `bound`
+            // of the throughput without these flows. So this case is not checked. The cause: flows
+            // that begin while packets wait never see the queue empty.
             if flows > 8 {
                 continue;
             }
@@ -264,9 +264,9 @@ fn o10_lia_shares_by_loss_and_takes_as_much_as_one_tcp_on_the_best() {
 
 #[test]
 fn o11_mpath_beside_a_tcp_under_the_same_loss() {
-    // In a fluid model a TCP's window is `sqrt(2/p)` packets at a loss rate of p, and mPath's
-    // windows are `w_i = 2 (1 - p_i)/(p_i W)`, with W their sum. Random loss multiplies all means
-    // by `constant`.
+    // In a fluid model a TCP's window is `sqrt(2/p)` packets at a loss rate of p. mPath's windows
+    // are `w_i = 2 (1 - p_i)/(p_i W)`, with W their sum. Random loss multiplies the mean windows of
+    // both by one factor, `constant`, which is measured on the TCP.
     let options =
         mpath::MPathOptions { evidence: u32::MAX, growth: Growth::Shares, ..mpath::MPathOptions::LITERAL };
     for seed in 1..4 {

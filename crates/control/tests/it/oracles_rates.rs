@@ -105,9 +105,9 @@ fn hundred() -> impl Iterator<Item = (u64, Overlay)> {
 
 #[test]
 fn the_optimum_is_that_of_other_solvers() {
-    // Columns: `skew` (b), `plenty` (f), and the optimum for k = 2, 3 and 4 relays per source, as a
-    // share of all demands. Each optimum is a mean over 20 draws of 100 sources, from scipy's
-    // maximum flow.
+    // Columns: `skew` b, `plenty` f, and optima for k = 2, 3 and 4 relays per source, as shares of
+    // all demands. Capacities of relays j are proportional to `1/j^b`, and together f times all
+    // demands. Optima are means over 20 random overlays, by scipy's maximum flow.
     let table = [
         (0.0, 0.6, [0.516, 0.569, 0.591]),
         (0.0, 1.0, [0.842, 0.943, 0.983]),
@@ -121,9 +121,9 @@ fn the_optimum_is_that_of_other_solvers() {
             let sums: Vec<f64> = (0..20)
                 .map(|seed| Overlay::draw(100, paths, skew, plenty, &mut Random::new(seed)).optimum() / 100.0)
                 .collect();
-            // The optimum of a single draw has a standard deviation of 0.01 to 0.035. So the
-            // difference of two means, each over 20 draws, has a standard deviation of at most
-            // 0.011.
+            // The largest sum of rates in one random overlay has a standard deviation of 0.01 to
+            // 0.035. So the difference of two means, each over 20 overlays, has a standard
+            // deviation of at most `0.035 * sqrt(2 / 20) = 0.011`.
             let drawn = mean(&sums);
             assert!((drawn - expected).abs() < 0.02, "b {skew}, f {plenty}, k {paths}: {drawn}, {expected}");
         }
@@ -143,9 +143,9 @@ fn o14_additive_raises_come_to_the_largest_sum() {
 
 #[test]
 fn multiplicative_raises_come_close_to_it() {
-    // The paper does not prove that multiplicative raises (by a share of the rate) reach the
-    // optimum. Over a hundred overlays the mean is 0.999 of the optimum, the worst 0.984. With
-    // figure 2 taken literally, the worst is 0.942.
+    // Wang et al. do not prove that multiplicative raises (by a share of the rate) reach the
+    // largest sum of rates. In 100 overlays, `FLUID` reaches 0.999 of it on average, 0.984 at
+    // worst. Figure 2 word by word (`FLUID_LITERAL`) reaches 0.942 at worst.
     for options in [FLUID, FLUID_LITERAL] {
         let options = WangOptions { beta: 0.1, ..options };
         let steady: Vec<f64> =
@@ -166,9 +166,9 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
     let reached = |carried: &[f64]| carried.iter().position(|part| *part >= 0.95).unwrap();
     let ratio = reached(&slow) as f64 / reached(&fast) as f64;
     assert!(ratio >= 4.0, "{} and {}", reached(&slow), reached(&fast));
-    // Each raise doubles the rate of a path (beta stays 1). In the paper the rates then stay
-    // clearly below the optimum. Here congestion is detected perfectly, and the rates reach 0.995
-    // of the optimum, but keep changing.
+    // With `alpha` and `gamma` 1, beta stays 1: each raise doubles a path's rate. In Wang et al.
+    // the rates then stay clearly below the optimum. Here congestion is detected perfectly, and the
+    // rates reach 0.995 of the optimum, but keep changing.
     let fixed = run(1.0, WangOptions { alpha: 1.0, gamma: 1.0, ..FLUID });
     let (adaptive, fixed) = (&fast[5_000..], &fixed[5_000..]);
     let spread = |values: &[f64]| {
@@ -183,9 +183,9 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
 
 #[test]
 fn the_testbed_finds_its_spare_capacity() {
-    // The testbed of section V, with rates in kbit/s. If the load of a relay exceeds its capacity,
-    // all its paths lose the same share of their packets. A raise adds epsilon, one packet of 1008
-    // bytes per interval.
+    // The testbed of Wang et al., section V, with rates in kbit/s. If the load of a relay exceeds
+    // its capacity, all its paths lose the same share of packets. A raise adds epsilon to a path's
+    // rate: one packet of 1008 bytes per interval.
     let capacities = [256.0, 256.0, 56.0];
     let choices = [[0, 1], [1, 2]];
     let spans = [0.645, 0.538];

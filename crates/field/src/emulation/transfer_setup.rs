@@ -22,9 +22,9 @@ pub(super) struct TransferSetup<'a> {
 }
 
 impl TransferSetup<'_> {
-    /// The plan's name for the direct path of `transfer`, and the nodes of its other paths. byway
-    /// always uses the direct path, so a transfer that does not list `direct` must list a node on
-    /// the direct path.
+    /// The direct path of `transfer`, as the plan names it, and the nodes of its other paths. The
+    /// plan writes `direct`, or a node through which the direct path leads. byway always uses the
+    /// direct path, so a transfer must list one of the two.
     pub(super) fn ways<'t>(&self, transfer: &'t Transfer) -> Result<(&'t str, Vec<&'t str>)> {
         let nodes = || {
             transfer.paths.iter().filter_map(|way| match way {

@@ -181,9 +181,9 @@ mod tests {
         // requests need 0.5 MB of it.
         let share = found.share.unwrap();
         assert!((share - 44.0 * 81_000.0 / 3.9e6).abs() < 1e-9, "{share}");
-        // `regain` is the time from second 6.4, when the last request ends, to the end of the first
-        // second with 900,000 bytes (90 % of the capacity): from 7.5 to 8.5, with 5 * 81,000 + 5 *
-        // 100,000 bytes.
+        // `regain` begins at second 6.4, the end of the last request. It ends when 900,000 bytes
+        // (90 % of the capacity) passed within one second. Each 0.1 s carries 81,000 bytes before
+        // second 8, then 100,000. So 7.5 to 8.5 is the first such second.
         assert!((found.regain.unwrap() - 2.1).abs() < 0.11, "{:?}", found.regain);
         assert_eq!(found.missed(&BOUNDS), ["p90"]);
     }

@@ -9,8 +9,9 @@ use crate::detector::{ConsecutiveDelays, DelayedShare, Extremes};
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// For a path without one-way delays: the largest window, in packets, that `ConsecutiveDelays` is
-/// told. A quarter of this window is two, so two RTTs in a row above the limit are a signal.
+/// `ConsecutiveDelays` signals congestion once a quarter of a window's packets in a row were
+/// delayed. On a path without one-way delays, it is told a window of at most this many packets. So
+/// two RTTs in a row above the limit are a signal.
 const TWO_IN_A_ROW: f64 = 8.0;
 
 /// The delays of one path.
@@ -103,9 +104,9 @@ impl Delays {
         false
     }
 
-    /// Takes the delay of a probe of a choked path into account, in nanoseconds. Returns whether
-    /// the path is free again: the probe "does not perceive delay greater than Delta_i" (Harp,
-    /// III.E).
+    /// Takes the delay of a probe, in nanoseconds, into account; a choked path sends only probes.
+    /// Returns whether the path is free again: the probe "does not perceive delay greater than
+    /// Delta_i" (Harp, III.E), the limit above which a delay signals congestion.
     pub fn probe(&mut self, delay: i64) -> bool {
         self.one_way();
         self.is_above(delay, LEAST_AVERAGED);

@@ -1,6 +1,6 @@
-//! Means of delays, for the rule of the paper called HIR (section 7.1): "take average delay
-//! observed over the recent 50 packets". The paper leaves open what dmin and dmax are. Here they
-//! are the smallest and the largest mean.
+//! Means of delays, for the paper called HIR (section 7.1): "take average delay observed over the
+//! recent 50 packets". A mean above `dmin + delta (dmax - dmin)` signals congestion. The paper
+//! leaves open what dmin and dmax are. Here they are the smallest and the largest mean.
 
 use super::{Coupling, DelayRule, HarpOptions};
 use crate::detector::Average;
@@ -39,8 +39,9 @@ impl Mean {
 }
 
 impl HarpOptions {
-    /// Harp with the delay rule of the paper called HIR (HIR, 4 and 7.1). If `capped`, a mean has
-    /// at most as many delays as the window has packets, but at least four; the paper has no cap.
+    /// Harp with the delay rule of the paper called HIR (4 and 7.1): it compares the mean of the
+    /// latest 50 delays. If `capped`, the mean has no more delays than the window has packets, or
+    /// four in smaller windows. The paper has no cap.
     #[must_use]
     pub const fn averaged(capped: bool) -> Self {
         let least_range = Duration::from_millis(1);

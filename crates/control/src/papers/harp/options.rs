@@ -33,16 +33,17 @@ pub enum DelayRule {
         /// smaller.
         range: Option<Duration>,
     },
-    /// HIR, 7.1: `mean > dmin + delta (dmax - dmin)`. `mean` is the mean of the latest delays; dmin
-    /// and dmax are the smallest and the largest mean so far.
+    /// HIR, 7.1: congestion is signalled if `mean > dmin + delta (dmax - dmin)`. `mean` is the mean
+    /// of the latest delays; dmin and dmax are the smallest and the largest mean so far. delta is a
+    /// number from 0 to 1.
     Averaged {
         /// The delta of HIR's evaluation is 0.3.
         delta: f64,
         /// Delays in a mean.
         packets: u32,
-        /// Whether a mean has at most as many delays as the window has packets, but at least four.
-        /// Without this cap, delays of a queue that has gone count for too long. With the cap,
-        /// jitter causes more signals.
+        /// Whether the mean is over at most as many latest delays as the window has packets, or
+        /// four in smaller windows. Without this cap, delays of a queue that has gone count for too
+        /// long. With the cap, jitter causes more signals.
         capped: bool,
         /// There is no signal while `dmax - dmin` is less than this.
         least_range: Duration,
