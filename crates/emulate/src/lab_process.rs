@@ -72,9 +72,9 @@ pub enum KeeperError {
     Io(#[from] io::Error),
 }
 
-/// Lets the next child process become the keeper of a lab, in a new PID namespace. Without root
-/// privileges, this process enters a new user namespace. Call this only once, before a second
-/// thread exists.
+/// Prepares to start a lab's keeper (the process that carries the lab's packets). The next child
+/// process is the first in a new PID namespace. Without root privileges, this process also enters a
+/// new user namespace. Call this only once, before a second thread exists.
 ///
 /// # Errors
 /// [`KeeperError::Forbidden`].

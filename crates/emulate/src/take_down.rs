@@ -29,8 +29,9 @@ pub fn end(lab: &Lab) -> io::Result<()> {
     lab.remove()
 }
 
-/// Opens the keeper's process as a pidfd, if the lab is alive. Afterwards the lab's lock is checked
-/// again, since the kernel may have given the number of an ended keeper to another process.
+/// Opens a pidfd of the lab's keeper (the process that runs the lab), if the lab is alive. The
+/// keeper holds the lab's lock while it lives. The lock is checked again afterwards, since the
+/// kernel may have reused an ended keeper's process number.
 fn keeper(lab: &Lab) -> io::Result<Option<OwnedFd>> {
     if !lab.alive() {
         return Ok(None);

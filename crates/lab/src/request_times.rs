@@ -3,8 +3,9 @@
 
 use crate::record::RequestRecord;
 
-/// The percentile `percent` (0 to 100) of `times`, by nearest rank; `None` if `times` is empty. A
-/// time is in seconds, or a ratio. A request that did not end (`None`) counts as infinite.
+/// The percentile `percent` (0 to 100) of `times`, by nearest rank; `None` if `times` is empty.
+/// Each time is in seconds, or a ratio to the same request's time in another run. A request that
+/// did not end (`None`) counts as infinite.
 #[must_use]
 pub fn percentile(times: impl IntoIterator<Item = Option<f64>>, percent: f64) -> Option<f64> {
     let mut times: Vec<f64> = times.into_iter().map(|time| time.unwrap_or(f64::INFINITY)).collect();

@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn the_interval_takes_the_ranks_of_the_table() {
-        // Columns: the number n of values, k (the interval goes from the k-th smallest to the k-th
-        // largest value), and the probability that the median is inside, `1 - 2 sum of C(n, i) /
-        // 2^n` over i < k.
+        // Columns: the number n of values, the rank k, and the coverage. The interval goes from the
+        // k-th smallest to the k-th largest value. Coverage, the probability that it contains the
+        // median, is `1 - 2S/2^n`; S is the sum of `C(n, i)` over i < k.
         for (count, rank, coverage) in [
             (1, 1, 0.0),
             (2, 1, 0.5),

@@ -202,9 +202,9 @@ impl Pipe {
         Some(Ok((begins, at)))
     }
 
-    /// The earliest time at which a packet with `size` bytes of payload can arrive, if it is
-    /// offered at `now` to an idle pipe. `None`: the pipe is not plain, its delay is zero, or the
-    /// packet exceeds the MTU.
+    /// The earliest arrival time of a packet of `size` payload bytes, if offered at `now` to an
+    /// idle pipe. `None`: zero delay, a packet beyond the MTU, or a pipe that is not plain. Plain:
+    /// a drop-tail queue, constant rate and delay, no faults.
     #[inline]
     pub(crate) fn soonest(&mut self, now: Instant, size: u32) -> Option<Instant> {
         let plain = self.plain.as_ref().filter(|plain| plain.delay > 0)?;
@@ -409,9 +409,9 @@ impl Pipe {
     }
 }
 
-/// The service time of a packet of `bytes` bytes at `rate` bits per second: whole nanoseconds, and
-/// the rest in billionths of a bit. `known` caches the last size and its results, since most
-/// packets have equal sizes.
+/// The service time of a packet of `bytes` bytes at `rate` bits per second, in whole nanoseconds.
+/// Also returns the remainder, in billionths of a bit, to be added to that of the next packet.
+/// `known` caches the last size and its results.
 #[inline]
 fn service_of(known: &mut (u64, u64, u64), bytes: u64, rate: u64) -> (u64, u64) {
     if known.0 != bytes {

@@ -1,6 +1,6 @@
-//! Checks before a run whether a plan can answer every measure of an expectation. A plan has
-//! several modes, and a mode may leave variants out. So a name is an error only if no mode knows
-//! it.
+//! Checks before a run whether it can answer every measure of an expectation (claims about a plan).
+//! Each mode, such as quick or full, may leave out variants (combinations of settings). So a claim
+//! may name a variant that only some of its modes run.
 
 use super::{Claim, ExpectError, Expectation};
 use crate::measure::{Measure, Records, Selection, Undefined, Why};

@@ -15,8 +15,8 @@ type MedianInterval = (f64, f64, f64);
 /// Draws the measure of `spec` over the axis `spec.x`, a setting that the plan varies.
 ///
 /// # Errors
-/// If measure or `spec.x` is missing, the measure cannot be parsed, the axis does not exist, or
-/// nothing was measured.
+/// In one of these cases: `spec.measure` or `spec.x` is missing, the measure has a syntax error,
+/// the plan has no axis `spec.x`, or nothing was measured.
 pub fn draw(spec: &FigureSpec, records: &Records<'_>) -> Result<String, DrawError> {
     let wrong = |why: String| DrawError::new(&spec.title, why);
     let text = spec.measure.as_deref().ok_or_else(|| wrong("`measure` is missing".into()))?;
@@ -66,8 +66,9 @@ pub fn draw(spec: &FigureSpec, records: &Records<'_>) -> Result<String, DrawErro
 /// Percentiles from one point of a distribution to the next.
 const STEP: usize = 2;
 
-/// Draws how a measure is distributed over `spec.over`, an axis or a group of transfers. Each
-/// percentile is the median over the seeds.
+/// Draws the distribution of a measure over `spec.over`: an axis (a setting that the plan varies)
+/// or a group of transfers. Each percentile is computed for each seed separately. The drawn value
+/// is the median of the seeds' values.
 ///
 /// # Errors
 /// If the measure or `spec.over` is missing or wrong, or if nothing was measured.

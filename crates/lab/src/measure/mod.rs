@@ -104,8 +104,9 @@ impl Measure {
         &self.text
     }
 
-    /// Evaluates the measure separately for each seed of `records`. `at` sets the values of axes
-    /// that the measure itself leaves open. The measure and `at` together must select exactly one
+    /// Evaluates the measure separately for each seed of `records`. A variant is a combination of
+    /// values of the plan's axes (varied settings). The measure sets some axes itself, as in
+    /// `goodput(S1R1)[coupling=joint]`; `at` sets others. Together they must select exactly one
     /// variant.
     #[must_use]
     pub fn evaluate(&self, records: &Records<'_>, at: &Selection) -> PerSeed {

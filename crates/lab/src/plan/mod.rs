@@ -1,6 +1,6 @@
-//! Reads a plan: TOML with units becomes variants. Each variant is a [`Setup`] in which only the
-//! seed is open. Every mistake in a plan is an error with file, line and the expected value
-//! (`docs/lab.md`).
+//! Reads a plan: a TOML file whose values have units, such as `20 ms`. It becomes variants, one per
+//! combination of the varied settings. Each is a [`Setup`] without a seed. A mistake is an error
+//! with file, line and the expected value (`docs/lab.md`).
 
 mod gateways;
 mod node;

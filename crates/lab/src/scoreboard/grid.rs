@@ -375,8 +375,9 @@ impl Law {
         LAWS.iter().map(of).collect()
     }
 
-    /// The law named `name`: a law of the scoreboard, or any controller as `session:CONTROLLER`
-    /// (for sessions of byway) or `tcp:CONTROLLER` (for TCP hosts).
+    /// The law (congestion control) named `name`: one of those that the scoreboard compares, or any
+    /// controller. A controller is written `session:CONTROLLER` (for sessions of byway) or
+    /// `tcp:CONTROLLER` (for TCP hosts).
     ///
     /// # Errors
     /// A sentence for a person: no such law, or its controller is not valid.

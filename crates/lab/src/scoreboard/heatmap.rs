@@ -1,6 +1,6 @@
 //! The scoreboard as an SVG picture, without script or font: a row per scene, two columns per law
-//! (congestion control). In scenes with requests, the columns are how much longer requests take,
-//! and the line's utilization.
+//! (congestion control). In scenes with requests, the columns are requests' slowdown by the law's
+//! transfers, and these transfers' share of free capacity. Other scenes have other columns.
 
 use super::grid::{Foreground, Scene};
 use super::judge::{Board, Figure};

@@ -43,8 +43,8 @@ pub struct Figures {
     /// count.
     pub least: Option<f64>,
     /// Bytes of a transfer over several paths, divided by bytes of a transfer over the direct path
-    /// only. The transfer over the direct path is the last transfer of the same scene, or the only
-    /// transfer of a separate run.
+    /// only. Scenes (test cases) of kind `single` have both transfers at once. For scenes with one
+    /// transfer, a second run has the direct path only.
     #[serde(default)]
     pub of_one: Option<f64>,
     /// Bytes of a foreground bulk flow, divided by its bytes without the transfers.

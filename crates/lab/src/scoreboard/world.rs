@@ -32,9 +32,9 @@ const CHUNK: f64 = 2.0;
 /// Where a line is: its ends, in the direction of the data.
 pub(super) const DIRECT: [(&str, &str); 4] =
     [("near", "far"), ("relay", "far"), ("relay2", "far"), ("near", "access")];
-/// The links behind the access line of mPath's figure 7, as in `experiments/mpath-8`: both ends,
-/// the rate in Mbit/s, the one-way delay in microseconds, and whether the queue is as long as the
-/// scene says.
+/// The links behind the access line of mPath's figure 7, as in `experiments/mpath-8`. Fields: both
+/// ends, rate in Mbit/s, one-way delay in microseconds, and a flag. With the flag, the scene (test
+/// case) sets how many packets the queue holds; without it, 1 000 packets.
 const MPATH_7: [(&str, &str, u32, u32, bool); 7] = [
     ("access", "core", 10, 48_000, true),
     ("core", "far", 100, 1_000, false),

@@ -7,9 +7,9 @@ use byway_control::wang::max_flow::largest_sum;
 use byway_sim::topology::Graph;
 use std::collections::BTreeMap;
 
-/// The largest possible sum of the transfers' goodput, in bits of payload per second, given their
-/// rates and the lines from the relays to the destination. `None` if other limits may exist, such
-/// as several destinations.
+/// The largest possible sum of the transfers' goodput, in bits of payload per second. The limits
+/// are each transfer's offered rate and the rates of the lines from relays to the destination.
+/// `None` if other limits may exist, such as several destinations.
 pub(super) fn optimum(setup: &Setup, graph: &Graph, actors: &Actors) -> Result<Option<f64>, RunError> {
     let (mut demands, mut capacities, mut choices) = (Vec::new(), Vec::new(), Vec::new());
     let mut relays: BTreeMap<&str, usize> = BTreeMap::new();

@@ -1,6 +1,6 @@
-//! The registry of the simulated world: the code of a real registry, with a store in memory, which
-//! knows its relays from the start. A separate host at the sender's node asks the registry, and
-//! passes the answer on.
+//! The simulated world's registry (service that lists relays): the code of a real one, with a store
+//! in memory. The store contains the relays from the start. A separate host at the sender's node
+//! queries the registry, and passes the relays on to the sender.
 
 use super::relays::UNIX;
 use byway_engine::handshake::Identity;

@@ -126,9 +126,9 @@ impl RelayNodes {
         &self.enrolled
     }
 
-    /// Reserves memory at every enrolled relay for grants (permissions to send through the relay).
-    /// On average a relay gets `clients * MOST / relays` clients; each relay has room for four
-    /// times as many, plus 64, at most `clients`.
+    /// Reserves memory for grants (permissions to send through a relay) at every enrolled relay.
+    /// With `MOST` relays per client, a relay has `clients * MOST / relays` clients on average.
+    /// Each gets room for four times as many grants plus 64, at most one per client.
     pub(super) fn expect(&mut self, clients: u32) {
         let named = u64::from(clients) * MOST as u64 / self.enrolled.len().max(1) as u64;
         let clients = clients.min(u32::try_from(4 * named + 64).unwrap_or(u32::MAX));

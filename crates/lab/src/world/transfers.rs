@@ -88,8 +88,9 @@ pub(super) struct SessionHosts {
     pub(super) receiver: Handle<SessionReceiver>,
     /// The index of each path, by the first address that its packets are sent to.
     firsts: BTreeMap<SocketAddr, usize>,
-    /// If the transfer asks the registry: the index of each relay of the registry, by the relay's
-    /// address. The path through the relay with index i has the index `firsts.len() + i`.
+    /// For a transfer that asks the registry: the index of each relay of the registry, by the
+    /// relay's address. Paths through these relays are numbered after the configured paths in
+    /// `firsts`. So relay i has the path index `firsts.len() + i`.
     listed: Option<Rc<BTreeMap<SocketAddr, usize>>>,
 }
 

@@ -116,9 +116,9 @@ impl FqCodel {
         }
     }
 
-    /// Makes room for another packet: drops the oldest packets of the queue with the most bytes. It
-    /// drops half of that queue's packets, at most `BATCH`. Calls `leaving` for each dropped
-    /// packet, with the packet's place as in [`dequeue`](Self::dequeue).
+    /// Makes room for another packet. Drops the oldest half of the queue with the most bytes, at
+    /// most `BATCH` packets. Calls `leaving` for each dropped packet. First argument: the number of
+    /// packets in all queues that arrived before that packet and still wait.
     pub fn overflow(&mut self, mut leaving: impl FnMut(usize, Dequeued)) {
         // The first of those that are equally long, in every build.
         let longest = self.queues.iter_mut().rev().max_by_key(|queue| queue.codel.bytes());
@@ -135,9 +135,9 @@ impl FqCodel {
         }
     }
 
-    /// Takes packets off the queues when the line is free (RFC 8290, 4.2). Calls `leaving` for each
-    /// dropped packet, then for the packet that the line sends, if any. The first argument of
-    /// `leaving` counts waiting packets that arrived earlier.
+    /// Takes packets off the queues for a free line (RFC 8290, section 4.2). Calls `leaving` for
+    /// each dropped packet, then for any packet to send. First argument: the number of packets in
+    /// all queues that arrived before that packet and still wait.
     pub fn dequeue(&mut self, now: Instant, mut leaving: impl FnMut(usize, Dequeued)) {
         loop {
             let is_new = !self.new.is_empty();
@@ -202,8 +202,9 @@ mod tests {
         FqCodel::new(&FqCodelConfig::default(), 7)
     }
 
-    /// Takes the next packet off the queues. Returns the packet that the line sends with its place
-    /// (how many earlier packets still wait), and how many packets were dropped before it.
+    /// Takes the next packet off the queues. Returns the number of packets that arrived earlier and
+    /// still wait, over all queues, and the packet itself. Also returns the number of packets
+    /// dropped before it.
     fn send(queues: &mut FqCodel, now: Instant) -> (Option<(usize, Queued)>, usize) {
         let (mut served, mut dropped) = (None, 0);
         queues.dequeue(now, |place, leaving| match leaving {

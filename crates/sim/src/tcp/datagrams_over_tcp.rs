@@ -148,8 +148,8 @@ impl CarriedConnection {
 
 impl<N: Node> TcpCarried<N> {
     /// Puts `node`, which has `sockets` UDP sockets, on a host whose TCP behaves as `serve` says.
-    /// All such hosts of a world get the same `bytes`, since they exchange payload through it. TCP
-    /// draws its random numbers from `seed`.
+    /// `bytes` holds the payload of all connections, since simulated segments carry only lengths;
+    /// all such hosts of a world share it. TCP draws its random numbers from `seed`.
     #[must_use]
     pub fn new(node: N, sockets: u16, bytes: &FrameBytes, seed: u64, serve: ServerConfig) -> Self {
         let mut stack = Stack::new(seed);

@@ -1,6 +1,6 @@
 //! Translates simulated segments into IPv4 packets with TCP headers, for byway's gateways, and
-//! back. Only in TCP a SYN counts as one byte, so later sequence numbers are higher by one. Some
-//! flags need an experimental option (RFC 6994).
+//! back. In TCP, but not in simulated segments, a SYN occupies a sequence number. So TCP's later
+//! sequence numbers are higher by one. Some flags need an experimental option (RFC 6994).
 
 use super::segment::{ACK, FIN, LONGEST, MOST_SACKS, PROBE, REPLY, RST, SKIP, SYN, Segment, SynFields};
 use byway_wire::checksum::{fold, pseudo_header, sum};
@@ -34,9 +34,9 @@ impl Packets {
         Self { here, there, mss, own: 0, identification: 0 }
     }
 
-    /// Appends to `out` the packet of a segment that the local host sends. `bytes` is the segment
-    /// without its `data` bytes of data. Returns `false` if `bytes` is no segment, or if the packet
-    /// exceeds 65 535 bytes.
+    /// Appends to `out` the packet of a segment that the local host sends. `bytes` is the simulated
+    /// segment, which has no payload; `data` is the payload's length in bytes. Returns `false` if
+    /// `bytes` is no segment, or if the packet exceeds 65 535 bytes.
     pub fn pack(&mut self, bytes: &[u8], data: usize, out: &mut Vec<u8>) -> bool {
         let Some(segment) = Some(bytes).filter(|bytes| bytes.len() <= LONGEST) else { return false };
         let Some(segment) = Segment::decode(segment, data) else { return false };

@@ -427,9 +427,9 @@ impl Scoreboard {
         self.lose_before(latest, Instant::FAR_FUTURE).0
     }
 
-    /// Counts each outstanding segment as lost whose last transmission has a number below `latest`
-    /// and was sent before `late`. The returned flag: whether a segment with a number below
-    /// `latest` was sent at `late` or after.
+    /// Counts each outstanding segment as lost if its last transmission has a number below `latest`
+    /// and happened before `late`. Transmissions are numbered in sending order. The flag: whether a
+    /// segment numbered below `latest` was sent later, and so may count as lost later.
     fn lose_before(&mut self, latest: u64, late: Instant) -> (Option<DetectedLosses>, bool) {
         let before = self.in_flight;
         let (mut losses, mut waits) = (None, false);

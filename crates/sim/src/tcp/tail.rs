@@ -22,8 +22,8 @@ impl Connection {
         };
     }
 
-    /// The probe of the tail (7.3): new data if the peer's window admits any, else the last segment
-    /// again. The congestion window does not limit the probe.
+    /// The tail loss probe (RFC 8985, section 7.3): new data if the peer's window admits any, else
+    /// the last segment again. The congestion window does not limit the probe.
     pub(super) fn probe_tail(&mut self, now: Instant, bundle: &mut Bundle) -> Option<OutgoingSegment> {
         if let Some(piece) = self.fresh_piece(now, bundle, u64::MAX, None) {
             self.board.probed_by_new();

@@ -43,8 +43,8 @@ pub(super) fn dumbbell(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Figure 2 of the BMC paper. s2 sends to d2 over A and B (by default) and over C and E. All delays
-/// are equal.
+/// Figure 2 of the BMC paper. s2 sends to d2 over two paths: the default path through routers A and
+/// B, and a path through routers C and E. All delays are equal.
 ///
 /// ```text
 ///  s1 ──── A ══12══ B ──── d1

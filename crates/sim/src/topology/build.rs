@@ -17,8 +17,8 @@ pub struct Built {
 }
 
 impl Graph {
-    /// Makes a link for each direction of each edge, called "A>B" after the nodes. A link's faults
-    /// follow from its name, so added nodes do not change them.
+    /// Makes a link for each direction of each edge, called "A>B" after the nodes. A link's random
+    /// faults are seeded from its name, so added nodes do not change the faults of other links.
     ///
     /// # Panics
     /// If the world has a link of such a name.

@@ -41,8 +41,8 @@ pub struct BundlePath {
     pub second: PipeConfig,
 }
 
-/// `hosts` senders S1, S2, ... and as many receivers, joined by a path through each relay and, with
-/// `direct`, a direct path.
+/// `hosts` senders S1, S2, ... and as many receivers, joined by a path through each relay T1, T2,
+/// ... and, with `direct`, a direct path.
 ///
 /// ```text
 ///  S1 ─┐   ┌─first─ T1 ─second─┐   ┌─ R1
@@ -50,7 +50,8 @@ pub struct BundlePath {
 ///  S2 ─┘   └─first─ T2 ─second─┘   └─ R2
 /// ```
 ///
-/// Each link costs 1 in routing, whatever its delay: the route through T1 avoids T2.
+/// Each link between E and X costs 1 in routing, whatever its delay. So the route to T1 does not
+/// detour through T2.
 ///
 /// # Errors
 /// [`TopologyError::ZeroRate`].

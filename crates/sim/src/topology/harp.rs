@@ -114,7 +114,7 @@ pub(super) fn t4(values: &Values) -> Result<Graph, TopologyError> {
 }
 
 /// Figure 3 of the Harp paper: S1 sends to R1 directly, and through the relay T1. S2 sends to R2
-/// over the same link of 8 Mbit/s.
+/// over the link from T1 to T2 (8 Mbit/s), which the relayed path uses too.
 ///
 /// ```text
 ///  S1 ─── A ════10════ B ─── R1
@@ -122,7 +122,7 @@ pub(super) fn t4(values: &Values) -> Result<Graph, TopologyError> {
 ///     S2 ────┘       └──── R2
 /// ```
 ///
-/// The names A, B, T1 and T2 are not from the paper.
+/// The names of the routers A, B and T2 and of the relay are not from the paper.
 pub(super) fn fig3(values: &Values) -> Result<Graph, TopologyError> {
     let rest = values.get("access_mbit");
     let access = line(rest, 1.0);

@@ -83,8 +83,9 @@ pub(super) fn fig7(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Figure 13 of the mPath paper: figure 7 with hosts A1, A2 and A3 at R3. They send to B1, B2 and
-/// B3 at R4, and so over proxy 2's link.
+/// Figure 13 of the mPath paper: figure 7 and six hosts. A1, A2 and A3 at router R3 send to B1, B2
+/// and B3 at R4. Their traffic crosses the link from R3 to R4, which is the bottleneck of proxy
+/// P2's path.
 pub(super) fn fig13(values: &Values) -> Result<Graph, TopologyError> {
     let mut graph = fig7(values)?;
     for cross in 1..=3 {

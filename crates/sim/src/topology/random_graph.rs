@@ -101,8 +101,9 @@ pub struct TransitStub {
     pub transit_edges: f64,
     /// Probability that two routers of one stub are joined.
     pub stub_edges: f64,
-    /// Links beyond the tree from transit routers to stubs of others.
-    /// With extra links, a route may pass through a stub domain, unlike in GT-ITM.
+    /// The number of extra links from transit routers to stub domains of other transit routers.
+    /// They add to the one link from each stub domain to its own transit router. With extra links,
+    /// a route may pass through a stub domain, unlike in GT-ITM.
     pub extra_up: usize,
     /// Links beyond the tree between stubs.
     pub extra_across: usize,

@@ -1,4 +1,4 @@
-//! Saves the event of a packet's arrival at a link B behind a link A. This is possible if all
+//! Does without an event for a packet's arrival at a link B that follows a link A. Conditions: all
 //! packets of B come from A, neither link reorders, and B is a plain pipe with a delay.
 //!
 //! | example | what happens |

@@ -32,8 +32,9 @@ pub(super) enum EventSubject {
     Wake(u32),
 }
 
-/// An event: time in the upper bits, order in the lower bits. All bits are inverted, since the heap
-/// returns the greatest number first. The order does not depend on when an event was scheduled.
+/// An event: time in the upper 64 bits, rank among the events of the same time in the lower 64
+/// bits. All bits are inverted, since the heap returns the greatest number first. The rank follows
+/// the table, whenever the event was scheduled.
 ///
 /// | events of the same time | order among them |
 /// |---|---|

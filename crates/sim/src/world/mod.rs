@@ -208,7 +208,7 @@ impl World {
 
     // Building.
 
-    /// Adds a node with a socket for each address. The machine is told of its sockets at once, but
+    /// Adds a node with a socket for each address. The node is told of its sockets at once, but
     /// acts only when the world runs.
     ///
     /// # Panics

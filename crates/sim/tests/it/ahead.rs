@@ -267,16 +267,16 @@ fn a_dumbbell_needs_two_events_for_four_links() {
     let lines = [access.clone(), bottleneck.clone(), bottleneck, access];
     let (_, many) = dumbbell(false, 1, 4, &lines, 1, &[]);
     let (_, few) = dumbbell(true, 1, 4, &lines, 1, &[]);
-    // Each of 4 flows sends 300 packets over four links, gets 300 answers, and has 301 wakes. If
-    // events are saved, a packet has two events instead of four (first and last link), and few
-    // packets a third.
+    // Each of 4 flows sends 300 packets, gets 300 answers (four links each), and has 301 wakes.
+    // Without the saving of events, each packet has an event per link. With it, only the first and
+    // last links have events. Fewer than 400 are added.
     assert_eq!(many, 4 * (300 * 8 + 300 + 1));
     assert!((4 * (300 * 4 + 300)..4 * (300 * 4 + 300) + 400).contains(&few), "{few}");
 }
 
-/// Each time `run_until` returns, links are offered the packets that have reached them. The event
-/// that was scheduled for such a packet serves a later packet of the same link, so the call costs
-/// no event.
+/// When `run_until` returns, each link has taken the packets that have reached it. The link's event
+/// may still be pending; then the link gets no second one. Otherwise each call of `run_until` would
+/// leave one more event.
 #[test]
 fn looking_often_costs_no_events() {
     let access = PipeConfig::new(100_000_000, Duration::from_millis(1));

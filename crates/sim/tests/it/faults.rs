@@ -102,8 +102,9 @@ fn red(config: RedConfig, load: f64, limit: usize) -> (f64, f64, usize, u64) {
 
 #[test]
 fn red_drops_what_is_too_much_and_holds_the_average_where_its_rule_says() {
-    // Traffic of 1.1 times the line's rate makes RED drop `1 - 1/1.1 = 9.1 %`. With RED's
-    // probability `p`, gaps between drops have a mean of `1/(2p)` packets. So `p` is 0.045.
+    // Traffic of 1.1 times the line's rate makes RED drop `1 - 1/1.1 = 9.1 %`, one packet in 11.
+    // With RED's probability `p`, gaps between drops are uniform up to `1/p`, so their mean is
+    // `1/(2p)`. So `p` is `1/(2 * 11) = 0.045`.
     let (dropped, average, longest, full) = red(RedConfig::new(20.0, 60.0), 1.1, 300);
     assert!((dropped - 0.0909).abs() < 0.003, "{dropped}");
     // `p` grows from 0 at 20 packets to 0.1 at 60 packets: `20 + 40 * 0.045 / 0.1 = 38`.

@@ -116,8 +116,9 @@ fn paths_by_hand() {
     is("rtt(backup, direct, 10, 34.5)", &run, 50.0);
     is("rtt(backup, direct, 34.5, 35)", &run, 75.0);
     is_not("rtt(backup, R)", &run, Why::NoData, "path `R` knew no RTT from second 10 to 60");
-    // R counts as dropped once it carries less than 1 % of the transfer over ten seconds. In the
-    // ten seconds before 39.5, R carries 1.25 %; before 40 it carries nothing.
+    // R counts as dropped once it carries less than 1 % of the transfer over ten seconds. R carries
+    // nothing after second 30. So its share is 1.25 % from second 29.5 to 39.5, and 0 from second
+    // 30 to 40.
     is("dropped_at(backup, R)", &run, 40.0);
     is("dropped_at(backup, direct)", &run, 60.0);
     // Only direct carried in the last 20 s.
