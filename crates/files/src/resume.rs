@@ -74,9 +74,9 @@ pub(crate) enum Resumed {
     Placed,
 }
 
-/// What the receiver keeps on disk after the sender's PARTS record with the chunks `kept`. `None`
-/// if PARTS is invalid: it names a chunk that no HAVE contained, or only some chunks of a file
-/// under its final name (`placed`).
+/// What the receiver continues from. `kept`: chunks to keep, from the sender's PARTS record.
+/// `placed`: the file has its final name, and is kept whole or not at all. `None` if PARTS breaks
+/// this rule, or keeps a chunk that was not offered (`was_offered`).
 pub(crate) fn resumed(
     layout: &Layout,
     placed: bool,

@@ -179,9 +179,9 @@ impl Source {
         }
     }
 
-    /// The next bytes of the manifest, at most `limit` bytes, and the objects whose FILE records
-    /// are among them, about `objects`. An empty batch: objects must be read first, or the stream
-    /// [has ended](Self::is_finished).
+    /// The next bytes of the manifest, at most `limit`, and the objects whose FILE records are in
+    /// them. `objects`: roughly the most objects to announce. An empty batch means that announced
+    /// objects must be read first, or that the stream [has ended](Self::is_finished).
     pub fn next_records(&mut self, limit: usize, objects: usize) -> Batch {
         let mut batch = Batch::default();
         if self.stage == SourceState::Begun {

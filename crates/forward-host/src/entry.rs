@@ -140,9 +140,10 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Accepts connections at the ports of `listening`, at most `most` at once; further ones wait
-    /// in the system's backlog. `watch` comes from the event loop that runs this entry, and serves
-    /// nothing else.
+    /// Accepts local programs' connections at the ports of `listening`: at most `most` at once,
+    /// others wait in the system's backlog. `watch`: the event loop's watcher of sockets. Its other
+    /// users must not use this entry's tokens: connection numbers, from 0, and listener numbers,
+    /// from 2^31.
     ///
     /// # Errors
     /// A port cannot be watched.

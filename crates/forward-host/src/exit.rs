@@ -66,8 +66,8 @@ pub struct Exit {
 
 impl Exit {
     /// Dials only targets that `allow` permits, with at most `most` connections at once. `control`
-    /// belongs to the event loop (driver) that will run this exit. Use its [`Watch`] for nothing
-    /// else.
+    /// belongs to the event loop (driver) that will run this exit. Other users of the loop's
+    /// [`Watch`] must not use this exit's tokens: its connection numbers, from 0.
     #[must_use]
     pub fn new(allow: Allow, most: usize, control: &Control) -> Self {
         Self {

@@ -1,5 +1,6 @@
-//! Forwards the TCP connections of local programs through a session ([`byway_forward`]), with
-//! sockets of this host.
+//! Forwards TCP connections through a session ([`byway_forward`]), with sockets of this host. The
+//! entry accepts connections of local programs. The exit, on the other host, connects to the
+//! targets that they ask for.
 //!
 //! | module | what it is |
 //! |---|---|

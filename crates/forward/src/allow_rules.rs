@@ -1,6 +1,7 @@
-//! Which targets an exit may dial: only those that a rule allows, both as asked for and at each
-//! resolved address. *Near* addresses (loopback, link-local, multicast) must be named in a rule,
-//! because services there often need no authentication.
+//! Which targets (host and port) the exit of forwarded connections may dial. The rules judge each
+//! address of a target's name separately; only allowed addresses are dialled. *Near* addresses
+//! (loopback, link-local, multicast) must be named in a rule, because services there often need no
+//! authentication.
 
 use crate::forward_target::{Name, Target, TargetError, TargetHost, port_of};
 use alloc::string::String;

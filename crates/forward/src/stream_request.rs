@@ -1,5 +1,6 @@
-//! What stands at the beginning of a stream: which target the entry asks for, and what the exit
-//! answers.
+//! What stands at the beginning of a forwarded connection's stream. The entry, which accepted the
+//! connection of a local program, asks for a target. The exit, which dials this target from the
+//! other host, answers whether it is connected.
 //!
 //! ```text
 //! entry: version 1 (1), target (4 to 256), then the program's bytes

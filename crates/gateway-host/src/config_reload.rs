@@ -37,8 +37,8 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
 }
 
 /// The configuration of a running gateway, with new rules from `fresh`. All other settings stay,
-/// because nftables and routes were set up for them: rules for another TUN device would capture
-/// packets that come out of the present one.
+/// because nftables and routes were set up for them. For example, nftables exempts packets from the
+/// TUN device by its name. Under another name it would capture them.
 #[must_use]
 pub fn with_rules(running: &GatewayConfig, fresh: &GatewayConfig) -> GatewayConfig {
     GatewayConfig { rules: fresh.rules.clone(), ..running.clone() }

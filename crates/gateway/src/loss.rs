@@ -49,9 +49,9 @@ impl LossRuleKind {
         }
     }
 
-    /// Makes the rule. `later`: a missing packet is lost after so many later packets of its path
-    /// ([`PathNumbers`], [`Batched`]; [`AllPassed`] ignores it). Use 1 if paths keep packets in
-    /// order, 3 if they may not.
+    /// Makes the rule. `later`: after this number of later packets of the same path, a missing
+    /// packet counts as lost. [`PathNumbers`] and [`Batched`] use this number; [`AllPassed`]
+    /// ignores it. Use 1 if paths keep packets in order, 3 if they may not.
     #[must_use]
     pub fn make(self, later: u32) -> Box<dyn LossRule> {
         match self {

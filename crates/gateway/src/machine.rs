@@ -172,9 +172,9 @@ impl Gateway {
         &mut self.links.endpoint
     }
 
-    /// Tells the peer with this key about a relay that runs beside this gateway. The relay word
-    /// `word` holds the relay's address and the peer's credential. A later call for the same peer
-    /// replaces `word`.
+    /// Tells the peer with this key about a relay that runs beside this gateway. `word` (a relay
+    /// word) holds the relay's addresses, and the grant and secret with which the peer may use it.
+    /// A later call for the same peer replaces `word`.
     pub fn lend_relay(&mut self, now: Instant, peer: PublicKey, word: Word) {
         announcements::lend(&mut self.links, now, peer, word);
     }

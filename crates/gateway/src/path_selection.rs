@@ -116,9 +116,9 @@ pub fn pick(paths: &[PathInfo], policy: Policy, want: PathNeed, bytes: usize) ->
     usable.min_by(|a, b| first(a, b).then(a.id.cmp(&b.id))).map(|path| path.id)
 }
 
-/// Whether a datagram of `bytes` bytes should wait for one of `paths`. A choked path sends only
-/// probes, so it does not count. If all are choked, their later sizes are not known, and the result
-/// is true.
+/// Whether a datagram of `bytes` bytes should wait for one of `paths`: true if a path carries this
+/// size. A choked path sends only probes, so it does not count. If all are choked, the result is
+/// true, because their later sizes are unknown.
 #[must_use]
 pub fn carries(paths: &[PathInfo], bytes: usize) -> bool {
     let mut open = paths.iter().filter(|path| !path.choked).peekable();

@@ -1,6 +1,6 @@
-//! Lowers the receive window in ACKs to a sender, so that the sender has no more in flight than the
-//! paths carry (Harp, III.F). The window must exceed the congestion windows, which cover only the
-//! round trip between gateways.
+//! Lowers the receive window in ACKs, so that the sender's data in flight fits the paths (paper
+//! Harp, III.F). The window exceeds the paths' congestion windows, because the round trip between
+//! hosts is longer than that between gateways.
 
 use crate::tcp_header::{Flags, MOST_SCALE, WINDOW, before, later};
 use crate::tcp_segment::Segment;
@@ -70,9 +70,10 @@ pub fn total(rule: WindowRule, view: &View<'_>) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-/// The bytes that each flow may have in flight, so that all together have `total` (max-min fair).
-/// `receivers`: each receiver's window, sorted here. `u64::MAX` if `total` is enough, otherwise at
-/// least `least`, against tiny segments (RFC 9293, section 3.8.6.2).
+/// Divides `total` bytes in flight among flows (max-min fair). `receivers`: each flow's receive
+/// window in bytes, sorted here. Returns `u64::MAX` if their sum is at most `total`. Otherwise
+/// returns the bytes for each flow, at least `least`, against tiny segments (RFC 9293, section
+/// 3.8.6.2).
 #[must_use]
 pub fn share(total: u64, receivers: &mut [u64], least: u64) -> u64 {
     receivers.sort_unstable();

@@ -55,7 +55,8 @@ pub struct GatewayReport {
     #[serde(default)]
     pub loss: String,
     /// For each of the newest losses, the seconds from sending the packet to finding the loss.
-    /// Empty if the session finds the losses: with the loss rule `PathNumbers` and without a cache.
+    /// Empty unless the gateway itself finds losses. It leaves them to the session if the loss rule
+    /// is `PathNumbers` and there is no cache.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found_after: Vec<f64>,
     /// What is kept until it is acknowledged, if anything is.

@@ -15,8 +15,8 @@ pub const BACK: StreamId = StreamId(1);
 /// a report: their bytes wait in the queue of a slow path.
 pub const PATIENT: Tau = Tau::AtLeast(Duration::from_secs(4));
 
-/// An ACK waits for so long: each costs a segment of its own on the way back, and one on the way
-/// forth that acknowledges it.
+/// How long an ACK waits. An ACK travels as data of a TCP connection, so each costs two segments:
+/// its own, and the TCP acknowledgment of it.
 const ACK_AFTER: Duration = Duration::from_millis(200);
 
 /// The sink closes: another source of the name is there.

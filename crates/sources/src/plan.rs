@@ -39,8 +39,9 @@ pub struct SourcePlan {
     pub relays: Vec<byway_wire::relay::Word>,
     /// How many relays to draw; `None`: two.
     pub paths: Option<usize>,
-    /// Local addresses to connect from: each has a path of its own to each relay drawn, or to the
-    /// sink. Without any the system chooses one.
+    /// Local addresses to connect from. Each has its own path to each relay that was drawn at
+    /// random. Without relays, its path leads to the sink, the host that writes the records. If the
+    /// list is empty, the system chooses one address.
     pub bind: Vec<IpAddr>,
     /// How the rates of the paths are set.
     pub reading: ControllerReading,
@@ -48,9 +49,9 @@ pub struct SourcePlan {
     pub demand: Arc<AtomicU64>,
     /// What is done with records that cannot be sent.
     pub held: OverflowPolicy,
-    /// Bytes of records that the source keeps at most until the sink has written them. `None`: 8
-    /// MiB, and with `OverflowPolicy::Back` at most 250 ms of the demand unsent, except in an
-    /// outage.
+    /// The most bytes of records that the source keeps until the sink has written them. `None`: 8
+    /// MiB. Then, with `OverflowPolicy::Back`, the input is also held back once what `demand` sends
+    /// in 250 ms is unsent. In an outage the input continues at that rate.
     pub keep: Option<usize>,
     /// Whether the input begins with the first record that the sink ever got: those that it has are
     /// passed over.

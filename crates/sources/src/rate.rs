@@ -14,23 +14,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 const INTERVAL: Duration = Duration::from_millis(400);
 const INTERVAL_AT_MOST: Duration = Duration::from_secs(2);
 const PACKETS: f64 = 10.0;
-/// A path starts with at most this part of the demand (its first rate is the paper's y(0)). It may
-/// carry less than that, and then delays the records until its real rate is known.
+/// A path's first rate is at most this part of the demand, the source's wanted bytes per second.
+/// The first rate is y(0) in Wang et al. If a path carries less, it delays the records until its
+/// real rate is known.
 const FIRST: f64 = 0.4;
 /// A packet of an unknown size.
 const PACKET: f64 = 1_200.0;
 /// delta and beta(0), as in section V: rates rise by steps of a constant size.
 const DELTA: f64 = 0.1;
 const BETA: f64 = 0.0;
-/// A rate rises in steps of this part of the demand (the paper's epsilon). On a full line a raise
-/// takes at most one step from the other sources.
+/// A path's rate rises in steps of this part of the source's demand (epsilon in Wang et al.). On a
+/// full line, a raise takes rate from other sources, at most one step.
 const STEP: f64 = 0.04;
 /// Seconds. A path whose rate is 0 sends one packet in this time.
 const LIVES: f64 = 2.0;
 /// How often it is looked whether an interval can be judged.
 const LOOK: Duration = Duration::from_millis(50);
-/// A path may have in flight what its rate sends in two round trips, limited to these seconds. More
-/// would hide an overload from the source for too long.
+/// A path may have in flight what its rate sends in two round trips. The two together count as at
+/// least `IN_FLIGHT` and at most `IN_FLIGHT_AT_MOST` seconds. More would hide an overload from the
+/// source for too long.
 const IN_FLIGHT: f64 = 0.5;
 const IN_FLIGHT_AT_MOST: f64 = 1.0;
 const LEAST_PACKETS: f64 = 4.0;

@@ -15,8 +15,9 @@ const SEGMENT: u64 = 1_300;
 /// The longest piece in bytes. With headers and seal it fits into a frame of 8 KiB.
 const LONGEST: u64 = 8_000;
 
-/// Bytes of records that are written at once while more records wait. `demand` is in bytes per
-/// second. A piece is 40 ms of the demand, or fills a TCP segment if that takes at most 100 ms.
+/// The length in bytes of a piece: records written at once while more wait. `demand` is in bytes
+/// per second. A piece is what the demand sends in 40 ms. If this fills no TCP segment, it is what
+/// 100 ms send, at most a segment.
 pub fn piece_length(demand: u64) -> usize {
     let least = (demand / 10).clamp(1, SEGMENT);
     usize::try_from((demand / 25).clamp(least, LONGEST)).unwrap_or(usize::MAX)
@@ -58,8 +59,9 @@ impl ActiveSession {
         Self { entered, heard_at: now, ..Self::default() }
     }
 
-    /// Writes what is to be said to the stream, in pieces of `piece` bytes. A rest that is shorter
-    /// than a piece waits. Returns false if a whole piece had no room.
+    /// Writes the messages that wait in `out` to the `stream`, in pieces of `piece` bytes. A rest
+    /// that is shorter than a piece waits for more. Returns false if the stream had no room for all
+    /// whole pieces.
     pub fn write(&mut self, stream: &mut Outgoing, piece: usize) -> bool {
         let waiting = self.out.get(self.said..).unwrap_or_default();
         let unsent = self.given.saturating_sub(stream.progress().sent);

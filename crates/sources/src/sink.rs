@@ -35,8 +35,9 @@ const LOOK: Duration = Duration::from_millis(20);
 const PIECE: usize = 16 << 10;
 /// How often a source is told how far its records are written, though nothing changed.
 const WORD: Duration = Duration::from_secs(1);
-/// What was written is told no sooner than so long after the last time, unless it is so many bytes:
-/// each word costs a packet both ways.
+/// The sink tells a source how far its records are written: at most every `NEXT_WORD`, or at once
+/// after `WORTH_A_WORD` more bytes were written. Each such message costs a packet in both
+/// directions.
 const NEXT_WORD: Duration = Duration::from_millis(250);
 const WORTH_A_WORD: u64 = 16 << 10;
 /// How often the program is told how sources do.

@@ -119,8 +119,9 @@ impl Source {
         Ok(Self::new(driver, inbox, requests))
     }
 
-    /// Waits until the source ends. Returns the number of records that the sink has written,
-    /// counting those that were given up, and the reason if the source ended before its input did.
+    /// Waits until the source ends. Returns the number of records that the sink has written. The
+    /// number includes those that this source gave up unsent for lack of room. Also returns the
+    /// reason if the source ended before its input did.
     ///
     /// # Errors
     /// The event loop broke.

@@ -12,7 +12,8 @@
 //! | 130 | [`CloseCode::Interrupted`] | both | a person or a program stopped the closing side |
 //! | 143 | [`CloseCode::Terminated`] | nobody any more | the same as 130 |
 //!
-//! Codes from 0x10001 on belong to the engine ([`close`]). An unknown code counts as 1.
+//! Codes from 0x10001 on belong to the engine ([`close`]). An unknown code means the same as code
+//! 1: the closing side cannot go on.
 
 use crate::error::{NotConnected, TransferError};
 use byway_engine::connection::close;

@@ -24,8 +24,9 @@ pub struct Dialers {
 }
 
 impl Dialers {
-    /// Makes TCP connections for one session: to the peer's `addresses`, and to the relays that the
-    /// relay words `relays` name. `number` is different for each session of the same event loop.
+    /// Makes TCP connections for one session: to the peer's `addresses` and to relays. Each item of
+    /// `relays` is a relay word, which contains the addresses of one relay. `number` is different
+    /// for each session of the same event loop.
     pub fn new<'a>(
         watch: &Watch,
         number: u16,

@@ -5,9 +5,9 @@ use byway_files::{MadeFile, SmallFile};
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-/// The most batches of files that the thread has at once: one that it makes, and one that waits.
-/// The writing thread makes all further files itself, because it cannot take a waiting batch back
-/// when it is idle.
+/// The most batches of small files that this thread holds: one that it is writing, and one that
+/// waits. The receiver's disk thread writes all further files itself. It cannot take a waiting
+/// batch back, even when it has nothing else to do.
 const WAITING: usize = 2;
 
 /// The thread, as the writer sees it.

@@ -117,9 +117,9 @@ impl PipeTotal {
 struct ReceiverGone;
 
 impl DiskChannels {
-    /// Gives a buffer back to the event loop. To save wake-ups, wakes the loop only after several
-    /// buffers (`QUIET`), or when no more can wait. `quiet`: number and bytes of buffers since the
-    /// last wake-up.
+    /// Gives a buffer back to the event loop through the channel `back`. To save wake-ups, wakes
+    /// the loop only after several buffers (`QUIET`), or when the channel is full. `quiet`: number
+    /// and bytes of buffers since the last wake-up.
     fn hand_back(&self, buffer: Vec<u8>, quiet: &mut (usize, usize)) -> Result<(), ReceiverGone> {
         *quiet = (quiet.0 + 1, quiet.1 + buffer.len());
         match self.back.try_send(DiskEvent::Buffer(buffer)) {

@@ -5,8 +5,9 @@
 //! kind 3, connections: then the class in which both sides send, background 0 or normal 1 (1)
 //! ```
 //!
-//! `permission` is the secret in the ticket. `transfer` is the transfer's id. Kind 4 is the HELLO
-//! of an [application](crate::application_protocol), which has other fields after `permission`.
+//! `kind` is the purpose of the connection: 0 files, 1 stream, 2 ping, 3 connections of programs, 4
+//! [application](crate::application_protocol). Kind 4 has other fields after `permission`.
+//! `permission` is the secret in the ticket. `transfer` is the transfer's id.
 
 use crate::application_protocol::{Application, Protocol};
 use crate::secret::Secret;

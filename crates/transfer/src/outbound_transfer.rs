@@ -13,13 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-/// The most reads requested from the disk thread at a time, and the most bytes of these reads. With
-/// so many small files, the two threads seldom wake each other. With so many bytes, large files
-/// keep the disk busy.
+/// How much the event loop requests from the disk thread at a time: at most `READS` reads, and
+/// `READ_BYTES` bytes. So many small reads keep wake-ups between the two threads rare. So many
+/// bytes keep the disk busy with large files.
 const READS: usize = 256;
 const READ_BYTES: usize = 16 << 20;
-/// The most reads whose bytes are not sent yet. Beyond this number, each read would need a new
-/// buffer instead of a used one, and new memory costs as much time as reading a small file.
+/// The most reads that were requested and whose bytes are not all sent yet. A buffer is reused once
+/// its bytes are sent. More reads would need new buffers, and new memory costs as much time as
+/// reading a small file.
 const UNSENT: usize = 512;
 /// Reads asked for at once, mostly.
 const ASK_BATCH: usize = 32;

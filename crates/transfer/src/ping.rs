@@ -25,8 +25,8 @@ use std::net::SocketAddr;
 
 /// Between the probes of two relays: nothing else is sent, and a person waits.
 const PROBE: Duration = Duration::from_millis(50);
-/// How long the first round waits for more paths, beyond the time for probing all relays. During
-/// this time, each relay gets the first packets of this host and of the receiver.
+/// How long the first round waits for more paths, in addition to the time for probing all relays.
+/// Before a relay can be a path, this host and the receiver must send it their first packets.
 const FIRST: Duration = Duration::from_millis(2500);
 /// How long the first round waits for more paths, where no relay is in play.
 const FIRST_DIRECT: Duration = Duration::from_millis(1000);

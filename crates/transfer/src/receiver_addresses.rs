@@ -24,12 +24,12 @@ pub struct DirectAddresses {
 }
 
 impl DirectAddresses {
-    /// The addresses in a receiver's ticket. `bound`: its sockets' local addresses. `own`: those
-    /// for the same network. `advertised`: those for hosts outside; a missing port is that of
-    /// `bound`.
+    /// The addresses in a receiver's ticket. `bound`: its sockets' local addresses. `own`: this
+    /// host's addresses for senders in its network. `advertised`: its addresses for senders
+    /// elsewhere; a missing port is taken from `bound`.
     ///
     /// # Errors
-    /// An advertised address cannot be a host's.
+    /// An advertised address is unspecified or multicast, or its port is 0.
     pub fn new(bound: &[SocketAddr], own: Vec<SocketAddr>, advertised: &[Endpoint]) -> Result<Self, NoHost> {
         let mut addresses = Vec::new();
         for endpoint in advertised {

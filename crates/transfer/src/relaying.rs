@@ -75,8 +75,8 @@ pub struct RelayingPlan {
     /// What the kernel controls the congestion of TCP connections with.
     pub tcp_congestion: TcpCongestion,
     /// Buffer per TCP connection, as a count of packets of 1,500 bytes, in this process and in each
-    /// kernel buffer. With `None`: at most 16 KiB, and the kernel's choice. The rate is at most one
-    /// buffer per round trip.
+    /// kernel buffer. `None`: at most 16 KiB in this process, and the kernel chooses its buffers'
+    /// sizes. The rate is at most one buffer per round trip.
     pub tcp_buffer: Option<usize>,
     /// Where senders find it: one to four addresses.
     pub addresses: Vec<SocketAddr>,
@@ -308,9 +308,9 @@ impl Relaying {
         Some(&self.enrolments.iter().find(|(key, _)| key == registry)?.1)
     }
 
-    /// Tells the relay that a registry enrolled it for this `epoch`; the previous epoch's relay
-    /// words hold for `last_holds`. `range`: the registry's grant numbers in relay words. False if
-    /// the relay has ended or too many commands wait.
+    /// Tells the relay that a registry enrolled it. `range`, 0 to 127: the part of the relay's
+    /// grant numbers that this registry issues. `epoch`: the period of its grants; the previous
+    /// period's grants hold for `last_holds`. False if the relay ended or too many commands wait.
     pub fn enrolled(&self, range: u8, epoch: u32, last_holds: Duration) -> bool {
         self.order(RelayCommand::Enrolled { range, epoch, last_holds })
     }

@@ -87,9 +87,9 @@ pub fn sending(asked: &[SocketAddr], destinations: &[IpAddr]) -> Result<Vec<Sock
     }
 }
 
-/// Addresses of this host from which datagrams reach `destinations` on other hosts. The source
-/// addresses that the system chooses come first, then those whose own interface would send the
-/// datagrams.
+/// Addresses of this host from which datagrams reach `destinations` on other hosts. First come the
+/// source addresses that the system chooses. Then come addresses whose datagrams would leave by the
+/// interface that has the address.
 ///
 /// # Errors
 /// The list of interfaces cannot be read.

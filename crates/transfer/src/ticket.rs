@@ -134,8 +134,9 @@ impl FromStr for Ticket {
 }
 
 impl Ticket {
-    /// Every address to which a datagram for the receiver may be sent first: its own addresses,
-    /// those of the ticket's relays, and those of the other `relays`.
+    /// IP addresses to which a sender may send datagrams for the receiver: the receiver's own
+    /// addresses and those of relays, which forward them. The relays are the ticket's, and the
+    /// sender's other `relays`.
     #[must_use]
     pub fn destinations(&self, relays: &[relay::Word]) -> Vec<IpAddr> {
         let words = self.relays.iter().map(|relay| &relay.word).chain(relays);

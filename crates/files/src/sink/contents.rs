@@ -130,9 +130,9 @@ impl Incoming {
         Ok(())
     }
 
-    /// Whether to set the mode and time of a small file now: all its bytes are written, and the
-    /// file is still open. After the file's hash arrives, the file would have to be opened again
-    /// for this.
+    /// Whether to set the mode and time of a small file now, before its hash arrives and is
+    /// checked. True only once all its bytes are written. The file is open now; later it would have
+    /// to be opened again.
     fn is_to_be_dressed(&self) -> bool {
         let layout = &self.hashes.layout;
         self.dress != MetadataState::Full

@@ -65,9 +65,9 @@ impl DeferredWork {
         if self.bytes > limit { Err(SinkError::TooMany("directories and links")) } else { Ok(()) }
     }
 
-    /// Sorts in reverse, because entries are taken from the end. Links are made in the order of
-    /// arrival; `a/b` is handled before its parent `a`. If a directory has two records, the later
-    /// record's metadata is applied last.
+    /// Sorts links and directories in reverse, because they are taken from the end. So links are
+    /// taken in the order of arrival. Directory `a/b` comes before its parent `a`, whose mode may
+    /// deny access. Of two records for one directory, the later is applied last.
     fn sort(&mut self) {
         if !self.sorted {
             self.links.reverse();

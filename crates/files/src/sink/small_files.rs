@@ -1,6 +1,6 @@
 //! Makes small files on another thread, while the [`Sink`]'s thread moves finished files to their
-//! final names. A file qualifies if all bytes came at once, none in an earlier try, its final mode
-//! is possible, and `durable` is off.
+//! final names. A file qualifies if its bytes came all at once in this try, and creation gives it
+//! its final mode. `durable` (sync of each file) must be off.
 
 use super::contents::{Contents, MetadataState};
 use super::partial::{Name, is_early};
@@ -66,11 +66,13 @@ impl SmallFile {
 }
 
 impl Sink {
-    /// Prepares a small file, whose whole contents are `bytes`, for another thread. Pass the result
-    /// to [`Sink::made`] before you drop the sink or open another for the transfer.
+    /// Prepares a small file, whose whole contents are `bytes`, for another thread. Once that
+    /// thread has made the file, pass the outcome to [`Sink::made`] of this sink. Do so before you
+    /// drop this sink or open another sink for the same transfer.
     ///
     /// # Errors
-    /// The file does not qualify; the error holds `bytes`.
+    /// The file does not qualify: it is not whole, an earlier try began it, or `durable` is on. Or
+    /// it might not get its final mode when it is created. The error holds `bytes`.
     pub fn apart(&mut self, object: ObjectId, offset: u64, bytes: Vec<u8>) -> Result<SmallFile, Vec<u8>> {
         let (durable, stage) = (self.options.durable, self.stage);
         let Some(incoming) = self.objects.get_mut(&object) else { return Err(bytes) };

@@ -1,6 +1,6 @@
-//! The nftables table marks TCP packets from hosts served here to hosts that peers may serve, if a
-//! background rule matches in either direction. The gateway itself checks DSCP and exempting rules,
-//! because these need the flow's first SYN.
+//! The nftables table marks packets that routing then sends to the gateway: TCP from hosts served
+//! here to hosts that peers may serve. A `background` rule must match in either direction. The
+//! gateway itself checks DSCP and `pass` rules, because these need the flow's first SYN.
 
 use super::kernel_inputs::KernelInputs;
 use super::marks::{Family, MARK_MASK, table};
@@ -47,7 +47,8 @@ pub(super) fn ruleset(site: &KernelInputs<'_>) -> String {
 }
 
 /// The nftables rules for one byway rule and one version of IP. They match packets that leave this
-/// site: from the opener, or, if the flow was opened at the other site, to the opener.
+/// site. If the flow was opened at this site, these come from its opener, the host that sent the
+/// first SYN. Otherwise they go to the opener.
 fn clauses((place, rule): (usize, &Rule), family: Family) -> Vec<String> {
     if rule.action != Action::Background {
         return Vec::new();

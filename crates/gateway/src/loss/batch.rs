@@ -1,6 +1,6 @@
-//! The batch map (HIR, 7.3): a field in each packet that names earlier packets of the same path.
-//! The paper specifies no format. Here: 32 bits, bit 0 for the flow's packet directly before; 1
-//! means the same path.
+//! The batch map (paper HIR, 7.3): a field in each packet that tells which earlier packets of its
+//! flow took the same path. The paper specifies no format. Here, 32 bits: bit 0 is 1 if the
+//! previous packet did, bit 1 for the one before.
 
 use super::rule::{LossRule, SentPacket};
 use alloc::collections::{BTreeMap, BTreeSet};

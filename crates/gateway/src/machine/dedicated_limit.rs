@@ -13,9 +13,9 @@ const BURST: u32 = 32;
 /// Each further pause is twice as long, up to the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A peer may open this many times the limit on tunnels opened here. The peer may close a tunnel
-/// and open another. If this gateway learns of the new one first, it counts more tunnels than the
-/// peer.
+/// The limit on tunnels that a peer opens, as a multiple of the limit on tunnels opened here. It is
+/// above 1, because the peer may close a tunnel and open another. This gateway may learn of the new
+/// one first, and count one too many.
 const TAKEN: usize = 2;
 
 /// Which flows of a peer get tunnels of their own.

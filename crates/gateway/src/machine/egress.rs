@@ -1,5 +1,6 @@
 //! Handles packets from the sessions to hosts of this site. Restores the order of each flow's
-//! packets. Lowers their receive window, so that the local host sends no more than the paths carry.
+//! packets. Lowers the receive window in their TCP headers. So the local host that gets them sends
+//! no more than the paths carry.
 
 use super::config::Settings;
 use super::flows::Flows;

@@ -1,6 +1,6 @@
-//! Relays that the configuration file does not name: other gateways announce them, or a registry
-//! offers them. A gateway's relay is a detour to all gateways except that gateway itself. A session
-//! keeps a relay until it does not answer.
+//! Relays that the configuration file does not name: other gateways announce relays beside them, or
+//! a registry offers relays. A relay beside a gateway is used to reach all other gateways, but not
+//! that gateway. A session keeps a relay until the relay no longer answers.
 
 use super::index_vec::PeerIdx;
 use super::peer::Peer;

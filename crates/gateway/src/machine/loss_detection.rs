@@ -1,6 +1,6 @@
-//! Finds lost packets, if the loss rule is `AllPassed` (Harp) or `Batched` (HIR), or with the
-//! [cache](crate::cache). Otherwise the session finds them. All packets in flight on a path are
-//! lost when it falls silent or closes.
+//! Finds lost packets for the loss rules `AllPassed` (paper: Harp) and `Batched` (paper: HIR). Also
+//! for the [cache](crate::cache), which sends lost packets again. Otherwise the session finds them.
+//! When a path falls silent or closes, all its packets in flight count as lost.
 
 use crate::encap::{Label, Message};
 use crate::flow::FlowId;

@@ -121,9 +121,9 @@ impl LossRepair {
         self.settle(now, place, links, flows, hosts);
     }
 
-    /// Decides whether the receiver's ACK is passed on to the sender of `flow`. `in_order`: the ACK
-    /// has a sequence number. Such an ACK is not dropped as a duplicate, because the reorder queue
-    /// would wait for its number.
+    /// Decides whether the receiver's ACK is passed on to the sender of `flow`. `in_order`: the
+    /// peer gateway gave the ACK's packet a number for restoring order. Such an ACK is not dropped
+    /// as a duplicate, because the reorder queue would wait for its number.
     pub fn on_ack(&mut self, now: Instant, flow: FlowId, segment: &Segment, in_order: bool) -> AckAction {
         let Some(cache) = self.cache.as_mut().filter(|_| segment.tcp.flags.any(Flags::ACK)) else {
             return AckAction::Pass;

@@ -57,8 +57,9 @@ counters! {
     /// Sessions of single flows that were opened here, and could not be made, or were lost while
     /// their flow needed them.
     lost_bundles,
-    /// Packets that were found lost between the gateways. Counted only with Harp's or HIR's loss
-    /// rule, or with a cache. In other cases only the session knows the losses.
+    /// Packets that were found lost between the gateways. Counted only with the loss rules of the
+    /// papers Harp and HIR, or with a cache of sent packets. In other cases only the session knows
+    /// the losses.
     lost,
     /// Packets held for lost that arrived after all.
     spurious,

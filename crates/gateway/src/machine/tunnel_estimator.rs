@@ -13,8 +13,9 @@ use alloc::vec::Vec;
 use byway_engine::Connection;
 use byway_wire::{Duration, Instant};
 
-/// How long an estimate is valid, and how much longer for each flow that sends. To make an estimate
-/// takes time for every flow, so with 10,000 flows it is made only every 110 ms.
+/// How long an estimate of a tunnel's windows, packet sizes and delays is valid: `HOLDS`, plus
+/// `HOLDS_PER_FLOW` for each flow that sends. The work grows with the flows, so with 10,000 flows
+/// an estimate is made only every 110 ms.
 const HOLDS: Duration = Duration::from_millis(10);
 const HOLDS_PER_FLOW: Duration = Duration::from_micros(10);
 /// A flow counts as sending this long after its last data.

@@ -1,5 +1,6 @@
-//! The sessions with other gateways, opened again whenever one is lost. Labels and sequence numbers
-//! are per peer, so the exit can order packets from several tunnels.
+//! The tunnels to other gateways (peers). A tunnel's session is opened again whenever it is lost.
+//! Each flow direction has a label, a number of 24 bits. Labels and packets' sequence numbers are
+//! per peer, so the receiving gateway can order packets from several tunnels.
 //!
 //! | tunnel | flows |
 //! |---|---|
@@ -355,9 +356,9 @@ impl PeerSessions {
             return Some(tunnel);
         };
         self.look_at_way(now, own, flows);
-        // The flow's own tunnel must carry packets of the size that the host was told. This size
-        // comes from the site's tunnel. New paths carry only smaller packets until larger ones were
-        // probed.
+        // The host was told a largest packet size, in the MSS option of TCP. This size comes from
+        // the tunnel that all flows of the site share. New paths of the flow's own tunnel carry
+        // only smaller packets until larger ones were probed.
         let site = self.peers[peer].site;
         let wanted = told.unwrap_or(self.tunnels[site].way.best);
         let ready = self.tunnels[own].way.largest >= wanted && self.is_taken(own);

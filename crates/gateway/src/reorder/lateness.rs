@@ -19,9 +19,9 @@ const LATENESS_LASTS: Duration = Duration::from_secs(4);
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl PacketLateness {
-    /// Notes the arrival of a packet. `late`: how long other packets had waited for this one, or
-    /// `None`. At the start, and after a pause of one second, the lateness becomes at least
-    /// `longest`, the longest path's round trip.
+    /// Notes the arrival of a packet. `late`: how long other packets had waited for it, or `None`.
+    /// The largest recent `late` sets how long packets wait. At the start, and after one second's
+    /// pause, this value is at least `longest`, the longest path's round trip.
     pub fn on_packet(&mut self, now: Instant, late: Option<Duration>, longest: Duration) {
         let since = self.last.map(|last| now.since(last)).filter(|since| *since <= PAUSE);
         if since.is_none() {

@@ -14,9 +14,9 @@ pub enum Timer {
         /// The factor; 1.5 in the paper.
         rho: f64,
     },
-    /// Harp's rule for clocks that need not agree, so only differences between delays count: `rho *
-    /// (max base - min base) + 2 * max jitter`, over all paths. `base` is the least delay of a
-    /// path's present route.
+    /// How long a packet waits by the paper Harp, if clocks do not agree. Only differences between
+    /// delays count: `rho * (max base - min base) + 2 * max jitter`, over all paths. `base` is the
+    /// least delay of a path's present route.
     HarpRelative {
         /// The factor, Harp's rho.
         rho: f64,
@@ -27,9 +27,9 @@ pub enum Timer {
         /// The threshold, of which the paper says no value.
         cap: Duration,
     },
-    /// HIR's rule for clocks that need not agree: `max average - min base + 2 * max jitter`, at
-    /// most `cap`, over all paths. With the background controller, the timer expires too early for
-    /// packets behind a full queue.
+    /// How long a packet waits by the paper HIR, if clocks do not agree: `max average - min base +
+    /// 2 * max jitter` of the paths' delays, at most `cap`. With the background controller this is
+    /// too short for packets behind a full queue, whose delay exceeds the average.
     HirRelative {
         /// The longest wait.
         cap: Duration,
@@ -88,8 +88,8 @@ impl Timer {
     }
 
     /// How long a packet may wait, from the delays of the `paths` by which packets arrive. `apart`:
-    /// longest minus shortest round trip of the sending paths. `Peak` waits at least for `apart`,
-    /// because paths of unknown delay may follow.
+    /// longest minus shortest round trip of the paths that this side sends on. The rule `Peak`
+    /// waits at least `apart`, because some paths' delays may not be known yet.
     #[must_use]
     pub fn by_way(&self, paths: impl IntoIterator<Item = PathDelay> + Clone, apart: Duration) -> Duration {
         let heard = self.wait(paths);

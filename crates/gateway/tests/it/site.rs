@@ -239,9 +239,9 @@ fn observing_changes_nothing() {
     assert!(report.observing && report.options.iter().all(|option| !option.help.is_empty()));
 }
 
-/// At the start packets wait at the sending gateway after they were assigned to a path. One-way
-/// delays do not include this wait. An exit that waited only by these delays would give up late
-/// packets.
+/// At the start, packets wait at the sending gateway after they were assigned to a path. One-way
+/// delays do not include this wait. The receiving gateway (exit) waits for missing packets. If only
+/// these delays set its wait, it would give up late packets.
 #[test]
 fn an_exit_waits_long_enough_from_the_very_beginning() {
     let mut sites = Sites::new(Plan::default(), &[line(20, 10), line(20, 13), line(20, 15)], &line(1, 50));

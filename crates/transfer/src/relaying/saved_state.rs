@@ -1,5 +1,6 @@
 //! The file that a relay keeps for a restart: how many bytes it carried, the number of its last
-//! heartbeat, and which grant numbers each registry may use.
+//! heartbeat, and the ranges of its registries. A registry gives permissions to use the relay
+//! (grants), with numbers from its own range.
 //!
 //! ```text
 //! byway-relay-kept 1
