@@ -10,8 +10,9 @@ pub const EPOCH_LIFE: u64 = 24 * 3_600;
 /// The serial number of what the registry mints for itself, to test relays with.
 pub const OWN: u32 = 0;
 
-/// Until when a word minted in this epoch is valid unless it is revoked, in seconds of Unix time.
-/// The value is a whole number of minutes.
+/// Until when relay words made in `epoch` are valid unless revoked, in seconds of Unix time (whole
+/// minutes). A relay word lets a client use a relay. The registry begins a new epoch each day, or
+/// earlier to revoke words.
 #[must_use]
 pub const fn end_of(epoch: &Epoch) -> u64 {
     Minute::from_unix(epoch.began.saturating_add(EPOCH_LIFE + LAST_HOLDS)).unix()

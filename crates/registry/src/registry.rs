@@ -126,8 +126,9 @@ impl Registry {
     }
 
     /// Names local addresses whose sockets only test relays. Call this before the driver adds the
-    /// sockets. Registry words must not name these addresses: a relay that sent there would pass
-    /// the test although its NAT lets in nobody else.
+    /// sockets. The words with which relays find the registry must not contain these addresses.
+    /// Otherwise relays send there, which opens their NATs. The test then passes although other
+    /// hosts cannot reach the relay.
     pub fn probe_from(&mut self, addresses: Vec<IpAddr>) {
         self.probe_from = addresses;
     }
@@ -278,9 +279,9 @@ impl Registry {
         }
     }
 
-    /// Answers the last heartbeat of a relay a second time, to announce the new epoch. The answer
-    /// also asks for the next heartbeat soon, because that heartbeat confirms that the relay knows
-    /// the epoch.
+    /// Answers the last heartbeat of a relay a second time, to announce a new epoch: a number that
+    /// the registry raises to revoke older relay words. The answer also asks for the next heartbeat
+    /// soon, because that heartbeat confirms that the relay knows the epoch.
     fn tell_epoch(&self, now: Instant, name: RelayId) -> Option<(Local, SocketAddr, [u8; ANSWERED_LEN])> {
         let relay = self.book.get(name)?;
         let (local, remote, key) = relay.way()?;

@@ -72,9 +72,9 @@ impl DrawPool {
         self.entries.is_empty()
     }
 
-    /// The places of `most` relays after the first `skip`, ordered at random by `seed`. A relay's
-    /// rank is its worst position among its operator's relays, and among those of each of its
-    /// prefixes. Lower ranks come first, busy relays last.
+    /// Orders the relays at random by `seed`, and then alternates operators and networks (address
+    /// prefixes), so that none fills a list. Busy relays come last. Returns `most` relays after the
+    /// first `skip`, as indices in the order given to `new`.
     #[must_use]
     pub fn draw(&self, seed: u64, skip: usize, most: usize) -> Vec<usize> {
         // The random number does not depend on other relays, so coming and going relays hardly

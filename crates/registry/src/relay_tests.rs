@@ -1,6 +1,6 @@
-//! Tests of relays: the registry sends itself a packet through each of a relay's addresses, before
-//! the relay is listed and when clients complain. Forwarding needs the relay's key, so nobody can
-//! enrol a relay of somebody else.
+//! Tests of relays, before they are listed and when clients complain. The registry sends itself a
+//! packet through each of a relay's addresses. A host forwards the packet only with the key that
+//! the relay enrolled with. So nobody can enrol another's relay.
 
 use crate::message::Failure;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -78,8 +78,9 @@ struct RunningTest {
     at: Instant,
 }
 
-/// All tests of relays. A relay's answer to the greeting contains a consent: the permission to
-/// forward packets to the registry. The capacity of a relay is not tested.
+/// All tests of relays. A relay forwards only to hosts that greeted it. The answer to a greeting
+/// contains the host's consent (permission). So the registry first greets the relay, then sends
+/// itself a packet through it with this consent. The capacity of a relay is not tested.
 #[derive(Debug)]
 pub struct RelayTests {
     secret: [u8; 32],

@@ -1,5 +1,6 @@
-//! The keys that a registry derives from its one secret: those of its words, of its relays'
-//! heartbeats, and of the random draw of relays.
+//! The keys that a registry derives from its one secret. Registry words are permissions to enrol
+//! relays or to ask for relays. A client's draw is the random order in which the registry lists
+//! relays for this client.
 //!
 //! ```text
 //! registry secret (32) ──KDF("word")──PRF(number)──────────────> secret of a word (16)

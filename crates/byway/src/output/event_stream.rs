@@ -16,9 +16,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long a reader is waited for once a stop was asked for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A queue of events, and the thread that writes them, even after this struct is dropped. The
-/// thread starts only with the first event: a process enters namespaces or drops privileges before,
-/// and the kernel changes the calling thread only.
+/// A queue of events, and the thread that writes them, even after this struct is dropped. The first
+/// event starts the thread, after the process has entered namespaces or dropped privileges: the
+/// kernel changes these for the calling thread only.
 pub(super) struct EventStream {
     shared: Arc<SharedQueue>,
     writer: Writer,
@@ -69,8 +69,8 @@ impl EventStream {
     }
 
     /// Queues an event. A progress event is dropped if `PROGRESS` lines or more are queued. Any
-    /// other event waits while `MOST` lines are queued, until the reader closes the stream or
-    /// `PATIENCE` after `stopped` returned true.
+    /// other event waits while `MOST` lines are queued. Waiting ends when the reader closes the
+    /// stream, or 2 seconds after `stopped` first returns true (a stop was requested).
     pub fn put(&mut self, event: &Event, stopped: impl Fn() -> bool) {
         if matches!(self.writer, Writer::None) {
             self.begin();

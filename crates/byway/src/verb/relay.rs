@@ -181,8 +181,8 @@ fn tell(relaying: &Relaying, output: &mut Output) {
 }
 
 /// Waits until the relay has carried nothing for `UNUSED` (5 seconds), but for `patience` at most.
-/// Meanwhile the relay refuses relay words that are not in use. A second SIGTERM or SIGINT ends the
-/// process at once.
+/// Meanwhile the relay forwards only for senders that it forwarded for before. A second SIGTERM or
+/// SIGINT ends the process at once.
 fn drain(relaying: &Relaying, patience: Duration, output: &mut Output) {
     let clock = Clock::new();
     let begun = clock.now();

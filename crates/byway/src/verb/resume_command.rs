@@ -5,8 +5,9 @@ use byway_transfer::ticket::looks_like_ticket;
 use byway_wire::relay;
 use std::io::{self, IsTerminal};
 
-/// The command line of this process, quoted for a shell. If standard error is not a terminal,
-/// `TICKET` and `WORD` replace tickets and words, so that no secret gets into a log.
+/// The command line of this process, quoted for a shell. If standard error is not a terminal, it
+/// may go to a log. So `TICKET` and `WORD` then replace secrets: tickets, relay words and registry
+/// words.
 pub(super) fn command() -> String {
     let arguments: Vec<String> =
         std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();

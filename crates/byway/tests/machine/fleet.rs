@@ -280,8 +280,9 @@ fn has(list: &RelayList, mut relays: impl Iterator<Item = usize>) -> bool {
     relays.all(|relay| named.contains(&relay))
 }
 
-/// Whether the relay words of `list` are of an odd epoch. A registry numbers epochs, and revokes
-/// old relay words by a new epoch. `None` if `list` is empty or has words of odd and even epochs.
+/// Whether the relay words of `list` (permissions to use relays) have an odd epoch number. To
+/// revoke words, a registry raises its epoch number by one. So odd and even tell old words from
+/// new. `None` if `list` is empty, or has both.
 fn epoch(list: &RelayList) -> Option<bool> {
     let mut odd = list.relays.iter().map(|listed| Minted::of(listed.word.grant().id).unwrap().odd);
     let first = odd.next()?;

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The sink has one address. Which uplink a connection takes follows from its local address, by a
-//! routing rule. Needs root and `ip`, `tc`; says *ignored* by name where they are missing.
+//! routing rule. Needs root and the programs `ip` and `tc`. Without them, the test is reported as
+//! ignored.
 
 use crate::common::machine::{Measured, PATIENCE, measures, missing, wait_for};
 use crate::common::spaces::Spaces;

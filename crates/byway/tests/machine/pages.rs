@@ -15,8 +15,9 @@ use std::time::Duration;
 const END: Duration = Duration::from_secs(60);
 /// What makes a host: it needs no root where the kernel lets anybody have namespaces.
 const HOST: [&str; 6] = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
-/// A script that builds the network of the host on which a page's lines run, and of the host
-/// `relay` beside it. A relay forwards neither to private addresses nor to its own host.
+/// A script that builds the network for the test of one documentation page. The page's command
+/// lines run on one host. A second host, `relay`, and public addresses are needed: a relay forwards
+/// neither to private addresses nor to its own host.
 const NETWORK: &str = "
     set -e
     mount -t tmpfs tmpfs /run

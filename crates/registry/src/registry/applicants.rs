@@ -94,8 +94,8 @@ impl Applicants {
     }
 
     /// Takes in a heartbeat of an applicant (a relay that enrols), and the address it came from. If
-    /// that address is to be tested now, returns the test's key, and the relay's row with only this
-    /// address.
+    /// that address is to be tested now, returns the number of the new test, and a copy of the
+    /// applicant's `RelayRow` with only this address.
     pub fn see(&mut self, beat: &Heartbeat, from: SocketAddr) -> Option<(Key, RelayRow)> {
         let handle = *self.names.get(&beat.report.relay)?;
         let applicant = self.applicants.get_mut(&handle)?;

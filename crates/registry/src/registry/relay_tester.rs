@@ -103,8 +103,8 @@ impl RelayTester {
     }
 
     /// Tests an enrolled relay again, unless it was tested a short time ago. Addresses for which
-    /// this registry has no socket are left out (for example IPv6 addresses, if it has only IPv4).
-    /// Another registry tested these addresses.
+    /// this registry has no socket (for example IPv6 addresses) are left out. Only tested addresses
+    /// are stored, so another registry with the same store tested these.
     pub fn retest(&mut self, now: Instant, row: &RelayRow, epoch: &Epoch, locals: &Locals) {
         if self.trials.is_full() || !self.retests.may_begin(now, row.relay) {
             return;

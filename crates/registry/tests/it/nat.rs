@@ -72,9 +72,9 @@ fn behind(net: &mut Net, open: bool, probes: bool) -> Handle<Behind> {
     handle
 }
 
-/// Enrols the relay as the relay program does. `seen`: whether the address that heartbeats come
-/// from is tested too. `pause`: milliseconds from the first heartbeat to READY, the request to be
-/// tested. If negative, READY comes first.
+/// Enrols the relay as the relay program does. `seen`: the registry also tests the address from
+/// which heartbeats come, not only that in the request. `pause`: milliseconds from the first
+/// heartbeat to READY (the request for tests). If negative, READY comes before the heartbeat.
 fn enrol_behind(net: &mut Net, behind: Handle<Behind>, seen: bool, pause: i64) -> Result<Answer, AskError> {
     let asker = net.asker(Asker::new(9));
     let request = Request::Enrol(Enrol { seen, ..enrol(0, &[inside()]) }.into());

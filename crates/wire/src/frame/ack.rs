@@ -7,8 +7,9 @@
 //!        stamp run count, runs of (packets, zigzag µs that they arrived before the run above)
 //! ```
 //!
-//! A stamp run is a count of consecutive packets and their common arrival time, from the largest
-//! packet number downwards. Times in earlier ACKs may be omitted.
+//! A stamp run is a number of consecutive received packets and their common arrival time. Runs go
+//! from the largest packet number downwards. An ACK need not repeat times that an earlier ACK
+//! contained.
 
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, unzigzag, varint_len, zigzag};
 use crate::id::PathId;

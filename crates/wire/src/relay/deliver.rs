@@ -66,9 +66,9 @@ impl Delivered {
         Ok(Self { from, tag, inner })
     }
 
-    /// Writes this header over the envelope, the first `inner` bytes of `packet`. Returns false if
-    /// `inner` is too small, larger than `packet`, or above 255 (stored in one byte). After false,
-    /// `packet` is unusable.
+    /// Writes this header over the sender's envelope, which is all of `packet` before the offset
+    /// `self.inner`. Returns false if `self.inner` is smaller than the header, larger than
+    /// `packet`, or above 255 (stored in one byte). After false, `packet` is unusable.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
         write_start(packet, DELIVERED, self.inner, self.from, |writer| self.tag.write(writer))
@@ -142,9 +142,9 @@ pub struct ReturnHop {
 }
 
 impl ReturnHop {
-    /// The way back to the sender of `delivered`, by `relay`, the UDP source address of the
-    /// delivered packet. Make a new one for each newer authenticated packet of the peer, because
-    /// return tags expire after some minutes.
+    /// The way back to the sender of a packet with the header `delivered`. `relay` is the UDP
+    /// source address of that packet. Make a new `ReturnHop` from each newer authenticated packet,
+    /// because the return tag (permission to answer) in `delivered` expires after some minutes.
     #[must_use]
     pub fn new(relay: SocketAddr, delivered: &Delivered) -> Self {
         let to = canonical(delivered.from);

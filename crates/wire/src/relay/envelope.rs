@@ -40,9 +40,9 @@ pub const ENVELOPE_V4_NARROWED: usize = ENVELOPE_V4 + super::CAVEAT_LEN;
 pub const ENVELOPE_V6_NARROWED: usize = ENVELOPE_V6 + super::CAVEAT_LEN;
 /// Bytes of the longest envelope.
 pub const ENVELOPE_MAX: usize = ENVELOPE_V6_NARROWED;
-/// Seconds that a packet's time may differ from the relay's, either way: a sender's clock is off by
-/// up to half a round trip, and by drift. Replays in this time reach only the same destination, as
-/// duplicates.
+/// Seconds that a packet's time may differ from the relay's clock, either way. A sender's estimate
+/// of that clock, from a relay's answer, is off by up to half a round trip, plus drift. Packets
+/// replayed within this time reach only the same destination, as duplicates.
 pub const TIME_WINDOW: u64 = 10;
 
 const MAC_AT: usize = 1;
@@ -95,9 +95,10 @@ impl Forward {
         restore(self.time, now)
     }
 
-    /// The packet's MAC XOR the MAC from `key` and `unix` (Unix seconds, from `Forward::unix`).
-    /// `packet` holds this envelope. The result is the sender's cookie, or 0 without one. The
-    /// caller must refuse any other result.
+    /// The cookie in `packet`, which begins with this envelope. The sender wrote its MAC XOR its
+    /// cookie (0 if none). This XORs the MAC from `key` and `unix` (Unix seconds, from
+    /// `Forward::unix`). The caller must refuse any result but 0 and the cookie of the source
+    /// address.
     #[must_use]
     pub fn cookie(&self, packet: &[u8], key: &MacKey, unix: u64) -> u64 {
         let covered = packet.get(TIME_AT..).unwrap_or_default();
@@ -133,9 +134,15 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// A hop from a sender through `relay`, one of the addresses in `word`, to `destination`, the
-    /// receiver's address as the relay observed it. `consent` is the receiver's consent. `clock`
-    /// comes from a greeting of the sender or of the receiver.
+    /// The way from a sender through one relay to one receiver.
+    ///
+    /// | parameter | meaning |
+    /// |---|---|
+    /// | `word` | the sender's relay word: the permission to use the relay |
+    /// | `relay` | one of the relay's addresses in `word` |
+    /// | `destination` | the receiver's address as the relay observed it |
+    /// | `consent` | the receiver's permission, which the relay demands |
+    /// | `clock` | the relay's clock, as the relay told the sender or the receiver |
     #[must_use]
     pub fn new(
         word: &Word,

@@ -94,9 +94,9 @@ impl fmt::Debug for RateClass {
     }
 }
 
-/// How many bytes of UDP payload a grant may carry in a UTC day by the relay's clock: no limit, or
-/// 512 KiB to 1.97 PB on a logarithmic scale. Per day, because a restarted relay has forgotten the
-/// count.
+/// A limit on a grant's bytes of UDP payload per UTC day (by the relay's clock), or no limit. The
+/// scale is logarithmic, from 512 KiB to 1.97 PB. A restarted relay has lost the count, so a
+/// restart gives at most one more day's quota.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuotaClass(pub u8);
 
@@ -228,9 +228,9 @@ impl Grant {
     }
 }
 
-/// Narrower terms that the holder of a relay word sets when giving the word to somebody else.
-/// Packets count against the limits of the grant and of the caveat. A packet has at most one
-/// caveat.
+/// Terms narrower than those of a grant. The holder of a relay word, which contains the grant, adds
+/// a caveat before giving the word to somebody else. Packets count against the limits of both grant
+/// and caveat. A packet has at most one caveat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Caveat {
     /// The account under the grant's, 1 to 255. A byte, so that the holder of one grant cannot

@@ -56,8 +56,9 @@ impl Consent {
     }
 }
 
-/// A greeting, by which a host asks a relay for consent and time. The greeting also opens a NAT in
-/// front of the host for packets from the relay.
+/// A greeting: a host asks a relay for the time of the relay's clock, and for a consent. With the
+/// consent, senders can reach the host through the relay. The greeting also opens a NAT in front of
+/// the host for packets from the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greet {
     /// Chosen anew for each greeting; the answer repeats it, so only who sees the way to the relay

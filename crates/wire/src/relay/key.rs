@@ -93,9 +93,9 @@ impl MacKey {
         Self(bytes)
     }
 
-    /// MAC over the kind of a message (so that no message is valid as another kind), the bytes, and
-    /// the full Unix seconds: the packet's 16 bits repeat after 18 hours. In heartbeats, a counter
-    /// replaces the seconds.
+    /// MAC over `kind` (so that no message is valid as another kind), `time` and `bytes`. `time` is
+    /// the full Unix time in seconds. A packet contains only its low 16 bits, which repeat after 18
+    /// hours. In heartbeats, `time` is a counter.
     #[must_use]
     pub(crate) fn mac(&self, kind: u8, time: u64, bytes: &[u8]) -> u64 {
         // 16 bytes first, so that the long part starts on a word of the hash.
@@ -183,9 +183,9 @@ impl RelayKey {
         }
     }
 
-    /// The operator's relay word for a grant, with the grant's secret and 1 to 4 addresses of the
-    /// relay in `relays`. The grant's id must be outside the range of ids for registries, as from
-    /// [`GrantId::own`].
+    /// Makes a relay word, with which a sender may use the relay within the limits of `grant`.
+    /// `relays` has 1 to 4 addresses of the relay. The grant's id must be one of the
+    /// operator's, as from [`GrantId::own`]: registries make relay words with the other ids.
     pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, RelayWordError> {
         if let GrantId::Minted(_) = GrantId::of(grant.id) {
             return Err(RelayWordError::Minted);
@@ -240,9 +240,9 @@ impl RelayKey {
         (expected == tag.tag).then_some(units * EXPIRY_UNIT)
     }
 
-    /// The cookie for `grant` and `address`, valid until the end of the next UTC day. The relay
-    /// sends the cookie only to `address`, so a sender that knows the cookie receives there. `now`
-    /// is in Unix seconds.
+    /// The cookie for the grant id `grant` and `address`, valid until the end of the next UTC day.
+    /// The relay sends it only to `address`. So a sender that knows the cookie has proved that it
+    /// receives packets at `address`. `now` is in Unix seconds.
     #[must_use]
     pub fn cookie(&self, grant: u32, address: SocketAddr, now: u64) -> u64 {
         self.cookie_of_day(grant, address, now / 86_400)

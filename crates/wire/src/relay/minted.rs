@@ -1,5 +1,6 @@
-//! Grants that a registry makes (mints) in the name of a relay. The relay gives the registry the
-//! key of a *range* of grant ids. The registry then makes relay words without asking the relay.
+//! Grants that a registry makes (mints) in a relay's name. The relay gives the registry the key of
+//! a *range* of grant ids. The registry derives the secrets of these grants. Grant and secret form
+//! a relay word: a sender's permission to use the relay.
 //!
 //! ```text
 //! bit 31      30..24       23              22..0

@@ -31,7 +31,7 @@ impl KernelState {
 }
 
 /// The kernel state that exists for `plan`: the nftables table, the routing rules for packets with
-/// `plan.mark`, and the routes in the routing table of that number.
+/// the mark `plan.mark`, and the routes in the routing table that has the mark as its number.
 ///
 /// # Errors
 /// `nft` or `ip` fails, or another program uses the routing table.

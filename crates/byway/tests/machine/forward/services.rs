@@ -89,8 +89,8 @@ impl<'a> Services<'a> {
     }
 
     /// Starts an SSH server with keys in the directory `there`, and makes the keys of a user in
-    /// `here`. A script named `ssh` passes the paths of the user's files, because `ssh` ignores
-    /// HOME.
+    /// `here`. Also writes a script named `ssh`. It calls the real `ssh` with options that name the
+    /// user's files in `here`, because `ssh` ignores HOME.
     fn ssh(&mut self, there: &Path, here: &Path) {
         let (host, user) = (there.join("host-key"), here.join("user-key"));
         for key in [&host, &user] {
