@@ -31,14 +31,14 @@ fn a_tree_travels_from_the_example_that_sends_to_the_one_that_receives() {
     let place = tempfile::tempdir().unwrap();
     let (tree, sink) = (place.path().join("tree"), place.path().join("in"));
     byway_files::generate(&tree, 1, 3_000_000).unwrap();
-    let mut receiver = Example(example("recv").arg(&sink).stdout(Stdio::piped()).spawn().unwrap());
+    let mut receiver = Example(example("receive_tree").arg(&sink).stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(receiver.0.stdout.take().unwrap()).lines();
     let ticket: Ticket = lines.next().unwrap().unwrap().parse().unwrap();
     // The receiver listens on all addresses: the one of loopback is among them.
     let port = ticket.addresses.iter().find(|address| address.is_ipv4()).unwrap().port();
     let ticket = Ticket { addresses: vec![SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)], ..ticket };
 
-    let sent = example("send").arg(&tree).arg(ticket.to_string()).output().unwrap();
+    let sent = example("send_tree").arg(&tree).arg(ticket.to_string()).output().unwrap();
     assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
     assert!(receiver.0.wait().unwrap().success());
     assert!(lines.next().unwrap().unwrap().starts_with("3000000 bytes from byway-key-"));
