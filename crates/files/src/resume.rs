@@ -74,9 +74,9 @@ pub(crate) enum Resumed {
     Placed,
 }
 
-/// What the receiver continues from. `kept`: chunks to keep, from the sender's PARTS record.
-/// `placed`: the file has its final name, and is kept whole or not at all. `None` if PARTS breaks
-/// this rule, or keeps a chunk that was not offered (`was_offered`).
+/// What the receiver continues from. `kept`: chunks that the sender said to keep. `placed`: the
+/// file has its final name, so it is kept whole or not at all. `None` if `kept` is only part of a
+/// placed file, or has a chunk whose hash the receiver never sent (`was_offered`).
 pub(crate) fn resumed(
     layout: &Layout,
     placed: bool,

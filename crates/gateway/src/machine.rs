@@ -1,7 +1,7 @@
 //! A gateway: an entry for packets that leave its site, and an exit for packets of other gateways
-//! (peers). Before the caller asks for datagrams, it takes all packets from
-//! [`next_packet`](Gateway::next_packet). A packet without a session is forwarded unchanged
-//! (fail-open).
+//! (peers). The caller first takes all packets for hosts from
+//! [`next_packet`](Gateway::next_packet), then the datagrams for peers. Packets to a peer without a
+//! connection are forwarded unchanged (fail-open).
 //!
 //! | part | what it owns |
 //! |---|---|

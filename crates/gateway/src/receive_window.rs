@@ -1,6 +1,6 @@
-//! Lowers the receive window in ACKs, so that the sender's data in flight fits the paths (paper
-//! Harp, III.F). The window exceeds the paths' congestion windows, because the round trip between
-//! hosts is longer than that between gateways.
+//! Lowers the receive window in ACKs that go to a sending host. So the host's bytes in flight fit
+//! what the paths between gateways carry in a round trip (paper: Harp, III.F). Otherwise packets
+//! would be lost at the entry gateway.
 
 use crate::tcp_header::{Flags, MOST_SCALE, WINDOW, before, later};
 use crate::tcp_segment::Segment;

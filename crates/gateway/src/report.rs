@@ -55,8 +55,8 @@ pub struct GatewayReport {
     #[serde(default)]
     pub loss: String,
     /// For each of the newest losses, the seconds from sending the packet to finding the loss.
-    /// Empty unless the gateway itself finds losses. It leaves them to the session if the loss rule
-    /// is `PathNumbers` and there is no cache.
+    /// Always empty with the loss rule `PathNumbers` and no retransmission cache. The connections
+    /// to the peers then find the losses, and the gateway does not time them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found_after: Vec<f64>,
     /// What is kept until it is acknowledged, if anything is.

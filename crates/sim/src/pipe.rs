@@ -409,9 +409,9 @@ impl Pipe {
     }
 }
 
-/// The service time of a packet of `bytes` bytes at `rate` bits per second, in whole nanoseconds.
-/// Also returns the remainder, in billionths of a bit, to be added to that of the next packet.
-/// `known` caches the last size and its results.
+/// A packet's service time: its bits times 10^9, divided by `rate` (bits per second). Returns the
+/// quotient in nanoseconds, and the remainder. The caller sums the remainders of successive
+/// packets, so rounding loses no time. `known` caches the last size and its results.
 #[inline]
 fn service_of(known: &mut (u64, u64, u64), bytes: u64, rate: u64) -> (u64, u64) {
     if known.0 != bytes {

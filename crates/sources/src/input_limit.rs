@@ -1,6 +1,6 @@
-//! How many bytes an input may be ahead of what the source has sent: what the demand sends in 250
-//! ms. The demand is the source's wanted rate in bytes per second. In an outage an input may still
-//! give bytes at this rate.
+//! Limits how many bytes of an input wait to be sent: what the demand sends in 250 ms. The demand
+//! is the source's wanted rate in bytes per second. In an outage more may wait, since the input may
+//! still give bytes at this rate.
 
 use crate::rate_limiter::Bucket;
 use byway_wire::{Duration, Instant};

@@ -39,9 +39,9 @@ pub struct SourcePlan {
     pub relays: Vec<byway_wire::relay::Word>,
     /// How many relays to draw; `None`: two.
     pub paths: Option<usize>,
-    /// Local addresses to connect from. Each has its own path to each relay that was drawn at
-    /// random. Without relays, its path leads to the sink, the host that writes the records. If the
-    /// list is empty, the system chooses one address.
+    /// Local addresses to connect from. From each, one path leads through each relay that this
+    /// source uses. Without relays, one path leads from each to the sink, the host that writes the
+    /// records. If the list is empty, the system chooses one address.
     pub bind: Vec<IpAddr>,
     /// How the rates of the paths are set.
     pub reading: ControllerReading,
@@ -50,8 +50,8 @@ pub struct SourcePlan {
     /// What is done with records that cannot be sent.
     pub held: OverflowPolicy,
     /// The most bytes of records that the source keeps until the sink has written them. `None`: 8
-    /// MiB. Then, with `OverflowPolicy::Back`, the input is also held back once what `demand` sends
-    /// in 250 ms is unsent. In an outage the input continues at that rate.
+    /// MiB. Then `OverflowPolicy::Back` also limits unsent bytes to what `demand` sends in 250 ms.
+    /// In an outage they may be more, up to the 8 MiB.
     pub keep: Option<usize>,
     /// Whether the input begins with the first record that the sink ever got: those that it has are
     /// passed over.

@@ -119,9 +119,9 @@ impl Source {
         Ok(Self::new(driver, inbox, requests))
     }
 
-    /// Waits until the source ends. Returns the number of records that the sink has written. The
-    /// number includes those that this source gave up unsent for lack of room. Also returns the
-    /// reason if the source ended before its input did.
+    /// Waits until the source ends. Returns the number of records that the sink has written.
+    /// Records that this source gave up unsent for lack of room are counted as written. Also
+    /// returns the reason if the source ended before its input did.
     ///
     /// # Errors
     /// The event loop broke.

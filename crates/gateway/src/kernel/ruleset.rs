@@ -1,5 +1,5 @@
-//! The nftables table marks packets that routing then sends to the gateway: TCP from hosts served
-//! here to hosts that peers may serve. A `background` rule must match in either direction. The
+//! The nftables table marks packets to be routed to the gateway: TCP from hosts served here to
+//! hosts that peers may serve. A `background` rule must match the flow's addresses and ports. The
 //! gateway itself checks DSCP and `pass` rules, because these need the flow's first SYN.
 
 use super::kernel_inputs::KernelInputs;

@@ -1,6 +1,7 @@
-//! Finds lost packets for the loss rules `AllPassed` (paper: Harp) and `Batched` (paper: HIR). Also
-//! for the [cache](crate::cache), which sends lost packets again. Otherwise the session finds them.
-//! When a path falls silent or closes, all its packets in flight count as lost.
+//! Finds lost packets by the loss rules `AllPassed` (paper: Harp) and `Batched` (paper: HIR). With
+//! the rule `PathNumbers`, the connection to the peer reports losses here, and the
+//! [cache](crate::cache) sends them again. When a path falls silent or closes, all its packets in
+//! flight count as lost.
 
 use crate::encap::{Label, Message};
 use crate::flow::FlowId;

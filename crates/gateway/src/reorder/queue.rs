@@ -76,8 +76,8 @@ impl<T> Reorder<T> {
     }
 
     /// Handles a packet. If packets before it are missing, it waits at most `arrival.wait`. Packets
-    /// that can leave go to `out`. Returns how long ago the first packet arrived that waited for
-    /// this one, even if its wait has expired. `None` if none waited.
+    /// that can leave go to `out`. Returns how long ago the first packet arrived that had to wait
+    /// for this one, and may have left since. `None` if none is known.
     pub fn on_packet(
         &mut self,
         now: Instant,

@@ -1,6 +1,6 @@
-//! Checks before a run whether it can answer every measure of an expectation (claims about a plan).
-//! Each mode, such as quick or full, may leave out variants (combinations of settings). So a claim
-//! may name a variant that only some of its modes run.
+//! Checks claims about an experiment before it runs. Its plan must run what each claim's measure
+//! (such as a goodput) needs. A mode, such as quick or full, may leave out variants (combinations
+//! of settings). A claim may name variants that only some modes run.
 
 use super::{Claim, ExpectError, Expectation};
 use crate::measure::{Measure, Records, Selection, Undefined, Why};

@@ -105,9 +105,9 @@ impl Measure {
     }
 
     /// Evaluates the measure separately for each seed of `records`. A variant is a combination of
-    /// values of the plan's axes (varied settings). The measure sets some axes itself, as in
-    /// `goodput(S1R1)[coupling=joint]`; `at` sets others. Together they must select exactly one
-    /// variant.
+    /// values of the plan's axes (varied settings). The measure sets some axes, as in
+    /// `goodput(t)[coupling=joint]` (`t`: a transfer); `at` sets others. Together they must select
+    /// exactly one variant.
     #[must_use]
     pub fn evaluate(&self, records: &Records<'_>, at: &Selection) -> PerSeed {
         let value = |seed| evaluate::evaluate(&self.root, &self.text, records, seed, at);

@@ -1,6 +1,6 @@
-//! The scenes of the scoreboard, and its laws. A scene is a line, a foreground (the traffic of
-//! others) and background transfers. A law is the congestion control of these transfers, with the
-//! kind of connection that it governs.
+//! The scenes (test cases) of the scoreboard, and the laws that it compares. A scene is a line
+//! (bottleneck link), a foreground (the traffic of others) and background transfers. A law is the
+//! background transfers' congestion control, over TCP or byway's own sessions.
 
 use super::cases::{CASES, TransferMix};
 use core::fmt;
@@ -46,9 +46,9 @@ pub enum Paths {
     ThreeOverOne,
     /// The direct path and a path through each of two relays. Each path has its own line.
     ThreeOverThree,
-    /// The network of mPath's figure 7. Behind the shared access line are three routes, each with a
-    /// queue: 10 Mbit/s for the direct path and the first relay, 15 Mbit/s for the second relay,
-    /// and 5 for the third.
+    /// The network of mPath's figure 7: the direct path and paths through three relays, all behind
+    /// one access line. One queue of 10 Mbit/s serves both the direct path and the first relay's.
+    /// The second relay's path has 15 Mbit/s, the third's 5 Mbit/s.
     Mpath7,
 }
 

@@ -102,9 +102,9 @@ impl RelayTester {
         true
     }
 
-    /// Tests an enrolled relay again, unless it was tested a short time ago. Addresses for which
-    /// this registry has no socket (for example IPv6 addresses) are left out. Only tested addresses
-    /// are stored, so another registry with the same store tested these.
+    /// Tests an enrolled relay again, unless it was tested a short time ago. Addresses of a family
+    /// (IPv4, IPv6) for which this registry has no socket are left out. They do not count as
+    /// failed: a registry that shares the store tested them before.
     pub fn retest(&mut self, now: Instant, row: &RelayRow, epoch: &Epoch, locals: &Locals) {
         if self.trials.is_full() || !self.retests.may_begin(now, row.relay) {
             return;

@@ -41,8 +41,8 @@ pub struct BundlePath {
     pub second: PipeConfig,
 }
 
-/// `hosts` senders S1, S2, ... and as many receivers, joined by a path through each relay T1, T2,
-/// ... and, with `direct`, a direct path.
+/// `hosts` senders S1, S2, ... at the entry E, and as many receivers R1, R2, ... at the exit X.
+/// From E to X there is a path through each relay T1, T2, ... and, with `direct`, a direct path.
 ///
 /// ```text
 ///  S1 ─┐   ┌─first─ T1 ─second─┐   ┌─ R1
@@ -50,8 +50,8 @@ pub struct BundlePath {
 ///  S2 ─┘   └─first─ T2 ─second─┘   └─ R2
 /// ```
 ///
-/// Each link between E and X costs 1 in routing, whatever its delay. So the route to T1 does not
-/// detour through T2.
+/// Each of these paths' links costs 1 in routing, whatever its delay. So the route from E to T1 is
+/// the link between them, even if a detour through T2 has less delay.
 ///
 /// # Errors
 /// [`TopologyError::ZeroRate`].

@@ -33,8 +33,8 @@ pub(super) enum EventSubject {
 }
 
 /// An event: time in the upper 64 bits, rank among the events of the same time in the lower 64
-/// bits. All bits are inverted, since the heap returns the greatest number first. The rank follows
-/// the table, whenever the event was scheduled.
+/// bits. All bits are inverted, since the heap returns the greatest number first. The ranks are as
+/// in this table:
 ///
 /// | events of the same time | order among them |
 /// |---|---|

@@ -267,9 +267,9 @@ fn a_dumbbell_needs_two_events_for_four_links() {
     let lines = [access.clone(), bottleneck.clone(), bottleneck, access];
     let (_, many) = dumbbell(false, 1, 4, &lines, 1, &[]);
     let (_, few) = dumbbell(true, 1, 4, &lines, 1, &[]);
-    // Each of 4 flows sends 300 packets, gets 300 answers (four links each), and has 301 wakes.
-    // Without the saving of events, each packet has an event per link. With it, only the first and
-    // last links have events. Fewer than 400 are added.
+    // Each of 4 flows sends 300 packets, gets 300 answers, and has 301 wakes. A packet or answer
+    // crosses four links: four events each. With the saving of events, only the first and the last
+    // link make one: two each. The test allows fewer than 400 events more.
     assert_eq!(many, 4 * (300 * 8 + 300 + 1));
     assert!((4 * (300 * 4 + 300)..4 * (300 * 4 + 300) + 400).contains(&few), "{few}");
 }

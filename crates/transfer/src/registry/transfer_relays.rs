@@ -22,8 +22,8 @@ const EMPTY: Duration = Duration::from_secs(60);
 /// Grants are renewed so long before they end, or after half of their life.
 const BEFORE: u64 = 1_800;
 /// A relay's permission (grant) ends with its epoch. Then the registry is asked for new grants
-/// three times: after `EPOCH_KNOWN`, then every `EPOCH_AGAIN`. The first may come too early: a
-/// relay is used again only once return paths through it are silent.
+/// three times: after `EPOCH_KNOWN`, then every `EPOCH_AGAIN`. A new grant restarts a relay's paths
+/// only if these have failed already. Some fail late.
 const EPOCH_KNOWN: Duration = Duration::from_secs(5);
 const EPOCH_AGAIN: Duration = Duration::from_secs(15);
 const RENEWALS: u32 = 3;
