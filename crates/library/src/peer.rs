@@ -15,9 +15,10 @@ use byway_wire::StreamId;
 use std::io::Read;
 use std::sync::Arc;
 
-/// A connection to a peer. All streams, objects and datagrams share its paths. Clones and streams
-/// are handles. After the last handle is dropped, the connection stays open for at most a minute.
-/// It closes earlier if the peer has read [finished](crate::SendStream::shutdown) data.
+/// A connection to a peer. Streams, objects and datagrams share its paths. Clones and streams are
+/// handles. After the last handle is dropped, the connection stays open for at most a minute. It
+/// closes earlier once the peer has all objects and [finished](crate::SendStream::shutdown)
+/// streams; unfinished streams are reset.
 #[derive(Clone)]
 pub struct Peer(Arc<ConnectionGuard>);
 

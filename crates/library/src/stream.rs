@@ -32,7 +32,7 @@ pub struct SendStream {
 }
 
 /// The half of a stream that receives ([`Read`]). The application must read. The peer waits while
-/// this side holds unread bytes for the whole flow control window, plus 512 KiB.
+/// unread bytes fill the flow control window and a buffer of up to 512 KiB.
 ///
 /// A drop before the end makes the peer's writes fail with [`StreamError::Stopped`], code 0.
 pub struct RecvStream {

@@ -234,9 +234,10 @@ impl Accounts {
         }
     }
 
-    /// Finds the account of a relay word. If the word has a `Caveat` (a holder's narrower limits),
-    /// also finds its grant's account. Adds missing accounts. Returns the index of each, and the
-    /// number of evicted accounts. `known`: the index of the word's account, if known.
+    /// Finds the account of a relay word (a permission to use the relay). For a word with a
+    /// `Caveat` (narrower limits), also finds the original word's account. Adds missing accounts.
+    /// Returns their indices, and the number of evicted accounts. `known`: the first index, if
+    /// known.
     pub(crate) fn places(
         &mut self,
         ((grant, caveat), origin, known): ((Grant, Option<Caveat>), KeyOrigin, Option<usize>),

@@ -149,9 +149,9 @@ impl Relay {
         self.heart.unwatch(range);
     }
 
-    /// Sends heartbeats to a registry, from the time `first` on: one datagram to each of the first
-    /// four `addresses`. `range`: the number of the registry's range of grant ids, 0 to 127. False
-    /// if the relay sends heartbeats to eight other registries already.
+    /// Sends heartbeats to a registry, which issues permissions to use the relay. The first leaves
+    /// at `now + first`. Each goes to the first four `addresses`. `range`: the registry's number, 0
+    /// to 127. False if the relay sends heartbeats to eight other registries already.
     pub fn watch(&mut self, now: Instant, range: u8, addresses: Vec<SocketAddr>, first: Duration) -> bool {
         let key = self.range_key(range).heartbeat_key();
         self.heart.watch(range, key, addresses, now + first)

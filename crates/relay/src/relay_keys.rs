@@ -81,10 +81,10 @@ impl Keys {
         }
     }
 
-    /// Accepts the relay words that a registry makes in `epoch`. `range`: the number of the
-    /// registry's range of grant ids. The previous epoch's words stay valid for `last_holds`; a
-    /// repeated call can only shorten this time. False if `epoch` decreases, or `range` exceeds
-    /// 127.
+    /// Accepts the relay words (permissions to use the relay) that a registry makes in `epoch`.
+    /// `range`: the registry's number at this relay. The previous epoch's words stay valid for
+    /// `last_holds`; repeated calls only shorten this time. False if `epoch` decreases, or `range`
+    /// exceeds 127.
     pub(crate) fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
         let Some(slot) = self.ranges.get_mut(usize::from(range)) else { return false };
         let until = now + last_holds;

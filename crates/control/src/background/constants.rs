@@ -30,8 +30,10 @@ pub(super) const PACKETS: f64 = 1.5;
 /// which must not count as jitter.
 pub(super) const JITTER: Duration = Duration::from_millis(8);
 /// Number of latest packets in which growth of the queue is sought. A flow of 40 Mbit/s sends as
-/// many in 10 ms (`LOOK`). A rise of the jitter is smoothed over `2 * RING` measurements of it: 64,
-/// one every 40 ms, take 2.6 s.
+/// many in 10 ms (`LOOK`).
+///
+/// Rises of the measured jitter are smoothed over 2.6 s (`2 * RING` measurements), because short
+/// queues may cause them.
 pub(super) const RING: usize = 32;
 
 // Whose queue it is.
@@ -57,9 +59,9 @@ pub(super) const NEARLY: f64 = 0.75;
 
 // What is answered.
 
-/// The part of the level (a path's sending rate) that a loss leaves, or a queue that the path
-/// built. The rest, 10 %, becomes headroom for other flows. In slow start a loss leaves half
-/// instead.
+/// After congestion losses, or after it built a queue itself, a path lowers its level (sending
+/// rate) by this factor. The other 10 % become headroom for other flows. In slow start, congestion
+/// losses halve the level.
 pub(super) const BETA: f64 = 0.9;
 /// If packets wait `w` seconds in a queue, the path sends at `1 - EMPTYING * w / RTT` times its
 /// level (rate without a queue). With a level equal to the line's rate, the queue then shrinks by
@@ -78,9 +80,9 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 /// The time in which a standing queue lowers the level (the path's sending rate) by a factor e.
 /// Beside a TCP, a hundredth of the level is left after 5 s.
 pub(super) const SLOW: Duration = Duration::from_millis(1000);
-/// A level (a path's sending rate) above this many times the delivery rate falls during any queue.
-/// Other flows' requests leave at least 0.6 of a slow line. So a level equal to the line's rate is
-/// at most `1 / 0.6 = 1.7` times the delivery rate.
+/// A level (a path's sending rate) above this many times its delivery rate falls during any queue.
+/// Other flows' short requests leave the path at least 0.6 of a slow line. A level equal to the
+/// line's rate is then at most 1.7 times the delivery rate.
 pub(super) const BELIEVE: f64 = 2.0;
 
 // Window, start, losses.

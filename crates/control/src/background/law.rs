@@ -298,8 +298,8 @@ impl BackgroundPath {
     }
 
     /// Called if packets of this path waited when one of the paths built a queue. Lowers the level
-    /// (sending rate) to `BETA` times the delivery rate, counted as at least the level of two RTTs
-    /// ago. Only the growth since then can be too much.
+    /// (sending rate) to `BETA * max(delivery rate, level of two RTTs ago)`. Only the growth since
+    /// then can be too much.
     pub fn answer(&mut self, now: Instant, waited: i64) {
         self.meet(now, false, waited);
         // A wrong answer to noise says little of the line.
@@ -379,9 +379,9 @@ impl BackgroundPath {
 
     // The answer.
 
-    /// What the path may send: a pace in bytes per second, and a proportional limit of the bytes in
-    /// flight. Without a queue, outside slow start, the pace is the level. During a queue it is
-    /// lower, so the queue drains within half an RTT.
+    /// What the path may send: a pace in bytes per second, and a limit of bytes in flight. Outside
+    /// slow start, the pace is the level: the path's estimate of its share of the line. During
+    /// queues the pace is lower, so they drain.
     pub fn allowance(&self) -> Allowance {
         let delay_limit = self.sense.limit(self.threshold());
         if self.choked {

@@ -30,9 +30,9 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// T_wr (throughput times RTT, divided by weight D) of two paths, as in figure 2 of Honda et
-    /// al. The unit is Mbit/s, with 1 for each RTT. Beside one TCP on a link of capacity C, a path
-    /// gets `C D/(1 + D)`. So T_wr is `C/(1 + D)`.
+    /// T_wr of two paths (Honda et al., figure 2): throughput times RTT, divided by weight D. Both
+    /// RTTs are set to 1, so T_wr is in Mbit/s. Beside one TCP on a link of C Mbit/s, throughput is
+    /// `C D/(1 + D)`. So T_wr is `C/(1 + D)`.
     fn figure_2(weights: [f64; 2]) -> [f64; 2] {
         [12.0 / (1.0 + weights[0]), 18.0 / (1.0 + weights[1])]
     }

@@ -95,9 +95,9 @@ impl AggregateFlow {
         self.go_back(share, 0.0);
     }
 
-    /// Begins a new stage of growth after a loss in the part `share` (0 to 1) of the flow. `k`:
-    /// seconds to the plateau if all of it lost. The new time to the plateau is `share * k + (1 -
-    /// share) * left`, with `left` for the time until then.
+    /// Begins a new stage of CUBIC growth after a loss. `share` (0 to 1): the losing path's part of
+    /// the flow's window. K, the seconds to W_max, becomes `share * k + (1 - share) * left`. `k`: K
+    /// if all paths lost. `left`: the rest of the old K.
     fn go_back(&mut self, share: f64, k: f64) {
         let mean = |whole: f64, before: f64| share * whole + (1.0 - share) * before;
         // Beyond the plateau the curve has grown by the whole window at most, even if the window

@@ -144,9 +144,10 @@ impl Path {
         }
     }
 
-    /// Whether the path counts as not sharing the direct path's queue: 21 s after opening if the
-    /// delays of both differ, after 60 s if they are not similar. `doubt`: a trial showed that
-    /// similar delays prove nothing, so these count after 21 s.
+    /// Whether the path counts as not sharing the direct path's queue. The delays of both are
+    /// compared. After 21 s of the path's life, different delays suffice. After 60 s, a comparison
+    /// without a result suffices. `doubt`: trials showed that similar delays mean nothing, so they
+    /// suffice after 21 s.
     pub fn proven(&self, now: Instant, doubt: bool) -> bool {
         let age = now.since(self.opened_at);
         let differs = if doubt { self.differs || self.same_queue } else { self.differs };
@@ -247,8 +248,9 @@ impl Path {
         }
     }
 
-    /// Takes the latest decrease back if `undo` shows that it was wrong. Returns the CUBIC state of
-    /// all paths before it, and its number among the decreases of all paths, counted from 1.
+    /// Takes the path's latest decrease back if `undo` shows that it was wrong. Returns the CUBIC
+    /// state of all paths from before the decrease. Also returns the decrease's number among the
+    /// decreases of all paths, counted from 1.
     pub fn on_undo(&mut self, undo: &Undo) -> Option<(AggregateFlow, u64)> {
         let before = self.memento.as_mut().and_then(|memento| memento.undone(undo))?;
         self.window = self.window.max(before.window);

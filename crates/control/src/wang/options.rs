@@ -19,9 +19,9 @@ pub struct WangOptions {
     /// the path's rate by `1 + beta` and adds `epsilon`. With 0, rates change only by `epsilon`
     /// (the paper's A-AIAD).
     pub beta: f64,
-    /// Whether beta, a path's rate increment term (the relative raise), falls to the possible raise
-    /// if `demand` cuts a raise short. If so, it falls to 0 on a path that carries all of the
-    /// demand. It stays 0, because it changes only by factors.
+    /// If set, a raise that `demand` cuts short lowers the path's beta (its relative raise) to what
+    /// `demand` allowed. A path that carries all of the demand cannot be raised, so its beta
+    /// becomes 0. It stays 0, because beta changes only by factors.
     pub rewrite: bool,
     /// The most that a rate increment term grows to, as a factor.
     pub cap: f64,
@@ -50,9 +50,9 @@ impl WangOptions {
         slack: 0.0,
     };
 
-    /// Figure 2 of Wang et al. with four changes. The demand lowers no rate increment term
-    /// (`rewrite`), and terms are at most 1 (`cap`). Each path keeps a least probability of a raise
-    /// (`floor`). 500 bytes, one packet, per 0.4 s may be missing (`slack`).
+    /// Figure 2 of Wang et al. with four changes. `rewrite`: demand never lowers a path's beta
+    /// (relative raise). `cap`: beta is at most 1. `floor`: each path keeps a least probability of
+    /// a raise. `slack`: 500 bytes, one packet, per 0.4 s may be missing.
     pub const RECOMMENDED: Self =
         Self { rewrite: false, cap: 1.0, floor: 0.01, slack: 1_250.0, ..Self::LITERAL };
 }

@@ -148,9 +148,9 @@ fn jitter_makes_fewer_false_signals_where_the_mean_of_50_packets_counts() {
             "{fifty:?} {capped:?} {packet:?} {half:?}"
         );
         assert!(fifty.2 > 10.0 * packet.2.max(half.2), "{fifty:?} {packet:?} {half:?}");
-        // With `capped`, the transfer is slow: its mean has at most as many delays as the window
-        // has packets, or four in smaller windows. A mean of four still has half the jitter of a
-        // single delay. This jitter causes many false congestion signals.
+        // `capped` compares a mean of few delays with the limit: as many as the window has packets,
+        // but at least four. A mean of four still has half the jitter of a single delay. So false
+        // congestion signals are many, and the transfer is slow.
         assert!(capped.1 < half.1, "{capped:?} {half:?}");
         assert!(fifty.2 > 10.0 * capped.2, "{fifty:?} {capped:?}");
     }

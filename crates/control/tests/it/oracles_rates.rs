@@ -183,9 +183,9 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
 
 #[test]
 fn the_testbed_finds_its_spare_capacity() {
-    // The testbed of Wang et al., section V, with rates in kbit/s. If the load of a relay exceeds
-    // its capacity, all its paths lose the same share of packets. A raise adds epsilon to a path's
-    // rate: one packet of 1008 bytes per interval.
+    // The testbed of Wang et al., section V, with rates in kbit/s. If a relay's load exceeds its
+    // capacity, all its paths lose the same share of packets. A raise adds one packet of 1008 bytes
+    // per measurement interval of the source (`spans`, in seconds).
     let capacities = [256.0, 256.0, 56.0];
     let choices = [[0, 1], [1, 2]];
     let spans = [0.645, 0.538];

@@ -105,9 +105,9 @@ impl Acks {
         }
     }
 
-    /// Handles a PING on the peer's path `id`. The peer may have sent it because ACKs no longer
-    /// arrive by the path `self.way`. So the ACK of `id` also leaves by another path. A PING then
-    /// tests `self.way`, if nothing is outstanding there.
+    /// Handles a PING on the peer's path `id`. Perhaps the peer no longer gets our ACKs by our path
+    /// `self.way`. So the ACK for `id` also leaves by another path. If nothing is outstanding on
+    /// `self.way`, we send a PING there to test it.
     pub fn on_asked(&mut self, id: PathId, paths: &mut Paths) {
         self.echo = Some(id);
         // No PING without new data: two idle peers would ping each other for ever.

@@ -23,8 +23,8 @@ const REST: Duration = Duration::from_secs(10);
 const REST_WORKED: Duration = Duration::from_secs(2);
 const REST_AT_MOST: Duration = Duration::from_secs(160);
 /// The longest wait before a failed direct route is tried again. While a path over TCP is in use,
-/// the same limit applies to failed relays. The limit is shorter than `REST_AT_MOST`, because UDP
-/// may work again at any time.
+/// the limit also holds for failed relays. It is short because UDP, where it failed, may work again
+/// at any time.
 const STOOD_IN_AT_MOST: Duration = Duration::from_secs(10);
 
 /// What a path did that ends.

@@ -19,12 +19,15 @@ pub(super) fn is_served(paths: &Paths, direct: PathTransport, other: &Path) -> b
     })
 }
 
-/// Whether `other`, a path without the preferred transport (UDP or TCP), may carry data. A direct
-/// path may while no direct path in use answers. A path through a relay may while no path in use
-/// over UDP to that relay answers.
+/// Whether `other`, a path without the preferred transport (UDP or TCP), may carry data. It may not
+/// if such a path is in use and answers:
 ///
-/// `each`: direct paths over TCP do not replace each other, but are used side by side, as from
-/// several local addresses.
+/// | `other` | path in use |
+/// |---|---|
+/// | direct | a direct path; if `each`, a direct path over UDP |
+/// | through a relay | a path over UDP to that relay |
+///
+/// `each`: several direct paths over TCP may carry data at the same time.
 pub(super) fn may_stand_in(paths: &Paths, other: &Path, each: bool) -> bool {
     let side_by_side = |path: &Path| each && path.route.local.is_connection();
     let leads = |path: &Path| {

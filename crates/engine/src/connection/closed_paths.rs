@@ -5,8 +5,8 @@ use alloc::collections::{BTreeSet, VecDeque};
 use byway_wire::PathId;
 
 /// The dropped paths of this side that the peer must be told about. PATH_DROPPED is repeated until
-/// it is acknowledged. Otherwise the peer may refuse new ids: it accepts ids up to `PATH_LOOKAHEAD`
-/// above the highest id that it knows.
+/// acknowledged, because it also tells the peer that the id exists. The peer accepts ids only up to
+/// `PATH_LOOKAHEAD` above the highest id that it knows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClosedPaths {
     due: VecDeque<PathId>,
@@ -39,9 +39,9 @@ impl ClosedPaths {
     }
 }
 
-/// Closed ids among the newest 1024 ids are listed one by one. An older id counts as closed unless
-/// it has a live path. A sender uses each new id within seconds, and 1024 ids take minutes. So an
-/// older unused id stays unused.
+/// Closed path ids are listed one by one only among the newest 1024 ids. Every older id without a
+/// live path counts as closed, even if it was never used. A sender uses each new id within seconds,
+/// long before it has assigned 1024 more.
 pub(super) const WINDOW: u32 = 1024;
 
 /// The peer's closed ids. A closed id is refused for ever, because a path's packet numbers must
@@ -78,9 +78,9 @@ impl RetiredIds {
         }
     }
 
-    /// Notes that `id` was seen in use, or was reported as dropped. Raises `floor` to `WINDOW`
-    /// below `next`, if `floor` is lower. An id below `floor` counts as closed. Calls `passed` for
-    /// each id that `floor` passes and that was not closed before.
+    /// Notes that `id` was seen in use, or was reported as dropped. From then on, ids at least
+    /// `WINDOW` below the highest seen id count as closed. Calls `passed` for each of them that did
+    /// not count as closed before.
     pub fn on_seen(&mut self, id: PathId, mut passed: impl FnMut(PathId)) {
         self.next = self.next.max(id.0.saturating_add(1));
         while self.floor < self.next.saturating_sub(WINDOW) {

@@ -16,8 +16,8 @@ pub(super) struct MemoryShare {
 }
 
 /// The largest window in bytes that each session may be granted now, if it wants as much. `total`:
-/// bytes for the windows of all sessions in `shares`, and of one new session with this largest
-/// window. Sessions that were granted more keep their windows.
+/// bytes for the windows of all sessions. It must also suffice for one new session with this
+/// largest window. Sessions that were granted more keep their windows.
 pub(super) fn level(total: u64, shares: &[MemoryShare]) -> u64 {
     let used = |level: u64| {
         let each = shares.iter().map(|share| share.granted.max(share.wanted.min(level)));

@@ -153,9 +153,9 @@ impl DelayClock {
         self.skew = (self.skew + SKEW_GAIN * error / seconds).clamp(-most, most);
     }
 
-    /// Whether a window's maximum of (one-way delay - RTT) differs from `level_now` by more than
-    /// clocks drift. Then the way back has changed. `error`: the difference in ns. After three such
-    /// windows in a row with nearly the same error, `bias` corrects all later maxima.
+    /// Whether `error` is more than clock drift, so that the way of the ACKs has changed. `error`,
+    /// in ns: a window's maximum of (one-way delay - RTT), minus the expected maximum. After three
+    /// such windows in a row with nearly equal errors, later maxima are corrected.
     fn is_another_way(&mut self, error: i64, elapsed: Duration) -> bool {
         let drift = (elapsed.as_secs_f64() * (MAX_SKEW_PPM * 1000) as f64) as i64;
         if error.abs() <= ANOTHER_WAY.saturating_add(drift) {

@@ -25,9 +25,9 @@ const LONGEST_FRAME: usize = 65_535 / 4;
 /// most `LONGEST_BY_HOPS` bytes. A relay takes at most 9 KiB, including the relay's own envelope.
 const HOPS_TIME: Duration = Duration::from_millis(40);
 const LONGEST_BY_HOPS: usize = 8 << 10;
-/// The smallest frame of `Mtu::of_hops`, in bytes. With its length field it fills one TCP segment
-/// over IPv6 with timestamps, on Ethernet. A shorter frame fills the segment only partly. A
-/// slightly longer frame needs a second segment with its own headers.
+/// The smallest frame, in bytes, on a path over TCP whose rate the congestion controller sets
+/// (`Mtu::of_hops`). With its length field it fills one TCP segment over IPv6 with timestamps, on
+/// Ethernet. A slightly longer frame needs a second segment with its own headers.
 const LEAST_BY_HOPS: usize = 1426;
 /// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels,
 /// and jumbo frames.

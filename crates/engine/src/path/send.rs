@@ -412,9 +412,9 @@ impl SendPath {
     }
 
     /// Finds lost packets below the largest acknowledged number, even without a report by the
-    /// receiver (PNACK). Packets sent longer than `patience` ago are lost. If the receiver counts
-    /// more losses than this side, the smallest RTT suffices for packets `REORDER_PACKETS` below
-    /// the largest number.
+    /// receiver (PNACK). Packets older than `patience` are lost. If the receiver counts more losses
+    /// than this side, the smallest RTT replaces `patience`. This concerns packets
+    /// `REORDER_PACKETS` below the largest number.
     pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         let largest = self.largest_acked.filter(|_| self.carriage.loses())?;
         let patience = self.patience();
@@ -546,8 +546,8 @@ impl SendPath {
     }
 
     /// Handles a timeout: all outstanding packets count as lost, so that their data goes out again
-    /// on the best path. Late ACKs undo these losses. Over TCP the kernel repeats packets. There
-    /// packets count as lost only if too many are stored (`is_crowded`).
+    /// on the best path. Late ACKs undo these losses. Over TCP, which repeats packets itself, this
+    /// holds only if the list of sent packets is too long (`is_crowded`).
     pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         self.timeouts = self.timeouts.saturating_add(1);
         self.timed_out_at = now;

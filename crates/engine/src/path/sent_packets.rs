@@ -83,9 +83,9 @@ const NEAR: usize = 8;
 const MOST_SILENT: usize = 1 << 16;
 
 impl SentPackets {
-    /// Whether at least `MOST_SILENT` packets are stored, and at most a sixteenth is outstanding
-    /// (waits for an ACK). The other packets usually hold only ACKs. Without this limit, a peer
-    /// that acknowledges nothing could make this host store ever more packets.
+    /// Whether the list of sent packets is too long: at least `MOST_SILENT` packets, of which at
+    /// most a sixteenth waits for an ACK. The others usually hold only ACKs. The caller then counts
+    /// the waiting packets as lost. Otherwise the list could grow without limit.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.entries.len() >= MOST_SILENT && self.outstanding <= self.entries.len() / 16

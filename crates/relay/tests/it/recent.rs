@@ -1,5 +1,6 @@
-//! A relay stores what it verified of the last packet of each relay word. This must not change what
-//! the relay does. A relay just started with the same keys would treat each packet the same way.
+//! For each relay word (permission to use the relay), a relay remembers what it verified of the
+//! last packet: cookie and consent. This must not change what the relay does. A relay just started
+//! with the same keys would treat each packet the same way.
 
 use crate::common::*;
 use byway_relay::{Config, Dropped};

@@ -95,10 +95,9 @@ impl Forward {
         restore(self.time, now)
     }
 
-    /// The cookie in `packet`, which begins with this envelope. The sender wrote its MAC XOR its
-    /// cookie (0 if none). This XORs the MAC from `key` and `unix` (Unix seconds, from
-    /// `Forward::unix`). The caller must refuse any result but 0 and the cookie of the source
-    /// address.
+    /// The sender's cookie (0 if none). The sender wrote MAC XOR cookie into the MAC field of
+    /// `packet`, which begins with this envelope. This XORs the field with the MAC from `key` and
+    /// `unix` (Unix seconds). Refuse any result but 0 and the source address's cookie.
     #[must_use]
     pub fn cookie(&self, packet: &[u8], key: &MacKey, unix: u64) -> u64 {
         let covered = packet.get(TIME_AT..).unwrap_or_default();

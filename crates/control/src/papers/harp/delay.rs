@@ -9,9 +9,9 @@ use crate::detector::{ConsecutiveDelays, DelayedShare, Extremes};
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// `ConsecutiveDelays` signals congestion once a quarter of a window's packets in a row were
-/// delayed. On a path without one-way delays, it is told a window of at most this many packets. So
-/// two RTTs in a row above the limit are a signal.
+/// Where only RTTs are measured, `ConsecutiveDelays` is told a window of at most this many packets.
+/// It signals congestion if a quarter as many samples in a row exceed the limit. A quarter of 8 is
+/// two, and each RTT is one sample.
 const TWO_IN_A_ROW: f64 = 8.0;
 
 /// The delays of one path.

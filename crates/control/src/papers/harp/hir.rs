@@ -39,9 +39,9 @@ impl Mean {
 }
 
 impl HarpOptions {
-    /// Harp with the delay rule of the paper called HIR (4 and 7.1): it compares the mean of the
-    /// latest 50 delays. If `capped`, the mean has no more delays than the window has packets, or
-    /// four in smaller windows. The paper has no cap.
+    /// Harp with the delay rule of the paper called HIR (4 and 7.1): a high mean of 50 delays
+    /// signals congestion. If `capped`, a mean has at most as many delays as the window has
+    /// packets, but at least four. The paper has no cap.
     #[must_use]
     pub const fn averaged(capped: bool) -> Self {
         let least_range = Duration::from_millis(1);

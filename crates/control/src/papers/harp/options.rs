@@ -41,9 +41,9 @@ pub enum DelayRule {
         delta: f64,
         /// Delays in a mean.
         packets: u32,
-        /// Whether the mean is over at most as many latest delays as the window has packets, or
-        /// four in smaller windows. Without this cap, delays of a queue that has gone count for too
-        /// long. With the cap, jitter causes more signals.
+        /// Whether the number of delays in the mean is capped at the number of packets in the
+        /// window. The cap is never below four. Without the cap, delays of a queue that has gone
+        /// count for too long. With the cap, jitter causes more signals.
         capped: bool,
         /// There is no signal while `dmax - dmin` is less than this.
         least_range: Duration,

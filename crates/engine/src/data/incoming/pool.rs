@@ -3,9 +3,9 @@
 use crate::data::buffer_pool::BufferPool;
 use alloc::vec::Vec;
 
-/// Buffers for received bytes on their way to the disk. A block gets its full buffer with its first
-/// byte, while all buffers together take at most `budget` bytes. Later buffers are at most a
-/// quarter larger than the bytes put into them.
+/// Buffers for received bytes on their way to the disk. A block gets its full buffer when its first
+/// byte arrives. Once all buffers reach `budget` bytes, new buffers are only for bytes that have
+/// arrived. They are at most a quarter larger than these.
 #[derive(Debug)]
 pub(super) struct Pool {
     /// Bytes of a standard buffer.

@@ -1,6 +1,6 @@
-//! When a SNACK frame reports a hole in a stream or object to the sender. Example: byte 2000
-//! arrives after bytes 0 to 999. The region 1000 to 1999 is stored and reported after a delay τ.
-//! Then only the bytes still missing are reported.
+//! When a SNACK frame reports a hole (missing bytes) in a stream or object to the sender. Example:
+//! byte 2000 arrives after bytes 0 to 999, so 1000 to 1999 are missing. After a delay τ, a SNACK
+//! reports those that are still missing.
 
 use crate::data::data_frames::DataId;
 use alloc::collections::VecDeque;

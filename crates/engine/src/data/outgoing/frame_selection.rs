@@ -275,8 +275,8 @@ impl Outgoing {
     }
 
     /// Writes a frame with up to `available` bytes of a stream from offset `start`. The frame has
-    /// the end mark if these bytes end the stream. Returns the number of bytes written. `None` if
-    /// the packet takes fewer than 16 bytes and fewer than `available`.
+    /// the end mark if these bytes end the stream. Returns the number of bytes written, or `None`
+    /// if the packet has room for neither 16 nor `available` bytes.
     fn write_stream(
         &mut self,
         id: StreamId,
@@ -300,8 +300,8 @@ impl Outgoing {
 }
 
 /// Writes a frame with up to `available` bytes of an object from offset `start`. The frame has the
-/// end mark if these bytes end the object. Returns the number of bytes written. `None` if the
-/// packet takes fewer than 16 bytes and fewer than `available`.
+/// end mark if these bytes end the object. Returns the number of bytes written, or `None` if the
+/// packet has room for neither 16 nor `available` bytes.
 fn write_object(
     payload: Payload,
     id: ObjectId,

@@ -90,9 +90,9 @@ pub struct Harm {
     pub back: f64,
 }
 
-/// Runs [`pages`] with and without `others` background transfers. Returns four means over `seeds`
-/// seeds. Two are the median and 90th percentile of a ratio: a request's time beside transfers to
-/// its time alone. The others are the fields `share` and `back` of `Harm`.
+/// Runs [`pages`] with and without `others` background transfers. Returns means over `seeds` seeds:
+/// median and 90th percentile of (a request's time beside transfers) / (its time alone). Then the
+/// transfers' share of the free rate, and their seconds to full speed after the last request.
 pub fn asked(seeds: u64, jitter: Duration, others: u8) -> [f64; 4] {
     let of = |seed| {
         let alone = pages(seed, jitter, "background", 0);
