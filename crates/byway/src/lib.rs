@@ -9,6 +9,7 @@ pub mod exit;
 #[cfg(feature = "gateway")]
 pub mod gateway;
 pub mod marking;
+mod messages;
 pub mod output;
 pub mod signals;
 pub mod verb;

@@ -1,6 +1,7 @@
 //! The arguments of `byway source` and `byway sink`.
 
 use crate::address::Endpoint;
+use crate::messages;
 use crate::units::{UnitError, parse_size};
 use byway_registry::word as registry;
 use byway_sources::Name;
@@ -132,14 +133,12 @@ pub struct Source {
 /// A demand: bytes per second, at least one.
 pub fn parse_demand(text: &str) -> Result<u64, String> {
     if text.trim_start().starts_with('-') {
-        return Err(String::from("a demand is more than nothing: write for example 150K"));
+        return Err(messages::source::NEGATIVE_DEMAND.into());
     }
     match parse_size(text.trim().strip_suffix("/s").unwrap_or(text.trim())) {
-        Ok(0) => Err(String::from("a demand of 0 lets no record through: write for example 150K")),
+        Ok(0) => Err(messages::source::ZERO_DEMAND.into()),
         Ok(demand) => Ok(demand),
-        Err(UnitError::Size(text)) => {
-            Err(format!("`{text}` is not a number of bytes per second: write for example 150K"))
-        }
+        Err(UnitError::Size(text)) => Err(messages::source::not_a_demand(&text)),
         Err(error) => Err(error.to_string()),
     }
 }

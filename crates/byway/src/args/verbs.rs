@@ -4,6 +4,7 @@ use super::lending::Lending;
 use crate::address::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::marking::Marking;
+use crate::messages;
 use crate::units::{BandwidthLimit, parse_duration, parse_size};
 use anyhow::Result;
 use byway_forward::allow_rules::AllowRule;
@@ -207,10 +208,8 @@ impl Send {
     /// `None`. Otherwise the ticket is `environment`.
     pub fn split(&self, environment: Option<&str>) -> Result<(Vec<&Path>, WordArgument<Ticket>)> {
         let usage = |sentence: String| anyhow::Error::new(Failure::new(Exit::Usage, sentence));
-        let (last, before) = self
-            .paths_and_ticket
-            .split_last()
-            .ok_or_else(|| usage("name at least one path to send, and a ticket".into()))?;
+        let (last, before) =
+            self.paths_and_ticket.split_last().ok_or_else(|| usage(messages::send::NO_PATH.into()))?;
         let text = last.to_str().unwrap_or_default();
         let given = text.starts_with('@') || looks_like_ticket(text);
         let (paths, ticket) = match environment {
@@ -219,12 +218,9 @@ impl Send {
         };
         if paths.is_empty() {
             return Err(usage(if given {
-                "name at least one path to send, before the ticket".into()
+                messages::send::NO_PATH_BEFORE_TICKET.into()
             } else {
-                format!(
-                    "give the ticket after `{}`, or in BYWAY_TICKET: `byway recv` prints one",
-                    last.display()
-                )
+                messages::send::no_ticket(last.display())
             }));
         }
         let Ok(ticket) = ticket.parse();

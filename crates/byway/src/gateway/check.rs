@@ -3,7 +3,7 @@
 
 use super::config_file::{GatewayConfig, GuestSection, PORT, RelayConfig};
 use super::plumbing::{self, system};
-use crate::units::Bytes;
+use crate::messages::{self, gateway_check};
 use byway_gateway::Prefix;
 use byway_gateway::gateway_options::OPTIONS;
 use byway_gateway::rules::{Action, Direction, Rule, analyse, explain};
@@ -58,7 +58,7 @@ impl CheckReport {
         });
         Self {
             gateway: gateway(config),
-            rules: rules.chain(["Everything else passes untouched.".to_owned()]).collect(),
+            rules: rules.chain([gateway_check::REST_PASSES.to_owned()]).collect(),
             findings: findings(config),
             host: Vec::new(),
             nftables: plan.ruleset.clone(),
@@ -72,70 +72,47 @@ impl fmt::Display for CheckReport {
         for line in self.gateway.iter().chain(&self.rules) {
             writeln!(f, "{line}")?;
         }
-        for (heading, lines) in [("To look at:", &self.findings), ("On this host:", &self.host)] {
+        for (heading, lines) in
+            [(gateway_check::FINDINGS, &self.findings), (gateway_check::THIS_HOST, &self.host)]
+        {
             if !lines.is_empty() {
                 writeln!(f, "\n{heading}")?;
                 lines.iter().try_for_each(|line| writeln!(f, "- {line}"))?;
             }
         }
-        write!(f, "\nIt would give nft:\n{}\nand run:", self.nftables)?;
+        write!(f, "\n{}", gateway_check::would_install(&self.nftables))?;
         self.routing.iter().try_for_each(|line| write!(f, "\n{line}"))
     }
 }
 
 fn gateway(config: &GatewayConfig) -> Vec<String> {
     let listen = match config.listen.as_slice() {
-        [] => format!("all addresses, UDP port {PORT}"),
-        told => told.iter().map(|address| format!("{address} (UDP)")).collect::<Vec<_>>().join(", "),
+        [] => gateway_check::any_address(PORT),
+        told => told.iter().map(gateway_check::udp_address).collect::<Vec<_>>().join(", "),
     };
-    let does = match (config.settings.observe, config.settings.fail_closed) {
-        (true, _) => "It only observes: nothing is carried.",
-        (false, true) => {
-            "It fails closed: without a session, or without the gateway, flows that are carried wait."
-        }
-        (false, false) => {
-            "It fails open: without a session, or without the gateway, flows go by the plain route."
-        }
+    let mode = match (config.settings.observe, config.settings.fail_closed) {
+        (true, _) => gateway_check::OBSERVES,
+        (false, true) => gateway_check::FAILS_CLOSED,
+        (false, false) => gateway_check::FAILS_OPEN,
     };
-    let mut lines = vec![format!("The gateway listens at {listen}, with the device {}. {does}", config.tun)];
+    let mut lines = vec![gateway_check::listens(&listen, &config.tun, mode)];
     for served in &config.serves {
         let ports: Vec<String> = served.ports.iter().map(ToString::to_string).collect();
-        let ports = if ports.is_empty() { String::new() } else { format!(", ports {}", ports.join(", ")) };
-        lines.push(format!("It serves {}{ports}.", served.hosts));
+        lines.push(gateway_check::serves(served.hosts, &ports));
     }
     lines.extend(OPTIONS.iter().filter_map(|option| option.meaning(&config.settings)).map(str::to_owned));
     if let Some(cache) = config.settings.cache {
-        lines.push(format!(
-            "It keeps what it sends until hosts acknowledge it, at most {} and {} of a flow, and sends what paths lose again by itself.",
-            Bytes(cache.bytes as u64),
-            Bytes(cache.flow_bytes as u64)
-        ));
+        lines.push(gateway_check::keeps_packets(cache.bytes, cache.flow_bytes));
     }
     for peer in &config.peers {
-        let by = match (peer.addresses.as_slice(), peer.relays.len()) {
-            ([], 0) => "waited for".to_owned(),
-            ([], _) => "waited for, and reached through relays".to_owned(),
-            (told, _) => {
-                let told: Vec<String> = told.iter().map(ToString::to_string).collect();
-                format!("reached at {}", told.join(" or "))
-            }
-        };
+        let addresses: Vec<String> = peer.addresses.iter().map(ToString::to_string).collect();
         let allowed: Vec<String> = peer.allowed.iter().map(ToString::to_string).collect();
-        let relays = match peer.relays.len() {
-            0 => String::new(),
-            1 => ", with 1 relay".to_owned(),
-            relays => format!(", with {relays} relays"),
-        };
-        lines.push(format!(
-            "The peer {} is {by}{relays}, and may speak for {}.",
-            peer.name,
-            allowed.join(", ")
-        ));
+        lines.push(gateway_check::peer(&peer.name, &addresses, peer.relays.len(), &allowed));
     }
     lines.extend(config.guests.iter().map(GuestSection::explain));
     lines.extend(config.relay.as_ref().map(RelayConfig::explain));
     if config.registry.is_some() {
-        lines.push("It asks a registry for relays.".to_owned());
+        lines.push(gateway_check::ASKS_REGISTRY.to_owned());
     }
     lines
 }
@@ -145,17 +122,14 @@ fn findings(config: &GatewayConfig) -> Vec<String> {
     let here: Vec<Prefix> = config.serves.iter().map(|served| served.hosts).collect();
     let there: Vec<Prefix> = config.elsewhere().collect();
     if config.peers.is_empty() {
-        found.push("there is no [[peer]]: there is nobody to carry anything to".to_owned());
+        found.push(gateway_check::NO_PEER.to_owned());
     }
     if !config.rules.rules.iter().any(|rule| rule.action == Action::Background) {
-        found.push("no [[rule]] makes anything background: nothing is carried".to_owned());
+        found.push(gateway_check::NO_BACKGROUND.to_owned());
     }
     for (place, rule) in config.rules.rules.iter().enumerate() {
         if !config.peers.is_empty() && !concerns(rule, &here, &there) {
-            found.push(format!(
-                "rule {} matches no flow between the hosts that are served here and those of the peers",
-                place + 1
-            ));
+            found.push(gateway_check::rule_matches_nothing(place + 1));
         }
     }
     for (place, peer) in config.peers.iter().enumerate() {
@@ -163,41 +137,27 @@ fn findings(config: &GatewayConfig) -> Vec<String> {
             let own = here
                 .iter()
                 .find(|prefix| prefix.contains(address.ip()))
-                .map(|prefix| (prefix, "is served here"));
+                .map(|prefix| (prefix, gateway_check::SERVED_HERE));
             let others = there
                 .iter()
                 .find(|prefix| prefix.contains(address.ip()))
-                .map(|prefix| (prefix, "is behind a peer"));
-            if let Some((prefix, what)) = own.or(others) {
-                found.push(format!(
-                    "the address {address} of the peer {} lies in {prefix}, which {what}: sessions with it still go by the plain \
-                     route, as only TCP that is forwarded is captured, so there is no loop, and no route is needed as an exception",
-                    peer.name
-                ));
+                .map(|prefix| (prefix, gateway_check::BEHIND_PEER));
+            if let Some((prefix, whose)) = own.or(others) {
+                found.push(gateway_check::peer_address_inside(&peer.name, address, prefix, whose));
             }
         }
         for prefix in &peer.allowed {
             if let Some(own) = here.iter().find(|own| prefix.covers(own)) {
-                found.push(format!(
-                    "the peer {} may speak for {prefix}, with {own} in it, which is served here: flows between hosts of this site that \
-                     pass this host would be captured, too",
-                    peer.name
-                ));
+                found.push(gateway_check::peer_allowed_ours(&peer.name, prefix, own));
             }
             let before = config.peers.iter().take(place);
             for other in before.filter(|other| other.allowed.iter().any(|theirs| overlap(theirs, prefix))) {
-                found.push(format!(
-                    "the peers {} and {} may both speak for hosts in {prefix}: whoever announces the longest prefix gets their flows",
-                    other.name, peer.name
-                ));
+                found.push(gateway_check::peers_overlap(&other.name, &peer.name, prefix));
             }
         }
     }
     if config.exposed {
-        found.push(format!(
-            "{} holds a relay's word, a secret, and can be read by others: run `chmod 600 {0}`, or write `@FILE` instead",
-            config.file.display()
-        ));
+        found.push(messages::gateway::exposed(&config.file));
     }
     found
 }
@@ -293,7 +253,7 @@ mod tests {
         told(&odd, "rule 2 is never reached: rule 1 before it");
         told(&odd, "rule 3 matches no flow between the hosts");
         told(&odd, "192.168.2.7:4749 of the peer b lies in 192.168.0.0/16, which is behind a peer");
-        told(&odd, "with 192.168.1.0/24 in it, which is served here");
+        told(&odd, "which contains 192.168.1.0/24 of this site");
         told(&report("allowed = [\"10.0.0.0/8\"]", ""), "no [[rule]] makes anything background");
     }
 }

@@ -4,6 +4,7 @@ use super::config_file::GatewayConfig;
 use super::plumbing::{self, system};
 use super::report::ReportText;
 use crate::exit::{Exit, Failure};
+use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output, Ready};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
@@ -38,10 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The configuration is wrong, or the system refuses a privilege, a device or the like.
 pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output) -> Result<Exit> {
     if config.exposed {
-        output.say(&format!(
-            "{} holds a relay's word and can be read by others: chmod 600 it",
-            config.file.display()
-        ));
+        output.say(&messages::gateway::exposed(&config.file));
     }
     let identity = StateDir::identity_in(&config.key_file(state)?)?;
     let plan = config.plan();
@@ -62,8 +60,8 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
         output.say(&complaint);
     }
     let answers = StatusSocket::open(&config)?;
-    keep_net_admin().context("cannot give up capabilities")?;
-    let signals = Signals::install(Hangup::Reload, || {}).context("cannot take over signals")?;
+    keep_net_admin().context(messages::gateway::CANNOT_DROP_CAPABILITIES)?;
+    let signals = Signals::install(Hangup::Reload, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let mut lending = GatewayRelays::start(&config, &identity, state)?;
     let gating = RunningGateway::start(gateway, tun, sockets)?;
@@ -71,8 +69,10 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     // ordinary route.
     let installed = InstalledPlan::new(plan)?;
     output.emit(&Event::Ready(Ready { listen: listening, ..Ready::default() }));
-    let does = if config.settings.observe { "observing" } else { "carrying" };
-    output.say(&format!("{does} by {}", config.tun));
+    output.say(&match config.settings.observe {
+        true => messages::gateway::observes(&config.tun),
+        false => messages::gateway::carries(&config.tun),
+    });
     notify(READY);
     let stop = serve(&mut config, (&gating, &mut lending), &answers, &signals, output);
     notify(STOPPING);
@@ -107,7 +107,7 @@ fn serve(
         if let Some(hosts) = gating.take_guests() {
             guests = hosts;
             if let Err(error) = plumbing::reload(&config.plan_for(&guests)) {
-                output.complain(&format!("{error:#}: what guests send takes the plain route"));
+                output.complain(&messages::gateway::guests_not_captured(format!("{error:#}")));
             }
         }
         for news in lending.turn(gating) {
@@ -128,7 +128,7 @@ fn serve(
         if signals.take_reload() {
             match reload(config, gating, &guests) {
                 Ok(told) => output.say(&told),
-                Err(error) => output.complain(&format!("{error:#}; all stays as it was")),
+                Err(error) => output.complain(&messages::gateway::not_reloaded(format!("{error:#}"))),
             }
         }
         if let Some(exit) = signals.stop() {
@@ -167,10 +167,8 @@ fn reload(config: &mut GatewayConfig, gating: &RunningGateway, guests: &[Prefix]
     gating.set_rules(after.rules.clone());
     *config = after;
     Ok(match config_reload::needs_start(config, &fresh).as_slice() {
-        [] => "took over the rules".to_owned(),
-        other => {
-            format!("took over the rules; what else changed takes a restart: {}", other.join(", "))
-        }
+        [] => messages::gateway::RULES_RELOADED.to_owned(),
+        other => messages::gateway::reloaded_in_part(other),
     })
 }
 
@@ -185,8 +183,7 @@ impl StatusSocket {
     fn open(config: &GatewayConfig) -> Result<Self> {
         let path = config.status_socket();
         clear(&path)?;
-        let listener =
-            UnixListener::bind(&path).with_context(|| format!("cannot listen at {}", path.display()))?;
+        let listener = UnixListener::bind(&path).with_context(|| messages::gateway::cannot_listen(&path))?;
         listener.set_nonblocking(true)?;
         Ok(Self { listener, path, begun: Instant::now() })
     }
@@ -219,21 +216,17 @@ impl StatusSocket {
 /// Removes the socket that a dead gateway left at `path`. Whatever else is there was not made by
 /// one.
 fn clear(path: &Path) -> Result<()> {
-    let shown = path.display();
-    let other = |what: &str| {
-        let sentence = format!("{shown} is {what}: choose another place with `status`");
-        anyhow::Error::new(Failure::new(Exit::Error, sentence))
-    };
+    let other = |sentence: String| anyhow::Error::new(Failure::new(Exit::Error, sentence));
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error).with_context(|| format!("cannot see {shown}")),
-        Ok(found) if !found.file_type().is_socket() => return Err(other("there, and no socket")),
+        Err(error) => return Err(error).with_context(|| messages::gateway::cannot_examine(path)),
+        Ok(found) if !found.file_type().is_socket() => return Err(other(messages::gateway::no_socket(path))),
         Ok(_) => {}
     }
     if UnixStream::connect(path).is_ok() {
-        return Err(other("where another gateway answers"));
+        return Err(other(messages::gateway::other_gateway(path)));
     }
-    std::fs::remove_file(path).with_context(|| format!("cannot replace {shown}"))
+    std::fs::remove_file(path).with_context(|| messages::gateway::cannot_remove(path))
 }
 
 impl Drop for StatusSocket {
@@ -247,7 +240,8 @@ impl Drop for StatusSocket {
 /// # Errors
 /// Nobody answers there, or not as a gateway does.
 pub fn ask(socket: &Path) -> Result<GatewayReport> {
-    let mut stream = UnixStream::connect(socket).with_context(|| socket.display().to_string())?;
+    let mut stream =
+        UnixStream::connect(socket).with_context(|| messages::gateway::cannot_connect(socket))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
@@ -259,10 +253,7 @@ pub fn ask(socket: &Path) -> Result<GatewayReport> {
 /// # Errors
 /// Nobody answers there.
 pub fn status(socket: &Path, output: &mut Output) -> Result<Exit> {
-    let nobody = || {
-        let sentence = format!("no gateway answers at {}: is it running, and may you ask?", socket.display());
-        Failure::new(Exit::NotFound, sentence)
-    };
+    let nobody = || Failure::new(Exit::NotFound, messages::gateway::no_gateway(socket));
     let report = ask(socket).map_err(|_| nobody())?;
     if output.is_json() {
         output.emit(&Event::result("gateway", Exit::Ok, told(&report)));

@@ -7,7 +7,7 @@
 use super::json_fields::{Fields, always};
 use super::transfer::{LendingReport, PathChange, Progress, RelayChange, Transferred};
 use crate::exit::Exit;
-use crate::units::Bytes;
+use crate::messages::relay;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -227,21 +227,17 @@ pub struct RelayCounters {
 
 impl fmt::Display for RelayCounters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (forth, back) = (Bytes(self.forwarded_bytes), Bytes(self.returned_bytes));
-        write!(f, "forwarded {} datagrams ({forth}) and ", self.forwarded_packets)?;
-        write!(f, "{} back ({back}), greeted {}", self.returned_packets, self.greeted)?;
-        let (today, month) = (Bytes(self.today_bytes), Bytes(self.month_bytes));
-        write!(f, "\n  carried {today} today and {month} this month")?;
+        let forth = (self.forwarded_packets, self.forwarded_bytes);
+        let back = (self.returned_packets, self.returned_bytes);
+        f.write_str(&relay::forwarded(forth, back, self.greeted))?;
+        write!(f, "\n{}", relay::carried(self.today_bytes, self.month_bytes))?;
         if self.connections > 0 {
-            write!(f, "\n  has {} TCP connections now", self.connections)?;
+            write!(f, "\n{}", relay::connections(self.connections))?;
         }
         if let Some(lends) = &self.lends {
-            write!(f, "\n  {lends} now")?;
+            write!(f, "\n{}", relay::lends(lends))?;
         }
-        for (reason, count) in &self.dropped {
-            write!(f, "\n  dropped {count}: {reason}")?;
-        }
-        Ok(())
+        self.dropped.iter().try_for_each(|(reason, count)| write!(f, "\n{}", relay::dropped(*count, reason)))
     }
 }
 

@@ -3,7 +3,9 @@
 
 use super::event::{Event, Outcome, ResultEvent};
 use super::line_wrap::printable;
-use super::transfer::{Progress, Transferred};
+use super::transfer::Progress;
+use crate::messages::recv;
+use crate::messages::transfer::{self, Totals};
 use crate::units::{Bytes, Rate, Span};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -57,24 +59,19 @@ impl Plain {
 /// What a person is told of an event other than progress, if anything.
 pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
     match event {
-        Event::Ready(ready) => Some(format!("listening on {}", ready.listen.join(", "))),
-        Event::Bound { sender } => Some(format!(
-            "from now on the ticket admits {sender} alone; for another sender: --allow KEY, or --new-ticket"
-        )),
-        Event::Warning { message } => Some(format!("warning: {}", printable(message))),
+        Event::Ready(ready) => Some(transfer::listening(&ready.listen)),
+        Event::Bound { sender } => Some(recv::ticket_gets_owner(sender)),
+        Event::Warning { message } => Some(transfer::warning(printable(message))),
         Event::Path(change) if verbose => {
-            let reason = change.reason.as_ref().map(|reason| format!(": {}", printable(reason)));
-            let (name, reason) = (printable(&change.name), reason.unwrap_or_default());
-            Some(format!("path {} ({name}) is {}{reason}", change.path, change.state))
+            let (name, reason) = (printable(&change.name), change.reason.as_deref().map(printable));
+            Some(transfer::path_changed(change.path, name, &change.state, reason))
         }
         Event::Relay(change) if verbose => {
-            let reason = change.reason.as_ref().map(|reason| format!(": {}", printable(reason)));
-            Some(format!("{} is {}{}", printable(&change.name), change.standing, reason.unwrap_or_default()))
+            let (name, reason) = (printable(&change.name), change.reason.as_deref().map(printable));
+            Some(transfer::relay_changed(name, change.standing, reason))
         }
-        Event::Limit { bytes_per_second: None } => Some("the bandwidth limit is off".into()),
-        Event::Limit { bytes_per_second: Some(limit) } => {
-            Some(format!("the bandwidth limit is {}/s again", Bytes(*limit)))
-        }
+        Event::Limit { bytes_per_second: None } => Some(transfer::LIMIT_LIFTED.into()),
+        Event::Limit { bytes_per_second: Some(limit) } => Some(transfer::limit_set_again(*limit)),
         Event::Result(result) => summary(result),
         Event::Counters(counters) => Some(counters.to_string()),
         // Whoever tells of its own matters answers people with tables.
@@ -95,49 +92,29 @@ pub(super) fn ended(event: &Event) -> Option<u32> {
 fn summary(result: &ResultEvent) -> Option<String> {
     let Outcome::Transfer(done) = &result.outcome else { return None };
     let origin = done.origin.as_ref().map(|origin| format!("{origin}: ")).unwrap_or_default();
+    let totals = Totals {
+        bytes: done.bytes,
+        entries: done.entries,
+        seconds: done.seconds,
+        goodput_bps: done.goodput_bps,
+        // What has the wrong hash is not in place: it is among the entries that failed. A stream
+        // has but one.
+        verified: done.verified || done.failed > 0,
+        failed_entries: done.failed,
+        kept_bytes: done.kept,
+    };
     let how = match done.arrived {
-        Some(arrived) => broken_off(done, arrived),
-        None => complete(done),
+        Some(arrived) => transfer::broken_off(arrived, done.total, &totals),
+        None => transfer::complete(&totals),
     };
     let mut text = format!("{origin}{how}");
     for path in &done.paths {
-        let _ = write!(text, "\n  {}: {}, {} packets lost", path.route, Bytes(path.bytes), path.lost);
+        let _ = write!(text, "\n{}", transfer::path_carried(&path.route, path.bytes, path.lost));
     }
     if let Some(verdict) = &done.relays_verdict {
         let _ = write!(text, "\n  {}", printable(verdict));
     }
     Some(text)
-}
-
-/// `1.00 MiB in 2 entries, 4.00 s, 2.10 Mbit/s, verified; 1 entry is missing; 512 KiB of it had
-/// arrived before`
-fn complete(done: &Transferred) -> String {
-    let (bytes, rate, span) = (Bytes(done.bytes), Rate(done.goodput_bps), Span(done.seconds));
-    // What has the wrong hash is not in place: it is among the entries that failed. A stream has
-    // but one.
-    let verified = if done.verified || done.failed > 0 { "verified" } else { "NOT verified" };
-    let mut text = format!("{bytes} in {}, {span}, {rate}, {verified}", entries(done.entries));
-    if done.failed > 0 {
-        let verb = if done.failed == 1 { "is" } else { "are" };
-        let _ = write!(text, "; {} {verb} missing", entries(done.failed));
-    }
-    if done.kept > 0 {
-        let _ = write!(text, "; {} of it had arrived before", Bytes(done.kept));
-    }
-    text
-}
-
-/// `30.3 MiB of 286 MiB arrived, 15.0 s, 16.8 Mbit/s; it is kept, 3 entries are complete`
-fn broken_off(done: &Transferred, arrived: u64) -> String {
-    let total = done.total.map(|total| format!(" of {}", Bytes(total))).unwrap_or_default();
-    let (rate, span) = (Rate(done.goodput_bps), Span(done.seconds));
-    let verb = if done.entries == 1 { "is" } else { "are" };
-    let entries = entries(done.entries);
-    format!("{}{total} arrived, {span}, {rate}; it is kept, {entries} {verb} complete", Bytes(arrived))
-}
-
-fn entries(count: u64) -> String {
-    if count == 1 { "1 entry".into() } else { format!("{count} entries") }
 }
 
 /// What the name of a path begins with on which the other side sends.

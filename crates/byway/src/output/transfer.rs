@@ -2,7 +2,7 @@
 //! came of them.
 
 use super::line_wrap::printable;
-use crate::units::Rate;
+use crate::messages::{lending, transfer};
 use serde::Serialize;
 use std::fmt;
 
@@ -80,8 +80,7 @@ pub struct LendingReport {
 impl fmt::Display for LendingReport {
     /// `relays 3.10 Mbit/s of 7.20 Mbit/s for others`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [relays, lends] = [self.relays_bps, self.lends_bps].map(|bps| Rate(bps as f64));
-        write!(f, "relays {relays} of {lends} for others")
+        f.write_str(&lending::relays(self.relays_bps, self.lends_bps))
     }
 }
 
@@ -138,7 +137,7 @@ impl Pause {
     pub fn of_path(self) -> String {
         match self {
             // The receiver may well answer elsewhere.
-            Self::NoAnswer => "no answer".into(),
+            Self::NoAnswer => transfer::NO_ANSWER_ON_PATH.into(),
             other => other.to_string(),
         }
     }
@@ -147,14 +146,14 @@ impl Pause {
 impl fmt::Display for Pause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Yielding => "yielding to others",
-            Self::ApplicationLimited => "waiting for data to send",
-            Self::ReceiverLimited => "waiting for the receiver",
-            Self::RelayQuota => "relay quota used up",
-            Self::BandwidthLimit => "capped by --bwlimit",
-            Self::ReceiverBandwidthLimit => "capped by the receiver's --bwlimit",
-            Self::NoAnswer => "the receiver does not answer",
-            Self::CannotSense => "cannot sense this link",
+            Self::Yielding => transfer::YIELDING,
+            Self::ApplicationLimited => transfer::APPLICATION_LIMITED,
+            Self::ReceiverLimited => transfer::RECEIVER_LIMITED,
+            Self::RelayQuota => transfer::RELAY_QUOTA,
+            Self::BandwidthLimit => transfer::BANDWIDTH_LIMIT,
+            Self::ReceiverBandwidthLimit => transfer::RECEIVER_BANDWIDTH_LIMIT,
+            Self::NoAnswer => transfer::NO_ANSWER,
+            Self::CannotSense => transfer::CANNOT_SENSE,
         })
     }
 }

@@ -3,6 +3,7 @@
 use super::transfer_events::EventTranslator;
 use crate::args::verbs::Demo;
 use crate::exit::{Exit, Failure};
+use crate::messages;
 use crate::output::{Align, DemoPath, Event, Outcome, Output, Table};
 use crate::signals::{Hangup, Signals};
 use crate::units::{Bytes, Rate, Span};
@@ -18,29 +19,29 @@ const SEED: u64 = 1;
 
 /// Runs both rounds and shows what came of them.
 pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
-    let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let scratch = tempfile::tempdir().context(messages::demo::CANNOT_MAKE_DIRECTORY)?;
     let (source, bytes) = source(arguments, scratch.path())?;
     let lines = lines(bytes);
     announce(&source, arguments.path.is_none(), bytes, &lines, output);
-    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let network = DemoNetwork::new(&lines)?;
     let round = |name: &str, detours: bool, output: &mut Output| {
-        output.say(&format!("sending over {name}"));
+        output.say(&messages::demo::sending_over(name));
         let sink = scratch.path().join(if detours { "over all" } else { "over one" });
         let mut show = EventTranslator::new(output);
         let sent = transfer(&network, &source, &sink, detours, |news| {
             show.news(named(news, &network), output);
             signals.stop().is_none()
         })?;
-        let stopped = || Failure::new(signals.stop().unwrap_or(Exit::Interrupted), "the demo was stopped");
+        let stopped = || Failure::new(signals.stop().unwrap_or(Exit::Interrupted), messages::demo::STOPPED);
         let sent = sent.ok_or_else(stopped)?;
         let arrived = source.file_name().map_or_else(|| sink.clone(), |name| sink.join(name));
-        let same = compare(&source, &arrived).context("cannot compare what arrived")?.is_empty();
+        let same = compare(&source, &arrived).context(messages::demo::CANNOT_COMPARE)?.is_empty();
         anyhow::Ok((sent, same))
     };
-    let (single, single_same) = round("the direct path only", false, output)?;
-    let (multi, multi_same) = round("all three paths", true, output)?;
+    let (single, single_same) = round(messages::demo::DIRECT_PATH, false, output)?;
+    let (multi, multi_same) = round(messages::demo::ALL_PATHS, true, output)?;
     let paths = shares(&multi, &network);
     let table = table(bytes, &single, &multi, &paths);
     let verified = single_same && multi_same;
@@ -58,11 +59,7 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
     ));
     // After the event, which takes the bars away.
     output.answer(&table)?;
-    if verified {
-        Ok(Exit::Ok)
-    } else {
-        Err(Failure::new(Exit::Integrity, "what arrived is not what was sent").into())
-    }
+    if verified { Ok(Exit::Ok) } else { Err(Failure::new(Exit::Integrity, messages::demo::DAMAGED).into()) }
 }
 
 /// What to send, and its bytes.
@@ -72,23 +69,22 @@ fn source(arguments: &Demo, scratch: &Path) -> Result<(PathBuf, u64)> {
             let mut totals = Totals::new(std::slice::from_ref(path))?;
             while totals.step(4096) {}
             // By its full name, so that it has a last part even if it is `.`.
-            let path = path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
+            let path = path.canonicalize().with_context(|| messages::demo::cannot_find(path))?;
             Ok((path, totals.counts().bytes))
         }
         None => {
             let path = scratch.join("photos");
-            let made = generate(&path, SEED, DEFAULT_BYTES).context("cannot write the files to send")?;
+            let made = generate(&path, SEED, DEFAULT_BYTES).context(messages::demo::CANNOT_GENERATE)?;
             Ok((path, made.counts.bytes))
         }
     }
 }
 
 fn announce(source: &Path, generated: bool, bytes: u64, lines: &[PathSpec; 3], output: &mut Output) {
-    let what = if generated { String::from("a generated tree") } else { source.display().to_string() };
-    output.say(&format!("{} of {what}, on loopback, over three lines made by the simulator:", Bytes(bytes)));
+    let what = if generated { messages::demo::GENERATED_TREE.into() } else { source.display().to_string() };
+    output.say(&messages::demo::sends(bytes, &what));
     for line in lines {
-        let rate = Rate(line.rate as f64);
-        output.say(&format!("  {:<12} {rate}, {} ms round trip", line.name, line.rtt.as_millis()));
+        output.say(&messages::demo::line(line.name, line.rate, line.rtt.as_millis()));
     }
 }
 
@@ -140,5 +136,5 @@ fn table(bytes: u64, single: &SentTransfer, multi: &SentTransfer, paths: &[DemoP
         shares.row([path.name.clone(), Bytes(path.bytes).to_string(), format!("{percent:.0} %"), rate]);
     }
     let speedup = single.seconds / multi.seconds.max(f64::MIN_POSITIVE);
-    format!("\n{rounds}\n\n{shares}\n\n{speedup:.1} times as fast over all three paths")
+    format!("\n{rounds}\n\n{shares}\n\n{}", messages::demo::speedup(speedup))
 }

@@ -1,6 +1,7 @@
 //! Verbs that this build does not have: each says so in one sentence.
 
 use crate::exit::{Exit, Failure};
+use crate::messages;
 use anyhow::Result;
 
 fn absent(sentence: &str) -> Result<Exit> {
@@ -9,27 +10,27 @@ fn absent(sentence: &str) -> Result<Exit> {
 
 #[cfg(not(feature = "gateway"))]
 pub(super) fn gateway() -> Result<Exit> {
-    absent("this build has no gateway: build byway with its feature `gateway`")
+    absent(messages::disabled_verbs::GATEWAY)
 }
 
 #[cfg(not(feature = "registry"))]
 pub(super) fn registry() -> Result<Exit> {
-    absent("this build has no registry: build byway with its feature `registry`")
+    absent(messages::disabled_verbs::REGISTRY)
 }
 
 #[cfg(not(feature = "lab"))]
 pub(super) fn lab() -> Result<Exit> {
-    absent("this build has no laboratory: build byway with its feature `lab`")
+    absent(messages::disabled_verbs::LAB)
 }
 
 #[cfg(not(feature = "lab"))]
 pub(super) fn demo() -> Result<Exit> {
-    absent("this build has no demo, which runs on the simulator: build byway with its feature `lab`")
+    absent(messages::disabled_verbs::DEMO)
 }
 
 #[cfg(not(feature = "help"))]
 pub(super) fn pages() -> Result<Exit> {
-    absent("this build has no completions and no manual pages: build byway with its feature `help`")
+    absent(messages::disabled_verbs::PAGES)
 }
 
 #[cfg(all(test, not(any(feature = "gateway", feature = "help", feature = "lab", feature = "registry"))))]

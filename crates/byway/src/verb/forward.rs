@@ -7,9 +7,10 @@ use crate::args::Global;
 use crate::args::verbs::Forward;
 use crate::exit::{Exit, Failure};
 use crate::marking::dscp;
+use crate::messages;
 use crate::output::{Event, Outcome, Output, Ready};
 use crate::signals::{Hangup, Signals};
-use crate::units::{BandwidthLimit, Bytes};
+use crate::units::BandwidthLimit;
 use anyhow::{Context as _, Result};
 use byway_engine::Config;
 use byway_forward_host::Listening;
@@ -56,15 +57,14 @@ struct Presence {
 /// Forwards until it is stopped.
 pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> Result<Exit> {
     let Some(ticket) = &arguments.ticket else {
-        return Err(Failure::new(Exit::Usage, "name the receiver: --to TICKET").into());
+        return Err(Failure::new(Exit::Usage, messages::forward::NO_TICKET).into());
     };
     let ticket = ticket.value()?;
     let relays: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     let registry = arguments.registry.as_ref().map(secret_words::WordArgument::value).transpose()?;
     let state = global.state()?;
     if ticket.destinations(&relays).is_empty() {
-        let sentence = "the ticket names no address to send to: let the receiver listen on one that you can reach, or use a relay";
-        return Err(Failure::new(Exit::Network, sentence).into());
+        return Err(Failure::new(Exit::Network, messages::common::NO_ADDRESS_TO_SEND_TO).into());
     }
     let class = class_of(arguments.priority);
     let controller = controllers(arguments.priority, arguments.congestion.as_deref())?;
@@ -76,8 +76,8 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
     let shown: Vec<String> = listening
         .listeners()
         .map(|it| match &it.target {
-            Some(target) => format!("{} leads to {target} at the receiver", it.address),
-            None => format!("{} speaks SOCKS5; names are resolved by the receiver", it.address),
+            Some(target) => messages::forward::forwards(it.address, target),
+            None => messages::forward::accepts_socks(it.address),
         })
         .collect();
     let mut destinations = ticket.destinations(&relays);
@@ -87,7 +87,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
     let mut config = Config { cap: limits.up, dscp: dscp(arguments.dscp, governs), ..Config::default() };
     // One that is over here may live on at the other side for a while.
     config.incoming.streams = config.incoming.streams.max(2 * most);
-    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let forwarding = Forwarding::start(ForwardingPlan {
         identity: state.identity()?,
@@ -112,12 +112,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
     let (tally, outcome) = forwarding.join()?;
     outcome?;
     let exit = stop.unwrap_or(Exit::Error);
-    output.say(&format!(
-        "stopped: {} connections, {} sent and {} received",
-        tally.opened,
-        Bytes(tally.forth),
-        Bytes(tally.back)
-    ));
+    output.say(&messages::forward::stopped(tally.opened, tally.forth, tally.back));
     output.emit(&Event::told("forwarded", &forwarded(tally)));
     output.emit(&Event::result("forward", exit.of_service(), Outcome::Nothing {}));
     Ok(exit.of_service())
@@ -140,16 +135,14 @@ fn watch(
         match news {
             Some(TransferEvent::Begun) => {
                 output.emit(&Event::told("connected", &Presence { reason: None }));
-                output.say("the receiver answers");
+                output.say(messages::forward::ANSWERS);
                 met = true;
             }
             Some(TransferEvent::Away(error)) => {
                 met = true;
                 let reason = reason(&error);
                 output.emit(&Event::told("away", &Presence { reason: Some(reason.clone()) }));
-                output.say(&format!(
-                    "the receiver is away ({reason}): connections are refused until it is back"
-                ));
+                output.say(&messages::forward::away(&reason));
             }
             Some(TransferEvent::Forwarded(tally)) => untold = Some(tally),
             Some(news) => show.news(news, output),
@@ -161,7 +154,7 @@ fn watch(
         }
         if !met && clock.now().since(begun) >= PATIENCE {
             met = true;
-            output.say("the receiver has not answered yet");
+            output.say(messages::common::NOT_ANSWERED_YET);
         }
         toggle.look(signals, forwarding, output);
         if limits.down.is_some() {
@@ -193,9 +186,9 @@ const fn forwarded(tally: ForwardCounters) -> Forwarded {
 /// Why the receiver is away. What errors of transfers advise fits none here.
 fn reason(error: &TransferError) -> String {
     String::from(match error {
-        TransferError::ReceiverRestarted => "it was started anew",
-        TransferError::PeerInterrupted | TransferError::PeerLeft => "it was stopped",
-        TransferError::ConnectionLost => "nothing was heard from it",
+        TransferError::ReceiverRestarted => messages::forward::RESTARTED,
+        TransferError::PeerInterrupted | TransferError::PeerLeft => messages::forward::STOPPED,
+        TransferError::ConnectionLost => messages::forward::SILENT,
         TransferError::NotConnected(NotConnected::NoAnswer(why)) => return why.to_string(),
         other => return other.to_string(),
     })

@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::gateway::check::CheckReport;
 use crate::gateway::config_file::{self, GatewayConfig};
 use crate::gateway::run;
+use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
@@ -48,25 +49,22 @@ fn check(global: &Global, asked: &GatewayCheck, output: &mut Output) -> Result<E
 fn join(global: &Global, asked: &GatewayJoin, output: &mut Output) -> Result<Exit> {
     let identity = global.state()?.identity()?;
     let association = Association::start(&identity, asked.gateway, asked.ports.clone())?;
-    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let (host, at) = (association.host(), asked.gateway.address);
     let ports: Vec<String> = asked.ports.iter().map(ToString::to_string).collect();
-    let ports = if ports.is_empty() { String::new() } else { format!(", ports {}", ports.join(", ")) };
     let exit = loop {
         match association.next(TICK) {
             Some(JoinState::Joined) => {
-                output.say(&format!("the gateway at {at} serves {host}{ports}"));
+                output.say(&messages::gateway::serves_this_host(at, host, &ports));
                 output.emit(&Event::Told { event: "joined", fields: Fields::one("host", &host) });
             }
             Some(JoinState::Refused(why)) => {
-                return Err(
-                    Failure::new(Exit::NotAuthorised, format!("the gateway at {at} refuses: {why}")).into()
-                );
+                let sentence = messages::gateway::refuses_this_host(at, why);
+                return Err(Failure::new(Exit::NotAuthorised, sentence).into());
             }
             Some(JoinState::Lost(why)) => {
-                let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-                let message = format!("no session with the gateway at {at}{why}; asked again");
+                let message = messages::gateway::session_lost(at, &why);
                 output.emit(&Event::Warning { message });
             }
             Some(JoinState::Asking | JoinState::Left) | None => {}

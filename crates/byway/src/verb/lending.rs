@@ -4,6 +4,7 @@ use super::relay::shown;
 use crate::args::Global;
 use crate::args::lending::Lending as Arguments;
 use crate::exit::{Exit, Failure};
+use crate::messages;
 use crate::output::{Event, Fields, LendingReport, Output};
 use crate::signals::Signals;
 use anyhow::Result;
@@ -42,8 +43,7 @@ impl LendingStatus {
         let nothing = Self { lending: None, clock, looked, told, asked: false, lends: None };
         let Some(quota) = arguments.also_relay else { return Ok(nothing) };
         let Some(registry) = words.iter().find(|word| word.kind == WordKind::Join).cloned() else {
-            let sentence = "--also-relay needs the registry's word for joining: give it with --registry";
-            return Err(Failure::new(Exit::Usage, sentence).into());
+            return Err(Failure::new(Exit::Usage, messages::lending::NO_WORD_FOR_JOINING).into());
         };
         let plan = LendingPlan {
             quota,
@@ -60,7 +60,7 @@ impl LendingStatus {
                 Some(lending)
             }
             Err(error) => {
-                let message = format!("relays for nobody: {:#}", anyhow::Error::from(error));
+                let message = messages::lending::cannot_relay(format!("{:#}", anyhow::Error::from(error)));
                 output.emit(&Event::Warning { message });
                 None
             }
@@ -85,7 +85,7 @@ impl LendingStatus {
             match news {
                 LendingEvent::Listed(addresses) => {
                     let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-                    output.say(&format!("the registry lists this host at {}", texts.join(" ")));
+                    output.say(&messages::lending::listed(&texts));
                     output.emit(&Event::Told { event: "enrolled", fields: Fields::one("addresses", &texts) });
                 }
                 LendingEvent::Told(message) => output.emit(&Event::Warning { message }),
@@ -110,7 +110,7 @@ impl LendingStatus {
         match self.lending?.stop() {
             Ok(relayed) => {
                 let shown = shown(&relayed);
-                output.say(&format!("relayed for others: {shown}"));
+                output.say(&messages::lending::relayed(&shown));
                 output.emit(&Event::told("lent", &shown));
                 Some(shown.forwarded_bytes + shown.returned_bytes)
             }

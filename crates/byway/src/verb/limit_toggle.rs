@@ -1,5 +1,6 @@
 //! SIGUSR2: lifts the bandwidth limit of a transfer that runs, and sets it again.
 
+use crate::messages;
 use crate::output::{Event, Output};
 use crate::signals::Signals;
 use byway_net::Owner;
@@ -27,7 +28,7 @@ impl LimitToggle {
             return;
         }
         let Some(limit) = self.bytes_per_second else {
-            let message = "there is no bandwidth limit to lift: start with --bwlimit RATE".into();
+            let message = messages::transfer::NO_LIMIT_TO_LIFT.into();
             return output.emit(&Event::Warning { message });
         };
         self.lifted = !self.lifted;

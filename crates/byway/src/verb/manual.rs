@@ -4,6 +4,7 @@
 use crate::args::Cli;
 use crate::args::manual::{Completions, Man};
 use crate::exit::Exit;
+use crate::messages;
 use anyhow::{Context as _, Result};
 use clap::CommandFactory;
 use std::fs;
@@ -22,7 +23,7 @@ pub(super) fn man(arguments: &Man) -> Result<Exit> {
     let mut command = Cli::command();
     command.build();
     let Some(directory) = &arguments.out else { return print(&page(command)?) };
-    fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    fs::create_dir_all(directory).with_context(|| messages::manual::cannot_make_directory(directory))?;
     write_pages(directory, &command)?;
     Ok(Exit::Ok)
 }
@@ -31,7 +32,7 @@ pub(super) fn man(arguments: &Man) -> Result<Exit> {
 fn write_pages(directory: &Path, command: &clap::Command) -> Result<()> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let file = directory.join(format!("{name}.1"));
-    fs::write(&file, page(command.clone())?).with_context(|| file.display().to_string())?;
+    fs::write(&file, page(command.clone())?).with_context(|| messages::manual::cannot_write(&file))?;
     command
         .get_subcommands()
         .filter(|verb| !verb.is_hide_set())

@@ -6,6 +6,7 @@ use super::transfer_events::EventTranslator;
 use crate::args::Global;
 use crate::args::verbs::Recv;
 use crate::exit::{Exit, Failure};
+use crate::messages;
 use crate::output::{Event, Outcome, Output, Reach, Ready, ResultEvent, Transferred};
 use crate::signals::{Hangup, Signals};
 use crate::units::Rate;
@@ -40,8 +41,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     let piped = arguments.directory.as_os_str() == "-";
     if piped {
         if global.json {
-            let sentence = "with `-` standard output is the stream itself: leave out --json";
-            return Err(Failure::new(Exit::Usage, sentence).into());
+            return Err(Failure::new(Exit::Usage, messages::recv::STREAM_WITH_JSON).into());
         }
         output.stdout_is_data();
     } else {
@@ -53,10 +53,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     }
     let words: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     if words.len() > MAX_ENTRIES {
-        let message = format!(
-            "a ticket names {MAX_ENTRIES} relays at most, and {} were given: the first that answer are named",
-            words.len()
-        );
+        let message = messages::recv::too_many_relays(MAX_ENTRIES, words.len());
         output.emit(&Event::Warning { message });
     }
     let files = raise_file_limit();
@@ -104,7 +101,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         sockets,
         config,
     })?;
-    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let (relays, unreachable) = greet_relays(&receiving, &words, RELAYS);
     troubles.extend(unreachable);
@@ -129,13 +126,10 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     // Where a person sees the ticket anyway, the line is to be copied as it is; a log need not hold
     // it.
     let shown = if io::stderr().is_terminal() { text.as_str() } else { "TICKET" };
-    output.say(&format!("on the other host: {}", receiver_addresses::command(piped, shown)));
+    output.say(&messages::common::command_elsewhere(&receiver_addresses::command(piped, shown)));
     output.say(&direct.firewall());
     if let Some(sender) = sender {
-        output.say(&format!(
-            "this ticket admits {sender} alone, which completed the first transfer with it; \
-             --new-ticket prints one for another sender"
-        ));
+        output.say(&messages::recv::ticket_has_owner(&sender));
     }
     for message in troubles {
         output.emit(&Event::Warning { message });
@@ -180,10 +174,10 @@ fn standing(state: &StateDir, arguments: &Recv, piped: bool) -> Result<TicketSta
     let mut standing = state.receiving(&arguments.directory, arguments.once)?;
     if arguments.new_ticket {
         if standing.is_passing() {
-            let sentence = "another `byway recv` into this directory has its ticket: stop it first";
+            let sentence = messages::recv::ticket_in_use(&arguments.directory);
             return Err(Failure::new(Exit::Error, sentence).into());
         }
-        standing.renew().context("cannot replace the ticket")?;
+        standing.renew().context(messages::common::CANNOT_REPLACE_TICKET)?;
     }
     Ok(standing)
 }
@@ -197,13 +191,15 @@ fn hold(standing: &mut TicketState, sockets: &[Socket], asked: &[SocketAddr]) ->
         && !ports.clone().any(|port| port == before)
     {
         let was_tried = asked.is_empty() || asked.iter().any(|address| address.port() == 0);
-        let why = if was_tried { "is in use by another program" } else { "is not the one of --listen" };
-        troubles.push(format!("port {before} {why}: the ticket printed before does not lead here any more"));
+        troubles.push(match was_tried {
+            true => messages::recv::port_taken(before),
+            false => messages::recv::port_not_asked_for(before),
+        });
     }
     if let Some(port) = ports.next()
         && let Err(error) = standing.keep(port)
     {
-        troubles.push(format!("the ticket cannot be kept ({error}): it is good until this process ends"));
+        troubles.push(messages::common::ticket_not_saved(error));
     }
     troubles
 }
@@ -226,9 +222,7 @@ impl HeldTicket {
         }
         output.emit(&Event::Bound { sender: sender.to_string() });
         if let Err(error) = kept {
-            let message =
-                format!("this cannot be kept ({error}): the next run admits whoever holds the ticket");
-            output.emit(&Event::Warning { message });
+            output.emit(&Event::Warning { message: messages::recv::owner_not_saved(error) });
         }
     }
 }
@@ -287,10 +281,8 @@ fn serve(
     match stop {
         Some(exit) => {
             output.say(&match held.standing.is_kept() {
-                true => {
-                    format!("stopped; to go on, with the same ticket: {}", super::resume_command::command())
-                }
-                false => "stopped".into(),
+                true => messages::recv::stopped_with_ticket(&super::resume_command::command()),
+                false => messages::recv::STOPPED.into(),
             });
             Ok(if once { exit } else { exit.of_service() })
         }
@@ -307,9 +299,7 @@ fn conclude(received: ReceivedTransfer, output: &mut Output) -> Exit {
         received.broken_off.map_or(bytes.saturating_sub(received.kept), |broken| broken.travelled);
     let (exit, error) = match &received.outcome {
         Ok(()) if received.failed == 0 => (Exit::Ok, None),
-        Ok(()) => {
-            (Exit::Partial, Some("not everything arrived: the warnings name what is missing".to_owned()))
-        }
+        Ok(()) => (Exit::Partial, Some(messages::recv::PARTIAL.to_owned())),
         Err(error) => (Exit::of_transfer(error), Some(error.to_string())),
     };
     let outcome = Outcome::Transfer(Box::new(Transferred {

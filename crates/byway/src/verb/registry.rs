@@ -3,6 +3,7 @@
 use crate::args::Global;
 use crate::args::registry::{Registry, RegistryCommand, WordIssue};
 use crate::exit::{Exit, Failure};
+use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
@@ -28,7 +29,7 @@ pub(super) fn run(global: &Global, arguments: &Registry, output: &mut Output) ->
         Some(store) => store.clone(),
         None => global.state()?.registry_path().display().to_string(),
     };
-    let keeper = |name: &str| open(name).with_context(|| format!("the registry's store {name}"));
+    let keeper = |name: &str| open(name).with_context(|| messages::registry::cannot_open(name));
     let outcome = match &arguments.command {
         None => return serve(keeper(&store)?, arguments, output),
         Some(RegistryCommand::Word(word)) => issue(&mut *keeper(&store)?, word, output)?,
@@ -39,11 +40,9 @@ pub(super) fn run(global: &Global, arguments: &Registry, output: &mut Output) ->
         }
         Some(RegistryCommand::Revoke { name }) => {
             let what = match keeper(&store)?.revoke(name, unix_seconds())? {
-                Revoked::Word(word) if word.kind == WordKind::Use => {
-                    "the word and all that was minted for it end"
-                }
-                Revoked::Word(_) => "the word ends; relays that it enrolled stay",
-                Revoked::Relay(_) => "the relay is listed no more",
+                Revoked::Word(word) if word.kind == WordKind::Use => messages::registry::REVOKED_WORD_FOR_USE,
+                Revoked::Word(_) => messages::registry::REVOKED_WORD_FOR_JOINING,
+                Revoked::Relay(_) => messages::registry::REVOKED_RELAY,
             };
             output.say(what);
             Fields::one("revoked", name)
@@ -55,10 +54,10 @@ pub(super) fn run(global: &Global, arguments: &Registry, output: &mut Output) ->
         Some(RegistryCommand::Check { file }) => {
             let name = file.as_ref().map_or_else(|| store.clone(), |file| file.display().to_string());
             if !name.contains("://") && !std::path::Path::new(&name).exists() {
-                return Err(Failure::new(Exit::NotFound, format!("there is no {name}")).into());
+                return Err(Failure::new(Exit::NotFound, messages::registry::no_store(&name)).into());
             }
             keeper(&name)?.check()?;
-            output.say("no damage was found");
+            output.say(&messages::registry::no_damage(&name));
             Fields::one("file", &name)
         }
     };
@@ -102,10 +101,7 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
         addresses.retain(|address| !probe_from.contains(&address.ip()));
     }
     if let Some(both) = addresses.iter().find(|address| probe_from.contains(&address.ip())) {
-        let sentence = format!(
-            "{} of --probe-from is where relays send heartbeats: no NAT would keep out what comes from there",
-            both.ip()
-        );
+        let sentence = messages::registry::probes_pass_nat(both.ip());
         return Err(Failure::new(Exit::Usage, sentence).into());
     }
     addresses.truncate(MAX_ADDRESSES);
@@ -113,7 +109,7 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
         let any = probe_from.iter().map(|ip| SocketAddr::new(*ip, 0));
         sockets.extend(sockets::serving(&any.collect::<Vec<_>>(), 0)?);
     }
-    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let running = Running::start(RegistryPlan {
         keeper,
@@ -122,17 +118,17 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
         probe_from: probe_from.clone(),
     })?;
     let page = arguments.http.map(|address| Page::serve(address, running.view())).transpose();
-    let page = page.context("cannot serve pages")?;
+    let page = page.with_context(|| messages::registry::cannot_serve_pages(arguments.http))?;
     let [join, ask] = [running.join_word(), running.use_word()].map(RegistryWord::reveal);
     let address = addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
     output.emit(&Event::told(
         "ready",
         &StartReport::new(&address, &listening, page.as_ref().map(Page::address), [&join, &ask]),
     ));
-    output.answer_lines(&format!("relays join with {join}\nsenders ask with {ask}"))?;
+    output.answer_lines(&messages::registry::words(&join, &ask))?;
     let exit = loop {
         if let Some(registry::LogEvent::Refused(reason)) = running.next(TICK) {
-            output.detail(&format!("refused a request: {reason}"));
+            output.detail(&messages::registry::refused_request(reason));
         }
         if let Some(exit) = signals.stop() {
             break Exit::of_service(exit);

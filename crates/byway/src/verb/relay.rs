@@ -3,6 +3,7 @@
 use crate::args::Global;
 use crate::args::verbs::{RELAY_PORT, Relay};
 use crate::exit::{Exit, Failure};
+use crate::messages;
 use crate::output::{Event, Fields, LendingReport, Outcome, Output, Ready, RelayCounters};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
@@ -39,7 +40,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     } else {
         match listeners(&sockets) {
             Ok(listeners) => (listeners, None),
-            Err(error) => (Vec::new(), Some(format!("{error}: this relay serves UDP alone"))),
+            Err(error) => (Vec::new(), Some(messages::relay::no_tcp(error))),
         }
     };
     let serves_tcp = !listeners.is_empty();
@@ -52,8 +53,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         told => told.iter().map(|endpoint| endpoint.or_port(RELAY_PORT)).collect(),
     };
     if arguments.advertise.len() > MAX_ADDRESSES {
-        let sentence =
-            format!("a relay word names {MAX_ADDRESSES} addresses at most: give fewer --advertise");
+        let sentence = messages::relay::too_many_addresses(MAX_ADDRESSES, arguments.advertise.len());
         return Err(Failure::new(Exit::Usage, sentence).into());
     }
     addresses.truncate(MAX_ADDRESSES);
@@ -86,7 +86,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         lend: None,
         registries: enrolling.iter().map(|plan| plan.word.key.0).collect(),
     })?;
-    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let word = relaying.word().reveal();
     output.emit(&Event::Ready(Ready { word: Some(word.clone()), listen: listening, ..Ready::default() }));
@@ -94,11 +94,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     if let Some(sentence) = without_tcp {
         output.say(&sentence);
     }
-    output.detail(if serves_tcp {
-        "relays over UDP and TCP, at the same ports"
-    } else {
-        "relays over UDP alone"
-    });
+    output.detail(if serves_tcp { messages::relay::UDP_AND_TCP } else { messages::relay::UDP_ONLY });
     let mut enrolling = enrolling.map(|plan| Enrolling::start(&relaying, plan)).transpose()?;
     let stop = serve(&relaying, enrolling.as_mut(), &signals, output);
     if stop == Some(Exit::Terminated) {
@@ -141,17 +137,17 @@ fn serve(
 /// Says how it stands with the registry.
 fn enrolled(news: EnrolEvent, output: &mut Output) {
     match news {
-        EnrolEvent::Epoch { .. } => output.detail("the registry tests the relay"),
+        EnrolEvent::Epoch { .. } => output.detail(messages::relay::BEING_TESTED),
         EnrolEvent::Enrolled { passed, failed, .. } => {
             let texts: Vec<String> = passed.iter().map(ToString::to_string).collect();
-            output.say(&format!("the registry lists the relay at {}", texts.join(" ")));
+            output.say(&messages::relay::listed(&texts));
             for (address, why) in failed {
-                output.say(&format!("the registry does not list it at {address}: {why}"));
+                output.say(&messages::relay::not_listed(address, why));
             }
             output.emit(&Event::Told { event: "enrolled", fields: Fields::one("addresses", &texts) });
         }
         EnrolEvent::Failed { error, again } => {
-            let message = format!("not enrolled: {error}; tried again in {} s", again.as_secs());
+            let message = messages::relay::not_enrolled(error, again.as_secs());
             output.emit(&Event::Warning { message });
         }
     }
@@ -162,20 +158,14 @@ fn tell(relaying: &Relaying, output: &mut Output) {
     match relaying.next(TICK) {
         Some(RelayRunEvent::Relayed(relayed)) => output.emit(&Event::Counters(shown(&relayed))),
         Some(RelayRunEvent::Dropped(event)) => {
-            let reason = event.dropped;
-            let more = match event.left_out {
-                0 => String::new(),
-                more => format!(", and {more} more before"),
-            };
-            output.detail(&format!(
-                "dropped a datagram of {} (grant {:08x}): {reason}{more}",
-                event.from, event.grant
-            ));
+            let text =
+                messages::relay::dropped_datagram(event.from, event.grant, event.dropped, event.left_out);
+            output.detail(&text);
         }
         Some(RelayRunEvent::NotKept(error)) => {
-            output.say(&format!("cannot write down what was carried: {error}; a restart would forget it"));
+            output.say(&messages::relay::counts_not_saved(error));
         }
-        Some(RelayRunEvent::KeptAgain) => output.say("what was carried is written down again"),
+        Some(RelayRunEvent::KeptAgain) => output.say(messages::relay::COUNTS_SAVED_AGAIN),
         Some(RelayRunEvent::Lends(_)) | None => {}
     }
 }
@@ -188,7 +178,7 @@ fn drain(relaying: &Relaying, patience: Duration, output: &mut Output) {
     let begun = clock.now();
     relaying.drain();
     if relaying.idle() < UNUSED {
-        output.say(&format!("words are in use: goes on for {} s at most", patience.as_secs()));
+        output.say(&messages::relay::draining(patience.as_secs()));
     }
     while relaying.idle() < UNUSED && clock.now().since(begun) < patience && !relaying.is_over() {
         tell(relaying, output);

@@ -7,9 +7,10 @@ use crate::args::Global;
 use crate::args::verbs::{Priority, Send};
 use crate::exit::{Exit, Failure};
 use crate::marking::dscp;
+use crate::messages;
 use crate::output::{Event, Outcome, Output, ResultEvent, Transferred};
 use crate::signals::{Hangup, Signals};
-use crate::units::{Bytes, Rate};
+use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_control::{Class, Controller, ControllerChoice, SenderKind};
 use byway_engine::Config;
@@ -47,8 +48,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let paths: Vec<PathBuf> = paths.into_iter().map(Path::to_owned).collect();
     let piped = paths.iter().any(|path| path.as_os_str() == "-");
     if piped && paths.len() > 1 {
-        let sentence = "`-` stands for standard input and cannot be sent together with files: send them one after the other";
-        return Err(Failure::new(Exit::Usage, sentence).into());
+        return Err(Failure::new(Exit::Usage, messages::send::STREAM_WITH_FILES).into());
     }
     if arguments.dry_run {
         return dry_run(&paths, piped, output);
@@ -59,8 +59,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let ticket = if arguments.no_relay { Ticket { relays: Vec::new(), ..ticket } } else { ticket };
     let registry = registry.map(|word| FindPlan { word, cache: Some(state.registries()) });
     if ticket.destinations(&relays).is_empty() {
-        let sentence = "the ticket names no address to send to: let the receiver listen on one that you can reach, or use a relay";
-        return Err(Failure::new(Exit::Network, sentence).into());
+        return Err(Failure::new(Exit::Network, messages::common::NO_ADDRESS_TO_SEND_TO).into());
     }
     let bind: Vec<SocketAddr> = arguments.bind.iter().map(|endpoint| endpoint.or_port(0)).collect();
     let plan = || -> Result<SendingPlan> {
@@ -87,7 +86,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             config: Config { cap: arguments.bwlimit.up, dscp, ..Config::default() },
         })
     };
-    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     let mut lent =
         LendingStatus::start(global, &arguments.lending, &registries, &arguments.advertise, output)?;
@@ -100,8 +99,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             let lent = lent.stop(output);
             return conclude(sent, stop, piped, lent, output);
         }
-        let message = "the receiver was started anew: going on with what it does not have".into();
-        output.emit(&Event::Warning { message });
+        output.emit(&Event::Warning { message: messages::send::RECEIVER_RESTARTED.into() });
     }
 }
 
@@ -120,7 +118,7 @@ fn watch(
     loop {
         if silent && clock.now().since(begun) >= PATIENCE {
             silent = false;
-            output.say("the receiver has not answered yet");
+            output.say(messages::common::NOT_ANSWERED_YET);
         }
         while let Some(news) = sending.next(TICK) {
             silent &= !matches!(news, TransferEvent::Begun);
@@ -159,11 +157,10 @@ fn conclude(
 ) -> Result<Exit> {
     let (bytes, seconds) = (sent.bytes, sent.seconds);
     if let (Err(_), Some(exit)) = (&sent.outcome, stop) {
-        let how = match piped {
-            true => ": a stream is not taken up, the same command sends it again".into(),
-            false => format!("; to go on: {}", super::resume_command::command()),
+        let sentence = match piped {
+            true => messages::send::stopped_stream(bytes),
+            false => messages::send::stopped_tree(bytes, &super::resume_command::command()),
         };
-        let sentence = format!("stopped with {} sent{how}", Bytes(bytes));
         return Err(Failure::new(exit, sentence).into());
     }
     if let (Err(error), false) = (&sent.outcome, sent.tried.is_empty()) {
@@ -171,9 +168,9 @@ fn conclude(
     }
     sent.outcome?;
     let (exit, error) = if sent.damaged {
-        (Exit::Integrity, Some("something arrived that is not what was sent: send it again"))
+        (Exit::Integrity, Some(messages::send::DAMAGED))
     } else if sent.failed + sent.unsent > 0 {
-        (Exit::Partial, Some("not everything was transferred: the warnings name what is missing"))
+        (Exit::Partial, Some(messages::send::PARTIAL))
     } else {
         (Exit::Ok, None)
     };
@@ -243,19 +240,16 @@ pub(super) const fn class_of(priority: Priority) -> Class {
 
 fn dry_run(paths: &[PathBuf], piped: bool, output: &mut Output) -> Result<Exit> {
     if piped {
-        output.answer("standard input, to its end")?;
+        output.answer(messages::send::STREAM_TO_ITS_END)?;
         return Ok(Exit::Ok);
     }
     let mut totals = Totals::new(paths)?;
     while totals.step(4096) {}
     let counts = totals.counts();
     let (files, directories, links) = (counts.files, counts.directories, counts.symlinks);
-    output.answer(&format!(
-        "{} in {files} files, {directories} directories and {links} symbolic links",
-        Bytes(counts.bytes)
-    ))?;
+    output.answer(&messages::send::would_send(counts.bytes, files, directories, links))?;
     let exit = if totals.unsent() > 0 {
-        output.complain(&format!("{} entries cannot be read and would be left out", totals.unsent()));
+        output.complain(&messages::send::cannot_read_entries(totals.unsent()));
         Exit::Partial
     } else {
         Exit::Ok

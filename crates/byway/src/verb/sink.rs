@@ -3,6 +3,7 @@
 use crate::args::Global;
 use crate::args::sources::Sink as Arguments;
 use crate::exit::{Exit, Failure};
+use crate::messages;
 use crate::output::{Align, Event, Fields, Outcome, Output, Reach, Ready, Table};
 use crate::signals::{Hangup, Signals};
 use crate::units::{Bytes, Rate};
@@ -43,10 +44,10 @@ struct SourceFigures<'a> {
 /// Takes records until it is stopped.
 pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -> Result<Exit> {
     let directory = &arguments.directory;
-    prepare(directory).with_context(|| format!("cannot write into {}", directory.display()))?;
+    prepare(directory).with_context(|| messages::sink::cannot_write_into(directory))?;
     let words: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     if words.len() > MAX_ENTRIES {
-        let message = format!("a ticket names {MAX_ENTRIES} relays at most, and {} were given", words.len());
+        let message = messages::sink::too_many_relays(MAX_ENTRIES, words.len());
         return Err(Failure::new(Exit::Usage, message).into());
     }
     super::recv::raise_file_limit();
@@ -54,11 +55,10 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     let identity = state.identity()?;
     let mut standing = state.receiving(directory, false)?;
     if standing.is_passing() {
-        let sentence = format!("another byway takes what is for {}: stop it first", directory.display());
-        return Err(Failure::new(Exit::Error, sentence).into());
+        return Err(Failure::new(Exit::Error, messages::sink::directory_in_use(directory)).into());
     }
     if arguments.new_ticket {
-        standing.renew().context("cannot replace the ticket")?;
+        standing.renew().context(messages::common::CANNOT_REPLACE_TICKET)?;
     }
     let listen: Vec<SocketAddr> = arguments.listen.iter().map(|endpoint| endpoint.or_port(0)).collect();
     let sockets = sockets::listening(&listen, standing.port())?;
@@ -66,8 +66,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     let bound: Vec<SocketAddr> = sockets.iter().map(Socket::address).collect();
     if listeners.len() < bound.len() {
         let addresses: Vec<String> = bound.iter().map(SocketAddr::to_string).collect();
-        let sentence = format!("cannot listen on TCP {}: is the port taken?", addresses.join(", "));
-        return Err(Failure::new(Exit::Error, sentence).into());
+        return Err(Failure::new(Exit::Error, messages::sink::cannot_listen_on_tcp(&addresses)).into());
     }
     let trouble = keep(&mut standing, &bound);
     let direct = DirectAddresses::new(&bound, sockets::reachable_at(&sockets), &arguments.advertise)?;
@@ -87,7 +86,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         listeners,
         config: receiving_config(None, Some(arguments.memory)),
     })?;
-    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     ticket.relays = greet(&sink, &words, output);
     let text = ticket.to_string();
@@ -98,13 +97,13 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             addresses: direct.addresses.iter().map(SocketAddr::to_string).collect(),
             ports: direct.ports.iter().copied().collect(),
             private: direct.is_private(),
-            command: command("TICKET"),
+            command: messages::sink::source_command("TICKET"),
         }),
         ..Ready::default()
     }));
     output.answer(&text)?;
     let shown = if io::stderr().is_terminal() { text.as_str() } else { "TICKET" };
-    output.say(&format!("on another host: {}", command(shown)));
+    output.say(&messages::common::command_elsewhere(&messages::sink::source_command(shown)));
     if let Some(message) = trouble {
         output.emit(&Event::Warning { message });
     }
@@ -114,19 +113,15 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     Ok(exit)
 }
 
-fn command(ticket: &str) -> String {
-    format!("program | byway source --name NAME --demand RATE --to {ticket}")
-}
-
 /// Keeps the ticket for the next run, and says what speaks against it.
 fn keep(standing: &mut TicketState, bound: &[SocketAddr]) -> Option<String> {
     let before = standing.port().filter(|_| standing.is_kept());
     let port = bound.first()?.port();
     if let Err(error) = standing.keep(port) {
-        return Some(format!("the ticket cannot be kept ({error}): it is good until this process ends"));
+        return Some(messages::common::ticket_not_saved(error));
     }
     let before = before.filter(|before| !bound.iter().any(|address| address.port() == *before))?;
-    Some(format!("port {before} is not listened on any more: the ticket printed before does not lead here"))
+    Some(messages::sink::port_not_used(before))
 }
 
 /// Waits for the relays to answer: those that did.
@@ -149,8 +144,7 @@ fn greet(sink: &Sink, words: &[Word], output: &mut Output) -> Vec<GreetedRelay> 
     }
     for word in words.iter().filter(|word| !greeted.iter().any(|known| known.word == **word)) {
         let at: Vec<String> = word.relays().iter().map(SocketAddr::to_string).collect();
-        let message = format!("relay {} gave no consent in time: the ticket leaves it out", at.join(", "));
-        output.emit(&Event::Warning { message });
+        output.emit(&Event::Warning { message: messages::sink::relay_silent(&at) });
     }
     greeted
 }
@@ -165,11 +159,11 @@ fn serve(sink: &Sink, signals: &Signals, output: &mut Output) -> Exit {
         let idle = news.is_none();
         match news {
             Some(SinkEvent::Came(name)) => {
-                output.say(&format!("source {name} is here"));
+                output.say(&messages::sink::source_came(name.as_str()));
                 output.emit(&Event::told("source_came", &Named { name: name.as_str(), reason: None }));
             }
             Some(SinkEvent::Gone(name, why)) => {
-                output.say(&format!("source {name} is gone: {why}"));
+                output.say(&messages::sink::source_gone(name.as_str(), &why));
                 output.emit(&Event::told("source_gone", &Named { name: name.as_str(), reason: Some(&why) }));
             }
             Some(SinkEvent::Warning(message)) => output.emit(&Event::Warning { message }),

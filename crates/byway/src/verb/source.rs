@@ -3,9 +3,9 @@
 use crate::args::Global;
 use crate::args::sources::{Source as Arguments, parse_demand};
 use crate::exit::{Exit, Failure};
+use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output, ResultEvent};
 use crate::signals::{Hangup, Signals};
-use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_net::Clock;
 use byway_sources::record_framing::Framing;
@@ -76,9 +76,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         (false, Some(size)) => match usize::try_from(size) {
             Ok(size) if (1..=LONGEST).contains(&size) => Framing::Fixed(size),
             _ => {
-                return Err(
-                    usage(format!("a record has 1 to {LONGEST} bytes, and --record says {size}")).into()
-                );
+                return Err(usage(messages::source::record_size(LONGEST, size)).into());
             }
         },
     };
@@ -96,11 +94,11 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             .map_err(|error| Failure::new(Exit::of_registry(&error), error.to_string()))?;
         relays.extend(list.relays.into_iter().map(|listed| listed.word));
         if relays.is_empty() {
-            output.emit(&Event::Warning { message: String::from("the registry lists no relay") });
+            output.emit(&Event::Warning { message: messages::source::NO_RELAY.into() });
         }
     }
     let (feeds, wakers) =
-        read(io::stdin(), Input { framing }, tickets.len()).context("cannot start a thread")?;
+        read(io::stdin(), Input { framing }, tickets.len()).context(messages::source::CANNOT_START_THREAD)?;
     let clock = Clock::new();
     let mut sinks = Vec::new();
     for (ticket, feed) in tickets.into_iter().zip(feeds) {
@@ -132,7 +130,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             away: false,
         });
     }
-    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
     output.emit(&Event::told(
         "ready",
@@ -150,9 +148,9 @@ struct Begun<'a> {
 
 /// The demand that a file holds.
 fn demand_in(file: &Path) -> Result<u64> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = std::fs::read_to_string(file).with_context(|| messages::source::cannot_read(file))?;
     let demand = parse_demand(text.trim());
-    demand.map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", file.display())).into())
+    demand.map_err(|error| Failure::new(Exit::Usage, messages::source::demand_in_file(file, error)).into())
 }
 
 /// Follows all until each has ended. The exit code of the signal that stopped them.
@@ -184,11 +182,11 @@ fn serve(
                 Ok(new) => {
                     trouble = None;
                     if demand.swap(new, Ordering::Relaxed) != new {
-                        output.say(&format!("demand: {}", Rate(new as f64 * 8.0)));
+                        output.say(&messages::source::new_demand(new));
                     }
                 }
                 Err(error) => {
-                    let message = format!("{error:#}; the demand stays as it was");
+                    let message = messages::source::demand_stays(format!("{error:#}"));
                     if trouble.as_ref() != Some(&message) {
                         output.emit(&Event::Warning { message: message.clone() });
                         trouble = Some(message);
@@ -213,12 +211,12 @@ impl SinkTarget {
         match news {
             Some(SourceEvent::Connected(written)) => {
                 self.away = false;
-                output.say(&format!("connected to {}, which has {written} records", self.key));
+                output.say(&messages::source::connected(&self.key, written));
             }
             Some(SourceEvent::Away(why)) => {
                 // Once, until there is a connection again.
                 let told = std::mem::replace(&mut self.away, true);
-                (!told).then(|| output.say(&format!("no connection to {}: {why}; trying on", self.key)));
+                (!told).then(|| output.say(&messages::source::away(&self.key, why)));
             }
             Some(SourceEvent::Warning(message)) => output.emit(&Event::Warning { message }),
             Some(SourceEvent::Report(standing)) => {
@@ -259,15 +257,9 @@ impl SinkTarget {
 }
 
 fn line(standing: &SourceStatus) -> String {
-    let rate = Rate(standing.rate * 8.0);
-    let demand = Rate(standing.demand as f64 * 8.0);
-    let behind = format!("{} records ({:.1} s) behind", standing.lag, standing.lag_seconds);
-    let lost = match standing.given_up {
-        0 => String::new(),
-        count => format!(", {count} given up"),
-    };
-    let why = standing.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    format!("{rate} of {demand}, {behind}{lost}{why}")
+    let rates_bps = (standing.rate * 8.0, standing.demand as f64 * 8.0);
+    let lag = (standing.lag, standing.lag_seconds);
+    messages::source::progress(rates_bps, lag, standing.given_up, standing.why.as_deref())
 }
 
 /// Tells how it ended. The first failure decides.
@@ -276,8 +268,10 @@ fn conclude(sinks: &[SinkTarget], stop: Option<Exit>, output: &mut Output) -> Ex
     let mut error = None;
     for (sink, outcome) in sinks.iter().filter_map(|sink| Some((sink, sink.outcome.as_ref()?))) {
         if let Err(failure) = &outcome.1 {
-            let sentence =
-                if sinks.len() > 1 { format!("{}: {failure}", sink.key) } else { failure.to_string() };
+            let sentence = match sinks.len() {
+                0 | 1 => failure.to_string(),
+                _ => messages::source::about_sink(&sink.key, failure),
+            };
             output.complain(&sentence);
             if error.is_none() {
                 error = Some(sentence);

@@ -1,6 +1,7 @@
 //! What happens in a transfer, as events.
 
 use crate::exit::Exit;
+use crate::messages;
 use crate::output::{
     Event, LendingReport, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Pause, Progress,
     RelayChange, RelayTotal, ResultEvent, TriedAddress,
@@ -146,7 +147,7 @@ pub(super) fn unreached(
     }));
     output.complain(&error.to_string());
     for way in tried {
-        output.say(&format!("  {way}"));
+        output.say(&messages::transfer::tried(way));
     }
     exit
 }

@@ -172,7 +172,7 @@ fn the_second_of_two_live_sources_of_one_name_is_told() {
 fn what_makes_no_sense_is_refused_in_a_sentence() {
     let net = Net::new(10);
     let (_sink, ticket) = net.sink(&[]);
-    for (demand, words) in [("0", "a demand of 0"), ("-5", "more than nothing"), ("fast", "150K")] {
+    for (demand, words) in [("0", "a demand of 0"), ("-5", "more than 0"), ("fast", "150K")] {
         let ended = net.source(&ticket, &["--demand", demand]).end();
         assert!(ended.code == Some(2) && ended.stderr.contains(words), "{demand}: {}", ended.stderr);
     }

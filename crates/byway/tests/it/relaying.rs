@@ -117,12 +117,12 @@ fn a_disk_that_takes_nothing_stops_no_relay() {
     let mut told = BufReader::<ChildStderr>::new(child.stderr.take().unwrap()).lines();
     // Something that no file can be put in place of.
     fs::create_dir_all(kept_in(&place).join("in the way")).unwrap();
-    says(&mut told, "cannot write down what was carried");
+    says(&mut told, "cannot save the count of carried bytes");
     let (receiver, sender) = send(&place, &word, "file", &[]);
     sender.end().succeeded();
     receiver.end().succeeded();
     fs::remove_dir_all(kept_in(&place)).unwrap();
-    says(&mut told, "written down again");
+    says(&mut told, "the count of carried bytes is saved again");
     assert!(kept(&place).used.today > 300_000);
     child.kill().unwrap();
     child.wait().unwrap();

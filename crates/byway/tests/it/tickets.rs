@@ -79,7 +79,7 @@ fn a_new_ticket_makes_the_one_before_worthless() {
     send(&place, "friend", &before).succeeded();
     place
         .run("receiver", &["recv", "in", "--new-ticket"])
-        .failed(1, "another `byway recv` into this directory has its ticket");
+        .failed(1, "another `byway recv` uses the ticket of");
     stop(receiver);
     let (receiver, ready, ticket) = recv(&place, &["--new-ticket"]);
     assert_ne!(ticket, before);

@@ -201,7 +201,7 @@ fn what_cannot_work_is_said_before_anything_is_sent() {
     place.run("sender", &options("hir:pockets=20")).failed(2, "hir has no option pockets; it has ");
     place.run("sender", &options("hir:packets=-1")).failed(2, "it must be a number from 0 to ");
     place.run("sender", &options("hir:packets")).failed(2, "expected OPTION=NUMBER after the colon");
-    place.run("sender", &["send", "in"]).failed(2, "give the ticket after `in`");
+    place.run("sender", &["send", "in"]).failed(2, "the command has no ticket after `in`");
     place.run("sender", &["send", "in", "@absent"]).failed(3, "cannot read absent");
     place.run("sender", &["send", "-n", "in", &ticket]).succeeded();
     fs::write(place.path("taken"), "a file").unwrap();
@@ -243,6 +243,6 @@ fn an_interrupted_sender_stops_and_says_what_was_done() {
     let sender = Running::start(command);
     std::thread::sleep(std::time::Duration::from_millis(500));
     sender.interrupt();
-    sender.end().failed(130, "the same command sends it again");
+    sender.end().failed(130, "send all of it again");
     assert_eq!(pipe.wait().unwrap().code(), Some(5), "what came so far is not all");
 }

@@ -129,7 +129,7 @@ fn leaves_tables_of_others() -> Result<(), Failed> {
     hosts.device();
     hosts.says(&["ip", "route", "add", "10.99.0.0/16", "dev", "east", "table", "25207"]);
     let error = hosts.at(|| plumbing::install(&plan(""))).unwrap_err().to_string();
-    assert!(error.contains("routing table 25207 is used by somebody else"), "{error}");
+    assert!(error.contains("another program uses the routing table 25207"), "{error}");
     assert!(error.contains("10.99.0.0/16") && error.contains("`mark`"), "{error}");
     assert!(hosts.says(&["ip", "route", "show", "table", "25207"]).contains("10.99.0.0/16"));
     hosts.at(|| plumbing::install(&plan("mark = 25208"))).unwrap();

@@ -180,12 +180,12 @@ fn files_in_the_way() -> Result<(), Failed> {
     let host = Host::new("f");
     let socket = host.place.path("gw.sock");
     fs::write(&socket, "precious")?;
-    host.refuses(&[], 1, "is there, and no socket: choose another place with `status`");
+    host.refuses(&[], 1, "exists and is not a socket: choose another path with `status`");
     assert_eq!(fs::read_to_string(&socket)?, "precious");
     fs::remove_file(&socket)?;
     // Another gateway, by another device.
     let other = std::os::unix::net::UnixListener::bind(&socket)?;
-    host.refuses(&[], 1, "where another gateway answers");
+    host.refuses(&[], 1, "another gateway answers at");
     // Dead by now: that is replaced.
     drop(other);
     let mut running = Running::start(host.gateway(&[]));

@@ -233,7 +233,7 @@ fn survive() -> Result<Survived, Failed> {
 
     flows.wait_percent(&sites, 5, "left reads its rules again");
     sites.bench.signal("left", "HUP");
-    sites.bench.wait("left to do so", || sites.bench.complained("left").contains("took over").then_some(()));
+    sites.bench.wait("left to do so", || sites.bench.complained("left").contains("read again").then_some(()));
 
     flows.wait_percent(&sites, 10, "the relay two is killed");
     sites.bench.stop("two", "KILL");

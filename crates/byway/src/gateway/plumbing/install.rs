@@ -1,6 +1,7 @@
 //! Putting a plan into the kernel by the programs `nft` and `ip`, and taking it out again.
 
 use crate::exit::{Exit, Failure};
+use crate::messages::gateway_kernel;
 use anyhow::{Context as _, Result};
 use byway_gateway::kernel::{Family, KernelPlan, MARK_MASK, PROTOCOL, selector};
 use serde_json::Value;
@@ -95,7 +96,7 @@ pub fn remove(plan: &KernelPlan) -> Result<()> {
 
 fn has_table(table: &str) -> Result<bool> {
     let tables = nft(&["-j", "list", "tables"], "")?;
-    let tables: Value = serde_json::from_str(&tables).context("nft answered something else than JSON")?;
+    let tables: Value = serde_json::from_str(&tables).with_context(|| gateway_kernel::not_json("nft"))?;
     let ours = |entry: &Value| entry["table"]["family"] == "inet" && entry["table"]["name"] == table;
     Ok(tables["nftables"].as_array().is_some_and(|tables| tables.iter().any(ours)))
 }
@@ -119,10 +120,7 @@ fn routes(family: Family, mark: u16) -> Result<usize> {
     let listed = listed(family, &["route", "show", "table", &mark.to_string()])?;
     let protocol = PROTOCOL.to_string();
     if let Some(other) = listed.iter().find(|route| route["protocol"] != protocol.as_str()) {
-        let to = other["dst"].as_str().unwrap_or("somewhere");
-        let sentence = format!(
-            "the routing table {mark} is used by somebody else (it has a route to {to}): choose another number with `mark`"
-        );
+        let sentence = gateway_kernel::routing_table_in_use(mark, other["dst"].as_str());
         return Err(Failure::new(Exit::Error, sentence).into());
     }
     Ok(listed.len())
@@ -143,7 +141,7 @@ fn listed(family: Family, what: &[&str]) -> Result<Vec<Value>> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    serde_json::from_slice(text).context("ip answered something else than JSON")
+    serde_json::from_slice(text).with_context(|| gateway_kernel::not_json("ip"))
 }
 
 fn ip(arguments: &[&str], input: &str) -> Result<String> {
@@ -164,11 +162,12 @@ fn done(program: &str, output: std::process::Output) -> Result<String> {
 /// What a program's own words mean.
 fn refused(program: &str, told: &str) -> anyhow::Error {
     let (exit, sentence) = if told.contains("Operation not permitted") || told.contains("must be root") {
-        (Exit::NotAuthorised, super::system::NO_PRIVILEGE.to_owned())
+        (Exit::NotAuthorised, gateway_kernel::NO_PRIVILEGE.to_owned())
     } else {
-        let first = told.lines().find(|line| !line.trim().is_empty()).unwrap_or("it does not say why").trim();
+        let first =
+            told.lines().find(|line| !line.trim().is_empty()).unwrap_or(gateway_kernel::NO_REASON).trim();
         let first = first.trim_start_matches("RTNETLINK answers: ").trim_start_matches("Error: ");
-        (Exit::Error, format!("{program} refuses what the gateway needs: {first}"))
+        (Exit::Error, gateway_kernel::program_refuses(program, first))
     };
     Failure::new(exit, sentence).into()
 }
@@ -195,15 +194,14 @@ fn run(program: &str, arguments: &[&str], input: &str) -> Result<std::process::O
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            let sentence =
-                format!("the program {program} is missing: install the package {}", package(program));
+            let sentence = gateway_kernel::program_missing(program, package(program));
             anyhow::Error::new(Failure::new(Exit::Error, sentence))
         }
-        _ => anyhow::Error::new(error).context(format!("cannot run {program}")),
+        _ => anyhow::Error::new(error).context(gateway_kernel::cannot_run(program)),
     })?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that ends before it has read all says why itself.
         let _ = stdin.write_all(input.as_bytes());
     }
-    child.wait_with_output().with_context(|| format!("cannot run {program}"))
+    child.wait_with_output().with_context(|| gateway_kernel::cannot_run(program))
 }

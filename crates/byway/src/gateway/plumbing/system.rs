@@ -2,14 +2,11 @@
 //! that would drop its packets.
 
 use crate::exit::{Exit, Failure};
+use crate::messages::gateway_kernel;
 use anyhow::{Context as _, Result};
 use byway_gateway::kernel::{Family, KernelPlan};
 use std::fs;
 use std::path::Path;
-
-/// What to do without `CAP_NET_ADMIN`.
-pub const NO_PRIVILEGE: &str = "a gateway needs CAP_NET_ADMIN, for its device, routes and firewall table: run it as root, or in a systemd \
-     unit with AmbientCapabilities=CAP_NET_ADMIN";
 
 /// Where the kernel keeps its settings of networks.
 pub const SETTINGS: &str = "/proc/sys/net";
@@ -27,10 +24,10 @@ const LOOSE: u8 = 2;
 /// # Errors
 /// As said; a failure with what to do.
 pub fn privileged() -> Result<()> {
-    if byway_net::has_net_admin().context("cannot see this process's capabilities")? {
+    if byway_net::has_net_admin().context(gateway_kernel::CANNOT_READ_CAPABILITIES)? {
         return Ok(());
     }
-    Err(Failure::new(Exit::NotAuthorised, NO_PRIVILEGE).into())
+    Err(Failure::new(Exit::NotAuthorised, gateway_kernel::NO_PRIVILEGE).into())
 }
 
 /// Fails if a network device `tun` exists in `devices` (usually [`DEVICES`]). A persistent TUN
@@ -45,16 +42,11 @@ pub fn device_free(tun: &str, devices: &Path) -> Result<()> {
     }
     let read = |name: &str| fs::read_to_string(device.join(name)).ok().map(|text| text.trim().to_owned());
     let sentence = if read("tun_flags").is_none() {
-        format!("there is a device {tun} of another kind: choose another name with `tun`")
+        gateway_kernel::device_of_another_kind(tun)
     } else if read("carrier").as_deref() == Some("1") {
-        format!(
-            "the device {tun} is used by another program: stop that (another gateway?), or choose another name with `tun`"
-        )
+        gateway_kernel::device_in_use(tun)
     } else {
-        format!(
-            "there is a device {tun} that nobody uses and that would outlive the gateway, so that flows could not go on without it: \
-             remove it with `ip tuntap del {tun} mode tun`, or choose another name with `tun`"
-        )
+        gateway_kernel::device_persistent(tun)
     };
     Err(Failure::new(Exit::Error, sentence).into())
 }
@@ -65,7 +57,7 @@ pub fn device_free(tun: &str, devices: &Path) -> Result<()> {
 /// The setting cannot be written.
 pub fn loosen(tun: &str) -> Result<()> {
     let path = Path::new(SETTINGS).join("ipv4/conf").join(tun).join("rp_filter");
-    fs::write(&path, LOOSE.to_string()).with_context(|| format!("cannot write {}", path.display()))
+    fs::write(&path, LOOSE.to_string()).with_context(|| gateway_kernel::cannot_write(&path))
 }
 
 /// What about this host would keep packets from being captured or forwarded: one sentence each,
@@ -82,11 +74,11 @@ pub fn complaints(plan: &KernelPlan, settings: &Path) -> Vec<String> {
             continue;
         }
         match number(&settings.join(path)) {
-            Some(0) => complaints.push(format!(
-                "this host does not forward {name}: run `sysctl -w net.{}=1`, and keep that in /etc/sysctl.d",
-                path.replace('/', ".")
-            )),
-            None => complaints.push(format!("this host has no {name}")),
+            Some(0) => {
+                let setting = format!("net.{}", path.replace('/', "."));
+                complaints.push(gateway_kernel::not_forwarding(name, setting));
+            }
+            None => complaints.push(gateway_kernel::family_missing(name)),
             Some(_) => {}
         }
     }
@@ -105,10 +97,7 @@ pub fn complaints(plan: &KernelPlan, settings: &Path) -> Vec<String> {
         let filter = of("all", "rp_filter").max(of(device, "rp_filter"));
         let by_mark = of("all", "src_valid_mark") | of(device, "src_valid_mark") != 0;
         if filter == STRICT && by_mark {
-            complaints.push(format!(
-                "{device} drops packets that are captured, since src_valid_mark makes its strict rp_filter look at their mark: run \
-                 `sysctl -w net.ipv4.conf.{device}.rp_filter=2`, or switch src_valid_mark off"
-            ));
+            complaints.push(gateway_kernel::drops_marked_packets(device));
         }
     }
     complaints

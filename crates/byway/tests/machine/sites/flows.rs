@@ -322,9 +322,9 @@ pub fn reread() -> Result<(), Failed> {
     sites.rewrite("left", PORTS, "5205-5209");
     sites.bench.signal("left", "HUP");
     let told =
-        || sites.bench.complained("left").lines().find(|line| line.contains("took over")).map(str::to_owned);
+        || sites.bench.complained("left").lines().find(|line| line.contains("read again")).map(str::to_owned);
     assert!(
-        sites.bench.wait("left to read", told).ends_with("takes a restart: tun, mark"),
+        sites.bench.wait("left to read", told).ends_with("other changes: tun, mark"),
         "{}",
         sites.bench.complained("left")
     );

@@ -1,0 +1,20 @@
+//! What several verbs say.
+
+use std::fmt::Display;
+
+pub const CANNOT_CATCH_SIGNALS: &str = "cannot install the signal handlers";
+
+pub const NO_ADDRESS_TO_SEND_TO: &str = "the ticket names no address that can be used: start the receiver with --listen ADDR, or name a relay with --relay WORD";
+pub const NOT_ANSWERED_YET: &str = "the receiver has not answered yet";
+
+pub const CANNOT_REPLACE_TICKET: &str = "cannot replace the saved ticket";
+
+/// The next run cannot print the same ticket.
+pub fn ticket_not_saved(error: impl Display) -> String {
+    format!("cannot save the ticket ({error}): it is valid only until this process ends")
+}
+
+/// What a person types on the host that sends.
+pub fn command_elsewhere(command: &str) -> String {
+    format!("on the other host: {command}")
+}

@@ -1,0 +1,14 @@
+//! What is said of verbs that this build does not have.
+
+#[cfg(not(feature = "gateway"))]
+pub const GATEWAY: &str = "this build has no gateway: build byway with its feature `gateway`";
+#[cfg(not(feature = "registry"))]
+pub const REGISTRY: &str = "this build has no registry: build byway with its feature `registry`";
+#[cfg(not(feature = "lab"))]
+pub const LAB: &str = "this build has no laboratory: build byway with its feature `lab`";
+#[cfg(not(feature = "lab"))]
+pub const DEMO: &str =
+    "this build has no demo, because it has no simulator: build byway with its feature `lab`";
+#[cfg(not(feature = "help"))]
+pub const PAGES: &str =
+    "this build has no completions and no manual pages: build byway with its feature `help`";

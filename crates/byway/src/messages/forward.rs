@@ -1,0 +1,28 @@
+//! What `byway forward` says.
+
+use crate::units::Bytes;
+use std::fmt::Display;
+
+pub const NO_TICKET: &str = "the command names no receiver: give its ticket with --to TICKET";
+pub const ANSWERS: &str = "the receiver answers";
+
+/// Why the receiver is away. What errors of transfers advise does not fit here.
+pub const RESTARTED: &str = "it was started anew";
+pub const STOPPED: &str = "it was stopped";
+pub const SILENT: &str = "nothing was heard from it";
+
+pub fn away(reason: &str) -> String {
+    format!("the receiver is away ({reason}): new connections are refused until it answers again")
+}
+
+pub fn forwards(address: impl Display, target: impl Display) -> String {
+    format!("connections to {address} go to {target} at the receiver")
+}
+
+pub fn accepts_socks(address: impl Display) -> String {
+    format!("{address} accepts SOCKS5; the receiver resolves names")
+}
+
+pub fn stopped(connections: u64, sent: u64, received: u64) -> String {
+    format!("stopped: {connections} connections, {} sent and {} received", Bytes(sent), Bytes(received))
+}

@@ -1,0 +1,52 @@
+//! Every sentence that a user of the program can meet: errors, warnings, notes, and results in
+//! words. There is one file for each verb, and more for `gateway`. What several verbs say is in
+//! `common`, `transfer` and `lending`.
+//!
+//! | elsewhere | place |
+//! |---|---|
+//! | help texts | `args`, at the arguments |
+//! | errors of the library crates | at their types, as `#[error("…")]` |
+//! | headings and cells of tables | where the table is made |
+//! | lines of progress, made of figures | `output` |
+//! | what the lab says | `verb::lab` and `byway-field` |
+//!
+//! A constant or function holds a whole sentence, and its name says when it is shown. The caller
+//! decides what happened, and which exit code that has.
+//!
+//! How a sentence is written:
+//!
+//! | rule | example |
+//! |---|---|
+//! | what happened, and where: path, address or option | `cannot listen on TCP 192.0.2.1:4748` |
+//! | then a colon, and what to do | `: stop the program that uses the port` |
+//! | 25 words at most, plain ones, or those of the glossary | `session`, `grant`, `uplink` |
+//! | the subject first | `the receiver was started anew` |
+//! | no capital and no full stop, as `byway: ` precedes it | `the demo was stopped` |
+//!
+//! Only `byway gateway check` prints paragraphs, with capitals and full stops.
+
+pub mod common;
+#[cfg(feature = "lab")]
+pub mod demo;
+#[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
+pub mod disabled_verbs;
+pub mod forward;
+#[cfg(feature = "gateway")]
+pub mod gateway;
+#[cfg(feature = "gateway")]
+pub mod gateway_check;
+#[cfg(feature = "gateway")]
+pub mod gateway_kernel;
+#[cfg(feature = "gateway")]
+pub mod gateway_status;
+pub mod lending;
+#[cfg(feature = "help")]
+pub mod manual;
+pub mod recv;
+#[cfg(feature = "registry")]
+pub mod registry;
+pub mod relay;
+pub mod send;
+pub mod sink;
+pub mod source;
+pub mod transfer;

@@ -1,0 +1,42 @@
+//! What `byway send` says.
+
+use crate::units::Bytes;
+use std::fmt::Display;
+
+pub const NO_PATH: &str = "the command names nothing to send: name at least one path, and then the ticket";
+pub const NO_PATH_BEFORE_TICKET: &str =
+    "the command names nothing to send: name at least one path before the ticket";
+pub const STREAM_WITH_FILES: &str =
+    "`-` is standard input, which cannot be sent together with files: send it with a command of its own";
+pub const RECEIVER_RESTARTED: &str =
+    "the receiver was started anew: this command goes on and sends what is missing there";
+
+pub const DAMAGED: &str = "what arrived is not what was sent: run the same command again";
+pub const PARTIAL: &str = "not everything was transferred: the warnings name what is missing";
+
+/// The answer of a dry run.
+pub const STREAM_TO_ITS_END: &str = "standard input, to its end";
+
+/// The last argument was taken for a path.
+pub fn no_ticket(last: impl Display) -> String {
+    format!(
+        "the command has no ticket after `{last}`: give there what `byway recv` printed, or set BYWAY_TICKET"
+    )
+}
+
+pub fn stopped_stream(sent: u64) -> String {
+    format!("stopped with {} sent: a stream cannot be resumed, so send all of it again", Bytes(sent))
+}
+
+pub fn stopped_tree(sent: u64, command: &str) -> String {
+    format!("stopped with {} sent; to go on: {command}", Bytes(sent))
+}
+
+/// The answer of a dry run.
+pub fn would_send(bytes: u64, files: u64, directories: u64, links: u64) -> String {
+    format!("{} in {files} files, {directories} directories and {links} symbolic links", Bytes(bytes))
+}
+
+pub fn cannot_read_entries(count: u64) -> String {
+    format!("{count} entries cannot be read and would not be sent: check their permissions")
+}

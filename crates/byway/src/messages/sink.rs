@@ -1,0 +1,48 @@
+//! What `byway sink` says.
+
+use std::path::Path;
+
+pub fn cannot_write_into(directory: &Path) -> String {
+    format!("cannot write into {}", directory.display())
+}
+
+pub fn too_many_relays(most: usize, given: usize) -> String {
+    format!("a ticket can name {most} relays, and --relay gives {given}: give fewer")
+}
+
+pub fn directory_in_use(directory: &Path) -> String {
+    format!(
+        "another byway process receives into {}: stop it, or choose another directory",
+        directory.display()
+    )
+}
+
+pub fn cannot_listen_on_tcp(addresses: &[String]) -> String {
+    format!(
+        "cannot listen on TCP {}: stop the program that uses the port, or choose another one with --listen",
+        addresses.join(", ")
+    )
+}
+
+pub fn port_not_used(port: u16) -> String {
+    format!(
+        "the sink does not listen on port {port} any more: the ticket printed before does not work, so use the new one"
+    )
+}
+
+/// What a person types on the host of a source.
+pub fn source_command(ticket: &str) -> String {
+    format!("program | byway source --name NAME --demand RATE --to {ticket}")
+}
+
+pub fn relay_silent(addresses: &[String]) -> String {
+    format!("relay {} gave no consent in time: the ticket leaves it out", addresses.join(", "))
+}
+
+pub fn source_came(name: &str) -> String {
+    format!("source {name} is connected")
+}
+
+pub fn source_gone(name: &str, why: &str) -> String {
+    format!("source {name} is not connected any more: {why}")
+}

@@ -1,0 +1,62 @@
+//! What `byway source` says.
+
+use crate::units::Rate;
+use std::fmt::Display;
+use std::path::Path;
+
+pub const NO_RELAY: &str = "the registry lists no relay: name one with --relay, or try again later";
+
+pub const CANNOT_START_THREAD: &str = "cannot start a thread that reads standard input";
+
+pub const NEGATIVE_DEMAND: &str = "a demand must be more than 0 bytes per second: write for example 150K";
+pub const ZERO_DEMAND: &str = "a demand of 0 lets no record through: write for example 150K";
+
+pub fn not_a_demand(text: &str) -> String {
+    format!("`{text}` is not a number of bytes per second: write for example 150K")
+}
+
+pub fn record_size(longest: usize, given: u64) -> String {
+    format!("--record {given} is out of range: a record has 1 to {longest} bytes")
+}
+
+pub fn cannot_read(file: &Path) -> String {
+    format!("cannot read {}", file.display())
+}
+
+/// `error` quotes the text and says what to write.
+pub fn demand_in_file(file: &Path, error: impl Display) -> String {
+    format!("the file {} holds no demand: {error}", file.display())
+}
+
+pub fn new_demand(bytes_per_second: u64) -> String {
+    format!("the demand is {} now", Rate(bytes_per_second as f64 * 8.0))
+}
+
+pub fn demand_stays(error: impl Display) -> String {
+    format!("{error}; the demand stays as it was")
+}
+
+pub fn connected(sink: &str, written: u64) -> String {
+    format!("connected to the sink {sink}, which has {written} records")
+}
+
+pub fn away(sink: &str, why: impl Display) -> String {
+    format!("no connection to the sink {sink}: {why}; byway tries again")
+}
+
+/// Which sink an error is about, where there are several.
+pub fn about_sink(sink: &str, error: impl Display) -> String {
+    format!("the sink {sink}: {error}")
+}
+
+/// `8.00 Mbit/s of 9.00 Mbit/s, 12 records (0.5 s) behind, 3 given up: the disk is slow`
+pub fn progress(rates_bps: (f64, f64), lag: (u64, f64), given_up: u64, why: Option<&str>) -> String {
+    let (rate, demand) = (Rate(rates_bps.0), Rate(rates_bps.1));
+    let (records, seconds) = lag;
+    let lost = match given_up {
+        0 => String::new(),
+        count => format!(", {count} given up"),
+    };
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    format!("{rate} of {demand}, {records} records ({seconds:.1} s) behind{lost}{why}")
+}

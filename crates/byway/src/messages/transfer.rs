@@ -1,0 +1,90 @@
+//! What is said of every transfer: how far it is, how it ended, and what happens to its paths.
+
+use crate::units::{Bytes, Rate, Span};
+use std::fmt::Display;
+
+pub const LIMIT_LIFTED: &str = "the bandwidth limit is off";
+pub const NO_LIMIT_TO_LIFT: &str = "there is no bandwidth limit to lift: start with --bwlimit RATE";
+
+pub const YIELDING: &str = "yielding to others";
+pub const APPLICATION_LIMITED: &str = "waiting for data to send";
+pub const RECEIVER_LIMITED: &str = "waiting for the receiver";
+pub const RELAY_QUOTA: &str = "relay quota used up";
+pub const BANDWIDTH_LIMIT: &str = "capped by --bwlimit";
+pub const RECEIVER_BANDWIDTH_LIMIT: &str = "capped by the receiver's --bwlimit";
+pub const NO_ANSWER: &str = "the receiver does not answer";
+pub const NO_ANSWER_ON_PATH: &str = "no answer";
+pub const CANNOT_SENSE: &str = "cannot measure delays";
+
+pub fn listening(addresses: &[String]) -> String {
+    format!("listening on {}", addresses.join(", "))
+}
+
+pub fn warning(message: impl Display) -> String {
+    format!("warning: {message}")
+}
+
+pub fn path_changed(number: u32, name: impl Display, state: &str, reason: Option<String>) -> String {
+    format!("path {number} ({name}) is {state}{}", because(reason))
+}
+
+pub fn relay_changed(name: impl Display, standing: &str, reason: Option<String>) -> String {
+    format!("{name} is {standing}{}", because(reason))
+}
+
+fn because(reason: Option<String>) -> String {
+    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
+}
+
+pub fn limit_set_again(bytes_per_second: u64) -> String {
+    format!("the bandwidth limit is {}/s again", Bytes(bytes_per_second))
+}
+
+/// One of the addresses that were tried, and what came back.
+pub fn tried(address: impl Display) -> String {
+    format!("  {address}")
+}
+
+/// What a transfer came to.
+pub struct Totals {
+    pub bytes: u64,
+    pub entries: u64,
+    pub seconds: f64,
+    pub goodput_bps: f64,
+    pub verified: bool,
+    pub failed_entries: u64,
+    pub kept_bytes: u64,
+}
+
+/// `1.00 MiB in 2 entries, 4.00 s, 2.10 Mbit/s, verified; 1 entry is missing; 512 KiB of it had
+/// arrived before`
+pub fn complete(totals: &Totals) -> String {
+    let verified = if totals.verified { "verified" } else { "NOT verified" };
+    let (bytes, span, rate) = (Bytes(totals.bytes), Span(totals.seconds), Rate(totals.goodput_bps));
+    let mut text = format!("{bytes} in {}, {span}, {rate}, {verified}", entries(totals.entries));
+    if totals.failed_entries > 0 {
+        let verb = if totals.failed_entries == 1 { "is" } else { "are" };
+        text += &format!("; {} {verb} missing", entries(totals.failed_entries));
+    }
+    if totals.kept_bytes > 0 {
+        text += &format!("; {} of it had arrived before", Bytes(totals.kept_bytes));
+    }
+    text
+}
+
+/// `30.3 MiB of 286 MiB arrived, 15.0 s, 16.8 Mbit/s; it is kept, 3 entries are complete`
+pub fn broken_off(arrived: u64, total: Option<u64>, totals: &Totals) -> String {
+    let total = total.map(|total| format!(" of {}", Bytes(total))).unwrap_or_default();
+    let verb = if totals.entries == 1 { "is" } else { "are" };
+    let (span, rate, entries) = (Span(totals.seconds), Rate(totals.goodput_bps), entries(totals.entries));
+    format!("{}{total} arrived, {span}, {rate}; it is kept, {entries} {verb} complete", Bytes(arrived))
+}
+
+fn entries(count: u64) -> String {
+    if count == 1 { "1 entry".into() } else { format!("{count} entries") }
+}
+
+/// A path's part of a transfer that ended.
+pub fn path_carried(route: &str, bytes: u64, lost: u64) -> String {
+    format!("  {route}: {}, {lost} packets lost", Bytes(bytes))
+}
