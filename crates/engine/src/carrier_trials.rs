@@ -1,7 +1,7 @@
-//! Decides whether a session uses UDP or TCP, because some networks drop most UDP packets.
+//! Chooses UDP or TCP for a session, because some networks drop most UDP packets.
 //!
-//! TCP is tried if UDP loses 1 % of its bytes although no queue builds. TCP stays a minute if more
-//! than twice as fast.
+//! TCP is tried if UDP loses 1 % of its bytes although no queue builds. If TCP is more than twice
+//! as fast as UDP, it stays for a minute. Then UDP is tried again.
 
 use crate::connection::path::PathState;
 use crate::connection::status::ConnectionStatus;

@@ -37,9 +37,9 @@ pub struct Config {
     pub pnack: Pnack,
     /// Which way ACKs take.
     pub ack_way: AckPathRule,
-    /// How long an ACK may wait for more packets. `None`: a quarter of the RTT, at least 1 ms and
-    /// at most 10 ms. Set it only if all paths are TCP connections. Over UDP the sender would take
-    /// packets with later ACKs for lost.
+    /// How long an ACK may be delayed to cover more packets. `None`: a quarter of the RTT, at least
+    /// 1 ms and at most 10 ms. Set it only if all paths use TCP. Over UDP, the sender counts
+    /// packets as lost if their ACKs are delayed longer.
     pub ack_after: Option<Duration>,
     /// When a hole in a stream or object is named to the sender.
     pub tau: Tau,
@@ -98,8 +98,9 @@ pub enum Tau {
     AtLeast(Duration),
 }
 
-/// A session begins with a window of 1/8192 of `Config::shared_memory`, kept within these bounds in
-/// bytes. 16 KiB serves hosts with little memory. 256 KiB is enough for the first round trip.
+/// Bounds, in bytes, of a session's first flow-control window for received data. Within these
+/// bounds it is 1/8192 of `Config::shared_memory`. 16 KiB serves hosts with little memory. 256 KiB
+/// is enough for the first round trip.
 const LEAST_WINDOW: core::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
 
 impl Config {

@@ -94,7 +94,8 @@ impl Endpoint {
     /// the ticket's text must be kept secret.
     ///
     /// # Panics
-    /// Never: an application gets endpoints only from [`listen`](Self::listen), with a ticket each.
+    /// Never: each endpoint from [`listen`](Self::listen) has a ticket. Endpoints without one exist
+    /// only inside the library.
     #[must_use]
     pub fn ticket(&self) -> Ticket {
         match &self.ticket {

@@ -234,10 +234,9 @@ impl Accounts {
         }
     }
 
-    /// Finds the account of a relay word (a permission to use the relay). For a word with a
-    /// `Caveat` (narrower limits), also finds the original word's account. Adds missing accounts.
-    /// Returns their indices, and the number of evicted accounts. `known`: the first index, if
-    /// known.
+    /// Finds or adds the account of a relay word (a permission to use the relay). If a `Caveat`
+    /// narrows the word, also the original word's account. Returns their indices, and the number of
+    /// evicted accounts. `known`: the index of the word's own account, if known.
     pub(crate) fn places(
         &mut self,
         ((grant, caveat), origin, known): ((Grant, Option<Caveat>), KeyOrigin, Option<usize>),
@@ -301,9 +300,9 @@ impl Accounts {
         Some((place, free.is_none()))
     }
 
-    /// Charges `bytes` to the account of a relay word. A word with a `Caveat`, made by a holder
-    /// from a grant, is charged to its grant's account too. If one refuses, neither is charged.
-    /// Returns whether this is the grant's first charge in `period`.
+    /// Charges `bytes` to the account of a relay word (a permission to use the relay). A word
+    /// narrowed by a `Caveat` also charges the original word's account. If one refuses, neither is
+    /// charged. Returns whether this is the original's first charge in `period`.
     pub(crate) fn charge(
         &mut self,
         places: (usize, Option<usize>),

@@ -1,6 +1,6 @@
-//! How much of its line an end host lends to the transfers of strangers: what its own traffic
-//! leaves. The relay forwards as much as the lent rate minus the host's own rate, and drops the
-//! rest at once.
+//! How much of its line an end host lends to the transfers of strangers. That is the line's rate,
+//! or a configured limit, minus the rate of the host's own traffic. The relay drops at once what
+//! exceeds it.
 
 use byway_wire::{Duration, Instant, Transmit};
 

@@ -28,9 +28,9 @@ use core::net::SocketAddr;
 /// Seconds for which a return tag is good. A receiver gets a new one with every packet.
 const RETURN_LIFE: u64 = 600;
 
-/// A relay. The driver uses it as a [`Machine`]. Senders need a relay word
-/// ([`issue`](Self::issue)). Give the relay one port, with one socket per address family. A
-/// receiver greets this socket, and the receiver's NAT lets in packets only from there.
+/// A relay. The driver uses it as a [`Machine`]. Senders need a relay word, a secret text from
+/// [`issue`](Self::issue). Give the relay one port, with one socket per address family. A
+/// receiver's NAT lets in packets only from the socket that the receiver greeted.
 #[derive(Debug)]
 pub struct Relay {
     keys: Keys,
@@ -94,9 +94,9 @@ impl Relay {
         self.keys.current().issue(grant, relays)
     }
 
-    /// Takes a new key. Relay words (secret texts for senders) made under the present key stay
-    /// valid. Words made under the key before it become invalid. Registries know the relay by its
-    /// key, so the relay has to enrol again.
+    /// Replaces the relay's key. Relay words (secret texts for senders) made under the replaced key
+    /// stay valid. Words of older keys become invalid. Registries know the relay by its key, so the
+    /// relay has to enrol with them again.
     pub fn roll(&mut self, key: &[u8; 32]) {
         self.keys.roll(key);
         self.heart = Heartbeats::new(self.keys.current().id(), self.heart.counter());
@@ -108,17 +108,18 @@ impl Relay {
         self.keys.current().id()
     }
 
-    /// The key with which one registry makes (mints) relay words. `range`: the number of a range of
-    /// grant ids, 0 to 127. No other registry gets this range. The relay accepts the words after
-    /// [`set_epoch`](Self::set_epoch). A new key of the relay changes this key too.
+    /// The key with which one registry makes relay words (permissions to use this relay). `range`
+    /// (0 to 127) selects the registry's own block of account ids. The relay accepts the words
+    /// after [`set_epoch`](Self::set_epoch). A new key of the relay changes this key too.
     #[must_use]
     pub fn range_key(&self, range: u8) -> RangeKey {
         self.keys.current().range_key(range)
     }
 
-    /// Accepts the relay words that a registry makes in `epoch`, a number that increases to revoke
-    /// older words. `range`: the number of the registry's range of grant ids. The previous epoch's
-    /// words stay valid for `last_holds`. False if `epoch` decreases, or `range` exceeds 127.
+    /// Accepts the relay words (permissions to use this relay) that a registry makes in `epoch`. An
+    /// increase revokes older words. Those of the previous epoch stay valid for `last_holds`.
+    /// `range` selects the registry's own block of account ids. False if `epoch` decreases, or
+    /// `range` exceeds 127.
     pub fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
         self.keys.set_epoch(now, range, epoch, last_holds)
     }

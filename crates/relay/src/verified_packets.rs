@@ -1,6 +1,6 @@
-//! What was verified of each account's last packet. The next packet of the same sender and receiver
-//! then costs one MAC. Otherwise cookie, consent and return tag cost one MAC each more. A result
-//! holds only within the same second of the relay's clock.
+//! What was verified of the last packet of each relay word (a permission to use the relay). The
+//! next packet between the same hosts costs one MAC computation. Other packets cost three more
+//! (cookie, consent, return tag). A result holds only within the same second.
 
 use byway_wire::relay::{Consent, ReturnTag};
 use core::net::SocketAddr;

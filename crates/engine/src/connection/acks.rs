@@ -158,9 +158,9 @@ impl Acks {
         }
     }
 
-    /// The peer's path whose ACK may share a packet with data on this side's path `id`. `None`
-    /// unless the ACK is due soon. Also `None` unless `id` is the path that carries ACKs now, or
-    /// [`Config::ack_after`](crate::Config::ack_after) is set.
+    /// Chooses an ACK to send together with data on this side's path `id`. Returns the peer's path
+    /// whose packets it acknowledges, or `None` if no ACK is due soon. Without
+    /// [`Config::ack_after`](crate::Config::ack_after), `id` must be the path chosen for all ACKs.
     pub fn riding(
         &mut self,
         now: Instant,

@@ -22,9 +22,9 @@ const REST: Duration = Duration::from_secs(10);
 /// `REST` because an outage may be short.
 const REST_WORKED: Duration = Duration::from_secs(2);
 const REST_AT_MOST: Duration = Duration::from_secs(160);
-/// The longest wait before a failed direct route is tried again. While a path over TCP is in use,
-/// the limit also holds for failed relays. It is short because UDP, where it failed, may work again
-/// at any time.
+/// The longest wait before a failed direct route is tried again. While a path over TCP replaces
+/// failed UDP routes, it is also the longest wait for failed relays. The wait is short, because UDP
+/// may work again at any time.
 const STOOD_IN_AT_MOST: Duration = Duration::from_secs(10);
 
 /// What a path did that ends.
@@ -287,9 +287,8 @@ impl Candidates {
         self.due.is_some_and(|at| at <= now)
     }
 
-    /// Returns what to try now. An untried direct route comes first, because the peer learns of
-    /// relays only over paths that work. A relay that answered before comes second, if the
-    /// controller wants more paths. An untried relay comes last.
+    /// Returns what to try now. Untried direct routes come first. A relay that answered before
+    /// comes second, if the congestion controller wants more paths. Untried relays come last.
     pub fn next(&mut self, now: Instant, random: &mut Random) -> Option<CandidateAction> {
         self.next_at = now + self.interval;
         let untried = |it: &Candidate| it.is_to_probe() && it.waits_until().is_some_and(|from| from <= now);
@@ -317,9 +316,9 @@ impl Candidates {
         next
     }
 
-    /// The index of the relay to make a path of, among relays that answered. Never-used relays with
-    /// an RTT up to `limit` come first, at random, then used relays by goodput. Slower relays are
-    /// the last resort.
+    /// Chooses a relay to open a path through, and returns its index. Only relays that answered are
+    /// considered. Relays whose RTT is short enough come first: never-used ones at random, then
+    /// used ones by goodput. Otherwise the relay with the lowest RTT is chosen.
     fn chosen_for_wish(&self, now: Instant, random: &mut Random) -> Option<usize> {
         let under_way = |it: &&Candidate| {
             matches!(it.phase, CandidateState::Asked | CandidateState::Probing) && it.rtt.is_some()

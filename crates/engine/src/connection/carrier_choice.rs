@@ -19,13 +19,13 @@ pub(super) fn is_served(paths: &Paths, direct: PathTransport, other: &Path) -> b
     })
 }
 
-/// Whether `other`, a path without the preferred transport (UDP or TCP), may carry data. It may not
-/// if such a path is in use and answers:
+/// Whether the path `other` may carry data, although its transport (UDP or TCP) is not the
+/// preferred one. It may not while a path of the right column is in use and answers:
 ///
 /// | `other` | path in use |
 /// |---|---|
-/// | direct | a direct path; if `each`, a direct path over UDP |
-/// | through a relay | a path over UDP to that relay |
+/// | direct | any direct path; if `each`, only a direct path over UDP |
+/// | through a relay | a path over UDP to the same relay |
 ///
 /// `each`: several direct paths over TCP may carry data at the same time.
 pub(super) fn may_stand_in(paths: &Paths, other: &Path, each: bool) -> bool {

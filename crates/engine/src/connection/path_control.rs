@@ -28,9 +28,9 @@ impl Governor {
         Self { controller, kernels: Vec::new() }
     }
 
-    /// Sets in `send` whether UDP or TCP carries the packets of a new path. If the controller
-    /// yields to other traffic, every path counts as UDP. Then the session itself detects losses,
-    /// and timeouts come after the probe timeout of RFC 9002.
+    /// Tells `send` whether UDP or TCP carries the packets of a new path. If the congestion
+    /// controller yields to other traffic, the session itself detects losses over TCP too. Then
+    /// `send` treats every path as UDP.
     pub fn entrust(&self, send: &mut SendPath, route: &Route) {
         if self.controller.yields() {
             return;

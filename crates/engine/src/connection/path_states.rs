@@ -454,9 +454,9 @@ impl Connection {
         }
     }
 
-    /// Updates the paths that changed, in the order of their changes. If a change may alter what
-    /// the controller allows on other paths, all paths are checked first, in the order of their
-    /// ids.
+    /// Updates the paths that changed, in the order of their changes. A change may alter how much
+    /// the congestion controller lets other paths send. Then every path whose limits changed is
+    /// updated first.
     #[inline]
     fn settle_paths(&mut self, now: Instant) {
         if self.paths.take_all() {

@@ -175,9 +175,9 @@ impl Paths {
         core::mem::replace(&mut self.all, false)
     }
 
-    /// A counter of changes of the routes by which this side answers. A relay's new return tag
-    /// counts too, because answers through the relay need the tag. While the counter stays, packets
-    /// from an unchanged source address need no check of the way back.
+    /// Counts changes of the routes by which this side answers the peer. A new return tag, which a
+    /// relay demands in answers, counts too. This side checks the route back to a packet's source
+    /// again only if the count or the source changed.
     pub const fn routes(&self) -> u64 {
         self.routes
     }

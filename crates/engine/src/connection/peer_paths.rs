@@ -119,8 +119,7 @@ impl PeerPaths {
     }
 
     /// Notes that the peer dropped its path `id`, even if no packet of the path arrived. The id is
-    /// never accepted again, because packet numbers must not repeat. The peer may use ids up to at
-    /// least `PATH_LOOKAHEAD` above `id`.
+    /// never accepted again, because packet numbers must not repeat.
     pub fn on_dropped(&mut self, id: PathId) -> DroppedPath {
         let gone = self.table.remove(id);
         if gone.is_none() && (self.ended.contains(id) || id.0 >= self.told) {

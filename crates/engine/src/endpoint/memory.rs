@@ -15,9 +15,9 @@ pub(super) struct MemoryShare {
     pub wanted: u64,
 }
 
-/// The largest window in bytes that each session may be granted now, if it wants as much. `total`:
-/// bytes for the windows of all sessions. It must also suffice for one new session with this
-/// largest window. Sessions that were granted more keep their windows.
+/// The largest window in bytes that every session may be granted now, if it wants as much. `total`:
+/// bytes for the windows of all sessions, and for the window of one new session. Sessions with
+/// larger windows keep them.
 pub(super) fn level(total: u64, shares: &[MemoryShare]) -> u64 {
     let used = |level: u64| {
         let each = shares.iter().map(|share| share.granted.max(share.wanted.min(level)));

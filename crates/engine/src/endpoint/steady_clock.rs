@@ -17,9 +17,9 @@ pub struct SteadyClock {
 }
 
 impl SteadyClock {
-    /// The endpoint's own time at the driver's time `now`. `deadline` is the endpoint's earliest
-    /// deadline, in its own time, for which the driver waits. If the driver's clock jumped forward,
-    /// the result may lie before `deadline`. Then the driver must wait for it once more.
+    /// Converts `now`, a time of the driver's clock, to the endpoint's own time, without jumps.
+    /// `deadline`: the endpoint's earliest deadline, in own time. If `now` is more than 5 s beyond
+    /// it, the driver's clock jumped. Then own time advances at most to `deadline`.
     pub fn at(&mut self, now: Instant, deadline: Option<Instant>) -> Instant {
         let mut own = now - self.skipped;
         if let Some(deadline) = deadline

@@ -81,9 +81,9 @@ impl Responder {
         matches!(Handshake::read(datagram), Ok(Handshake::Hello { cookie, .. }) if self.cookies.check(now, remote, cookie))
     }
 
-    /// Answers a HELLO that came from `remote`, as a whole datagram. `demand_cookie` (set under
-    /// load): a cookie must first show that the sender receives at `remote`. `payload` goes to the
-    /// initiator, encrypted, if it has at most [`MAX_PAYLOAD`] bytes.
+    /// Answers the HELLO in `datagram`, which came from `remote`. `demand_cookie` (set under load):
+    /// a cookie in the HELLO must show that the sender receives at `remote`. `payload` goes to the
+    /// initiator, encrypted. If it exceeds [`MAX_PAYLOAD`] bytes, the HELLO is ignored.
     pub fn on_hello(
         &mut self,
         now: Instant,

@@ -4,9 +4,9 @@
 
 use byway_wire::{Duration, Instant};
 
-/// The least duration of a window. Each window yields one maximum of (one-way delay - RTT). Apart
-/// from the clocks' offset, this difference is minus the time that the ACK took. So the maximum
-/// belongs to the packet whose ACK met the shortest queue.
+/// The least duration over which one maximum of (one-way delay - RTT) is taken. This difference is
+/// the clocks' offset minus the delay of the ACK. So the maximum comes from the ACK with the least
+/// delay.
 const WINDOW: Duration = Duration::from_secs(1);
 /// The least number of packets for one maximum. The maximum of a few packets varies with the jitter
 /// of the way back.
@@ -28,9 +28,8 @@ const WINDOWS_ANOTHER: u32 = 3;
 /// A jump beyond this, and beyond what any queue can do, is a clock step.
 const STEP_NANOS: i64 = 500_000_000;
 
-/// Follows the offset between the clocks of one path. The RTT is subtracted from each one-way
-/// delay, so queues on the way forward cancel out. What remains changes slowly with the clocks, and
-/// fast with the way back.
+/// Follows the offset between the clocks of the sender and the receiver of a path. One-way delay
+/// minus RTT is this offset minus the delay of the ACK. So queues on the way forward do not matter.
 #[derive(Clone, Debug, Default)]
 pub struct DelayClock {
     /// The last raw difference of stamps in µs modulo 2^32, and the same unwrapped, in ns.
@@ -153,9 +152,9 @@ impl DelayClock {
         self.skew = (self.skew + SKEW_GAIN * error / seconds).clamp(-most, most);
     }
 
-    /// Whether `error` is more than clock drift, so that the way of the ACKs has changed. `error`,
-    /// in ns: a window's maximum of (one-way delay - RTT), minus the expected maximum. After three
-    /// such windows in a row with nearly equal errors, later maxima are corrected.
+    /// Whether `error` is too large for clock drift, so that the route of the ACKs has changed.
+    /// `error`, in ns: the measured maximum of (one-way delay - RTT) minus the expected one. After
+    /// three nearly equal errors in a row, later maxima are reduced by the last one.
     fn is_another_way(&mut self, error: i64, elapsed: Duration) -> bool {
         let drift = (elapsed.as_secs_f64() * (MAX_SKEW_PPM * 1000) as f64) as i64;
         if error.abs() <= ANOTHER_WAY.saturating_add(drift) {
@@ -321,8 +320,8 @@ mod tests {
         assert!((last - first).abs() < 1_000_000, "{first} became {last}");
     }
 
-    /// Both ways become 30 ms longer while the clocks drift by 30 ppm. `DelayClock` follows the
-    /// drift, but not the change: from then on the delay is 30 ms more than before.
+    /// Both ways become 30 ms longer while the clocks drift by 30 ppm. The measured one-way delay
+    /// must then be 30 ms more, within 1 ms.
     #[test]
     fn a_longer_way_back_that_nobody_tells_of_is_not_followed() {
         let mut clock = DelayClock::default();

@@ -13,16 +13,17 @@ const RAISE_AFTER: Duration = Duration::from_secs(600);
 /// How long the base size is kept after a black hole: if it was an outage, the size comes back
 /// soon.
 const AFTER_BLACK_HOLE: Duration = Duration::from_secs(10);
-/// After so many losses of packets above the base size, the path counts as a black hole for such
-/// packets (RFC 8899 section 4.3). Each packet was sent after the previous loss was noticed, with
-/// none acknowledged in between.
+/// After so many losses of packets above the base size, the base size is used again (RFC 8899
+/// section 4.3). Packets that are lost together count as one loss. An acknowledged packet above the
+/// base size resets the count.
 const BLACK_HOLE_LOSSES: u8 = 3;
 /// A frame holds as much as its path delivers in this time, so that it delays the next one little.
 const FRAME_TIME: Duration = Duration::from_millis(1);
 /// Bytes of a frame at most. A driver takes four of these at once.
 const LONGEST_FRAME: usize = 65_535 / 4;
 /// Limits of the frames of `Mtu::of_hops`: the bytes that the path delivers in `HOPS_TIME`, and at
-/// most `LONGEST_BY_HOPS` bytes. A relay takes at most 9 KiB, including the relay's own envelope.
+/// most `LONGEST_BY_HOPS` bytes. Relays accept frames of at most 9 KiB, which include the headers
+/// for the relay.
 const HOPS_TIME: Duration = Duration::from_millis(40);
 const LONGEST_BY_HOPS: usize = 8 << 10;
 /// The smallest frame, in bytes, on a path over TCP whose rate the congestion controller sets
@@ -102,8 +103,9 @@ impl Mtu {
         }
     }
 
-    /// Fits the frame size to a path that delivers `rate` bytes per second. The right size is what
-    /// the path delivers in `span`. Each call at most doubles or halves the size.
+    /// Fits the size of a TCP path's frames (packets) to its `rate`, in bytes per second. The right
+    /// size is what the path carries in 1 ms, or in 40 ms if `Mtu::of_hops` made this `Mtu`. Each
+    /// call at most doubles or halves the size.
     pub fn fit(&mut self, rate: u64) {
         let bytes = u128::from(rate) * self.span.as_nanos() / 1_000_000_000;
         let fitting = usize::try_from(bytes).unwrap_or(usize::MAX);

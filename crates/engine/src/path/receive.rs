@@ -347,9 +347,9 @@ impl ReceivePath {
         self.ack_at.is_some_and(|at| at <= now)
     }
 
-    /// Whether an ACK is due so soon that it should go now in a packet with data: within a quarter
-    /// of the ACK delay, or half of [`Config::ack_after`](crate::Config::ack_after) if that is set.
-    /// `false` while lost packets wait to be reported: then the ACK goes with the report (PNACK).
+    /// Whether an ACK is due so soon that it should go now in a packet with data. Soon: within half
+    /// of [`Config::ack_after`](crate::Config::ack_after), or a quarter of the default ACK delay.
+    /// `false` while lost packets wait to be reported, because the report comes with an ACK.
     #[must_use]
     pub fn ack_nearly_due(&self, now: Instant) -> bool {
         let early = self.ack_delay() / if self.ack_after.is_some() { 2 } else { 4 };

@@ -1,6 +1,6 @@
 //! How much reordering may explain a hole in a path's packet numbers, before the hole counts as a
-//! loss. The receiver waits for this before it reports a hole, and the sender waits for this if no
-//! report came.
+//! loss. The limits are a number of later packets and a time. The receiver reports holes beyond
+//! either limit. Without a report, the sender applies such limits itself.
 
 use crate::config::Pnack;
 use byway_wire::Duration;

@@ -411,10 +411,10 @@ impl SendPath {
         losses
     }
 
-    /// Finds lost packets below the largest acknowledged number, even without a report by the
-    /// receiver (PNACK). Packets older than `patience` are lost. If the receiver counts more losses
-    /// than this side, the smallest RTT replaces `patience`. This concerns packets
-    /// `REORDER_PACKETS` below the largest number.
+    /// Finds lost packets below the largest acknowledged number, without a report by the receiver.
+    /// Packets are lost once older than the RTT plus a tolerance. If the receiver counted more
+    /// losses than this side, the smallest RTT suffices for packets `REORDER_PACKETS` or more
+    /// below.
     pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         let largest = self.largest_acked.filter(|_| self.carriage.loses())?;
         let patience = self.patience();
@@ -545,9 +545,9 @@ impl SendPath {
         Some(silence.min(oldest.max(heard_at) + backed_off * LONG_SILENCE))
     }
 
-    /// Handles a timeout: all outstanding packets count as lost, so that their data goes out again
-    /// on the best path. Late ACKs undo these losses. Over TCP, which repeats packets itself, this
-    /// holds only if the list of sent packets is too long (`is_crowded`).
+    /// Handles a timeout. Over UDP, all outstanding packets count as lost, so that their data goes
+    /// out again on the best path. Late ACKs undo these losses. TCP repeats packets itself, so
+    /// nothing counts as lost unless the list of sent packets is too long.
     pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<DetectedLosses> {
         self.timeouts = self.timeouts.saturating_add(1);
         self.timed_out_at = now;

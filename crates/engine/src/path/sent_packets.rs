@@ -169,9 +169,9 @@ impl SentPackets {
         aside.chain(own.map(|(_, carried)| carried))
     }
 
-    /// The largest number in `start..below` whose packet may still be stored, for
-    /// [`settle`](Self::settle). In a series of calls with ever smaller `below`, `place` stores
-    /// where the previous search ended. The first call gets [`usize::MAX`].
+    /// The largest number in `start..below` whose packet is still stored. `place` keeps the
+    /// position between calls with ever smaller `below`, which makes the search fast. Set it to
+    /// [`usize::MAX`] before the first call.
     #[must_use]
     pub fn last_known(&self, start: u64, below: u64, place: &mut usize) -> Option<u64> {
         if below > self.base {

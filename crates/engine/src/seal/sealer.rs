@@ -87,9 +87,10 @@ impl Sealer {
         }
     }
 
-    /// Seals `packet` in place: the header (`header_len` bytes, which tell [`Sealer::epoch`]), the
-    /// plaintext, and 16 bytes of room for the tag. `number` is the full packet number. Never call
-    /// this twice with the same path and number.
+    /// Encrypts `packet` in place. It consists of the header (`header_len` bytes, not encrypted),
+    /// the plaintext, and 16 bytes of room for the tag. The header must contain the result of
+    /// [`Sealer::epoch`]. `number` is the full packet number. Never call this twice with the same
+    /// path and number.
     #[inline]
     pub fn seal(
         &mut self,

@@ -34,9 +34,9 @@ impl Suite {
         }
     }
 
-    /// The block size of the cipher, in bytes. Bodies of whole blocks are sealed fastest. With
-    /// AES-GCM, the bytes beyond them cost up to a fifth of a packet's time (measured by
-    /// `cargo bench -p byway-engine --bench seal`).
+    /// The block size of the cipher, in bytes. Packets whose plaintext is a multiple of it are
+    /// sealed fastest. With AES-GCM, an incomplete last block takes up to a fifth of a packet's
+    /// sealing time. Measured by `cargo bench -p byway-engine --bench seal`.
     pub(crate) const fn block(self) -> usize {
         match self {
             Self::Aes256Gcm => 16,

@@ -294,8 +294,9 @@ impl Joined {
     }
 }
 
-/// Two hosts with no UDP between them transfer data through one relay, to which each of them has a
-/// TCP connection. The relay connects to the receiver, because the receiver has permitted it.
+/// The network drops UDP, so two hosts transfer data through a relay over TCP. The sender connects
+/// to the relay, and the relay connects to the receiver. The receiver has permitted this to the
+/// relay before.
 #[test]
 fn a_relay_joins_two_connections_by_the_code_that_forwards_datagrams() {
     for (congestion, loss) in [("background", 0.0), ("mpath", 0.0), ("mpath", 0.01)] {

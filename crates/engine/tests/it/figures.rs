@@ -71,9 +71,9 @@ fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
     assert!(normal >= 0.9 * cubic, "{normal:.2} Mbit/s, and CUBIC {cubic:.2}");
 }
 
-/// The controller counts in packets of the current size, after path MTU discovery. So with random
-/// loss the rate is proportional to the packet size. If the controller counted in packets of the
-/// initial size, the rate would grow only with the size's square root.
+/// The congestion controller counts in packets of the current size, which path MTU discovery found.
+/// At a given random loss, the packets per second are then the same for each size. So the rate is
+/// proportional to the packet size.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn normal_counts_in_packets_of_the_size_that_passes() {

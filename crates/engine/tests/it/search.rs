@@ -255,8 +255,9 @@ fn thirds(count: usize) -> Vec<Kind> {
     (0..count).map(|index| [Kind::Good, Kind::Swallows, Kind::Slow][index % 3]).collect()
 }
 
-/// How many times as long a transfer takes with 64 relays, of which a third drop all packets and a
-/// third are slow, as with the good relays alone. Two good relays stop from 15 s to 30 s.
+/// Returns (duration of a transfer with 64 relays) / (duration with the good ones only). A third of
+/// the relays are good, a third drop all packets, a third are slow. In both transfers, two good
+/// relays pause from 15 s to 30 s.
 fn loss_by_bad_relays(seed: u64, congestion: &'static str) -> f64 {
     let size = 60 * 19_000_000 / 8;
     let took = |kinds: &[Kind]| {

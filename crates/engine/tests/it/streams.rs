@@ -84,8 +84,8 @@ fn a_stream_is_as_fast_as_an_object_over_three_lines() {
 }
 
 /// Returns the total rate in Mbit/s of the last twenty of sixty streams, from 10 s to 20 s. `reads`
-/// decides when the receiver reads: the first forty never, or only for a while. The line has `mbit`
-/// Mbit/s and an RTT of `rtt` ms.
+/// decides when the receiver reads each stream. It always reads the last twenty. The line has
+/// `mbit` Mbit/s and an RTT of `rtt` ms.
 fn beside_forty(reads: fn(u32, u64, Instant) -> Act, mbit: u64, rtt: u64) -> f64 {
     let mut about = About::new(60, 1 << 40, wide(mbit, rtt));
     about.reads = reads;

@@ -342,9 +342,9 @@ fn the_operator_s_old_words_hold_though_their_id_looks_minted() {
 }
 
 proptest! {
-    /// A registry makes (mints) relay words in epochs: numbers that increase to revoke older words.
-    /// The relay accepts only words of the current epoch, and for a limited time words of the
-    /// previous epoch. This holds in any order of epochs and words.
+    /// Relay words are permissions to use a relay. A registry makes them with an epoch number, and
+    /// increases this number to revoke older words. The relay accepts only words of the current
+    /// epoch, and for a limited time words of the previous one.
     #[test]
     fn only_the_current_epoch_and_the_last_within_its_time(
         steps in prop::collection::vec((0u32..6, 0u64..3, 0u64..2_000, 0u32..6), 1..40),

@@ -1,8 +1,8 @@
 //! What this side receives: streams and objects.
 //!
-//! A byte of a stream takes room in the flow control window until the application has read it. A
-//! byte of an object does until the application has written it to disk. So a slow application slows
-//! the sender. Memory stays within four times [`IncomingLimits::memory`].
+//! Received bytes fill the flow-control window until the application has read them (streams) or
+//! written them to disk (objects). So a slow application slows the sender. Memory stays within four
+//! times [`IncomingLimits::memory`].
 //!
 //! | modules | what they do |
 //! |---|---|
@@ -400,9 +400,10 @@ impl Incoming {
         }
     }
 
-    /// Returns the next range of bytes that arrived, in no particular order. For objects without
-    /// bytes ([`Payload::Length`]) this replaces
-    /// [`Incoming::next_write`]. Each call permits the sender as many new bytes as the range has.
+    /// Returns the next range of an object's bytes that arrived, in no particular order. Used
+    /// instead of [`Incoming::next_write`] in simulations whose packets leave out the bytes of
+    /// objects ([`Payload::Length`]). Each call permits the sender as many new bytes as the range
+    /// has.
     pub fn next_arrival(&mut self) -> Option<Arrival> {
         loop {
             match self.gather.next()? {
@@ -464,8 +465,9 @@ impl Incoming {
     }
 
     /// Takes the next bytes of a stream without a copy. Return the buffer with
-    /// [`Incoming::give_back`]. An empty buffer means the stream's end, or that [`Incoming::read`]
-    /// must read: the next buffer was partly read or has less than `least` bytes.
+    /// [`Incoming::give_back`]. An empty buffer before the stream's end: the next bytes are
+    /// missing, partly read, or fewer than `least`. Then call [`Incoming::read`]. `None`: there is
+    /// no such stream.
     pub fn take(&mut self, id: StreamId, least: usize) -> Option<(Vec<u8>, StreamRead)> {
         let (piece, read, over) = self.streams.take(id, least)?;
         self.account.take(read.length as u64);

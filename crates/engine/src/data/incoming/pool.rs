@@ -4,8 +4,8 @@ use crate::data::buffer_pool::BufferPool;
 use alloc::vec::Vec;
 
 /// Buffers for received bytes on their way to the disk. A block gets its full buffer when its first
-/// byte arrives. Once all buffers reach `budget` bytes, new buffers are only for bytes that have
-/// arrived. They are at most a quarter larger than these.
+/// byte arrives. Once all buffers reach `budget` bytes, new buffers are sized for arrived bytes
+/// only, at most a quarter larger.
 #[derive(Debug)]
 pub(super) struct Pool {
     /// Bytes of a standard buffer.

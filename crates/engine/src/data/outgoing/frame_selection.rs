@@ -65,8 +65,8 @@ impl Outgoing {
         }
     }
 
-    /// Sends data that is in flight a second time, oldest first, when there is nothing else to
-    /// send. Each byte is repeated at most once. Returns whether anything was written.
+    /// Repeats data that was sent but not yet acknowledged, oldest first, when there is nothing
+    /// else to send. Each byte is repeated at most once. Returns whether anything was written.
     pub fn repeat_tail(&mut self, writer: &mut Writer<'_>, carried: &mut CarriedList) -> bool {
         let before = carried.len();
         while let Some(id) = self.queues.next_tail() {
@@ -275,8 +275,8 @@ impl Outgoing {
     }
 
     /// Writes a frame with up to `available` bytes of a stream from offset `start`. The frame has
-    /// the end mark if these bytes end the stream. Returns the number of bytes written, or `None`
-    /// if the packet has room for neither 16 nor `available` bytes.
+    /// the end mark if these bytes end the stream. Returns the number of bytes written. `None`: the
+    /// packet has no room for min(16, `available`) bytes.
     fn write_stream(
         &mut self,
         id: StreamId,
@@ -300,8 +300,8 @@ impl Outgoing {
 }
 
 /// Writes a frame with up to `available` bytes of an object from offset `start`. The frame has the
-/// end mark if these bytes end the object. Returns the number of bytes written, or `None` if the
-/// packet has room for neither 16 nor `available` bytes.
+/// end mark if these bytes end the object. Returns the number of bytes written. `None`: the packet
+/// has no room for min(16, `available`) bytes.
 fn write_object(
     payload: Payload,
     id: ObjectId,

@@ -205,9 +205,9 @@ impl Outgoing {
         self.settle_lengths();
     }
 
-    /// The next piece of an object that the application should read and pass to
-    /// [`Outgoing::provide`]. Objects come in the order added, each from start to end. `None` while
-    /// the memory is full, if nothing is left, or if objects have no bytes ([`Payload::Length`]).
+    /// Returns the next piece of an object that the application should read and pass to
+    /// [`Outgoing::provide`]. Objects come in the order added, each from start to end. `None` if
+    /// nothing is left, or while earlier pieces fill the memory for data to send.
     pub fn next_read(&mut self) -> Option<ReadRequest> {
         let (share, room) = (self.limits.share(), self.limits.memory.saturating_sub(self.stream_memory));
         loop {

@@ -91,8 +91,9 @@ pub struct Harm {
 }
 
 /// Runs [`pages`] with and without `others` background transfers. Returns means over `seeds` seeds:
-/// median and 90th percentile of (a request's time beside transfers) / (its time alone). Then the
-/// transfers' share of the free rate, and their seconds to full speed after the last request.
+/// median and 90th percentile of (a request's time beside transfers) / (its time alone). Then
+/// (transfers' rate) / (line rate - requests' rate), and the transfers' seconds to full speed
+/// afterwards.
 pub fn asked(seeds: u64, jitter: Duration, others: u8) -> [f64; 4] {
     let of = |seed| {
         let alone = pages(seed, jitter, "background", 0);
@@ -157,9 +158,9 @@ pub fn requests(seed: u64, queue: usize, others: u8) -> Harm {
     }
 }
 
-/// Requests over complete TCP connections, beside `others` transfers under `congestion`. Each is a
-/// SYN, 300 bytes to the server, and 20 kB back under CUBIC in the transfers' direction. Requests
-/// begin at random times, so some overlap.
+/// Requests over complete TCP connections, beside `others` transfers. `congestion` names the
+/// transfers' congestion control. Each request is a SYN, 300 bytes to the server, and 20 kB back
+/// under CUBIC in the transfers' direction. Requests begin at random times, so some overlap.
 pub fn pages(seed: u64, jitter: Duration, congestion: &'static str, others: u8) -> Harm {
     let mut world = beside(&line(MBIT as u64, 10 * MS).queue(50).jitter(jitter), congestion, others);
     let begins = Duration::from_secs(20);

@@ -1,5 +1,5 @@
-//! Two endpoints with very many paths, direct or through relays, without encryption. Objects have a
-//! length and no bytes, and a path opens as soon as it answers. This file uses no other file here,
+//! Two endpoints with very many paths, direct or through relays, without encryption. The packets
+//! leave out the transferred bytes and state only their number. This file uses no other file here,
 //! so benches can include it.
 #![allow(dead_code, reason = "each test and bench uses its part")]
 
