@@ -1,6 +1,6 @@
-//! `byway lab serve` and `byway lab fetch` make the requests of a plan over the kernel's TCP, one
-//! connection each. The client sends [`REQUEST`] bytes. The first eight say how many bytes the
-//! server sends back before it closes.
+//! `byway lab serve` answers the requests of an experiment, and `byway lab fetch` makes them, over
+//! the kernel's TCP. Each request has its own connection. The client sends [`REQUEST`] bytes. The
+//! first eight say how many bytes the server sends back before it closes.
 
 use crate::error::{About as _, Result};
 use byway_sim::tcp::web::REQUEST;

@@ -105,11 +105,12 @@ fn start(lab: &Lab, mut keeper: Command, log: File, owned: bool) -> Result<()> {
     Err(Error::failed(why.strip_prefix("byway: ").unwrap_or(why)))
 }
 
-/// Builds a lab, prints `ready`, and keeps the lab until it is taken down or, if `owned`, standard
-/// input ends.
+/// Builds a lab, an emulated network on this machine, and prints `ready`. Keeps the lab until it is
+/// taken down or, if `owned`, until standard input ends.
 ///
 /// # Errors
-/// There is no such network, its lab is already up, or this machine cannot build it.
+/// The wanted network is not known, a lab of its name is already up, or this machine cannot build
+/// the lab.
 pub fn keep(wanted: &NetworkRequest, owned: bool) -> Result<()> {
     let network = Network::read(wanted)?;
     let lab = place().lab(&network.name);
@@ -125,9 +126,9 @@ pub fn keep(wanted: &NetworkRequest, owned: bool) -> Result<()> {
     }
 }
 
-/// Runs `words` (a program and its arguments) on a host of `lab` (`None`: the only lab). Returns
-/// the program's exit code. `program` is the path of the byway binary. It starts on the host, calls
-/// [`inside`], and so becomes the program of `words`.
+/// Runs the program `words[0]` with the other `words` as arguments, on a host of `lab` (`None`: the
+/// only lab). Returns the program's exit code. `program`, the path of the byway binary, is started
+/// there. This process calls [`inside`], which replaces it by `words[0]` (exec).
 ///
 /// # Errors
 /// No such lab or host, or the lab cannot be entered.
@@ -185,11 +186,11 @@ impl LabState {
     }
 }
 
-/// Takes down the lab named `lab`; without a name the only one, or with `all` every lab. Also
-/// removes labs whose keeper was killed.
+/// Takes down the lab named `lab`. If `lab` is `None`, takes down all labs (`all`) or the only one.
+/// Also removes the remains of labs whose process was killed.
 ///
 /// # Errors
-/// No such lab, several and none named, or a lab cannot be ended.
+/// There is no lab of this name, several are up and none is chosen, or a lab cannot be ended.
 pub fn down(lab: Option<&str>, all: bool, mut tell: impl FnMut(TakenDown) -> io::Result<()>) -> Result<()> {
     let (living, dead): (Vec<_>, Vec<_>) = place().all()?.into_iter().partition(Lab::alive);
     let chosen = match lab {

@@ -55,8 +55,9 @@ pub struct FilledBoard {
     pub file: PathBuf,
 }
 
-/// Runs the cells (simulations) of `selection` without a row in `directory`, then writes a table
-/// and a picture. Once `cancel` is set, this function ends soon.
+/// Runs the cells (simulations) of `selection` that have no result in `directory` yet. Stores each
+/// result there as a row, then writes a table and a picture of all rows. Once `cancel` is set, this
+/// function ends soon.
 ///
 /// # Errors
 /// A cell could not run, or a row could not be stored.

@@ -40,7 +40,7 @@ pub trait Owner: Send {
 
     /// Called after `machine` was handed input, after each wake-up by the [`Waker`](crate::Waker),
     /// at the deadlines of `machine` and of the owner, or without cause. Then the driver sends what
-    /// `machine` writes. Must not block: use bounded channels.
+    /// `machine` writes. Must not block, because the sockets wait meanwhile.
     fn turn(&mut self, machine: &mut Self::Machine, now: Instant) -> LoopControl;
 
     /// Sockets and TCP connections that the owner opened in this turn, for the driver to take over.
@@ -55,9 +55,9 @@ pub trait Owner: Send {
         None
     }
 
-    /// A device of the owner's, for example a TUN device, that the driver watches beside its
-    /// sockets. There is a turn whenever the device has something to read. The driver calls this
-    /// method once, before the first turn.
+    /// A device, for example a TUN device, that the driver watches beside its sockets. The driver
+    /// calls `turn` whenever the device has something to read. It asks for the device once, before
+    /// the first `turn`.
     fn device(&self) -> Option<DeviceSource> {
         None
     }
@@ -122,9 +122,9 @@ const BURST_BYTES: usize = 1 << 20;
 /// few mean nothing.
 const RECEIVE_FAILURES: u32 = 1_000;
 
-/// Runs the protocol `machine` on the calling thread until `owner` or `control` says stop. The
-/// socket `sockets[i]` is `Local(i)`. A full socket holds up no other socket: the driver keeps its
-/// datagrams, and [tells](Input::Room) `machine` so.
+/// Runs the protocol `machine` on the calling thread until `owner` or `control` says stop.
+/// `sockets[i]` is `Local(i)`. If a socket is full, the driver keeps its datagrams and serves the
+/// other sockets. [`Input::Room`] tells `machine` when a socket becomes full or has room again.
 pub fn run<O: Owner>(
     machine: O::Machine,
     owner: O,

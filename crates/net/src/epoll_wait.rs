@@ -40,8 +40,8 @@ pub(crate) enum WaitEvent {
     Dialed(u32),
 }
 
-/// Waits for everything in a [`Watch`]: waker, sockets, the owner's device and descriptors. The
-/// driver asks for room to send (`EPOLLOUT`) only while a socket is full, because a socket with
+/// Waits for the waker, the sockets, and what the application added to the [`Watch`], such as a TUN
+/// device. Asks for room to send (`EPOLLOUT`) only while a socket is full. Otherwise a socket with
 /// room would end every wait at once.
 pub(crate) struct Waiter<'a> {
     watch: &'a Watch,

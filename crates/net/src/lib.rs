@@ -1,9 +1,10 @@
 //! Runs a [`Machine`](byway_wire::Machine), a protocol without I/O of its own, with real sockets, a
 //! real clock and the system's entropy. `byway-sim` simulates the same machine.
 //!
-//! Give [`Socket`]s, a machine and its [`Owner`] to [`spawn`] (a thread of its own) or [`run`]
-//! (this thread). Other threads reach the owner by bounded channels and its [`Waker`]. Needs Linux
-//! (eventfd, `epoll`, UDP segmentation).
+//! Give [`Socket`]s, a machine and its [`Owner`] (the application's code on top of the machine) to
+//! [`spawn`] (a thread of its own) or [`run`] (this thread). Other threads send messages to the
+//! owner by channels, and wake it by its [`Waker`]. Needs Linux (eventfd, `epoll`, UDP
+//! segmentation).
 //!
 //! ```
 //! use byway_net::{Clock, LoopControl, Owner, Socket, spawn};

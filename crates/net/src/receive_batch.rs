@@ -11,9 +11,9 @@ use std::io::{self, IoSliceMut};
 
 /// A buffer takes the longest run that the system coalesces.
 const BUFFER_BYTES: usize = 65_536;
-/// The bytes that one receive call should bring at most, if its buffers come as full as in the last
-/// call. With more, the first bytes would have left the processor's cache before they are
-/// decrypted.
+/// The largest number of bytes that one receive call should bring. It sets the number of buffers of
+/// a call, given how full the buffers of the last call were. With more bytes, the first would leave
+/// the processor's cache before they are decrypted.
 const CALL_BYTES: usize = 512 << 10;
 
 /// How many bytes one call brings at most from a TCP connection, which has no batches.

@@ -17,8 +17,8 @@ use std::net::SocketAddr;
 /// and the error is reported to the protocol state machine.
 const MAX_MESSAGE_BYTES: usize = 65_507;
 
-/// Most messages of one `sendmmsg` call. More would save little: with 32 messages the cost of the
-/// call itself is small beside the cost of its messages.
+/// The greatest number of messages in one `sendmmsg` call. A greater number would save little: with
+/// 32 messages, the cost of the call itself is small beside the cost of its messages.
 pub(crate) const MESSAGES: usize = 32;
 
 /// A run of datagrams of equal size, the last perhaps shorter, to one address.

@@ -130,9 +130,9 @@ impl TcpCarrier {
         whole.is_ok()
     }
 
-    /// Sends `runs`. The first `start` bytes of the first run were sent before. A frame that the
-    /// kernel took only in part does not count as sent, and the next call sends the rest of this
-    /// frame first.
+    /// Sends `runs`, each datagram in a frame. The first `start` bytes of `runs[0]` were sent
+    /// before. If the kernel takes only a part of a frame, its datagram does not count as sent. The
+    /// next call then sends the rest of the frame first.
     pub(crate) fn send(
         &mut self,
         runs: &[DatagramRun<'_>],

@@ -55,9 +55,9 @@ impl Listener {
         self.io.local_addr()
     }
 
-    /// Accepts connections that wait, at most 64, and adds them to `taken`. Returns whether more
-    /// may wait. Connections beyond 1,024 (or `with_seats`), or 64 of one network (IPv4 /24, IPv6
-    /// /56; not loopback), are closed.
+    /// Accepts at most 64 waiting connections and adds them to `taken`. Returns whether more may
+    /// wait. At most 64 connections per network (IPv4 /24, IPv6 /56; not loopback) are open, and
+    /// 1,024 in total (or as `with_seats` sets). Any beyond are closed.
     pub fn accept(&self, taken: &mut Vec<TcpCarrier>) -> bool {
         for _ in 0..TURN {
             match self.io.accept() {

@@ -6,8 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Makes a driver run its owner's turn soon. Any number of wakes between two turns cause one turn.
-/// Put the message into a channel first, then wake the driver: the next turn sees the message.
+/// Makes a driver (the thread that runs a machine) call `Owner::turn` soon. Several wakes before
+/// this call cause only one call. To send a message to the owner, put it into a channel first, then
+/// wake the driver.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<EventFd>);
 

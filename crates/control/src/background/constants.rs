@@ -20,8 +20,9 @@ pub(super) const RETURN: f64 = 0.25;
 
 // What counts as a queue.
 
-/// The shortest wait that counts as a queue, and the shortest RTT that the law computes with.
-/// Batches of packets and ACKs (GSO) delay packets by up to 1 ms, even on an idle line.
+/// The shortest queueing delay that counts as a queue. Batches of packets and ACKs (GSO) delay
+/// packets by up to 1 ms, even on an idle line. In calculations, an RTT below this value counts as
+/// this value.
 pub(super) const THRESHOLD: Duration = Duration::from_millis(1);
 /// The shortest wait that counts as a queue, in packet times. Packets of two flows that collide
 /// wait one packet time without a queue.
@@ -29,11 +30,10 @@ pub(super) const PACKETS: f64 = 1.5;
 /// The greatest value that jitter may have. Requests on thin lines make queues of 10 ms and more,
 /// which must not count as jitter.
 pub(super) const JITTER: Duration = Duration::from_millis(8);
-/// Number of latest packets in which growth of the queue is sought. A flow of 40 Mbit/s sends as
-/// many in 10 ms (`LOOK`).
-///
-/// Rises of the measured jitter are smoothed over 2.6 s (`2 * RING` measurements), because short
-/// queues may cause them.
+/// This number has two uses:
+/// - growth of the queue is sought in the 32 latest packets (10 ms at 40 Mbit/s);
+/// - a rise of the measured jitter is smoothed over twice as many measurements (2.6 s at one per 40
+///   ms).
 pub(super) const RING: usize = 32;
 
 // Whose queue it is.
@@ -41,9 +41,9 @@ pub(super) const RING: usize = 32;
 /// Growth of the queue within `LOOK`, in packets, that shows a burst of another flow. A request
 /// begins with ten packets (RFC 6928).
 pub(super) const JUMP: f64 = 3.0;
-/// If the queue grows by `JUMP` packets within this time, another flow has sent a burst. From first
-/// to last, the packets of another flow's first window arrive within one RTT of that flow. This RTT
-/// is about 10 ms for a near server.
+/// The greatest duration of a burst. If the queue grows by three packets (`JUMP`) within this time,
+/// another flow has sent a burst. A burst is a flow's first window, sent within one RTT: about 10
+/// ms for a near server.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// Number of packets in a row that must wait before the path concludes that it has built a queue
 /// itself. The end of another flow's burst delays up to three packets in a row.
@@ -67,8 +67,8 @@ pub(super) const BETA: f64 = 0.9;
 /// level (rate without a queue). With a level equal to the line's rate, the queue then shrinks by
 /// `2 w` per RTT. So it is empty after half an RTT.
 pub(super) const EMPTYING: f64 = 2.0;
-/// The least part of its level at which a path sends during a queue. A path that sends nothing gets
-/// no ACKs, so it would not learn that the queue is empty.
+/// The least sending rate of a path during a queue, as a fraction of its rate without a queue. A
+/// path that sends nothing gets no ACKs, so it would not learn that the queue is empty.
 pub(super) const KEEP: f64 = 0.3;
 /// Number of RTTs after which a queue counts as standing, so that the path lowers its level (its
 /// sending rate). The sender sees the effect of slower sending after one RTT. A queue from another
@@ -80,9 +80,9 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 /// The time in which a standing queue lowers the level (the path's sending rate) by a factor e.
 /// Beside a TCP, a hundredth of the level is left after 5 s.
 pub(super) const SLOW: Duration = Duration::from_millis(1000);
-/// A level (a path's sending rate) above this many times its delivery rate falls during any queue.
-/// Other flows' short requests leave the path at least 0.6 of a slow line. A level equal to the
-/// line's rate is then at most 1.7 times the delivery rate.
+/// The ratio of sending rate to delivery rate above which every queue lowers the path's sending
+/// rate. Below it, only a lasting queue does. If the sending rate is correct, short requests of
+/// other flows raise the ratio to 1.7 at most.
 pub(super) const BELIEVE: f64 = 2.0;
 
 // Window, start, losses.

@@ -144,8 +144,8 @@ impl BackgroundPath {
     // First: a delay comes in.
 
     /// Returns whether an ACK showed a queue that the path itself built. `share`: the path's part,
-    /// from 0 to 1, of all paths' rate. `company`: the number of latest packets in a row that
-    /// waited in a queue, summed over all other paths.
+    /// from 0 to 1, of all paths' rate. `company`: the sum, over all other paths, of the number of
+    /// latest consecutive packets that waited in a queue.
     pub fn on_acked(&mut self, acked: &Acked<'_>, share: f64, company: u32) -> bool {
         self.timeouts = 0;
         self.srtt = acked.srtt;
@@ -297,9 +297,9 @@ impl BackgroundPath {
         self.set(self.level * (1.0 + time * self.growth));
     }
 
-    /// Called if packets of this path waited when one of the paths built a queue. Lowers the level
-    /// (sending rate) to `BETA * max(delivery rate, level of two RTTs ago)`. Only the growth since
-    /// then can be too much.
+    /// Answers a queue that one of the paths built, if packets of this path waited in it. Lowers
+    /// the sending rate (`level`) to `BETA` times the delivery rate. The result is at least `BETA`
+    /// times the sending rate of two RTTs ago.
     pub fn answer(&mut self, now: Instant, waited: i64) {
         self.meet(now, false, waited);
         // A wrong answer to noise says little of the line.

@@ -186,9 +186,9 @@ impl QueueDelay {
         true
     }
 
-    /// Updates the usual wait, which jitter causes: the median of eight mean delays, each over 10
-    /// ms ([`LOOK`]), minus the least delay. A lower new value counts at once. A higher one is
-    /// smoothed over 2.6 s, because a short queue may cause it.
+    /// Updates the usual wait of packets, caused by jitter: the median of eight mean delays minus
+    /// the least delay. Each mean covers 10 ms ([`LOOK`]). A higher result is smoothed over 2.6 s,
+    /// because a short queue may cause it.
     fn measure_jitter(&mut self, met: Delay) {
         self.slot_sum = self.slot_sum.saturating_add(met.one_way);
         self.slot_packets += 1;

@@ -62,9 +62,9 @@ impl Bmc {
         Self { fixed, ..Self::new(BmcOptions::LITERAL) }
     }
 
-    /// The length of a congestion epoch of `member`, from one loss to the next, in seconds. The
-    /// paper: (W/2a) + 1 RTTs. W is the window at the end of the epoch, and a its growth in packets
-    /// per RTT.
+    /// The estimated time from one loss on `member` to the next, in seconds. The paper gives
+    /// `W/(2a)+1` RTTs. W is the window in packets at the end of this time. The variable `a` is the
+    /// growth of the window in packets per RTT.
     fn epoch(member: &CoupledPath<BmcPath>) -> f64 {
         let left = Some(member.window.threshold()).filter(|threshold| threshold.is_finite()).unwrap_or(0.0);
         let largest = member.window.packets().max(2.0 * left);

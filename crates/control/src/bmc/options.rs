@@ -5,9 +5,9 @@
 pub enum WeightStep {
     /// (7): to its square. That overshoots whatever there is to be met, for ever.
     Square,
-    /// The weight D falls by `(D - D^2) * imbalance`, where `D - D^2` is the step of `Square`. The
-    /// imbalance is `1 - least T_wr / largest T_wr`. T_wr is a path's throughput times RTT, divided
-    /// by its weight. Near the balance the step is small, so the weights settle.
+    /// The path with the least T_wr loses the weight `(D - D^2) * (1 - least T_wr / largest T_wr)`.
+    /// D is its weight. T_wr is a path's throughput times RTT, divided by its weight. For nearly
+    /// equal T_wr the loss is small, so weights settle.
     Proportional,
 }
 

@@ -2,9 +2,9 @@
 
 use super::{BmcOptions, WeightStep};
 
-/// One step: weight moves from the path with the least weighted throughput to the path with the
-/// largest. `throughputs` are the T_wr of equation 6, all in one unit: RTT times throughput,
-/// divided by the path's weight.
+/// Moves weight between paths once (Honda et al., 2.2). The path with the least of `throughputs`
+/// gives weight to the path with the largest. `throughputs[i]` is T_wr of path i: its RTT times its
+/// throughput, divided by its weight. All are in one unit.
 pub fn step(weights: &mut [f64], throughputs: &[f64], options: &BmcOptions) {
     let order = |a: &usize, b: &usize| throughputs[*a].total_cmp(&throughputs[*b]);
     let known = || 0..weights.len().min(throughputs.len());

@@ -56,8 +56,9 @@ impl PathLimit {
 mod tests {
     use super::*;
 
-    /// The number of paths in use after ten minutes. Each path adds `each` to the throughput, up to
-    /// `most` in all. The bundle asks for paths every two seconds.
+    /// Simulates ten minutes and returns the number of paths in use at the end. The total
+    /// throughput is `each` times the number of paths, but at most `most`, in bytes per second.
+    /// Every two seconds, as many paths are opened as `PathLimit` allows.
     fn reached(each: f64, most: f64) -> usize {
         let (mut reach, mut in_use, mut opened_at) = (PathLimit::new(), START, 0);
         for second in (0..600).step_by(2) {

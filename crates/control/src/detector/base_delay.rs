@@ -63,8 +63,9 @@ impl BaseDelay {
         self.floor
     }
 
-    /// Sets the jitter of delays without a queue, in nanoseconds. The smallest delays of two rounds
-    /// count as equal if they differ by at most this jitter plus the tolerance given to `new`.
+    /// Sets the jitter of delays without a queue, in nanoseconds. The base comes from the smallest
+    /// delay of each round (one RTT, at least 10 ms). Two such delays count as equal if they differ
+    /// by at most the jitter plus the tolerance of `new`.
     pub const fn set_spread(&mut self, spread: i64) {
         self.spread = spread;
     }

@@ -2,9 +2,9 @@
 
 use byway_wire::Duration;
 
-/// Estimates the time that the line takes to send one packet, from the gaps between the arrivals of
-/// successive packets. One gap in 32 is shorter than the estimate. Such gaps are taken for errors,
-/// for example because of a late interrupt.
+/// Estimates the transmission time of one packet on the bottleneck link, from the gaps between the
+/// arrivals of successive packets. Each estimate is the 1/32 quantile of 256 gaps. Shorter gaps
+/// count as errors, for example after a late interrupt.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spacing {
     /// The smallest distances of this block in nanoseconds, ascending. Only the first `pairs` of
@@ -25,9 +25,9 @@ impl Spacing {
     /// Pairs in a block, and how many of them may be closer together than the line sends packets.
     const BLOCK: usize = 256;
     const FEW: usize = Self::BLOCK / 32;
-    /// The greatest number of pairs of successive packets that may arrive together or out of order
-    /// in a block: one in sixteen of 256 pairs. With more, jitter exceeds the line's time for a
-    /// packet, so the block gives no estimate of this time.
+    /// The greatest number of packet pairs, per block of 256 pairs, that may arrive together or out
+    /// of order. With more, jitter exceeds a packet's transmission time on the bottleneck link.
+    /// Then the block gives no estimate of the transmission time.
     const MIXED: usize = 2 * Self::FEW;
     /// In the first block the estimate is at least the distance of this rank, in ascending order.
     const PAIRS: usize = 3;

@@ -1,5 +1,6 @@
-//! All paths together as one CUBIC flow (RFC 9438). The loss of a path sets the flow back only by
-//! the path's share of all windows. So frequent losses of a small path do not hold up a large path.
+//! All paths together as one CUBIC flow (RFC 9438). Packet loss on a path reduces the flow only by
+//! this path's share of all windows. So frequent losses on a path with a small window do not slow a
+//! path with a large window.
 
 use crate::curve::{Curve, Shape};
 use byway_wire::{Duration, Instant};
@@ -41,9 +42,8 @@ impl AggregateFlow {
         self.shape
     }
 
-    /// Sets the window to `window` after a change that is not CUBIC's: a path was opened or closed,
-    /// ended its slow start, or moved its load. W_max, W_est and cwnd_prior move by the same number
-    /// of packets.
+    /// Sets the window to `window` packets after a change that is not by CUBIC, for example a newly
+    /// opened path. W_max, W_est and cwnd_prior change by the same number of packets.
     pub fn follow(&mut self, window: f64) {
         let by = window - self.window;
         self.curve.w_max += by;
@@ -95,9 +95,9 @@ impl AggregateFlow {
         self.go_back(share, 0.0);
     }
 
-    /// Begins a new stage of CUBIC growth after a loss. `share` (0 to 1): the losing path's part of
-    /// the flow's window. K, the seconds to W_max, becomes `share * k + (1 - share) * left`. `k`: K
-    /// if all paths lost. `left`: the rest of the old K.
+    /// Begins CUBIC's next growth after packet loss on a path. `share`: the path's part, 0 to 1, of
+    /// the flow's window. `k`: K (RFC 9438), in seconds, after loss on all paths. The new K lies
+    /// between the old K's rest (share 0) and `k` (share 1).
     fn go_back(&mut self, share: f64, k: f64) {
         let mean = |whole: f64, before: f64| share * whole + (1.0 - share) * before;
         // Beyond the plateau the curve has grown by the whole window at most, even if the window

@@ -1,6 +1,6 @@
-//! Load aggregation (mPath, 2.3): a proxied path with the direct path's bottleneck gives its load
-//! (its window) to the direct path. Simultaneous losses of both paths show a shared bottleneck.
-//! Similar delays show it only after a trial: the direct path must carry the load.
+//! Load aggregation (mPath, 2.3): a proxied path that shares the direct path's bottleneck gives its
+//! window to the direct path. Losses at the same time prove a shared bottleneck. Similar delays
+//! only suggest it: in a trial, the direct path must carry the proxied path's load.
 
 use super::{Dropping, MPath, Path};
 use crate::bundle::Rate;
@@ -10,9 +10,9 @@ use byway_wire::{Duration, Instant, PathId};
 /// A path that shares all but this part of the variance of the direct path's delay waits in the
 /// same queue.
 const SAME: f64 = 0.25;
-/// How long a proxied path lends half of its window to the direct path, to test whether both share
-/// a queue. If they do, the proxied path's throughput halves. If it has a queue of its own, its
-/// throughput stays the same.
+/// How long a proxied path gives half of its window to the direct path, as a test of a shared
+/// queue. In a shared queue, half the window means half the throughput. Otherwise only the proxied
+/// path's own queue shrinks, and its throughput stays.
 const HALF_LENT: Duration = Duration::from_millis(2_800);
 const CARRIES: f64 = 0.9;
 /// The least window, in packets, of which half is lent: a window of one packet cannot be halved.
@@ -21,9 +21,9 @@ const HALVES: f64 = 8.0;
 const LENT: Duration = Duration::from_millis(5_600);
 /// The first part of each trial, in which the windows settle. It does not count.
 const SETTLES: Duration = Duration::from_millis(1_400);
-/// The pause after a trial in which the direct path could not carry the load. Each such trial
-/// doubles the pause, up to 16 minutes. A trial lasts up to 8.4 s: at most 8.4 s of 68.4 s, an
-/// eighth of the time.
+/// The pause after a trial that showed no shared bottleneck. In a trial, proxied paths give their
+/// windows to the direct path, for at most 8.4 s. So trials take at most an eighth of the time.
+/// Failures double the pause, up to 16 minutes.
 const APART: Duration = Duration::from_secs(60);
 const APART_AT_MOST: Duration = Duration::from_secs(960);
 /// The age from which a path counts as useful, unless it seems to wait in the direct path's queue.
@@ -96,8 +96,9 @@ impl Trials {
         }
     }
 
-    /// Whether delays are in doubt: paths seemed to share the direct path's queue, but a trial
-    /// showed that the direct path cannot carry their load.
+    /// Whether similar delays of two paths are, at present, no evidence of a shared bottleneck.
+    /// This is so for a pause after the direct path failed to carry the load of paths with similar
+    /// delays.
     pub fn doubt(&self, now: Instant) -> bool {
         now < self.not_before
     }
@@ -173,9 +174,9 @@ impl MPath {
         }
     }
 
-    /// Requests more proxied paths after a loss of the direct path. mPath: "only after all existing
-    /// paths have encountered loss". Their number is at most "a proportion beta of the direct
-    /// path's congestion window" (`direct_window`, in packets).
+    /// Called after packet loss on the direct path. Requests more proxied paths if packets were
+    /// lost on all proxied paths too. mPath limits the number of requested paths to "a proportion
+    /// beta of the direct path's congestion window" (`direct_window`, in packets).
     pub(super) fn wish_for_more(&mut self, direct_window: f64, now: Instant) {
         if self.trials.allow_wishes(now, &self.carried)
             && self.alive().all(|(_, path)| path.met_congestion || !path.proxied)
@@ -273,9 +274,9 @@ impl MPath {
         }
     }
 
-    /// Judges the present trial, in which proxied paths lend their windows to the direct path.
-    /// While they lend half, their own rate must fall, as in a shared queue. While they lend all,
-    /// the direct path must carry the load. Otherwise the windows are returned.
+    /// Judges the present trial: do the proxied paths that lend their windows to the direct path
+    /// share its bottleneck? If so, lending half lowers their throughput, and lending all raises
+    /// that of the direct path. Otherwise the trial fails, and the windows are given back.
     pub(super) fn judge(&mut self, now: Instant) {
         if self.trials.now.is_some() && self.direct().is_none() {
             return self.give_back(now);

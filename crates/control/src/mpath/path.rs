@@ -144,10 +144,9 @@ impl Path {
         }
     }
 
-    /// Whether the path counts as not sharing the direct path's queue. The delays of both are
-    /// compared. After 21 s of the path's life, different delays suffice. After 60 s, a comparison
-    /// without a result suffices. `doubt`: trials showed that similar delays mean nothing, so they
-    /// suffice after 21 s.
+    /// Whether the path is known not to share the direct path's queue. At an age of 21 s, clearly
+    /// different delays show this. At 60 s, it is enough that delays are not similar. `doubt`:
+    /// whether similar delays count as different ones, after a failed trial.
     pub fn proven(&self, now: Instant, doubt: bool) -> bool {
         let age = now.since(self.opened_at);
         let differs = if doubt { self.differs || self.same_queue } else { self.differs };

@@ -102,8 +102,9 @@ pub struct Ledbat {
     options: LedbatOptions,
     window: Window,
     delays: DelayHistory,
-    /// The most bytes in flight in the present RTT, and in the RTT before. The present RTT ends
-    /// when an ACK arrives for a packet sent at `round` or later.
+    /// The largest number of bytes in flight: during the present RTT, and during the RTT before.
+    /// The present RTT began at `round`. It ends at the ACK of a packet that was sent since
+    /// `round`.
     flight: [u64; 2],
     round: Instant,
 }

@@ -110,9 +110,9 @@ impl LedbatPp {
         1.0 / libm::ceil(2.0 * self.options.target.as_secs_f64() / base).clamp(1.0, self.options.slowest)
     }
 
-    /// Changes the window W by the queueing delay (section 4.2). Per RTT, W changes by GAIN packets
-    /// up to TARGET, and above TARGET by `max(GAIN - Constant * W * (delay / TARGET - 1), -W / 2)`
-    /// packets.
+    /// Changes the window W, in packets, by the queueing delay (LEDBAT++, 4.2). While the delay is
+    /// at most TARGET, W grows by GAIN packets per RTT. Otherwise W changes, per RTT, by this
+    /// number of packets: `max(GAIN - Constant * W * (delay / TARGET - 1), -W / 2)`.
     fn steer(&mut self, acked: &Acked<'_>, may_grow: bool) {
         let Some(queue) = self.rtts.queue() else { return };
         let (gain, packets) = (self.gain(), self.window.packets());

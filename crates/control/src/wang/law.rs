@@ -109,9 +109,9 @@ impl Law for Wang {
         used.map_or(0.0, |member| packets / member.window.packets())
     }
 
-    /// Judges whether the raise of the last interval succeeded, and begins the next interval. The
-    /// judgement waits for the longest RTT of all paths (at most 2 s), until the interval's packets
-    /// are acknowledged. Their rate is x of Wang et al.
+    /// Judges whether the latest raise of a path's rate succeeded, by the paths' received rates (x
+    /// in Wang et al.). Then begins the next interval (0.4 s). Its judgement waits one more RTT, at
+    /// most 2 s, until its packets are acknowledged.
     fn tick(&mut self, paths: &mut WangPaths, now: Instant) -> Option<Instant> {
         if paths.is_empty() {
             return None;

@@ -1,5 +1,5 @@
 //! The largest sum of rates at which sources can send through relays to one destination, computed
-//! as a maximum flow. It is the paper's problem P with two hops: source to relay, relay to
+//! as a maximum flow. It is problem P of Wang et al. with two hops: source to relay, relay to
 //! destination.
 
 use alloc::collections::VecDeque;

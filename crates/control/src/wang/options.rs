@@ -19,9 +19,9 @@ pub struct WangOptions {
     /// the path's rate by `1 + beta` and adds `epsilon`. With 0, rates change only by `epsilon`
     /// (the paper's A-AIAD).
     pub beta: f64,
-    /// If set, a raise that `demand` cuts short lowers the path's beta (its relative raise) to what
-    /// `demand` allowed. A path that carries all of the demand cannot be raised, so its beta
-    /// becomes 0. It stays 0, because beta changes only by factors.
+    /// Whether a raise that the source's `demand` cuts short lowers beta to the increase that was
+    /// possible. (A raise multiplies a path's rate by `1 + beta`.) If one path carries the whole
+    /// demand, its beta becomes and stays 0, because beta changes only by factors.
     pub rewrite: bool,
     /// The most that a rate increment term grows to, as a factor.
     pub cap: f64,
@@ -50,9 +50,14 @@ impl WangOptions {
         slack: 0.0,
     };
 
-    /// Figure 2 of Wang et al. with four changes. `rewrite`: demand never lowers a path's beta
-    /// (relative raise). `cap`: beta is at most 1. `floor`: each path keeps a least probability of
-    /// a raise. `slack`: 500 bytes, one packet, per 0.4 s may be missing.
+    /// Figure 2 of Wang et al. with four changes:
+    ///
+    /// | field | change |
+    /// |---|---|
+    /// | `rewrite` | demand never lowers beta (a raise multiplies a rate by `1 + beta`) |
+    /// | `cap` | beta is at most 1 |
+    /// | `floor` | each path keeps a least probability of a raise |
+    /// | `slack` | 1,250 bytes/s (a 500-byte packet per 0.4 s) may be missing at the receiver |
     pub const RECOMMENDED: Self =
         Self { rewrite: false, cap: 1.0, floor: 0.01, slack: 1_250.0, ..Self::LITERAL };
 }

@@ -108,8 +108,9 @@ fn o19_a_ledbat_that_comes_late_takes_the_queue_for_the_path_and_everything() {
     assert!(stands < 70.0, "{stands}");
 }
 
-/// The share of a link that `name` takes beside a NewReno, and its rate in Mbit/s after the NewReno
-/// has ended. `first` tells which flow begins first.
+/// The share of a link that the controller `name` takes beside a NewReno flow, and its rate in
+/// Mbit/s after the NewReno flow has ended. `first`: whether the flow of `name` begins first, five
+/// seconds before the NewReno flow.
 fn beside_newreno(name: &str, rtt: u64, queue: usize, first: bool) -> (f64, f64) {
     let mut world = World::new(1);
     world.tells_held = true;

@@ -36,9 +36,9 @@ fn one_path_is_filled_at_any_rtt_with_and_without_random_loss() {
             let flow = world.flow(background(), &[(link, rtt)], FOREVER);
             for (from, until) in [(5_000, 10_000), (10_000, 40_000)] {
                 let rate = world.rate(flow, from, until);
-                // Two cases may stay below 9 Mbit/s. At an RTT of 5 ms, an ACK for ten packets
-                // comes only every second RTT. At an RTT of 300 ms and 0.5 % of loss, the flow
-                // reaches 8.8 Mbit/s.
+                // Two cases may stay below 9 Mbit/s. At an RTT of 5 ms, the receiver's ACKs come
+                // only every 10 ms, less often than once per RTT. At an RTT of 300 ms and 0.5 % of
+                // loss, the flow reaches 8.8 Mbit/s.
                 let least = match rtt {
                     5 => 8.2,
                     300 => 8.5,
@@ -146,9 +146,9 @@ fn jitter_is_no_congestion() {
 
 #[test]
 fn more_jitter_is_no_congestion_either() {
-    // If jitter is many times a packet's sending time on the link, it delays several packets in a
-    // row. So does a queue, so the flow yields. Only the last two links, of 12 and 5 Mbit/s, are
-    // used well.
+    // Jitter here is several times a packet's transmission time, so it delays several packets in a
+    // row, like a queue. The flow mistakes jitter for a queue and slows down. Only the links of 12
+    // and 5 Mbit/s are used well.
     for (capacity, rtt, jitter, least) in
         [(20.0, 20, 10, 3.5), (40.0, 6, 5, 8.5), (100.0, 40, 10, 3.0), (12.0, 50, 8, 8.0), (5.0, 30, 10, 3.5)]
     {

@@ -96,9 +96,9 @@ fn solo(options: HarpOptions, megabits: f64, jitter: Duration, seed: u64) -> Sol
     }
 }
 
-/// Four rules for a delay signal, with names: one delayed packet, half of an RTT's packets, a mean
-/// of a window's delays, and a mean of 50. A signal needs a dmax - dmin of at least `micros`
-/// microseconds.
+/// Four named rules for a delay signal. They watch single packets, half of an RTT's packets, the
+/// mean delay of a window, or the mean of the latest 50 delays. A signal also needs that the delays
+/// (or means) have differed by `micros` microseconds.
 fn rules(micros: u64) -> [(&'static str, HarpOptions); 4] {
     let least = Duration::from_micros(micros);
     let per_packet = DelayRule::Relative { delta: 0.3, fraction: 0.0, least_range: least, range: None };
@@ -148,9 +148,9 @@ fn jitter_makes_fewer_false_signals_where_the_mean_of_50_packets_counts() {
             "{fifty:?} {capped:?} {packet:?} {half:?}"
         );
         assert!(fifty.2 > 10.0 * packet.2.max(half.2), "{fifty:?} {packet:?} {half:?}");
-        // `capped` compares a mean of few delays with the limit: as many as the window has packets,
-        // but at least four. A mean of four still has half the jitter of a single delay. So false
-        // congestion signals are many, and the transfer is slow.
+        // The rule `capped` averages as many delays as the window has packets, but at least four.
+        // The mean of four delays still varies half as much as a single delay. So jitter often
+        // causes a false congestion signal, and the transfer is slow.
         assert!(capped.1 < half.1, "{capped:?} {half:?}");
         assert!(fifty.2 > 10.0 * capped.2, "{fifty:?} {capped:?}");
     }
@@ -205,9 +205,9 @@ fn a_single_late_packet_is_no_signal_and_a_queue_is() {
 fn a_small_window_hears_of_the_end_of_a_queue_soon_only_if_the_mean_is_capped() {
     let [.., (_, capped), (_, fifty)] = rules(1_000);
     let queue = |at: u64| if (60..160).contains(&at) { 70 } else { 10 };
-    // Delays above `10 + 0.3 (70 - 10) = 28` ms signal congestion. After the queue, delays are 10
-    // ms, not 70 ms. A mean of 50 delays is 28 ms with 35 new ones, after seven RTTs of five
-    // packets. A mean of four needs three packets.
+    // A mean delay above 28 ms signals congestion, once per RTT. After the queue, packets have
+    // delays of 10 ms instead of 70 ms. The mean of the latest 50 delays falls to 28 ms after 35
+    // such packets (seven RTTs), the mean of four after three.
     let (capped, fifty) = (signals(capped, 400, queue, 160), signals(fifty, 400, queue, 160));
     assert!(capped <= 1, "{capped}");
     assert!((6..=7).contains(&fifty), "{fifty}");

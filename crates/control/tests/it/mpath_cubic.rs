@@ -128,9 +128,9 @@ fn a_loss_that_was_none_leaves_no_trace() {
     assert!((with / without - 1.0).abs() < 0.02, "{with}, and {without} without");
 }
 
-/// The throughput of a flow of `name` beside a flow of `other`, divided by the mean of the two
-/// throughputs. The flow of `name` has `paths` paths, all through the same drop-tail link as the
-/// other flow.
+/// The throughput of a flow with the controller `name` beside a flow with the controller `other`,
+/// divided by the mean of both throughputs. The first flow has `paths` paths. All of them, and the
+/// other flow, use the same drop-tail link.
 fn of_its_half(name: &str, paths: u64, other: &str, (capacity, rtt, queue): (f64, u64, usize)) -> f64 {
     let part = |seed: u64| {
         let mut world = World::new(seed);

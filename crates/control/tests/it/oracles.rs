@@ -137,9 +137,9 @@ fn o7_mimd_keeps_the_ratio_of_two_flows() {
 
 #[test]
 fn o11_mpath_without_aggregation_is_the_semicoupled_algorithm() {
-    // In equilibrium `w_i = 2 (1 - p_i) / (p_i W)`: p_i is the loss rate of path i, w_i its window,
-    // W the sum of windows. Random losses change the mean windows of both paths by the same factor.
-    // So their ratio is checked more closely than their sum.
+    // In theory `w_i = 2 (1 - p_i) / (p_i W)`: p_i is path i's loss rate, w_i its window, W the sum
+    // of windows. Random losses make both mean windows differ from theory by one factor. So the
+    // ratio of windows is checked more closely than the sum.
     let options =
         mpath::MPathOptions { evidence: u32::MAX, growth: Growth::Shares, ..mpath::MPathOptions::LITERAL };
     let mut mpath = MPath::new("test", options, 1);

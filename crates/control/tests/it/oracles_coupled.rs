@@ -111,8 +111,9 @@ fn o4_joint_over_equal_paths_takes_less_the_more_they_are() {
 
 #[test]
 fn o4_marks_that_come_together_are_answered_one_after_the_other() {
-    // In the paper, all four paths lose the part beta (1/8) of the sum of all windows at once: half
-    // is left. In the code the signals come one after another, so `(1 - beta)^4`, 0.586, is left.
+    // In the paper, all four paths answer the marks at once. Each takes beta (1/8) of the sum of
+    // all windows, so half of it is left. In the code, the paths answer one after another, so 0.586
+    // of it is left (7/8 to the power of 4).
     let mut harp = literal(Coupling::Joint);
     for path in 0..4 {
         harp.open(PathId(path), &opened(false));
@@ -124,9 +125,9 @@ fn o4_marks_that_come_together_are_answered_one_after_the_other() {
     }
     let kept = 0.875_f64 * 0.875 * 0.875 * 0.875;
     near(harp.total() / before, kept, 1e-9, "sequential");
-    // Equal windows do not stay equal under joint coupling. At a congestion signal, every path
-    // loses the same number of packets, so smaller windows lose a larger part. In the end one path
-    // has everything.
+    // With `Coupling::Joint`, a path that gets a congestion signal shrinks its window by a part of
+    // the sum of all windows. This is the same number of packets on each path, so small windows
+    // lose a larger part. In the end one path has everything.
     for step in 20..3_000_u64 {
         let marked = harp.total() >= before;
         for path in 0..4 {
@@ -208,9 +209,9 @@ fn o6_interference_stays_below_equation_11() {
             let floor = 2.0 * flows as f64 / (line + queue as f64);
             let literal = interference(flows, false);
             assert!(literal <= bound + floor + 0.03, "{tcps} {queue} {flows}: {literal}");
-            // Beside 32 flows of the class `background`, the TCPs lose more than the part `bound`
-            // of the throughput without these flows. So this case is not checked. The cause: flows
-            // that begin while packets wait never see the queue empty.
+            // Beside 32 flows of the class `background`, the TCPs lose more than the fraction
+            // `bound` of the throughput that they have alone. So this case is not checked. The
+            // cause: flows that begin while packets wait never see the queue empty.
             if flows > 8 {
                 continue;
             }
@@ -264,9 +265,9 @@ fn o10_lia_shares_by_loss_and_takes_as_much_as_one_tcp_on_the_best() {
 
 #[test]
 fn o11_mpath_beside_a_tcp_under_the_same_loss() {
-    // In a fluid model a TCP's window is `sqrt(2/p)` packets at a loss rate of p. mPath's windows
-    // are `w_i = 2 (1 - p_i)/(p_i W)`, with W their sum. Random loss multiplies the mean windows of
-    // both by one factor, `constant`, which is measured on the TCP.
+    // In theory, a TCP's window is `sqrt(2/p)` packets at a loss rate of p. mPath's windows are
+    // `w_i = 2 (1 - p_i)/(p_i W)` on path i; W is their sum. Random loss makes mean windows differ
+    // from theory by one factor, `constant`, measured on a TCP.
     let options =
         mpath::MPathOptions { evidence: u32::MAX, growth: Growth::Shares, ..mpath::MPathOptions::LITERAL };
     for seed in 1..4 {

@@ -56,9 +56,9 @@ impl Overlay {
         self.loads(sources).iter().zip(&self.capacities).map(|(load, capacity)| load.min(*capacity)).sum()
     }
 
-    /// Simulates the sources as a fluid, with perfect detection of congestion (theorem 1): a source
-    /// can raise its rate to a relay exactly if the relay can carry its load. Returns the total
-    /// rate per interval, divided by the optimum.
+    /// Simulates the sources as fluids, with perfect detection of congestion (Wang et al., theorem
+    /// 1). A raise of a rate to a relay succeeds exactly if the relay's total load is within its
+    /// capacity. Returns the total rate in each interval, divided by the optimum.
     fn run(&self, options: WangOptions, intervals: usize, seed: u64) -> Vec<f64> {
         let mut random = Random::new(seed);
         let mut sources: Vec<RateController> = (0..)
@@ -105,9 +105,11 @@ fn hundred() -> impl Iterator<Item = (u64, Overlay)> {
 
 #[test]
 fn the_optimum_is_that_of_other_solvers() {
-    // Columns: `skew` b, `plenty` f, and optima for k = 2, 3 and 4 relays per source, as shares of
-    // all demands. Capacities of relays j are proportional to `1/j^b`, and together f times all
-    // demands. Optima are means over 20 random overlays, by scipy's maximum flow.
+    // Columns:
+    // - `skew` b: the capacity of relay j is proportional to `1/j^b`;
+    // - `plenty` f: all capacities together are f times all demands;
+    // - largest total rates, divided by all demands, for 2, 3 and 4 relays per source: means over
+    //   20 random overlays, by scipy's maximum flow.
     let table = [
         (0.0, 0.6, [0.516, 0.569, 0.591]),
         (0.0, 1.0, [0.842, 0.943, 0.983]),
@@ -166,9 +168,9 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
     let reached = |carried: &[f64]| carried.iter().position(|part| *part >= 0.95).unwrap();
     let ratio = reached(&slow) as f64 / reached(&fast) as f64;
     assert!(ratio >= 4.0, "{} and {}", reached(&slow), reached(&fast));
-    // With `alpha` and `gamma` 1, beta stays 1: each raise doubles a path's rate. In Wang et al.
-    // the rates then stay clearly below the optimum. Here congestion is detected perfectly, and the
-    // rates reach 0.995 of the optimum, but keep changing.
+    // With `alpha` and `gamma` 1, no success or failure of a raise changes beta. It stays 1, so
+    // each raise doubles a path's rate. The total rate reaches 0.995 of the optimum, but keeps
+    // changing. In Wang et al. it stays clearly lower.
     let fixed = run(1.0, WangOptions { alpha: 1.0, gamma: 1.0, ..FLUID });
     let (adaptive, fixed) = (&fast[5_000..], &fixed[5_000..]);
     let spread = |values: &[f64]| {
@@ -184,8 +186,8 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
 #[test]
 fn the_testbed_finds_its_spare_capacity() {
     // The testbed of Wang et al., section V, with rates in kbit/s. If a relay's load exceeds its
-    // capacity, all its paths lose the same share of packets. A raise adds one packet of 1008 bytes
-    // per measurement interval of the source (`spans`, in seconds).
+    // capacity, all its paths lose the same share of packets. A raise lifts a path's rate by one
+    // packet of 1008 bytes per interval (`spans`, in seconds).
     let capacities = [256.0, 256.0, 56.0];
     let choices = [[0, 1], [1, 2]];
     let spans = [0.645, 0.538];

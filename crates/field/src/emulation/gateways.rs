@@ -230,9 +230,9 @@ impl RunningGateways {
         }
     }
 
-    /// The records of a transfer's paths, with one value per sample. `own`: the transfer's port, if
-    /// each flow has paths of its own; then only paths of flows to this port count. `None`: flows
-    /// share paths, so all paths to other gateways count.
+    /// The records of a transfer's paths from the entry gateway. Each record has a value per
+    /// element of `received`, one every `sample` seconds. `own`: the transfer's port, if each flow
+    /// has paths of its own. `None`: all flows share the gateway's paths.
     fn paths(&self, received: &[u64], sample: f64, own: Option<u16>) -> Vec<PathRecord> {
         let path = |(name, address): &(String, String)| {
             let mut record = PathRecord { name: name.clone(), ..PathRecord::default() };

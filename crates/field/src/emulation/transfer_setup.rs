@@ -22,9 +22,9 @@ pub(super) struct TransferSetup<'a> {
 }
 
 impl TransferSetup<'_> {
-    /// The direct path of `transfer`, as the plan names it, and the nodes of its other paths. The
-    /// plan writes `direct`, or a node through which the direct path leads. byway always uses the
-    /// direct path, so a transfer must list one of the two.
+    /// How `transfer.paths` names the direct path, and the nodes of the other paths. The direct
+    /// path is named `direct`, or by a node that lies on it. byway always uses the direct path, so
+    /// a transfer that does not list it is an error.
     pub(super) fn ways<'t>(&self, transfer: &'t Transfer) -> Result<(&'t str, Vec<&'t str>)> {
         let nodes = || {
             transfer.paths.iter().filter_map(|way| match way {

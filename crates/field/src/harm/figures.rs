@@ -19,9 +19,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds for `bulk` transfers on a line of `mbit` Mbit/s. The slower the line, the looser
-    /// the bounds, because a packet of a transfer takes longer to send and delays a request by
-    /// more.
+    /// How much `bulk` background transfers may delay requests on a line of `mbit` Mbit/s, and the
+    /// least throughput they need. On a slower line, more delay is allowed, because each packet of
+    /// a transfer takes longer to send.
     #[must_use]
     pub const fn of(mbit: u32, bulk: u32) -> Self {
         let (median, p90, share) = match (bulk, mbit) {

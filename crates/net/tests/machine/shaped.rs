@@ -1,6 +1,6 @@
-//! Tests of drivers in a network namespace of their own, where the loopback has an MTU of 1,500
-//! bytes and a slow queue. Where the host forbids unprivileged namespaces or cannot shape traffic,
-//! these tests are ignored.
+//! Tests of `byway_net`'s driver, the loop that sends and receives for a protocol, in a network
+//! namespace. There the loopback has an MTU of 1,500 bytes and a slow queue. Where the host forbids
+//! unprivileged namespaces or cannot shape traffic, these tests are ignored.
 
 use crate::common::{Notebook, PATIENCE, socket, turn};
 use byway_net::{Clock, Control, LoopControl, Socket, run, spawn};

@@ -9,9 +9,9 @@ use crate::detector::{ConsecutiveDelays, DelayedShare, Extremes};
 use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
-/// Where only RTTs are measured, `ConsecutiveDelays` is told a window of at most this many packets.
-/// It signals congestion if a quarter as many samples in a row exceed the limit. A quarter of 8 is
-/// two, and each RTT is one sample.
+/// The cap on the window, in packets, that is given to `ConsecutiveDelays` if only RTTs are
+/// measured. A quarter of this window must be delayed samples in a row for a congestion signal. An
+/// ACK for many packets is only one sample, so two must suffice.
 const TWO_IN_A_ROW: f64 = 8.0;
 
 /// The delays of one path.
@@ -91,8 +91,9 @@ impl Delays {
         signal
     }
 
-    /// Whether the RTT of an ACK signals congestion, on a path without one-way delays. An ACK for
-    /// several packets has only one RTT, so two RTTs in a row above the limit are a signal.
+    /// Whether the RTT of an ACK signals congestion, on a path without one-way delays. Two RTTs in
+    /// a row above the delay limit are a signal. `window`: the path's window in packets. `recover`:
+    /// packets sent before this time cause no signal.
     fn on_round_trip(&mut self, rtt: Duration, sent_at: Instant, window: f64, recover: Instant) -> bool {
         if *self.round_trips.get_or_insert(true) {
             let above = self.is_above(signed_nanos(rtt), window);

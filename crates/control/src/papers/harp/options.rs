@@ -25,17 +25,18 @@ pub enum DelayRule {
         /// The share of an RTT's packets that must be delayed (see
         /// [`DelayedShare`](crate::detector::DelayedShare)).
         fraction: f64,
-        /// There is no signal while `dmax - dmin` is less than this. When a path begins, the range
-        /// is so small that even a nanosecond of jitter would exceed the limit.
+        /// No congestion is signalled while `dmax - dmin` is less than this. dmin and dmax are the
+        /// smallest and the largest delay so far. In a smaller range, even slight jitter would
+        /// exceed the limit, `dmin + delta (dmax - dmin)`.
         least_range: Duration,
         /// A fixed value for `dmax - dmin`; `None`: the observed range. In theorem 2 of the paper,
         /// dmax is the delay of a full queue. Harp avoids full queues, so the observed dmax is
         /// smaller.
         range: Option<Duration>,
     },
-    /// HIR, 7.1: congestion is signalled if `mean > dmin + delta (dmax - dmin)`. `mean` is the mean
-    /// of the latest delays; dmin and dmax are the smallest and the largest mean so far. delta is a
-    /// number from 0 to 1.
+    /// The rule of the paper HIR (section 7.1), for the mean of the latest delays. Congestion is
+    /// signalled if `mean > dmin + delta (dmax - dmin)`. dmin and dmax are the smallest and the
+    /// largest mean so far. delta is a number from 0 to 1.
     Averaged {
         /// The delta of HIR's evaluation is 0.3.
         delta: f64,

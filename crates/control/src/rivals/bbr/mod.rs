@@ -85,9 +85,9 @@ pub struct Bbr {
     /// Packets lost since the last ACK.
     lost: f64,
     delivered: f64,
-    /// `extra`: the most packets in the last rounds that were acknowledged beyond what the delivery
-    /// rate explains. Such packets come from ACKs that arrive in bunches. `extra_acked` is the
-    /// number of packets acknowledged since `extra_at`.
+    /// `extra`: how many packets more than the delivery rate explains were acknowledged, the
+    /// maximum of five rounds. Such an excess comes from ACKs that arrive in bunches. `extra_acked`
+    /// counts the packets acknowledged since `extra_at`, when the excess was last zero.
     extra: MaxFilter,
     extra_at: Instant,
     extra_acked: f64,
