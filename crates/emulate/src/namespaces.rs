@@ -58,9 +58,9 @@ pub(crate) fn go_into(network: &OwnedFd) -> io::Result<()> {
     Ok(setns(network, CloneFlags::CLONE_NEWNET)?)
 }
 
-/// Enters the user, mount and PID namespaces of the process with number `process`. Also enters the
-/// network namespace that `process` has open as file descriptor `network`. Skips the user namespace
-/// if both processes share it. Only children of this process join the PID namespace.
+/// Moves the caller into the user, mount and PID namespaces of the process with number `process`.
+/// Also enters the network namespace that `process` has open as file descriptor `network`. Skips a
+/// user namespace that the caller is in. Only later children enter the PID namespace.
 pub(crate) fn join(process: u32, network: i32) -> io::Result<()> {
     let here = |kind: &str| fs::read_link(format!("/proc/self/ns/{kind}"));
     let there = |kind: &str| fs::read_link(format!("/proc/{process}/ns/{kind}"));

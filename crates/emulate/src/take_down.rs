@@ -11,7 +11,8 @@ const POLITELY: i64 = 3;
 /// How long the kernel may take to end all processes of a lab.
 const FORCIBLY: i64 = 10;
 
-/// Ends a lab, if it is alive, and all processes in it. Then removes its directory.
+/// Ends an emulated network (a lab) with all its processes, if it still runs. Then removes the
+/// lab's directory.
 ///
 /// # Errors
 /// If the lab does not end, or its directory cannot be removed.

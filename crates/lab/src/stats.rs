@@ -60,8 +60,9 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// A confidence interval for the median, of at least 95 %: from the k-th smallest to the k-th
-/// largest value, with the largest such k. With fewer than six values k is 1.
+/// A confidence interval for the median: from the k-th smallest to the k-th largest value. k is the
+/// largest number for which the interval's confidence level is at least 95 %. With fewer than six
+/// values, no k reaches 95 %; then k is 1.
 ///
 /// Source: David and Nagaraja, Order Statistics, 7.1.
 #[must_use]

@@ -1,6 +1,6 @@
-//! Mints the relay word by which a client may use a relay: a pure function of the client's registry
-//! word, the relay and the epoch. So all registries mint the same word, and the relay counts the
-//! client's use together.
+//! Mints relay words: permissions for one client to use one relay. All registries with the same
+//! store mint the same relay word for a client. So the relay has one count of the client's traffic,
+//! whichever registry the client asked.
 
 use crate::store::{Epoch, LAST_HOLDS, RelayRow, WordRow};
 use byway_wire::relay::{EpochKey, Grant, Minted, Minute, QuotaClass, RateClass, Scope, Terms, Word};
@@ -10,9 +10,9 @@ pub const EPOCH_LIFE: u64 = 24 * 3_600;
 /// The serial number of what the registry mints for itself, to test relays with.
 pub const OWN: u32 = 0;
 
-/// Until when relay words made in `epoch` are valid unless revoked, in seconds of Unix time (whole
-/// minutes). A relay word lets a client use a relay. The registry begins a new epoch each day, or
-/// earlier to revoke words.
+/// When relay words (permissions to use a relay) of `epoch` expire at the latest. The result is in
+/// seconds of Unix time, and a multiple of 60. An epoch lasts a day, or less if the registry
+/// revokes words.
 #[must_use]
 pub const fn end_of(epoch: &Epoch) -> u64 {
     Minute::from_unix(epoch.began.saturating_add(EPOCH_LIFE + LAST_HOLDS)).unix()

@@ -125,10 +125,9 @@ impl Registry {
         registry
     }
 
-    /// Names local addresses whose sockets only test relays. Call this before the driver adds the
-    /// sockets. The words with which relays find the registry must not contain these addresses.
-    /// Otherwise relays send there, which opens their NATs. The test then passes although other
-    /// hosts cannot reach the relay.
+    /// Sets the local addresses from which relays are tested. Call this before the driver adds
+    /// their sockets. Relays must not know these addresses: a packet from a relay would open the
+    /// relay's NAT. Then the test passes although other hosts cannot reach the relay.
     pub fn probe_from(&mut self, addresses: Vec<IpAddr>) {
         self.probe_from = addresses;
     }

@@ -1,6 +1,6 @@
 //! Tests of relays, before they are listed and when clients complain. The registry sends itself a
-//! packet through each of a relay's addresses. A host forwards the packet only with the key that
-//! the relay enrolled with. So nobody can enrol another's relay.
+//! packet through each address of the relay. A relay forwards the packet only if the relay's own
+//! key was enrolled. So nobody can enrol another's relay.
 
 use crate::message::Failure;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -78,9 +78,9 @@ struct RunningTest {
     at: Instant,
 }
 
-/// All tests of relays. A relay forwards only to hosts that greeted it. The answer to a greeting
-/// contains the host's consent (permission). So the registry first greets the relay, then sends
-/// itself a packet through it with this consent. The capacity of a relay is not tested.
+/// The tests of all relays. A relay forwards a packet only with a token, the destination's consent.
+/// The relay gives this token to the destination in the answer to a greeting. Here the registry is
+/// the destination: it greets the relay first.
 #[derive(Debug)]
 pub struct RelayTests {
     secret: [u8; 32],

@@ -1,6 +1,7 @@
-//! What a registry keeps in its store. The machine emits [`StoreRequest`]s and takes
-//! [`StoreReply`]s whenever they come. Each change gets the next revision number. Registries that
-//! share a store ask for all changes after the revision that they know.
+//! What a registry keeps in its store, such as a database. The registry's state machine emits
+//! [`StoreRequest`]s and takes [`StoreReply`]s whenever they come. The store numbers its changes
+//! (revisions). Registries that share a store ask for all changes after the revision that they
+//! know.
 
 use crate::message::Label;
 use crate::word::WordKind;

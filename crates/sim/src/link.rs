@@ -151,8 +151,9 @@ pub struct Occupancy {
     pub packets: usize,
     /// Bytes on the wire, headers included.
     pub bytes: u64,
-    /// How many deliveries these packets will cause: none for a packet that will be lost, two for a
-    /// packet that will be duplicated. In the result of `Link::bound` this field has no meaning.
+    /// Number of deliveries that the waiting packets will cause: 0 for a packet that will be lost,
+    /// 2 for a packet that will be duplicated. In the result of `Link::bound` this field has no
+    /// meaning.
     pub deliveries: u64,
 }
 

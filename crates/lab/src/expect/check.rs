@@ -1,6 +1,6 @@
-//! Checks claims about an experiment before it runs. Its plan must run what each claim's measure
-//! (such as a goodput) needs. A mode, such as quick or full, may leave out variants (combinations
-//! of settings). A claim may name variants that only some modes run.
+//! Checks claims about an experiment before it runs: whether the runs can give the numbers that a
+//! claim is about. A claim may name settings that some modes (such as quick) leave out. But at
+//! least one of the claim's modes must run them.
 
 use super::{Claim, ExpectError, Expectation};
 use crate::measure::{Measure, Records, Selection, Undefined, Why};
@@ -10,9 +10,9 @@ use crate::setup::Setup;
 use std::collections::BTreeSet;
 
 impl Expectation {
-    /// Returns an error for every measure that no run of `plans` could answer. `plans` are the
-    /// plans of all modes. Names of paths and links are not checked, because they are known only
-    /// after a run.
+    /// Returns an error for every expression that no run can evaluate, such as `goodput(x)` without
+    /// a transfer `x`. `plans` are the plans of all modes, such as quick. Names of paths and links
+    /// are not checked, because they are known only after a run.
     #[must_use]
     pub fn check(&self, plans: &[(Mode, &Plan)]) -> Vec<ExpectError> {
         if self.not_run.is_some() {

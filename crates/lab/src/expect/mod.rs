@@ -29,8 +29,7 @@ pub struct Expectation {
     pub paper: Option<String>,
     /// Words to choose experiments by.
     pub tags: Vec<String>,
-    /// Why the experiment is not run: a few words, a colon, and details. `None` if it is run. A
-    /// claim of an experiment that is not run needs no bound on its measure.
+    /// Why the experiment is not run: a few words, a colon, and details. `None` if it is run.
     pub not_run: Option<String>,
     /// The claims, in the order of the file.
     pub claims: Vec<Claim>,

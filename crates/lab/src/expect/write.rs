@@ -4,8 +4,9 @@ use super::{ColumnResult, Measured};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Writes `shows` as CSV (RFC 4180, but lines end in LF). The columns are the axes, the seed, the
-/// measure, its unit and its value. If a seed has no value, the field is empty.
+/// Writes measured quantities as CSV (RFC 4180, but lines end in LF). There is one row per
+/// quantity, combination of settings, and seed. The columns are the varied settings, the seed, and
+/// the quantity's name, unit and value. A missing value is an empty field.
 ///
 /// # Errors
 /// Those of `out`.

@@ -110,8 +110,8 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// Every combination of labels of `axes` that some variant has, in the order of the records:
-    /// for `rtt` and `loss`, `20 ms` with `0 %`, then `20 ms` with `1 %`.
+    /// Every combination of values of the settings `axes` that was run, in the order of the
+    /// records. For example, for `rtt` and `loss`: `20 ms` with `0 %`, then `20 ms` with `1 %`.
     ///
     /// # Errors
     /// If one of `axes` does not exist.

@@ -1,6 +1,6 @@
-//! The scoreboard as an SVG picture, without script or font: a row per scene, two columns per law
-//! (congestion control). In scenes with requests, the columns are requests' slowdown by the law's
-//! transfers, and these transfers' share of free capacity. Other scenes have other columns.
+//! The scoreboard as an SVG picture, without script or font. It has a row per test case, and two
+//! columns per congestion control. `shades` chooses which two measured quantities the columns show,
+//! by the traffic that competes with the transfers.
 
 use super::grid::{Foreground, Scene};
 use super::judge::{Board, Figure};

@@ -70,9 +70,9 @@ impl Figure {
         }
     }
 
-    /// The value of this figure (a measured quantity) in a scene with this foreground. A time until
-    /// an event that never happened is infinite. `None`: the figure has no meaning in the scene,
-    /// such as request times without requests.
+    /// The value of this measured quantity in a test case. `foreground` is the traffic that shares
+    /// the line with the measured transfers. The time until an event that never happened is
+    /// infinite. `None`: the quantity does not exist, such as a request time without requests.
     #[must_use]
     pub fn of(self, figures: &Figures, foreground: Foreground) -> Option<f64> {
         let never = |value: Option<f64>, possible: bool| possible.then(|| value.unwrap_or(f64::INFINITY));

@@ -26,12 +26,13 @@ pub struct Figures {
     /// The part of a call's packets that are lost, or later than alone by more than 40 ms.
     #[serde(default)]
     pub late: Option<f64>,
-    /// The share of the free capacity that the transfers use, until the foreground's last answer.
-    /// Free capacity is what the line can carry, minus what the foreground takes alone. Headers do
-    /// not count, so a full line gives about .96.
+    /// The share of the line's free capacity that the background transfers use, until the last
+    /// request is answered. Free capacity excludes what other traffic, such as requests, takes
+    /// without the transfers. Headers do not count, so a full line gives about 0.96.
     pub share: Option<f64>,
-    /// In a scene without foreground: seconds from the start until the transfers have filled the
-    /// line for one second. `None`: they never did, or the scene has a foreground.
+    /// Only if the transfers share the line with no other traffic: seconds from the start until the
+    /// transfers have filled the line for one second. `None`: they never did, or there is other
+    /// traffic.
     pub fill: Option<f64>,
     /// Jain's index of the transfers' bytes in the first half of the time in which all of them are
     /// active.
@@ -43,14 +44,13 @@ pub struct Figures {
     /// count.
     pub least: Option<f64>,
     /// Bytes of a transfer over several paths, divided by bytes of a transfer over the direct path
-    /// only. Scenes (test cases) of kind `single` have both transfers at once. For scenes with one
-    /// transfer, a second run has the direct path only.
+    /// only. The two transfers run at the same time or in two simulations, as the test case says.
     #[serde(default)]
     pub of_one: Option<f64>,
     /// Bytes of a foreground bulk flow, divided by its bytes without the transfers.
     pub keeps: Option<f64>,
-    /// Seconds from the end of a foreground bulk flow to the end of the first second in which the
-    /// line is full again. `None`: it never was, or the scene has no such flow.
+    /// Seconds from the end of a competing bulk flow until the line has been full again for one
+    /// second. `None`: the line was never full again, or there is no such flow.
     pub regain: Option<f64>,
 }
 

@@ -1,5 +1,6 @@
-//! How long a scene takes in simulated time. The time is only as long as reliable results need,
-//! because a fast line costs up to a hundred times the processor time of a slow one.
+//! How long a test case of the scoreboard takes in simulated time. It is only as long as reliable
+//! results need, to save processor time. Simulating a fast line costs up to a hundred times as much
+//! as a slow line.
 
 use super::cases::{LATE, TransferMix};
 use super::grid::{Foreground, Paths, Scene};

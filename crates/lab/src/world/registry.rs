@@ -1,6 +1,6 @@
 //! The simulated world's registry (service that lists relays): the code of a real one, with a store
-//! in memory. The store contains the relays from the start. A separate host at the sender's node
-//! queries the registry, and passes the relays on to the sender.
+//! in memory. The store contains the relays from the start. For each sender, a second simulated
+//! host beside the sender queries the registry, and passes the relays on.
 
 use super::relays::UNIX;
 use byway_engine::handshake::Identity;

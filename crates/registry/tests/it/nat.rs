@@ -73,8 +73,8 @@ fn behind(net: &mut Net, open: bool, probes: bool) -> Handle<Behind> {
 }
 
 /// Enrols the relay as the relay program does. `seen`: the registry also tests the address from
-/// which heartbeats come, not only that in the request. `pause`: milliseconds from the first
-/// heartbeat to READY (the request for tests). If negative, READY comes before the heartbeat.
+/// which the relay's heartbeats come. `pause`: milliseconds from the first heartbeat to the request
+/// `Ready`, which starts the tests. If `pause` is negative, `Ready` comes before the heartbeat.
 fn enrol_behind(net: &mut Net, behind: Handle<Behind>, seen: bool, pause: i64) -> Result<Answer, AskError> {
     let asker = net.asker(Asker::new(9));
     let request = Request::Enrol(Enrol { seen, ..enrol(0, &[inside()]) }.into());

@@ -135,9 +135,9 @@ impl FqCodel {
         }
     }
 
-    /// Takes packets off the queues for a free line (RFC 8290, section 4.2). Calls `leaving` for
-    /// each dropped packet, then for any packet to send. First argument: the number of packets in
-    /// all queues that arrived before that packet and still wait.
+    /// Takes packets off the queues until one is found to send (RFC 8290, section 4.2). Calls
+    /// `leaving(ahead, fate)` for each dropped packet and for the packet to send. `ahead` is the
+    /// number of packets that arrived before this packet and still wait in any queue.
     pub fn dequeue(&mut self, now: Instant, mut leaving: impl FnMut(usize, Dequeued)) {
         loop {
             let is_new = !self.new.is_empty();

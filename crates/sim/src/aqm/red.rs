@@ -229,9 +229,9 @@ mod tests {
 
     #[test]
     fn gaps_between_drops_are_uniform_not_geometric() {
-        // With ns-2's rule, gaps between drops are uniform over 1 to `1/p_b - 1` packets. The
-        // average of 10 is half-way between the thresholds 5 and 15, so the drop probability `p_b`
-        // is half of `max_p`: 0.05.
+        // As in ns-2, the k-th packet after a drop is dropped with probability `p_b / (1 - k p_b)`.
+        // The average of 10 is half-way between the thresholds, so `p_b` is `max_p / 2`, 0.05. All
+        // gaps of 1 to 19 packets are equally likely.
         let found = gaps(RedConfig::new(5.0, 15.0), 10, 20_001);
         let found = found.get(1..).unwrap();
         let mean = found.iter().sum::<u64>() as f64 / found.len() as f64;

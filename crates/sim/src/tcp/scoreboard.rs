@@ -427,9 +427,10 @@ impl Scoreboard {
         self.lose_before(latest, Instant::FAR_FUTURE).0
     }
 
-    /// Counts each outstanding segment as lost if its last transmission has a number below `latest`
-    /// and happened before `late`. Transmissions are numbered in sending order. The flag: whether a
-    /// segment numbered below `latest` was sent later, and so may count as lost later.
+    /// Counts outstanding segments as lost. Condition: the segment's last transmission has a number
+    /// below `latest` (in sending order), and happened before the time `late`. The flag in the
+    /// result: a segment below `latest` was sent at `late` or after, so the caller must check
+    /// again.
     fn lose_before(&mut self, latest: u64, late: Instant) -> (Option<DetectedLosses>, bool) {
         let before = self.in_flight;
         let (mut losses, mut waits) = (None, false);

@@ -130,9 +130,9 @@ impl Graph {
         self.add_edge(a, b, both.clone(), both.clone())
     }
 
-    /// Sets the routing cost between two neighbours, in both directions. Without this call, the
-    /// cost is the propagation delay in nanoseconds. With other costs, the default route may not be
-    /// the fastest, as on the Internet.
+    /// Sets the cost of the link between two neighbours, in both directions. Routes have the least
+    /// sum of costs. Without this call, the cost is the link's propagation delay in nanoseconds.
+    /// With other costs, routes may not be the fastest, as on the Internet.
     ///
     /// # Errors
     /// [`TopologyError::UnknownNode`], [`TopologyError::NoEdge`].

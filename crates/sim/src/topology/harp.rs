@@ -58,8 +58,9 @@ pub(super) fn t1(values: &Values) -> Result<Graph, TopologyError> {
     Ok(graph)
 }
 
-/// Harp's Topology2: four paths from T1 to T3 with one-way delays of 10, 12, 14 and 16 ms and a
-/// bottleneck each. S2 sends to R2 over the bottleneck from router X to T3.
+/// Topology2 of the paper on Harp: four paths from router T1 to router T3, with one-way delays of
+/// 10, 12, 14 and 16 ms. Each path has a bottleneck (double line). Host S2 sends to host R2 over
+/// the bottleneck of the path through T2.
 ///
 /// ```text
 ///  S1 ─── T1 ═══════════════ T3 ─── R1

@@ -24,9 +24,9 @@ pub(super) const HIR: &[Parameter] = &[
     parameter("queue", 50.0, [0.0, 1e6], "packets that wait behind each relay (reconstructed)"),
 ];
 
-/// A [`bundle`] without a direct path. For experiment 3, senders `F1, F2, ...` at the relays
-/// `T1, T2, ...` send other traffic to the receiver Q at the exit gateway X. This traffic shares
-/// the lines behind the relays.
+/// Paths through relays between two gateways: a [`bundle`] without a direct path. Experiment 3 of
+/// the paper on HIR has other traffic on the lines behind the relays. Senders `F1, F2, ...` at the
+/// relays `T1, T2, ...` send it to the receiver Q.
 pub(super) fn hir(values: &Values) -> Result<Graph, TopologyError> {
     let access = line(100.0, 0.0);
     let relays = values.count("relays");

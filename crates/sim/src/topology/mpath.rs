@@ -52,8 +52,9 @@ pub(super) const FIG10: &[Parameter] = &[
 /// Milliseconds of the access links on both sides, together.
 const ENDS: f64 = 2.0;
 
-/// Figure 7 of the mPath paper. The direct path and proxy P1 share the core link from R1 to R2. All
-/// paths share the access link of the sender S. Figure 13 adds hosts at R3 and R4.
+/// Figure 7 of the mPath paper: sender S, receiver D, proxies P1 to P3, routers R1 to R4. The
+/// direct path and the path through P1 share the core link from R1 to R2. The picture gives rates
+/// in Mbit/s.
 ///
 /// ```text
 ///            P1

@@ -23,8 +23,9 @@ pub struct LinkRanges {
 }
 
 impl Default for LinkRanges {
-    /// The ranges of Harp's Topology3. Only the rates (in Mbit/s) are from the paper. A queue holds
-    /// the bandwidth-delay product for a round trip of 60 ms, but at least 50 packets.
+    /// Rates, delays and queues of the links in Topology3 of the paper on Harp. Only the rates (in
+    /// Mbit/s) are from the paper. A queue holds the bandwidth-delay product for a round trip of 60
+    /// ms, but at least 50 packets.
     fn default() -> Self {
         Self { rate: [10.0, 100.0], delay: [1.0, 20.0], rtt: 60.0, queue: 50 }
     }

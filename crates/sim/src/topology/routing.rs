@@ -94,9 +94,8 @@ impl Graph {
         self.leaving(node).iter().map(arc).collect()
     }
 
-    /// Dijkstra's algorithm. Of two routes with the same cost, the one with fewer hops wins, then
-    /// the one whose node names come first. When two routes to a node tie, all nodes before it on
-    /// both are final. Those cost no more and have fewer hops, so they are visited first.
+    /// Dijkstra's algorithm. Of two routes with the same cost, the one with fewer hops wins. If the
+    /// hops are equal too, the route whose node names come first in the alphabet wins.
     fn grow(&self, arcs: &[Vec<Arc>], root: u32) -> Vec<Reached> {
         let mut reached: Vec<Reached> = vec![None; self.size()];
         let mut best = vec![(u64::MAX, u32::MAX); self.size()];

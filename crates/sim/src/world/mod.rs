@@ -1,5 +1,5 @@
 //! Nodes, routes, and the event loop. The loop drives each node's `Machine` as a driver with real
-//! sockets does. The loop panics, and names the node or link, in these cases:
+//! sockets does. In the cases of this table, the loop panics, and names the node or link:
 //!
 //! | subject | case |
 //! |---|---|

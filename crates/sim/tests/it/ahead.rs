@@ -267,16 +267,16 @@ fn a_dumbbell_needs_two_events_for_four_links() {
     let lines = [access.clone(), bottleneck.clone(), bottleneck, access];
     let (_, many) = dumbbell(false, 1, 4, &lines, 1, &[]);
     let (_, few) = dumbbell(true, 1, 4, &lines, 1, &[]);
-    // Each of 4 flows sends 300 packets, gets 300 answers, and has 301 wakes. A packet or answer
-    // crosses four links: four events each. With the saving of events, only the first and the last
-    // link make one: two each. The test allows fewer than 400 events more.
+    // Each of 4 flows has 300 packets and 300 answers over four links each, and 301 wakes of nodes.
+    // `many`: each link makes an event per packet. `few`: with saved events, only the first and
+    // last link do. Up to 400 more are allowed.
     assert_eq!(many, 4 * (300 * 8 + 300 + 1));
     assert!((4 * (300 * 4 + 300)..4 * (300 * 4 + 300) + 400).contains(&few), "{few}");
 }
 
-/// When `run_until` returns, each link has taken the packets that have reached it. The link's event
-/// may still be pending; then the link gets no second one. Otherwise each call of `run_until` would
-/// leave one more event.
+/// The simulation stops 60 times, each time at the end of a `run_until`. At each stop, the
+/// simulator updates links for which it skips events. This may cost further events, on average
+/// fewer than 8 per stop.
 #[test]
 fn looking_often_costs_no_events() {
     let access = PipeConfig::new(100_000_000, Duration::from_millis(1));

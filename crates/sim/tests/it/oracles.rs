@@ -402,8 +402,8 @@ proptest! {
     }
 }
 
-/// A line does not spend time on a packet that exceeds its MTU. So packets behind it do not wait
-/// for it, whether the line is observed or not.
+/// A line drops a packet that exceeds its MTU at once, and spends no sending time on it. So the
+/// packets behind it do not wait.
 #[test]
 fn o16_nobody_waits_for_a_packet_that_does_not_fit() {
     let slow = PipeConfig::new(300_000, Duration::from_nanos(1)).mtu(1_000);
@@ -703,9 +703,9 @@ fn o21_a_line_ten_times_as_fast_and_short_gives_the_same_windows() {
     assert_eq!(compare_scaled("mpath-literal", true, &|_| named("mpath-literal")), 0);
 }
 
-/// LIA's windows may differ by one byte if all times are divided by ten: LIA uses ratios of
-/// smoothed RTTs, and smoothed RTTs are rounded to nanoseconds. The datagrams of the two runs must
-/// not differ.
+/// Compares two simulations with LIA. In the second, all times are divided by ten. Congestion
+/// windows may differ by one byte, because LIA uses ratios of smoothed RTTs, which are rounded to
+/// nanoseconds. The datagrams must be the same.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_coupled_windows_are_the_same_but_for_the_rounding_of_times() {

@@ -4,9 +4,9 @@ use super::{PNACK, SNACK_OBJECT, SNACK_STREAM};
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, varint_len};
 use crate::id::{ObjectId, PathId, StreamId};
 
-/// Writes a PNACK frame with as many of the ascending `missing` ranges (first missing packet
-/// number, one past the last) as fit. Writes nothing if `missing` is empty, or if the longest frame
-/// with one range does not fit.
+/// Writes a PNACK frame, which lists missing packets of a path. `missing`: ascending ranges (first
+/// missing packet number, one past the last). As many ranges as fit are written. Nothing is written
+/// if `missing` is empty, or without room for the longest possible range.
 pub fn write_pnack(writer: &mut Writer<'_>, path: PathId, missing: &[(u64, u64)]) {
     write_missing(writer, PNACK, path.0, missing);
 }

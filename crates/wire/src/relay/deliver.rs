@@ -123,9 +123,9 @@ impl ReturnedPacket {
         Ok(Self { from, inner })
     }
 
-    /// Writes this header over the header of a [`Return`], the first `inner` bytes of `packet`.
-    /// Returns false if `inner` is too small, larger than `packet`, or above 255 (stored in one
-    /// byte). After false, `packet` is unusable.
+    /// Replaces the header of the [`Return`] in `packet` by this header. The inner packet stays at
+    /// offset `self.inner`. Returns false if `self.inner` is smaller than the new header, larger
+    /// than `packet`, or above 255 (stored in one byte). After false, `packet` is unusable.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
         write_start(packet, BACK, self.inner, self.from, |_| {})

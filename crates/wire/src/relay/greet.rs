@@ -1,5 +1,6 @@
-//! The greeting: a host asks a relay at which address the relay sees the host. Senders reach this
-//! host through the relay with the consent in the answer.
+//! The greeting: a host that receives through a relay asks the relay for a token (the consent). The
+//! host gives the consent to senders, who put it into each packet to the relay. The answer also
+//! contains the host's address as the relay sees it.
 //!
 //! ```text
 //! GREET    0x6a, nonce (8), grant id (4), zeros up to 56 bytes
@@ -56,8 +57,8 @@ impl Consent {
     }
 }
 
-/// A greeting: a host asks a relay for the time of the relay's clock, and for a consent. With the
-/// consent, senders can reach the host through the relay. The greeting also opens a NAT in front of
+/// A greeting: a host asks a relay for the relay's time, and for a token (the consent). Senders
+/// need this token to reach the host through the relay. The greeting also opens a NAT in front of
 /// the host for packets from the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greet {

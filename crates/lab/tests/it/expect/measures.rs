@@ -116,9 +116,9 @@ fn paths_by_hand() {
     is("rtt(backup, direct, 10, 34.5)", &run, 50.0);
     is("rtt(backup, direct, 34.5, 35)", &run, 75.0);
     is_not("rtt(backup, R)", &run, Why::NoData, "path `R` knew no RTT from second 10 to 60");
-    // R counts as dropped once it carried less than 1 % of the bytes in the last ten seconds. This
-    // is checked every 0.5 s. R carries 25 % until second 30, then nothing. So its share is 25 % /
-    // 20 at 39.5 s, and 0 at 40 s.
+    // R counts as dropped once it carried less than 1 % of the last ten seconds' bytes. R carries
+    // 25 % until second 30, then nothing. At 39.5 s, the ten seconds include 0.5 s of R's traffic:
+    // 1.25 %. At 40 s: 0.
     is("dropped_at(backup, R)", &run, 40.0);
     is("dropped_at(backup, direct)", &run, 60.0);
     // Only direct carried in the last 20 s.
