@@ -57,8 +57,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of kind `exit`, told by `sentence`, which is one of `messages`. It has no capital
-    /// and no full stop, because `byway: ` goes in front.
+    /// A failure with the exit code `exit`. `sentence` tells the user what happened. It has no
+    /// capital and no full stop, because it is printed after `byway: `.
     #[must_use]
     pub fn new(exit: Exit, sentence: impl Into<String>) -> Self {
         Self { exit, sentence: sentence.into() }

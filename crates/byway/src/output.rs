@@ -111,8 +111,8 @@ impl Output {
         self.signals = Some(signals.clone());
     }
 
-    /// Reserves standard output for the bytes of a transfer: from now on `answer` prints on
-    /// standard error. A verb must not call this with `--json`, because then standard output holds
+    /// Reserves standard output for the bytes of a transfer. From now on the method `answer` prints
+    /// on standard error. With `--json` this must not be called, because standard output then holds
     /// the events.
     pub fn stdout_is_data(&mut self) {
         self.answers = None;

@@ -1,5 +1,5 @@
 //! Reads a tree of files at the sender ([`Source`]) and writes it at the receiver ([`Sink`]). The
-//! caller moves the bytes over the network:
+//! caller moves the bytes over the network by the calls in the table.
 //!
 //! | what travels | sender's call | receiver's call |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | reports, in order: files that were verified, or failed and why ([`receiver_report`]) | [`Source::release`], once per reported object | [`Sink::reports`] |
 //! | nothing: disk work of the receiver | | [`Sink::work`], until the result is false |
 //!
-//! Each call does a bounded amount of disk work. The receiver never writes outside its directory or
+//! The disk work of each call is bounded. The receiver never writes outside its directory or
 //! through a symbolic link. A file gets its final name only after its BLAKE3 hash was verified.
 
 mod chunk_journal;

@@ -1,6 +1,6 @@
 //! What the receiver tells the sender: records in an ordered stream, each with a length and a body
-//! as in [`crate::manifest`]. In a resumed transfer, one or more HAVE answer each FILE record, in
-//! ascending order of chunks.
+//! as in [`crate::manifest`]. In a resumed transfer, the receiver answers each FILE record with
+//! HAVE records. They list the file's chunks on its disk, in ascending order.
 //!
 //! | type | report | fields |
 //! |---|---|---|

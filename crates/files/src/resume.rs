@@ -1,5 +1,6 @@
-//! How a transfer that broke off is resumed, as a protocol between [`Source`](crate::Source) and
-//! [`Sink`](crate::Sink). This module checks the records and decides which chunks are sent.
+//! The protocol between [`Source`](crate::Source) and [`Sink`](crate::Sink) to resume a transfer
+//! that broke off. This module checks HAVE and PARTS records and decides which chunks of a file are
+//! sent.
 //!
 //! ```text
 //!    sender                                               receiver

@@ -70,10 +70,9 @@ pub fn total(rule: WindowRule, view: &View<'_>) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-/// Divides `total` bytes in flight among flows (max-min fair). `receivers`: each flow's receive
-/// window in bytes, sorted here. Returns `u64::MAX` if their sum is at most `total`. Otherwise
-/// returns the bytes for each flow, at least `least`, against tiny segments (RFC 9293, section
-/// 3.8.6.2).
+/// The most bytes that each flow may have in flight, so that all share `total` bytes (max-min
+/// fair). `receivers`: the flows' receive windows in bytes; they get sorted. `u64::MAX` if `total`
+/// suffices for all. Never below `least`, to avoid tiny segments (RFC 9293, section 3.8.6.2).
 #[must_use]
 pub fn share(total: u64, receivers: &mut [u64], least: u64) -> u64 {
     receivers.sort_unstable();
@@ -98,9 +97,9 @@ pub struct Advertised {
 }
 
 impl Advertised {
-    /// The window for an ACK of `acknowledgment`, so that the sender has at most `limit` bytes in
-    /// flight. Never larger than the receiver's `window`; both in 2^`scale` bytes. Sequence numbers
-    /// once allowed stay allowed (RFC 9293, section 3.8.6).
+    /// The window field for an ACK of `acknowledgment`, in units of 2^`scale` bytes. It allows the
+    /// sender at most `limit` bytes in flight. It is never larger than `window`, the receiver's own
+    /// field. Sequence numbers once allowed stay allowed (RFC 9293, section 3.8.6).
     #[must_use]
     pub const fn window(&self, acknowledgment: u32, window: u16, scale: u8, limit: u64) -> u16 {
         let promised = match self.edge {

@@ -1,5 +1,5 @@
-//! Live sources: programs that give records all the time, at a rate that they ask for, and a sink
-//! that writes them down.
+//! Live sources: programs that send records all the time, and a sink that writes these to files.
+//! Each source says how many bytes per second it wants to send.
 //!
 //! ```text
 //! source                                             sink
@@ -8,10 +8,9 @@
 //!                                               <──    stream 1: WELCOME, WRITTEN…
 //! ```
 //!
-//! A source has one session, whose paths are TCP connections: to the sink itself, or through
-//! relays. The rates of the paths come from the rate controller of Wang et al.
-//! ([`byway_control::wang`]). A source keeps a record until the sink says that it has written the
-//! record.
+//! A source has one session, whose paths are TCP connections, directly or through relays. The
+//! controller of Wang et al. ([`byway_control::wang`]) sets the paths' rates. A source keeps each
+//! record until the sink has written it.
 //!
 //! | question | place |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! The messages between a source and a sink. Each side sends its messages on a stream of its own.
+//! The messages between a source, a program that sends records, and a sink, which writes them to
+//! disk. Each side sends its messages on a stream of its own.
 //!
 //! ```text
 //! message   kind (1), fields as varints
@@ -12,7 +13,7 @@
 //! WRITTEN   2, number                                all before this one are on the disk; also said when nothing was written
 //! ```
 //!
-//! A message of another kind, or with a field out of its range, ends the session.
+//! A message with any other `kind`, or with a field out of its range, ends the session.
 
 use crate::LONGEST;
 use crate::source_name::Name;

@@ -50,8 +50,8 @@ pub struct SourcePlan {
     /// What is done with records that cannot be sent.
     pub held: OverflowPolicy,
     /// The most bytes of records that the source keeps until the sink has written them. `None`: 8
-    /// MiB. Then `OverflowPolicy::Back` also limits unsent bytes to what `demand` sends in 250 ms.
-    /// In an outage they may be more, up to the 8 MiB.
+    /// MiB. With `None` and `OverflowPolicy::Back`, the input is also held back once unsent records
+    /// exceed 32 KiB and what `demand` sends in 250 ms, unless there is an outage.
     pub keep: Option<usize>,
     /// Whether the input begins with the first record that the sink ever got: those that it has are
     /// passed over.

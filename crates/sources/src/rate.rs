@@ -1,7 +1,7 @@
 //! Sets the rates of a source's paths by figure 2 of Wang et al. ([`RateController`]).
 //!
-//! Its input is the delivered rate of each path in a control interval: the bytes between two
-//! packets, divided by the time between their arrivals at the sink.
+//! Its input is each path's delivered rate: the bytes between the first packets of two successive
+//! control intervals, divided by the time between these packets' arrivals at the sink.
 
 use crate::plan::ControllerReading;
 use byway_control::wang::{RateController, WangOptions};

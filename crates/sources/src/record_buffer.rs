@@ -148,9 +148,9 @@ impl RecordBuffer {
         true
     }
 
-    /// Begins a session with a sink that wants record `number` next. All records from there on are
-    /// sent again. Returns the number of the first record that is sent. `None` if the sink has
-    /// records that this source never gave.
+    /// Begins a session with a sink that wants record `number` next. Records from `number` on are
+    /// sent again, as far as they are kept. Returns the number at which sending begins. `None` if
+    /// the sink has records that this source never gave.
     pub fn begin(&mut self, number: u64) -> Option<u64> {
         if !self.on_written(number) {
             return None;

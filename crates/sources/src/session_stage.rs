@@ -15,9 +15,9 @@ const SEGMENT: u64 = 1_300;
 /// The longest piece in bytes. With headers and seal it fits into a frame of 8 KiB.
 const LONGEST: u64 = 8_000;
 
-/// The length in bytes of a piece. While more records follow, only whole pieces go to the stream. A
-/// piece is what `demand` (bytes per second) sends in 40 ms. If that fills no TCP segment, it is
-/// 100 ms of `demand`, at most a segment.
+/// The length in bytes of the pieces in which records are written to the stream. It is what
+/// `demand` (bytes per second) sends in 40 ms. If that is less than a TCP segment, it is what
+/// `demand` sends in 100 ms, at most a segment.
 pub fn piece_length(demand: u64) -> usize {
     let least = (demand / 10).clamp(1, SEGMENT);
     usize::try_from((demand / 25).clamp(least, LONGEST)).unwrap_or(usize::MAX)

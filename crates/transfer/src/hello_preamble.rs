@@ -7,7 +7,8 @@
 //!
 //! `kind` is the purpose of the connection: 0 files, 1 stream, 2 ping, 3 connections of programs, 4
 //! [application](crate::application_protocol). Kind 4 has other fields after `permission`.
-//! `permission` is the secret in the ticket. `transfer` is the transfer's id.
+//! `permission` is the secret in the ticket that the receiver printed. `transfer` is the transfer's
+//! id.
 
 use crate::application_protocol::{Application, Protocol};
 use crate::secret::Secret;

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-/// How much the event loop requests from the disk thread at a time: at most `READS` reads, and
-/// `READ_BYTES` bytes. With small files, `READS` keeps wake-ups between the two threads rare. With
-/// large files, `READ_BYTES` keeps the disk busy.
+/// The most reads and the most bytes that the event loop requests from the disk thread before
+/// answers come. With small files, many reads keep wake-ups between the two threads rare. With
+/// large files, many bytes keep the disk busy.
 const READS: usize = 256;
 const READ_BYTES: usize = 16 << 20;
 /// The most reads that were requested and whose bytes are not all sent yet. A buffer is reused once

@@ -41,9 +41,9 @@ const DEAD: u32 = 2;
 /// Silence after which a person is told.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Whether nothing is heard from the receiver: one path in use had a retransmission timeout, and
-/// every other has unacknowledged packets. The others need no timeout, because each packet sent
-/// restarts its path's timeout. Also true if no path is in use.
+/// Whether the receiver seems silent: one path in use had a retransmission timeout, and every other
+/// path has unacknowledged packets. Their timeouts are not awaited, because each packet sent
+/// postpones them. Also true if no path is in use.
 pub(crate) fn is_silent(status: &ConnectionStatus) -> bool {
     let mut used = status.paths.iter().filter(|path| path.state != PathState::Probing).peekable();
     let is_overdue = used.peek().is_none() || used.clone().any(|path| path.silent > 0);

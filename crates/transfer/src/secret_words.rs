@@ -155,8 +155,8 @@ where
     }
 }
 
-/// The values of a command line option that may be repeated. A value is a word or a file with
-/// words.
+/// The values of a command line option that may be repeated. Each of `words` is one word, which is
+/// a secret text, or the name of a file with one word per line.
 ///
 /// # Errors
 /// A word is invalid, a file cannot be read, or there are more than [`MOST`] words.

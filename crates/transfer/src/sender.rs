@@ -74,7 +74,8 @@ pub struct SendingPlan {
 
 impl SendingPlan {
     /// A plan to send `payload` to the receiver that printed `ticket`, in the background class,
-    /// from every address that reaches the receiver. Without journals, it cannot be resumed.
+    /// from every address that reaches the receiver. A transfer that breaks off cannot be resumed,
+    /// because the plan has no directory for `journals`.
     ///
     /// # Errors
     /// The system gives no socket or no randomness.

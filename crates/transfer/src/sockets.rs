@@ -16,7 +16,7 @@ const INTERNET: [IpAddr; 2] = [
 pub(crate) const MOST: usize = 8;
 
 /// Sockets to receive on: one per `asked` address, or else one each for IPv4 and IPv6. `before`:
-/// the earlier port, tried first instead of port 0.
+/// the port that an earlier run used. It is tried first where any port will do (port 0).
 ///
 /// # Errors
 /// An `asked` address cannot be bound, or no port is left.
@@ -87,9 +87,9 @@ pub fn sending(asked: &[SocketAddr], destinations: &[IpAddr]) -> Result<Vec<Sock
     }
 }
 
-/// Addresses of this host from which datagrams reach `destinations` on other hosts. First come the
-/// source addresses that the system chooses. Then come addresses whose datagrams would leave by the
-/// interface that has the address.
+/// Addresses of this host from which datagrams reach `destinations` on other hosts. The source
+/// addresses that the system chooses come first. Another address follows if the system routes
+/// datagrams from it through the interface that has this address.
 ///
 /// # Errors
 /// The list of interfaces cannot be read.

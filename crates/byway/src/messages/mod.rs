@@ -1,6 +1,5 @@
-//! Every sentence that a user of the program can meet: errors, warnings, notes, and results in
-//! words. There is one file for each verb, and more for `gateway`. What several verbs say is in
-//! `common`, `transfer` and `lending`.
+//! The sentences that `byway` prints: errors, warnings, notes, and results in words. Each
+//! subcommand has a file here. The first table says where other texts are.
 //!
 //! | elsewhere | place |
 //! |---|---|
@@ -10,10 +9,7 @@
 //! | lines of progress, made of figures | `output` |
 //! | what the lab says | `verb::lab` and `byway-field` |
 //!
-//! A constant or function holds a whole sentence, and its name says when it is shown. The caller
-//! decides what happened, and which exit code that has.
-//!
-//! How a sentence is written:
+//! The second table says how a sentence is written.
 //!
 //! | rule | example |
 //! |---|---|
@@ -23,7 +19,7 @@
 //! | the subject first | `the receiver was started anew` |
 //! | no capital and no full stop, as `byway: ` precedes it | `the demo was stopped` |
 //!
-//! Only `byway gateway check` prints paragraphs, with capitals and full stops.
+//! `byway gateway check` is an exception: it prints paragraphs.
 
 pub mod common;
 #[cfg(feature = "lab")]

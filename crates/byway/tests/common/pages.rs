@@ -1,5 +1,5 @@
-//! Reads the documentation pages of the project for tests. `tests/it/pages.rs` reads every page,
-//! and `tests/machine/pages.rs` runs the command lines in it.
+//! Reads the documentation pages of the project for tests. `tests/it/pages.rs` checks the pages,
+//! and `tests/machine/pages.rs` runs their command lines.
 //!
 //! Every fenced block says its language after the three backticks:
 //!

@@ -349,9 +349,9 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
     pairs.iter().for_each(Pair::goes_on);
 
     files += pairs.into_iter().map(Pair::end).sum::<usize>();
-    // All transfers have ended. The registry must list the hosts 1, 3 and 5 as relays. The host
-    // `POOR` relays at most 3 MiB a day. A sender now uses up the rest of that quota, and the
-    // registry must then no longer list `POOR`.
+    // All transfers have ended. Host 9 (`POOR`) relays at most 3 MiB a day. A sender now uses up
+    // the rest of that quota. The registry must then list hosts 1, 3 and 5 as relays, but not host
+    // 9.
     let ends = AtomicBool::new(false);
     let last = std::thread::scope(|scope| {
         scope.spawn(|| stranger::fills(&hosts, &grant, || !ends.load(Ordering::Acquire)));

@@ -1,5 +1,5 @@
-//! End hosts that relay for others behind a router with NAT. The kernel does the address
-//! translation.
+//! An end host behind a router with NAT relays for other hosts. The router's kernel does the
+//! address translation.
 //!
 //! ```text
 //!   home 192.168.9.2 ─── router 10.79.1.1 ─── hub ─── registry 10.79.2.1, and 10.79.3.1 to probe from

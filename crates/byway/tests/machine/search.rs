@@ -151,9 +151,8 @@ fn forty_relays() -> Result<(), Failed> {
     // is used.
     assert!(unusable >= 10, "{result}");
     assert!(good > 10 * (slow + swallowed), "{result}");
-    // The bound of 50 kbit/s is a quarter of a percent of the line's 20 Mbit/s. In this half
-    // minute, the sender still tries new relays. The engine's tests check the bound from the third
-    // minute on, in simulated time.
+    // The sender's control packets take at most 50 kbit/s. This is a quarter of a percent of the
+    // access line's 20 Mbit/s.
     assert!(rate <= 50_000.0, "{rate} bit/s: {result}");
     Ok(())
 }

@@ -83,9 +83,9 @@ pub(super) struct Partials {
     directory: Arc<OwnedFd>,
     open: OpenFiles,
     journals: OpenFiles,
-    /// For each mode with which a file was created here: whether the file got exactly this mode,
-    /// because a umask may remove bits. `None` if group or others may use the directory: then
-    /// partial files have mode 0600.
+    /// For each file mode: whether the first file created with this mode really got it. A umask may
+    /// remove bits. `None` if group or others have access to the directory of the partial files.
+    /// Then each of these is created with mode 0600.
     modes: Option<BTreeMap<u16, bool>>,
 }
 

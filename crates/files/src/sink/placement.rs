@@ -65,9 +65,9 @@ impl DeferredWork {
         if self.bytes > limit { Err(SinkError::TooMany("directories and links")) } else { Ok(()) }
     }
 
-    /// Sorts links and directories in reverse, because they are taken from the end. So links are
-    /// taken in the order of arrival. Directory `a/b` comes before its parent `a`, whose mode may
-    /// deny access. Of two records for one directory, the later is applied last.
+    /// Sorts links and directories for `pop`, which takes the last one first. Links are taken in
+    /// the order of arrival. Directory `a/b` is taken before its parent `a`, whose new mode may
+    /// deny access. Of two records for one directory, the later one is taken last.
     fn sort(&mut self) {
         if !self.sorted {
             self.links.reverse();

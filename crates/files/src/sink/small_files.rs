@@ -1,6 +1,6 @@
 //! Makes small files on another thread, while the [`Sink`]'s thread moves finished files to their
-//! final names. A file qualifies if its bytes came all at once in this try, and creation gives it
-//! its final mode. `durable` (sync of each file) must be off.
+//! final names. A file qualifies if all its bytes are there at once and it needs no change of mode
+//! after its creation. `durable` (sync of each file) must be off.
 
 use super::contents::{Contents, MetadataState};
 use super::partial::{Name, is_early};

@@ -1,6 +1,6 @@
-//! The nftables table marks packets to be routed to the gateway: TCP from hosts served here to
-//! hosts that peers may serve. A `background` rule must match the flow's addresses and ports. The
-//! gateway itself checks DSCP and `pass` rules, because these need the flow's first SYN.
+//! The nftables table marks TCP packets, so that the kernel routes them to the gateway. They go
+//! from this site's hosts to hosts that peers may serve. Their addresses and ports match a
+//! `background` rule, which says that flows are carried. The gateway checks DSCP and `pass` rules.
 
 use super::kernel_inputs::KernelInputs;
 use super::marks::{Family, MARK_MASK, table};
@@ -47,8 +47,8 @@ pub(super) fn ruleset(site: &KernelInputs<'_>) -> String {
 }
 
 /// The nftables rules for one byway rule and one version of IP. They match packets that leave this
-/// site. If the flow was opened at this site, these come from its opener, the host that sent the
-/// first SYN. Otherwise they go to the opener.
+/// site. `rule.from` is for the host that opens a flow. If this host is at this site, it is the
+/// packets' source. Otherwise it is their destination.
 fn clauses((place, rule): (usize, &Rule), family: Family) -> Vec<String> {
     if rule.action != Action::Background {
         return Vec::new();

@@ -1,6 +1,6 @@
-//! The batch map (paper HIR, 7.3): a field in each packet that tells which earlier packets of its
-//! flow took the same path. The paper specifies no format. Here, 32 bits: bit 0 is 1 if the
-//! previous packet did, bit 1 for the one before.
+//! The batch map (paper HIR, 7.3): a field in each packet that tells which of the flow's previous
+//! 32 packets took the same path as this one. Bit 0 is for the previous packet, bit 1 for the one
+//! before that. The paper specifies no format.
 
 use super::rule::{LossRule, SentPacket};
 use alloc::collections::{BTreeMap, BTreeSet};

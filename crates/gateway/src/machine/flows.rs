@@ -90,9 +90,9 @@ impl Flows {
             let index = announced.or_else(|| behind(&links.directory, &links.peers, far))?;
             let peer = &mut links.peers[index];
             let reached = announced.is_some() && links.tunnels[peer.site].session().is_some();
-            // With `fail_closed`, a packet to a host that a peer may serve never leaves outside a
-            // session. So the segment is dropped unless this peer has announced the host and has a
-            // session. Its sender will send it again.
+            // With the setting `fail_closed`, a segment to a host that a peer may serve must go
+            // through a session with the peer. If there is no session, or the peer has not
+            // announced the host, the segment is dropped. TCP will retransmit it.
             held = settings.fail_closed && !settings.observe && !reached;
             if held {
                 return None;

@@ -356,9 +356,9 @@ impl PeerSessions {
             return Some(tunnel);
         };
         self.look_at_way(now, own, flows);
-        // The host was told a largest packet size, in the MSS option of TCP. This size comes from
-        // the tunnel that all flows of the site share. New paths of the flow's own tunnel carry
-        // only smaller packets until larger ones were probed.
+        // The host was told in TCP's MSS option to send packets of up to `wanted` bytes. New paths
+        // of the flow's own tunnel carry only smaller ones until larger ones were probed. Until
+        // then the flow uses the site's shared tunnel.
         let site = self.peers[peer].site;
         let wanted = told.unwrap_or(self.tunnels[site].way.best);
         let ready = self.tunnels[own].way.largest >= wanted && self.is_taken(own);

@@ -75,9 +75,9 @@ impl<T> Reorder<T> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Handles a packet. If packets before it are missing, it waits at most `arrival.wait`. Packets
-    /// that can leave go to `out`. Returns how long ago the first packet arrived that had to wait
-    /// for this one, and may have left since. `None` if none is known.
+    /// Handles a packet. It waits at most `arrival.wait` for missing packets before it. Packets
+    /// that can leave go to `out`. Returns how late the packet is: the time since the arrival of
+    /// the first packet that had to wait for it. `None` if no such packet is known.
     pub fn on_packet(
         &mut self,
         now: Instant,

@@ -14,9 +14,10 @@ pub enum Timer {
         /// The factor; 1.5 in the paper.
         rho: f64,
     },
-    /// How long a packet waits by the paper Harp, if clocks do not agree. Only differences between
-    /// delays count: `rho * (max base - min base) + 2 * max jitter`, over all paths. `base` is the
-    /// least delay of a path's present route.
+    /// The rule of the paper Harp if the gateways' clocks differ: a packet waits `rho * (max base -
+    /// min base) + 2 * max jitter`, each maximum and minimum over all paths. `rho` is Harp's
+    /// factor, `base` the least delay of a path's present route, and `jitter` the mean difference
+    /// between successive packets' delays.
     HarpRelative {
         /// The factor, Harp's rho.
         rho: f64,
@@ -34,9 +35,9 @@ pub enum Timer {
         /// The longest wait.
         cap: Duration,
     },
-    /// The default: `max peak - min base`, at most `cap`. This is the largest recent delay of any
-    /// path minus the least delay of all paths. The wait is longer, up to `cap`, if packets
-    /// recently came even later ([`PacketLateness`]).
+    /// The default: a packet waits as long as the largest recent delay of any path minus the least
+    /// delay of all paths. It waits longer if packets recently came even later
+    /// ([`PacketLateness`]). The wait is at most `cap`.
     Peak {
         /// The longest wait.
         cap: Duration,

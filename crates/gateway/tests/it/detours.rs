@@ -1,5 +1,6 @@
-//! Three gateways, each a peer of the others, and a relay beside the third gateway. Flows between
-//! the first two gateways go through this relay, though no file names it.
+//! Three gateways, each a peer of the others, and a relay beside the third gateway. The third
+//! gateway tells the other two of this relay, which their configuration does not name. Flows
+//! between these two then go through the relay.
 
 use crate::common::{Plan, Sites, carried_all, identity, word_until};
 use byway_gateway::machine::{PathStatus, Settings};

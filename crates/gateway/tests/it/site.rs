@@ -67,9 +67,9 @@ fn three_paths_carry_one_flow() {
     assert!(waits.share_within(20) > 0.9 && waits.share_timed_out() < 0.01, "{waits:?}");
 }
 
-/// The direct round trip is 20 ms. By the two relays it is 25 ms and 33 ms, because acknowledgments
-/// return directly. 33 ms is more than 1.5 times 20 ms, but `Policy::slack` still admits the slower
-/// relay.
+/// The round trip is 20 ms directly, and 25 ms and 33 ms by two relays. A relay's round trip may be
+/// 1.5 times the direct one, or 20 ms (`Policy::slack`) longer, whichever is more. So both relays
+/// are used.
 #[test]
 fn relays_a_little_beyond_the_factor_carry_their_share() {
     let fast = PipeConfig::new(100_000_000, Duration::from_millis(5)).queue(1_000);

@@ -21,9 +21,9 @@ const AGAIN_MOST: Duration = Duration::from_secs(300);
 const EMPTY: Duration = Duration::from_secs(60);
 /// Grants are renewed so long before they end, or after half of their life.
 const BEFORE: u64 = 1_800;
-/// A relay's permission (grant) ends with its epoch. Then the registry is asked for new grants
-/// three times: after `EPOCH_KNOWN`, then every `EPOCH_AGAIN`. A new grant restarts a relay's paths
-/// only if these have failed already. Some fail late.
+/// A relay's permission (grant) ends with its epoch. The registry is asked for new grants
+/// `EPOCH_KNOWN` after a relay reports the end, and twice more, `EPOCH_AGAIN` apart. A new grant
+/// restarts only paths that have failed, and some fail only after the first request.
 const EPOCH_KNOWN: Duration = Duration::from_secs(5);
 const EPOCH_AGAIN: Duration = Duration::from_secs(15);
 const RENEWALS: u32 = 3;

@@ -1,6 +1,6 @@
-//! Hosts that take part in no transfer send packets to a victim through relays, with valid and
-//! invalid grants. The victim consents to packets from every host, so relays drop packets only
-//! because of the grant.
+//! Relays must forward only packets with a valid grant, the right to use the relay. Hosts that take
+//! part in no transfer send packets to a victim. The victim consents to packets from every host, so
+//! relays drop packets only because of the grant.
 
 use super::{ALICE, EVE, Fleet, LONG, STEADY, VICTIM, address, named};
 use crate::common::machine::{PATIENCE, wait_for};
