@@ -35,6 +35,7 @@ pub fn tests() -> Vec<Trial> {
     let lacks = missing(possible, "it needs root and the programs ip, tc and nft");
     vec![
         test("live::a_relay_is_killed_and_no_record_is_missing_or_twice", lacks, a_relay_is_killed),
+        test("live::a_relay_falls_silent_and_no_record_is_missing_or_twice", lacks, a_relay_falls_silent),
         test("live::with_all_relays_gone_a_source_waits_and_goes_on", lacks, all_relays_gone),
         test("live::a_demand_above_the_uplink_gets_what_there_is", lacks, more_than_the_uplink),
         measures("live::two_sources_share_three_relays", lacks, two_sources_share_three_relays),
@@ -171,6 +172,19 @@ fn a_relay_is_killed() -> Result<(), Failed> {
     let source = net.source(0, Some(records));
     net.wait_for(0, 20_000);
     net.relays[0].0.signal("KILL");
+    net.has_all(source, 0, records);
+    Ok(())
+}
+
+/// The relay's host drops all packets, so no connection is reset.
+fn a_relay_falls_silent() -> Result<(), Failed> {
+    let net = Net::new("b");
+    let records = 260;
+    let source = net.source(0, Some(records));
+    net.wait_for(0, 20_000);
+    let drop = "add table ip black; add chain ip black all { type filter hook input priority 0; policy drop; }; \
+                add chain ip black out { type filter hook output priority 0; policy drop; }";
+    net.spaces.says(RELAYS[0].0, &["nft", drop]);
     net.has_all(source, 0, records);
     Ok(())
 }
