@@ -28,10 +28,18 @@ pub struct RelayOutcome {
     pub bytes: u64,
 }
 
+/// A relay, and the local socket that leads there. All TCP connections to a relay are one entry,
+/// with no socket: they come and go.
+type RelayKey = (SocketAddr, Option<Local>);
+
+fn key(status: &RelayStatus) -> RelayKey {
+    (status.relay, Some(status.local).filter(|local| !local.is_connection()))
+}
+
 /// Follows the relays of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct RelayLog {
-    known: BTreeMap<(SocketAddr, Local), RelayStatus>,
+    known: BTreeMap<RelayKey, RelayStatus>,
     warned: usize,
 }
 
@@ -39,12 +47,19 @@ impl RelayLog {
     /// Takes in how far relays are; what has changed.
     pub fn look(&mut self, relays: Vec<RelayStatus>, locals: &[SocketAddr]) -> Vec<TransferEvent> {
         let mut news = Vec::new();
+        let mut best: BTreeMap<RelayKey, RelayStatus> = BTreeMap::new();
         for status in relays {
-            let before = self.known.insert((status.relay, status.local), status);
+            let entry = best.entry(key(&status)).or_insert(status);
+            if rank(status.standing) > rank(entry.standing) {
+                *entry = status;
+            }
+        }
+        for (key, status) in best {
+            let before = self.known.insert(key, status);
             // What is tried now is soon something else.
             let passing = matches!(status.standing, RelayState::Untried | RelayState::Trying);
             if !passing && before.is_none_or(|before| before.standing != status.standing) {
-                let name = relay_name(status.relay, status.local, locals);
+                let name = name(&status, locals);
                 let (standing, reason) = (name_of(status.standing), reason(&status));
                 news.push(TransferEvent::Relay { name, standing, reason });
             }
@@ -69,7 +84,7 @@ impl RelayLog {
         let tried = self.known.values().filter(|status| status.standing != RelayState::Untried);
         tried
             .map(|status| {
-                let name = relay_name(status.relay, status.local, locals);
+                let name = name(status, locals);
                 let bytes = paths.iter().filter(|path| path.name == name).map(|path| path.bytes).sum();
                 let used =
                     bytes > 0 && matches!(status.standing, RelayState::Available | RelayState::Reserve);
@@ -105,6 +120,25 @@ impl RelayLog {
         } else {
             String::from("relays were not needed: the direct path carried nearly everything")
         })
+    }
+}
+
+/// As the paths through the relay are called.
+fn name(status: &RelayStatus, locals: &[SocketAddr]) -> String {
+    let name = relay_name(status.relay, status.local, locals);
+    if status.local.is_connection() { format!("{name} over TCP") } else { name }
+}
+
+/// Which of several connections to a relay says most: the highest.
+const fn rank(standing: RelayState) -> u8 {
+    match standing {
+        RelayState::Unusable => 0,
+        RelayState::CarriedLittle | RelayState::Shares => 1,
+        RelayState::Untried => 2,
+        RelayState::Trying => 3,
+        RelayState::Reserve => 4,
+        RelayState::Available => 5,
+        RelayState::InUse => 6,
     }
 }
 
@@ -178,6 +212,22 @@ mod tests {
         let expected = ["relay 192.0.2.1:1 available", "relay 192.0.2.1:2 unusable"];
         assert_eq!(told(log.look(changed.clone(), &[])), expected);
         assert!(log.look(changed, &[]).is_empty());
+    }
+
+    #[test]
+    fn connections_to_a_relay_are_one_entry_that_shows_the_best() {
+        let over_tcp = |number, standing| RelayStatus {
+            local: Local::connection(number).unwrap(),
+            ..status(1, standing)
+        };
+        let mut log = RelayLog::default();
+        let udp = status(1, RelayState::Unusable);
+        log.look(vec![udp, over_tcp(0, RelayState::InUse), over_tcp(1, RelayState::Unusable)], &[]);
+        log.look(vec![udp, over_tcp(2, RelayState::Available)], &[]);
+        let tallies = log.tallies(&[], &[]);
+        let told: Vec<_> = tallies.iter().map(|tally| (tally.name.as_str(), tally.standing)).collect();
+        let expected = [("relay 192.0.2.1:1 over TCP", "available"), ("relay 192.0.2.1:1", "unusable")];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -182,8 +182,8 @@ fn a_relay_falls_silent() -> Result<(), Failed> {
     let records = 260;
     let source = net.source(0, Some(records));
     net.wait_for(0, 20_000);
-    let drop = "add table ip black; add chain ip black all { type filter hook input priority 0; policy drop; }; \
-                add chain ip black out { type filter hook output priority 0; policy drop; }";
+    let drop = "add table ip silent; add chain ip silent heard { type filter hook input priority 0; policy drop; }; \
+                add chain ip silent said { type filter hook output priority 0; policy drop; }";
     net.spaces.says(RELAYS[0].0, &["nft", drop]);
     net.has_all(source, 0, records);
     Ok(())

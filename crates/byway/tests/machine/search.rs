@@ -112,8 +112,16 @@ fn forty_relays() -> Result<(), Failed> {
     let recv = ["recv", sink.to_str().unwrap(), "--once"];
     let (mut receiver, ready) = hosts.start("rcv", directory.path(), &recv);
     let (list, source_path) = (format!("@{}", list.display()), source.to_str().unwrap());
-    let arguments =
-        ["send", source_path, ready["ticket"].as_str().unwrap(), "--relay", &list, "--priority", "normal"];
+    let arguments = [
+        "send",
+        source_path,
+        ready["ticket"].as_str().unwrap(),
+        "--relay",
+        &list,
+        "--priority",
+        "normal",
+        "--no-tcp",
+    ];
     let (result, [first, second]) = std::thread::scope(|scope| {
         let counting = scope.spawn(|| {
             std::thread::sleep(LISTED);
