@@ -32,8 +32,10 @@ fn lender(place: &Place, host: &str, quota: &str, join: &str) -> (Running, Strin
 
 fn kept(place: &Place, host: &str) -> SavedState {
     let state = place.path(&format!("{host}/.local/share/byway"));
-    let name = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with("relay-kept-");
-    let file = fs::read_dir(state).unwrap().map(Result::unwrap).find(name).unwrap();
+    // A draft, whose name ends in `.tmp`, does not count until it has replaced the file.
+    let is_kept = |name: &str| name.starts_with("relay-kept-") && !name.ends_with(".tmp");
+    let named = |entry: &fs::DirEntry| is_kept(&entry.file_name().to_string_lossy());
+    let file = fs::read_dir(state).unwrap().map(Result::unwrap).find(named).unwrap();
     fs::read_to_string(file.path()).unwrap().parse().unwrap()
 }
 
