@@ -144,8 +144,8 @@ impl BackgroundPath {
     // First: a delay comes in.
 
     /// Returns whether an ACK showed a queue that the path itself built. `share`: the path's part,
-    /// from 0 to 1, of all paths' rate. `company`: the sum, over all other paths, of the number of
-    /// latest consecutive packets that waited in a queue.
+    /// from 0 to 1, of all paths' rate. `company`: how many of the other paths' latest packets
+    /// waited in a queue, counted on each path since its last packet that did not wait.
     pub fn on_acked(&mut self, acked: &Acked<'_>, share: f64, company: u32) -> bool {
         self.timeouts = 0;
         self.srtt = acked.srtt;

@@ -53,9 +53,9 @@ impl Bmc {
         Self { fixed: Vec::new(), options, period: None }
     }
 
-    /// The aggressiveness manager of BMC (Honda et al., 2.1) without the proportion manager, so
-    /// weights stay fixed. Path number i keeps the weight `weights[i mod n]`, for `n` weights. Each
-    /// weight D is clamped to `0 < D <= 1`. If all are 1, the paths are independent TCP flows.
+    /// Each path keeps a fixed weight, and takes that part of what a TCP flow takes (BMC, Honda et
+    /// al., 2.1). Path number i has the weight `weights[i mod n]`, for `n` weights, limited to at
+    /// most 1. If all are 1, the paths are independent TCP flows.
     #[must_use]
     pub fn fixed(weights: &[f64]) -> Self {
         let fixed = weights.iter().map(|weight| weight.clamp(f64::MIN_POSITIVE, 1.0)).collect();

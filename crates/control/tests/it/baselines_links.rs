@@ -73,8 +73,9 @@ fn each_fills_slow_long_and_fast_links() {
 
 #[test]
 fn o19_ledbat_alone_keeps_the_target_in_the_queue() {
-    // The queue approaches the target of 100 ms exponentially. The slowest case is 50 Mbit/s: the
-    // target is 417 packets there, and the window grows by at most one packet per RTT of 140 ms.
+    // LEDBAT's queue approaches its target of 100 ms exponentially. The third case is the slowest:
+    // the target is 417 packets at 50 Mbit/s, and the window grows by at most one packet per RTT of
+    // 40 + 100 ms.
     for (capacity, rtt, queue, from) in
         [(10.0, 20, 200, 30_000), (10.0, 100, 200, 100_000), (50.0, 40, 1_000, 300_000)]
     {

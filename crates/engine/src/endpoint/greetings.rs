@@ -265,9 +265,9 @@ impl Greetings {
         })
     }
 
-    /// Whether an attempt to connect still waits for the answer of a relay. This includes only
-    /// relays with a known `reach`: the peer's address and consent, from a ticket. For all other
-    /// relays the peer must first consent, over an open connection.
+    /// Whether an attempt to connect still waits for the answer of a relay whose ticket names the
+    /// peer's address and consent (`reach`). For all other relays the peer must first consent, over
+    /// an open connection.
     pub fn awaited_by(&self, handle: Handle) -> bool {
         self.all.iter().any(|greeting| {
             greeting.known.is_none()

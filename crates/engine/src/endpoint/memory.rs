@@ -1,7 +1,7 @@
 //! How the sessions of an endpoint share the memory for received data
 //! ([`Config::shared_memory`](crate::Config::shared_memory)). A flow-control window promises memory
-//! to the peer, and a promise cannot be taken back. So a window grows only with the data that the
-//! application takes.
+//! to the peer, and a promise cannot be taken back. So its limit moves only as the application
+//! takes data.
 
 use super::{ConnectionSlot, Endpoint};
 use alloc::vec::Vec;
