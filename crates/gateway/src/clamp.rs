@@ -40,8 +40,8 @@ pub struct MssChange {
 }
 
 /// Lowers the maximum segment size in a SYN to `most` bytes; `segment` is the parsed `packet`.
-/// Without an MSS option nothing changes: hosts then use 536 bytes (IPv4) or 1220 (IPv6; RFC 9293,
-/// section 3.7.1), small enough for every path.
+/// Without an MSS option nothing changes. Hosts then use 536 bytes (IPv4) or 1220 (IPv6; RFC 9293,
+/// section 3.7.1), which pass every path.
 pub fn clamp(packet: &mut [u8], segment: &Segment, most: u16) -> Option<MssChange> {
     if !segment.tcp.flags.any(Flags::SYN) {
         return None;

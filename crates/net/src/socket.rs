@@ -94,7 +94,7 @@ impl Socket {
 }
 
 /// Sets quinn-udp's socket options, except the report of the destination address. quinn-udp 0.6
-/// reads 96 bytes of ancillary data: a timestamp (32), a segment size (24) and an ECN mark (24)
+/// reads 96 bytes of ancillary data. A timestamp (32), a segment size (24) and an ECN mark (24)
 /// leave no room for the address.
 pub(crate) fn state(io: &UdpSocket) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(UdpSockRef::from(io))?;

@@ -226,7 +226,7 @@ fn more_than_the_uplink() -> Result<(), Failed> {
 
 /// The least part of its demand that each source must carry in the median of all runs, from 20
 /// seconds after the second source began. The paper's bound is .93. The second source reaches .930
-/// to .939, so a busy machine may bring it below .93.
+/// to .938, so a busy machine may bring it below .93.
 const PART: f64 = 0.9;
 /// Runs, of which the median counts.
 const RUNS: usize = 10;

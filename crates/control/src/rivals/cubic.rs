@@ -20,9 +20,9 @@ pub struct CubicOptions {
     /// 4.7: whether a flow gives up room for flows that begin. SHOULD be on, except for a flow that
     /// is alone.
     pub fast_convergence: bool,
-    /// When slow start ends. RFC 9438, 4.10: SHOULD use HyStart++, MAY use the first loss (RFC
-    /// 5681). byway uses the first loss, because HyStart++ would take the ACK delay of byway's
-    /// receivers (up to 10 ms) for a queue.
+    /// When slow start ends. RFC 9438, 4.10, says that it SHOULD be by HyStart++ and MAY be by the
+    /// first loss (RFC 5681). byway takes the first loss: HyStart++ would take the ACK delay of
+    /// byway's receivers (up to 10 ms) for a queue.
     pub slow_start: SlowStart,
     /// Initial window in packets. RFC 6928: 10.
     pub initial: f64,

@@ -92,9 +92,9 @@ impl Snacks {
         (self.longest, self.until) = (longest.unwrap_or(UNTOLD), now + HOLDS);
     }
 
-    /// mPath's τ (section 2.2): until τ has passed, a hole in a stream or object may only mean that
-    /// a slower path still carries the data. τ derives from the direct path's RTT and `slowest`,
-    /// the longest RTT in use.
+    /// mPath's τ (section 2.2). Until τ has passed, a slower path may still carry the data that is
+    /// missing in a stream or object. τ derives from the direct path's RTT and `slowest`, the
+    /// longest RTT in use.
     fn reorder_time(&self, arrivals: &PeerPaths, slowest: Option<Duration>) -> Duration {
         let came_direct = |receiving: &&PeerPath| matches!(receiving.source.through, Through::Nothing);
         let direct = arrivals.iter().find(came_direct).or_else(|| arrivals.iter().next());

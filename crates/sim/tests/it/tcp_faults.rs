@@ -103,8 +103,8 @@ fn drop_first(
 
 #[test]
 fn a_lost_handshake_is_repeated_after_a_second() {
-    // Each case: the flags of the segments to lose (1: SYN, 3: SYN and ACK), how many of these
-    // segments are lost, and how many seconds the transfer takes longer.
+    // Each case: the flags of the segments to lose (1: SYN, 3: SYN and ACK), and how many are lost.
+    // The last number is how many seconds the transfer takes longer.
     for (flags, count, cost) in [(1, 1, 1.0), (1, 3, 7.0), (3, 1, 1.0), (3, 2, 3.0)] {
         let mut pair = both_ways(1, clean());
         let dropped = drop_first(&mut pair, count, move |bytes, _| bytes[2] == flags);

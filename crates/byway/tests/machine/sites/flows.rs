@@ -1,5 +1,5 @@
-//! Which flows the gateways of two sites carry: over IPv4 and IPv6, from both sides, by rules for
-//! ports, prefixes and DSCP, with urgent data, with `observe` (count flows only) and with
+//! Which flows the gateways of two sites carry: over IPv4 and IPv6, from both sides, and by rules
+//! for ports, prefixes and DSCP. Other tests: urgent data, `observe` (count flows only),
 //! `fail-closed` (block flows without a session).
 
 use super::{Flow, PLAN, PORT, PORTS, slow_lines};
