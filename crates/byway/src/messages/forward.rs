@@ -12,7 +12,9 @@ pub const STOPPED: &str = "it was stopped";
 pub const SILENT: &str = "nothing was heard from it";
 
 pub fn away(reason: &str) -> String {
-    format!("the receiver is away ({reason}): new connections are refused until it answers again")
+    format!(
+        "the receiver is away ({reason}): new connections wait ten seconds, and are refused if it does not answer"
+    )
 }
 
 pub fn forwards(address: impl Display, target: impl Display) -> String {

@@ -8,7 +8,7 @@ pub const REVOKED_WORD_FOR_JOINING: &str = "the word is revoked; relays that enr
 pub const REVOKED_RELAY: &str = "the relay is not listed any more";
 
 pub fn cannot_open(store: &str) -> String {
-    format!("cannot open the registry's store {store}")
+    format!("cannot open the registry's store {}", without_password(store))
 }
 
 pub fn no_store(file: &str) -> String {
@@ -16,7 +16,7 @@ pub fn no_store(file: &str) -> String {
 }
 
 pub fn no_damage(store: &str) -> String {
-    format!("no damage was found in {store}")
+    format!("no damage was found in {}", without_password(store))
 }
 
 /// A probe must come from an address that no relay has sent to.
@@ -37,4 +37,25 @@ pub fn words(join: &str, ask: &str) -> String {
 
 pub fn refused_request(reason: impl Display) -> String {
     format!("refused a request: {reason}")
+}
+
+/// The name of a store without the user, password and options of its URL, which can be secret.
+fn without_password(store: &str) -> String {
+    let Some((scheme, rest)) = store.split_once("://") else { return store.to_owned() };
+    let rest = rest.split('?').next().unwrap_or_default();
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    format!("{scheme}://{host}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_sentence_shows_a_password() {
+        for store in ["postgres://me:se/cr@et@db:5432/byway", "postgres://db:5432/byway?password=secret"] {
+            assert_eq!(without_password(store), "postgres://db:5432/byway");
+        }
+        assert_eq!(without_password("/var/lib/me@host"), "/var/lib/me@host");
+    }
 }
