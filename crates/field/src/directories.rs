@@ -3,6 +3,8 @@
 use crate::error::{About as _, Error, Result};
 use byway_lab::expect::{Expectation, Outcome};
 use byway_lab::experiment::{self, Experiment};
+use byway_lab::headlines::{self, Headline};
+use byway_lab::plan::Mode;
 use byway_lab::spelling;
 use std::fs;
 use std::path::PathBuf;
@@ -44,16 +46,40 @@ impl Directories {
         Err(Error::NotFound(sentence))
     }
 
+    /// The sentences of the papers' abstracts; none if the directory has no such file.
+    ///
+    /// # Errors
+    /// The file is not valid.
+    pub(crate) fn headlines(&self) -> Result<Vec<Headline>> {
+        let text = match &self.experiments {
+            None => experiment::embedded_headlines().to_owned(),
+            Some(directory) => fs::read_to_string(directory.join(experiment::HEADLINES)).unwrap_or_default(),
+        };
+        if text.is_empty() {
+            return Ok(Vec::new());
+        }
+        headlines::read(&text).map_err(|error| Error::Usage(format!("{}: {error}", experiment::HEADLINES)))
+    }
+
     /// The directory for what comes of `id`.
     pub(crate) fn results(&self, id: &str) -> PathBuf {
         self.out.join(id)
     }
 
-    /// What came of an experiment the last time: here, or when it was last kept.
-    pub(crate) fn last(&self, experiment: &Experiment) -> Option<Outcome> {
+    /// What came of an experiment the last time: here, or when it was last kept. A quick form that
+    /// was run here does not hide a larger form that was kept, but shows whether that is stale.
+    pub(crate) fn last(&self, experiment: &Experiment, expectation: &Expectation) -> LastResult {
         let here = fs::read_to_string(self.results(&experiment.id).join("result.json")).ok();
         let here = here.and_then(|text| Outcome::from_json(&text).ok());
-        here.or_else(|| Outcome::from_json(experiment.result.as_ref()?).ok())
+        let kept = experiment.result.as_ref().and_then(|text| Outcome::from_json(text).ok());
+        let (outcome, stale) = match (here, kept) {
+            (Some(here), Some(kept)) if here.mode == Mode::Quick => {
+                let stale = kept.quick.as_ref() != Some(&here.trace);
+                (Some(if kept.mode == Mode::Quick { here } else { kept }), stale)
+            }
+            (here, kept) => (here.or(kept), false),
+        };
+        LastResult { outcome: outcome.map(|outcome| expectation.recall(outcome)), stale }
     }
 
     /// The figures that were drawn here, in order.
@@ -64,6 +90,13 @@ impl Directories {
             })
             .collect()
     }
+}
+
+/// What came of an experiment the last time.
+pub(crate) struct LastResult {
+    pub(crate) outcome: Option<Outcome>,
+    /// Whether the kept result is of a program whose quick form gave another trace than this one's.
+    pub(crate) stale: bool,
 }
 
 /// The expectation of an experiment.

@@ -2,7 +2,8 @@
 
 use crate::directories::{Directories, expectation, tagged};
 use crate::error::{About as _, Result};
-use byway_lab::expect::{ClaimResult, Outcome, Verdict};
+use byway_lab::expect::{ClaimResult, Holds, Outcome, Reading, Verdict};
+use byway_lab::headlines::{self, HeadlineResult};
 use byway_lab::report::{self, ReportEntry};
 use serde::Serialize;
 use std::fs;
@@ -56,9 +57,12 @@ pub fn entries(directories: &Directories, tags: &[String]) -> Result<Vec<ReportE
     for experiment in directories.experiments()? {
         let expectation = expectation(&experiment)?;
         if tagged(&expectation, tags) {
+            let last = directories.last(&experiment, &expectation);
             entries.push(ReportEntry {
                 paper: expectation.paper.clone().unwrap_or_default(),
-                outcome: directories.last(&experiment),
+                outcome: last.outcome,
+                stale: last.stale,
+                missed: expectation.missed.clone(),
                 not_run: expectation.not_run.clone(),
                 figures: directories.figures(&experiment.id),
                 experiment,
@@ -68,15 +72,27 @@ pub fn entries(directories: &Directories, tags: &[String]) -> Result<Vec<ReportE
     Ok(entries)
 }
 
+/// The sentences of the papers' abstracts, held against the results in `entries`.
+///
+/// # Errors
+/// `headlines.toml` is not valid.
+pub fn headlines(directories: &Directories, entries: &[ReportEntry]) -> Result<Vec<HeadlineResult>> {
+    let outcome = |id: &str| {
+        let entry = entries.iter().find(|entry| entry.experiment.id == id)?;
+        entry.outcome.as_ref()
+    };
+    Ok(headlines::results(&directories.headlines()?, outcome))
+}
+
 /// Writes one page of HTML with claims, figures and verdicts.
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_page(entries: &[ReportEntry], file: &Path) -> Result<()> {
+pub fn write_page(entries: &[ReportEntry], headlines: &[HeadlineResult], file: &Path) -> Result<()> {
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory).about(|| directory.display().to_string())?;
     }
-    fs::write(file, report::html(entries)).about(|| file.display().to_string())
+    fs::write(file, report::html(entries, headlines)).about(|| file.display().to_string())
 }
 
 /// What came of an experiment, for programs.
@@ -91,6 +107,16 @@ pub struct ExperimentSummary {
     pub measured: Option<f64>,
     /// Of the claim that decides: the bound.
     pub bound: String,
+    /// How many claims of the paper hold as published.
+    pub published: usize,
+    /// How many more hold by a declared second reading.
+    pub second: usize,
+    /// How many hold by no reading.
+    pub missed: usize,
+    /// How many claims about byway's own law hold.
+    pub ours: usize,
+    /// How many of them are missed.
+    pub ours_missed: usize,
     /// The results of all claims.
     pub claims: Vec<ClaimSummary>,
 }
@@ -100,6 +126,9 @@ pub struct ExperimentSummary {
 pub struct ClaimSummary {
     /// The claim's name.
     pub id: String,
+    /// strict, second or ours: the reading of the paper.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Reading>,
     /// pass, known, fail, report or not-run.
     pub verdict: &'static str,
     /// The median of what was measured, at the worst value of the axes.
@@ -128,6 +157,7 @@ impl ClaimSummary {
     fn of(claim: &ClaimResult) -> Self {
         Self {
             id: claim.id.clone(),
+            reading: claim.reading,
             verdict: word(claim.verdict),
             measured: claim.deciding().and_then(|measured| measured.median),
             bound: report::bound(claim),
@@ -146,9 +176,15 @@ impl ExperimentSummary {
         let verdict = word(outcome.map_or(Verdict::NotRun, |outcome| outcome.verdict));
         let decides = claims.iter().find(|claim| claim.verdict == verdict);
         let bound = decides.map(|claim| claim.bound.clone()).or_else(|| not_run.map(str::to_owned));
+        let holds = outcome.map(|outcome| Holds::of(&outcome.claims)).unwrap_or_default();
         Self {
             id: id.to_owned(),
             verdict,
+            published: holds.published,
+            second: holds.by_reading,
+            missed: holds.missed,
+            ours: holds.ours,
+            ours_missed: holds.ours_missed,
             measured: decides.and_then(|claim| claim.measured),
             bound: bound.unwrap_or_default(),
             claims,

@@ -39,6 +39,8 @@ pub struct RunOptions {
     pub csv: Option<PathBuf>,
     /// Whether verdicts are kept in the experiments' own folders.
     pub keep: bool,
+    /// Whether to leave out what this commit has run in this mode already.
+    pub resume: bool,
     /// Whether samples and packets are written.
     pub trace: bool,
 }
@@ -71,6 +73,8 @@ pub enum ExperimentEvent {
 pub enum TaskResult {
     /// The task has no form for this mode, or was cancelled before its first run ended.
     Nothing,
+    /// This commit has run the task in this mode already, and going on was asked for.
+    AlreadyRun,
     /// The task cannot be run, for this reason.
     NotRun(String),
     /// The task can only be simulated, for this reason.
@@ -184,6 +188,10 @@ impl Task {
         if expectation.shows.is_empty() {
             expectation.shows = usual_columns(&plan)?.shows;
         }
+        let commit = commit(&how.directories);
+        if how.resume && self.is_done(how, &commit) {
+            return Ok(TaskResult::AlreadyRun);
+        }
         tell(ExperimentEvent::Begins(plan.title.clone()));
         let begun = Instant::now();
         let outcome = if how.emulate {
@@ -203,8 +211,11 @@ impl Task {
         }
         let indexed = Records::new(&records)?;
         let judged = expectation.judge(&indexed, how.mode);
-        let outcome =
-            Outcome::new(self.id(), how.mode, &commit(&how.directories), &today(), &records, judged);
+        let mut outcome = Outcome::new(self.id(), how.mode, &commit, &today(), &records, judged);
+        if how.keep {
+            self.check_seeds(&plan, &outcome)?;
+            outcome.quick = self.quick_trace(how.mode, &outcome, cancel)?;
+        }
         write_results(how, &expectation, &indexed, &records, &outcome, &mut tell)?;
         if how.trace {
             write_traces(&how.directories.results(self.id()), &plan, &records, cancel)?;
@@ -215,6 +226,39 @@ impl Task {
             packets: records.iter().map(|record| record.packets).sum(),
             seconds: begun.elapsed().as_secs_f64(),
         })))
+    }
+
+    /// Whether `commit` has run the task in this mode already.
+    fn is_done(&self, how: &RunOptions, commit: &str) -> bool {
+        let here = fs::read_to_string(how.directories.results(self.id()).join("result.json"));
+        let here = here.ok().and_then(|text| Outcome::from_json(&text).ok());
+        here.is_some_and(|here| here.commit == commit && here.mode == how.mode)
+    }
+
+    /// Refuses a result of which most variants are one run many times.
+    fn check_seeds(&self, plan: &Plan, outcome: &Outcome) -> Result<()> {
+        let (agree, variants) = (outcome.agree, outcome.variants());
+        if plan.seeds_agree.is_some() || 2 * agree < variants.max(1) {
+            return Ok(());
+        }
+        Err(Error::Failed(format!(
+            "{}: not kept: in {agree} of {variants} variants all figures of all seeds agree to 0.1 %. Seeds \
+             change start_jitter, access_jitter and loss. If the figures may agree, `seeds_agree` in the plan \
+             says why",
+            self.file
+        )))
+    }
+
+    /// The trace of the plan's quick form, in the simulator.
+    fn quick_trace(&self, mode: Mode, outcome: &Outcome, cancel: &AtomicBool) -> Result<Option<String>> {
+        if mode == Mode::Quick {
+            return Ok(Some(outcome.trace.clone()));
+        }
+        let Some(source) = &self.experiment.plan else { return Ok(None) };
+        let plan = Plan::read(&self.file, source, Mode::Quick, &Overrides::default());
+        let Some(plan) = plan.map_err(|error| Error::Usage(error.to_string()))? else { return Ok(None) };
+        let quick = runner::run(&plan, cancel, &|_, _| {});
+        Ok((quick.records.len() == quick.planned).then(|| byway_lab::expect::trace_of(&quick.records)))
     }
 
     /// Runs a plan on this machine, in real time.

@@ -50,6 +50,15 @@ pub fn embedded() -> Vec<Experiment> {
     found
 }
 
+/// The name of the file with the sentences of the papers' abstracts, beside the experiments.
+pub const HEADLINES: &str = "headlines.toml";
+
+/// The text of the headlines in the program. See [`read`](crate::headlines::read).
+#[must_use]
+pub fn embedded_headlines() -> &'static str {
+    EMBEDDED.get_file(HEADLINES).and_then(|file| file.contents_utf8()).unwrap_or_default()
+}
+
 /// The experiments in a directory, by name.
 ///
 /// # Errors

@@ -145,6 +145,7 @@ pub fn setup(seed: u64) -> Setup {
         sample: Duration::from_secs(1),
         gateways: Vec::new(),
         network: Network { named: None, links },
+        access_jitter: 0.0,
         changes,
         transfers,
         requests: if random.chance(0.3) { vec![requests(random)] } else { Vec::new() },

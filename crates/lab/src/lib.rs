@@ -6,12 +6,14 @@
 //! | `plan` | reads a plan and expands it into variants; each is a [`Setup`] |
 //! | `world` | runs a variant with a seed and returns a [`Record`] |
 //! | `expect` | checks claims with records |
+//! | `headlines` | the sentences of the papers' abstracts, held against results |
 //! | `figure`, `report` | show the results |
 
 pub mod expect;
 pub mod experiment;
 pub mod figure;
 pub mod fuzz;
+pub mod headlines;
 pub mod measure;
 pub mod plan;
 pub mod record;

@@ -64,6 +64,9 @@ pub struct TransferRecord {
     /// Whether its ends are on different continents, where the network knows of such.
     #[serde(default)]
     pub abroad: Option<bool>,
+    /// The base RTT of the direct way, in milliseconds: propagation only.
+    #[serde(default)]
+    pub base_rtt: f64,
     /// The transfer's paths: "direct", or the node they go through. A path that was dropped and
     /// opened again is one here.
     pub paths: Vec<PathRecord>,

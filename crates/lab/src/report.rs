@@ -1,12 +1,13 @@
 //! One HTML page with every experiment: its claims, the paper's numbers, the measured numbers, the
 //! verdicts and the figures, and the command that runs it again.
 
-use crate::expect::{ClaimResult, Outcome, Verdict, table};
+use crate::expect::{ClaimResult, Holds, Outcome, Reading, Verdict, table};
 use crate::experiment::Experiment;
+use crate::headlines::HeadlineResult;
 use std::fmt::Write as _;
 
 /// An experiment and what came of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ReportEntry {
     /// The experiment.
     pub experiment: Experiment,
@@ -14,6 +15,10 @@ pub struct ReportEntry {
     pub paper: String,
     /// What came out, if it was run.
     pub outcome: Option<Outcome>,
+    /// Whether the outcome is of another program than the one that ran the quick form since.
+    pub stale: bool,
+    /// Why claims are missed, in ten words.
+    pub missed: Option<String>,
     /// Why it is not run, if it cannot be.
     pub not_run: Option<String>,
     /// The figures of the experiment, as SVG.
@@ -29,19 +34,45 @@ td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.v{fo
 .pass{color:var(--pass)}.known{color:var(--known)}.fail{color:var(--fail)}.soft{color:var(--soft)}\
 svg{max-width:100%;height:auto;background:#fff}summary{cursor:pointer}h2{margin-top:3rem}code{font-size:.9em}";
 
-/// The page of results.
+/// The page of results. `headlines` come first.
 #[must_use]
-pub fn html(entries: &[ReportEntry]) -> String {
+pub fn html(entries: &[ReportEntry], headlines: &[HeadlineResult]) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>byway: the papers' claims</title>\n<style>{STYLE}</style>\n<h1>The papers' claims, held against byway's simulator</h1>\n"
     );
+    page += &of_abstracts(headlines);
     page += &summary(entries);
     for entry in entries {
         section(&mut page, entry);
     }
     page
+}
+
+/// The sentences of the papers' abstracts, and what became of them.
+fn of_abstracts(headlines: &[HeadlineResult]) -> String {
+    if headlines.is_empty() {
+        return String::new();
+    }
+    let mut text = "<h2>The five papers' headlines</h2>\n<table>\n<tr><th>paper<th>says<th>its figure<th>strict\
+                    <th>second reading<th>byway's own<th>verdict\n"
+        .to_owned();
+    for HeadlineResult { headline, measured: [strict, second, ours], verdict } in headlines {
+        let class = if verdict.starts_with("holds") { "pass" } else { "known" };
+        let id = escape(&headline.experiment);
+        let _ = writeln!(
+            text,
+            "<tr><td>{}<td>{} <a href=\"#{id}\">{id}</a><td>{}<td>{}<td>{}<td>{}<td class=\"v {class}\">{verdict}",
+            escape(&headline.paper),
+            escape(&headline.says),
+            escape(&headline.figure),
+            escape(strict),
+            escape(second),
+            escape(ours),
+        );
+    }
+    text + "</table>\n"
 }
 
 /// A verdict as a word and the class that colours it.
@@ -56,33 +87,70 @@ pub const fn word(verdict: Verdict) -> (&'static str, &'static str) {
     }
 }
 
-fn verdict_of(entry: &ReportEntry) -> Verdict {
-    entry.outcome.as_ref().map_or(Verdict::NotRun, |outcome| outcome.verdict)
-}
-
 fn summary(entries: &[ReportEntry]) -> String {
-    let claims =
-        || entries.iter().filter_map(|entry| entry.outcome.as_ref()).flat_map(|outcome| &outcome.claims);
-    let count = |verdict| claims().filter(|claim| claim.verdict == verdict).count();
     let mut text = format!(
-        "<p>{} experiments; of their claims {} hold, {} are missed for a reason that is told, {} are missed.</p>\n<table>\n\
-         <tr><th>experiment<th>claim<th>source<th>verdict\n",
-        entries.len(),
-        count(Verdict::Pass),
-        count(Verdict::KnownMiss),
-        count(Verdict::Fail),
+        "<h2>The experiments</h2>\n<p>{}</p>\n<table>\n<tr><th>experiment<th>claim<th>source<th>as published\
+         <th>by a second reading<th>missed<th>byway's own<th>why missed\n",
+        whole(entries)
     );
     for entry in entries {
-        let (word, class) = word(verdict_of(entry));
         let id = escape(&entry.experiment.id);
+        let [published, second, missed, ours] = counts(entry);
         let _ = writeln!(
             text,
-            "<tr><td><a href=\"#{id}\">{id}</a><td>{}<td>{}<td class=\"v {class}\">{word}",
+            "<tr><td><a href=\"#{id}\">{id}</a><td>{}<td>{}<td>{published}<td>{second}<td>{missed}<td>{ours}\
+             <td class=\"soft\">{}",
             escape(title(&entry.experiment)),
             escape(&entry.paper),
+            escape(&remark(entry)),
         );
     }
     text + "</table>\n"
+}
+
+/// How many experiments hold whole, in a sentence.
+#[must_use]
+pub fn whole(entries: &[ReportEntry]) -> String {
+    let judged: Vec<bool> =
+        entries.iter().filter_map(|entry| Holds::of(&entry.outcome.as_ref()?.claims).whole()).collect();
+    let holds = judged.iter().filter(|whole| **whole).count();
+    format!(
+        "{holds} of {} experiments hold whole: every claim of the paper holds, as published or by a second reading.",
+        judged.len()
+    )
+}
+
+/// How many claims of an experiment hold as published, hold by a second reading, are missed, and
+/// hold with byway's own law. Empty where there are none.
+#[must_use]
+pub fn counts(entry: &ReportEntry) -> [String; 4] {
+    let Some(outcome) = &entry.outcome else { return Default::default() };
+    let holds = Holds::of(&outcome.claims);
+    let some = |count: usize| if count == 0 { String::new() } else { count.to_string() };
+    let of = |held: usize, all: usize| if all == 0 { String::new() } else { format!("{held} of {all}") };
+    [
+        of(holds.published, holds.of_paper()),
+        some(holds.by_reading),
+        some(holds.missed),
+        of(holds.ours, holds.ours + holds.ours_missed),
+    ]
+}
+
+/// What is to be said of an experiment in short: why it was not run, that its result is stale, or
+/// why claims are missed.
+#[must_use]
+pub fn remark(entry: &ReportEntry) -> String {
+    let outcome = match (&entry.not_run, &entry.outcome) {
+        // The clause before the colon says it in short.
+        (Some(why), _) => return format!("not run: {}", why.split(':').next().unwrap_or(why)),
+        (None, None) => return "never run".to_owned(),
+        (None, Some(outcome)) => outcome,
+    };
+    let stale = entry.stale.then(|| "stale: another program ran it".to_owned());
+    let misses = |claim: &ClaimResult| matches!(claim.verdict, Verdict::KnownMiss | Verdict::Fail);
+    let missed = entry.missed.clone().filter(|_| outcome.claims.iter().any(misses));
+    let remarks: Vec<String> = stale.into_iter().chain(missed).collect();
+    remarks.join("; ")
 }
 
 /// What the README's first line says after the name.
@@ -100,9 +168,9 @@ fn section(page: &mut String, entry: &ReportEntry) {
         let _ = writeln!(page, "<p class=\"soft\">Not run: {}.</p>", escape(why.trim_end_matches('.')));
     }
     if let Some(outcome) = &entry.outcome {
-        *page += "<table>\n<tr><th>claim<th>reading<th>paper<th>bound<th>measured<th>verdict\n";
-        for claim in &outcome.claims {
-            row(page, claim);
+        *page += "<table>\n<tr><th>claim<th>paper<th>bound<th>strict<th>second reading<th>byway's own\n";
+        for question in questions(&outcome.claims) {
+            row(page, &question);
         }
         *page += "</table>\n";
         if !outcome.shows.is_empty() {
@@ -144,33 +212,55 @@ pub fn bound(claim: &ClaimResult) -> String {
     }
 }
 
-fn row(page: &mut String, claim: &ClaimResult) {
+/// A claim, and the claims that are other readings of it.
+fn questions(claims: &[ClaimResult]) -> Vec<Vec<&ClaimResult>> {
+    let first = claims.iter().filter(|claim| claim.of.is_none());
+    first
+        .map(|first| {
+            let others = claims.iter().filter(|claim| claim.of.as_ref() == Some(&first.id));
+            std::iter::once(first).chain(others).collect()
+        })
+        .collect()
+}
+
+/// A claim's row: in words, by the paper, and what was measured by each reading.
+fn row(page: &mut String, question: &[&ClaimResult]) {
+    let Some(first) = question.first() else { return };
+    let said = question.iter().map(|claim| {
+        let reasons = claim.known.iter().filter(|_| claim.verdict != Verdict::Pass).chain(&claim.note);
+        let reasons = reasons.map(|text| format!("<br><span class=\"soft\">{}</span>", escape(text)));
+        format!("{}{}", escape(&claim.says), reasons.collect::<String>())
+    });
+    let cell = |reading: Reading| {
+        let of = question.iter().filter(|claim| claim.reading.unwrap_or(Reading::Strict) == reading);
+        of.map(|claim| measured(claim)).collect::<Vec<_>>().join("<br>")
+    };
+    let _ = writeln!(
+        page,
+        "<tr><td>{}<td>{}<td>{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}",
+        said.collect::<Vec<_>>().join("<br>"),
+        escape(first.paper.as_deref().unwrap_or_default()),
+        bound(first),
+        cell(Reading::Strict),
+        cell(Reading::Second),
+        cell(Reading::Ours),
+    );
+}
+
+/// What was measured, with the interval of its median and the verdict.
+fn measured(claim: &ClaimResult) -> String {
     let (word, class) = word(claim.verdict);
-    let measured = claim.deciding().and_then(|measured| {
+    let figure = claim.deciding().and_then(|measured| {
         let median = table::number(measured.median?);
         Some(match measured.interval {
-            Some(interval) if measured.values.len() > 1 => {
+            Some(interval) if measured.count > 1 => {
                 format!("{median} ({} to {})", table::number(interval.low), table::number(interval.high))
             }
             _ => median,
         })
     });
-    let reason = claim
-        .known
-        .iter()
-        .chain(&claim.note)
-        .map(|text| format!("<br><span class=\"soft\">{}</span>", escape(text)));
-    let _ = writeln!(
-        page,
-        "<tr><td>{}{}<td>{}<td>{}<td>{}<td class=\"n\">{} {}<td class=\"v {class}\">{word}",
-        escape(&claim.says),
-        reason.collect::<String>(),
-        claim.reading.map(|reading| reading.to_string()).unwrap_or_default(),
-        escape(claim.paper.as_deref().unwrap_or_default()),
-        bound(claim),
-        measured.unwrap_or_else(|| "-".into()),
-        escape(&claim.unit),
-    );
+    let figure = figure.unwrap_or_else(|| "-".into());
+    format!("{figure} {} <span class=\"v {class}\">{word}</span>", escape(&claim.unit))
 }
 
 /// The README's paragraphs below its heading, with its bold words and code.
@@ -215,10 +305,12 @@ mod tests {
             experiment,
             paper: "X".into(),
             outcome: None,
+            stale: false,
+            missed: None,
             not_run: Some("needs <magic>".into()),
             figures: vec!["<svg></svg>".into()],
         };
-        let page = html(&[entry]);
+        let page = html(&[entry], &[]);
         for text in [
             "a &lt;b&gt; question",
             "<strong>Claim</strong> (<code>x</code>). It is &amp; it is.",

@@ -23,6 +23,9 @@ pub struct Setup {
     pub sample: Duration,
     /// The network that the hosts are in.
     pub network: Network,
+    /// The most by which jitter delays packets where hosts enter the network, as a share of the
+    /// base RTT between the ends of a transfer or of requests, 0 to 1.
+    pub access_jitter: f64,
     /// What changes during the run, in order of time.
     pub changes: Vec<Change>,
     /// Where senders ask for relays.

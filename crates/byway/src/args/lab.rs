@@ -17,6 +17,7 @@ Examples:
   byway lab run --quick                   all experiments in their quick form
   byway lab show harp-6a > my-plan.toml   a copy of its plan, to change it
   byway lab run my-plan.toml --sweep congestion=background,mpath,lia,cubic --seeds 2 --csv out.csv
+  byway lab run --keep --experiments experiments --resume   all of them again, kept; goes on where it was stopped
   byway lab report                        one HTML page of everything that was run and kept
   byway lab fuzz --seeds 1000             random worlds and faults; prints the seed that fails
   byway lab up twosites.toml              a plan's network on this machine: hosts become network namespaces
@@ -312,6 +313,10 @@ pub struct LabList {
     /// Only those with this tag; repeatable
     #[arg(long, value_name = "TAG")]
     pub tag: Vec<String>,
+    /// End with 1 if a kept result is stale: its quick form, run by this program (`byway lab run
+    /// --quick`), has another trace. A release refuses such results
+    #[arg(long)]
+    pub refuse_stale: bool,
 }
 
 /// `byway lab show`
@@ -375,6 +380,9 @@ pub struct LabRun {
     /// Keep the verdicts in the experiments' own folders (needs --experiments)
     #[arg(long, requires = "experiments")]
     pub keep: bool,
+    /// Go on with a run that was stopped: leave out what --out has of this commit and mode
+    #[arg(long)]
+    pub resume: bool,
     /// Also write what happened on every path, by sample, as JSON lines, and the packets of the
     /// first run as pcapng
     #[arg(long)]

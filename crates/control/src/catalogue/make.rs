@@ -185,6 +185,7 @@ fn mpath(
     knobs.packets("initial_proxied", &mut options.initial_proxied);
     knobs.switch("start_everywhere", &mut options.start_everywhere);
     knobs.count("open_at_start", &mut options.open_at_start, 1e6);
+    knobs.switch("last_lost", &mut options.last_lost);
     knobs.small("evidence", &mut options.evidence);
     knobs.small("patience", &mut options.patience);
     let mut lot = options.growth == Growth::Lot;

@@ -165,7 +165,7 @@ impl MPath {
                 path.window *= 1.0 - fraction;
                 path.threshold = path.threshold.min(path.window);
                 // A coincidence of two losses counts only once.
-                path.interval = None;
+                (path.interval, path.moved) = (None, true);
             }
         }
         if let Some(direct) = self.direct().and_then(|id| self.paths.get_mut(id)) {

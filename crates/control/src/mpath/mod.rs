@@ -187,15 +187,17 @@ impl MPath {
         let Some(path) = self.paths.get_mut(id) else { return };
         if !path.takes_part() || path.covered(congested.sent_at) {
             path.on_more_lost(congested);
+            self.move_interval(id, congested);
             return;
         }
         let flow = self.tell_flow(id, congested);
-        let (keep, losses) = (self.options.keep, self.losses);
+        let (keep, losses, last) = (self.options.keep, self.losses, self.options.last_lost);
         let Some(path) = self.paths.get_mut(id) else { return };
         let (proxied, before, threshold) = (path.proxied, path.window, path.lowered(keep));
         path.remember(congested, flow, losses);
         path.met_congestion = true;
-        path.interval = Some((congested.first_sent_at, congested.now));
+        let sent_at = if last { congested.sent_at } else { congested.first_sent_at };
+        (path.interval, path.moved) = (Some((sent_at, congested.now)), false);
         // "the congestion window of the affected path [is] halved". The direct path keeps at least
         // one packet, since it is never dropped.
         path.window = if proxied { path.window * keep } else { (path.window * keep).max(1.0) };
@@ -204,6 +206,22 @@ impl MPath {
             self.compare_with_direct(id);
         } else {
             self.wish_for_more(before, congested.now);
+            self.compare_all(id);
+        }
+        self.drop_smallest(congested.now);
+    }
+
+    /// Further packets of a loss that was answered are found lost: the loss interval becomes that of
+    /// the last one, unless the loss has moved load already.
+    fn move_interval(&mut self, id: PathId, congested: &Congested) {
+        let last = self.options.last_lost;
+        let Some(path) = self.paths.get_mut(id).filter(|path| last && path.takes_part() && !path.moved) else {
+            return;
+        };
+        path.interval = Some((congested.sent_at, congested.now));
+        if path.proxied {
+            self.compare_with_direct(id);
+        } else {
             self.compare_all(id);
         }
         self.drop_smallest(congested.now);

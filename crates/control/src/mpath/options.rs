@@ -46,6 +46,9 @@ pub struct MPathOptions {
     /// throughput. With 0, paths are requested only after losses of the direct path, as in the
     /// paper.
     pub open_at_start: usize,
+    /// Whether a loss interval is that of the last packet lost, as in the paper. Otherwise it
+    /// reaches from the first lost packet to its detection, for all losses of one round trip.
+    pub last_lost: bool,
     /// The number of losses of a proxied path that must coincide with losses of the direct path
     /// before load moves. A loss that does not coincide lowers the count by one.
     pub evidence: u32,
@@ -67,6 +70,7 @@ impl MPathOptions {
         initial_proxied: 1.0,
         start_everywhere: false,
         open_at_start: 0,
+        last_lost: true,
         evidence: 1,
         patience: 1,
         validate: false,
@@ -83,6 +87,7 @@ impl MPathOptions {
         // With its small part of the growth alone, a path would take minutes to reach its rate.
         start_everywhere: true,
         open_at_start: START,
+        last_lost: false,
         // One loss in a few dozen coincides with a loss of the direct path by chance.
         evidence: 2,
         // A single timeout is often a late ACK.

@@ -47,9 +47,10 @@ pub(super) struct Path {
     /// Whether the path has met congestion since it was created: a loss, or a rise of delays that
     /// ended its slow start.
     pub met_congestion: bool,
-    /// The paper's loss interval: from the sending of the earliest lost packet to the detection of
-    /// the loss.
+    /// The paper's loss interval: from the sending of a lost packet to the detection of its loss.
     pub interval: Option<(Instant, Instant)>,
+    /// Whether the present loss has moved load to the direct path: each does so once.
+    pub moved: bool,
     /// The number of this path's losses that coincided with losses of the direct path. A loss that
     /// did not coincide lowers it by one.
     pub coincident: u32,
@@ -97,6 +98,7 @@ impl Path {
             threshold: if slow { LARGEST_WINDOW } else { 0.0 },
             met_congestion: false,
             interval: None,
+            moved: false,
             coincident: 0,
             acked_at: None,
             timeouts: 0,

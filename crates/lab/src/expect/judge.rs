@@ -1,9 +1,8 @@
 //! Holds claims against records.
 
-use super::{Claim, ClaimResult, ColumnResult, Expectation, Judged, Measured, Missing, Verdict};
+use super::{Claim, ClaimResult, ColumnResult, Expectation, Judged, Measured, Missing, Outcome, Verdict};
 use crate::measure::{Measure, Records, Selection, Why};
 use crate::plan::Mode;
-use crate::stats;
 
 /// A combination of which no seed was run, and why.
 struct NotRun(String);
@@ -44,6 +43,20 @@ impl Expectation {
     }
 }
 
+impl Expectation {
+    /// Judges a kept result anew: what was measured, by the bounds and reasons of this expectation.
+    #[must_use]
+    pub fn recall(&self, kept: Outcome) -> Outcome {
+        let claims: Vec<ClaimResult> = self
+            .claims
+            .iter()
+            .map(|claim| claim.recall(kept.claims.iter().find(|kept| kept.id == claim.id), kept.mode))
+            .collect();
+        let verdict = Verdict::worst(claims.iter().map(|claim| claim.verdict));
+        Outcome { verdict, claims, ..kept }
+    }
+}
+
 impl Claim {
     /// As it stands, before anything is known.
     fn unjudged(&self) -> ClaimResult {
@@ -54,6 +67,7 @@ impl Claim {
             measure: self.measure.text().to_owned(),
             unit: self.unit.clone(),
             reading: self.reading,
+            of: self.of.clone(),
             at_least: self.at_least,
             at_most: self.at_most,
             known: self.known.clone(),
@@ -92,6 +106,12 @@ impl Claim {
             result.note = result.note.or_else(|| Some("nothing was run".to_owned()));
             return result;
         }
+        self.decide(&mut result, fits);
+        result
+    }
+
+    /// The verdict by what was measured. `fits`: whether every question fitted its runs.
+    fn decide(&self, result: &mut ClaimResult, fits: bool) {
         let margins = result.at.iter().map(|measured| self.margin(measured)).enumerate();
         let worst = margins.min_by(|(_, one), (_, other)| one.total_cmp(other));
         result.worst = worst.map(|(place, _)| place);
@@ -117,6 +137,30 @@ impl Claim {
             };
             result.note = Some(format!("seed {seed}: {why}{more}"));
         }
+    }
+
+    /// What became of the claim by what a kept result has of it.
+    fn recall(&self, kept: Option<&ClaimResult>, mode: Mode) -> ClaimResult {
+        let mut result = self.unjudged();
+        let Some(kept) = kept else {
+            result.note = Some("is not in the kept result".to_owned());
+            return result;
+        };
+        if kept.measure != result.measure {
+            result.note = Some("its measure is not that of the kept result".to_owned());
+            return result;
+        }
+        let spoken_of = |measured: &&Measured| {
+            self.only.iter().all(|(axis, labels)| {
+                measured.variant.iter().any(|(name, label)| name == axis && labels.contains(label))
+            })
+        };
+        result.at = kept.at.iter().filter(spoken_of).cloned().collect();
+        if result.at.is_empty() || !self.modes.contains(&mode) {
+            result.note = kept.note.clone();
+            return result;
+        }
+        self.decide(&mut result, true);
         result
     }
 
@@ -153,8 +197,7 @@ fn measured(measure: &Measure, records: &Records<'_>, at: &Selection) -> Result<
     if measured.values.is_empty() && measured.missing.is_empty() {
         return Err(NotRun(not_run.unwrap_or_else(|| "nothing was run".to_owned())));
     }
-    measured.median = stats::median(&measured.values);
-    measured.interval = stats::median_interval(&measured.values);
+    measured.sum_up();
     Ok(Evaluated { measured, fits })
 }
 

@@ -3,12 +3,14 @@
 //! as CSV.
 
 mod check;
+mod holds;
 mod judge;
 mod outcome;
 mod read;
 pub mod table;
 pub mod write;
 
+pub use holds::Holds;
 pub use outcome::{ClaimResult, ColumnResult, Judged, Measured, Missing, Outcome, Verdict, trace_of};
 
 use crate::figure::FigureSpec;
@@ -29,6 +31,8 @@ pub struct Expectation {
     pub paper: Option<String>,
     /// Words to choose experiments by.
     pub tags: Vec<String>,
+    /// Why claims are missed, in ten words.
+    pub missed: Option<String>,
     /// Why the experiment is not run: a few words, a colon, and details. `None` if it is run.
     pub not_run: Option<String>,
     /// The claims, in the order of the file.
@@ -60,6 +64,8 @@ pub struct Claim {
     pub unit: String,
     /// The reading of the paper that the claim concerns.
     pub reading: Option<Reading>,
+    /// The claim that this is another reading of.
+    pub of: Option<String>,
     /// The axes for each value of which the claim must hold.
     pub each: Vec<String>,
     /// The values of some axes for which alone the claim is made.
@@ -102,21 +108,24 @@ pub struct Show {
     span: Range<usize>,
 }
 
-/// How a paper that leaves something open is read.
+/// How a paper that leaves something open is read, or who is held to its claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reading {
-    /// The paper is taken to the letter.
-    Literal,
-    /// As byway does it.
-    Recommended,
+    /// What the paper says, word by word.
+    Strict,
+    /// Another reading, which the experiment's README declares with the sentence that it rests on.
+    Second,
+    /// byway's own law in the place of the paper's, or a claim that no paper makes.
+    Ours,
 }
 
 impl fmt::Display for Reading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Literal => "literal",
-            Self::Recommended => "recommended",
+            Self::Strict => "strict",
+            Self::Second => "second",
+            Self::Ours => "ours",
         })
     }
 }

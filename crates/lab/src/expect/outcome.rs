@@ -3,15 +3,17 @@
 use super::Reading;
 use crate::plan::Mode;
 use crate::record::Record;
-use crate::stats::Interval;
+use crate::stats::{self, Interval};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fmt;
 
 /// What became of a claim, from the least to the gravest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The variants that it speaks of were not run.
+    #[default]
     NotRun,
     /// The claim has no bound.
     Report,
@@ -57,47 +59,89 @@ pub struct Missing {
 pub struct Measured {
     /// The labels, in the order of the axes.
     pub variant: Vec<(String, String)>,
-    /// The seeds with a value.
+    /// The seeds with a value. Empty in a kept result, which has only their number.
+    #[serde(skip)]
     pub seeds: Vec<u64>,
     /// The seeds' values, in the order of `seeds`.
+    #[serde(skip)]
     pub values: Vec<f64>,
-    /// The median of the values; `None` if there is none.
+    /// How many seeds have a value.
+    #[serde(rename = "seeds")]
+    pub count: usize,
+    /// The median of the values, to six digits; `None` if there is none.
     pub median: Option<f64>,
-    /// Where the median lies.
+    /// Where the median lies, to six digits.
     pub interval: Option<Interval>,
     /// Seeds that ran and have no value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
 }
 
-/// What became of a claim.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+impl Measured {
+    /// Computes count, median and interval of the values.
+    pub(super) fn sum_up(&mut self) {
+        self.count = self.values.len();
+        self.median = stats::median(&self.values).map(rounded);
+        self.interval = stats::median_interval(&self.values).map(|interval| Interval {
+            low: rounded(interval.low),
+            high: rounded(interval.high),
+            coverage: rounded(interval.coverage),
+        });
+    }
+
+    /// Whether three seeds or more have values that agree to a thousandth.
+    fn agrees(&self) -> bool {
+        let least = self.values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = self.values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        self.values.len() >= 3 && most - least <= 0.001 * libm::fabs(most)
+    }
+}
+
+/// `value` to six digits that count.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
+}
+
+/// What became of a claim. A kept result has what was measured. The expectation has the rest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClaimResult {
     /// The id of the claim.
     pub id: String,
     /// The claim in words.
+    #[serde(skip)]
     pub says: String,
     /// The number that the paper has.
+    #[serde(skip)]
     pub paper: Option<String>,
-    /// The measure as it stands in the file.
-    pub measure: String,
     /// The unit of the measure.
+    #[serde(skip)]
     pub unit: String,
     /// The reading of the paper.
+    #[serde(skip)]
     pub reading: Option<Reading>,
+    /// The claim that this is another reading of.
+    #[serde(skip)]
+    pub of: Option<String>,
     /// The lower bound of the claim.
+    #[serde(skip)]
     pub at_least: Option<f64>,
     /// The upper bound of the claim.
+    #[serde(skip)]
     pub at_most: Option<f64>,
     /// Why it is missed, where that is known.
+    #[serde(skip)]
     pub known: Option<String>,
     /// What became of it.
     pub verdict: Verdict,
     /// What else is to be said: why it could not be measured, that a known miss is none any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// The measure as it stands in the file.
+    pub measure: String,
     /// For each combination of `each` that was run.
     pub at: Vec<Measured>,
     /// The place of the value that decides: the one nearest to its bound or furthest beyond it.
+    #[serde(skip)]
     pub worst: Option<usize>,
 }
 
@@ -146,6 +190,13 @@ pub struct Outcome {
     pub date: String,
     /// Of all runs together; the same on every machine. See [`trace_of`].
     pub trace: String,
+    /// The trace of the plan's quick form by the same program. If a later program has another one,
+    /// this result is stale. `None`: there is no quick form, or it was not run.
+    #[serde(default)]
+    pub quick: Option<String>,
+    /// Of how many variants all figures agree to a thousandth between three seeds or more.
+    #[serde(default)]
+    pub agree: usize,
     /// The worst of the claims.
     pub verdict: Verdict,
     /// The result of every claim.
@@ -168,26 +219,70 @@ impl Outcome {
             commit: commit.to_owned(),
             date: date.to_owned(),
             trace: trace_of(records),
+            quick: None,
+            agree: agreeing(&judged.shows),
             verdict: judged.verdict,
             claims: judged.claims,
             shows: judged.shows,
         }
     }
 
-    /// Writes the outcome as `result.json`.
+    /// How many variants were run.
+    #[must_use]
+    pub fn variants(&self) -> usize {
+        self.shows.first().map_or(0, |shown| shown.at.len())
+    }
+
+    /// Writes the outcome as `result.json`: a line for each value.
     ///
     /// # Errors
     /// None that a value of this type can cause; those of the serializer.
     pub fn to_json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self).map(|text| text + "\n")
+        let mut text = String::new();
+        lines(&mut text, &serde_json::to_value(self)?, 0);
+        Ok(text + "\n")
     }
 
-    /// Reads the outcome from `result.json`.
+    /// Reads what [`to_json`](Self::to_json) wrote. What the expectation says of claims is missing
+    /// until [`Expectation::recall`](super::Expectation::recall) adds it.
     ///
     /// # Errors
     /// If it is none.
     pub fn from_json(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
+    }
+}
+
+/// Of how many variants all columns agree between seeds.
+fn agreeing(shows: &[ColumnResult]) -> usize {
+    let variants = shows.first().map_or(0, |shown| shown.at.len());
+    let same = |place: &usize| shows.iter().filter_map(|shown| shown.at.get(*place)).all(Measured::agrees);
+    (0..variants).filter(same).count()
+}
+
+/// Writes a value with a line for each measured one, so that a difference shows what changed.
+fn lines(text: &mut String, value: &Value, depth: usize) {
+    let indent = "  ".repeat(depth);
+    match value {
+        Value::Object(map) if map.contains_key("claims") || map.contains_key("at") => {
+            let mut before = "{";
+            for (key, value) in map {
+                *text += &format!("{before}\n{indent}  \"{key}\": ");
+                lines(text, value, depth + 1);
+                before = ",";
+            }
+            *text += &format!("\n{indent}}}");
+        }
+        Value::Array(list) if list.iter().any(Value::is_object) => {
+            let mut before = "[";
+            for value in list {
+                *text += &format!("{before}\n{indent}  ");
+                lines(text, value, depth + 1);
+                before = ",";
+            }
+            *text += &format!("\n{indent}]");
+        }
+        plain => *text += &plain.to_string(),
     }
 }
 

@@ -17,6 +17,7 @@ struct File {
     #[serde(default)]
     tags: Vec<String>,
     not_run: Option<String>,
+    missed: Option<Spanned<String>>,
     #[serde(default)]
     claim: Vec<RawClaim>,
     #[serde(default)]
@@ -37,6 +38,7 @@ struct RawClaim {
     #[serde(default)]
     unit: String,
     reading: Option<Reading>,
+    of: Option<Spanned<String>>,
     #[serde(default)]
     each: Vec<Spanned<String>>,
     #[serde(default)]
@@ -107,6 +109,11 @@ fn expectation(file: &str, source: &str) -> Result<Expectation, Wrong> {
         }
         claims.push(claim);
     }
+    let of_none = |of: &&String| !claims.iter().any(|base| base.id == **of && base.of.is_none());
+    if let Some((claim, of)) = claims.iter().find_map(|claim| Some((claim, claim.of.as_ref().filter(of_none)?))) {
+        let what = format!("claim `{}` is another reading of `{of}`, and there is no such claim", claim.id);
+        return Err((claim.span.start, what));
+    }
     let mut shows: Vec<Show> = Vec::new();
     for raw in raw.show {
         let (place, span) = (raw.name.span().start, raw.measure.span());
@@ -126,7 +133,11 @@ fn expectation(file: &str, source: &str) -> Result<Expectation, Wrong> {
             Measure::parse(text).map_err(|error| (figure.span().start, format!("`{text}`: {error}")))?;
         }
     }
+    if let Some(missed) = raw.missed.as_ref().filter(|missed| missed.get_ref().split_whitespace().count() > 10) {
+        return Err((missed.span().start, "`missed`: expected at most ten words".to_owned()));
+    }
     Ok(Expectation {
+        missed: raw.missed.map(Spanned::into_inner),
         title: raw.title,
         paper: raw.paper,
         tags: raw.tags,
@@ -159,6 +170,9 @@ fn claim(raw: RawClaim, source: &str, not_run: bool) -> Result<Claim, Wrong> {
         }
         (false, ..) => {}
     }
+    if raw.of.is_some() && !matches!(raw.reading, Some(Reading::Second | Reading::Ours)) {
+        return wrong("the strict reading is not another reading `of` a claim");
+    }
     if let Some(known) = raw.known.as_ref().filter(|_| raw.report) {
         return Err((known.span().start, format!("claim `{id}`: a report cannot be missed")));
     }
@@ -187,6 +201,7 @@ fn claim(raw: RawClaim, source: &str, not_run: bool) -> Result<Claim, Wrong> {
         at_most: raw.at_most,
         unit: raw.unit,
         reading: raw.reading,
+        of: raw.of.map(Spanned::into_inner),
         each: raw.each.into_iter().map(Spanned::into_inner).collect(),
         only: raw.only.into_iter().map(|(axis, only)| (axis.into_inner(), labels(only))).collect(),
         known: raw.known.map(Spanned::into_inner),

@@ -273,6 +273,7 @@ impl<'a> Arguments<'_, 'a> {
             Function::Usable => self.transfers()?.usable(self.optional(1)?, self.optional(2)?),
             Function::Opened => self.transfers()?.opened(self.optional(1)?),
             Function::Abroad => self.transfers()?.abroad(),
+            Function::BaseRtt => Ok(self.transfers()?.base_rtt()),
             Function::Requests => {
                 let record = self.scope.record()?;
                 let list = requests::named(record, self.name(0))?;

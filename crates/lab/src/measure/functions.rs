@@ -106,6 +106,7 @@ signatures! {
     "usable" Usable [TRANSFER, FROM, TO] 1;
     "opened" Opened [TRANSFER, Parameter::Value("by second")] 1;
     "abroad" Abroad [TRANSFER] 1;
+    "base_rtt" BaseRtt [TRANSFER] 1;
     "requests" Requests [REQUESTS, PERCENTILE, FROM, TO] 2;
     "stretch" Stretch [REQUESTS, PERCENTILE, Parameter::Variant, FROM, TO] 3;
     "finished" Finished [REQUESTS, FROM, TO] 1;

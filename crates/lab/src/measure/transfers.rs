@@ -270,6 +270,10 @@ impl<'r> Transfers<'r> {
         Ok(abroad.iter().filter(|abroad| **abroad).count() as f64 / self.members.len() as f64)
     }
 
+    pub(super) fn base_rtt(&self) -> f64 {
+        self.members.iter().map(|transfer| transfer.base_rtt).sum::<f64>() / self.members.len() as f64
+    }
+
     pub(super) fn usable(&self, from: Option<f64>, to: Option<f64>) -> Result<f64, Undefined> {
         let end = series::end(self.record);
         let window = Window::of(self.record, from.or(Some((end - LATELY).max(0.0))), to.or(Some(end)))?;

@@ -94,6 +94,8 @@ pub struct Plan {
     pub variants: Vec<Setup>,
     /// Why it cannot be run by real programs, if so.
     pub only_simulated: Option<String>,
+    /// Why its seeds may give the same figures, if they may.
+    pub seeds_agree: Option<String>,
 }
 
 /// What is wrong with a plan, and where.
@@ -213,6 +215,7 @@ fn expand(table: &Table, overrides: &Overrides) -> Result<Plan, SpannedError> {
         axes: sweep.axes(),
         variants: Vec::new(),
         only_simulated: None,
+        seeds_agree: None,
     };
     for variant in sweep.variants(MOST_VARIANTS)? {
         let axes: Axes<'_> = variant.iter().map(|(name, _, node)| (name.as_str(), node)).collect();
@@ -221,6 +224,7 @@ fn expand(table: &Table, overrides: &Overrides) -> Result<Plan, SpannedError> {
         let top = sections::top(&reader, labels)?;
         (plan.title, plan.seeds) = (top.title, overrides.seeds.unwrap_or(top.seeds));
         plan.only_simulated = top.only_simulated;
+        plan.seeds_agree = top.seeds_agree;
         plan.variants.push(top.setup);
     }
     Ok(plan)

@@ -25,6 +25,7 @@ pub(super) struct Top {
     pub(super) title: String,
     pub(super) seeds: u32,
     pub(super) only_simulated: Option<String>,
+    pub(super) seeds_agree: Option<String>,
     pub(super) setup: Setup,
 }
 
@@ -33,6 +34,7 @@ pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<To
     reader.knows(&["sweep", "skip"]);
     let title = reader.needed("title", "a line that says what is asked", reader.text("title")?)?;
     let only_simulated = reader.text("only_simulated")?;
+    let seeds_agree = reader.text("seeds_agree")?;
     let seeds = reader.count("seeds", 100_000)?.unwrap_or(10);
     if seeds == 0 {
         return reader.wrong("seeds", "expected at least 1");
@@ -65,6 +67,7 @@ pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<To
             })?,
             links: flat(reader.each("link", link)?),
         },
+        access_jitter: reader.share("access_jitter")?.unwrap_or_default(),
         changes: {
             let mut changes = flat(reader.each("change", change)?);
             changes.sort_by_key(|change| change.at);
@@ -93,7 +96,7 @@ pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<To
     if let Some(twice) = names.windows(2).find(|pair| pair.first() == pair.last()) {
         return Err((0..0, format!("two things are called {:?}: expected names of their own", twice[0])));
     }
-    Ok(Top { title, seeds, only_simulated, setup })
+    Ok(Top { title, seeds, only_simulated, seeds_agree, setup })
 }
 
 fn flat<T, L: IntoIterator<Item = T>>(lists: Vec<L>) -> Vec<T> {

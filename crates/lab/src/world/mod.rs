@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `network` | the nodes and links |
+//! | `access_jitter` | jitter where hosts enter the network |
 //! | `layout` | the node of each host, and the routes between hosts |
 //! | `actors` | adds the plan's transfers, requests and cross traffic |
 //! | `recorder` | records what happens |
@@ -15,6 +16,7 @@
 //! | `memory` | an upper bound of a world's memory |
 //! | `max_flow` | the largest goodput that is possible through relays |
 
+mod access_jitter;
 mod actors;
 mod gateways;
 mod layout;
@@ -179,7 +181,8 @@ pub fn run_captured(
 }
 
 fn run_in(mut world: World, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Record, RunError> {
-    let graph = network::graph(setup, seed)?;
+    let mut graph = network::graph(setup, seed)?;
+    access_jitter::add(&mut graph, setup, seed)?;
     let mut layout = Layout::new(&graph);
     let mut actors = Actors::new(setup, seed, &mut layout, &mut world)?;
     let needed = memory::estimate(setup, &graph, &actors, &layout);

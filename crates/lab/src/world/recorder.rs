@@ -105,12 +105,18 @@ impl Recorder {
         links: Vec<(LinkId, LinkRecord)>,
     ) -> Self {
         let abroad = |placed: &PlacedTransfer| Some(graph.region(&placed.from)? != graph.region(&placed.to)?);
+        let base_rtt = |placed: &PlacedTransfer| {
+            let there = graph.way(&placed.from, &placed.to, &[]).unwrap_or_default();
+            let back: Vec<Direction> = there.iter().map(|direction| direction.reversed()).collect();
+            graph.base_rtt(&there, &back).as_secs_f64() * 1e3
+        };
         let notes = |(transfer, moving): (&crate::setup::Transfer, &TransferActor)| TransferNotes {
             record: TransferRecord {
                 name: transfer.name.clone(),
                 group: transfer.group.clone(),
                 started: moving.start.as_secs_f64(),
                 abroad: abroad(&moving.placed),
+                base_rtt: base_rtt(&moving.placed),
                 paths: moving
                     .names()
                     .map(|name| PathRecord { name: name.to_owned(), ..PathRecord::default() })

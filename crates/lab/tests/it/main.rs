@@ -3,6 +3,7 @@
 
 mod expect;
 mod gateways;
+mod headlines;
 mod plan;
 mod registry;
 mod world;

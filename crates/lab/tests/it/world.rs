@@ -25,6 +25,7 @@ pub(crate) fn setup(duration: f64, links: Vec<LinkSetup>) -> Setup {
         sample: Duration::from_millis(100),
         gateways: Vec::new(),
         network: Network { named: None, links },
+        access_jitter: 0.0,
         changes: Vec::new(),
         transfers: Vec::new(),
         requests: Vec::new(),
@@ -96,6 +97,22 @@ fn detour() -> Vec<LinkSetup> {
 
 fn through(node: &str) -> PathChoice {
     PathChoice::Through(node.into())
+}
+
+#[test]
+fn jitter_at_access_tells_seeds_apart() {
+    let mut setup = setup(20.0, both("S", "D", 10, 10).to_vec());
+    let mut bulk = tcp("bulk", "S", "D", &[PathChoice::Direct], "newreno");
+    bulk.start_jitter = Duration::ZERO;
+    setup.transfers.push(bulk);
+    let received = |setup: &Setup, seed| go(setup, seed).transfers[0].received.clone();
+    assert_eq!(received(&setup, 1), received(&setup, 2), "nothing differs");
+    assert_eq!(go(&setup, 1).transfers[0].base_rtt, 20.0);
+    setup.access_jitter = 0.01;
+    assert_ne!(received(&setup, 1), received(&setup, 2));
+    let record = go(&setup, 1);
+    let rate = goodput(&record, &record.transfers[0], 5.0, 20.0);
+    assert!((9.0..9.7).contains(&rate), "{rate}: no packet overtakes another");
 }
 
 #[test]

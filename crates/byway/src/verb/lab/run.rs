@@ -28,6 +28,7 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
         let id = task.id();
         match task.run(&how, &program, cancel, |news| tell(id, news, output))? {
             TaskResult::Nothing => {}
+            TaskResult::AlreadyRun => output.say_lines(&format!("{id}: this commit has run it already")),
             TaskResult::NotRun(why) => {
                 output.say_lines(&format!("{id}: not run: {why}"));
                 output.emit(&Event::told("experiment", &ExperimentSummary::of(id, None, Some(&why))));
@@ -68,6 +69,7 @@ fn how(arguments: &LabRun) -> RunOptions {
         emulate: arguments.emulate,
         csv: arguments.csv.clone(),
         keep: arguments.keep,
+        resume: arguments.resume,
         trace: arguments.trace,
     }
 }

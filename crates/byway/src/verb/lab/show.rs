@@ -4,15 +4,8 @@ use crate::args::lab::{LabList, LabReport, LabShow};
 use crate::exit::{Exit, Failure};
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::Result;
-use byway_field::experiment_list::{ClaimCounts, ExperimentSummary, entries, write_page};
+use byway_field::experiment_list::{ClaimCounts, ExperimentSummary, entries, headlines, write_page};
 use byway_lab::report::{self, ReportEntry};
-
-/// Claims that hold of those that were judged, known misses, and others.
-fn cells(tally: ClaimCounts) -> [String; 3] {
-    let count = |number: usize| if number == 0 { "-".to_owned() } else { number.to_string() };
-    let judged = tally.passed + tally.known + tally.failed;
-    [format!("{} of {judged}", tally.passed), count(tally.known), count(tally.failed)]
-}
 
 /// What the entries came to, for programs.
 fn result(entries: &[ReportEntry]) -> Outcome {
@@ -24,41 +17,45 @@ fn result(entries: &[ReportEntry]) -> Outcome {
 pub(super) fn list(arguments: &LabList, output: &mut Output) -> Result<Exit> {
     let entries = entries(&arguments.place.directories(), &arguments.tag)?;
     output.answer_table(&listed(&entries))?;
+    output.answer_lines(&report::whole(&entries))?;
     output.answer_lines(
-        "hold: claims that held in the last run. known: misses whose reason is written down. fail: other misses. \
-         `byway lab show ID --expect` prints an experiment's claims and these reasons, `byway lab show ID` its plan.",
+        "published: claims of the paper that hold word by word. second: more of them that hold by another reading, \
+         which the experiment's README declares. missed: those that hold by neither. byway: claims about byway's own \
+         law. `byway lab show ID --expect` prints an experiment's claims and why they are missed.",
     )?;
     for entry in &entries {
         let told =
             ExperimentSummary::of(&entry.experiment.id, entry.outcome.as_ref(), entry.not_run.as_deref());
         output.emit(&Event::told("experiment", &told));
     }
-    output.emit(&Event::result("lab", Exit::Ok, result(&entries)));
-    Ok(Exit::Ok)
+    let stale: Vec<&str> =
+        entries.iter().filter(|entry| entry.stale).map(|entry| entry.experiment.id.as_str()).collect();
+    let exit = if arguments.refuse_stale && !stale.is_empty() { Exit::Error } else { Exit::Ok };
+    if exit != Exit::Ok {
+        output.answer_lines(&format!(
+            "stale, run them again with `byway lab run --keep`: {}",
+            stale.join(", ")
+        ))?;
+    }
+    output.emit(&Event::result("lab", exit, result(&entries)));
+    Ok(exit)
 }
 
 fn listed(entries: &[ReportEntry]) -> Table {
     let mut table = Table::new([
         ("experiment", Align::Left),
-        ("hold", Align::Right),
-        ("known", Align::Right),
-        ("fail", Align::Right),
-        ("claim", Align::Left),
-        ("source", Align::Left),
+        ("published", Align::Right),
+        ("second", Align::Right),
+        ("missed", Align::Right),
+        ("byway", Align::Right),
+        ("claim, and why it is missed", Align::Left),
     ]);
     for entry in entries {
-        let [hold, known, fail] = match &entry.outcome {
-            Some(outcome) => cells(ClaimCounts::of([outcome])),
-            None => ["", "", ""].map(str::to_owned),
-        };
-        let title = report::title(&entry.experiment).to_owned();
-        table.row([entry.experiment.id.clone(), hold, known, fail, title, entry.paper.clone()]);
-        match (&entry.not_run, &entry.outcome) {
-            // The clause before the colon says it in short.
-            (Some(why), _) => table.note(&format!("not run: {}", why.split(':').next().unwrap_or(why))),
-            (None, None) => table.note("never run"),
-            (None, Some(_)) => {}
-        }
+        let [published, second, missed, ours] = report::counts(entry);
+        let short = report::remark(entry);
+        let title = report::title(&entry.experiment);
+        let said = if short.is_empty() { title.to_owned() } else { format!("{title}: {short}") };
+        table.row([entry.experiment.id.clone(), published, second, missed, ours, said]);
     }
     table
 }
@@ -84,7 +81,8 @@ pub(super) fn show(arguments: &LabShow, output: &mut Output) -> Result<Exit> {
 pub(super) fn report(arguments: &LabReport, output: &mut Output) -> Result<Exit> {
     let entries = entries(&arguments.place.directories(), &[])?;
     let file = arguments.html.clone().unwrap_or_else(|| arguments.place.out.join("report.html"));
-    write_page(&entries, &file)?;
+    let headlines = headlines(&arguments.place.directories(), &entries)?;
+    write_page(&entries, &headlines, &file)?;
     output.answer(&file.display().to_string())?;
     output.emit(&Event::result("lab", Exit::Ok, result(&entries)));
     Ok(Exit::Ok)
@@ -94,7 +92,7 @@ pub(super) fn report(arguments: &LabReport, output: &mut Output) -> Result<Exit>
 mod tests {
     use super::*;
     use byway_field::directories::Directories;
-    use byway_lab::expect::{ClaimResult, Verdict};
+    use byway_lab::expect::{ClaimResult, Reading, Verdict};
 
     #[test]
     fn a_list_counts_claims_and_fits_a_page() {
@@ -103,16 +101,24 @@ mod tests {
         let text = listed(&entries).fit(100);
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= 100, "{widest} columns:\n{text}");
-        assert!(!text.contains("FAIL"), "a known miss is not shown as a failure");
 
-        let claims = [Verdict::Pass, Verdict::KnownMiss, Verdict::KnownMiss, Verdict::Report];
+        let verdicts = [
+            (Verdict::Pass, Reading::Strict),
+            (Verdict::KnownMiss, Reading::Strict),
+            (Verdict::Pass, Reading::Ours),
+            (Verdict::KnownMiss, Reading::Ours),
+            (Verdict::Report, Reading::Strict),
+        ];
         let one = entries.iter_mut().find(|entry| entry.experiment.id == "harp-6a").unwrap();
+        one.missed = Some("its reason".into());
         let outcome = one.outcome.as_mut().unwrap();
-        let usual = outcome.claims[0].clone();
-        outcome.claims = claims.map(|verdict| ClaimResult { verdict, ..usual.clone() }).to_vec();
+        outcome.claims = verdicts
+            .map(|(verdict, reading)| ClaimResult { verdict, reading: Some(reading), ..ClaimResult::default() })
+            .to_vec();
         let text = listed(&entries).fit(100);
         let line = text.lines().find(|line| line.starts_with("harp-6a ")).unwrap();
-        let words: Vec<_> = line.split_whitespace().take(6).collect();
-        assert_eq!(words, ["harp-6a", "1", "of", "3", "2", "-"], "{line}");
+        let words: Vec<_> = line.split_whitespace().take(8).collect();
+        assert_eq!(words, ["harp-6a", "1", "of", "2", "1", "1", "of", "2"], "{line}");
+        assert!(text.contains("its reason"), "{text}");
     }
 }

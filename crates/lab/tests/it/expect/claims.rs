@@ -181,7 +181,7 @@ measure = "goodput(T)[c=independent] / goodput(T)[c=joint]"
 at_least = 1.1
 at_most = 1.5
 each = ["n"]
-reading = "literal"
+reading = "strict"
 
 [[claim]]
 id = "joint"
@@ -248,7 +248,7 @@ fn claims_as_a_table() {
     let grid = table::claims(&outcome(&whole()).claims);
     let expected = [
         "verdict|claim|measured|bound|paper",
-        "PASS|pooling (literal)|1.417 at n=2|1.1 to 1.5|about 1.2",
+        "PASS|pooling (strict)|1.417 at n=2|1.1 to 1.5|about 1.2",
         "    Independent has more than Joint",
         "report|joint|4 Mbit/s at n=1|-|",
         "||3 Mbit/s at n=2",
@@ -298,14 +298,35 @@ fn rows_for_other_programs() {
 }
 
 #[test]
-fn what_came_out_is_kept_and_read_again() {
+fn what_came_out_is_kept_and_judged_again() {
     let kept = outcome(&whole());
     assert_eq!((kept.verdict, kept.seeds.as_slice()), (Verdict::KnownMiss, [1, 2].as_slice()));
     let json = kept.to_json().expect("JSON");
     for piece in ["\"verdict\": \"known-miss\"", "\"mode\": \"quick\"", "\"commit\": \"0123abc\""] {
         assert!(json.contains(piece), "{piece} in {json}");
     }
-    assert_eq!(Outcome::from_json(&json).expect("the same"), kept);
+    assert!(!json.contains("Independent has more"), "words stand in the expectation alone");
+    let again = |source: &str| read(source).recall(Outcome::from_json(&json).expect("a result"));
+    let same = again(WHOLE);
+    assert_eq!(same.to_json().expect("JSON"), json);
+    let (claims, read) = (table::claims(&kept.claims), table::claims(&same.claims));
+    assert_eq!(lines(&claims), lines(&read));
+    // A bound that moved is judged by what was measured, a measure that changed was not run.
+    let bound = again(&WHOLE.replace("at_most = 1.5", "at_most = 1.2"));
+    assert_eq!((same.claims[0].verdict, bound.claims[0].verdict), (Verdict::Pass, Verdict::Fail));
+    let changed = again(&WHOLE.replace("measure = \"goodput", "measure = \"2 * goodput"));
+    assert_eq!(changed.claims[0].verdict, Verdict::NotRun);
+}
+
+#[test]
+fn seeds_that_agree_are_counted() {
+    let same = |seed| constant(&[("n", "1")], seed, 5.0);
+    let apart = |seed: u64| constant(&[("n", "2")], seed, 5.0 + 0.01 * seed as f64);
+    let runs: Vec<Record> = (1..=3).flat_map(|seed| [same(seed), apart(seed)]).collect();
+    let source = "[[show]]\nname = \"rate\"\nmeasure = \"goodput(T)\"\n";
+    let judged = read(source).judge(&Records::new(&runs).expect("one experiment"), Mode::All);
+    let outcome = Outcome::new("x", Mode::All, "", "", &runs, judged);
+    assert_eq!((outcome.agree, outcome.variants()), (1, 2));
 }
 
 #[test]
@@ -354,7 +375,7 @@ fn what_is_wrong_with_an_expectation_is_said_with_its_place() {
     refused("at_most = 1.5", "at_most = 1.0", 5, 6, "nothing is at_least more than at_most");
     refused("at_most = 1.5", "at_most = inf", 5, 6, "expected finite bounds");
     refused("each = [\"n\"]", "each = [\"n\", \"n\"]", 11, 14, "`n` stands in `each` already");
-    refused("reading = \"literal\"", "reading = \"strict\"", 12, 11, "unknown variant `strict`");
+    refused("reading = \"strict\"", "reading = \"literal\"", 12, 11, "unknown variant `literal`");
     refused("each = [\"n\"]", "each = [\"n\"]\nonly = { m = [1] }", 12, 10, "`m` does not stand in `each`");
     refused("\"finished, all\"", "\"goodput\"", 37, 8, "`goodput` is shown already");
     refused("completion(T)\"", "completion(T\"", 38, 24, "expected `)`");

@@ -1,0 +1,152 @@
+//! The sentences of the papers' abstracts, each with the claims that it is held against. They stand
+//! in `experiments/headlines.toml`.
+
+use crate::expect::{ClaimResult, Outcome, Reading, Verdict, table};
+use serde::Deserialize;
+
+/// A sentence of a paper's abstract.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Headline {
+    /// The paper, as experiments name it.
+    pub paper: String,
+    /// The sentence, quoted.
+    pub says: String,
+    /// The figure of the paper, in its words.
+    pub figure: String,
+    /// The experiment that is held against it.
+    pub experiment: String,
+    /// The claims of the experiment, of any reading.
+    pub claims: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    headline: Vec<Headline>,
+}
+
+/// Reads `headlines.toml`.
+///
+/// # Errors
+/// The text is not such a file; the message has the line.
+pub fn read(text: &str) -> Result<Vec<Headline>, toml::de::Error> {
+    Ok(toml::from_str::<File>(text)?.headline)
+}
+
+/// What became of a headline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadlineResult {
+    /// The sentence and its claims.
+    pub headline: Headline,
+    /// What was measured as published, by a second reading, and with byway's own law. A dash: there
+    /// is no such claim.
+    pub measured: [String; 3],
+    /// Whether it holds, and by what.
+    pub verdict: &'static str,
+}
+
+/// Holds each headline against the outcome of its experiment, which `outcome` finds by name.
+pub fn results<'a>(
+    headlines: &[Headline],
+    outcome: impl Fn(&str) -> Option<&'a Outcome>,
+) -> Vec<HeadlineResult> {
+    headlines.iter().map(|headline| result(headline, outcome(&headline.experiment))).collect()
+}
+
+fn result(headline: &Headline, outcome: Option<&Outcome>) -> HeadlineResult {
+    let claims = || {
+        let all = outcome.into_iter().flat_map(|outcome| &outcome.claims);
+        all.filter(|claim| headline.claims.contains(&claim.id))
+    };
+    let of = |reading: Reading| claims().filter(move |claim| claim.reading.unwrap_or(Reading::Strict) == reading);
+    let readings = [Reading::Strict, Reading::Second, Reading::Ours];
+    // Several claims of one reading hold together or not at all.
+    let holds = |reading| of(reading).count() > 0 && of(reading).all(|claim| claim.verdict == Verdict::Pass);
+    let verdict = match readings.map(holds) {
+        [true, ..] => "holds",
+        [_, true, _] => "holds by the second reading",
+        [_, _, true] if of(Reading::Strict).next().is_none() => "holds with byway's own law",
+        _ if claims().all(|claim| claim.verdict == Verdict::NotRun) => "not run",
+        _ => "missed",
+    };
+    let measured = readings.map(|reading| {
+        let texts: Vec<String> = of(reading).map(measured).collect();
+        if texts.is_empty() { "-".to_owned() } else { texts.join("; ") }
+    });
+    HeadlineResult { headline: headline.clone(), measured, verdict }
+}
+
+/// The median that decides, and whether it is within the bounds.
+fn measured(claim: &ClaimResult) -> String {
+    let Some(median) = claim.deciding().and_then(|measured| measured.median) else {
+        return "not run".to_owned();
+    };
+    let unit = if claim.unit.is_empty() { String::new() } else { format!(" {}", claim.unit) };
+    let missed = if claim.verdict == Verdict::Pass { "" } else { " (missed)" };
+    format!("{}{unit}{missed}", table::number(median))
+}
+
+/// The table of headlines in Markdown.
+#[must_use]
+pub fn markdown(results: &[HeadlineResult]) -> String {
+    let mut text = "| paper | says | its figure | strict | second reading | byway's own | verdict |\n\
+                    |---|---|---|---|---|---|---|\n"
+        .to_owned();
+    for HeadlineResult { headline, measured: [strict, second, ours], verdict } in results {
+        let Headline { paper, says, figure, experiment, .. } = headline;
+        text += &format!(
+            "| {paper} | \"{says}\" (`{experiment}`) | {figure} | {strict} | {second} | {ours} | {verdict} |\n"
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expect::Measured;
+    use crate::plan::Mode;
+
+    fn claim(id: &str, reading: Reading, verdict: Verdict) -> ClaimResult {
+        let at = vec![Measured { count: 1, median: Some(2.5), ..Measured::default() }];
+        let reading = Some(reading);
+        ClaimResult { id: id.into(), reading, verdict, at, worst: Some(0), ..ClaimResult::default() }
+    }
+
+    fn outcome(claims: Vec<ClaimResult>) -> Outcome {
+        Outcome {
+            id: "x".into(),
+            mode: Mode::All,
+            seeds: vec![1],
+            commit: String::new(),
+            date: String::new(),
+            trace: String::new(),
+            quick: None,
+            agree: 0,
+            verdict: Verdict::Pass,
+            claims,
+            shows: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_headline_holds_as_published_or_by_the_second_reading() {
+        let text = "[[headline]]\npaper = \"P\"\nsays = \"s\"\nfigure = \"2\"\nexperiment = \"x\"\nclaims = [\"a\", \"b\", \"c\"]\n";
+        let headlines = read(text).expect("a file");
+        let verdict = |claims| {
+            let outcome = outcome(claims);
+            results(&headlines, |_| Some(&outcome)).remove(0)
+        };
+        let strict = |verdict| claim("a", Reading::Strict, verdict);
+        let second = claim("b", Reading::Second, Verdict::Pass);
+        let ours = claim("c", Reading::Ours, Verdict::Pass);
+        assert_eq!(verdict(vec![strict(Verdict::Pass)]).verdict, "holds");
+        let by_reading = verdict(vec![strict(Verdict::KnownMiss), second]);
+        assert_eq!(by_reading.verdict, "holds by the second reading");
+        assert_eq!(by_reading.measured, ["2.5 (missed)", "2.5", "-"]);
+        assert_eq!(verdict(vec![strict(Verdict::KnownMiss), ours.clone()]).verdict, "missed");
+        assert_eq!(verdict(vec![ours]).verdict, "holds with byway's own law");
+        assert!(markdown(&results(&headlines, |_| None)).contains("| P | \"s\" (`x`) | 2 | - | - | - | not run |"));
+    }
+}
