@@ -59,7 +59,8 @@ fn result(headline: &Headline, outcome: Option<&Outcome>) -> HeadlineResult {
         let all = outcome.into_iter().flat_map(|outcome| &outcome.claims);
         all.filter(|claim| headline.claims.contains(&claim.id))
     };
-    let of = |reading: Reading| claims().filter(move |claim| claim.reading.unwrap_or(Reading::Strict) == reading);
+    let of =
+        |reading: Reading| claims().filter(move |claim| claim.reading.unwrap_or(Reading::Strict) == reading);
     let readings = [Reading::Strict, Reading::Second, Reading::Ours];
     // Several claims of one reading hold together or not at all.
     let holds = |reading| of(reading).count() > 0 && of(reading).all(|claim| claim.verdict == Verdict::Pass);
@@ -147,6 +148,9 @@ mod tests {
         assert_eq!(by_reading.measured, ["2.5 (missed)", "2.5", "-"]);
         assert_eq!(verdict(vec![strict(Verdict::KnownMiss), ours.clone()]).verdict, "missed");
         assert_eq!(verdict(vec![ours]).verdict, "holds with byway's own law");
-        assert!(markdown(&results(&headlines, |_| None)).contains("| P | \"s\" (`x`) | 2 | - | - | - | not run |"));
+        assert!(
+            markdown(&results(&headlines, |_| None))
+                .contains("| P | \"s\" (`x`) | 2 | - | - | - | not run |")
+        );
     }
 }

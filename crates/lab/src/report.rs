@@ -55,9 +55,10 @@ fn of_abstracts(headlines: &[HeadlineResult]) -> String {
     if headlines.is_empty() {
         return String::new();
     }
-    let mut text = "<h2>The five papers' headlines</h2>\n<table>\n<tr><th>paper<th>says<th>its figure<th>strict\
+    let mut text =
+        "<h2>The five papers' headlines</h2>\n<table>\n<tr><th>paper<th>says<th>its figure<th>strict\
                     <th>second reading<th>byway's own<th>verdict\n"
-        .to_owned();
+            .to_owned();
     for HeadlineResult { headline, measured: [strict, second, ours], verdict } in headlines {
         let class = if verdict.starts_with("holds") { "pass" } else { "known" };
         let id = escape(&headline.experiment);

@@ -215,7 +215,8 @@ impl MPath {
     /// the last one, unless the loss has moved load already.
     fn move_interval(&mut self, id: PathId, congested: &Congested) {
         let last = self.options.last_lost;
-        let Some(path) = self.paths.get_mut(id).filter(|path| last && path.takes_part() && !path.moved) else {
+        let Some(path) = self.paths.get_mut(id).filter(|path| last && path.takes_part() && !path.moved)
+        else {
             return;
         };
         path.interval = Some((congested.sent_at, congested.now));

@@ -110,7 +110,9 @@ fn expectation(file: &str, source: &str) -> Result<Expectation, Wrong> {
         claims.push(claim);
     }
     let of_none = |of: &&String| !claims.iter().any(|base| base.id == **of && base.of.is_none());
-    if let Some((claim, of)) = claims.iter().find_map(|claim| Some((claim, claim.of.as_ref().filter(of_none)?))) {
+    if let Some((claim, of)) =
+        claims.iter().find_map(|claim| Some((claim, claim.of.as_ref().filter(of_none)?)))
+    {
         let what = format!("claim `{}` is another reading of `{of}`, and there is no such claim", claim.id);
         return Err((claim.span.start, what));
     }
@@ -133,7 +135,9 @@ fn expectation(file: &str, source: &str) -> Result<Expectation, Wrong> {
             Measure::parse(text).map_err(|error| (figure.span().start, format!("`{text}`: {error}")))?;
         }
     }
-    if let Some(missed) = raw.missed.as_ref().filter(|missed| missed.get_ref().split_whitespace().count() > 10) {
+    if let Some(missed) =
+        raw.missed.as_ref().filter(|missed| missed.get_ref().split_whitespace().count() > 10)
+    {
         return Err((missed.span().start, "`missed`: expected at most ten words".to_owned()));
     }
     Ok(Expectation {

@@ -44,7 +44,8 @@ fn seeds_of_a_kept_result_differ_or_the_plan_says_why() {
     for (id, outcome) in kept() {
         let file = root().join("experiments").join(&id).join("plan.toml");
         let source = fs::read_to_string(&file).expect("readable");
-        let plan = Plan::read(&id, &source, Mode::All, &Overrides::default()).expect("valid").expect("a plan");
+        let plan =
+            Plan::read(&id, &source, Mode::All, &Overrides::default()).expect("valid").expect("a plan");
         let (agree, variants) = (outcome.agree, outcome.variants());
         assert!(2 * agree < variants.max(1) || plan.seeds_agree.is_some(), "{id}: {agree} of {variants}");
     }

@@ -113,7 +113,11 @@ mod tests {
         one.missed = Some("its reason".into());
         let outcome = one.outcome.as_mut().unwrap();
         outcome.claims = verdicts
-            .map(|(verdict, reading)| ClaimResult { verdict, reading: Some(reading), ..ClaimResult::default() })
+            .map(|(verdict, reading)| ClaimResult {
+                verdict,
+                reading: Some(reading),
+                ..ClaimResult::default()
+            })
             .to_vec();
         let text = listed(&entries).fit(100);
         let line = text.lines().find(|line| line.starts_with("harp-6a ")).unwrap();
