@@ -88,6 +88,8 @@ pub enum TaskResult {
 pub struct ExperimentResult {
     /// The measures and verdicts of the run.
     pub outcome: Outcome,
+    /// Why the outcome is not kept, although that was asked for.
+    pub not_kept: Option<String>,
     /// How many runs there were.
     pub runs: usize,
     /// Packets over links in all of them.
@@ -212,16 +214,18 @@ impl Task {
         let indexed = Records::new(&records)?;
         let judged = expectation.judge(&indexed, how.mode);
         let mut outcome = Outcome::new(self.id(), how.mode, &commit, &today(), &records, judged);
+        let not_kept = if how.keep { not_kept(&plan, &outcome) } else { None };
         if how.keep {
-            self.check_seeds(&plan, &outcome)?;
             outcome.quick = self.quick_trace(how.mode, &outcome, cancel)?;
         }
+        let how = &RunOptions { keep: how.keep && not_kept.is_none(), ..how.clone() };
         write_results(how, &expectation, &indexed, &records, &outcome, &mut tell)?;
         if how.trace {
             write_traces(&how.directories.results(self.id()), &plan, &records, cancel)?;
         }
         Ok(TaskResult::Done(Box::new(ExperimentResult {
             outcome,
+            not_kept,
             runs: records.len(),
             packets: records.iter().map(|record| record.packets).sum(),
             seconds: begun.elapsed().as_secs_f64(),
@@ -233,20 +237,6 @@ impl Task {
         let here = fs::read_to_string(how.directories.results(self.id()).join("result.json"));
         let here = here.ok().and_then(|text| Outcome::from_json(&text).ok());
         here.is_some_and(|here| here.commit == commit && here.mode == how.mode)
-    }
-
-    /// Refuses a result of which most variants are one run many times.
-    fn check_seeds(&self, plan: &Plan, outcome: &Outcome) -> Result<()> {
-        let (agree, variants) = (outcome.agree, outcome.variants());
-        if plan.seeds_agree.is_some() || 2 * agree < variants.max(1) {
-            return Ok(());
-        }
-        Err(Error::Failed(format!(
-            "{}: not kept: in {agree} of {variants} variants all figures of all seeds agree to 0.1 %. Seeds \
-             change start_jitter, access_jitter and loss. If the figures may agree, `seeds_agree` in the plan \
-             says why",
-            self.file
-        )))
     }
 
     /// The trace of the plan's quick form, in the simulator.
@@ -277,6 +267,17 @@ impl Task {
                 .about(|| self.id())?;
         Ok(runner::RunOutcome { records, planned: plan.variants.len() * plan.seeds as usize, error: None })
     }
+}
+
+/// Why a result is not worth keeping: most of its variants are one run many times.
+fn not_kept(plan: &Plan, outcome: &Outcome) -> Option<String> {
+    let (agree, variants) = (outcome.agree, outcome.variants());
+    (plan.seeds_agree.is_none() && 2 * agree >= variants.max(1)).then(|| {
+        format!(
+            "in {agree} of {variants} variants all figures of all seeds agree to 0.1 %. Seeds change start_jitter, \
+             access_jitter and loss. If the figures may agree, `seeds_agree` in the plan says why"
+        )
+    })
 }
 
 /// Runs a plan on all cores, in the simulator.

@@ -24,7 +24,7 @@ pub struct Setup {
     /// The network that the hosts are in.
     pub network: Network,
     /// The most by which jitter delays packets where hosts enter the network, as a share of the
-    /// base RTT between the ends of a transfer or of requests, 0 to 1.
+    /// delay of a host's first link, 0 to 1.
     pub access_jitter: f64,
     /// What changes during the run, in order of time.
     pub changes: Vec<Change>,

@@ -7,8 +7,8 @@ use crate::setup::Setup;
 use byway_sim::topology::Graph;
 
 /// Adds jitter to the first link behind every end of a transfer or of requests: at most
-/// `setup.access_jitter` of the base RTT between the two ends. A link that has more keeps it, and
-/// packets stay in order.
+/// `setup.access_jitter` of that link's delay. A link that has more keeps it, and packets stay in
+/// order.
 pub(super) fn add(graph: &mut Graph, setup: &Setup, seed: u64) -> Result<(), RunError> {
     if setup.access_jitter == 0.0 {
         return Ok(());
@@ -26,12 +26,11 @@ pub(super) fn add(graph: &mut Graph, setup: &Setup, seed: u64) -> Result<(), Run
 fn between(graph: &mut Graph, a: &str, b: &str, share: f64) -> Result<(), RunError> {
     let there = graph.way(a, b, &[])?;
     let back: Vec<_> = there.iter().rev().map(|direction| direction.reversed()).collect();
-    let jitter = graph.base_rtt(&there, &back).mul_f64(share);
     for first in [there.first(), back.first()].into_iter().flatten() {
         let (from, to) = graph.ends(*first);
         let (from, to) = (from.to_owned(), to.to_owned());
         let config = graph.config_mut(&from, &to)?;
-        config.jitter = config.jitter.max(jitter);
+        config.jitter = config.jitter.max(config.delay.mul_f64(share));
     }
     Ok(())
 }

@@ -108,7 +108,7 @@ fn jitter_at_access_tells_seeds_apart() {
     let received = |setup: &Setup, seed| go(setup, seed).transfers[0].received.clone();
     assert_eq!(received(&setup, 1), received(&setup, 2), "nothing differs");
     assert_eq!(go(&setup, 1).transfers[0].base_rtt, 20.0);
-    setup.access_jitter = 0.01;
+    setup.access_jitter = 0.1;
     assert_ne!(received(&setup, 1), received(&setup, 2));
     let record = go(&setup, 1);
     let rate = goodput(&record, &record.transfers[0], 5.0, 20.0);

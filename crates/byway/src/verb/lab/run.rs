@@ -21,6 +21,7 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
     let how = how(arguments);
     let (cancel, signals) = cancellation(output)?;
     let mut tally = ClaimCounts::default();
+    let mut not_kept = 0;
     for task in experiments::tasks(&how.directories, &arguments.what, &arguments.tag)? {
         if cancel.load(Ordering::Relaxed) {
             break;
@@ -40,11 +41,15 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
             TaskResult::Done(done) => {
                 show(id, &done, output)?;
                 tally.add(&done.outcome);
+                if let Some(why) = &done.not_kept {
+                    not_kept += 1;
+                    output.emit(&Event::Warning { message: format!("{id}: the result is not kept: {why}") });
+                }
             }
         }
     }
     let ClaimCounts { experiments, passed, known, failed } = tally;
-    let exit = signals.stop().unwrap_or(if failed == 0 { Exit::Ok } else { Exit::Error });
+    let exit = signals.stop().unwrap_or(if failed + not_kept == 0 { Exit::Ok } else { Exit::Error });
     if experiments > 1 {
         output.answer_lines(&format!(
             "{experiments} experiments: {passed} claims hold, {known} known misses, {failed} fail"
@@ -89,7 +94,7 @@ fn tell(id: &str, news: ExperimentEvent, output: &mut Output) {
 
 /// Shows what came of a task.
 fn show(id: &str, done: &ExperimentResult, output: &mut Output) -> Result<()> {
-    let ExperimentResult { outcome, runs, packets, seconds } = done;
+    let ExperimentResult { outcome, runs, packets, seconds, .. } = done;
     for grid in [table::variants(&outcome.shows), table::claims(&outcome.claims)] {
         if !grid.rows.is_empty() {
             output.answer_table(&printable(&grid))?;
