@@ -67,8 +67,9 @@ impl Directories {
     }
 
     /// What came of an experiment the last time: here, or when it was last kept. A quick form that
-    /// was run here does not hide a larger form that was kept, but shows whether that is stale.
-    pub(crate) fn last(&self, experiment: &Experiment, expectation: &Expectation) -> LastResult {
+    /// was run here does not hide a larger form that was kept. But it shows whether that is stale:
+    /// of a program whose quick form had another trace. Returns this too.
+    pub(crate) fn last(&self, experiment: &Experiment, expectation: &Expectation) -> (Option<Outcome>, bool) {
         let here = fs::read_to_string(self.results(&experiment.id).join("result.json")).ok();
         let here = here.and_then(|text| Outcome::from_json(&text).ok());
         let kept = experiment.result.as_ref().and_then(|text| Outcome::from_json(text).ok());
@@ -79,7 +80,7 @@ impl Directories {
             }
             (here, kept) => (here.or(kept), false),
         };
-        LastResult { outcome: outcome.map(|outcome| expectation.recall(outcome)), stale }
+        (outcome.map(|outcome| expectation.recall(outcome)), stale)
     }
 
     /// The figures that were drawn here, in order.
@@ -90,13 +91,6 @@ impl Directories {
             })
             .collect()
     }
-}
-
-/// What came of an experiment the last time.
-pub(crate) struct LastResult {
-    pub(crate) outcome: Option<Outcome>,
-    /// Whether the kept result is of a program whose quick form gave another trace than this one's.
-    pub(crate) stale: bool,
 }
 
 /// The expectation of an experiment.

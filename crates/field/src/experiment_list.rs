@@ -57,11 +57,11 @@ pub fn entries(directories: &Directories, tags: &[String]) -> Result<Vec<ReportE
     for experiment in directories.experiments()? {
         let expectation = expectation(&experiment)?;
         if tagged(&expectation, tags) {
-            let last = directories.last(&experiment, &expectation);
+            let (outcome, stale) = directories.last(&experiment, &expectation);
             entries.push(ReportEntry {
                 paper: expectation.paper.clone().unwrap_or_default(),
-                outcome: last.outcome,
-                stale: last.stale,
+                outcome,
+                stale,
                 missed: expectation.missed.clone(),
                 not_run: expectation.not_run.clone(),
                 figures: directories.figures(&experiment.id),
@@ -107,6 +107,8 @@ pub struct ExperimentSummary {
     pub measured: Option<f64>,
     /// Of the claim that decides: the bound.
     pub bound: String,
+    /// Whether the kept result is of a program whose quick form had another trace.
+    pub stale: bool,
     /// How many claims of the paper hold as published.
     pub published: usize,
     /// How many more hold by a declared second reading.
@@ -180,6 +182,7 @@ impl ExperimentSummary {
         Self {
             id: id.to_owned(),
             verdict,
+            stale: false,
             published: holds.published,
             second: holds.by_reading,
             missed: holds.missed,

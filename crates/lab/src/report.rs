@@ -147,7 +147,7 @@ pub fn remark(entry: &ReportEntry) -> String {
         (None, None) => return "never run".to_owned(),
         (None, Some(outcome)) => outcome,
     };
-    let stale = entry.stale.then(|| "stale: another program ran it".to_owned());
+    let stale = entry.stale.then(|| "stale: the quick form has another trace".to_owned());
     let misses = |claim: &ClaimResult| matches!(claim.verdict, Verdict::KnownMiss | Verdict::Fail);
     let missed = entry.missed.clone().filter(|_| outcome.claims.iter().any(misses));
     let remarks: Vec<String> = stale.into_iter().chain(missed).collect();

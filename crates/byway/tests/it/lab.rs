@@ -40,6 +40,43 @@ fn a_plan_with_figures_alone_still_has_a_table() {
 }
 
 #[test]
+fn a_kept_result_is_stale_once_the_quick_form_differs() {
+    let place = Place::new();
+    let plan = |rate: &str, jitter: &str| {
+        format!(
+            "title = \"t\"\nduration = \"6 s\"\nseeds = 3\n[mode.quick]\nseeds = 1\n\
+             [[link]]\nbetween = [\"S\", \"D\"]\nrate = \"{rate}\"\ndelay = \"20 ms\"\nqueue = \"20 packets\"\n\
+             [[transfer]]\nname = \"bulk\"\nfrom = \"S\"\nto = \"D\"\nstart_jitter = \"{jitter}\"\n"
+        )
+    };
+    let claim = "[[claim]]\nid = \"c\"\nsays = \"s\"\nmeasure = \"goodput(bulk)\"\nat_least = 0.1\n";
+    fs::create_dir_all(place.path("all/one")).unwrap();
+    let write = |name: &str, text: &str| fs::write(place.path(&format!("all/one/{name}")), text).unwrap();
+    write("expect.toml", claim);
+    let lab = |verb: &[&str]| place.run("here", &[&["lab"], verb, &["--experiments", "all"]].concat());
+    // A session alone, which begins at the same time with every seed.
+    write("plan.toml", &plan("2 Mbit/s", "0 s"));
+    let same = lab(&["run", "--keep"]);
+    assert!(same.stderr.contains("the result is not kept: in 1 of 1 variants"), "{}", same.stderr);
+    assert_eq!(same.code, Some(1));
+    assert!(!place.path("all/one/result.json").exists());
+    write("plan.toml", &plan("2 Mbit/s", "3 s"));
+    lab(&["run", "--keep"]).succeeded();
+    let kept = fs::read_to_string(place.path("all/one/result.json")).unwrap();
+    assert!(kept.contains("\"quick\": \""), "{kept}");
+    let again = lab(&["run", "--keep", "--resume"]);
+    assert!(again.stderr.contains("one: this commit has run it already"), "{}", again.stderr);
+    lab(&["run", "--quick"]).succeeded();
+    lab(&["list", "--refuse-stale"]).succeeded();
+    write("plan.toml", &plan("1 Mbit/s", "3 s"));
+    lab(&["run", "--quick"]).succeeded();
+    let text = String::from_utf8(lab(&["list"]).stdout).unwrap();
+    assert!(text.contains("1 of 1") && text.contains("stale"), "{text}");
+    let refused = lab(&["list", "--refuse-stale"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+}
+
+#[test]
 fn a_scoreboard_that_was_stopped_goes_on_where_it_was() {
     let place = Place::new();
     let board = |laws: &str, seeds: &str| {

@@ -185,7 +185,7 @@ const SPREAD: [(&str, usize, usize); 11] = [
     ("engine", 10, 1),
     ("field", 0, 28),
     ("files", 5, 0),
-    ("lab", 6, 87),
+    ("lab", 6, 83),
     ("net", 1, 5),
     ("relay", 0, 18),
     ("sim", 15, 50),

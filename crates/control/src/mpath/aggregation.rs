@@ -3,6 +3,7 @@
 //! only suggest it: in a trial, the direct path must carry the proxied path's load.
 
 use super::{Dropping, MPath, Path};
+use crate::Congested;
 use crate::bundle::Rate;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
@@ -139,6 +140,23 @@ impl MPath {
             }
         }
         self.aggregate(&shared, window / self.options.keep);
+    }
+
+    /// Further packets of a loss that was answered are found lost. The loss interval becomes that
+    /// of the last one, unless the loss has moved load already.
+    pub(super) fn move_interval(&mut self, id: PathId, congested: &Congested) {
+        let last = self.options.last_lost;
+        let Some(path) = self.paths.get_mut(id).filter(|path| last && path.takes_part() && !path.moved)
+        else {
+            return;
+        };
+        path.interval = Some((congested.sent_at, congested.now));
+        if path.proxied {
+            self.compare_with_direct(id);
+        } else {
+            self.compare_all(id);
+        }
+        self.drop_smallest(congested.now);
     }
 
     /// Moves load to the direct path from the `shared` proxied paths, whose losses coincided with

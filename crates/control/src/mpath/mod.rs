@@ -211,23 +211,6 @@ impl MPath {
         self.drop_smallest(congested.now);
     }
 
-    /// Further packets of a loss that was answered are found lost: the loss interval becomes that of
-    /// the last one, unless the loss has moved load already.
-    fn move_interval(&mut self, id: PathId, congested: &Congested) {
-        let last = self.options.last_lost;
-        let Some(path) = self.paths.get_mut(id).filter(|path| last && path.takes_part() && !path.moved)
-        else {
-            return;
-        };
-        path.interval = Some((congested.sent_at, congested.now));
-        if path.proxied {
-            self.compare_with_direct(id);
-        } else {
-            self.compare_all(id);
-        }
-        self.drop_smallest(congested.now);
-    }
-
     /// Drops proxied paths that have shrunk away, but never the last path.
     fn drop_smallest(&mut self, now: Instant) {
         let smallest = |(_, path): &(PathId, &Path)| path.proxied && path.window < LEAST;

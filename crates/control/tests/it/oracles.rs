@@ -210,6 +210,35 @@ fn o12_a_shared_loss_halves_the_proxied_share() {
     }
 }
 
+/// mPath, 2.3: the loss interval is of "the last lost packet". A loss moves load once.
+#[test]
+fn the_last_packet_of_a_loss_may_be_the_one_that_coincides() {
+    let windows = |last_lost| {
+        let options = mpath::MPathOptions {
+            initial: 64.0,
+            initial_proxied: 64.0,
+            last_lost,
+            ..mpath::MPathOptions::LITERAL
+        };
+        let mut mpath = MPath::new("test", options, 1);
+        for path in 0..2 {
+            mpath.open(PathId(path), &opened(path > 0));
+        }
+        let mut lose = |path, sent, now| {
+            let at = Instant::from_millis;
+            mpath.on_congested(PathId(path), &congested(Trigger::Loss, at(sent), at(now)));
+        };
+        lose(1, 700, 800);
+        lose(0, 1_000, 1_100);
+        // Two more packets of the first loss, whose detection takes longer than the direct path's.
+        lose(1, 795, 1_120);
+        lose(1, 796, 1_130);
+        [0, 1].map(|path| mpath.window(PathId(path)).unwrap())
+    };
+    assert_eq!(windows(false), [32.0, 32.0]);
+    assert_eq!(windows(true), [48.0, 16.0]);
+}
+
 #[test]
 fn mpath_grows_by_one_packet_per_rtt_over_all_paths() {
     for growth in [Growth::Lot, Growth::Shares] {

@@ -41,9 +41,7 @@ impl Expectation {
             claims,
         }
     }
-}
 
-impl Expectation {
     /// Judges a kept result anew: what was measured, by the bounds and reasons of this expectation.
     #[must_use]
     pub fn recall(&self, kept: Outcome) -> Outcome {

@@ -221,11 +221,9 @@ fn expand(table: &Table, overrides: &Overrides) -> Result<Plan, SpannedError> {
         let axes: Axes<'_> = variant.iter().map(|(name, _, node)| (name.as_str(), node)).collect();
         let labels = variant.iter().map(|(name, label, _)| (name.clone(), label.clone())).collect();
         let reader = Reader::new(table, 0..0, &axes);
-        let top = sections::top(&reader, labels)?;
-        (plan.title, plan.seeds) = (top.title, overrides.seeds.unwrap_or(top.seeds));
-        plan.only_simulated = top.only_simulated;
-        plan.seeds_agree = top.seeds_agree;
-        plan.variants.push(top.setup);
+        let setup = sections::variant(&reader, labels, &mut plan)?;
+        plan.variants.push(setup);
     }
+    plan.seeds = overrides.seeds.unwrap_or(plan.seeds);
     Ok(plan)
 }

@@ -1,5 +1,6 @@
 //! The sections of a plan, one function each.
 
+use super::Plan;
 use super::gateways;
 use super::node::{Node, Value};
 use super::reader::{Reader, SpannedError};
@@ -20,23 +21,19 @@ const MOST_COPIES: u32 = 10_000;
 const MOST_QUEUES: u32 = 65_536;
 const MOST_QUANTUM: u32 = 1_000_000;
 
-/// What stands above the variants.
-pub(super) struct Top {
-    pub(super) title: String,
-    pub(super) seeds: u32,
-    pub(super) only_simulated: Option<String>,
-    pub(super) seeds_agree: Option<String>,
-    pub(super) setup: Setup,
-}
-
-pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<Top, SpannedError> {
+/// A variant, whose labels are `axes`. What the plan says of all variants goes to `plan`.
+pub(super) fn variant(
+    reader: &Reader<'_>,
+    axes: Vec<(String, String)>,
+    plan: &mut Plan,
+) -> Result<Setup, SpannedError> {
     // Read before, since they make the variants.
     reader.knows(&["sweep", "skip"]);
-    let title = reader.needed("title", "a line that says what is asked", reader.text("title")?)?;
-    let only_simulated = reader.text("only_simulated")?;
-    let seeds_agree = reader.text("seeds_agree")?;
-    let seeds = reader.count("seeds", 100_000)?.unwrap_or(10);
-    if seeds == 0 {
+    plan.title = reader.needed("title", "a line that says what is asked", reader.text("title")?)?;
+    plan.only_simulated = reader.text("only_simulated")?;
+    plan.seeds_agree = reader.text("seeds_agree")?;
+    plan.seeds = reader.count("seeds", 100_000)?.unwrap_or(10);
+    if plan.seeds == 0 {
         return reader.wrong("seeds", "expected at least 1");
     }
     let duration = reader.needed("duration", QuantityKind::Time.expected(), reader.time("duration")?)?;
@@ -96,7 +93,7 @@ pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<To
     if let Some(twice) = names.windows(2).find(|pair| pair.first() == pair.last()) {
         return Err((0..0, format!("two things are called {:?}: expected names of their own", twice[0])));
     }
-    Ok(Top { title, seeds, only_simulated, seeds_agree, setup })
+    Ok(setup)
 }
 
 fn flat<T, L: IntoIterator<Item = T>>(lists: Vec<L>) -> Vec<T> {

@@ -26,6 +26,7 @@ pub(super) fn list(arguments: &LabList, output: &mut Output) -> Result<Exit> {
     for entry in &entries {
         let told =
             ExperimentSummary::of(&entry.experiment.id, entry.outcome.as_ref(), entry.not_run.as_deref());
+        let told = ExperimentSummary { stale: entry.stale, ..told };
         output.emit(&Event::told("experiment", &told));
     }
     let stale: Vec<&str> =
