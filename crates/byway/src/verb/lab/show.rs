@@ -111,7 +111,7 @@ mod tests {
             (Verdict::Report, Reading::Strict),
         ];
         let one = entries.iter_mut().find(|entry| entry.experiment.id == "harp-6a").unwrap();
-        one.missed = Some("its reason".into());
+        one.missed = Some("reasoned".into());
         let outcome = one.outcome.as_mut().unwrap();
         outcome.claims = verdicts
             .map(|(verdict, reading)| ClaimResult {
@@ -124,6 +124,6 @@ mod tests {
         let line = text.lines().find(|line| line.starts_with("harp-6a ")).unwrap();
         let words: Vec<_> = line.split_whitespace().take(8).collect();
         assert_eq!(words, ["harp-6a", "1", "of", "2", "1", "1", "of", "2"], "{line}");
-        assert!(text.contains("its reason"), "{text}");
+        assert!(text.contains("reasoned"), "{text}");
     }
 }
