@@ -443,42 +443,42 @@ paper = \"none\"
 id = \"shares\"
 says = \"both ways are used\"
 paper = \"-\"
-reading = \"literal\"
+reading = \"strict\"
 measure = \"share(bulk, X)[who=byway]\"
 at_least = 0.2
 [[claim]]
 id = \"kernel\"
 says = \"the kernel fills the line\"
 paper = \"-\"
-reading = \"literal\"
+reading = \"strict\"
 measure = \"completion(bulk)[who=kernel]\"
 at_most = 3.5
 [[claim]]
 id = \"link\"
 says = \"which carried it all\"
 paper = \"-\"
-reading = \"literal\"
+reading = \"strict\"
 measure = \"utilisation(S, R, 0.5, 2)[who=kernel]\"
 at_least = 0.8
 [[claim]]
 id = \"fetched\"
 says = \"all that was asked for came\"
 paper = \"-\"
-reading = \"literal\"
+reading = \"strict\"
 measure = \"finished(front)[who=kernel]\"
 at_least = 1
 [[claim]]
 id = \"trips\"
 says = \"a handshake, and 2, 4 and 8 packets: four round trips of 14 ms\"
 paper = \"-\"
-reading = \"literal\"
+reading = \"strict\"
 measure = \"requests(front, 50)[who=kernel]\"
 at_least = 0.055
 [[claim]]
 id = \"fewer-trips\"
 says = \"a handshake, and 10 and 4 packets\"
 paper = \"-\"
-reading = \"literal\"
+reading = \"strict\"
 measure = \"requests(ten, 50)[who=kernel]\"
 at_most = 0.055
 ";
