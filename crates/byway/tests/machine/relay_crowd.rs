@@ -77,7 +77,11 @@ impl Pairs {
         socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
         let listener = TcpListener::bind(DESTINATION).unwrap();
         let mut pairs = Self { senders: Vec::new(), destination: Vec::new(), clock };
+        // A relay drops greetings beyond its limit per second. Each pair greets it twice.
+        let limit = byway_relay::Config::new([0; 32], 0).greetings_per_second;
+        let pause = Duration::from_secs(2) / u32::try_from(limit).unwrap();
         for number in 0..PATHS {
+            std::thread::sleep(pause);
             let word = word(&key, number / OF_WORD);
             let consented = consent(&socket, &word);
             let from = Ipv4Addr::new(198, 18, (number / OF_NETWORK) as u8, (number % OF_NETWORK) as u8 + 1);
