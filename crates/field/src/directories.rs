@@ -68,14 +68,15 @@ impl Directories {
 
     /// What came of an experiment the last time: here, or when it was last kept. A quick form that
     /// was run here does not hide a larger form that was kept. But it shows whether that is stale:
-    /// of a program whose quick form had another trace. Returns this too.
+    /// of a program whose quick form had another trace. Returns this too. A quick form with other
+    /// seeds or values than the plan's shows nothing.
     pub(crate) fn last(&self, experiment: &Experiment, expectation: &Expectation) -> (Option<Outcome>, bool) {
         let here = fs::read_to_string(self.results(&experiment.id).join("result.json")).ok();
         let here = here.and_then(|text| Outcome::from_json(&text).ok());
         let kept = experiment.result.as_ref().and_then(|text| Outcome::from_json(text).ok());
         let (outcome, stale) = match (here, kept) {
             (Some(here), Some(kept)) if here.mode == Mode::Quick => {
-                let stale = kept.quick.as_ref() != Some(&here.trace);
+                let stale = here.whole && kept.quick.as_ref() != Some(&here.trace);
                 (Some(if kept.mode == Mode::Quick { here } else { kept }), stale)
             }
             (here, kept) => (here.or(kept), false),

@@ -204,9 +204,9 @@ impl Task {
         if let Some(error) = outcome.error {
             return Err(Error::Usage(format!("{}: {error}", self.file)));
         }
-        let records = outcome.records;
-        if records.len() < outcome.planned {
-            tell(ExperimentEvent::Stopped(records.len(), outcome.planned));
+        let (records, planned) = (outcome.records, outcome.planned);
+        if records.len() < planned {
+            tell(ExperimentEvent::Stopped(records.len(), planned));
         }
         if records.is_empty() {
             return Ok(TaskResult::Nothing);
@@ -214,6 +214,7 @@ impl Task {
         let indexed = Records::new(&records)?;
         let judged = expectation.judge(&indexed, how.mode);
         let mut outcome = Outcome::new(self.id(), how.mode, &commit, &today(), &records, judged);
+        outcome.whole = records.len() == planned && how.overrides.is_empty();
         let not_kept = if how.keep { not_kept(&plan, &outcome) } else { None };
         if how.keep {
             outcome.quick = self.quick_trace(how.mode, &outcome, cancel)?;
@@ -236,7 +237,8 @@ impl Task {
     fn is_done(&self, how: &RunOptions, commit: &str) -> bool {
         let here = fs::read_to_string(how.directories.results(self.id()).join("result.json"));
         let here = here.ok().and_then(|text| Outcome::from_json(&text).ok());
-        here.is_some_and(|here| here.commit == commit && here.mode == how.mode)
+        how.overrides.is_empty()
+            && here.is_some_and(|here| here.whole && here.commit == commit && here.mode == how.mode)
     }
 
     /// The trace of the plan's quick form, in the simulator.
@@ -269,8 +271,12 @@ impl Task {
     }
 }
 
-/// Why a result is not worth keeping: most of its variants are one run many times.
+/// Why a result is not worth keeping: it is of a part of the plan, or most of its variants are one
+/// run many times.
 fn not_kept(plan: &Plan, outcome: &Outcome) -> Option<String> {
+    if !outcome.whole {
+        return Some("it is not of all runs with the plan's seeds and values".to_owned());
+    }
     let (agree, variants) = (outcome.agree, outcome.variants());
     (plan.seeds_agree.is_none() && 2 * agree >= variants.max(1)).then(|| {
         format!(

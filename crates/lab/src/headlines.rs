@@ -124,6 +124,7 @@ mod tests {
             date: String::new(),
             trace: String::new(),
             quick: None,
+            whole: true,
             agree: 0,
             verdict: Verdict::Pass,
             claims,

@@ -377,7 +377,8 @@ pub struct LabRun {
     /// Write a row per variant and seed to this file
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Keep the verdicts in the experiments' own folders (needs --experiments)
+    /// Keep the verdicts in the experiments' own folders (needs --experiments). Only whole results
+    /// are kept: of all runs, with the plan's seeds and values
     #[arg(long, requires = "experiments")]
     pub keep: bool,
     /// Go on with a run that was stopped: leave out what --out has of this commit and mode

@@ -66,8 +66,17 @@ fn a_kept_result_is_stale_once_the_quick_form_differs() {
     assert!(kept.contains("\"quick\": \""), "{kept}");
     let again = lab(&["run", "--keep", "--resume"]);
     assert!(again.stderr.contains("one: this commit has run it already"), "{}", again.stderr);
-    lab(&["run", "--quick"]).succeeded();
-    lab(&["list", "--refuse-stale"]).succeeded();
+    // Of other seeds than the plan's: it is not kept, does not count as run, and makes nothing
+    // stale.
+    let other = lab(&["run", "--keep", "--seeds", "4"]);
+    assert!(other.stderr.contains("the result is not kept: it is not of all runs"), "{}", other.stderr);
+    assert_eq!(fs::read_to_string(place.path("all/one/result.json")).unwrap(), kept);
+    let again = lab(&["run", "--resume"]);
+    assert!(!again.stderr.contains("has run it already"), "{}", again.stderr);
+    for quick in [&["run", "--quick", "--seeds", "2"][..], &["run", "--quick"]] {
+        lab(quick).succeeded();
+        lab(&["list", "--refuse-stale"]).succeeded();
+    }
     write("plan.toml", &plan("1 Mbit/s", "3 s"));
     lab(&["run", "--quick"]).succeeded();
     let text = String::from_utf8(lab(&["list"]).stdout).unwrap();

@@ -194,6 +194,9 @@ pub struct Outcome {
     /// this result is stale. `None`: there is no quick form, or it was not run.
     #[serde(default)]
     pub quick: Option<String>,
+    /// Whether all runs of the plan in this mode were run, with the plan's seeds and values.
+    #[serde(default)]
+    pub whole: bool,
     /// Of how many variants all figures agree to a thousandth between three seeds or more.
     #[serde(default)]
     pub agree: usize,
@@ -220,6 +223,7 @@ impl Outcome {
             date: date.to_owned(),
             trace: trace_of(records),
             quick: None,
+            whole: false,
             agree: agreeing(&judged.shows),
             verdict: judged.verdict,
             claims: judged.claims,

@@ -72,6 +72,14 @@ pub struct Overrides {
     pub sweep: Vec<(String, Vec<String>)>,
 }
 
+impl Overrides {
+    /// Whether all is as the plan says.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.seeds.is_none() && self.sweep.is_empty()
+    }
+}
+
 /// An axis of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
