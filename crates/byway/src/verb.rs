@@ -25,6 +25,7 @@ mod resume_command;
 mod send;
 mod sink;
 mod source;
+mod source_relays;
 mod transfer_events;
 
 use crate::args::{Cli, Command};

@@ -62,7 +62,7 @@ impl GatewayRelays {
         let start = |relay| RunningRelay::start(config, relay, &state, clock.now());
         let relay = config.relay.as_ref().map(start).transpose()?;
         let cache = Some(state.registries());
-        let plan = config.registry.clone().map(|word| FindPlan { word, cache });
+        let plan = config.registry.clone().map(|word| FindPlan::new(word, cache));
         let finding = plan.map(|plan| RelayDiscovery::start(identity, plan)).transpose()?;
         Ok(Self { relay, finding, clock })
     }

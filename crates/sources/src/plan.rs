@@ -4,9 +4,11 @@ use crate::record_input::Feed;
 use crate::source_name::Name;
 use crate::source_status::SourceStatus;
 use byway_transfer::{Identity, Ticket};
+use byway_wire::relay::Word;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::Receiver;
 
 /// What is done with records that cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +38,10 @@ pub struct SourcePlan {
     /// The sink.
     pub ticket: Ticket,
     /// Relays to draw from, beside those that the ticket names.
-    pub relays: Vec<byway_wire::relay::Word>,
+    pub relays: Vec<Word>,
+    /// Words that are good for longer than those before, for the same relays. They are taken when
+    /// the source is woken.
+    pub renewed: Receiver<Vec<Word>>,
     /// How many relays to draw; `None`: two.
     pub paths: Option<usize>,
     /// Local addresses to connect from. From each, one path leads through each relay that this

@@ -33,6 +33,17 @@ pub enum ConnectState {
     Talking(Handle, Box<ActiveSession>),
 }
 
+impl ConnectState {
+    /// The session that there is or will be, and which relays it knows, in the order of the ways.
+    pub fn entered(&mut self) -> Option<(Handle, &mut Vec<bool>)> {
+        match self {
+            Self::Away => None,
+            Self::Connecting(handle, entered) => Some((*handle, entered)),
+            Self::Talking(handle, talk) => Some((*handle, &mut talk.entered)),
+        }
+    }
+}
+
 /// What is said in a session.
 #[derive(Default)]
 pub struct ActiveSession {

@@ -10,7 +10,7 @@ use crate::rate::{RateState, SourceRates};
 use crate::rate_limiter::Bucket;
 use crate::record_buffer::{NextMessage, RecordBuffer};
 use crate::record_input::Feed;
-use crate::relay_choice::{RelayChoice, draw};
+use crate::relay_choice::{RelayChoice, draw, renew};
 use crate::session_stage::{ActiveSession, ConnectState, piece_length};
 use crate::source_name::Name;
 use crate::source_status::{Overhead, PathStanding, SourceStatus, slow_because};
@@ -23,12 +23,13 @@ use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, TcpLimits};
 use byway_transfer::application_protocol::Application;
 use byway_transfer::close::CloseCode;
 use byway_transfer::{Error, route_name};
+use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// News that wait for the program.
 const NEWS: usize = 64;
@@ -87,6 +88,7 @@ impl Source {
             shared: RateState::new((demand as f64 * Overhead::default().factor()) as u64),
             added: Overhead::default(),
             ways,
+            renewed: plan.renewed,
             paths,
             reading: plan.reading,
             troubled: BTreeSet::new(),
@@ -148,6 +150,7 @@ pub struct SourceOwner {
     shared: Arc<RateState>,
     added: Overhead,
     ways: Vec<RelayChoice>,
+    renewed: Receiver<Vec<Word>>,
     /// Paths that there are once all connections are open.
     paths: usize,
     reading: ControllerReading,
@@ -213,6 +216,9 @@ impl Owner for SourceOwner {
             }
             self.take_input(now);
             self.begin(endpoint, now);
+            while let Ok(words) = self.renewed.try_recv() {
+                renew(&mut self.ways, &words, self.stage.entered().map(|(_, entered)| entered));
+            }
             self.enter_relays(endpoint, now);
             self.talk(endpoint, now);
             self.look_at_the_end(now);
@@ -313,7 +319,9 @@ impl SourceOwner {
         self.begin_at = now + PAUSE;
         self.added = self.added.anew();
         self.report = (0, now);
-        self.tell(SourceEvent::Away(why.to_owned()));
+        if self.ending.is_none() {
+            self.tell(SourceEvent::Away(why.to_owned()));
+        }
     }
 
     /// Begins a session as soon as a connection leads somewhere.
@@ -349,11 +357,7 @@ impl SourceOwner {
 
     /// Enters relays to which a connection leads.
     fn enter_relays(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        let (handle, entered) = match &mut self.stage {
-            ConnectState::Away => return,
-            ConnectState::Connecting(handle, entered) => (*handle, entered),
-            ConnectState::Talking(handle, talk) => (*handle, &mut talk.entered),
-        };
+        let Some((handle, entered)) = self.stage.entered() else { return };
         for (way, entered) in self.ways.iter().zip(entered) {
             if !*entered && way.addresses().any(|relay| endpoint.leads_to(relay)) {
                 *entered = true;

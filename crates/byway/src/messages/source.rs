@@ -4,7 +4,17 @@ use crate::units::Rate;
 use std::fmt::Display;
 use std::path::Path;
 
-pub const NO_RELAY: &str = "the registry lists no relay: name one with --relay, or try again later";
+pub const NO_RELAY: &str =
+    "the registry lists no relay that serves TCP: name one with --relay, or start again later";
+
+/// What is known of relays ends a day later at the latest.
+pub const NO_REGISTRY: &str =
+    "the registry does not answer now: byway asks again, for its relays' words end within a day";
+
+/// `error` says why the registry was of no use.
+pub fn last_list(error: impl Display) -> String {
+    format!("{error}; byway takes the relays that the registry listed the last time")
+}
 
 pub const CANNOT_START_THREAD: &str = "cannot start a thread that reads standard input";
 

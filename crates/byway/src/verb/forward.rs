@@ -93,7 +93,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
         identity: state.identity()?,
         ticket,
         relays,
-        registry: registry.map(|word| FindPlan { word, cache: Some(state.registries()) }),
+        registry: registry.map(|word| FindPlan::new(word, Some(state.registries()))),
         listening,
         most,
         class,

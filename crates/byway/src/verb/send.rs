@@ -57,7 +57,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     drop(controller(arguments)?);
     let state = global.state()?;
     let ticket = if arguments.no_relay { Ticket { relays: Vec::new(), ..ticket } } else { ticket };
-    let registry = registry.map(|word| FindPlan { word, cache: Some(state.registries()) });
+    let registry = registry.map(|word| FindPlan::new(word, Some(state.registries())));
     if ticket.destinations(&relays).is_empty() {
         return Err(Failure::new(Exit::Network, messages::common::NO_ADDRESS_TO_SEND_TO).into());
     }

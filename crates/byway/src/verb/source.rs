@@ -1,5 +1,6 @@
 //! `byway source`: sends the records of standard input to sinks, all the time and at a rate.
 
+use super::source_relays::RegistryRelays;
 use crate::args::Global;
 use crate::args::sources::{Source as Arguments, parse_demand};
 use crate::exit::{Exit, Failure};
@@ -21,11 +22,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// Time between two looks at signals, for each sink.
 const TICK: Duration = Duration::from_millis(10);
 /// How often the file with the demand is read.
 const LOOK: Duration = Duration::from_secs(1);
+/// Renewals of relays' words that may wait for a source.
+const RENEWALS: usize = 4;
 /// How often a person is shown how it goes.
 const SHOWN: Duration = Duration::from_secs(10);
 
@@ -62,6 +66,7 @@ struct SinkTarget {
     /// The beginning of its key.
     key: String,
     running: Option<Source>,
+    renew: SyncSender<Vec<Word>>,
     outcome: Option<(u64, Result<(), SourceError>)>,
     shown: Instant,
     away: bool,
@@ -88,14 +93,13 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         None => arguments.demand.unwrap_or(1),
     };
     let demand = Arc::new(AtomicU64::new(first));
-    let identity = global.state()?.identity()?;
-    if let Some(registry) = &arguments.registry {
-        let list = byway_transfer::registry::ask(&identity, &registry.value()?)?
-            .map_err(|error| Failure::new(Exit::of_registry(&error), error.to_string()))?;
-        relays.extend(list.relays.into_iter().map(|listed| listed.word));
-        if relays.is_empty() {
-            output.emit(&Event::Warning { message: messages::source::NO_RELAY.into() });
-        }
+    let state = global.state()?;
+    let identity = state.identity()?;
+    let mut registry = None;
+    if let Some(word) = &arguments.registry {
+        let (asked, words) = RegistryRelays::find(&identity, &state, word.value()?, output)?;
+        registry = Some(asked);
+        relays.extend(words);
     }
     let (feeds, wakers) =
         read(io::stdin(), Input { framing }, tickets.len()).context(messages::source::CANNOT_START_THREAD)?;
@@ -103,11 +107,13 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     let mut sinks = Vec::new();
     for (ticket, feed) in tickets.into_iter().zip(feeds) {
         let key = ticket.key.to_string().chars().take(20).collect();
+        let (renew, renewed) = sync_channel(RENEWALS);
         let running = Source::start(SourcePlan {
             name: arguments.name.clone(),
             identity: identity.clone(),
             ticket,
             relays: relays.clone(),
+            renewed,
             paths: Some(arguments.paths.into()),
             bind: arguments.bind.clone(),
             reading: if arguments.literal {
@@ -125,6 +131,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         sinks.push(SinkTarget {
             key,
             running: Some(running),
+            renew,
             outcome: None,
             shown: clock.now(),
             away: false,
@@ -136,7 +143,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         "ready",
         &Begun { name: arguments.name.as_str(), demand_bps: first as f64 * 8.0 },
     ));
-    let stop = serve(&mut sinks, file, &demand, &signals, output)?;
+    let stop = serve(&mut sinks, registry.as_ref(), (file, &demand), &signals, output)?;
     Ok(conclude(&sinks, stop, output))
 }
 
@@ -156,8 +163,8 @@ fn demand_in(file: &Path) -> Result<u64> {
 /// Follows all until each has ended. The exit code of the signal that stopped them.
 fn serve(
     sinks: &mut [SinkTarget],
-    file: Option<&Path>,
-    demand: &AtomicU64,
+    registry: Option<&RegistryRelays>,
+    (file, demand): (Option<&Path>, &AtomicU64),
     signals: &Signals,
     output: &mut Output,
 ) -> Result<Option<Exit>> {
@@ -167,6 +174,10 @@ fn serve(
     while sinks.iter().any(|sink| sink.running.is_some()) {
         for sink in &mut *sinks {
             sink.follow(&clock, output)?;
+        }
+        if let Some(words) = registry.and_then(|registry| registry.renewed(output)) {
+            // One that is behind with this many renewals takes the next.
+            sinks.iter().for_each(|sink| drop(sink.renew.try_send(words.clone())));
         }
         if stop.is_none()
             && let Some(exit) = signals.stop()

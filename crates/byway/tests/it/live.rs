@@ -155,6 +155,65 @@ fn a_relay_that_is_killed_takes_no_record_with_it() {
 }
 
 #[test]
+fn a_source_draws_relays_that_a_registry_lists() {
+    let net = Net::new(6_000);
+    let (_sink, ticket) = net.sink(&[]);
+    let start = |host: &str, arguments: &[&str]| {
+        Running::start(net.place.command(host, &[arguments, &["--json"]].concat()))
+    };
+    let mut registry = start("hub", &["registry", "--listen", "127.0.0.1:0"]);
+    let ready = registry.event("ready");
+    let (join, asks) = (ready["join"].as_str().unwrap(), ready["use"].as_str().unwrap());
+    let fixed = ["relay", "--allow-destination", "127.0.0.0/8", "--registry", join, "--listen"];
+    let relays = [
+        ("one", "127.0.0.2:0", None),
+        ("two", "127.0.0.3:0", None),
+        ("three", "127.0.0.4:0", Some("--no-tcp")),
+    ];
+    let _relays = relays.map(|(name, listen, more)| {
+        let mut relay = start(name, &fixed.into_iter().chain([listen]).chain(more).collect::<Vec<_>>());
+        relay.event("enrolled");
+        relay
+    });
+    let drawn = |lines: &[&str]| {
+        let mut source = net.source(
+            &ticket,
+            &[&["--demand", "300K", "--replay", "--registry", asks, "--paths", "3"], lines].concat(),
+        );
+        let found = wait_for(PATIENCE, || {
+            let paths = source.event("source")["paths"].as_array().unwrap().clone();
+            let relays =
+                paths.iter().filter_map(|path| path["name"].as_str().unwrap().strip_prefix("relay "));
+            let relays: std::collections::BTreeSet<String> = relays.map(|it| it[..9].to_owned()).collect();
+            (relays.len() == 2).then_some(relays)
+        });
+        assert!(found.unwrap().into_iter().eq(["127.0.0.2", "127.0.0.3"]), "the third serves no TCP");
+        source
+    };
+    // By figure 2 word by word, and stopped on the way.
+    let source = drawn(&["--literal"]);
+    source.signal("KILL");
+    drop(source.end());
+    // The registry is gone, and its last list is good.
+    registry.signal("KILL");
+    drop(registry.end());
+    drawn(&[]).end().succeeded();
+    net.arrived();
+}
+
+#[test]
+fn a_source_waits_for_an_address_that_is_not_there() {
+    let net = Net::new(10);
+    let (_sink, ticket) = net.sink(&[]);
+    let mut source = net.source(&ticket, &["--demand", "1M", "--bind", "192.0.2.1"]);
+    let warning = source.event("warning")["message"].as_str().unwrap().to_owned();
+    assert!(warning.contains("cannot connect from 192.0.2.1"), "{warning}");
+    drop(source);
+    net.source(&ticket, &["--demand", "1M", "--bind", "192.0.2.1,127.0.0.1"]).end().succeeded();
+    net.arrived();
+}
+
+#[test]
 fn the_second_of_two_live_sources_of_one_name_is_told() {
     let net = Net::new(10);
     let (_sink, ticket) = net.sink(&[]);

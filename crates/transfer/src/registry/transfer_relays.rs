@@ -37,6 +37,23 @@ pub struct FindPlan {
     pub word: RegistryWord,
     /// Directory for the last list; `None`: it is not kept.
     pub cache: Option<PathBuf>,
+    /// How many relays to ask for at first, and to renew: at most 100.
+    pub first: usize,
+}
+
+impl FindPlan {
+    /// As many relays as a transfer tries at first.
+    #[must_use]
+    pub const fn new(word: RegistryWord, cache: Option<PathBuf>) -> Self {
+        Self { word, cache, first: FIRST }
+    }
+
+    /// The last list of the registry, if it was kept and its words are still good.
+    #[must_use]
+    pub fn last_list(&self) -> Option<RelayList> {
+        let directory = self.cache.as_ref()?;
+        cache::read(&cache::path_of(directory, &self.word), unix_seconds())
+    }
 }
 
 /// Asks a registry for relays, and complains of relays.
@@ -51,6 +68,8 @@ pub(crate) struct Finder {
     tcp: BTreeSet<SocketAddr>,
     /// How many of the draw are here.
     had: usize,
+    /// How many are asked for at first.
+    first: usize,
     /// What was asked for last.
     skip: usize,
     most: usize,
@@ -80,8 +99,8 @@ pub(crate) struct FoundRelays {
 impl Finder {
     /// What asks, and the relays of the last list.
     pub fn new(plan: FindPlan) -> (Self, Vec<relay::Word>) {
+        let list = plan.last_list();
         let cache = plan.cache.map(|directory| cache::path_of(&directory, &plan.word));
-        let list = cache.as_deref().and_then(|path| cache::read(path, unix_seconds()));
         let mut complaints = Complaints::default();
         list.iter().for_each(|list| complaints.learn(list));
         let mut tcp = BTreeSet::new();
@@ -97,7 +116,8 @@ impl Finder {
             tcp,
             had: 0,
             skip: 0,
-            most: FIRST,
+            first: plan.first,
+            most: plan.first,
             more: true,
             used_up: false,
             next: Some(Instant::ZERO),
@@ -129,7 +149,7 @@ impl Finder {
     pub fn on_epoch_over(&mut self, now: Instant) {
         if now >= self.renew_from && self.failures == 0 {
             (self.renew_from, self.renewals) = (now + EPOCH_APART, RENEWALS);
-            (self.skip, self.most) = (0, self.had.max(FIRST));
+            (self.skip, self.most) = (0, self.had.max(self.first));
             self.ask_by(now + EPOCH_KNOWN);
         }
     }
@@ -226,7 +246,7 @@ impl Finder {
             return;
         }
         self.failures += 1;
-        (self.skip, self.most) = (0, self.had.max(FIRST));
+        (self.skip, self.most) = (0, self.had.max(self.first));
         let later = AGAIN * 2_u32.saturating_pow(self.failures.min(8) - 1);
         // What it refuses now it refuses later, mostly: a word that was taken back comes back with
         // another name.
@@ -261,7 +281,7 @@ impl Finder {
             let _ = std::thread::Builder::new().name("byway list".into()).spawn(keep);
         }
         // The next time all are renewed, at most as many as one answer holds.
-        (self.skip, self.most) = (0, self.had.max(FIRST));
+        (self.skip, self.most) = (0, self.had.max(self.first));
         list.relays.into_iter().map(|listed| listed.word).collect()
     }
 }

@@ -1,0 +1,58 @@
+//! Relays of a registry for `byway source`, which runs for longer than their words are good: asked
+//! for at the beginning, and renewed.
+
+use crate::exit::{Exit, Failure};
+use crate::messages;
+use crate::output::{Event, Output};
+use anyhow::Result;
+use byway_registry::message::{Listed, MOST_RELAYS};
+use byway_registry::word::RegistryWord;
+use byway_transfer::Identity;
+use byway_transfer::registry::{FindEvent, FindPlan, RelayDiscovery, ask};
+use byway_transfer::state_directory::StateDir;
+use byway_wire::relay::Word;
+
+/// A registry that renews its relays' words.
+pub struct RegistryRelays(RelayDiscovery);
+
+impl RegistryRelays {
+    /// Asks the registry, or takes its last list. Also returns the words of the relays that serve
+    /// TCP: a source has no other paths.
+    pub fn find(
+        identity: &Identity,
+        state: &StateDir,
+        word: RegistryWord,
+        output: &mut Output,
+    ) -> Result<(Self, Vec<Word>)> {
+        let plan = FindPlan { first: MOST_RELAYS, ..FindPlan::new(word, Some(state.registries())) };
+        let list = match (ask(identity, &plan.word)?, plan.last_list()) {
+            (Ok(list), _) => list,
+            (Err(error), Some(last)) => {
+                let message = messages::source::last_list(error);
+                output.emit(&Event::Warning { message });
+                last
+            }
+            (Err(error), None) => {
+                return Err(Failure::new(Exit::of_registry(&error), error.to_string()).into());
+            }
+        };
+        let serves = |listed: Listed| listed.tcp.then_some(listed.word);
+        let words: Vec<Word> = list.relays.into_iter().filter_map(serves).collect();
+        if words.is_empty() {
+            output.emit(&Event::Warning { message: messages::source::NO_RELAY.into() });
+        }
+        Ok((Self(RelayDiscovery::start(identity, plan)?), words))
+    }
+
+    /// Words that are good for longer than those before, if some came. To be called a few times a
+    /// second.
+    pub fn renewed(&self, output: &mut Output) -> Option<Vec<Word>> {
+        match self.0.look()? {
+            FindEvent::Relays(words) => Some(words),
+            FindEvent::Useless => {
+                output.emit(&Event::Warning { message: messages::source::NO_REGISTRY.into() });
+                None
+            }
+        }
+    }
+}
