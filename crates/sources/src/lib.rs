@@ -20,6 +20,7 @@
 //! | what a sink knows of a source's file after a restart | [`checkpoint`] |
 //! | which rate each path has | `rate` |
 //! | when a record may leave, and when one may come | `rate_limiter`, `input_limit` |
+//! | which relays a source uses, and what it says of them | `relay_choice`, `relay_warnings` |
 //! | which TCP connections there are | `tcp_dialer` |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
@@ -35,6 +36,7 @@ pub mod record_buffer;
 pub mod record_framing;
 mod record_input;
 mod relay_choice;
+mod relay_warnings;
 mod session_stage;
 mod sink;
 mod sink_access;

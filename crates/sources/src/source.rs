@@ -11,6 +11,7 @@ use crate::rate_limiter::Bucket;
 use crate::record_buffer::{NextMessage, RecordBuffer};
 use crate::record_input::Feed;
 use crate::relay_choice::{RelayChoice, draw, renew};
+use crate::relay_warnings::RelayWarnings;
 use crate::session_stage::{ActiveSession, ConnectState, piece_length};
 use crate::source_name::Name;
 use crate::source_status::{Overhead, PathStanding, SourceStatus, slow_because};
@@ -25,7 +26,6 @@ use byway_transfer::close::CloseCode;
 use byway_transfer::{Error, route_name};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -91,7 +91,7 @@ impl Source {
             renewed: plan.renewed,
             paths,
             reading: plan.reading,
-            troubled: BTreeSet::new(),
+            warnings: RelayWarnings::default(),
             dials,
             seed,
             demand: plan.demand,
@@ -154,8 +154,7 @@ pub struct SourceOwner {
     /// Paths that there are once all connections are open.
     paths: usize,
     reading: ControllerReading,
-    /// Relays of which it was said that they do not serve.
-    troubled: BTreeSet<SocketAddr>,
+    warnings: RelayWarnings,
     dials: TcpDialer,
     seed: u64,
     demand: Arc<AtomicU64>,
@@ -285,10 +284,9 @@ impl SourceOwner {
                     self.on_closed(why, now);
                 }
             }
-            // Once for each relay: it is tried again and again.
             EndpointEvent::RelayTrouble(_, relay, trouble) => {
-                if self.troubled.insert(relay) {
-                    self.tell(SourceEvent::Warning(format!("relay {relay}: {trouble}")));
+                if let Some(warning) = self.warnings.on_trouble(relay, trouble) {
+                    self.tell(SourceEvent::Warning(warning));
                 }
             }
             EndpointEvent::Accepted(_)
@@ -422,6 +420,9 @@ impl SourceOwner {
         }
         if now >= self.beat_at {
             self.beat_at = now + BEAT;
+            for warning in self.warnings.on_time(&self.ways, byway_net::unix_seconds()) {
+                self.tell(SourceEvent::Warning(warning));
+            }
             let standing = self.standing(endpoint, now);
             self.tell(SourceEvent::Report(standing));
         }
