@@ -25,15 +25,13 @@ impl RegistryRelays {
         output: &mut Output,
     ) -> Result<(Self, Vec<Word>)> {
         let plan = FindPlan { first: MOST_RELAYS, ..FindPlan::new(word, Some(state.registries())) };
-        let list = match (ask(identity, &plan.word)?, plan.last_list()) {
-            (Ok(list), _) => list,
-            (Err(error), Some(last)) => {
-                let message = messages::source::last_list(error);
-                output.emit(&Event::Warning { message });
+        let list = match ask(identity, &plan.word)? {
+            Ok(list) => list,
+            Err(error) => {
+                let refuses = |error| Failure::new(Exit::of_registry(error), error.to_string());
+                let last = plan.last_list().ok_or_else(|| refuses(&error))?;
+                output.emit(&Event::Warning { message: messages::source::last_list(error) });
                 last
-            }
-            (Err(error), None) => {
-                return Err(Failure::new(Exit::of_registry(&error), error.to_string()).into());
             }
         };
         let serves = |listed: Listed| listed.tcp.then_some(listed.word);
