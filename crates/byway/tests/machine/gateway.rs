@@ -7,6 +7,8 @@ use crate::common::bench::TRIES;
 use crate::common::machine::{Measured, measures, test};
 use crate::common::sites::Sites;
 use libtest_mimic::{Failed, Trial};
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 pub fn tests() -> Vec<Trial> {
     let lacks = Sites::missing();
@@ -70,6 +72,21 @@ fn goodput(sites: &Sites, congestion: &str, options: &[&str]) -> f64 {
     said["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() / 1e6
 }
 
+/// The part of what a gateway sent that each of its routes carried, the least first.
+fn shares(status: &Value) -> Vec<f64> {
+    let mut sent = BTreeMap::new();
+    for path in status["peers"][0]["paths"].as_array().unwrap() {
+        *sent.entry(path["route"].as_str().unwrap()).or_default() += path["sent_bytes"].as_f64().unwrap();
+    }
+    let all: f64 = sent.values().sum();
+    let mut shares: Vec<f64> = sent.into_values().map(|bytes: f64| bytes / all).collect();
+    shares.sort_by(f64::total_cmp);
+    shares
+}
+
+/// A stall of the machine, even one that the lab allows, looks like a queue on all ways at once,
+/// and the gateways yield. So this is not a bound of what three ways carry: that is the
+/// simulator's.
 fn three_ways() -> Measured {
     let mut short = None;
     for _ in 0..TRIES {
@@ -78,30 +95,33 @@ fn three_ways() -> Measured {
         let plain = goodput(&sites, "cubic", &["-t", "4"]);
         start(&mut sites);
         let found = ["cubic", "reno"].map(|congestion| {
+            // The first seconds are left out: where the kernel's slow start ends is a matter of luck.
             let carried = goodput(&sites, congestion, &["-t", "20", "-O", "5"]);
             let (left, right) = (sites.status("left"), sites.status("right"));
-            println!("{congestion}: {carried:.1} Mbit/s, {plain:.1} by the plain route; {left} {right}");
+            let (shares, soon) = (shares(&left), right["waited_under_20ms"].as_f64().unwrap());
+            println!(
+                "{congestion}: {carried:.1} Mbit/s, {plain:.1} by the plain route; by route {shares:.2?}; \
+                 {soon:.3} wait less than 20 ms to be put in order; {left} {right}"
+            );
             assert_eq!(left["counters"]["too_large"], 0, "{left}");
             assert_eq!(left["counters"]["failed_open"], 0, "{left}");
-            (congestion, carried, right["waited_under_20ms"].as_f64().unwrap())
+            let all_carry = shares.len() == 3 && shares.iter().all(|share| *share > 0.15);
+            (congestion, carried / plain, all_carry, soon)
         });
         if !sites.bench.is_accurate() {
             continue;
         }
-        for (_, _, soon) in found {
-            assert!(soon > 0.9, "{soon} of packets wait less than 20 ms to be put in order");
-        }
-        // Two ways carry 19.1 at most. The first seconds are left out: where the kernel's slow
-        // start ends is a matter of luck.
-        short = found.iter().find(|(_, carried, _)| *carried < 19.5).copied();
+        short = found.into_iter().find(|(_, gain, all_carry, soon)| *gain < 1.5 || !all_carry || *soon < 0.9);
         if short.is_none() {
             return Ok(Some(()));
         }
     }
     match short {
-        Some((congestion, carried, _)) => {
-            Err(format!("{congestion}: {carried} Mbit/s over three ways of 10, and in no try more").into())
-        }
+        Some(found) => Err(format!(
+            "congestion control, gain over the plain route, whether all three ways carry, and what part waits \
+             less than 20 ms to be put in order: {found:?}, and in no try better"
+        )
+        .into()),
         None => Ok(None),
     }
 }
