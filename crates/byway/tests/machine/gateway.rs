@@ -95,7 +95,8 @@ fn three_ways() -> Measured {
         let plain = goodput(&sites, "cubic", &["-t", "4"]);
         start(&mut sites);
         let found = ["cubic", "reno"].map(|congestion| {
-            // The first seconds are left out: where the kernel's slow start ends is a matter of luck.
+            // The first seconds are left out: where the kernel's slow start ends is a matter of
+            // luck.
             let carried = goodput(&sites, congestion, &["-t", "20", "-O", "5"]);
             let (left, right) = (sites.status("left"), sites.status("right"));
             let (shares, soon) = (shares(&left), right["waited_under_20ms"].as_f64().unwrap());
