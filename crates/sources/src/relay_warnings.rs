@@ -6,14 +6,15 @@ use core::fmt::Display;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// Warns of each relay once: a source tries a relay again and again.
+/// Gives each warning once: a source tries a relay again and again.
 #[derive(Debug, Default)]
-pub struct RelayWarnings(BTreeSet<SocketAddr>);
+pub struct RelayWarnings(BTreeSet<String>);
 
 impl RelayWarnings {
     /// A warning that a relay is of no use, and why.
     pub fn on_trouble(&mut self, relay: SocketAddr, why: impl Display) -> Option<String> {
-        self.0.insert(relay).then(|| format!("relay {relay}: {why}"))
+        let warning = format!("relay {relay}: {why}");
+        self.0.insert(warning.clone()).then_some(warning)
     }
 
     /// Warnings of relays whose words are no longer good at `unix` (seconds). A relay refuses such
@@ -22,5 +23,18 @@ impl RelayWarnings {
         let ended = ways.iter().filter(|way| way.word.terms().expiry.unix() <= unix);
         let relays = ended.filter_map(|way| way.addresses().next());
         relays.filter_map(|relay| self.on_trouble(relay, Reason::Expired)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_warning_is_given_once() {
+        let (relay, mut warnings) = (SocketAddr::from(([192, 0, 2, 1], 4748)), RelayWarnings::default());
+        assert_eq!(warnings.on_trouble(relay, "silent").unwrap(), "relay 192.0.2.1:4748: silent");
+        assert_eq!(warnings.on_trouble(relay, "silent"), None);
+        assert!(warnings.on_trouble(relay, Reason::Expired).is_some(), "another reason is news");
     }
 }

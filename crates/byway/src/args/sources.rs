@@ -95,7 +95,7 @@ pub struct Source {
     /// the ticket names; without any the sink is reached directly]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<WordArgument<relay::Word>>,
-    /// Registry whose relays to draw from, beside those of --relay, as a word or @FILE; it is asked
+    /// Registry whose relays to draw from, beside those of --relay, as a word or @FILE. It is asked
     /// at the beginning, and renews the words of these relays [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
     pub registry: Option<WordArgument<registry::RegistryWord>>,

@@ -7,7 +7,7 @@ use std::path::Path;
 pub const NO_RELAY: &str =
     "the registry lists no relay that serves TCP: name one with --relay, or start again later";
 
-/// What is known of relays ends a day later at the latest.
+/// The words of a registry's relays are good for a day at most.
 pub const NO_REGISTRY: &str =
     "the registry does not answer now: byway asks again, for its relays' words end within a day";
 

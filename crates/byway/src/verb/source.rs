@@ -176,7 +176,7 @@ fn serve(
             sink.follow(&clock, output)?;
         }
         if let Some(words) = registry.and_then(|registry| registry.renewed(output)) {
-            // One that is behind with this many renewals takes the next.
+            // A source that has yet to take the renewals before misses this one.
             sinks.iter().for_each(|sink| drop(sink.renew.try_send(words.clone())));
         }
         if stop.is_none()

@@ -1,5 +1,5 @@
-//! Relays of a registry for `byway source`, which runs for longer than their words are good: asked
-//! for at the beginning, and renewed.
+//! Relays of a registry for `byway source`. They are asked for at the beginning. A source runs for
+//! longer than their words are good, so the words are renewed.
 
 use crate::exit::{Exit, Failure};
 use crate::messages;
@@ -28,8 +28,8 @@ impl RegistryRelays {
         let list = match ask(identity, &plan.word)? {
             Ok(list) => list,
             Err(error) => {
-                let refuses = |error| Failure::new(Exit::of_registry(error), error.to_string());
-                let last = plan.last_list().ok_or_else(|| refuses(&error))?;
+                let failure = || Failure::new(Exit::of_registry(&error), error.to_string());
+                let last = plan.last_list().ok_or_else(failure)?;
                 output.emit(&Event::Warning { message: messages::source::last_list(error) });
                 last
             }

@@ -84,9 +84,9 @@ fn shares(status: &Value) -> Vec<f64> {
     shares
 }
 
-/// A stall of the machine, even one that the lab allows, looks like a queue on all ways at once,
-/// and the gateways yield. So this is not a bound of what three ways carry: that is the
-/// simulator's.
+/// Three ways carry half as much again as the plain route, and each of them carries its part. On a
+/// quiet machine they carry more. A stall of the machine looks like a queue on all ways at once, so
+/// the gateways yield, even if the lab is accurate.
 fn three_ways() -> Measured {
     let mut short = None;
     for _ in 0..TRIES {
