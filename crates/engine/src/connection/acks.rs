@@ -37,6 +37,9 @@ pub(super) struct Acks {
     way: Option<PathId>,
     way_until: Instant,
     ways: u64,
+    /// A path of the peer's by which packets come and no path of ours leads back, while nothing
+    /// comes by the way of the ACKs.
+    lacks_way: Option<PathId>,
     /// Whether one waits for a socket that is full.
     held: bool,
     /// Whether data came since the way of the ACKs was last re-checked.
@@ -58,6 +61,7 @@ impl Acks {
             way: None,
             way_until: Instant::ZERO,
             ways: 0,
+            lacks_way: None,
             held: false,
             data_came: false,
             snacks: Snacks::new(config.tau),
@@ -224,6 +228,11 @@ impl Acks {
         self.choose(now, arrivals, paths)
     }
 
+    /// The peer's path that needs a way back, once.
+    pub const fn take_lacking(&mut self) -> Option<PathId> {
+        self.lacks_way.take()
+    }
+
     fn choose(&mut self, now: Instant, arrivals: &PeerPaths, paths: &mut Paths) -> Option<PathId> {
         let newest = arrivals.iter().map(|receiving| receiving.facts.last_arrival).max()?;
         // When a packet last came by each way, in one pass over the peer's paths.
@@ -259,6 +268,12 @@ impl Acks {
             let lives = path.send.timeouts() == 0;
             (held, !lives, unproven, other, silence(path), unmeasured, slowness, path.id())
         });
+        let is_dead = best.is_none_or(|path| silence(path) || path.send.timeouts() > 0);
+        let without = |receiving: &&PeerPath| {
+            receiving.facts.last_arrival == newest && receiving.way.is_none() && !receiving.is_cut
+        };
+        self.lacks_way =
+            arrivals.iter().find(without).filter(|_| is_dead).map(|receiving| receiving.facts.id);
         let direct = || paths.iter().find(|path| !path.route.is_proxied());
         let chosen = match self.rule {
             AckPathRule::Fastest => best.map(Path::id),

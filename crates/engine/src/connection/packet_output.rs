@@ -148,7 +148,11 @@ impl Connection {
         if !(self.acks.is_due() || self.exchange.has_control() || self.news.has_answer()) {
             return None;
         }
-        let way = self.acks.way(now, &self.arrivals, &mut self.paths)?;
+        let way = self.acks.way(now, &self.arrivals, &mut self.paths);
+        if let Some(id) = self.acks.take_lacking() {
+            self.restore_way(now, id);
+        }
+        let way = way?;
         if self.paths.is_held(way) {
             self.acks.hold(true);
             return None;

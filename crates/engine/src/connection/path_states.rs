@@ -97,6 +97,7 @@ impl Connection {
 
     /// A local socket is gone, and with it the paths that left by it.
     pub(crate) fn local_down(&mut self, now: Instant, local: Local) {
+        self.arrivals.on_local_down(local);
         let mut last = None;
         while let Some(id) = self.paths.next_after(last) {
             last = Some(id);

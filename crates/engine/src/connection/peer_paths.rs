@@ -28,6 +28,8 @@ pub(super) struct PeerPath {
     /// What [`Paths::routes`](super::paths::Paths::routes) was when a packet from there last had
     /// nothing to change about that path.
     pub settled: Option<u64>,
+    /// Whether its newest packet came by a TCP connection that is gone.
+    pub is_cut: bool,
     /// Whether it stands in the queue of those whose ACK is due.
     pub queued: bool,
     /// The earliest deadline of the path that is armed.
@@ -42,6 +44,7 @@ impl PeerPath {
             source,
             way,
             settled: None,
+            is_cut: false,
             queued: false,
             armed: Armed::default(),
         }
@@ -129,6 +132,13 @@ impl PeerPaths {
         self.ended.insert(id);
         self.forgettable.push_back(id);
         gone.map_or(DroppedPath::Unseen, |gone| DroppedPath::Lived(gone.way))
+    }
+
+    /// A socket or TCP connection is gone. A socket may come back, but a connection does not:
+    /// nothing leads back by it.
+    pub fn on_local_down(&mut self, local: Local) {
+        let by_it = |receiving: &&mut PeerPath| local.is_connection() && receiving.source.local == local;
+        self.table.iter_mut().filter(by_it).for_each(|receiving| receiving.is_cut = true);
     }
 
     /// A path of ours is gone: it is nobody's way back.

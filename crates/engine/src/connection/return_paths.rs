@@ -86,10 +86,21 @@ impl Connection {
         Some(self.paths.insert(path))
     }
 
+    /// Finds a way back again for a path of the peer's whose way was given up: it still brings
+    /// packets.
+    pub(super) fn restore_way(&mut self, now: Instant, id: PathId) {
+        let Some(source) = self.arrivals.get(id).map(|receiving| receiving.source) else { return };
+        let way = self.way_to(now, &source);
+        if let Some(receiving) = self.arrivals.get_mut(id).sure() {
+            (receiving.way, receiving.settled) = (way, None);
+            self.paths.ways_changed();
+        }
+    }
+
     /// The newest packet of a peer's path came from somewhere else than the one before.
     pub(super) fn source_changed(&mut self, now: Instant, id: PathId, source: PacketSource) {
         let Some(receiving) = self.arrivals.get_mut(id).sure() else { return };
-        receiving.source = source;
+        (receiving.source, receiving.is_cut) = (source, false);
         self.paths.routes_changed();
         let old = receiving.way;
         let existing = self.paths.iter().find(|path| source.is_end_of(&path.route)).map(Path::id);

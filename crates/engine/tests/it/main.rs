@@ -30,3 +30,4 @@ mod sans_io;
 mod search;
 mod streams;
 mod transfer;
+mod ways_back;
