@@ -26,6 +26,9 @@ const BETA: f64 = 0.0;
 /// A path's rate rises in steps of this part of the source's demand (epsilon in Wang et al.). On a
 /// full line, a raise takes rate from other sources, at most one step.
 const STEP: f64 = 0.04;
+/// After a path has gone, a raise is this part of the demand that the other rates lack. Each such
+/// raise that fails halves the part. Steps alone would take half a minute to make up for the path.
+const CATCH_UP: f64 = 0.5;
 /// Seconds. A path whose rate is 0 sends one packet in this time.
 const LIVES: f64 = 2.0;
 /// How often it is looked whether an interval can be judged.
@@ -147,6 +150,10 @@ pub struct SourceRates {
     wanted: usize,
     relayed: bool,
     demand: f64,
+    /// A raise is this part of what the rates lack, if that is more than a step.
+    catch_up: f64,
+    /// Bytes per second by which the last raised path was raised.
+    raise: f64,
     /// When the interval began.
     began: Option<Instant>,
 }
@@ -174,6 +181,8 @@ impl SourceRates {
             wanted: wanted.max(1),
             relayed,
             demand,
+            catch_up: 0.0,
+            raise: 0.0,
             began: None,
         }
     }
@@ -226,7 +235,6 @@ impl SourceRates {
             self.demand = demand;
             self.rates.set_demand(demand);
         }
-        self.rates.set_epsilon(STEP * self.demand);
         let Some(began) = self.began else {
             self.begin(now);
             return now + interval;
@@ -257,6 +265,7 @@ impl SourceRates {
             if let Some(path) = raised.and_then(|at| self.paths.get_mut(at)) {
                 path.failures = if success { 0 } else { path.failures.saturating_add(1) };
             }
+            self.set_raise(success);
             self.rates.interval(&received);
         }
         for path in &mut self.paths {
@@ -264,6 +273,21 @@ impl SourceRates {
         }
         self.begin(now);
         now + interval
+    }
+
+    /// Sets by how much the next path is raised. A raise that was no `success` is taken back.
+    fn set_raise(&mut self, success: bool) {
+        let step = STEP * self.demand;
+        let mut lacking = self.demand - self.rates.rates().iter().sum::<f64>();
+        if !success {
+            lacking += self.raise;
+            self.catch_up /= 2.0;
+        }
+        if lacking <= step {
+            self.catch_up = 0.0;
+        }
+        self.raise = step.max(self.catch_up * lacking);
+        self.rates.set_epsilon(self.raise);
     }
 
     fn begin(&mut self, now: Instant) {
@@ -313,6 +337,7 @@ impl Controller for SourceRates {
         self.spare.retain(|it| it.path != path);
         if self.leave(path).is_some() {
             self.began = None;
+            self.catch_up = CATCH_UP;
             self.choose();
         }
     }
@@ -467,6 +492,38 @@ mod tests {
         assert!(rates.rates.rates().iter().sum::<f64>() <= 37_501.0);
         let view = rates.shared.paths();
         assert!(view.len() == 2 && view[0].received.is_some_and(|it| it > 20_000.0), "{view:?}");
+    }
+
+    #[test]
+    fn what_a_lost_path_carried_moves_to_the_other_within_seconds() {
+        let mut rates = SourceRates::new(RateState::new(30_000), ControllerReading::Recommended, 2, true, 1);
+        rates.open(PathId(0), &opened(true));
+        rates.open(PathId(1), &opened(true));
+        let mut lines = [line(60_000.0), line(60_000.0)];
+        drive(&mut rates, &mut lines, 0, 40);
+        let less = usize::from(rates.rates.rates()[0] > rates.rates.rates()[1]);
+        let before = rates.rates.rates()[less];
+        assert!(before < 0.3 * 30_000.0, "{:?}", rates.rates.rates());
+        rates.close(PathId(1 - less as u32));
+        drive(&mut rates, &mut lines, 40, 6);
+        assert!(rates.rates.rates()[0] > 0.85 * 30_000.0, "{before} {:?}", rates.rates.rates());
+    }
+
+    #[test]
+    fn a_lost_path_is_made_up_for_as_far_as_the_other_carries_it() {
+        let mut rates = SourceRates::new(RateState::new(30_000), ControllerReading::Recommended, 2, true, 1);
+        rates.open(PathId(0), &opened(true));
+        rates.open(PathId(1), &opened(true));
+        let mut lines = [line(18_000.0), line(60_000.0)];
+        drive(&mut rates, &mut lines, 0, 20);
+        rates.close(PathId(1));
+        drive(&mut rates, &mut lines, 20, 10);
+        let before = lines[0].carried;
+        drive(&mut rates, &mut lines, 30, 20);
+        let part = (lines[0].carried - before) as f64 / 20.0 / 18_000.0;
+        let offered = rates.rates.rates()[0];
+        let most = 18_000.0 / (1.0 - DELTA) + STEP * 30_000.0;
+        assert!(part > 0.9 && offered <= most, "{part} {offered}");
     }
 
     #[test]

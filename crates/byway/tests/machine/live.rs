@@ -225,7 +225,7 @@ fn more_than_the_uplink() -> Result<(), Failed> {
 }
 
 /// The least part of its demand that each source must carry in the median of all runs, from 20
-/// seconds after the second source began. The paper's bound is .93. The second source reaches .930
+/// seconds after the second source began. The paper's bound is .93. The second source reaches .925
 /// to .938, so a busy machine may bring it below .93.
 const PART: f64 = 0.9;
 /// Runs, of which the median counts.
@@ -243,15 +243,9 @@ fn two_sources_share_three_relays() -> Measured {
         eprintln!("a byte of records takes {:.3} bytes of the lines", line_rate / rates.iter().sum::<f64>());
         std::array::from_fn(|number| rates[number] / SOURCES[number].2 as f64)
     };
-    // Their lines are so slow that the runs do not disturb each other.
-    let parts: Vec<[f64; 2]> = std::thread::scope(|scope| {
-        let runs: Vec<_> = (0..RUNS).map(|_| scope.spawn(run)).collect();
-        runs.into_iter().map(|run| run.join().unwrap()).collect()
-    });
+    let runs = at_once(run);
     for (number, (name, ..)) in SOURCES.iter().enumerate() {
-        let mut parts: Vec<f64> = parts.iter().map(|parts| parts[number]).collect();
-        parts.sort_by(f64::total_cmp);
-        let median = (parts[RUNS / 2 - 1] + parts[RUNS / 2]) / 2.0;
+        let (median, parts) = median(runs.iter().map(|parts| parts[number]).collect());
         eprintln!("{name}: {median:.3} of its demand in the median of {RUNS} runs: {parts:.3?}");
         assert!(median >= PART, "{name} has {median:.3} of its demand");
     }
@@ -259,18 +253,41 @@ fn two_sources_share_three_relays() -> Measured {
 }
 
 /// Records take at least this part of the line that is left, from second 10 after a relay was
-/// killed.
+/// killed, in the median of all runs. `LEAST`: in each run.
 const LEFT: f64 = 0.8;
+const LEAST: f64 = 0.7;
 
 fn what_a_killed_relay_leaves_is_used() -> Measured {
-    let net = Net::new("l");
-    let _source = net.source(0, None);
-    net.wait_for(0, 10 * SOURCES[0].2);
-    net.relays[1].0.signal("KILL");
-    std::thread::sleep(Duration::from_secs(10));
-    let ([rate, _], _) = net.rates(Duration::from_secs(20));
-    let part = rate * 8.0 / 256e3;
-    eprintln!("records take {part:.3} of the line");
-    assert!(part >= LEFT, "records take {part:.3} of the line");
+    let run = || {
+        let net = Net::new("l");
+        let _source = net.source(0, None);
+        net.wait_for(0, 10 * SOURCES[0].2);
+        net.relays[1].0.signal("KILL");
+        std::thread::sleep(Duration::from_secs(10));
+        let ([rate, _], _) = net.rates(Duration::from_secs(20));
+        rate * 8.0 / 256e3
+    };
+    let (median, parts) = median(at_once(run));
+    eprintln!("records take {median:.3} of the line in the median of {RUNS} runs: {parts:.3?}");
+    assert!(
+        median >= LEFT && parts[0] >= LEAST,
+        "records take {median:.3} of the line, {:.3} at worst",
+        parts[0]
+    );
     Ok(Some(()))
+}
+
+/// Does the same `RUNS` times, all at once. Its lines are so slow that the runs do not disturb each
+/// other.
+fn at_once<T: Send>(run: impl Fn() -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..RUNS).map(|_| scope.spawn(&run)).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    })
+}
+
+/// The median of all runs, and what each has, in ascending order.
+fn median(mut parts: Vec<f64>) -> (f64, Vec<f64>) {
+    parts.sort_by(f64::total_cmp);
+    ((parts[RUNS / 2 - 1] + parts[RUNS / 2]) / 2.0, parts)
 }
