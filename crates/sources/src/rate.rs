@@ -478,11 +478,17 @@ mod tests {
         LimitedPath { capacity, free_at: 0.0, next_at: 0.0, carried: 0 }
     }
 
-    #[test]
-    fn the_demand_moves_to_the_path_that_has_room() {
-        let mut rates = SourceRates::new(RateState::new(37_500), ControllerReading::Recommended, 2, true, 1);
+    /// A source with this demand and two paths through relays.
+    fn two_paths(demand: u64) -> SourceRates {
+        let mut rates = SourceRates::new(RateState::new(demand), ControllerReading::Recommended, 2, true, 1);
         rates.open(PathId(0), &opened(true));
         rates.open(PathId(1), &opened(true));
+        rates
+    }
+
+    #[test]
+    fn the_demand_moves_to_the_path_that_has_room() {
+        let mut rates = two_paths(37_500);
         let mut lines = [line(31_000.0), line(7_000.0)];
         drive(&mut rates, &mut lines, 0, 20);
         let before: u64 = lines.iter().map(|line| line.carried).sum();
@@ -496,9 +502,7 @@ mod tests {
 
     #[test]
     fn what_a_lost_path_carried_moves_to_the_other_within_seconds() {
-        let mut rates = SourceRates::new(RateState::new(30_000), ControllerReading::Recommended, 2, true, 1);
-        rates.open(PathId(0), &opened(true));
-        rates.open(PathId(1), &opened(true));
+        let mut rates = two_paths(30_000);
         let mut lines = [line(60_000.0), line(60_000.0)];
         drive(&mut rates, &mut lines, 0, 40);
         let less = usize::from(rates.rates.rates()[0] > rates.rates.rates()[1]);
@@ -511,9 +515,7 @@ mod tests {
 
     #[test]
     fn a_lost_path_is_made_up_for_as_far_as_the_other_carries_it() {
-        let mut rates = SourceRates::new(RateState::new(30_000), ControllerReading::Recommended, 2, true, 1);
-        rates.open(PathId(0), &opened(true));
-        rates.open(PathId(1), &opened(true));
+        let mut rates = two_paths(30_000);
         let mut lines = [line(18_000.0), line(60_000.0)];
         drive(&mut rates, &mut lines, 0, 20);
         rates.close(PathId(1));

@@ -252,8 +252,8 @@ fn two_sources_share_three_relays() -> Measured {
     Ok(Some(()))
 }
 
-/// Records take at least this part of the line that is left, from second 10 after a relay was
-/// killed, in the median of all runs. `LEAST`: in each run.
+/// The least part of the line that records take after a relay was killed, from second 10 on: in the
+/// median of all runs (`LEFT`), and in each run (`LEAST`).
 const LEFT: f64 = 0.8;
 const LEAST: f64 = 0.7;
 

@@ -228,7 +228,7 @@ impl Acks {
         self.choose(now, arrivals, paths)
     }
 
-    /// The peer's path that needs a way back, once.
+    /// Takes the peer's path that needs a way back, if there is one.
     pub const fn take_lacking(&mut self) -> Option<PathId> {
         self.lacks_way.take()
     }

@@ -10,8 +10,8 @@ use byway_wire::{Duration, Instant, PathId};
 const GIVEN_UP: Instant = Instant::from_millis(1_000);
 const DEAD: Instant = Instant::from_millis(2_000);
 
-/// Of a receiver, which sends no data. It gives the first way up once, as a controller does after
-/// timeouts.
+/// The controller of a receiver, which sends no data. It gives the first way up once, as others do
+/// after timeouts.
 #[derive(Debug, Default)]
 struct GivesUp {
     drop: Vec<PathId>,
@@ -73,10 +73,8 @@ impl Admission for Host {
 #[test]
 fn a_way_that_was_given_up_leads_back_once_no_other_does() {
     for congestion in ["background", "mpath", "newreno"] {
-        let size = 8 << 20;
-        let plan = Plan::new(congestion, &[size], &[]);
-        let config = plan.config.clone();
-        let suites = plan.suites;
+        let plan = Plan::new(congestion, &[8 << 20], &[]);
+        let (config, suites) = (plan.config.clone(), plan.suites);
         let dies = line(10, 12 * MS).partition(DEAD, Instant::FAR_FUTURE);
         let mut world = parallel(1, plan, &[both(line(10, 10 * MS)), both(dies)]);
         world.world.act(world.receiver, |host, _| {
