@@ -156,8 +156,6 @@ pub(super) struct Candidates {
     /// What decides who answers in time: the rule, and the direct path's RTT.
     rule: Tau,
     direct: MinRtt,
-    /// Whether a path may have become available since the controller was last offered one.
-    may_open: bool,
     /// Paths that the controller wishes for while none is available.
     wanted: usize,
     /// When one may be tried next, as of the last change.
@@ -176,7 +174,6 @@ impl Candidates {
             next_at: now,
             rule,
             direct: MinRtt::NONE,
-            may_open: true,
             wanted: 0,
             due: None,
             asked: false,
@@ -373,10 +370,7 @@ impl Candidates {
         let kept =
             self.all.iter().filter(|it| it.phase == CandidateState::Kept && it.relay.is_some()).count();
         let wanted = self.wanted > 0;
-        let Some(it) = self.of(origin) else {
-            self.may_open = true;
-            return true;
-        };
+        let Some(it) = self.of(origin) else { return true };
         let (relay, local, came_back) = (it.relay, it.local, it.failures > 0);
         (it.phase, it.rtt, it.worked, it.failures, it.end) = (CandidateState::Kept, Some(rtt), true, 0, None);
         it.silences = 0;
@@ -414,10 +408,7 @@ impl Candidates {
         lived: PathHistory,
     ) -> Option<RelayId> {
         let stood_in = self.is_stood_in();
-        let Some(it) = self.of(origin) else {
-            self.may_open = true;
-            return None;
-        };
+        let it = self.of(origin)?;
         it.worked |= lived.worked;
         it.goodput = it.goodput.max(lived.goodput);
         it.end = Some(end);
@@ -489,20 +480,9 @@ impl Candidates {
         rank != Rank::Reserve || self.needs_reserve(now)
     }
 
-    /// Whether a path may have become available since the controller was last offered one.
-    pub const fn may_open(&self) -> bool {
-        self.may_open
-    }
-
-    /// A path may have become available.
-    pub const fn set_may_open(&mut self) {
-        self.may_open = true;
-    }
-
     /// The controller wishes for so many more paths than are available. Whether that is another
     /// wish than before.
     pub fn wish(&mut self, paths: usize) -> bool {
-        self.may_open &= paths == 0;
         let changed = self.wanted != paths;
         if changed {
             self.wanted = paths;
@@ -563,7 +543,7 @@ impl Candidates {
     }
 
     fn changed(&mut self) {
-        (self.may_open, self.may_be_used_up) = (true, true);
+        self.may_be_used_up = true;
         self.find_due();
     }
 

@@ -211,9 +211,9 @@ impl Connection {
         if path.state != PathState::Probing || path.address != AddressValidation::Valid {
             return;
         }
-        path.state = PathState::Available;
         path.probe_at = None;
         let (origin, rtt) = (path.origin, path.send.rtt.smoothed());
+        self.paths.set_state(id, PathState::Available);
         let waits = self.common_wait();
         self.paths.ways_changed();
         self.agenda.consult();
@@ -238,8 +238,8 @@ impl Connection {
 
     /// The controller takes the path.
     fn activate(&mut self, now: Instant, id: PathId) {
+        self.paths.set_state(id, PathState::Active);
         let Some(path) = self.paths.judge(id) else { return };
-        path.state = PathState::Active;
         path.used = Some(now);
         self.candidates.on_used(path.origin);
         path.told_size = path.send.mtu.current();
@@ -261,7 +261,6 @@ impl Connection {
     /// preferred kind answers.
     pub fn prefer(&mut self, now: Instant, carriage: PathTransport) {
         if core::mem::replace(&mut self.preferred, carriage) != carriage {
-            self.candidates.set_may_open();
             self.agenda.consult();
             self.settle(now);
         }
@@ -289,8 +288,8 @@ impl Connection {
 
     /// A path carries no data until it is activated again. What is under way is waited for.
     fn rest(&mut self, id: PathId) {
+        self.paths.set_state(id, PathState::Available);
         let Some(path) = self.paths.edit(id) else { return };
-        path.state = PathState::Available;
         (path.probe_at, path.probe) = (None, None);
         self.exchange.recall(&mut path.outbox);
         self.controller.close(id);
@@ -330,7 +329,7 @@ impl Connection {
             } else if let Some(id) = wants.drop.first().copied() {
                 self.drop_path(now, id, PathEndReason::GivenUp);
             } else if open > 0
-                && self.candidates.may_open()
+                && self.paths.has_available()
                 && let Some(id) = self.best_available(now)
             {
                 self.activate(now, id);
@@ -394,6 +393,9 @@ impl Connection {
         };
         if path.is_governed() {
             controller.close(id);
+            // Another may carry data in its place.
+            paths.judge_all();
+            agenda.consult();
         }
         agenda.forget(&path);
         agenda.reconsider();
@@ -444,6 +446,8 @@ impl Connection {
         self.settle_paths(now);
         if self.agenda.take_consult() {
             self.consult(now);
+            // Asked until there was nothing more to do, whatever was dropped meanwhile.
+            self.agenda.take_consult();
             self.settle_paths(now);
         }
         if self.agenda.take_reconsider() {

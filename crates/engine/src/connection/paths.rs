@@ -2,8 +2,9 @@
 //! settled once the call is over.
 
 use super::full_sockets::FullSockets;
-use super::path::{ChangeMark, Path};
+use super::path::{ChangeMark, Path, PathState};
 use super::path_table::{PathTable, after};
+use crate::route::Route;
 use crate::seal::connection_id;
 use alloc::collections::VecDeque;
 use byway_wire::{ConnectionId, PathId};
@@ -18,8 +19,10 @@ pub(super) struct Paths {
     marked: VecDeque<PathId>,
     /// Whether the controller may allow any path something else than before.
     all: bool,
-    /// How many began over TCP connections.
+    /// How many go over TCP connections.
     connections: usize,
+    /// How many are available.
+    available: usize,
     routes: u64,
     ways: u64,
     /// Sockets by which nothing can be sent now.
@@ -29,7 +32,7 @@ pub(super) struct Paths {
 impl Paths {
     pub fn new(secret: [u8; 32]) -> Self {
         let (table, marked, full) = (PathTable::new(), VecDeque::new(), FullSockets::default());
-        Self { secret, table, marked, all: false, connections: 0, routes: 0, ways: 0, full }
+        Self { secret, table, marked, all: false, connections: 0, available: 0, routes: 0, ways: 0, full }
     }
 
     /// Sockets by which nothing can be sent now.
@@ -66,6 +69,7 @@ impl Paths {
         debug_assert!(id == self.next_id(), "an id is used once");
         mark(&mut path, ChangeMark::Changed, &mut self.marked);
         self.connections += usize::from(path.route.local.is_connection());
+        self.available += usize::from(path.state == PathState::Available);
         self.table.insert(id, path);
         id
     }
@@ -74,17 +78,52 @@ impl Paths {
     pub fn remove(&mut self, id: PathId) -> Option<Path> {
         let removed = self.table.remove(id);
         if let Some(path) = &removed {
-            let connection = usize::from(path.route.local.is_connection());
-            self.connections = self.connections.saturating_sub(connection);
+            self.connections -= usize::from(path.route.local.is_connection());
+            self.available -= usize::from(path.state == PathState::Available);
             self.moved();
         }
         removed
     }
 
+    /// Enters that a path is in another state of its life. A path that is chosen for data, or chosen
+    /// no more, changes by this alone: whether any is available is counted.
+    pub fn set_state(&mut self, id: PathId, state: PathState) {
+        let Some(path) = self.marked(id, ChangeMark::Changed) else { return };
+        let before = core::mem::replace(&mut path.state, state);
+        self.available -= usize::from(before == PathState::Available);
+        self.available += usize::from(state == PathState::Available);
+    }
+
+    /// A path leads elsewhere, perhaps by another kind of socket.
+    pub fn set_route(&mut self, id: PathId, route: Route) {
+        let Some(path) = self.marked(id, ChangeMark::Changed) else { return };
+        let before = core::mem::replace(&mut path.route, route);
+        let is_connection = path.route.local.is_connection();
+        self.connections -= usize::from(before.local.is_connection());
+        self.connections += usize::from(is_connection);
+        self.moved();
+    }
+
     /// Whether any goes over a TCP connection.
     #[inline]
-    pub const fn has_connections(&self) -> bool {
+    pub fn has_connections(&self) -> bool {
+        debug_assert_eq!(
+            self.connections,
+            self.iter().filter(|path| path.route.local.is_connection()).count(),
+            "paths over TCP are counted"
+        );
         self.connections > 0
+    }
+
+    /// Whether any is available.
+    #[inline]
+    pub fn has_available(&self) -> bool {
+        debug_assert_eq!(
+            self.available,
+            self.iter().filter(|path| path.state == PathState::Available).count(),
+            "available paths are counted"
+        );
+        self.available > 0
     }
 
     #[inline]
@@ -215,9 +254,8 @@ fn mark(path: &mut Path, strength: ChangeMark, marked: &mut VecDeque<PathId>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::path::{PathOrigin, PathState};
+    use crate::connection::path::PathOrigin;
     use crate::path::send::SendPath;
-    use crate::route::Route;
     use byway_wire::{Instant, Local};
 
     fn paths(count: u32) -> Paths {
@@ -258,6 +296,26 @@ mod tests {
             [paths.next_marked(), paths.next_marked(), paths.next_marked()],
             [Some(PathId(3)), Some(PathId(0)), None]
         );
+    }
+
+    #[test]
+    fn paths_that_are_available_or_go_over_tcp_are_counted() {
+        let route = |local| Route::direct(local, "192.0.2.1:1".parse().unwrap());
+        let mut paths = paths(2);
+        assert!(!paths.has_available() && !paths.has_connections());
+        for _ in 0..2 {
+            paths.set_state(PathId(0), PathState::Available);
+            paths.set_state(PathId(9), PathState::Available);
+            paths.set_route(PathId(1), route(Local::connection(3).unwrap()));
+            assert!(paths.has_available() && paths.has_connections());
+        }
+        paths.set_state(PathId(0), PathState::Active);
+        paths.set_route(PathId(1), route(Local(2)));
+        assert!(!paths.has_available() && !paths.has_connections());
+        paths.set_state(PathId(1), PathState::Available);
+        paths.set_route(PathId(1), route(Local::connection(4).unwrap()));
+        paths.remove(PathId(1));
+        assert!(!paths.has_available() && !paths.has_connections());
     }
 
     #[test]

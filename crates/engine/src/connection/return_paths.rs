@@ -42,7 +42,6 @@ impl Connection {
         path.probe_at = None;
         let id = path.id();
         self.paths.ways_changed();
-        self.candidates.set_may_open();
         self.proven(now, id);
     }
 
@@ -129,11 +128,10 @@ impl Connection {
         let Self { paths, controller, .. } = self;
         let Some(path) = paths.edit(id).sure() else { return };
         if path.address != AddressValidation::Valid {
-            path.route = route;
             path.address = AddressValidation::Unproven { challenge, credit: 0 };
             path.pending.challenge = true;
             settle_in(path, controller, now);
-            paths.moved();
+            paths.set_route(id, route);
         } else if path.moving.as_ref().is_none_or(|moving| moving.again_at <= now) {
             let again_at = now + path.challenge_interval();
             path.moving = Some(Box::new(Migration { route, challenge, credit: 0, again_at }));
@@ -166,11 +164,10 @@ impl Connection {
         let newest =
             |receiving: &PeerPath| receiving.way == Some(id) && receiving.source.is_end_of(&moving.route);
         if self.arrivals.iter().any(newest) {
-            path.route = moving.route;
             path.pending.ask = false;
             path.pending.ping = true;
             settle_in(path, &mut self.controller, now);
-            self.paths.moved();
+            self.paths.set_route(id, moving.route);
         }
     }
 }
