@@ -1,10 +1,18 @@
-//! What a sink stores about a source: how many records the source's file holds, and how many bytes
-//! these records take. If a crash leaves a longer file, the next start cuts the file to these
-//! bytes.
+//! What a sink stores about a source: whose the name is, how many records the source's file holds,
+//! and how many bytes these records take. If a crash leaves a longer file, the next start cuts the
+//! file to these bytes.
+
+use crate::MAX_NUMBER;
 
 /// Bytes of a slot.
-pub const SLOT: usize = 48;
-const MAGIC: &[u8; 8] = b"bywnote1";
+pub const SLOT: usize = 128;
+/// The bytes with which a slot begins.
+const MAGIC: &[u8; 8] = b"bywnote2";
+/// Bytes of a slot before names had an owner, and those with which it begins.
+const OWNERLESS_SLOT: usize = 48;
+const OWNERLESS_MAGIC: &[u8; 8] = b"bywnote1";
+/// Bytes of a slot's checksum.
+const SUM: usize = 8;
 
 /// What is noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +25,33 @@ pub struct Checkpoint {
     pub bytes: u64,
     /// Numbers that have no record.
     pub lost: u64,
+    /// The public key of the sources that may use the name. `None`: no source has used it.
+    pub key: Option<[u8; 32]>,
+    /// The runs that wrote.
+    pub runs: RunHistory,
+}
+
+/// The last two runs of a source that wrote under its name. A run is a process, and draws its
+/// identity anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunHistory {
+    /// The run that wrote last; zeros if none did.
+    pub last: [u8; 16],
+    /// The number of its first record.
+    pub last_from: u64,
+    /// The run that wrote before it; zeros if none did.
+    pub before: [u8; 16],
+}
+
+impl RunHistory {
+    /// The history once `run` has written record `number`.
+    #[must_use]
+    pub fn written_by(self, run: [u8; 16], number: u64) -> Self {
+        if run == self.last {
+            return self;
+        }
+        Self { last: run, last_from: number, before: self.last }
+    }
 }
 
 impl Checkpoint {
@@ -24,13 +59,13 @@ impl Checkpoint {
     #[must_use]
     pub fn to_slot(self) -> ([u8; SLOT], u64) {
         let mut slot = [0; SLOT];
-        let fields = [self.generation, self.next, self.bytes, self.lost].map(u64::to_be_bytes);
-        let words = std::iter::once(*MAGIC).chain(fields);
-        for (to, word) in slot.chunks_exact_mut(8).zip(words) {
-            to.copy_from_slice(&word);
-        }
-        let sum = checksum(slot.get(..SLOT - 8).unwrap_or_default());
-        if let Some(end) = slot.get_mut(SLOT - 8..) {
+        let numbers = [self.generation, self.next, self.bytes, self.lost, self.runs.last_from];
+        let numbers = numbers.map(u64::to_be_bytes).concat();
+        let key = self.key.unwrap_or_default();
+        let parts = [&MAGIC[..], &numbers, &key, &self.runs.last, &self.runs.before].concat();
+        slot.iter_mut().zip(&parts).for_each(|(to, byte)| *to = *byte);
+        let sum = checksum(slot.get(..SLOT - SUM).unwrap_or_default());
+        if let Some(end) = slot.get_mut(SLOT - SUM..) {
             end.copy_from_slice(&sum);
         }
         (slot, self.generation % 2 * SLOT as u64)
@@ -43,24 +78,40 @@ impl Checkpoint {
         if file.is_empty() {
             return Some(Self::default());
         }
-        file.chunks_exact(SLOT).take(2).filter_map(Self::of_slot).max_by_key(|note| note.generation)
+        let newest = |slot: usize| {
+            file.chunks_exact(slot).take(2).filter_map(Self::of_slot).max_by_key(|note| note.generation)
+        };
+        newest(SLOT).or_else(|| newest(OWNERLESS_SLOT))
     }
 
     fn of_slot(slot: &[u8]) -> Option<Self> {
-        let (said, sum) = slot.split_at_checked(SLOT - 8)?;
-        if !said.starts_with(MAGIC) || checksum(said) != sum {
+        let (said, sum) = slot.split_at_checked(slot.len().checked_sub(SUM)?)?;
+        let has_owner = slot.len() == SLOT;
+        let magic = if has_owner { MAGIC } else { OWNERLESS_MAGIC };
+        if !said.starts_with(magic) || checksum(said) != sum {
             return None;
         }
-        let mut fields = said.chunks_exact(8).skip(1).map(|word| {
-            let word: [u8; 8] = word.try_into().unwrap_or_default();
-            u64::from_be_bytes(word)
-        });
-        Some(Self {
-            generation: fields.next()?,
-            next: fields.next()?,
-            bytes: fields.next()?,
-            lost: fields.next()?,
-        })
+        let number = |at: usize| {
+            let bytes = said.get(8 * at..)?.first_chunk::<8>()?;
+            Some(u64::from_be_bytes(*bytes))
+        };
+        let mut note = Self {
+            generation: number(1)?,
+            next: number(2)?,
+            bytes: number(3)?,
+            lost: number(4)?,
+            ..Self::default()
+        };
+        if has_owner {
+            let key = *said.get(48..)?.first_chunk::<32>()?;
+            note.key = Some(key).filter(|key| *key != [0; 32]);
+            note.runs = RunHistory {
+                last_from: number(5)?,
+                last: *said.get(80..)?.first_chunk::<16>()?,
+                before: *said.get(96..)?.first_chunk::<16>()?,
+            };
+        }
+        (note.next <= MAX_NUMBER).then_some(note)
     }
 }
 
@@ -84,7 +135,14 @@ mod tests {
     fn the_newest_whole_note_counts() {
         let mut file = Vec::new();
         assert_eq!(Checkpoint::read(&file), Some(Checkpoint::default()));
-        let note = |generation| Checkpoint { generation, next: 10 * generation, bytes: 7, lost: 1 };
+        let note = |generation| Checkpoint {
+            generation,
+            next: 10 * generation,
+            bytes: 7,
+            lost: 1,
+            key: Some([9; 32]),
+            runs: RunHistory { last: [3; 16], last_from: 4, before: [5; 16] },
+        };
         for generation in 1..5 {
             write(&mut file, note(generation));
             assert_eq!((Checkpoint::read(&file), file.len()), (Some(note(generation)), 2 * SLOT));
@@ -96,5 +154,35 @@ mod tests {
         file[20] ^= 1;
         assert_eq!(Checkpoint::read(&file), None);
         assert_eq!(Checkpoint::read(b"text"), None);
+    }
+
+    #[test]
+    fn a_note_without_owner_is_read_and_replaced() {
+        // A note of bywnote1: generation 3, next 10, 70 bytes, 1 lost.
+        let mut old = [&OWNERLESS_MAGIC[..], &[3u64, 10, 70, 1].map(u64::to_be_bytes).concat()].concat();
+        let sum = checksum(&old);
+        old.extend(sum);
+        let mut file = [vec![0; OWNERLESS_SLOT], old].concat();
+        let note = Checkpoint { generation: 3, next: 10, bytes: 70, lost: 1, ..Checkpoint::default() };
+        assert_eq!(Checkpoint::read(&file), Some(note));
+        let owned = Checkpoint { generation: 4, key: Some([9; 32]), ..note };
+        write(&mut file, owned);
+        assert_eq!(Checkpoint::read(&file), Some(owned));
+    }
+
+    #[test]
+    fn a_note_with_a_number_that_no_record_can_have_is_damaged() {
+        let mut file = Vec::new();
+        write(&mut file, Checkpoint { next: MAX_NUMBER, ..Checkpoint::default() });
+        assert!(Checkpoint::read(&file).is_some());
+        write(&mut file, Checkpoint { next: MAX_NUMBER + 1, ..Checkpoint::default() });
+        assert_eq!(Checkpoint::read(&file), None);
+    }
+
+    #[test]
+    fn the_last_two_runs_are_known() {
+        let (one, two) = ([1; 16], [2; 16]);
+        let runs = RunHistory::default().written_by(one, 0).written_by(one, 5).written_by(two, 7);
+        assert_eq!(runs, RunHistory { last: two, last_from: 7, before: one });
     }
 }

@@ -25,6 +25,10 @@ pub const NAME_TAKEN: u64 = 20;
 pub const FAULT: u64 = 21;
 /// The source comes again.
 pub const AGAIN: u64 = 22;
+/// The sink closes: the name is another key's.
+pub const NAME_BOUND: u64 = 23;
+/// The sink closes: the source speaks another version.
+pub const OTHER_VERSION: u64 = 24;
 
 /// An endpoint with this key pair. It lets in whom `admission` does, or nobody.
 pub fn endpoint(

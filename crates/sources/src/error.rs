@@ -31,6 +31,16 @@ pub enum SourceError {
         /// Numbers that this source gave.
         here: u64,
     },
+    /// The input of a source that passes over what the sink has is too short.
+    #[error(
+        "the sink has {sink} records of this name, and the input gave only {here}: --replay wants an input that begins with the first record"
+    )]
+    InputTooShort {
+        /// Numbers that the sink knows.
+        sink: u64,
+        /// Records that the input gave.
+        here: u64,
+    },
     /// It was stopped, and not all was written.
     #[error("stopped, with {0} records that the sink has not written")]
     Stopped(u64),

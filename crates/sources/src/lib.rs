@@ -16,6 +16,7 @@
 //! |---|---|
 //! | how input is cut into records | [`record_framing`] |
 //! | what source and sink say to each other | [`message`] |
+//! | how a source's numbers follow those of the sink | `numbering` |
 //! | which records a source keeps, and which it gives up | [`record_buffer`] |
 //! | what a sink knows of a source's file after a restart | [`checkpoint`] |
 //! | which rate each path has | `rate` |
@@ -25,10 +26,12 @@
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 pub mod checkpoint;
+mod connected_source;
 mod endpoint;
 mod error;
 mod input_limit;
 pub mod message;
+mod numbering;
 mod plan;
 mod rate;
 mod rate_limiter;
@@ -41,18 +44,23 @@ mod session_stage;
 mod sink;
 mod sink_access;
 mod sink_files;
+mod sink_plan;
 mod source;
+mod source_file;
 mod source_name;
 mod source_status;
 mod source_thread;
 mod tcp_dialer;
+mod told_once;
 
 pub use error::SourceError;
 pub use plan::{ControllerReading, OverflowPolicy, SourceEvent, SourcePlan};
 pub use rate::PathRates;
 pub use record_input::{Feed, Input, InputError, Wakers, read};
-pub use sink::{Sink, SinkEvent, SinkPlan, SourceReport};
+pub use sink::Sink;
+pub use sink_access::AllowedSource;
 pub use sink_files::prepare;
+pub use sink_plan::{SinkEvent, SinkPlan, SourceReport};
 pub use source::Source;
 pub use source_name::{Name, NameError};
 pub use source_status::{PathStanding, SourceStatus};
@@ -62,3 +70,6 @@ pub use source_thread::RunningLoop;
 pub const PROTOCOL: &str = "byway-source/1";
 /// Bytes of the longest record.
 pub const LONGEST: usize = 1 << 20;
+/// The greatest number of a record, counted from 0: with a million records a second it is reached
+/// after nine years.
+pub const MAX_NUMBER: u64 = 1 << 48;

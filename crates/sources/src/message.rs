@@ -9,19 +9,24 @@
 //! SKIPPED   4, count                                 so many numbers have no record: it was given up
 //! BEAT      5, records so far, age, demand, given up what stands there, about once a second
 //! END       6                                        no more records
-//! WELCOME   1, number                                first on the sink's stream: the record that it wants next
+//! WELCOME   1, number, from, last (16), before (16)  first on the sink's stream: the record that it wants next, and who wrote:
+//!                                                    the run `last` from the record `from` on, the run `before` ahead of it
 //! WRITTEN   2, number                                all before this one are on the disk; also said when nothing was written
 //! ```
 //!
-//! A message with any other `kind`, or with a field out of its range, ends the session.
+//! A message with any other `kind`, or with a field out of its range, ends the session. A record's
+//! number is at most [`MAX_NUMBER`]. Version 1 had no runs in WELCOME.
 
-use crate::LONGEST;
+use crate::checkpoint::RunHistory;
 use crate::source_name::Name;
+use crate::{LONGEST, MAX_NUMBER};
 use byway_wire::codec::VARINT_MAX;
 use byway_wire::{DecodeError, Reader, Writer};
 
 /// The version of what is said.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+/// What is wrong with a HELLO of another version.
+pub const OTHER_VERSION: DecodeError = DecodeError::Range("version");
 /// Bytes of the longest message but for a record.
 const SHORT: usize = 1 + 4 * 8 + 64 + 16;
 /// Bytes of the longest message.
@@ -65,8 +70,8 @@ pub struct SourceHeartbeat {
 /// What a sink says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FromSink {
-    /// The record that it wants next.
-    Welcome(u64),
+    /// The record that it wants next, and the runs that wrote those before.
+    Welcome(u64, RunHistory),
     /// All records before this one are written.
     Written(u64),
 }
@@ -124,18 +129,18 @@ impl Message for FromSource {
         Ok(match reader.u8()? {
             1 => {
                 if reader.varint()? != VERSION {
-                    return Err(DecodeError::Range("version"));
+                    return Err(OTHER_VERSION);
                 }
                 let length = length_within(reader, 64, "length of a name")?;
                 let name = std::str::from_utf8(reader.bytes(length)?).ok().and_then(|it| it.parse().ok());
                 Self::Hello { name: name.ok_or(DecodeError::Range("name"))?, run: reader.array()? }
             }
-            2 => Self::From(reader.varint()?),
+            2 => Self::From(record_number(reader)?),
             3 => {
                 let length = length_within(reader, LONGEST, "length of a record")?;
                 Self::Record(reader.bytes(length)?.to_vec())
             }
-            4 => Self::Skipped(reader.varint()?),
+            4 => Self::Skipped(record_number(reader)?),
             5 => Self::Beat(SourceHeartbeat {
                 produced: reader.varint()?,
                 age_ms: reader.varint()?,
@@ -151,18 +156,33 @@ impl Message for FromSource {
 impl Message for FromSink {
     fn write(&self, bytes: &mut Vec<u8>) {
         match self {
-            Self::Welcome(number) => short(bytes, 1, &[*number]),
+            Self::Welcome(number, runs) => {
+                short(bytes, 1, &[*number, runs.last_from]);
+                bytes.extend_from_slice(&runs.last);
+                bytes.extend_from_slice(&runs.before);
+            }
             Self::Written(number) => short(bytes, 2, &[*number]),
         }
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         match reader.u8()? {
-            1 => reader.varint().map(Self::Welcome),
-            2 => reader.varint().map(Self::Written),
+            1 => {
+                let (number, last_from) = (record_number(reader)?, record_number(reader)?);
+                let runs = RunHistory { last: reader.array()?, last_from, before: reader.array()? };
+                if last_from > number {
+                    return Err(DecodeError::Range("first record of a run"));
+                }
+                Ok(Self::Welcome(number, runs))
+            }
+            2 => record_number(reader).map(Self::Written),
             _ => Err(DecodeError::Range("kind of message")),
         }
     }
+}
+
+fn record_number(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
+    Some(reader.varint()?).filter(|number| *number <= MAX_NUMBER).ok_or(DecodeError::Range("record number"))
 }
 
 fn length_within(reader: &mut Reader<'_>, most: usize, what: &'static str) -> Result<usize, DecodeError> {
@@ -244,7 +264,7 @@ mod tests {
         let mut bytes = Vec::new();
         said.iter().for_each(|it| it.write(&mut bytes));
         let expected = [
-            &b"\x01\x01\x06radar7"[..],
+            &b"\x01\x02\x06radar7"[..],
             &[7; 16],
             b"\x02\x41\x2c\x03\x03hi\n\x04\x02\x05\x09\x14\x80\x02\x49\xf0\x02\x06",
         ];
@@ -252,10 +272,34 @@ mod tests {
         for piece in [1, 2, 5, 100] {
             assert_eq!(heard(&bytes, piece), (said.to_vec(), true), "{piece}");
         }
+        let runs = RunHistory { last: [7; 16], last_from: 3, before: [8; 16] };
+        let said = [FromSink::Welcome(5, runs), FromSink::Written(70)];
         let mut bytes = Vec::new();
-        [FromSink::Welcome(1), FromSink::Written(70)].iter().for_each(|it| it.write(&mut bytes));
-        assert_eq!(bytes, b"\x01\x01\x02\x40\x46");
+        said.iter().for_each(|it| it.write(&mut bytes));
+        assert_eq!(bytes, [&b"\x01\x05\x03"[..], &[7; 16], &[8; 16], b"\x02\x40\x46"].concat());
+        for piece in [1, 2, 5, 100] {
+            assert_eq!(heard(&bytes, piece), (said.to_vec(), true), "{piece}");
+        }
         assert!(!heard::<FromSink>(b"\x03", 1).1);
+        let begun_later = [&b"\x01\x05\x06"[..], &[7; 16], &[8; 16]].concat();
+        assert!(!heard::<FromSink>(&begun_later, 1).1, "a run's first record is one of those written");
+    }
+
+    #[test]
+    fn no_record_has_a_number_that_is_out_of_reach() {
+        let refused = |kind: u8, number: u64| {
+            let mut bytes = Vec::new();
+            short(&mut bytes, kind, &[number]);
+            let by_sink = kind == 2 && !heard::<FromSink>(&bytes, 9).1;
+            let by_source = !heard::<FromSource>(&bytes, 9).1;
+            (by_source, by_sink)
+        };
+        for kind in [2, 4] {
+            assert_eq!(refused(kind, MAX_NUMBER), (false, false), "{kind}");
+            for number in [MAX_NUMBER + 1, VARINT_MAX] {
+                assert_eq!(refused(kind, number), (true, kind == 2), "{kind}");
+            }
+        }
     }
 
     #[test]
@@ -272,7 +316,7 @@ mod tests {
             assert!(messages.begun.len() <= MOST);
         }
         assert!(count == 1 && messages.begun.is_empty());
-        for bad in [&b"\x01\x02\x01a"[..], b"\x01\x01\x01/", b"\x07", b"\x00"] {
+        for bad in [&b"\x01\x01\x01a"[..], b"\x01\x03\x01a", b"\x01\x02\x01/", b"\x07", b"\x00"] {
             assert!(!heard::<FromSource>(&[bad, &[0; 20]].concat(), 3).1, "{bad:?}");
         }
     }

@@ -70,6 +70,9 @@ pub struct SourcePlan {
 pub enum SourceEvent {
     /// The sink takes records; it has so many.
     Connected(u64),
+    /// So many records under this name in the sink are of another run with the same key, which
+    /// wrote while this source was away. Its own records follow them.
+    ForeignRecords(u64),
     /// The session is over, and is begun again: why.
     Away(String),
     /// Something that a person should know.

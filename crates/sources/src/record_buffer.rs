@@ -1,5 +1,6 @@
 //! Records that a source keeps until the sink has written them.
 
+use crate::MAX_NUMBER;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -47,6 +48,9 @@ pub struct RecordBuffer {
     items: VecDeque<BufferItem>,
     /// How many items were said.
     said: usize,
+    /// The number after the last item that was said in this session, and in any.
+    said_until: u64,
+    ever_said_until: u64,
     /// The number after the last.
     end: u64,
     bytes: usize,
@@ -60,7 +64,18 @@ impl RecordBuffer {
     /// Nothing yet. It holds `most` bytes of records, or one that is longer.
     #[must_use]
     pub const fn new(most: usize) -> Self {
-        Self { first: 0, items: VecDeque::new(), said: 0, end: 0, bytes: 0, unsaid: 0, most, given_up: 0 }
+        Self {
+            first: 0,
+            items: VecDeque::new(),
+            said: 0,
+            said_until: 0,
+            ever_said_until: 0,
+            end: 0,
+            bytes: 0,
+            unsaid: 0,
+            most,
+            given_up: 0,
+        }
     }
 
     /// Whether one more record of so many bytes may be taken.
@@ -101,7 +116,10 @@ impl RecordBuffer {
 
     /// What is to be said next, which counts as said from now on.
     pub fn say(&mut self) -> Option<NextMessage> {
-        let next = match self.items.get(self.said)? {
+        let item = self.items.get(self.said)?;
+        self.said_until += item.numbers();
+        self.ever_said_until = self.ever_said_until.max(self.said_until);
+        let next = match item {
             BufferItem::Record(record) => {
                 self.unsaid -= record.bytes.len();
                 NextMessage::Record(Arc::clone(&record.bytes))
@@ -124,9 +142,15 @@ impl RecordBuffer {
     /// The sink has written all before `number`. Whether that can be: a sink cannot have what was
     /// never said.
     pub fn on_written(&mut self, number: u64) -> bool {
-        if number > self.end {
+        if number > self.ever_said_until {
             return false;
         }
+        self.drop_until(number);
+        true
+    }
+
+    /// The sink has all before `number`, whoever gave them.
+    pub fn drop_until(&mut self, number: u64) {
         while let Some(item) = self.items.front() {
             if self.first + item.numbers() > number {
                 break;
@@ -141,11 +165,12 @@ impl RecordBuffer {
             self.items.pop_front();
             self.said = self.said.saturating_sub(1);
         }
+        self.said_until = self.said_until.max(self.first);
+        self.ever_said_until = self.ever_said_until.max(self.first);
         // After an outage the room of what waited is given back.
         if self.items.capacity() > SPARE && self.items.capacity() / 8 > self.items.len() {
             self.items.shrink_to(self.items.len() * 2);
         }
-        true
     }
 
     /// Begins a session with a sink that wants record `number` next. Records from `number` on are
@@ -156,14 +181,22 @@ impl RecordBuffer {
             return None;
         }
         self.said = 0;
+        self.said_until = self.first;
         self.unsaid = self.bytes;
         Some(self.first)
     }
 
-    /// What came so far was numbered from 0: it is numbered from `number` on.
-    pub const fn number_from(&mut self, number: u64) {
-        self.first += number;
-        self.end += number;
+    /// Raises the numbers of what is kept, and of what comes, by `more`. Returns whether that can
+    /// be: no number exceeds [`MAX_NUMBER`].
+    pub fn number_from(&mut self, more: u64) -> bool {
+        if self.end.checked_add(more).is_none_or(|end| end > MAX_NUMBER) {
+            return false;
+        }
+        self.first += more;
+        self.end += more;
+        self.said_until += more;
+        self.ever_said_until += more;
+        true
     }
 
     /// The number of the record that comes next.
@@ -241,6 +274,8 @@ mod tests {
     #[test]
     fn a_sink_that_lost_its_disk_is_told_where_the_records_begin() {
         let mut kept = kept(3);
+        assert!(!kept.on_written(2), "nobody said them");
+        assert_eq!(said(&mut kept).len(), 3);
         assert!(kept.on_written(2));
         assert_eq!(kept.begin(0), Some(2));
     }
@@ -264,14 +299,15 @@ mod tests {
         let mut kept = RecordBuffer::new(1 << 20);
         (0..100_000).for_each(|number| kept.push(Arc::from([0; 2]), number));
         assert_eq!(kept.unsaid(), 200_000);
-        assert!(kept.on_written(99_990) && kept.count() == 10 && kept.unsaid() == 20);
+        kept.drop_until(99_990);
+        assert!(kept.count() == 10 && kept.unsaid() == 20);
         assert!(kept.items.capacity() <= SPARE, "{}", kept.items.capacity());
     }
 
     #[test]
     fn a_source_that_begins_again_goes_on_with_the_sink_s_numbers() {
         let mut kept = kept(2);
-        kept.number_from(100);
+        assert!(!kept.number_from(MAX_NUMBER) && kept.number_from(100));
         assert_eq!((kept.begin(100), kept.end()), (Some(100), 102));
         assert_eq!(said(&mut kept), [record(0), record(1)]);
         let mut long = RecordBuffer::new(10);

@@ -1,10 +1,56 @@
 //! Who may connect to a sink.
 
+use crate::source_name::Name;
 use byway_control::Class;
 use byway_engine::{Admission, Admit, handshake};
 use byway_transfer::application_protocol::Protocol;
 use byway_transfer::close::CloseCode;
+use byway_transfer::identity::PublicKey;
 use byway_transfer::{FirstMessage, Secret};
+use std::str::FromStr;
+
+/// A name, and a key of a host whose source may use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllowedSource {
+    /// The name.
+    pub name: Name,
+    /// The host's public key.
+    pub key: PublicKey,
+}
+
+impl FromStr for AllowedSource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, key) = text.split_once('=').ok_or("write NAME=KEY, with a key that `byway id` prints")?;
+        Ok(Self {
+            name: name.parse().map_err(|error| format!("{error}"))?,
+            key: key.parse().map_err(|error| format!("{error}"))?,
+        })
+    }
+}
+
+/// Whether the operator lets a key use a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameAccess {
+    /// The operator named this key for it.
+    Listed,
+    /// The operator named no keys: the name is that of the key that uses it first.
+    FirstCome,
+    /// The operator named others.
+    Refused,
+}
+
+/// Whether `key` may use `name`, where the operator named these.
+pub fn name_access(allow: &[AllowedSource], name: &Name, key: handshake::PublicKey) -> NameAccess {
+    if allow.iter().any(|allowed| allowed.name == *name && allowed.key.0 == key.0) {
+        NameAccess::Listed
+    } else if allow.is_empty() {
+        NameAccess::FirstCome
+    } else {
+        NameAccess::Refused
+    }
+}
 
 /// Lets in who holds the ticket and is a source.
 pub struct SourceAccess {
@@ -63,5 +109,27 @@ mod tests {
         assert_eq!(code(&said(2, crate::PROTOCOL)), CloseCode::NotAdmitted.number());
         assert_eq!(code(&said(1, "chat/1")), CloseCode::OtherKind.number());
         assert_eq!(code(b"nonsense"), CloseCode::Failed.number());
+    }
+
+    #[test]
+    fn with_a_list_only_its_names_are_taken_and_only_from_its_keys() {
+        let key = |byte| handshake::PublicKey([byte; 32]);
+        let (radar7, radar8): (Name, Name) = ("radar7".parse().unwrap(), "radar8".parse().unwrap());
+        let allowed: AllowedSource = format!("radar7={}", PublicKey([1; 32])).parse().unwrap();
+        assert_eq!(allowed, AllowedSource { name: radar7.clone(), key: PublicKey([1; 32]) });
+        assert_eq!(name_access(&[], &radar7, key(2)), NameAccess::FirstCome);
+        let second = AllowedSource { name: radar7.clone(), key: PublicKey([2; 32]) };
+        let list = [allowed, second];
+        for (name, key, access) in [
+            (&radar7, key(1), NameAccess::Listed),
+            (&radar7, key(2), NameAccess::Listed),
+            (&radar7, key(3), NameAccess::Refused),
+            (&radar8, key(1), NameAccess::Refused),
+        ] {
+            assert_eq!(name_access(&list, name, key), access);
+        }
+        for wrong in ["radar7", "=byway-key-x", "radar7=", "../x=byway-key-x"] {
+            assert!(wrong.parse::<AllowedSource>().is_err(), "{wrong}");
+        }
     }
 }

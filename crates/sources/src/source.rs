@@ -1,10 +1,12 @@
 //! The source: takes records of an input, and has each written by a sink, over paths whose rates it
 //! sets.
 
-use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_TAKEN, PATIENT, endpoint};
+use crate::checkpoint::RunHistory;
+use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_BOUND, NAME_TAKEN, OTHER_VERSION, PATIENT, endpoint};
 use crate::error::SourceError;
 use crate::input_limit::Intake;
 use crate::message::{FromSink, FromSource, Message as _, SourceHeartbeat, record_head};
+use crate::numbering::Numbering;
 use crate::plan::{ControllerReading, OverflowPolicy, SourceEvent, SourcePlan};
 use crate::rate::{RateState, SourceRates};
 use crate::rate_limiter::Bucket;
@@ -81,7 +83,6 @@ impl Source {
         let requests = Arc::new(StopFlag::default());
         let owner = SourceOwner {
             name: plan.name,
-            run: byway_net::seed()?,
             peer: PublicKey(plan.ticket.key.0),
             addresses: plan.ticket.addresses,
             application: application.to_bytes(),
@@ -100,14 +101,11 @@ impl Source {
             intake: (plan.keep.is_none() && plan.held == OverflowPolicy::Back).then(|| Intake::new(demand)),
             held: plan.held,
             kept: RecordBuffer::new(plan.keep.unwrap_or(KEPT)),
-            numbered: false,
-            replay: plan.replay,
-            pass_over: 0,
+            numbering: Numbering::new(byway_net::seed()?, plan.replay),
             feed: plan.feed,
             stage: ConnectState::Away,
             begin_at: Instant::ZERO,
             taken_since: None,
-            written: 0,
             report: (0, Instant::ZERO),
             beat_at: Instant::ZERO,
             stopped_at: None,
@@ -130,7 +128,7 @@ impl Source {
     pub fn finish(self) -> Result<(u64, Result<(), SourceError>), Error> {
         let owner = self.join()?;
         let stopped = || Err(SourceError::Stopped(owner.kept.count()));
-        Ok((owner.written, owner.ending.map_or_else(stopped, |ending| ending.outcome)))
+        Ok((owner.numbering.written(), owner.ending.map_or_else(stopped, |ending| ending.outcome)))
     }
 }
 
@@ -143,7 +141,6 @@ struct SourceEnd {
 /// The owner of a source's endpoint.
 pub struct SourceOwner {
     name: Name,
-    run: [u8; 16],
     peer: PublicKey,
     addresses: Vec<SocketAddr>,
     application: Vec<u8>,
@@ -164,16 +161,11 @@ pub struct SourceOwner {
     intake: Option<Intake>,
     held: OverflowPolicy,
     kept: RecordBuffer,
-    /// Whether the sink has said how its numbers go on.
-    numbered: bool,
-    replay: bool,
-    /// Records of the input that the sink has already.
-    pass_over: u64,
+    numbering: Numbering,
     feed: Feed,
     stage: ConnectState,
     begin_at: Instant,
     taken_since: Option<Instant>,
-    written: u64,
     /// Bytes that had arrived when it was last reported, and when.
     report: (u64, Instant),
     beat_at: Instant,
@@ -256,7 +248,8 @@ impl SourceOwner {
                     && *own == handle
                 {
                     let mut talk = ActiveSession::new(std::mem::take(entered), now);
-                    FromSource::Hello { name: self.name.clone(), run: self.run }.write(&mut talk.out);
+                    let (name, run) = (self.name.clone(), self.numbering.run());
+                    FromSource::Hello { name, run }.write(&mut talk.out);
                     self.stage = ConnectState::Talking(handle, Box::new(talk));
                     if let Some(connection) = endpoint.connection_mut(handle) {
                         connection.outgoing().open_stream(FORTH);
@@ -297,8 +290,10 @@ impl SourceOwner {
 
     fn on_closed(&mut self, (code, reason, by_peer): (u64, String, bool), now: Instant) {
         let refused = [CloseCode::NotAdmitted, CloseCode::OtherKind].map(CloseCode::number);
-        if by_peer && refused.contains(&code) || code == FAULT {
+        if by_peer && refused.contains(&code) || [FAULT, NAME_BOUND].contains(&code) {
             self.end(Err(SourceError::Refused(reason)));
+        } else if by_peer && code == OTHER_VERSION {
+            self.end(Err(SourceError::OtherVersion));
         } else if by_peer && code == NAME_TAKEN {
             let since = *self.taken_since.get_or_insert(now);
             if now.since(since) >= TAKEN {
@@ -370,8 +365,7 @@ impl SourceOwner {
         while self.stopped_at.is_none()
             && let Some(length) = self.feed.peek()
         {
-            if self.pass_over > 0 {
-                self.pass_over -= 1;
+            if self.numbering.passes_over() {
                 self.feed.take();
                 continue;
             }
@@ -451,14 +445,11 @@ impl SourceOwner {
         for message in heard {
             talk.heard_at = now;
             match message {
-                FromSink::Welcome(number) if !talk.welcome => self.on_welcome(talk, number)?,
+                FromSink::Welcome(number, runs) if !talk.welcome => self.on_welcome(talk, number, runs)?,
                 FromSink::Written(number) if talk.welcome => {
-                    self.written = self.written.max(number);
-                    if !self.kept.on_written(number) {
-                        return Err(SourceError::OtherRecords { sink: number, here: self.kept.end() });
-                    }
+                    self.numbering.on_written(&mut self.kept, number)?;
                 }
-                FromSink::Welcome(_) | FromSink::Written(_) => {
+                FromSink::Welcome(..) | FromSink::Written(_) => {
                     return Err(SourceError::Refused(String::from("what the sink says makes no sense")));
                 }
             }
@@ -466,26 +457,21 @@ impl SourceOwner {
         Ok(())
     }
 
-    fn on_welcome(&mut self, talk: &mut ActiveSession, number: u64) -> Result<(), SourceError> {
+    fn on_welcome(
+        &mut self,
+        talk: &mut ActiveSession,
+        number: u64,
+        runs: RunHistory,
+    ) -> Result<(), SourceError> {
         talk.welcome = true;
         self.taken_since = None;
-        self.written = number;
-        if !std::mem::replace(&mut self.numbered, true) {
-            if !self.replay {
-                self.kept.number_from(number);
-            } else if let Some(more) = number.checked_sub(self.kept.end()).filter(|more| *more > 0) {
-                // All that came so far is there, and so is more of what comes.
-                self.kept.on_written(self.kept.end());
-                self.kept.number_from(more);
-                self.pass_over = more;
-            }
-        }
-        let Some(first) = self.kept.begin(number) else {
-            return Err(SourceError::OtherRecords { sink: number, here: self.kept.end() });
-        };
-        FromSource::From(first).write(&mut talk.out);
+        let start = self.numbering.welcome(&mut self.kept, number, runs)?;
+        FromSource::From(start.first).write(&mut talk.out);
         self.beat_at = Instant::ZERO;
         self.tell(SourceEvent::Connected(number));
+        if start.foreign > 0 {
+            self.tell(SourceEvent::ForeignRecords(start.foreign));
+        }
         Ok(())
     }
 
@@ -543,11 +529,16 @@ impl SourceOwner {
         if self.requests.is_stopped() {
             self.stopped_at.get_or_insert(now);
         }
-        let is_sent = self.numbered && self.kept.is_empty();
+        let is_sent = self.numbering.is_numbered() && self.kept.is_empty();
+        let missing = self.numbering.missing();
         match (self.stopped_at, self.feed.ended()) {
             (Some(_), _) if is_sent || self.kept.count() == 0 => self.end(Ok(())),
             (Some(stopped), _) if now.since(stopped) >= FLUSH => {
                 self.end(Err(SourceError::Stopped(self.kept.count())));
+            }
+            (None, Some(Ok(()))) if is_sent && missing > 0 => {
+                let sink = self.kept.end();
+                self.end(Err(SourceError::InputTooShort { sink, here: sink.saturating_sub(missing) }));
             }
             (None, Some(Ok(()))) if is_sent => self.end(Ok(())),
             (None, Some(Err(error))) if self.kept.is_empty() => self.end(Err(SourceError::Input(error))),
@@ -566,7 +557,7 @@ impl SourceOwner {
                 .oldest_ms()
                 .map_or(0.0, |came| millis(now).saturating_sub(came) as f64 / 1e3),
             given_up: self.kept.given_up(),
-            written: self.written,
+            written: self.numbering.written(),
             held_back: self.intake.as_mut().is_some_and(Intake::was_held_back),
             ..SourceStatus::default()
         };

@@ -4,7 +4,7 @@ use crate::address::Endpoint;
 use crate::messages;
 use crate::units::{UnitError, parse_size};
 use byway_registry::word as registry;
-use byway_sources::Name;
+use byway_sources::{AllowedSource, Name};
 use byway_transfer::secret_words::WordArgument;
 use byway_transfer::ticket::Ticket;
 use byway_wire::relay;
@@ -22,6 +22,8 @@ Examples:
                                            what a source is told as written survives a loss of power
   byway sink ~/records --relay @relay.word
                                            be reachable through a relay, also from behind a NAT
+  byway sink ~/records --allow radar7=byway-key-…
+                                           only radar7, and only from the host of this key
   byway sink ~/records --json              how each source does, every second, for programs")]
 pub struct Sink {
     /// Directory to write into: a file for each source, under its name
@@ -39,6 +41,11 @@ pub struct Sink {
     /// none]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<WordArgument<relay::Word>>,
+    /// Key that may use the name, as `byway id` prints it on the source's host; repeatable. With it
+    /// no other name and no other key is let in [default: a name is that of the first key that uses
+    /// it]
+    #[arg(long, value_name = "NAME=KEY", value_delimiter = ',')]
+    pub allow: Vec<AllowedSource>,
     /// Tell sources that records are written when they would survive a loss of power [default: when
     /// this process has written them]
     #[arg(long)]

@@ -50,6 +50,12 @@ pub fn connected(sink: &str, written: u64) -> String {
     format!("connected to the sink {sink}, which has {written} records")
 }
 
+pub fn foreign_records(sink: &str, name: &str, records: u64) -> String {
+    format!(
+        "another byway process with this host's key wrote to the sink {sink} under the name {name} meanwhile (records: {records}): this process's records follow; give each process a --name of its own"
+    )
+}
+
 pub fn away(sink: &str, why: impl Display) -> String {
     format!("no connection to the sink {sink}: {why}; byway tries again")
 }

@@ -79,6 +79,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     let sink = Sink::start(SinkPlan {
         identity,
         permission: ticket.permission.clone(),
+        allow: arguments.allow.clone(),
         directory: directory.clone(),
         sync: arguments.fsync,
         relays: words.clone(),

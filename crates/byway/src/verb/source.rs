@@ -143,7 +143,8 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         "ready",
         &Begun { name: arguments.name.as_str(), demand_bps: first as f64 * 8.0 },
     ));
-    let stop = serve(&mut sinks, registry.as_ref(), (file, &demand), &signals, output)?;
+    let name = arguments.name.as_str();
+    let stop = serve(name, &mut sinks, registry.as_ref(), (file, &demand), &signals, output)?;
     Ok(conclude(&sinks, stop, output))
 }
 
@@ -162,6 +163,7 @@ fn demand_in(file: &Path) -> Result<u64> {
 
 /// Follows all until each has ended. The exit code of the signal that stopped them.
 fn serve(
+    name: &str,
     sinks: &mut [SinkTarget],
     registry: Option<&RegistryRelays>,
     (file, demand): (Option<&Path>, &AtomicU64),
@@ -173,7 +175,7 @@ fn serve(
     let mut stop = None;
     while sinks.iter().any(|sink| sink.running.is_some()) {
         for sink in &mut *sinks {
-            sink.follow(&clock, output)?;
+            sink.follow(name, &clock, output)?;
         }
         if let Some(words) = registry.and_then(|registry| registry.renewed(output)) {
             // A source that has yet to take the renewals before misses this one.
@@ -210,7 +212,7 @@ fn serve(
 }
 
 impl SinkTarget {
-    fn follow(&mut self, clock: &Clock, output: &mut Output) -> Result<()> {
+    fn follow(&mut self, name: &str, clock: &Clock, output: &mut Output) -> Result<()> {
         let Some(running) = &self.running else { return Ok(()) };
         let news = running.next(TICK);
         if news.is_none() && running.is_over() {
@@ -223,6 +225,10 @@ impl SinkTarget {
             Some(SourceEvent::Connected(written)) => {
                 self.away = false;
                 output.say(&messages::source::connected(&self.key, written));
+            }
+            Some(SourceEvent::ForeignRecords(records)) => {
+                let message = messages::source::foreign_records(&self.key, name, records);
+                output.emit(&Event::Warning { message });
             }
             Some(SourceEvent::Away(why)) => {
                 // Once, until there is a connection again.
@@ -292,7 +298,8 @@ fn conclude(sinks: &[SinkTarget], stop: Option<Exit>, output: &mut Output) -> Ex
                     SourceError::Input(_)
                     | SourceError::NameTaken(_)
                     | SourceError::OtherVersion
-                    | SourceError::OtherRecords { .. } => Exit::Error,
+                    | SourceError::OtherRecords { .. }
+                    | SourceError::InputTooShort { .. } => Exit::Error,
                 };
             }
         }

@@ -1,7 +1,7 @@
 //! Live sources and a sink: every record arrives once and in order, whoever is killed.
 
 use crate::common::machine::{PATIENCE, wait_for};
-use crate::common::{Place, Running};
+use crate::common::{Ended, Place, Running};
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -45,10 +45,24 @@ impl Net {
     }
 
     fn source_of(&self, ticket: &str, more: &[&str], input: Stdio) -> Running {
-        let arguments = [&["source", "--name", "radar7", "--to", ticket, "--json"], more].concat();
-        let mut command = self.place.command("source", &arguments);
+        self.source_at("source", ticket, more, input)
+    }
+
+    /// A source on this host, which has a key of its own.
+    fn source_at(&self, host: &str, ticket: &str, more: &[&str], input: Stdio) -> Running {
+        let name: &[&str] = if more.contains(&"--name") { &[] } else { &["--name", "radar7"] };
+        let arguments = [&["source", "--to", ticket, "--json"], name, more].concat();
+        let mut command = self.place.command(host, &arguments);
         command.stdin(input);
         Running::start(command)
+    }
+
+    /// A source on this host that sends this text, to its end.
+    fn send_from(&self, host: &str, ticket: &str, text: &str, more: &[&str]) -> Ended {
+        let input = self.place.path("text");
+        fs::write(&input, text).unwrap();
+        let more = [&["--demand", "1M"], more].concat();
+        self.source_at(host, ticket, &more, File::open(input).unwrap().into()).end()
     }
 
     /// A source that is fed by hand.
@@ -228,6 +242,67 @@ fn the_second_of_two_live_sources_of_one_name_is_told() {
     drop(input);
     first.end().succeeded();
     net.arrived();
+}
+
+#[test]
+fn a_name_is_that_of_the_host_that_used_it_first() {
+    let net = Net::new(10);
+    let (sink, ticket) = net.sink(&[]);
+    net.source(&ticket, &["--demand", "1M"]).end().succeeded();
+    let forged = net.send_from("thief", &ticket, "forged\n", &[]);
+    forged.failed(6, "the name radar7 is that of another host's source");
+    net.arrived();
+    // The same after a restart, and a name that nobody has used is free.
+    sink.signal("TERM");
+    sink.end().succeeded();
+    let (sink, ticket) = net.sink(&[]);
+    net.send_from("thief", &ticket, "forged\n", &[]).failed(6, "another host's source");
+    net.send_from("thief", &ticket, "own\n", &["--name", "radar8"]).succeeded();
+    net.arrived();
+    // The operator gives the name to the other host, and to nobody else.
+    sink.signal("TERM");
+    sink.end().succeeded();
+    let key = String::from_utf8(net.place.run("thief", &["id"]).stdout).unwrap();
+    let (_sink, ticket) = net.sink(&["--allow", &format!("radar7={}", key.trim())]);
+    net.send_from("source", &ticket, "late\n", &[]).failed(6, "another host's source");
+    net.send_from("thief", &ticket, "own\n", &["--name", "radar8"]).failed(6, "another host's source");
+    net.send_from("thief", &ticket, "allowed\n", &[]).succeeded();
+    assert_eq!(fs::read(net.out("radar7")).unwrap(), [&net.records[..], b"allowed\n"].concat());
+}
+
+#[test]
+fn records_of_another_process_under_its_name_take_none_of_a_source_away() {
+    let net = Net::new(400);
+    let (_sink, ticket) = net.sink(&[]);
+    let (mut source, mut input) = net.fed(&ticket, &["--demand", "10M"]);
+    let half = net.records.len() / 2;
+    input.write_all(&net.records[..half]).unwrap();
+    net.wait_for(half - 300);
+    source.signal("STOP");
+    // It waits until the sink has heard nothing of the first for three seconds.
+    net.send_from("source", &ticket, "foreign\n", &[]).succeeded();
+    source.signal("CONT");
+    input.write_all(&net.records[half..]).unwrap();
+    drop(input);
+    let warning = source.event("warning")["message"].as_str().unwrap().to_owned();
+    assert!(warning.contains("under the name radar7 meanwhile (records: 1)"), "{warning}");
+    source.end().succeeded();
+    let got = fs::read_to_string(net.out("radar7")).unwrap();
+    assert_eq!(got.matches("foreign\n").count(), 1);
+    assert!(got.replacen("foreign\n", "", 1).as_bytes() == net.records, "{got}");
+}
+
+#[test]
+fn an_input_that_is_played_again_and_ends_before_what_the_sink_has_is_no_success() {
+    let net = Net::new(10);
+    let (_sink, ticket) = net.sink(&[]);
+    let play = |text: &str| net.send_from("source", &ticket, text, &["--replay"]);
+    play("1\n2\n3\n").succeeded();
+    play("1\n").failed(1, "the sink has 3 records of this name, and the input gave only 1");
+    play("").failed(1, "the input gave only 0");
+    play("1\n2\n3\n").succeeded();
+    play("1\n2\n3\n4\n").succeeded();
+    assert_eq!(fs::read_to_string(net.out("radar7")).unwrap(), "1\n2\n3\n4\n");
 }
 
 #[test]

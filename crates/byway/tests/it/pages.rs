@@ -108,7 +108,10 @@ fn parsed(words: &[String]) -> Result<(), String> {
     let words = words.iter().map(|word| match word.as_str() {
         "KEY" | "byway-key-…" => key.clone(),
         word if word.starts_with("byway-key-…@") => word.replace("byway-key-…", &key),
-        word => word.to_owned(),
+        word => match word.strip_suffix("=KEY").or_else(|| word.strip_suffix("=byway-key-…")) {
+            Some(name) => format!("{name}={key}"),
+            None => word.to_owned(),
+        },
     });
     let arguments = ["byway".to_owned()].into_iter().chain(words);
     Cli::try_parse_from(arguments).map(|_| ()).map_err(|error| error.to_string())

@@ -35,6 +35,7 @@ fn sink(directory: &Path) -> (Sink, Ticket) {
     let sink = Sink::start(SinkPlan {
         identity,
         permission: ticket.permission.clone(),
+        allow: Vec::new(),
         directory: directory.to_owned(),
         sync: false,
         relays: Vec::new(),

@@ -1,0 +1,350 @@
+//! A source that is connected to the sink: what came of it and is not written yet, and what it is
+//! told.
+
+use crate::MAX_NUMBER;
+use crate::checkpoint::Checkpoint;
+use crate::endpoint::{BACK, FAULT, FORTH, OTHER_VERSION};
+use crate::message::{self, FromSink, FromSource, Message as _, Messages, SourceHeartbeat};
+use crate::sink_files::Block;
+use crate::sink_plan::SourceReport;
+use crate::source_name::Name;
+use byway_engine::Connection;
+use byway_engine::handshake::PublicKey;
+use byway_wire::{Duration, Instant};
+
+/// Bytes of records that wait for the writer before nothing more is read of the source.
+const MAX_WAITING: usize = 256 << 10;
+/// A block is written when it holds so many bytes, or after `BLOCK_DELAY`.
+const BLOCK_LEN: usize = 32 << 10;
+const BLOCK_DELAY: Duration = Duration::from_millis(150);
+/// How often a source is told how far its records are written, though nothing changed.
+const WORD_INTERVAL: Duration = Duration::from_secs(1);
+/// The sink tells a source how far its records are written: at most every `NEXT_WORD`, or at once
+/// after `WORTH_A_WORD` more bytes were written. Each such message costs a packet in both
+/// directions.
+const NEXT_WORD: Duration = Duration::from_millis(250);
+const WORTH_A_WORD: u64 = 16 << 10;
+/// Bytes that wait for a source that reads nothing; then it is told no more.
+const MAX_UNREAD: usize = 1 << 10;
+/// A source of which nothing was heard for so long leaves its name to another. A living one is
+/// heard every second.
+const SILENT: Duration = Duration::from_secs(3);
+/// How long a connection may be there without a word of who it is.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Who a source says that it is.
+pub struct Hello {
+    /// The name of its file.
+    pub name: Name,
+    /// Its run.
+    pub run: [u8; 16],
+}
+
+/// A source that is connected.
+pub struct ConnectedSource {
+    /// The name of the session for the thread that writes.
+    session: u64,
+    /// The public key of the source's host.
+    key: PublicKey,
+    came_at: Instant,
+    heard_at: Instant,
+    who: Option<Hello>,
+    messages: Messages,
+    /// Records that came and are not with the thread that writes.
+    block: Block,
+    block_since: Option<Instant>,
+    /// Bytes of the block before: room that this one will use.
+    block_before: usize,
+    /// Whether it has the file open, and whether a block is being written.
+    is_open: bool,
+    is_writing: bool,
+    /// The number of the record that comes next.
+    next: u64,
+    /// What the note of its file says.
+    note: Checkpoint,
+    beat: SourceHeartbeat,
+    has_ended: bool,
+    /// What is to be said.
+    back: Vec<u8>,
+    word_at: Instant,
+    /// Bytes written when that was last told, and when.
+    told: (u64, Instant),
+    /// What was written when it was last reported, and when.
+    reported: (u64, Instant),
+    fault: Option<(u64, String)>,
+}
+
+impl ConnectedSource {
+    /// A session that begins now, with a host of this key.
+    pub fn new(session: u64, key: PublicKey, now: Instant) -> Self {
+        Self {
+            session,
+            key,
+            came_at: now,
+            heard_at: now,
+            who: None,
+            messages: Messages::default(),
+            block: Block::default(),
+            block_since: None,
+            block_before: 0,
+            is_open: false,
+            is_writing: false,
+            next: 0,
+            note: Checkpoint::default(),
+            beat: SourceHeartbeat::default(),
+            has_ended: false,
+            back: Vec::new(),
+            word_at: now,
+            told: (0, now),
+            reported: (0, now),
+            fault: None,
+        }
+    }
+
+    /// The name of the session for the thread that writes.
+    pub const fn session(&self) -> u64 {
+        self.session
+    }
+
+    /// The public key of the source's host.
+    pub const fn key(&self) -> PublicKey {
+        self.key
+    }
+
+    /// Who it says that it is, once it did.
+    pub const fn who(&self) -> Option<&Hello> {
+        self.who.as_ref()
+    }
+
+    /// Whether its file is open.
+    pub const fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Whether it leaves its name to another.
+    pub fn is_silent(&self, now: Instant) -> bool {
+        now.since(self.heard_at) >= SILENT
+    }
+
+    /// It may use the name.
+    pub fn identify(&mut self, hello: Hello) {
+        self.who = Some(hello);
+    }
+
+    /// The session is to be closed with this code and reason.
+    pub fn blame(&mut self, code: u64, sentence: impl Into<String>) {
+        self.fault.get_or_insert_with(|| (code, sentence.into()));
+    }
+
+    /// Why the session is to be closed.
+    pub const fn take_fault(&mut self) -> Option<(u64, String)> {
+        self.fault.take()
+    }
+
+    /// Reads what came, as far as there is room for it. A HELLO is given back.
+    pub fn read(&mut self, connection: &mut Connection, scratch: &mut [u8], now: Instant) -> Option<Hello> {
+        let mut hello = None;
+        while self.fault.is_none()
+            && hello.is_none()
+            && (self.is_open || self.who.is_none())
+            && self.block.bytes.len() < MAX_WAITING
+            && let Some(read) = connection.incoming().read(FORTH, scratch)
+        {
+            let bytes = scratch.get(..read.length).unwrap_or_default();
+            let mut messages = std::mem::take(&mut self.messages);
+            let pushed = messages.push(bytes, |message| {
+                if let Some(said) = self.on_message(now, message) {
+                    hello = Some(said);
+                }
+            });
+            self.messages = messages;
+            match pushed {
+                Ok(()) => {}
+                Err(message::OTHER_VERSION) => self.blame(
+                    OTHER_VERSION,
+                    "the source speaks another version than the sink: install the same byway on both hosts",
+                ),
+                Err(error) => self.blame(FAULT, format!("what the source says makes no sense: {error}")),
+            }
+            if read.length == 0 || read.finished {
+                break;
+            }
+        }
+        if self.who.is_none() && hello.is_none() && now.since(self.came_at) >= HELLO_TIMEOUT {
+            self.blame(FAULT, "the source did not say who it is");
+        }
+        hello
+    }
+
+    /// Takes in what the source says. A HELLO is given back.
+    fn on_message(&mut self, now: Instant, message: FromSource) -> Option<Hello> {
+        self.heard_at = now;
+        let is_sense = match message {
+            FromSource::Hello { name, run } if self.who.is_none() => return Some(Hello { name, run }),
+            FromSource::Beat(beat) if self.is_open => {
+                self.beat = beat;
+                true
+            }
+            FromSource::From(number) if self.is_open => {
+                number.checked_sub(self.next).is_some_and(|count| self.skip(now, count))
+            }
+            FromSource::Skipped(count) if self.is_open => self.skip(now, count),
+            FromSource::Record(record) if self.is_open => {
+                self.block_since.get_or_insert(now);
+                if self.block.bytes.is_empty() {
+                    self.block.bytes.reserve(self.block_before.max(record.len()));
+                }
+                self.block.bytes.extend_from_slice(&record);
+                self.block.records += 1;
+                self.count(1)
+            }
+            FromSource::End if self.is_open => {
+                self.has_ended = true;
+                true
+            }
+            _ => false,
+        };
+        if !is_sense {
+            self.blame(FAULT, "what the source says makes no sense");
+        }
+        None
+    }
+
+    /// So many numbers have no record. Whether that can be.
+    fn skip(&mut self, now: Instant, count: u64) -> bool {
+        if count > 0 {
+            self.block_since.get_or_insert(now);
+            // No more than `MAX_NUMBER`, as the number after them.
+            self.block.lost = self.block.lost.saturating_add(count);
+        }
+        self.count(count)
+    }
+
+    /// So many numbers are used. Whether that can be.
+    fn count(&mut self, numbers: u64) -> bool {
+        let next = self.next.checked_add(numbers).filter(|next| *next <= MAX_NUMBER);
+        self.next = next.unwrap_or(self.next);
+        next.is_some()
+    }
+
+    /// The block that is to be written now.
+    pub fn due(&mut self, now: Instant) -> Option<Block> {
+        let since = self.block_since?;
+        let is_due = self.block.bytes.len() >= BLOCK_LEN || self.has_ended || now.since(since) >= BLOCK_DELAY;
+        if self.is_writing || !is_due || self.fault.is_some() {
+            return None;
+        }
+        self.is_writing = true;
+        self.block_since = None;
+        self.block_before = self.block.bytes.len();
+        Some(std::mem::take(&mut self.block))
+    }
+
+    /// Its file is open, and `note` tells of it.
+    pub fn on_opened(&mut self, note: Checkpoint, now: Instant) {
+        self.is_open = true;
+        self.next = note.next;
+        self.note = note;
+        self.reported = (note.bytes, now);
+        self.say(now, FromSink::Welcome(note.next, note.runs));
+    }
+
+    /// A block is written, and `note` tells of it.
+    pub fn on_written(&mut self, note: Checkpoint, now: Instant) {
+        self.is_writing = false;
+        self.note = note;
+        let (bytes, at) = self.told;
+        if self.has_ended || note.bytes.saturating_sub(bytes) >= WORTH_A_WORD {
+            self.say(now, FromSink::Written(note.next));
+        } else {
+            self.word_at = self.word_at.min(at + NEXT_WORD);
+        }
+    }
+
+    fn say(&mut self, now: Instant, message: FromSink) {
+        if self.back.len() < MAX_UNREAD {
+            message.write(&mut self.back);
+        }
+        self.word_at = now + WORD_INTERVAL;
+        self.told = (self.note.bytes, now);
+    }
+
+    /// Tells it how far its records are written, if that is due.
+    pub fn answer(&mut self, connection: &mut Connection, now: Instant) {
+        if self.is_open && now >= self.word_at {
+            self.say(now, FromSink::Written(self.note.next));
+        }
+        if !self.back.is_empty() {
+            let taken = connection.outgoing().write(BACK, &self.back);
+            self.back.drain(..taken);
+        }
+    }
+
+    /// How it does since the report before. `paths`: bytes that came over each path.
+    pub fn report(&mut self, paths: Vec<(String, u64)>, now: Instant) -> Option<SourceReport> {
+        let who = self.who.as_ref().filter(|_| self.is_open)?;
+        let note = self.note;
+        let (before, at) = std::mem::replace(&mut self.reported, (note.bytes, now));
+        let seconds = now.since(at).as_secs_f64().max(1e-3);
+        let waiting = self.beat.produced.saturating_sub(note.next);
+        Some(SourceReport {
+            name: who.name.clone(),
+            rate: note.bytes.saturating_sub(before) as f64 / seconds,
+            demand: self.beat.demand,
+            lag: waiting,
+            lag_seconds: if waiting == 0 { 0.0 } else { self.beat.age_ms as f64 / 1e3 },
+            lost: note.lost,
+            written: note.next.saturating_sub(note.lost),
+            paths,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open_source() -> ConnectedSource {
+        let mut source = ConnectedSource::new(1, PublicKey([5; 32]), Instant::ZERO);
+        source.identify(Hello { name: "radar7".parse().unwrap(), run: [7; 16] });
+        source.on_opened(Checkpoint { next: 100, ..Checkpoint::default() }, Instant::ZERO);
+        source
+    }
+
+    /// Which of these messages in a row is the first that ends the session.
+    fn refused(messages: &[FromSource]) -> Option<usize> {
+        let mut source = open_source();
+        messages.iter().position(|message| {
+            source.on_message(Instant::ZERO, message.clone());
+            source.take_fault().is_some()
+        })
+    }
+
+    #[test]
+    fn no_source_moves_its_numbers_out_of_reach() {
+        use FromSource::{From, Record, Skipped};
+        let record = || Record(b"x\n".to_vec());
+        let rest = MAX_NUMBER - 100;
+        assert_eq!(refused(&[Skipped(rest), record()]), Some(1));
+        assert_eq!(refused(&[Skipped(rest - 1), record(), record()]), Some(2));
+        assert_eq!(refused(&[Skipped(rest), Skipped(1)]), Some(1));
+        assert_eq!(refused(&[From(MAX_NUMBER), From(MAX_NUMBER), From(99)]), Some(2));
+        for number in [MAX_NUMBER + 1, u64::MAX] {
+            assert_eq!(refused(&[record(), Skipped(number)]), Some(1));
+            assert_eq!(refused(&[record(), From(number)]), Some(1));
+        }
+        let mut source = open_source();
+        source.on_message(Instant::ZERO, Skipped(rest));
+        source.on_message(Instant::ZERO, Skipped(MAX_NUMBER));
+        assert!(source.due(Instant::from_millis(500)).is_none(), "what is refused is not written");
+    }
+
+    #[test]
+    fn a_source_that_reads_nothing_is_told_no_more() {
+        let mut source = open_source();
+        for second in 0..100_000 {
+            source.say(Instant::from_millis(second * 1_000), FromSink::Written(MAX_NUMBER));
+        }
+        assert!(source.back.len() <= MAX_UNREAD + 9, "{}", source.back.len());
+    }
+}

@@ -1,0 +1,76 @@
+//! What a sink is told, and what it tells.
+
+use crate::sink_access::AllowedSource;
+use crate::source_name::Name;
+use byway_engine::Config;
+use byway_net::{Listener, Socket};
+use byway_transfer::{Identity, Secret};
+use byway_wire::relay::{Consent, Word};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// How to take records.
+pub struct SinkPlan {
+    /// This host.
+    pub identity: Identity,
+    /// What the ticket says.
+    pub permission: Secret<[u8; 16]>,
+    /// The names that sources may use, and the keys that may use them. Empty: any name that is not
+    /// another key's.
+    pub allow: Vec<AllowedSource>,
+    /// Where to write.
+    pub directory: PathBuf,
+    /// Whether what is told as written survives a loss of power.
+    pub sync: bool,
+    /// Relays to stand at.
+    pub relays: Vec<Word>,
+    /// For greeting relays.
+    pub sockets: Vec<Socket>,
+    /// To listen on.
+    pub listeners: Vec<Listener>,
+    /// How sessions behave.
+    pub config: Config,
+}
+
+/// What a sink tells.
+#[derive(Clone, Debug)]
+pub enum SinkEvent {
+    /// A relay by which sources may come.
+    Reachable {
+        /// The relay.
+        relay: SocketAddr,
+        /// This host's address as the relay sees it.
+        address: SocketAddr,
+        /// The consent to be reached there.
+        consent: Consent,
+    },
+    /// A source came.
+    Came(Name),
+    /// A source is gone: why.
+    Gone(Name, String),
+    /// Something that a person should know.
+    Warning(String),
+    /// How the sources do, about once a second.
+    Report(Vec<SourceReport>),
+}
+
+/// How a source does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceReport {
+    /// Its name.
+    pub name: Name,
+    /// Bytes of records that were written in the last second or so, per second.
+    pub rate: f64,
+    /// Bytes per second that it asks for.
+    pub demand: u64,
+    /// Records that it has and that are not written.
+    pub lag: u64,
+    /// For how long the oldest of them waits, in seconds.
+    pub lag_seconds: f64,
+    /// Numbers that have no record, since the file began.
+    pub lost: u64,
+    /// Records written, since the file began.
+    pub written: u64,
+    /// Bytes that came over each of its paths.
+    pub paths: Vec<(String, u64)>,
+}
