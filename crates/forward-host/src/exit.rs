@@ -2,6 +2,7 @@
 
 use crate::connection_slots::{Number, Slots};
 use crate::nonblocking_tcp::{ByteCounts, Tcp};
+use crate::question_queue::{QuestionId, Sender};
 use crate::resolver::Resolver;
 use crate::target_dial::{Dial, Dialled};
 use byway_engine::data::{InEvent, OutEvent};
@@ -49,6 +50,19 @@ struct Incoming {
     broken: bool,
 }
 
+impl Incoming {
+    /// The id of the question for its target's name.
+    fn question(&self, number: Number) -> QuestionId {
+        self.serial << 32 | u64::from(number)
+    }
+}
+
+/// A session that may ask for targets.
+struct Session {
+    sender: Sender,
+    streams: BTreeMap<StreamId, Number>,
+}
+
 /// Dials for sessions. Belongs to the owner of their endpoint.
 pub struct Exit {
     allow: Allow,
@@ -56,7 +70,7 @@ pub struct Exit {
     most: usize,
     watch: Watch,
     resolver: Resolver,
-    sessions: BTreeMap<Handle, BTreeMap<StreamId, Number>>,
+    sessions: BTreeMap<Handle, Session>,
     slots: Slots<Incoming>,
     scratch: Vec<u8>,
     serial: u64,
@@ -84,9 +98,10 @@ impl Exit {
         }
     }
 
-    /// A session begins that may ask for targets.
-    pub fn join(&mut self, session: Handle) {
-        self.sessions.entry(session).or_default();
+    /// A session begins that may ask for targets. `sender` is the public key of who has it: all
+    /// sessions of one key share what one party may take.
+    pub fn join(&mut self, session: Handle, sender: [u8; 32]) {
+        self.sessions.entry(session).or_insert(Session { sender, streams: BTreeMap::new() });
     }
 
     /// Whether it is one of the sessions.
@@ -102,9 +117,14 @@ impl Exit {
 
     /// A session is over: its connections are reset.
     pub fn leave(&mut self, session: Handle) {
-        for number in self.sessions.remove(&session).into_iter().flat_map(BTreeMap::into_values) {
-            if let Some(Incoming { stage: ExitState::Open(mut tcp, _), .. }) = self.slots.remove(number) {
-                tcp.abort();
+        let Some(Session { sender, streams }) = self.sessions.remove(&session) else { return };
+        for number in streams.into_values() {
+            let Some(incoming) = self.slots.remove(number) else { continue };
+            let question = incoming.question(number);
+            match incoming.stage {
+                ExitState::Open(mut tcp, _) => tcp.abort(),
+                ExitState::Resolving(_) => self.resolver.forget(sender, question),
+                ExitState::Asking(_) | ExitState::Dialling(_) | ExitState::Refused => {}
             }
         }
     }
@@ -167,7 +187,7 @@ impl Exit {
     }
 
     fn hurry(&mut self, session: Handle, stream: StreamId, broken: bool) {
-        let number = self.sessions.get(&session).and_then(|streams| streams.get(&stream)).copied();
+        let number = self.sessions.get(&session).and_then(|it| it.streams.get(&stream)).copied();
         if let Some(number) = number {
             if let Some(incoming) = self.slots.get_mut(number) {
                 incoming.broken |= broken;
@@ -188,8 +208,8 @@ impl Exit {
         let serial = self.serial;
         let incoming = Incoming { serial, session, stream, stage, answer, ended: false, broken: false };
         let number = self.slots.insert(incoming);
-        if let Some(streams) = self.sessions.get_mut(&session) {
-            streams.insert(stream, number);
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.streams.insert(stream, number);
         }
         self.slots.set_end(number, Some(now + PATIENCE));
         self.slots.hurry(number);
@@ -218,7 +238,10 @@ impl Exit {
         let Some(incoming) = self.slots.get_mut(number) else { return };
         match &mut incoming.stage {
             ExitState::Asking(_) => incoming.broken = true,
-            ExitState::Resolving(_) => self.refuse(number, Refusal::Name),
+            ExitState::Resolving(_) => {
+                self.forget_name(number);
+                self.refuse(number, Refusal::Name);
+            }
             ExitState::Dialling(dial) => {
                 let dialled = dial.time_is_up(&self.watch, Token(number), now);
                 self.note(number, dialled);
@@ -244,11 +267,23 @@ impl Exit {
             return self.dial(number, &target, &addresses, now);
         }
         let Some(incoming) = self.slots.get_mut(number) else { return };
-        if self.resolver.ask(incoming.serial << 32 | u64::from(number), name) {
+        let Some(sender) = self.sessions.get(&incoming.session).map(|it| it.sender) else { return };
+        if self.resolver.ask(sender, incoming.question(number), name) {
             incoming.stage = ExitState::Resolving(target);
             self.slots.set_end(number, Some(now + PATIENCE));
         } else {
+            self.resolver.forget(sender, incoming.question(number));
             self.refuse(number, Refusal::Full);
+        }
+    }
+
+    /// Whoever waited for this connection's name waits no more.
+    fn forget_name(&mut self, number: Number) {
+        let Some(incoming) = self.slots.get_mut(number) else { return };
+        if let (ExitState::Resolving(_), Some(session)) =
+            (&incoming.stage, self.sessions.get(&incoming.session))
+        {
+            self.resolver.forget(session.sender, incoming.question(number));
         }
     }
 
@@ -365,9 +400,10 @@ impl Exit {
     }
 
     fn end(&mut self, number: Number) {
+        self.forget_name(number);
         let Some(incoming) = self.slots.remove(number) else { return };
-        if let Some(streams) = self.sessions.get_mut(&incoming.session) {
-            streams.remove(&incoming.stream);
+        if let Some(session) = self.sessions.get_mut(&incoming.session) {
+            session.streams.remove(&incoming.stream);
         }
         if let ExitState::Open(_, splice) = incoming.stage {
             let [forth, back] = [splice.moved[1], splice.moved[0]];

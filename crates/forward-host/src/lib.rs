@@ -8,6 +8,7 @@
 //! | [`exit`] | dials the targets that streams ask for, if they are allowed |
 //! | `target_dial` | dials the addresses of a target in turn |
 //! | `resolver` | looks host names up, in threads of its own |
+//! | `question_queue` | which sender's host name is looked up next |
 //! | `forwarded_stream` | the stream of a program's connection |
 //! | `nonblocking_tcp` | a TCP connection whose calls do not block |
 //! | `connection_slots` | connections by number, those whose turn it is, those whose time is up |
@@ -21,6 +22,7 @@ pub mod entry;
 pub mod exit;
 mod forwarded_stream;
 mod nonblocking_tcp;
+mod question_queue;
 mod resolver;
 mod target_dial;
 

@@ -1,37 +1,29 @@
-//! Names, looked up by a few threads: the system's resolver waits, and the event loop must not.
+//! Host names, looked up in threads: the system's resolver waits, and the event loop must not.
 
+use crate::question_queue::{QuestionId, QuestionQueue, Sender};
 use byway_forward::forward_target::Name;
 use byway_net::Waker;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{self, Receiver, channel};
 use std::thread::Builder;
 
-/// Names that are looked up at once.
-const THREADS: usize = 4;
-/// Names that wait to be looked up.
-const WAITING: usize = 1024;
+/// What was found: for which question, and the addresses. Without any the name is not known.
+pub(crate) type Resolved = (QuestionId, Vec<IpAddr>);
 
-/// What was found: for whom, and the addresses. Without any the name is not known.
-pub(crate) type Resolved = (u64, Vec<IpAddr>);
-
-/// Looks names up.
+/// Looks names up, each in a thread of its own, which ends with its answer.
 pub(crate) struct Resolver {
-    questions: SyncSender<(u64, Name)>,
-    asked: Arc<Mutex<Receiver<(u64, Name)>>>,
-    give: Sender<Resolved>,
+    queue: QuestionQueue,
+    look_up: fn(&Name) -> Vec<IpAddr>,
+    give: mpsc::Sender<Resolved>,
     answers: Receiver<Resolved>,
     waker: Waker,
-    threads: usize,
 }
 
 impl Resolver {
-    /// Threads are begun when there are names for them.
+    /// One that asks the system, and wakes `waker` at each answer.
     pub fn new(waker: Waker) -> Self {
-        let (questions, asked) = sync_channel(WAITING);
         let (give, answers) = channel();
-        Self { questions, asked: Arc::new(Mutex::new(asked)), give, answers, waker, threads: 0 }
+        Self { queue: QuestionQueue::default(), look_up, give, answers, waker }
     }
 
     /// Addresses that a name has without asking anybody (RFC 6761, section 6.3).
@@ -39,33 +31,43 @@ impl Resolver {
         name.is_localhost().then(|| [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()])
     }
 
-    /// Has a name looked up for `whom`. `false`: too many wait already.
-    pub fn ask(&mut self, whom: u64, name: &Name) -> bool {
-        if self.threads < THREADS && self.begin().is_ok() {
-            self.threads += 1;
-        }
-        self.threads > 0 && self.questions.try_send((whom, name.clone())).is_ok()
+    /// Has a name looked up for a question of `sender`. `false`: the system has no thread for it.
+    pub fn ask(&mut self, sender: Sender, question: QuestionId, name: &Name) -> bool {
+        self.queue.push(sender, question, name.clone());
+        self.begin()
+    }
+
+    /// Nobody waits for the answer any more. A name whose turn has not come is not looked up.
+    pub fn forget(&mut self, sender: Sender, question: QuestionId) {
+        self.queue.remove(sender, question);
     }
 
     /// The next that was found.
-    pub fn next(&self) -> Option<Resolved> {
-        self.answers.try_recv().ok()
+    pub fn next(&mut self) -> Option<Resolved> {
+        let found = self.answers.try_recv().ok()?;
+        self.queue.answered(found.0);
+        // Without a thread the questions wait for the next answer, or for the end of their time.
+        let _ = self.begin();
+        Some(found)
     }
 
-    /// A thread ends when the resolver is dropped and what it looks up is found.
-    fn begin(&self) -> io::Result<()> {
-        let (asked, give, waker) = (Arc::clone(&self.asked), self.give.clone(), self.waker.clone());
-        let work = move || {
-            loop {
-                let next = asked.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                let Ok((whom, name)) = next else { return };
-                if give.send((whom, look_up(&name))).is_err() {
-                    return;
-                }
+    /// Begins all look-ups whose turn it is. `false`: the system has no thread for one, and none
+    /// runs whose end would make room.
+    fn begin(&mut self) -> bool {
+        while let Some((question, name)) = self.queue.next_due() {
+            let (look_up, give, waker) = (self.look_up, self.give.clone(), self.waker.clone());
+            let asked = name.clone();
+            let work = move || {
+                // Without a receiver the exit is gone, and nobody waits.
+                let _ = give.send((question, look_up(&name)));
                 waker.wake();
+            };
+            if Builder::new().name("byway names".into()).spawn(work).is_err() {
+                self.queue.put_back(question, asked);
+                return self.queue.is_running();
             }
-        };
-        Builder::new().name("byway names".into()).spawn(work).map(drop)
+        }
+        true
     }
 }
 

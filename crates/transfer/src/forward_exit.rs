@@ -50,7 +50,7 @@ impl Exits {
             return;
         }
         self.sessions.insert(handle, asker);
-        self.exit.join(handle);
+        self.exit.join(handle, asker.0.0);
     }
 
     /// A session is over.

@@ -10,7 +10,7 @@
 //! | relays: envelopes, credentials | [`relay`] |
 //! | relays and their registries: heartbeats | [`heartbeat`] |
 //! | time, identifiers, the contract of machines | [`time`], [`id`], [`machine`] |
-//! | rate limits | [`rate_meter`] |
+//! | rate limits, shares of a table | [`rate_meter`], [`fair_share`] |
 //! | CIDR prefixes, the Internet checksum | [`prefix`], [`checksum`] |
 //! | text with a checksum, bytes that must not be seen, units | [`checked_text`], [`secret`], [`units`] |
 //! | seeded numbers, days and months | [`seeded_random`], [`date`] |
@@ -22,6 +22,7 @@ pub mod checked_text;
 pub mod checksum;
 pub mod codec;
 pub mod date;
+pub mod fair_share;
 pub mod frame;
 pub mod framing;
 pub mod heartbeat;

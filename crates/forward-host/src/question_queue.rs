@@ -1,0 +1,158 @@
+//! Which host name is looked up next, so that no sender's names hold up another's.
+
+use byway_forward::forward_target::Name;
+use byway_wire::fair_share::may_take;
+use std::collections::BTreeMap;
+
+/// Who asks: the public key of a sender.
+pub(crate) type Sender = [u8; 32];
+
+/// A question. A later one has a greater id.
+pub(crate) type QuestionId = u64;
+
+/// Names that are looked up at once, of all senders together. The system's resolver tries a dead
+/// name for ten seconds or longer. One sender gets half of these places at most.
+const MAX_LOOK_UPS: usize = 64;
+
+/// The names of one sender.
+#[derive(Debug, Default)]
+struct Questions {
+    /// Names that wait, the oldest first.
+    waiting: BTreeMap<QuestionId, Name>,
+    /// Look-ups that run, also those whose answer nobody waits for any more.
+    running: usize,
+}
+
+/// The names of all senders, and which of them are being looked up. Its length is bounded by those
+/// who ask: each connection waits for one name at most.
+#[derive(Debug, Default)]
+pub(crate) struct QuestionQueue {
+    senders: BTreeMap<Sender, Questions>,
+    /// Who asked what is being looked up.
+    running: BTreeMap<QuestionId, Sender>,
+}
+
+impl QuestionQueue {
+    /// A question joins the names of its sender.
+    pub fn push(&mut self, sender: Sender, question: QuestionId, name: Name) {
+        self.senders.entry(sender).or_default().waiting.insert(question, name);
+    }
+
+    /// The name that shall be looked up now: of the sender with the fewest look-ups that run, and
+    /// of several such senders the oldest question. A sender has as many look-ups at once as are
+    /// free for the others.
+    pub fn next_due(&mut self) -> Option<(QuestionId, Name)> {
+        let free = MAX_LOOK_UPS.saturating_sub(self.running.len());
+        let waiting = self.senders.iter().filter_map(|(sender, questions)| {
+            Some((questions.running, *questions.waiting.first_key_value()?.0, *sender))
+        });
+        let (running, question, sender) = waiting.min()?;
+        if !may_take(running, free) {
+            return None;
+        }
+        let questions = self.senders.get_mut(&sender)?;
+        let name = questions.waiting.remove(&question)?;
+        questions.running += 1;
+        self.running.insert(question, sender);
+        Some((question, name))
+    }
+
+    /// A look-up could not begin after all.
+    pub fn put_back(&mut self, question: QuestionId, name: Name) {
+        if let Some(sender) = self.running.get(&question).copied() {
+            self.push(sender, question, name);
+        }
+        self.answered(question);
+    }
+
+    /// A look-up is over.
+    pub fn answered(&mut self, question: QuestionId) {
+        let Some(sender) = self.running.remove(&question) else { return };
+        if let Some(questions) = self.senders.get_mut(&sender) {
+            questions.running = questions.running.saturating_sub(1);
+        }
+        self.tidy(sender);
+    }
+
+    /// A question that waits is dropped. A look-up that runs keeps its place until it is over.
+    pub fn remove(&mut self, sender: Sender, question: QuestionId) {
+        if let Some(questions) = self.senders.get_mut(&sender) {
+            questions.waiting.remove(&question);
+        }
+        self.tidy(sender);
+    }
+
+    /// Whether any name is being looked up.
+    pub fn is_running(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Forgets a sender without questions.
+    fn tidy(&mut self, sender: Sender) {
+        if self.senders.get(&sender).is_some_and(|it| it.running == 0 && it.waiting.is_empty()) {
+            self.senders.remove(&sender);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLOODER: Sender = [1; 32];
+    const HONEST: Sender = [2; 32];
+
+    fn name(number: u64) -> Name {
+        format!("n{number}.example").parse().unwrap()
+    }
+
+    /// A queue in which a sender asked for so many names, none of which is ever answered.
+    fn flooded(names: u64) -> QuestionQueue {
+        let mut queue = QuestionQueue::default();
+        (0..names).for_each(|it| queue.push(FLOODER, it, name(it)));
+        while queue.next_due().is_some() {}
+        queue
+    }
+
+    #[test]
+    fn a_senders_thousand_dead_names_hold_up_no_other_sender() {
+        let mut queue = flooded(1024);
+        assert_eq!(queue.running.len(), MAX_LOOK_UPS / 2);
+        // Each of 40 images of another sender's page, as far as there are places.
+        (2000..2040).for_each(|it| queue.push(HONEST, it, name(it)));
+        let first: Vec<_> = std::iter::from_fn(|| queue.next_due()).map(|(question, _)| question).collect();
+        assert_eq!(first, (2000..2016).collect::<Vec<_>>());
+        // As answers come, names of whoever has fewer places follow.
+        for question in 2000..2016 {
+            queue.answered(question);
+            assert_eq!(queue.next_due().map(|it| it.0), Some(question + 16));
+        }
+    }
+
+    #[test]
+    fn a_sender_with_a_new_session_has_the_same_share() {
+        let mut queue = flooded(1024);
+        (0..1024).for_each(|it| queue.remove(FLOODER, it));
+        queue.push(FLOODER, 5000, name(0));
+        assert_eq!(queue.next_due(), None, "what it asked before still runs");
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_looked_up() {
+        let mut queue = flooded(40);
+        (0..40).for_each(|it| queue.remove(FLOODER, it));
+        (0..32).for_each(|it| queue.answered(it));
+        assert_eq!(queue.next_due(), None);
+        assert!(queue.senders.is_empty() && !queue.is_running());
+    }
+
+    #[test]
+    fn a_look_up_that_could_not_begin_is_the_next_again() {
+        let mut queue = QuestionQueue::default();
+        queue.push(HONEST, 1, name(1));
+        queue.push(HONEST, 2, name(2));
+        let (question, asked) = queue.next_due().unwrap();
+        queue.put_back(question, asked);
+        assert_eq!(queue.next_due(), Some((1, name(1))));
+    }
+}
