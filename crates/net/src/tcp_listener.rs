@@ -1,6 +1,7 @@
 //! A listener for TCP connections that carry datagrams, and how many of them strangers may hold.
 
 use crate::tcp::TcpCarrier;
+use byway_wire::NetworkPrefix;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -87,19 +88,19 @@ impl AsFd for Listener {
 #[derive(Debug, Default)]
 struct ConnectionQuota {
     all: usize,
-    of_network: BTreeMap<[u8; 8], usize>,
+    of_network: BTreeMap<NetworkPrefix, usize>,
 }
 
 /// The place of one connection. It is free again when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionPermit {
     seats: Arc<Mutex<ConnectionQuota>>,
-    network: [u8; 8],
+    network: NetworkPrefix,
 }
 
 impl ConnectionPermit {
     fn take(seats: &Arc<Mutex<ConnectionQuota>>, peer: IpAddr, all: usize) -> Option<Self> {
-        let network = network(peer);
+        let network = NetworkPrefix::of(peer);
         let mut held = seats.lock().unwrap_or_else(PoisonError::into_inner);
         let of_this = held.of_network.get(&network).copied().unwrap_or(0);
         // A peer on this host is one of its users.
@@ -123,20 +124,6 @@ impl Drop for ConnectionPermit {
             if *of_this == 0 {
                 held.of_network.remove(&self.network);
             }
-        }
-    }
-}
-
-/// What is taken for one customer's: a /24 of IPv4, or a /56 of IPv6. The first byte tells which.
-fn network(address: IpAddr) -> [u8; 8] {
-    match address.to_canonical() {
-        IpAddr::V4(address) => {
-            let [a, b, c, _] = address.octets();
-            [4, a, b, c, 0, 0, 0, 0]
-        }
-        IpAddr::V6(address) => {
-            let [a, b, c, d, e, f, g, ..] = address.octets();
-            [6, a, b, c, d, e, f, g]
         }
     }
 }

@@ -151,6 +151,7 @@ fn text_of(view: &View) -> Option<String> {
         ("tests", "Addresses of relays that were tested", counters.tests),
         ("tests_failed", "Tests that a relay did not pass", counters.tests_failed),
         ("sessions_overdue", "Sessions that took too long", counters.overdue),
+        ("sessions_dismissed", "Sessions that had to make room for others", counters.dismissed),
         ("store_gone", "Times that the store did not do what it was asked", counters.store_gone),
         ("malformed", "Datagrams that are none of byway's", counters.malformed),
     ];

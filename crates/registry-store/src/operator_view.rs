@@ -195,6 +195,7 @@ pub struct Did {
     refused: BTreeMap<String, u64>,
     beats_refused: u64,
     overdue: u64,
+    dismissed: u64,
     store_gone: u64,
 }
 
@@ -212,6 +213,7 @@ impl Did {
             refused: refused.filter(|(_, count)| *count > 0).collect(),
             beats_refused: counters.beats_unknown + counters.beats_forged + counters.beats_replayed,
             overdue: counters.overdue,
+            dismissed: counters.dismissed,
             store_gone: counters.store_gone,
         }
     }

@@ -8,6 +8,7 @@ mod epoch_notices;
 mod question;
 mod relay_tester;
 mod retests;
+mod session_places;
 mod sessions;
 mod store_queue;
 mod words;
@@ -297,7 +298,7 @@ impl Registry {
     fn attend(&mut self, now: Instant) {
         while let Some(event) = self.endpoint.next_event() {
             match event {
-                EndpointEvent::Accepted(handle) => self.sessions.begin(now, handle),
+                EndpointEvent::Accepted(handle) => self.admit(now, handle),
                 EndpointEvent::Closed(handle) => {
                     self.sessions.end(handle);
                     self.endpoint.forget(handle);
@@ -309,6 +310,16 @@ impl Registry {
             self.serve(now, handle);
         }
         self.take_tests(now);
+    }
+
+    /// A session begins, perhaps in the place of another.
+    fn admit(&mut self, now: Instant, handle: Handle) {
+        let Some(network) = self.endpoint.network_of(handle) else { return };
+        if let Some(dismissed) = self.sessions.begin(now, handle, network) {
+            self.counters.dismissed += 1;
+            self.examiner.forget(dismissed);
+            self.endpoint.dismiss(now, dismissed, 1, "the registry has as many sessions as it may");
+        }
     }
 
     /// Reads what a session asks, and answers what can be.
@@ -523,7 +534,7 @@ impl Registry {
         while let Some(handle) = self.sessions.next_overdue(now) {
             self.counters.overdue += 1;
             self.examiner.forget(handle);
-            self.endpoint.close(now, handle, 1, "the registry waits no longer");
+            self.endpoint.dismiss(now, handle, 1, "the registry waits no longer");
         }
         if self.refresh_at <= now {
             self.refresh_at = now + REFRESH;

@@ -12,6 +12,7 @@
 //! | time, identifiers, the contract of machines | [`time`], [`id`], [`machine`] |
 //! | rate limits, shares of a table | [`rate_meter`], [`fair_share`] |
 //! | CIDR prefixes, the Internet checksum | [`prefix`], [`checksum`] |
+//! | whose addresses are taken for one host's | [`network_prefix`] |
 //! | text with a checksum, bytes that must not be seen, units | [`checked_text`], [`secret`], [`units`] |
 //! | seeded numbers, days and months | [`seeded_random`], [`date`] |
 #![no_std]
@@ -28,6 +29,7 @@ pub mod framing;
 pub mod heartbeat;
 pub mod id;
 pub mod machine;
+pub mod network_prefix;
 pub mod packet;
 pub mod prefix;
 pub mod rate_meter;
@@ -43,6 +45,7 @@ pub use machine::{
     ConnectionChange, Datagram, Dscp, Ecn, Input, LinkChange, Machine, RoomChange, SendError, SendErrorKind,
     TcpRequest, Transmit, TransmitBuffer,
 };
+pub use network_prefix::NetworkPrefix;
 pub use prefix::{Prefix, PrefixError};
 pub use rate_meter::Meter;
 pub use time::{Duration, Instant};

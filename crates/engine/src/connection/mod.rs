@@ -299,10 +299,18 @@ impl Connection {
 
     /// Ends the connection: the peer is told, and what is in flight is forgotten.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str) {
+        self.close_within(now, code, reason, self.slowest_timeout() * 3);
+    }
+
+    /// Ends the connection: the peer is told once, and nothing is kept for a second time.
+    pub(crate) fn dismiss(&mut self, now: Instant, code: u64, reason: &str) {
+        self.close_within(now, code, reason, Duration::ZERO);
+    }
+
+    fn close_within(&mut self, now: Instant, code: u64, reason: &str, linger: Duration) {
         if !self.session.is_open() {
             return;
         }
-        let linger = self.slowest_timeout() * 3;
         self.session.close(now, code, reason, linger);
         self.news.raise(Event::Closed { code, reason: String::from(reason), by_peer: false });
     }

@@ -2,7 +2,6 @@
 
 use super::connect_attempt::Success;
 use super::hello_limit::HelloDecision;
-use super::same_host::NetworkPrefix;
 use super::unconfirmed_peers::{NewcomerDecision, PeerPriority};
 use super::{Admit, COOKIES_ABOVE, ConnectionSlot, Endpoint, EndpointEvent, Handle, MOST_ANSWERS};
 use crate::config::Params;
@@ -13,7 +12,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use byway_wire::packet::{BASE_DATAGRAM, Handshake, Header, RefuseReason};
 use byway_wire::relay::{Delivered, MessageType, ReturnedPacket};
-use byway_wire::{ConnectionChange, Datagram, Ecn, Instant, LinkChange, Local, RoomChange, SendError};
+use byway_wire::{
+    ConnectionChange, Datagram, Ecn, Instant, LinkChange, Local, NetworkPrefix, RoomChange, SendError,
+};
 use core::net::SocketAddr;
 
 /// What is known of a packet before it is looked into.
@@ -246,6 +247,9 @@ impl Endpoint {
                     ConnectionSlot::Connection { connection, announced: false, digest: Some(digest) },
                     Vec::new(),
                 );
+                if let Some(entry) = self.entries.get_mut(&handle) {
+                    entry.network = Some(network);
+                }
                 self.waiting.insert(handle, network, standing);
                 self.answered.insert(digest, bytes.clone());
                 self.answers.push_back((route.clone(), bytes));

@@ -2,9 +2,8 @@
 //! curve, before the sender has proved anything. No other work without proof costs as much, and a
 //! forged HELLO costs its sender nothing.
 
-use super::same_host::NetworkPrefix;
 use alloc::collections::BTreeMap;
-use byway_wire::{Duration, Instant, Meter};
+use byway_wire::{Duration, Instant, Meter, NetworkPrefix};
 
 /// How many HELLOs may come at once before cookies are asked for.
 const BURST: u32 = 64;

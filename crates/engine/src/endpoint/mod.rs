@@ -12,7 +12,6 @@ mod memory;
 mod relay_addresses;
 mod relay_pool;
 mod relays;
-mod same_host;
 mod steady_clock;
 mod unconfirmed_peers;
 
@@ -30,8 +29,8 @@ use alloc::vec::Vec;
 use byway_control::Controller;
 use byway_wire::relay::Consent;
 use byway_wire::{
-    ConnectionId, Duration, Input, Instant, Local, Machine, Meter, PathId, TcpRequest, Transmit,
-    TransmitBuffer,
+    ConnectionId, Duration, Input, Instant, Local, Machine, Meter, NetworkPrefix, PathId, TcpRequest,
+    Transmit, TransmitBuffer,
 };
 use core::net::SocketAddr;
 
@@ -157,6 +156,8 @@ struct ConnectionEntry {
     /// How often its peer may offer a relay.
     offers: Meter,
     addresses: Vec<SocketAddr>,
+    /// From where the peer began the session. `None`: this side began it.
+    network: Option<NetworkPrefix>,
     dirty: bool,
     /// Whether it is among those with datagrams for their owner.
     listed: bool,
@@ -290,6 +291,25 @@ impl Endpoint {
         self.touch(handle);
     }
 
+    /// Ends a connection whose place is needed: the peer is told once, and the place is free at the
+    /// next [`wake`](Machine::wake).
+    pub fn dismiss(&mut self, now: Instant, handle: Handle, code: u64, reason: &str) {
+        let now = self.own_time(now);
+        if let Some(ConnectionSlot::Connection { connection, .. }) =
+            self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
+        {
+            connection.dismiss(now, code, reason);
+        }
+        self.touch(handle);
+    }
+
+    /// From which network the peer began this session; `None` if this side began it. The peer has
+    /// shown that it receives there.
+    #[must_use]
+    pub fn network_of(&self, handle: Handle) -> Option<NetworkPrefix> {
+        self.entries.get(&handle)?.network
+    }
+
     /// The next thing the owner should know.
     pub fn next_event(&mut self) -> Option<EndpointEvent> {
         self.events.pop_front()
@@ -340,6 +360,7 @@ impl Endpoint {
             pool: relay_pool::RelayPool::default(),
             offers: Meter::default(),
             addresses,
+            network: None,
             dirty: false,
             listed: false,
             streams_listed: false,

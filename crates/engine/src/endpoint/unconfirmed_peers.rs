@@ -2,8 +2,8 @@
 //! there are too many.
 
 use super::handle::Handle;
-use super::same_host::NetworkPrefix;
 use alloc::vec::Vec;
+use byway_wire::NetworkPrefix;
 
 /// How many peers may wait at once.
 const MOST: usize = 1024;

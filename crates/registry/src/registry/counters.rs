@@ -41,6 +41,8 @@ pub struct RegistryCounters {
     pub tests_failed: u64,
     /// Sessions that took too long.
     pub overdue: u64,
+    /// Sessions that had to make room for others.
+    pub dismissed: u64,
     /// Times that the store did not do what it was asked.
     pub store_gone: u64,
     refused: [u64; 16],

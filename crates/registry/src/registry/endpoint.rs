@@ -1,6 +1,6 @@
 //! The endpoint of a registry's sessions: many, short, with little to say.
 
-use super::sessions::PATIENCE;
+use super::sessions::{MAX_SESSIONS, PATIENCE};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use byway_control::Class;
@@ -9,8 +9,15 @@ use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Config, Endpoint, EndpointConfig};
 
-/// Memory for what arrives in sessions, all together: bounds how many there are.
-const MEMORY: usize = 64 << 20;
+/// Memory for what arrives in one session.
+const SESSION_MEMORY: usize = 16 << 10;
+
+/// Sessions that end beside [`MAX_SESSIONS`]. A datagram brings one at most, and the driver takes
+/// 64 buffers of datagrams before it sends and wakes.
+const ENDING_SESSIONS: usize = 256;
+
+/// Memory for what arrives in sessions, all together: the endpoint shares out half of it.
+const MEMORY: usize = 2 * SESSION_MEMORY * (MAX_SESSIONS + ENDING_SESSIONS);
 
 /// Handshakes of strangers in a second: answering them is what a registry is for. One network has a
 /// fourth of these.
@@ -30,7 +37,7 @@ pub(super) fn endpoint(identity: Identity, suites: Suites, seed: [u8; 32]) -> En
     let connection = Config {
         outgoing: OutgoingLimits { memory: 256 << 10, read_size: 1 << 10, objects: 1 },
         incoming: IncomingLimits {
-            memory: 16 << 10,
+            memory: SESSION_MEMORY,
             stream_start: 8 << 10,
             stream_window: 8 << 10,
             streams: 2,

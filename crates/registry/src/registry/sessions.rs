@@ -1,15 +1,21 @@
-//! Sessions of those who ask: what came, what is answered, and until when.
+//! Sessions of those who ask: what came, what is answered, until when, and whose place a newcomer
+//! gets.
 
+use super::session_places::SessionPlaces;
 use crate::message::{LONGEST_REQUEST, Request};
 use crate::stream_records::{self, Records};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use byway_engine::{Connection, Handle};
-use byway_wire::{Duration, Instant, StreamId};
+use byway_wire::{Duration, Instant, NetworkPrefix, StreamId};
 
 /// How long a session may take. All that is asked in one takes two or three round trips, and a
 /// test.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the first whole request may take from when the client has shown that it is there. The
+/// request is in flight by then: it needs half a round trip, or one more if it is lost.
+const FIRST_REQUEST_PATIENCE: Duration = Duration::from_secs(2);
+pub(super) use super::session_places::MAX_SESSIONS;
 /// Requests of a session.
 const REQUESTS: u32 = 16;
 /// From who asks, and back.
@@ -43,31 +49,48 @@ pub(super) enum SessionStep {
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     sessions: BTreeMap<Handle, ClientSession>,
-    /// In the order in which they began.
+    places: SessionPlaces<Handle>,
+    /// When the first request must be there, in the order in which the sessions began.
+    first_until: VecDeque<(Instant, Handle)>,
+    /// When all must be over, in the order in which the sessions began.
     until: VecDeque<(Instant, Handle)>,
 }
 
 impl Sessions {
-    pub fn begin(&mut self, now: Instant, handle: Handle) {
+    /// A session begins. Returns the one whose place it takes, if any: that one is to be dismissed.
+    pub fn begin(&mut self, now: Instant, handle: Handle, network: NetworkPrefix) -> Option<Handle> {
         let records = Records::new(LONGEST_REQUEST);
         let session = ClientSession { records, busy: false, requests: 0, ended: false, finished: false };
         self.sessions.insert(handle, session);
+        self.first_until.push_back((now + FIRST_REQUEST_PATIENCE, handle));
         self.until.push_back((now + PATIENCE, handle));
+        let dismissed = self.places.enter(handle, network);
+        if let Some(dismissed) = dismissed {
+            self.end(dismissed);
+        }
+        dismissed
     }
 
     pub fn end(&mut self, handle: Handle) {
         self.sessions.remove(&handle);
-        while let Some((_, first)) = self.until.front()
-            && !self.sessions.contains_key(first)
-        {
-            self.until.pop_front();
+        self.places.leave(handle);
+        for order in [&mut self.first_until, &mut self.until] {
+            while let Some((_, first)) = order.front()
+                && !self.sessions.contains_key(first)
+            {
+                order.pop_front();
+            }
         }
     }
 
     /// The next session that took too long.
     pub fn next_overdue(&mut self, now: Instant) -> Option<Handle> {
-        while self.until.front().is_some_and(|(until, _)| *until <= now) {
-            let (_, handle) = self.until.pop_front()?;
+        while let Some(handle) = take_due(&mut self.first_until, now) {
+            if self.sessions.get(&handle).is_some_and(|session| session.requests == 0) {
+                return Some(handle);
+            }
+        }
+        while let Some(handle) = take_due(&mut self.until, now) {
             if self.sessions.contains_key(&handle) {
                 return Some(handle);
             }
@@ -76,7 +99,8 @@ impl Sessions {
     }
 
     pub fn deadline(&self) -> Option<Instant> {
-        self.until.front().map(|(until, _)| *until)
+        let first = |order: &VecDeque<(Instant, Handle)>| order.front().map(|(until, _)| *until);
+        [first(&self.first_until), first(&self.until)].into_iter().flatten().min()
     }
 
     /// Reads no more of a client that says nothing that is understood.
@@ -104,6 +128,7 @@ impl Sessions {
             match session.records.take().map(|record| record.map(Request::read)) {
                 Ok(Some(Ok(request))) => {
                     (session.busy, session.requests) = (true, session.requests + 1);
+                    self.places.set_busy(handle);
                     return SessionStep::Request(request);
                 }
                 Err(_) | Ok(Some(Err(_))) => {
@@ -132,6 +157,7 @@ impl Sessions {
             return;
         };
         session.busy = false;
+        self.places.set_idle(handle);
         let mut record = Vec::with_capacity(stream_records::HEAD + answer.len());
         stream_records::append(&mut record, answer);
         let out = connection.outgoing();
@@ -143,6 +169,12 @@ impl Sessions {
             session.finished = true;
         }
     }
+}
+
+/// Takes the first session of an order whose time is up.
+fn take_due(order: &mut VecDeque<(Instant, Handle)>, now: Instant) -> Option<Handle> {
+    order.front().filter(|(until, _)| *until <= now)?;
+    order.pop_front().map(|(_, handle)| handle)
 }
 
 impl ClientSession {

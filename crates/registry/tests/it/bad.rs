@@ -43,6 +43,28 @@ fn ten_thousand_half_open_handshakes_keep_nobody_out() {
 }
 
 #[test]
+fn one_address_that_opens_sessions_and_says_nothing_keeps_nobody_out() {
+    let mut net = Net::new(28, memory());
+    let holder = net.asker_at(Asker::new(1), SocketAddr::from(([10, 99, 0, 1], 5000)));
+    let neighbour = net.asker_at(Asker::new(2), SocketAddr::from(([10, 99, 0, 2], 5000)));
+    let client = net.asker(Asker::new(3));
+    // 2,400 sessions, 150 in a second.
+    for _ in 0..160 {
+        net.world.act(holder, |holder, now| {
+            (0..15).for_each(|_| holder.open(now, &word(USE, WordKind::Use)));
+        });
+        net.run(Duration::from_millis(100));
+        assert!(net.world[net.hub].registry.sessions() < 400, "{}", net.world[net.hub].registry.sessions());
+    }
+    let began = net.world.now();
+    assert!(net.list(client, 9, 0).relays.is_empty());
+    assert!(net.list(neighbour, 9, 0).relays.is_empty(), "not even its neighbour");
+    assert!(net.world.now().since(began) < Duration::from_secs(1));
+    net.run(Duration::from_secs(3));
+    assert_eq!(net.world[net.hub].registry.sessions(), 0);
+}
+
+#[test]
 fn a_session_that_says_a_byte_now_and_then_is_ended() {
     let mut net = Net::new(22, memory());
     let slow = net.asker(Asker::new(1));

@@ -263,8 +263,11 @@ impl Net {
 
     pub fn asker(&mut self, asker: Asker) -> Handle<Asker> {
         self.hosts += 1;
-        let address = SocketAddr::from(([10, 200, 0, self.hosts], 5000));
-        let handle = self.world.add(&format!("asker {}", self.hosts), asker, &[address]);
+        self.asker_at(asker, SocketAddr::from(([10, 200, 0, self.hosts], 5000)))
+    }
+
+    pub fn asker_at(&mut self, asker: Asker, address: SocketAddr) -> Handle<Asker> {
+        let handle = self.world.add(&format!("asker at {address}"), asker, &[address]);
         self.line(address);
         handle
     }

@@ -5,8 +5,8 @@ use core::net::IpAddr;
 /// The network of an address: a /24 of IPv4 (the longest prefix that is commonly routed), or a /56
 /// of IPv6 (what one customer gets). A host with one address of such a network may have all of
 /// them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum NetworkPrefix {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NetworkPrefix {
     /// The first three bytes.
     V4([u8; 3]),
     /// The first seven bytes of an IPv6 address.
@@ -14,7 +14,9 @@ pub(super) enum NetworkPrefix {
 }
 
 impl NetworkPrefix {
-    pub(super) const fn of(address: IpAddr) -> Self {
+    /// The network that an address is in.
+    #[must_use]
+    pub const fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => {
                 let [a, b, c, _] = address.octets();
