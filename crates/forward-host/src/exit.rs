@@ -1,5 +1,6 @@
 //! The far end: dials what the streams of its sessions ask for, as far as it is allowed.
 
+use crate::connection_shares::ConnectionShares;
 use crate::connection_slots::{Number, Slots};
 use crate::nonblocking_tcp::{ByteCounts, Tcp};
 use crate::question_queue::{QuestionId, Sender};
@@ -42,6 +43,8 @@ struct Incoming {
     session: Handle,
     stream: StreamId,
     stage: ExitState,
+    /// Whether it has one of the places that senders share.
+    has_place: bool,
     /// What the stream is to begin with.
     answer: Option<u8>,
     /// Nothing follows the request.
@@ -66,8 +69,7 @@ struct Session {
 /// Dials for sessions. Belongs to the owner of their endpoint.
 pub struct Exit {
     allow: Allow,
-    /// Connections at most.
-    most: usize,
+    shares: ConnectionShares,
     watch: Watch,
     resolver: Resolver,
     sessions: BTreeMap<Handle, Session>,
@@ -86,7 +88,7 @@ impl Exit {
     pub fn new(allow: Allow, most: usize, control: &Control) -> Self {
         Self {
             allow,
-            most,
+            shares: ConnectionShares::new(most),
             watch: control.watch().clone(),
             resolver: Resolver::new(control.waker().clone()),
             sessions: BTreeMap::new(),
@@ -101,7 +103,10 @@ impl Exit {
     /// A session begins that may ask for targets. `sender` is the public key of who has it: all
     /// sessions of one key share what one party may take.
     pub fn join(&mut self, session: Handle, sender: [u8; 32]) {
-        self.sessions.entry(session).or_insert(Session { sender, streams: BTreeMap::new() });
+        if !self.serves(session) {
+            self.shares.join(sender);
+            self.sessions.insert(session, Session { sender, streams: BTreeMap::new() });
+        }
     }
 
     /// Whether it is one of the sessions.
@@ -118,8 +123,10 @@ impl Exit {
     /// A session is over: its connections are reset.
     pub fn leave(&mut self, session: Handle) {
         let Some(Session { sender, streams }) = self.sessions.remove(&session) else { return };
+        let mut places = 0;
         for number in streams.into_values() {
             let Some(incoming) = self.slots.remove(number) else { continue };
+            places += usize::from(incoming.has_place);
             let question = incoming.question(number);
             match incoming.stage {
                 ExitState::Open(mut tcp, _) => tcp.abort(),
@@ -127,12 +134,13 @@ impl Exit {
                 ExitState::Asking(_) | ExitState::Dialling(_) | ExitState::Refused => {}
             }
         }
+        self.shares.leave(sender, places);
     }
 
     /// Connections there are, and how many ever were connected to their target.
     #[must_use]
     pub fn count(&self) -> (usize, u64) {
-        (self.slots.len(), self.opened)
+        (self.shares.len(), self.opened)
     }
 
     /// Bytes that were moved by connections that are over.
@@ -200,13 +208,15 @@ impl Exit {
     fn open(&mut self, session: Handle, stream: StreamId, connection: &mut Connection, now: Instant) {
         connection.outgoing().open_stream(stream);
         self.serial += 1;
-        let full = self.slots.len() >= self.most;
-        let (stage, answer) = match full {
-            true => (ExitState::Refused, Some(Refusal::Full.code())),
-            false => (ExitState::Asking(Request::default()), None),
+        let sender = self.sessions.get(&session).map(|it| it.sender);
+        let has_place = sender.is_some_and(|sender| self.shares.take(sender));
+        let (stage, answer) = match has_place {
+            true => (ExitState::Asking(Request::default()), None),
+            false => (ExitState::Refused, Some(Refusal::Full.code())),
         };
         let serial = self.serial;
-        let incoming = Incoming { serial, session, stream, stage, answer, ended: false, broken: false };
+        let (ended, broken) = (false, false);
+        let incoming = Incoming { serial, session, stream, stage, has_place, answer, ended, broken };
         let number = self.slots.insert(incoming);
         if let Some(session) = self.sessions.get_mut(&session) {
             session.streams.insert(stream, number);
@@ -318,11 +328,15 @@ impl Exit {
         }
     }
 
+    /// Refuses what a stream asks for. Its place is free, also if the peer never takes the answer.
     fn refuse(&mut self, number: Number, refusal: Refusal) {
         self.slots.set_end(number, None);
-        if let Some(incoming) = self.slots.get_mut(number) {
-            incoming.stage = ExitState::Refused;
-            incoming.answer = Some(refusal.code());
+        let Some(incoming) = self.slots.get_mut(number) else { return };
+        incoming.stage = ExitState::Refused;
+        incoming.answer = Some(refusal.code());
+        let had_place = std::mem::take(&mut incoming.has_place);
+        if let Some(session) = self.sessions.get(&incoming.session).filter(|_| had_place) {
+            self.shares.give_back(session.sender);
         }
     }
 
@@ -404,6 +418,9 @@ impl Exit {
         let Some(incoming) = self.slots.remove(number) else { return };
         if let Some(session) = self.sessions.get_mut(&incoming.session) {
             session.streams.remove(&incoming.stream);
+            if incoming.has_place {
+                self.shares.give_back(session.sender);
+            }
         }
         if let ExitState::Open(_, splice) = incoming.stage {
             let [forth, back] = [splice.moved[1], splice.moved[0]];

@@ -11,12 +11,14 @@
 //! | `question_queue` | which sender's host name is looked up next |
 //! | `forwarded_stream` | the stream of a program's connection |
 //! | `nonblocking_tcp` | a TCP connection whose calls do not block |
+//! | `connection_shares` | which sender may have another connection |
 //! | `connection_slots` | connections by number, those whose turn it is, those whose time is up |
 //!
 //! Entry and exit run on the thread of an endpoint's event loop. The loop's
 //! [`Watch`](byway_net::Watch) tells which sockets are ready.
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
+mod connection_shares;
 mod connection_slots;
 pub mod entry;
 pub mod exit;

@@ -8,10 +8,11 @@ use byway_forward::allow_rules::Allow;
 use byway_forward_host::Exit;
 use byway_net::{Control, Ready, Waker};
 use byway_wire::Instant;
+use byway_wire::fair_share::may_take;
 use std::collections::BTreeMap;
 
-/// How many sessions with forwards there are at once.
-const MOST: usize = 64;
+/// Sessions with forwards at once, of all senders. One sender has half of these at most.
+const MAX_SESSIONS: usize = 64;
 
 /// Who asks, and the name of the program that does.
 type ProgramId = (PublicKey, [u8; 16]);
@@ -44,7 +45,8 @@ impl Exits {
             self.leave(before);
             endpoint.close(now, before, CloseCode::Failed.number(), "the same program began another session");
         }
-        if self.sessions.len() >= MOST {
+        let own = self.sessions.values().filter(|(sender, _)| *sender == asker.0).count();
+        if !may_take(own, MAX_SESSIONS.saturating_sub(self.sessions.len())) {
             let reason = "the receiver serves as many senders as it may: try again later";
             endpoint.close(now, handle, CloseCode::Failed.number(), reason);
             return;

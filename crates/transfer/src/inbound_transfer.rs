@@ -214,6 +214,11 @@ impl Inbound {
         self.which.peer
     }
 
+    /// Whether this sender sends it.
+    pub fn is_of(&self, sender: PublicKey) -> bool {
+        self.which.peer == sender
+    }
+
     /// Whether this is a try of the same transfer.
     pub fn is(&self, peer: PublicKey, transfer: [u8; 16]) -> bool {
         (self.which.peer, self.which.transfer) == (peer, transfer)

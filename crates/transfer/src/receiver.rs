@@ -28,6 +28,7 @@ use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
 use byway_files::Modes;
 use byway_forward::allow_rules::Allow;
 use byway_net::{Carrier, Clock, Control, Listener, LoopControl, Owner, Ready, Socket, Waker};
+use byway_wire::fair_share::may_take;
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -340,6 +341,12 @@ impl Server {
         matches!(self.destination, Destination::Pipe(_)) && (done || self.complete > 0)
     }
 
+    /// Whether a sender may begin another transfer: one sender has half of all places at most.
+    fn may_begin(&self, sender: PublicKey) -> bool {
+        let own = self.inbound.values().filter(|inbound| inbound.is_of(sender)).count();
+        may_take(own, MOST.saturating_sub(self.inbound.len() + self.untold.len()))
+    }
+
     fn accept(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         let Some(connection) = endpoint.connection(handle) else { return };
         // The gate read it before.
@@ -358,7 +365,7 @@ impl Server {
             {
                 Some(Refusal::Taken)
             }
-            _ if self.inbound.len() + self.untold.len() >= MOST && before.is_none() => Some(Refusal::TooMany),
+            _ if before.is_none() && !self.may_begin(peer) => Some(Refusal::TooMany),
             _ => None,
         };
         if let Some(refusal) = refused {

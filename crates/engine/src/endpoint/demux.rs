@@ -3,7 +3,9 @@
 use super::connect_attempt::Success;
 use super::hello_limit::HelloDecision;
 use super::unconfirmed_peers::{NewcomerDecision, PeerPriority};
-use super::{Admit, COOKIES_ABOVE, ConnectionSlot, Endpoint, EndpointEvent, Handle, MOST_ANSWERS};
+use super::{
+    Admit, COOKIES_ABOVE, ConnectionEntry, ConnectionSlot, Endpoint, EndpointEvent, Handle, MOST_ANSWERS,
+};
 use crate::config::Params;
 use crate::connection::{Connection, Inbound, Rejected, Role, close};
 use crate::handshake::{HelloResponse, PublicKey, digest, refuse};
@@ -210,9 +212,13 @@ impl Endpoint {
                         (byway_control::Class::Background.controller(0), Some((code, reason)))
                     }
                 };
+                let own = self.sessions_of(established.peer);
+                if !self.may_have_another(own) {
+                    return self.refuse_full(source, packet);
+                }
                 let standing = match rejected {
                     Some(_) => PeerPriority::Refused,
-                    None if self.is_connected_to(established.peer) => PeerPriority::Known,
+                    None if own > 0 => PeerPriority::Known,
                     None => PeerPriority::Welcome,
                 };
                 match self.waiting.judge(network, standing, |most| self.random.below(most)) {
@@ -270,14 +276,15 @@ impl Endpoint {
         }
     }
 
-    /// Whether a peer with this key has shown that it is there.
-    fn is_connected_to(&self, peer: PublicKey) -> bool {
-        self.entries.values().any(|entry| match &entry.slot {
+    /// Sessions of the peer with this key, as far as it has shown that it is there.
+    pub(super) fn sessions_of(&self, peer: PublicKey) -> usize {
+        let is_its = |entry: &&ConnectionEntry| match &entry.slot {
             ConnectionSlot::Connection { connection, .. } => {
                 connection.is_confirmed() && connection.peer() == peer
             }
             ConnectionSlot::Attempt(_) => false,
-        })
+        };
+        self.entries.values().filter(is_its).count()
     }
 
     pub(super) fn on_send_error(&mut self, now: Instant, error: &SendError) {

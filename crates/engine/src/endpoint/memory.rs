@@ -5,6 +5,7 @@
 
 use super::{ConnectionSlot, Endpoint};
 use alloc::vec::Vec;
+use byway_wire::fair_share::may_take;
 
 /// What a session has of the memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,12 @@ impl Endpoint {
     /// Whether there are as many sessions as there is memory for.
     pub(super) fn is_full(&self) -> bool {
         self.confirmed >= self.most_sessions()
+    }
+
+    /// Whether a peer that has `own` sessions may have another: one peer takes half of the places
+    /// at most. A second session it may always have, because it may have lost the first.
+    pub(super) fn may_have_another(&self, own: usize) -> bool {
+        own < 2 || may_take(own, self.most_sessions().saturating_sub(self.confirmed))
     }
 
     /// A session came, went, or wants more: the windows of all are set anew.

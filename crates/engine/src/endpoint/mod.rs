@@ -481,7 +481,10 @@ impl Endpoint {
 
     /// A peer that connected has shown that it is no replay.
     fn on_confirmed(&mut self, now: Instant, handle: Handle) {
-        let full = self.is_full();
+        // Others of the same peer may have been confirmed since its first message.
+        let peer = self.connection(handle).map(Connection::peer);
+        let others = peer.map_or(0, |peer| self.sessions_of(peer).saturating_sub(1));
+        let full = self.is_full() || !self.may_have_another(others);
         self.confirmed += 1;
         let Some(ConnectionSlot::Connection { connection, .. }) =
             self.entries.get_mut(&handle).map(|entry| &mut entry.slot)

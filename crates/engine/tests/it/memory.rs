@@ -32,6 +32,18 @@ impl Crowd {
 
     /// A sender over a line of its own.
     fn sender(&mut self, mbit: u64, objects: &[u64], stream: u64, start: Duration) -> Handle<Sender> {
+        self.sender_with(self.hosts + 1, mbit, objects, stream, start)
+    }
+
+    /// The same, with the key of this number.
+    fn sender_with(
+        &mut self,
+        key: u8,
+        mbit: u64,
+        objects: &[u64],
+        stream: u64,
+        start: Duration,
+    ) -> Handle<Sender> {
         self.hosts += 1;
         let to = address("10.0.1.1:4000");
         let mut plan = Plan::new("newreno", objects, &[to]);
@@ -39,11 +51,19 @@ impl Crowd {
         (plan.stream, plan.streams, plan.stream_last) = (stream / 40, 40, true);
         (plan.start, plan.suites) = (start, Suites::INSECURE_SIMULATION);
         let from = SocketAddr::from(([10, 0, 0, self.hosts], 5000));
-        let sender = Sender::new(self.hosts ^ 0x80, identity(9).public(), plan);
+        let sender = Sender::with_key(key ^ 0x80, self.hosts ^ 0x80, identity(9).public(), plan);
         let sender = self.world.add(&format!("sender {from}"), sender, &[from]);
         let (up, down) = both(line(mbit, 10 * MS));
         self.world.connect(from, to, up, down);
         sender
+    }
+
+    /// Whether a sender was told that there is no room for it.
+    fn is_refused(&self, sender: Handle<Sender>) -> bool {
+        let host = &self.world[sender];
+        // Who comes while another's first packet is under way is told so in the session.
+        let closed = host.closed.as_ref().is_some_and(|(code, _)| *code == close::BUSY);
+        host.failed == Some(ConnectError::Full) || closed
     }
 
     /// Bytes that all sessions hold unread, and the memory that they take.
@@ -96,11 +116,17 @@ fn more_sessions_than_there_is_memory_for_are_refused() {
     crowd.world.run_until(Instant::from_millis(30_000));
     let (held, _) = crowd.held();
     assert!(held <= MIB, "{held}");
-    let refused = |sender: &&Handle<Sender>| {
-        let host = &crowd.world[**sender];
-        // Who comes while another's first packet is under way is told so in the session.
-        let closed = host.closed.as_ref().is_some_and(|(code, _)| *code == close::BUSY);
-        host.failed == Some(ConnectError::Full) || closed
-    };
-    assert_eq!(senders.iter().filter(refused).count(), 8);
+    assert_eq!(senders.iter().filter(|sender| crowd.is_refused(**sender)).count(), 8);
+}
+
+#[test]
+fn one_peer_with_many_sessions_leaves_half_of_the_places_to_others() {
+    let mut crowd = Crowd::new(MIB);
+    let greedy: Vec<_> =
+        (0..40).map(|number| crowd.sender_with(1, 10, &[], 10 << 20, 20 * MS * number)).collect();
+    let others: Vec<_> =
+        (50..60).map(|key| crowd.sender_with(key, 10, &[], 10 << 20, Duration::from_secs(2))).collect();
+    crowd.world.run_until(Instant::from_millis(30_000));
+    assert_eq!(greedy.iter().filter(|sender| crowd.is_refused(**sender)).count(), 24, "it has 16 of 32");
+    assert_eq!(others.iter().filter(|sender| crowd.is_refused(**sender)).count(), 0);
 }

@@ -143,9 +143,14 @@ pub struct Sender {
 
 impl Sender {
     pub fn new(seed: u8, peer: PublicKey, plan: Plan) -> Self {
+        Self::with_key(seed, seed, peer, plan)
+    }
+
+    /// One of several hosts that may have the same key, each with a seed of its own.
+    pub fn with_key(key: u8, seed: u8, peer: PublicKey, plan: Plan) -> Self {
         let streams = if plan.stream > 0 { plan.streams } else { 0 };
         let endpoint = Endpoint::new(EndpointConfig {
-            identity: identity(seed),
+            identity: identity(key),
             suites: plan.suites,
             seed: [seed ^ 0x55; 32],
             connection: plan.config.clone(),
