@@ -298,7 +298,9 @@ impl Exit {
     }
 
     fn dial(&mut self, number: Number, target: &Target, addresses: &[IpAddr], now: Instant) {
-        match self.allow.choose(target, addresses) {
+        // Where the system does not tell, an address may be the host's own.
+        let is_own = |address| byway_net::is_own(address).unwrap_or(true);
+        match self.allow.choose(target, addresses, &is_own) {
             Ok(addresses) => {
                 let mut dial = Dial::new(addresses);
                 let dialled = dial.begin(&self.watch, Token(number), now);

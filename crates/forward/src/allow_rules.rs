@@ -1,7 +1,7 @@
 //! Which targets (host and port) the exit of forwarded connections may dial. The rules judge each
-//! address of a target's name separately; only allowed addresses are dialled. *Near* addresses
-//! (loopback, link-local, multicast) must be named in a rule, because services there often need no
-//! authentication.
+//! address of a target's name separately; only allowed addresses are dialled. *Near* addresses must
+//! be named in a rule, because services there often need no authentication: loopback, all addresses
+//! of the host itself, its link, and the metadata services of clouds.
 
 use crate::forward_target::{Name, Target, TargetError, TargetHost, port_of};
 use alloc::string::String;
@@ -52,9 +52,15 @@ pub enum DialDecision {
     Near,
 }
 
+/// Tells whether an address is one of the host's own.
+pub type IsOwn<'a> = &'a dyn Fn(IpAddr) -> bool;
+
 impl AllowRule {
     /// What it says of dialling `address` for `target`.
-    fn verdict(&self, target: &Target, address: IpAddr) -> DialDecision {
+    fn verdict(&self, target: &Target, address: IpAddr, is_own: IsOwn<'_>) -> DialDecision {
+        let inner = embedded_v4(address).map(IpAddr::V4);
+        // Whoever translates such an address leads to the one inside.
+        let leads_to = inner.unwrap_or(address);
         if self.port.is_some_and(|port| port != target.port) {
             return DialDecision::Forbidden;
         }
@@ -66,19 +72,24 @@ impl AllowRule {
             (HostPattern::Below(suffix), TargetHost::Name(asked)) => {
                 (asked.as_str().ends_with(suffix.as_str()), false)
             }
-            (HostPattern::Network(network), _) => (network.contains(address), is_near_all(network)),
+            (HostPattern::Network(network), _) => {
+                let names = is_near_all(network) || is_one_host(network);
+                (network.contains(leads_to) || network.contains(address), names)
+            }
             (HostPattern::Name(_) | HostPattern::Below(_), TargetHost::Address(_)) => (false, false),
         };
         match applies {
             false => DialDecision::Forbidden,
-            true if is_near(address) && !names_near => DialDecision::Near,
+            true if names_near => DialDecision::Allowed,
+            true if [leads_to, address].into_iter().any(|it| is_near(it) || is_own(it)) => DialDecision::Near,
             true => DialDecision::Allowed,
         }
     }
 }
 
-/// Networks that are near: the host itself, its link, and what is no single host.
-const NEAR: [(IpAddr, u8); 9] = [
+/// Networks that are near: the host itself, its link, what is no single host, and services that
+/// clouds give each host at an address that is the same for all.
+const NEAR: [(IpAddr, u8); 19] = [
     (IpAddr::V4(Ipv4Addr::new(0, 0, 0, 0)), 8),
     (IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
     (IpAddr::V4(Ipv4Addr::new(169, 254, 0, 0)), 16),
@@ -88,7 +99,39 @@ const NEAR: [(IpAddr, u8); 9] = [
     (IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
     (IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), 10),
     (IpAddr::V6(Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0)), 8),
+    // Site-local addresses, deprecated by RFC 3879.
+    (IpAddr::V6(Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0)), 10),
+    // NAT64 of a site's own (RFC 8215): where its IPv4 address stands is the site's affair.
+    (IpAddr::V6(Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0)), 48),
+    // Alibaba Cloud, and the resolver of Tailscale.
+    (IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)), 32),
+    (IpAddr::V4(Ipv4Addr::new(100, 100, 100, 100)), 32),
+    // Azure, Oracle.
+    (IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)), 32),
+    (IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)), 32),
+    // AWS, Google, Oracle, Scaleway.
+    (IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0)), 32),
+    (IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)), 128),
+    (IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe)), 128),
+    (IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)), 128),
 ];
+
+/// The IPv4 address that an IPv6 address leads to where somebody translates: IPv4-compatible (RFC
+/// 4291 section 2.5.5.1), IPv4-translated (RFC 2765), NAT64 (RFC 6052 section 2.1), 6to4 (RFC
+/// 3056).
+fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(address) = address else { return None };
+    let of = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
+    match address.segments() {
+        // `::` and `::1` are no such addresses.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
+        [0, 0, 0, 0, 0, 0, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => Some(of(high, low)),
+        _ => None,
+    }
+}
 
 fn near() -> impl Iterator<Item = Prefix> {
     NEAR.into_iter().map(|(address, length)| Prefix::of(address, length))
@@ -100,6 +143,11 @@ fn is_near(address: IpAddr) -> bool {
 
 fn is_near_all(network: &Prefix) -> bool {
     near().any(|near| near.covers(network))
+}
+
+/// Whether a network is one address: then it is named.
+fn is_one_host(network: &Prefix) -> bool {
+    network.length() == if network.address().is_ipv4() { 32 } else { 128 }
 }
 
 impl FromStr for AllowRule {
@@ -192,11 +240,12 @@ impl Allow {
         self.0.iter().any(|rule| rule.port.is_none_or(|port| port == target.port) && could(rule))
     }
 
-    /// Whether this address may be dialled for a target, whose name it has.
+    /// Whether this address may be dialled for a target, whose name it has. `is_own` is asked only
+    /// about addresses that a rule would allow.
     #[must_use]
-    pub fn verdict(&self, target: &Target, address: IpAddr) -> DialDecision {
+    pub fn verdict(&self, target: &Target, address: IpAddr, is_own: IsOwn<'_>) -> DialDecision {
         let address = address.to_canonical();
-        let verdicts = || self.0.iter().map(|rule| rule.verdict(target, address));
+        let verdicts = || self.0.iter().map(|rule| rule.verdict(target, address, is_own));
         if verdicts().any(|verdict| verdict == DialDecision::Allowed) {
             return DialDecision::Allowed;
         }
@@ -211,15 +260,23 @@ impl Allow {
     ///
     /// # Errors
     /// None may: the mildest verdict.
-    pub fn choose(&self, target: &Target, addresses: &[IpAddr]) -> Result<Vec<SocketAddr>, DialDecision> {
-        let is_allowed = |address: &&IpAddr| self.verdict(target, **address) == DialDecision::Allowed;
-        let allowed = addresses.iter().filter(is_allowed);
-        let allowed: Vec<_> =
-            allowed.map(|address| SocketAddr::new(address.to_canonical(), target.port)).collect();
+    pub fn choose(
+        &self,
+        target: &Target,
+        addresses: &[IpAddr],
+        is_own: IsOwn<'_>,
+    ) -> Result<Vec<SocketAddr>, DialDecision> {
+        let (mut allowed, mut near) = (Vec::new(), false);
+        for address in addresses {
+            match self.verdict(target, *address, is_own) {
+                DialDecision::Allowed => allowed.push(SocketAddr::new(address.to_canonical(), target.port)),
+                DialDecision::Near => near = true,
+                DialDecision::Forbidden => {}
+            }
+        }
         if !allowed.is_empty() {
             return Ok(allowed);
         }
-        let near = addresses.iter().any(|address| self.verdict(target, *address) == DialDecision::Near);
         Err(if near { DialDecision::Near } else { DialDecision::Forbidden })
     }
 }
@@ -234,8 +291,82 @@ mod tests {
         Allow::new(rules.iter().map(|rule| rule.parse().unwrap()).collect())
     }
 
+    /// The host of these tests has two addresses of its own.
+    fn is_own(address: IpAddr) -> bool {
+        address.is_loopback()
+            || ["10.0.0.77", "2001:db8::77"].map(|it| it.parse().unwrap()).contains(&address)
+    }
+
     fn verdict(rules: &[&str], target: &str, address: &str) -> DialDecision {
-        allow(rules).verdict(&target.parse().unwrap(), address.parse().unwrap())
+        allow(rules).verdict(&target.parse().unwrap(), address.parse().unwrap(), &is_own)
+    }
+
+    #[test]
+    fn the_hosts_own_addresses_are_reached_only_by_a_rule_that_names_them() {
+        for (rule, target, address, expected) in [
+            ("any", "10.0.0.77:80", "10.0.0.77", Near),
+            ("any:80", "a.lan:80", "10.0.0.77", Near),
+            ("10.0.0.0/8:*", "10.0.0.77:80", "10.0.0.77", Near),
+            ("*.lan:80", "host.lan:80", "10.0.0.77", Near),
+            ("host.lan:80", "host.lan:80", "2001:db8::77", Near),
+            ("[2001:db8::/32]:80", "[2001:db8::77]:80", "2001:db8::77", Near),
+            ("any", "[::ffff:10.0.0.77]:80", "::ffff:10.0.0.77", Near),
+            ("any", "[64:ff9b::a00:4d]:80", "64:ff9b::a00:4d", Near),
+            ("10.0.0.77:80", "10.0.0.77:80", "10.0.0.77", Allowed),
+            ("10.0.0.77:80", "host.lan:80", "10.0.0.77", Allowed),
+            ("10.0.0.77:80", "10.0.0.77:81", "10.0.0.77", Forbidden),
+            ("[2001:db8::77]:80", "[2001:db8::77]:80", "2001:db8::77", Allowed),
+            ("10.0.0.0/8:*", "10.0.0.78:80", "10.0.0.78", Allowed),
+        ] {
+            assert_eq!(verdict(&[rule], target, address), expected, "{rule} for {target} at {address}");
+        }
+    }
+
+    #[test]
+    fn metadata_services_and_addresses_that_hide_others_are_near() {
+        for near in [
+            "100.100.100.200",
+            "100.100.100.100",
+            "168.63.129.16",
+            "192.0.0.192",
+            "fd00:ec2::254",
+            "fd00:ec2::253",
+            "fd20:ce::254",
+            "fd00:c1::a9fe:a9fe",
+            "fd00:42::42",
+            "fec0::1",
+            "feff::1",
+            "64:ff9b::7f00:1",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b::6464:64c8",
+            "64:ff9b:1::a00:5",
+            "2002:7f00:1::1",
+            "2002:a9fe:a9fe::",
+            "::127.0.0.1",
+            "::169.254.169.254",
+            "::ffff:169.254.169.254",
+            "::ffff:0:7f00:1",
+        ] {
+            let is_v6 = near.parse::<IpAddr>().unwrap().to_canonical().is_ipv6();
+            for rule in ["any", if is_v6 { "[::/0]:80" } else { "0.0.0.0/0:80" }] {
+                assert_eq!(verdict(&[rule], "a.lan:80", near), Near, "{rule} at {near}");
+            }
+        }
+        for (rule, address, expected) in [
+            ("any", "64:ff9b::5db8:d822", Allowed),
+            ("any", "2002:5db8:d822::1", Allowed),
+            ("any", "100.100.100.201", Allowed),
+            ("any", "fd00:ec3::254", Allowed),
+            ("10.0.0.0/8:80", "64:ff9b::a00:5", Allowed),
+            ("10.0.0.0/8:80", "64:ff9b::b00:5", Forbidden),
+            ("[64:ff9b::/96]:80", "64:ff9b::a00:5", Allowed),
+            ("[64:ff9b::/96]:80", "64:ff9b::7f00:5", Near),
+            ("[64:ff9b::7f00:5]:80", "64:ff9b::7f00:5", Allowed),
+            ("100.100.100.200:80", "100.100.100.200", Allowed),
+            ("100.64.0.0/10:80", "100.100.100.200", Near),
+        ] {
+            assert_eq!(verdict(&[rule], "a.lan:80", address), expected, "{rule} at {address}");
+        }
     }
 
     #[test]
@@ -287,14 +418,14 @@ mod tests {
     fn only_addresses_that_are_allowed_are_dialled() {
         let rules = allow(&["*.lan:443", "10.0.0.0/8:22"]);
         let addresses = ["127.0.0.1", "10.0.0.1", "::ffff:192.0.2.1"].map(|it| it.parse().unwrap());
-        let chosen = |target: &str| rules.choose(&target.parse().unwrap(), &addresses);
+        let chosen = |target: &str| rules.choose(&target.parse().unwrap(), &addresses, &is_own);
         assert_eq!(
             chosen("a.lan:443"),
             Ok(["10.0.0.1:443", "192.0.2.1:443"].map(|it| it.parse().unwrap()).to_vec())
         );
         assert_eq!(chosen("b:22"), Ok([SocketAddr::from(([10, 0, 0, 1], 22))].to_vec()));
         assert_eq!(chosen("b:23"), Err(Forbidden));
-        assert_eq!(rules.choose(&"a.lan:443".parse().unwrap(), &addresses[..1]), Err(Near));
+        assert_eq!(rules.choose(&"a.lan:443".parse().unwrap(), &addresses[..1], &is_own), Err(Near));
         let looked_up = |target: &str| {
             let name = target.split(':').next().unwrap().parse().unwrap();
             rules.may_look_up(&target.parse().unwrap(), &name)

@@ -77,7 +77,7 @@ pub use driver_thread::{Control, Handle, Panicked, spawn, spawn_with};
 pub use entropy::{EntropyError, seed};
 pub use icmp_errors::{IcmpError, IcmpProbe};
 pub use interfaces::{Interface, interfaces, source_for};
-pub use route_lookup::way_out;
+pub use route_lookup::{is_own, way_out};
 pub use socket::{BUFFER_BYTES, BindError, Buffers, Socket};
 pub use statistics::Statistics;
 pub use systemd_notify::{READY, STOPPING, notify};

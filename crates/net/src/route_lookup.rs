@@ -1,6 +1,6 @@
-//! Finds the interface by which the system would send, for a given source and destination address.
-//! A bound socket does not tell its interface, so the routing tables are asked over netlink (RFC
-//! 3549). Nothing is sent.
+//! Finds the interface by which the system would send, for a given source and destination address,
+//! and whether a destination is the host itself. A bound socket does not tell its interface, so the
+//! routing tables are asked over netlink (RFC 3549). Nothing is sent.
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use std::io;
@@ -19,6 +19,10 @@ const INTERFACE: u16 = 4;
 /// Bytes before the attributes: `nlmsghdr`, `rtmsg`.
 const HEADER: usize = 16;
 const ROUTE_HEADER: usize = 12;
+/// Where the type of a route stands in `rtmsg`, and types by which the host itself takes what is
+/// sent: `RTN_LOCAL`, `RTN_BROADCAST`, `RTN_ANYCAST`.
+const ROUTE_TYPE_AT: usize = 7;
+const OWN_ROUTES: [u8; 3] = [2, 3, 4];
 
 /// The number of the interface by which datagrams from `source` to `destination` leave. `None` if
 /// there is no route.
@@ -26,9 +30,22 @@ const ROUTE_HEADER: usize = 12;
 /// # Errors
 /// The netlink query failed, or its answer makes no sense.
 pub fn way_out(source: IpAddr, destination: IpAddr) -> io::Result<Option<u32>> {
+    ask(&question(Some(source), destination), read)
+}
+
+/// Whether what is sent to this address comes to this host itself: the kernel has a local,
+/// broadcast or anycast route there. An address without a route is not the host's own.
+///
+/// # Errors
+/// The netlink query failed, or its answer makes no sense.
+pub fn is_own(destination: IpAddr) -> io::Result<bool> {
+    ask(&question(None, destination), read_own)
+}
+
+fn ask<T>(question: &[u8], read: impl Fn(&[u8]) -> Option<T>) -> io::Result<T> {
     // Protocol 0 is `NETLINK_ROUTE`.
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    send(&socket, &question(source, destination), SendFlags::empty())?;
+    send(&socket, question, SendFlags::empty())?;
     let mut answer = [0; 4096];
     // The answer is there as soon as the question is taken.
     let (length, _) = recv(&socket, &mut answer[..], RecvFlags::DONTWAIT)?;
@@ -37,14 +54,15 @@ pub fn way_out(source: IpAddr, destination: IpAddr) -> io::Result<Option<u32>> {
     })
 }
 
-fn question(source: IpAddr, destination: IpAddr) -> Vec<u8> {
+fn question(source: Option<IpAddr>, destination: IpAddr) -> Vec<u8> {
     let (family, bits) = match destination {
         IpAddr::V4(_) => (AddressFamily::INET, 32),
         IpAddr::V6(_) => (AddressFamily::INET6, 128),
     };
     let mut message = vec![0; HEADER];
     message.extend([family.as_raw() as u8, bits, bits, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    for (kind, address) in [(DESTINATION, destination), (SOURCE, source)] {
+    let attributes = [Some((DESTINATION, destination)), source.map(|source| (SOURCE, source))];
+    for (kind, address) in attributes.into_iter().flatten() {
         let bytes = match address {
             IpAddr::V4(ip) => ip.octets().to_vec(),
             IpAddr::V6(ip) => ip.octets().to_vec(),
@@ -85,6 +103,17 @@ fn read(answer: &[u8]) -> Option<Option<u32>> {
     }
 }
 
+/// Whether an answer tells of a route to the host itself. `None`: this is no answer.
+fn read_own(answer: &[u8]) -> Option<bool> {
+    let kind = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
+    let body = answer.get(HEADER..)?;
+    match kind {
+        ERROR => (i32::from_ne_bytes(*body.first_chunk()?) != 0).then_some(false),
+        NEW_ROUTE => Some(OWN_ROUTES.contains(body.get(ROUTE_TYPE_AT)?)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,8 +127,28 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_tells_which_addresses_are_the_hosts_own() {
+        for own in ["127.0.0.1", "127.9.9.9"] {
+            assert!(is_own(own.parse().unwrap()).unwrap(), "{own}");
+        }
+        for other in ["198.51.100.7", "2001:db8::7"] {
+            assert!(!is_own(other.parse().unwrap()).unwrap(), "{other}");
+        }
+        // Whatever this machine has besides.
+        for interface in crate::interfaces().unwrap() {
+            assert!(is_own(interface.address).unwrap(), "{interface:?}");
+        }
+        let route = |kind: u8| [&[0; 4], &NEW_ROUTE.to_ne_bytes()[..], &[0; 17], &[kind], &[0; 8]].concat();
+        assert_eq!(
+            [1, 2, 3, 4, 5, 7].map(|kind| read_own(&route(kind)).unwrap()).map(u8::from),
+            [0, 1, 1, 1, 0, 0]
+        );
+        assert_eq!((read_own(&route(2)[..20]), read_own(&[0; 40])), (None, None));
+    }
+
+    #[test]
     fn questions_are_frozen() {
-        let v4 = question([10, 0, 0, 1].into(), [192, 0, 2, 7].into());
+        let v4 = question(Some([10, 0, 0, 1].into()), [192, 0, 2, 7].into());
         assert_eq!(v4.len(), 16 + 12 + 8 + 8);
         assert_eq!(
             v4[..8],
@@ -107,7 +156,7 @@ mod tests {
         );
         assert_eq!(v4[16..19], [2, 32, 32]);
         assert_eq!((&v4[32..36], &v4[40..44]), (&[192, 0, 2, 7][..], &[10, 0, 0, 1][..]));
-        let v6 = question(Ipv6Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
+        let v6 = question(Some(Ipv6Addr::LOCALHOST.into()), Ipv6Addr::LOCALHOST.into());
         assert_eq!((v6.len(), v6[16]), (16 + 12 + 20 + 20, 10));
     }
 
