@@ -84,6 +84,8 @@ pub(super) struct Connection {
     pub tail_due: bool,
     /// When what may be lost is judged again.
     pub judge_at: Instant,
+    /// Whether the controller allowed neither window nor rate when it was last asked.
+    pub windowless: bool,
     /// When a paced sender may send next, and the timer for it.
     pub next_send: Instant,
     pub pace_at: Instant,
@@ -154,6 +156,7 @@ impl Connection {
             tail_at: far,
             tail_due: false,
             judge_at: far,
+            windowless: false,
             next_send: now,
             pace_at: far,
             probe_at: far,

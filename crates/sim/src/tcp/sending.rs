@@ -132,6 +132,12 @@ impl Connection {
             self.probe_at = if self.choked { now + self.probe_gap(0.5) } else { Instant::FAR_FUTURE };
         }
         let window = allowance.window.min(self.initial.saturating_mul(self.mss));
+        if allowance.window == 0 && allowance.rate.is_none() {
+            self.windowless = true;
+        } else if core::mem::take(&mut self.windowless) {
+            // What was sent again meanwhile left at a byte a second: that pace is over.
+            self.next_send = self.next_send.min(now);
+        }
         let flight = self.board.in_flight();
         let rate = match allowance.rate {
             Some(rate) => Some(rate.max(1)),

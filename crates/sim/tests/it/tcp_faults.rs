@@ -1,10 +1,12 @@
 //! TCP hosts where the network or the peer misbehaves.
 
 use crate::tcp_common::*;
-use byway_control::by_name;
+use byway_control::{
+    Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Undo, by_name,
+};
 use byway_sim::tcp::{Demand, Flow, ServerConfig, Subflow, SubflowState, TcpConfig, TcpHost};
 use byway_sim::{PipeConfig, Random, TapVerdict, World};
-use byway_wire::{Duration, Ecn, Instant, Local};
+use byway_wire::{Duration, Ecn, Instant, Local, PathId};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -404,4 +406,66 @@ fn noise_and_replays_do_no_harm() {
     let report = pair.world[pair.sender].report(flow).unwrap();
     assert!(report.finished.is_some(), "{report:?}");
     assert_eq!(report.delivered, 5 * MB);
+}
+
+/// Sends 1 Mbit/s, and nothing from 1 s on until a probe is answered after 3 s.
+#[derive(Debug)]
+struct Pausing {
+    choked: bool,
+    paused: bool,
+}
+
+impl Controller for Pausing {
+    fn name(&self) -> &'static str {
+        "pausing"
+    }
+    fn open(&mut self, _: PathId, _: &Opened) {}
+    fn close(&mut self, _: PathId) {}
+    fn on_sent(&mut self, _: PathId, _: &Sent) {}
+    fn on_acked(&mut self, _: PathId, _: &Acked<'_>) {}
+    fn on_congested(&mut self, _: PathId, _: &Congested) {}
+    fn on_undo(&mut self, _: PathId, _: &Undo) {}
+    fn on_probe(&mut self, _: PathId, probe: &ProbeResult) {
+        self.paused |= probe.now >= at(3_000);
+        self.choked &= !self.paused;
+    }
+    fn on_route_change(&mut self, _: PathId, _: Instant) {}
+    fn tick(&mut self, now: Instant) -> Option<Instant> {
+        self.choked = now >= at(1_000) && !self.paused;
+        (now < at(1_000)).then_some(at(1_000))
+    }
+    fn allowance(&self, _: PathId) -> Allowance {
+        if self.choked {
+            return Allowance { choked: true, ..Allowance::default() };
+        }
+        Allowance { window: 1 << 20, rate: Some(125_000), ..Allowance::default() }
+    }
+    fn wants(&self) -> PathDemand<'_> {
+        PathDemand { open: usize::MAX, ..PathDemand::default() }
+    }
+}
+
+/// What is lost when a path is choked is sent again, without a window. The path goes on at its own
+/// rate once it is choked no more.
+#[test]
+fn a_path_that_is_choked_no_more_sends_at_its_rate() {
+    let mut pair = both_ways(3, clean());
+    pair.world.tap(|packet| {
+        let lost = packet.phantom > 0 && (at(980)..at(1_010)).contains(&packet.now);
+        if lost { TapVerdict::Drop } else { TapVerdict::Pass }
+    });
+    let flow =
+        Flow { controller: Box::new(Pausing { choked: false, paused: false }), ..Flow::tcp(address(2, 0)) };
+    let flow = pair.open(flow.demand(Demand::Size(10 * MB)).options(TcpConfig::default()));
+    pair.world.run_until(at(1_100));
+    let before = pair.received();
+    pair.world.run_until(at(3_000));
+    let report = pair.world[pair.sender].report(flow).unwrap();
+    assert!(report.subflows[0].retransmits > 0, "nothing was sent again: {report:?}");
+    assert!(pair.received() - before < 10_000, "{before} {}", pair.received());
+    pair.world.run_until(at(5_000));
+    let before = pair.received();
+    pair.world.run_until(at(10_000));
+    let rate = (pair.received() - before) / 5;
+    assert!((115_000..=126_000).contains(&rate), "{rate} bytes per second");
 }
