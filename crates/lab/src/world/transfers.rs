@@ -152,6 +152,15 @@ fn finished(world: &World, sender: Handle<TcpHost>, flow: FlowId) -> Option<f64>
     world[sender].report(flow)?.finished.map(Instant::as_secs_f64)
 }
 
+/// Why a flow of TCP will never end: every connection that it had was given up.
+fn given_up(world: &World, sender: Handle<TcpHost>, flow: FlowId) -> Option<String> {
+    let report = world[sender].report(flow)?;
+    let mut states = report.subflows.iter().map(|path| path.state);
+    let over = !report.subflows.is_empty() && states.all(|state| state == SubflowState::Closed);
+    let failed = over && report.finished.is_none();
+    failed.then(|| "TCP gave up: there were too many timeouts in a row".to_owned())
+}
+
 impl TransferProbe for SessionHosts {
     fn look(&self, world: &World, _gateways: &[GatewayPair]) -> TransferSample {
         let sender = &world[self.sender];
@@ -209,6 +218,7 @@ impl TransferProbe for Tcp {
 
     fn finish(&self, world: &World, record: &mut TransferRecord) {
         record.finished = finished(world, self.sender, self.flow);
+        record.failed = given_up(world, self.sender, self.flow);
     }
 }
 
@@ -234,6 +244,7 @@ impl TransferProbe for GatewayedTcp {
 
     fn finish(&self, world: &World, record: &mut TransferRecord) {
         record.finished = finished(world, self.sender, self.flow);
+        record.failed = given_up(world, self.sender, self.flow);
     }
 }
 

@@ -211,6 +211,36 @@ fn a_transfer_stops_when_it_is_told() {
     assert_eq!(transfer.paths[0].window[60], 0.0);
 }
 
+/// A line that is dark from 1 s on: TCP tries fifteen times, for ten minutes.
+#[test]
+fn tcp_that_gives_up_has_failed() {
+    let mut setup = setup(700.0, detour());
+    setup.sample = seconds(1.0);
+    for (from, to) in [("S", "D"), ("D", "S")] {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        let dark = Changed::Link { from, to, rate: None, delay: None, loss: None, up: Some(false) };
+        setup.changes.push(Change { at: seconds(1.0), what: dark });
+    }
+    let sized = |name, size, paths: &[PathChoice]| Transfer {
+        demand: Demand::Size(size),
+        ..tcp(name, "S", "D", paths, "newreno")
+    };
+    setup.transfers = vec![
+        sized("dark", 50_000_000, &[PathChoice::Direct]),
+        sized("short", 50_000, &[PathChoice::Direct]),
+        sized("another way", 50_000_000, &[PathChoice::Direct, through("R")]),
+        Transfer { stop: Some(seconds(3.0)), ..tcp("stopped", "S", "D", &[through("R")], "newreno") },
+        Transfer { start: seconds(600.0), ..sized("late", 50_000_000, &[PathChoice::Direct]) },
+    ];
+    let record = go(&setup, 1);
+    let failed = record.transfers.iter().filter(|transfer| transfer.failed.is_some());
+    let failed: Vec<&str> = failed.map(|transfer| transfer.name.as_str()).collect();
+    assert_eq!(failed, ["dark"], "the last tries still");
+    let [dark, short, another, ..] = &record.transfers[..] else { panic!("five transfers") };
+    assert_eq!((dark.finished, short.finished.is_some()), (None, true));
+    assert!(another.finished.is_some_and(|at| at < 100.0), "{:?}", another.finished);
+}
+
 #[test]
 fn real_bytes_come_as_fast() {
     let rates = [false, true].map(|real_bytes| {
