@@ -12,6 +12,7 @@ pub use schedule::{Change, Step};
 use crate::aqm::{DequeueAqm, Dequeued, Discipline, Queued, Red, RedVerdict};
 use crate::link::{Corruption, Decision, Delivery, DropReason, Link, Occupancy, Offer, PacketOutcome};
 use crate::random::Random;
+use burst_loss::Spell;
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Ecn, Instant};
 use schedule::TimedValue;
@@ -69,8 +70,8 @@ pub struct Pipe {
     /// What the queue has decided and nobody has asked for yet. Each entry names the packet
     /// ([`Decision::place`]) and the decision.
     decided: VecDeque<(usize, Dequeued)>,
-    /// Whether the line is in a bad spell ([`GilbertElliott`]).
-    bad: bool,
+    /// The state of losses in bursts.
+    spell: Spell,
     plain: Option<PlainPipe>,
     /// The size that was sent last, and its service time: whole nanoseconds, and what is left in
     /// billionths of a bit.
@@ -108,7 +109,7 @@ impl Pipe {
             },
             deciding: DequeueAqm::new(&config.discipline, || random.next_u64()),
             decided: VecDeque::new(),
-            bad: false,
+            spell: Spell::default(),
             plain: None,
             service: (0, 0, 0),
             config,
@@ -202,9 +203,9 @@ impl Pipe {
         Some(Ok((begins, at)))
     }
 
-    /// The earliest arrival time of a packet of `size` payload bytes, if offered at `now` to an
-    /// idle pipe. `None`: zero delay, a packet beyond the MTU, or a pipe that is not plain. Plain:
-    /// a drop-tail queue, constant rate and delay, no faults.
+    /// The earliest time at which a packet that is offered at `now` or later arrives. The next that
+    /// is offered has `size` payload bytes. `None`: zero delay, a packet beyond the MTU, or a pipe
+    /// that is not plain. Plain: a drop-tail queue, constant rate and delay, no faults.
     #[inline]
     pub(crate) fn soonest(&mut self, now: Instant, size: u32) -> Option<Instant> {
         let plain = self.plain.as_ref().filter(|plain| plain.delay > 0)?;
@@ -212,6 +213,11 @@ impl Pipe {
         if bytes > plain.largest {
             // The packet would be dropped and take no time, so the one behind it may arrive sooner.
             return None;
+        }
+        if self.idle_at > now {
+            // The queue may be full. Then the packet is dropped, and a shorter one behind it arrives
+            // sooner than this one would have.
+            return Some(Instant::from_nanos(self.idle_at.as_nanos().saturating_add(plain.delay)));
         }
         let time = if plain.rate > 0 { service_of(&mut self.service, bytes, plain.rate).0 } else { 0 };
         Some(Instant::from_nanos(now.as_nanos().saturating_add(time).saturating_add(plain.delay)))
@@ -308,11 +314,18 @@ impl Pipe {
         red.arrive(*total, bytes, ecn != Ecn::NotEct, idle, random)
     }
 
-    /// Whether the line loses a packet.
-    fn loses(&mut self) -> bool {
+    /// Whether the line loses the packet whose service began at `begins` and ends when the line
+    /// falls idle.
+    fn loses(&mut self, begins: Instant) -> bool {
         let lost = self.random.chance(self.loss.at(self.now));
-        let Some(bursts) = &self.config.bursts else { return lost };
-        bursts.loses(&mut self.bad, &mut self.random) || lost
+        if self.config.bursts.is_none() {
+            return lost;
+        }
+        let rate = self.rate_at(begins);
+        let Self { config, spell, random, idle_at, .. } = self;
+        let Some(bursts) = &config.bursts else { return lost };
+        spell.rest(bursts, begins, rate, random);
+        spell.loses(bursts, *idle_at, random) || lost
     }
 
     fn has_room(&self, total: Occupancy, bytes: u64) -> bool {
@@ -368,7 +381,7 @@ impl Pipe {
             self.carry = 0;
         }
         self.idle_at = self.served(begins, bytes);
-        if self.loses() {
+        if self.loses(begins) {
             return PacketOutcome::Dropped(DropReason::Loss);
         }
         let copied = self.random.chance(self.config.duplication);

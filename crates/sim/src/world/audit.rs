@@ -55,15 +55,24 @@ impl Network {
             }
         }
         let mut injected = 0;
+        // Whether the event stands in the queue by which the link is looked at, and by which it decides.
+        let mut waited_for = vec![(false, false); self.edges.len()];
         for event in self.events.iter() {
-            let EventSubject::Loose(order) = event.subject() else { continue };
-            let flight = self.loose[&order];
-            match self.places[flight.place as usize] {
-                END => injected += 1,
-                id => found[id as usize] += 1,
+            match event.subject() {
+                EventSubject::Loose(order) => match self.places[self.loose[&order].place as usize] {
+                    END => injected += 1,
+                    id => found[id as usize] += 1,
+                },
+                EventSubject::Line(id) => {
+                    waited_for[id as usize].0 |= event.at() == self.edges[id as usize].expected;
+                }
+                EventSubject::Decision(id) => {
+                    waited_for[id as usize].1 |= Some(event.at()) == self.edges[id as usize].decision;
+                }
+                EventSubject::Wake(_) => {}
             }
         }
-        for (edge, &found) in self.edges.iter().zip(&found) {
+        for (edge, (&found, &(looks, decides))) in self.edges.iter().zip(found.iter().zip(&waited_for)) {
             assert!(
                 edge.outstanding == found,
                 "law broken: link {} has {found} packets under way, its books say {}",
@@ -76,6 +85,20 @@ impl Network {
                 edge.name,
                 edge.lost,
                 edge.books
+            );
+            let late = edge.line.front().is_some_and(|first| first.at < edge.expected);
+            assert!(
+                looks && !late || edge.line.is_empty() && edge.coming.is_empty(),
+                "law broken: nobody looks in time at the packets on link {}, {} there and {} coming",
+                edge.name,
+                edge.line.len(),
+                edge.coming.len()
+            );
+            assert!(
+                decides || edge.held.is_empty(),
+                "law broken: link {} holds {} packets and never decides about them",
+                edge.name,
+                edge.held.len()
             );
         }
         let under_way = injected + found.iter().sum::<u64>();
@@ -100,5 +123,53 @@ impl Edge {
             self.books,
             self.outstanding
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipe::{Pipe, PipeConfig};
+    use crate::random::Random;
+    use crate::world::events::PacketInFlight;
+    use crate::world::network::{EdgeLink, WorldEvent};
+    use byway_wire::{Duration, Ecn};
+
+    /// A network with a packet on its one link, which arrives at 1 ms.
+    fn network() -> Network {
+        let mut network = Network::new();
+        let pipe = Pipe::new(PipeConfig::delay_only(Duration::from_millis(1)), Random::new(1));
+        let link = network.add("line", EdgeLink::new(pipe));
+        let place = network.chain(Instant::ZERO, &[link]);
+        let [from, to] = ["10.0.0.1:1", "10.0.0.2:1"].map(|address| address.parse().unwrap());
+        let slot = network.claim(from, to, None);
+        let flight = PacketInFlight { at: Instant::ZERO, slot, place, size: 100, ecn: Ecn::NotEct };
+        assert!(matches!(network.offer(flight), WorldEvent::Quiet));
+        network
+    }
+
+    #[test]
+    fn a_packet_that_is_waited_for_is_in_order() {
+        network().audit();
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody looks in time at the packets on link line")]
+    fn a_packet_whose_event_is_lost_is_found() {
+        let mut network = network();
+        let event = network.next().unwrap();
+        network.events.again(event, None);
+        network.audit();
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody looks in time at the packets on link line")]
+    fn a_packet_whose_event_is_late_is_found() {
+        let mut network = network();
+        let event = network.next().unwrap();
+        let late = event.at() + Duration::from_millis(1);
+        network.events.again(event, Some(late));
+        network.edge_mut(LinkId(0)).expected = late;
+        network.audit();
     }
 }

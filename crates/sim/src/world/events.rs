@@ -117,10 +117,18 @@ impl Events {
         self.0.peek()
     }
 
-    /// Lets the first event happen again at `at`, or takes it off. Cheaper than a removal and a
+    /// Lets `event`, the first, happen again at `at`, or takes it off. Cheaper than a removal and a
     /// push.
-    pub(super) fn again(&mut self, at: Option<Instant>) {
+    pub(super) fn again(&mut self, event: Event, at: Option<Instant>) {
         let Some(mut first) = self.0.peek_mut() else { return };
+        assert!(
+            *first == event,
+            "law broken: {:?} is to happen at {:?}, before {:?} at {:?}, which is now",
+            first.subject(),
+            first.at(),
+            event.subject(),
+            event.at()
+        );
         match at {
             Some(at) => *first = first.moved(at),
             None => {
@@ -157,16 +165,16 @@ mod tests {
                 // The first once more, later.
                 let first = *events.peek().unwrap();
                 let later = first.at() + byway_wire::Duration::from_nanos(random.below(30));
-                events.again(Some(later));
+                events.again(first, Some(later));
                 let place = expected.iter().position(|&event| event == first).unwrap();
                 expected[place] = first.moved(later);
             }
         }
         expected.sort_unstable_by(|a, b| b.cmp(a));
         let mut found = Vec::new();
-        while let Some(first) = events.peek() {
-            found.push(*first);
-            events.again(None);
+        while let Some(&first) = events.peek() {
+            found.push(first);
+            events.again(first, None);
         }
         assert_eq!(found, expected);
         let kinds = [

@@ -127,7 +127,7 @@ pub(super) struct Edge {
     pub(super) line: VecDeque<PacketInFlight>,
     /// When the link is looked at next for arrivals: its one event that counts. What else stands
     /// among the events is stale.
-    expected: Instant,
+    pub(super) expected: Instant,
     /// When the last of them that was ever put in line arrives.
     pub(super) last_at: Instant,
     /// Packets that overtake, ever.
@@ -135,7 +135,7 @@ pub(super) struct Edge {
     /// Packets without a fate, in the order in which they were offered; `at` is when that was.
     pub(super) held: VecDeque<PacketInFlight>,
     /// When the link decides next, as the events know it.
-    decision: Option<Instant>,
+    pub(super) decision: Option<Instant>,
     pub(super) trace: Trace,
     pub(super) observers: Vec<Observer>,
     /// Which link it is that leads here, of all chains.
@@ -274,21 +274,21 @@ impl Network {
         match event.subject() {
             EventSubject::Line(id) => {
                 if self.edges[id as usize].expected != at {
-                    self.events.again(None);
+                    self.events.again(event, None);
                     return WorldEvent::Quiet;
                 }
                 let first = self.first_in_line(id, at);
                 let edge = &mut self.edges[id as usize];
                 let next = edge.next_arrival();
                 edge.expected = next.unwrap_or(Instant::FAR_FUTURE);
-                self.events.again(next);
+                self.events.again(event, next);
                 match first {
                     Some(flight) => self.delivered(id, flight),
                     None => WorldEvent::Quiet,
                 }
             }
             EventSubject::Loose(order) => {
-                self.events.again(None);
+                self.events.again(event, None);
                 let Some(flight) = self.loose.remove(&order) else {
                     panic!("law broken: an arrival without a packet at {at:?}")
                 };
@@ -298,12 +298,12 @@ impl Network {
                 }
             }
             EventSubject::Decision(id) => {
-                self.events.again(None);
+                self.events.again(event, None);
                 self.decide(at, id);
                 WorldEvent::Quiet
             }
             EventSubject::Wake(node) => {
-                self.events.again(None);
+                self.events.again(event, None);
                 WorldEvent::Wake(node)
             }
         }
