@@ -277,13 +277,21 @@ impl Relay {
         };
         let (id, unix) = (forward.grant.id, self.unix(now));
         let echo = forward.consent.tag.to_be_bytes();
-        let Some(holder) = self.holder(&forward, datagram.payload, from, unix) else {
-            let reason = if self.keys.is_foreign(id) { Reason::UnknownRange } else { Reason::UnknownWord };
-            self.drop(now, Dropped::Refused(reason), id, from);
-            if self.hints.allows(now) {
-                self.notice(datagram, &Notice::new(reason, id, echo, unix, 0, None));
+        let holder = match self.holder(&forward, datagram.payload, from, unix) {
+            Ok(holder) => holder,
+            Err(key) => {
+                let reason = match &key {
+                    Some(_) => Reason::StaleCookie,
+                    None if self.keys.is_foreign(id) => Reason::UnknownRange,
+                    None => Reason::UnknownWord,
+                };
+                self.drop(now, Dropped::Refused(reason), id, from);
+                // An observer can repeat a packet from many addresses: each would bring an answer.
+                if self.hints.allows(now) {
+                    self.notice(datagram, &Notice::new(reason, id, echo, unix, 0, key.as_ref()));
+                }
+                return;
             }
-            return;
         };
         if let Err((why, retry)) = self.forward_for(now, unix, datagram, &forward, from, &holder) {
             self.drop(now, why, id, from);
@@ -297,10 +305,18 @@ impl Relay {
     }
 
     /// Who made the packet. The account knows its key; only the first packet of a word, and a
-    /// forged one, cost more.
-    fn holder(&self, forward: &Forward, packet: &[u8], from: SocketAddr, unix: u64) -> Option<WordHolder> {
+    /// forged one, cost more. The error is the word's key, if it was made under that key and only
+    /// its cookie does not hold.
+    fn holder(
+        &self,
+        forward: &Forward,
+        packet: &[u8],
+        from: SocketAddr,
+        unix: u64,
+    ) -> Result<WordHolder, Option<MacKey>> {
         let (id, said) = (forward.grant.id, forward.unix(unix));
         let good = |cookie| cookie == 0 || self.keys.check_cookie(cookie, id, from, unix);
+        let mut stale = None;
         let place = self.accounts.find(id, forward.branch());
         let known = place.and_then(|place| self.accounts.get(place)).filter(|account| {
             account.grant == forward.grant
@@ -312,17 +328,24 @@ impl Relay {
             let again = |recent: &VerifiedPacket| recent.knows_sender(self.moment(unix), from, cookie);
             if account.recent().is_some_and(again) || good(cookie) {
                 let (key, origin) = (account.key.clone(), account.origin);
-                return Some(WordHolder { key, origin, place, cookie });
+                return Ok(WordHolder { key, origin, place, cookie });
             }
+            stale = self.keys.made_cookie(cookie, id).then(|| account.key.clone());
         }
-        self.keys.origins(id).find_map(|origin| {
+        for origin in self.keys.origins(id) {
             if known.is_some_and(|account| account.origin == origin) {
-                return None; // it was just tried
+                continue; // it was just tried
             }
-            let key = self.keys.mac_key(origin, &forward.grant, forward.caveat.as_ref())?;
+            let Some(key) = self.keys.mac_key(origin, &forward.grant, forward.caveat.as_ref()) else {
+                continue;
+            };
             let cookie = forward.cookie(packet, &key, said);
-            good(cookie).then_some(WordHolder { key, origin, place: None, cookie })
-        })
+            if good(cookie) {
+                return Ok(WordHolder { key, origin, place: None, cookie });
+            }
+            stale = stale.or_else(|| self.keys.made_cookie(cookie, id).then_some(key));
+        }
+        Err(stale)
     }
 
     fn forward_for(

@@ -212,6 +212,11 @@ impl Keys {
         self.all().any(|key| key.check_cookie(cookie, grant, address, unix))
     }
 
+    /// Whether the relay gave this cookie to somebody, perhaps at another address, or another day.
+    pub(crate) fn made_cookie(&self, cookie: u64, grant: u32) -> bool {
+        self.all().any(|key| key.made_cookie(cookie, grant))
+    }
+
     pub(crate) fn check_consent(
         &self,
         consent: &Consent,

@@ -9,6 +9,8 @@
 //! | 5 | [`CloseCode::Lost`] | sender | it no longer reaches the receiver that it began with |
 //! | 6 | [`CloseCode::NotAdmitted`] | receiver | the ticket or the sender's key does not let it in |
 //! | 7 | [`CloseCode::Damaged`] | nobody so far | what arrived is not what was sent |
+//! | 8 | [`CloseCode::SessionKnown`] | receiver | to a question: the session that was asked about lives here |
+//! | 9 | [`CloseCode::SessionUnknown`] | receiver | to a question: there is no such session here (any more) |
 //! | 130 | [`CloseCode::Interrupted`] | both | a person or a program stopped the closing side |
 //! | 143 | [`CloseCode::Terminated`] | nobody any more | the same as 130 |
 //!
@@ -33,6 +35,10 @@ pub enum CloseCode {
     NotAdmitted = 6,
     /// What arrived is not what was sent.
     Damaged = 7,
+    /// The receiver has the session that it was asked about.
+    SessionKnown = 8,
+    /// The receiver does not have the session that it was asked about.
+    SessionUnknown = 9,
     /// The closing side was stopped.
     Interrupted = 130,
     /// The closing side was stopped, by a version that told signals apart.
@@ -40,12 +46,14 @@ pub enum CloseCode {
 }
 
 impl CloseCode {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Failed,
         Self::OtherKind,
         Self::Lost,
         Self::NotAdmitted,
         Self::Damaged,
+        Self::SessionKnown,
+        Self::SessionUnknown,
         Self::Interrupted,
         Self::Terminated,
     ];
@@ -111,7 +119,10 @@ pub(crate) fn error_of(code: u64, reason: &str, by_peer: bool) -> TransferError 
             Some(CloseCode::NotAdmitted) => TransferError::NotAdmitted(reason),
             Some(CloseCode::Damaged) => TransferError::PeerFoundDamage(reason),
             Some(CloseCode::Interrupted | CloseCode::Terminated) => TransferError::PeerInterrupted,
-            Some(CloseCode::Failed | CloseCode::Lost) | None => TransferError::PeerFailed(reason),
+            Some(
+                CloseCode::Failed | CloseCode::Lost | CloseCode::SessionKnown | CloseCode::SessionUnknown,
+            )
+            | None => TransferError::PeerFailed(reason),
         },
     }
 }
@@ -123,7 +134,7 @@ mod tests {
     #[test]
     fn the_numbers_on_the_wire_are_frozen() {
         let numbers = CloseCode::ALL.map(CloseCode::number);
-        assert_eq!(numbers, [1, 2, 5, 6, 7, 130, 143]);
+        assert_eq!(numbers, [1, 2, 5, 6, 7, 8, 9, 130, 143]);
         for code in CloseCode::ALL {
             assert_eq!(CloseCode::from_number(code.number()), Some(code));
         }

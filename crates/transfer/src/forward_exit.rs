@@ -55,6 +55,11 @@ impl Exits {
         self.exit.join(handle, asker.0.0);
     }
 
+    /// Whether a program has a session.
+    pub fn knows(&self, asker: &ProgramId) -> bool {
+        self.sessions.values().any(|known| known == asker)
+    }
+
     /// A session is over.
     pub fn leave(&mut self, handle: Handle) {
         if self.sessions.remove(&handle).is_some() {

@@ -8,7 +8,8 @@
 //! `kind` is the purpose of the connection: 0 files, 1 stream, 2 ping, 3 connections of programs, 4
 //! [application](crate::application_protocol). Kind 4 has other fields after `permission`.
 //! `permission` is the secret in the ticket that the receiver printed. `transfer` is the transfer's
-//! id.
+//! id. In a ping it may be the id of another session of the same sender. The receiver then answers
+//! whether it has that session ([`CloseCode`](crate::CloseCode), 8 or 9). 0: nothing is asked.
 
 use crate::application_protocol::{Application, Protocol};
 use crate::secret::Secret;
@@ -42,7 +43,7 @@ pub struct Preamble {
     pub kind: ConnectionPurpose,
     /// The permission that the ticket has.
     pub permission: Secret<[u8; 16]>,
-    /// Names the transfer: the same when it is tried again.
+    /// Names the transfer: the same when it is tried again. In a ping, the session asked about.
     pub transfer: [u8; 16],
 }
 
@@ -111,6 +112,11 @@ impl FirstMessage {
 }
 
 impl Preamble {
+    /// The session that a ping asks about.
+    pub(crate) fn question(&self) -> Option<[u8; 16]> {
+        (self.kind == ConnectionPurpose::Ping && self.transfer != [0; 16]).then_some(self.transfer)
+    }
+
     /// The bytes for the HELLO.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

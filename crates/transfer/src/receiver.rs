@@ -356,7 +356,17 @@ impl Server {
         let before = self.inbound.iter().find(|(_, inbound)| inbound.is(peer, preamble.transfer));
         let before = before.map(|(handle, _)| *handle);
         let refused = match preamble.kind {
-            ConnectionPurpose::Ping => return,
+            ConnectionPurpose::Ping => {
+                if let Some(name) = preamble.question() {
+                    let is_known = before.is_some() || self.exits.knows(&(peer, name));
+                    let (code, reason) = match is_known {
+                        true => (CloseCode::SessionKnown, "the session is known"),
+                        false => (CloseCode::SessionUnknown, "the session is not known"),
+                    };
+                    endpoint.close(now, handle, code.number(), reason);
+                }
+                return;
+            }
             ConnectionPurpose::Forward(_) => {
                 return self.exits.accept(endpoint, handle, (peer, preamble.transfer), now);
             }

@@ -1,9 +1,11 @@
-//! Finds out whether a silent receiver was restarted, because a restarted one does not know the old
-//! connection. The sender opens a second connection, without data. If the receiver answers only
-//! there, it was restarted.
+//! Finds out whether a silent receiver still has a session. The sender opens a second connection,
+//! without data, that names the session. The receiver answers there whether it has it. It has not
+//! if it was restarted. That the first connection is silent and the second is not proves nothing:
+//! a NAT or a box on the way may have forgotten the first one only.
 
+use crate::close::CloseCode;
 use byway_control::Class;
-use byway_engine::connection::close;
+use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Connect, Endpoint, EndpointEvent, Handle, RelayRoute};
 use byway_wire::{Duration, Instant};
@@ -11,9 +13,6 @@ use std::net::SocketAddr;
 
 /// Silence after which the receiver is asked, and how often.
 const ASK: Duration = Duration::from_secs(4);
-/// A receiver that answered the question and says nothing more in the old connection for so long is
-/// another one.
-const GRACE: Duration = Duration::from_secs(3);
 
 /// What to do about a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +21,7 @@ enum ProbeAction {
     Wait,
     /// Try a second connection.
     Ask,
-    /// The receiver is there and does not know the connection: begin anew, with what it has.
+    /// The receiver is there and does not have the session: begin anew, with what it has.
     Renew,
 }
 
@@ -34,6 +33,7 @@ pub(crate) struct RestartQuestion {
     /// Where it is met at relays, without what others offered: it knows of those only in the old
     /// connection.
     pub relays: Vec<RelayRoute>,
+    /// A ping that names the session.
     pub application: Vec<u8>,
 }
 
@@ -69,17 +69,23 @@ impl RestartCheck {
     }
 
     /// Takes in an event of the second connection; whether it is one.
-    pub fn on_event(&mut self, event: &EndpointEvent, now: Instant) -> bool {
+    pub fn on_event(&mut self, endpoint: &mut Endpoint, event: &EndpointEvent) -> bool {
         match event {
-            EndpointEvent::Connected(handle) if Some(*handle) == self.asking => self.probe.answered(now),
+            EndpointEvent::Connected(handle) if Some(*handle) == self.asking => {}
             EndpointEvent::Failed(handle, _) if Some(*handle) == self.asking => self.asking = None,
+            EndpointEvent::Closed(handle) if Some(*handle) == self.asking => {
+                self.hear(endpoint);
+                endpoint.forget(*handle);
+                self.asking = None;
+            }
             _ => return false,
         }
         true
     }
 
-    /// Looks after a silence so long; whether the receiver is another one by now.
+    /// Looks after a silence so long; whether the receiver does not have the session.
     pub fn look(&mut self, endpoint: &mut Endpoint, now: Instant, silence: Duration) -> bool {
+        self.hear(endpoint);
         let next = self.probe.judge(now, silence);
         if (next == ProbeAction::Ask || silence.is_zero())
             && let Some(handle) = self.asking.take()
@@ -91,37 +97,49 @@ impl RestartCheck {
         }
         next == ProbeAction::Renew
     }
+
+    /// Takes in what the receiver answered.
+    fn hear(&mut self, endpoint: &mut Endpoint) {
+        let Some(connection) = self.asking.and_then(|handle| endpoint.connection_mut(handle)) else { return };
+        while let Some(event) = connection.next_event() {
+            if let Event::Closed { code, by_peer: true, .. } = event {
+                self.probe.is_unknown |= denies(code);
+            }
+        }
+    }
+}
+
+/// Whether an answer with this code says that the session is over. So does a refusal: the session
+/// that is begun then gets the same one, and its reason.
+fn denies(code: u64) -> bool {
+    matches!(CloseCode::from_number(code), Some(CloseCode::SessionUnknown | CloseCode::NotAdmitted))
 }
 
 /// What is known of a silence.
 #[derive(Clone, Copy, Debug, Default)]
 struct SilenceProbe {
     asked: Option<Instant>,
-    answered: Option<Instant>,
+    /// The receiver said that it does not have the session.
+    is_unknown: bool,
 }
 
 impl SilenceProbe {
     /// What to do after so long a silence.
     fn judge(&mut self, now: Instant, silence: Duration) -> ProbeAction {
         if silence.is_zero() {
+            // An answer to what was asked in a silence that is over tells nothing.
             *self = Self::default();
             return ProbeAction::Wait;
         }
-        if let Some(at) = self.answered {
-            // It was away for a moment if the old connection lives on.
-            return if now.since(at) >= GRACE { ProbeAction::Renew } else { ProbeAction::Wait };
+        if self.is_unknown {
+            return ProbeAction::Renew;
         }
+        // A receiver that had the session a while ago may be restarted now.
         if silence < ASK || self.asked.is_some_and(|at| now.since(at) < ASK) {
             return ProbeAction::Wait;
         }
         self.asked = Some(now);
         ProbeAction::Ask
-    }
-
-    /// The receiver answered the question.
-    fn answered(&mut self, now: Instant) {
-        // An answer to what was asked in a silence that is over tells nothing.
-        self.answered = self.asked.map(|_| now);
     }
 }
 
@@ -130,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silence_is_asked_about_and_only_another_receiver_renews() {
+    fn a_silence_is_asked_about_and_only_who_does_not_have_the_session_renews() {
         let at = Instant::from_millis;
         let silent = Duration::from_millis;
         let mut probe = SilenceProbe::default();
@@ -139,13 +157,14 @@ mod tests {
         assert_eq!(probe.judge(at(5_000), silent(4_000)), ProbeAction::Ask);
         assert_eq!(probe.judge(at(6_000), silent(5_000)), ProbeAction::Wait);
         assert_eq!(probe.judge(at(9_000), silent(8_000)), ProbeAction::Ask, "again: nobody was there");
-        probe.answered(at(9_100));
-        assert_eq!(probe.judge(at(10_000), silent(9_000)), ProbeAction::Wait);
+        assert!(!denies(CloseCode::SessionKnown.number()) && !denies(close::DONE) && !denies(close::IDLE));
+        assert_eq!(probe.judge(at(12_000), silent(11_000)), ProbeAction::Wait, "the receiver has it");
+        assert_eq!(probe.judge(at(13_000), silent(12_000)), ProbeAction::Ask, "it may be restarted later");
+        assert!(denies(CloseCode::SessionUnknown.number()) && denies(CloseCode::NotAdmitted.number()));
+        probe.is_unknown = true;
         let mut lives = probe;
-        assert_eq!(lives.judge(at(10_100), silent(0)), ProbeAction::Wait);
-        assert_eq!(lives.judge(at(13_000), silent(100)), ProbeAction::Wait, "the line was down, and is up");
-        lives.answered(at(13_000));
-        assert_eq!(lives.judge(at(17_000), silent(4_000)), ProbeAction::Ask);
-        assert_eq!(probe.judge(at(12_100), silent(11_100)), ProbeAction::Renew);
+        assert_eq!(lives.judge(at(13_100), silent(0)), ProbeAction::Wait, "the old session lives");
+        assert_eq!(lives.judge(at(17_000), silent(3_900)), ProbeAction::Wait);
+        assert_eq!(probe.judge(at(13_100), silent(12_100)), ProbeAction::Renew);
     }
 }

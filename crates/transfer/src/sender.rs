@@ -158,7 +158,7 @@ impl Sending {
         let endpoint = endpoint(&plan.identity, plan.config, None)?;
         let permission = plan.ticket.permission.clone();
         let preamble = Preamble { kind, permission: permission.clone(), transfer };
-        let ping = Preamble { kind: ConnectionPurpose::Ping, permission, transfer: [0; 16] };
+        let ping = Preamble { kind: ConnectionPurpose::Ping, permission, transfer };
         let reach = |relay: &GreetedRelay| RelayRoute {
             word: relay.word.clone(),
             destination: relay.address,
@@ -316,6 +316,9 @@ impl Owner for Sender {
             self.begin(endpoint, now, beginning);
         }
         while let Some(event) = endpoint.next_event() {
+            if self.restart.on_event(endpoint, &event) {
+                continue;
+            }
             if let EndpointEvent::Closed(handle) = event
                 && Some(handle) != self.handle
             {
@@ -423,9 +426,7 @@ impl Sender {
     }
 
     fn on_event(&mut self, event: EndpointEvent, now: Instant) {
-        if self.restart.on_event(&event, now)
-            || self.finder.as_mut().is_some_and(|finder| finder.on_event(&event, now))
-        {
+        if self.finder.as_mut().is_some_and(|finder| finder.on_event(&event, now)) {
             return;
         }
         match event {

@@ -2,9 +2,13 @@
 //! kernel's TCP at both ends.
 
 use crate::common::{Place, Running};
+use byway_transfer::ticket::Ticket;
 use rustix::net::sockopt::set_socket_linger;
+use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
@@ -195,6 +199,101 @@ fn a_receiver_that_is_killed_and_comes_back_serves_new_connections() {
     target.read_exact(&mut byte).unwrap();
     assert_eq!(byte, *b"z");
     drop(receiver);
+}
+
+/// A box between the two, on loopback. It may forget sessions that it knows, so that only new ones
+/// pass, as a NAT or a firewall on the way does.
+struct ForgetfulBox {
+    address: SocketAddr,
+    forgets: Arc<AtomicBool>,
+    /// Sessions that it saw begin since it forgot the others.
+    begun: Arc<AtomicUsize>,
+}
+
+impl ForgetfulBox {
+    fn before(receiver: SocketAddr) -> Self {
+        let (outside, inside) =
+            (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        inside.connect(receiver).unwrap();
+        let this =
+            Self { address: outside.local_addr().unwrap(), forgets: Arc::default(), begun: Arc::default() };
+        let (forgets, begun) = (Arc::clone(&this.forgets), Arc::clone(&this.begun));
+        let (back, to) = (inside.try_clone().unwrap(), outside.try_clone().unwrap());
+        let sender = Arc::new(Mutex::new(None));
+        let known = Arc::new(Mutex::new(BTreeSet::new()));
+        let (sender_of, known_of, forgets_of) =
+            (Arc::clone(&sender), Arc::clone(&known), Arc::clone(&forgets));
+        // A data packet's connection id follows its first byte.
+        let passes = |packet: &[u8], known: &Mutex<BTreeSet<Vec<u8>>>, forgets: &AtomicBool| {
+            let is_data = packet[0] & 0xf0 == 0x40;
+            let id = packet[1..9].to_vec();
+            let mut known = known.lock().unwrap();
+            if is_data && !forgets.load(Ordering::Acquire) {
+                known.insert(id);
+                return true;
+            }
+            !is_data || !known.contains(&id)
+        };
+        spawn(move || {
+            let mut packet = [0; 65_536];
+            while let Ok((length, from)) = outside.recv_from(&mut packet) {
+                *sender.lock().unwrap() = Some(from);
+                let is_hello = packet[0] == 0x50;
+                begun.fetch_add(usize::from(is_hello && forgets.load(Ordering::Acquire)), Ordering::AcqRel);
+                if passes(&packet[..length], &known, &forgets) {
+                    inside.send(&packet[..length]).unwrap_or_default();
+                }
+            }
+        });
+        spawn(move || {
+            let mut packet = [0; 65_536];
+            while let Ok(length) = back.recv(&mut packet) {
+                let sender = *sender_of.lock().unwrap();
+                if let Some(sender) = sender.filter(|_| passes(&packet[..length], &known_of, &forgets_of)) {
+                    to.send_to(&packet[..length], sender).unwrap_or_default();
+                }
+            }
+        });
+        this
+    }
+}
+
+/// A session gets nothing through, and new ones do. The receiver says that it has the session, so
+/// its connections wait, and go on when the way is free again.
+#[test]
+fn connections_outlive_a_box_that_lets_only_new_sessions_through() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let place = Place::new();
+    let (_receiver, ticket) = Pair::receiver(&place, &[&format!("127.0.0.1:{port}")]);
+    let mut ticket: Ticket = ticket.parse().unwrap();
+    let between = ForgetfulBox::before(ticket.addresses[0]);
+    ticket.addresses = vec![between.address];
+    let arguments =
+        ["forward", "--json", "--no-tcp", "--to", &ticket.to_string(), &format!("0:127.0.0.1:{port}")];
+    let mut forward = Running::start(place.command("sender", &arguments));
+    let listens: SocketAddr = forward.event("ready")["listen"][0].as_str().unwrap().parse().unwrap();
+    let mut client = TcpStream::connect(listens).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(b"x").unwrap();
+    let (mut target, _) = listener.accept().unwrap();
+    target.set_read_timeout(Some(PATIENCE)).unwrap();
+    target.read_exact(&mut [0]).unwrap();
+    between.forgets.store(true, Ordering::Release);
+    client.write_all(b"y").unwrap();
+    // The receiver is asked a second time, so it had answered the first question for 4 s.
+    let until = Instant::now() + PATIENCE;
+    while between.begun.load(Ordering::Acquire) < 2 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(between.begun.load(Ordering::Acquire) >= 2, "nothing was asked");
+    between.forgets.store(false, Ordering::Release);
+    let mut byte = [0];
+    target.read_exact(&mut byte).unwrap();
+    assert_eq!(byte, *b"y");
+    target.write_all(b"z").unwrap();
+    client.read_exact(&mut byte).unwrap();
+    assert_eq!(byte, *b"z");
 }
 
 #[test]

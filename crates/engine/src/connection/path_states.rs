@@ -21,6 +21,7 @@ use crate::route::{Route, Via};
 use byway_control::{Controller, Opened, ProbeResult};
 use byway_wire::relay::{Notice, NoticeTrust, Reason};
 use byway_wire::{Duration, Instant, Local, PathId};
+use core::net::SocketAddr;
 
 /// Lost probes after which a candidate is unusable for now (mPath section 2.1: two consecutive
 /// attempts).
@@ -123,20 +124,23 @@ impl Connection {
         self.paths.iter().any(|path| path.route.local.is_connection())
     }
 
-    /// A relay says why it does not forward. Returns whether it was about a path of ours.
-    pub(crate) fn on_notice(&mut self, now: Instant, notice: &Notice) -> bool {
-        let judged = self.paths.iter().find_map(|path| match &path.route.via {
-            Via::Relay(hop) => hop.judge(notice, now).map(|verdict| (path.id(), verdict)),
+    /// A relay says why it does not forward. Returns the relay, if it was about a path of ours.
+    pub(crate) fn on_notice(&mut self, now: Instant, notice: &Notice) -> Option<SocketAddr> {
+        let (id, relay, verdict) = self.paths.iter().find_map(|path| match &path.route.via {
+            Via::Relay(hop) => hop.judge(notice, now).map(|verdict| (path.id(), hop.relay(), verdict)),
             _ => None,
-        });
-        let Some((id, verdict)) = judged else { return false };
+        })?;
+        // The next greeting mends that, and nothing is wrong with the word.
+        if notice.reason == Reason::StaleCookie {
+            return Some(relay);
+        }
         let proven = verdict == NoticeTrust::Proven;
         self.news.raise(Event::Notice { path: id, reason: notice.reason, proven });
         if proven && !matches!(notice.reason, Reason::Clock | Reason::OverRate | Reason::Busy) {
             self.drop_path(now, id, PathEndReason::Refused(notice.reason));
         }
         self.settle(now);
-        true
+        Some(relay)
     }
 
     /// A datagram to this path could not be sent.

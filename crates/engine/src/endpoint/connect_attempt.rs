@@ -165,21 +165,21 @@ impl Attempt {
         }
     }
 
-    /// A relay says why it does not forward: which relay, if it is one of these routes' and had not
-    /// said so before.
-    pub fn on_notice(&mut self, now: Instant, notice: &Notice) -> Option<core::net::SocketAddr> {
+    /// A relay says why it does not forward. Returns the relay, if it is one of these routes', and
+    /// whether this is news for the owner.
+    pub fn on_notice(&mut self, now: Instant, notice: &Notice) -> Option<(core::net::SocketAddr, bool)> {
         let judged = self.targets.iter_mut().find_map(|target| match &target.route.via {
             Via::Relay(hop) => hop.judge(notice, now).map(|verdict| (target, verdict)),
             _ => None,
         });
         let (target, verdict) = judged?;
         // Those pass by themselves, as they do on a path.
-        if matches!(notice.reason, Reason::Clock | Reason::OverRate | Reason::Busy) {
-            return None;
+        if matches!(notice.reason, Reason::Clock | Reason::OverRate | Reason::Busy | Reason::StaleCookie) {
+            return Some((target.route.remote, false));
         }
         target.dead |= verdict == NoticeTrust::Proven;
         let before = target.refused.replace(notice.reason);
-        (before != Some(notice.reason)).then_some(target.route.remote)
+        Some((target.route.remote, before != Some(notice.reason)))
     }
 
     /// Takes a handshake packet. What is forged, late or damaged changes nothing.

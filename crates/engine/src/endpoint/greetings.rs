@@ -17,6 +17,9 @@ const TRIES: u32 = 6;
 /// through the relay. RFC 4787, requirement 5, wants NAT mappings to last two minutes; in practice
 /// some last only 30 seconds.
 const KEEP_OPEN: Duration = Duration::from_secs(20);
+/// A relay that refuses is greeted again at once, but not sooner than this after the last greeting.
+/// Who sees a packet of ours can forge a refusal, and must not make this side send more than that.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 /// An offer without an answer is repeated after this.
 const REPEAT_OFFER: Duration = Duration::from_millis(1000);
 const OFFERS: u32 = 8;
@@ -195,6 +198,18 @@ impl Greetings {
         for greeting in self.all.iter_mut().filter(|greeting| greeting.local == local) {
             (greeting.tries, greeting.next_at) = (0, now);
             self.due = Some(now);
+        }
+    }
+
+    /// A relay refuses packets under this grant: it is greeted again, and answers with a cookie and
+    /// a consent that hold.
+    pub fn renew(&mut self, now: Instant, relay: SocketAddr, grant: u32) {
+        let refused = |it: &&mut Greeting| it.address == relay && it.grant == grant;
+        for greeting in self.all.iter_mut().filter(refused) {
+            if greeting.known.is_some() && greeting.tries == 0 {
+                greeting.next_at = greeting.next_at.min((greeting.sent_at + RENEWAL_INTERVAL).max(now));
+                self.due = Some(self.due.map_or(greeting.next_at, |at| at.min(greeting.next_at)));
+            }
         }
     }
 

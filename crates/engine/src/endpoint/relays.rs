@@ -298,16 +298,19 @@ impl Endpoint {
             let told = match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
                 Some(ConnectionSlot::Connection { connection, .. }) => connection.on_notice(now, &notice),
                 Some(ConnectionSlot::Attempt(attempt)) => {
-                    attempt.on_notice(now, &notice).is_some_and(|relay| {
-                        let trouble = RelayTrouble::Refused(notice.reason);
-                        self.events.push_back(EndpointEvent::RelayTrouble(handle, relay, trouble));
-                        true
+                    attempt.on_notice(now, &notice).map(|(relay, is_news)| {
+                        let trouble =
+                            EndpointEvent::RelayTrouble(handle, relay, RelayTrouble::Refused(notice.reason));
+                        self.events.extend(is_news.then_some(trouble));
+                        relay
                     })
                 }
-                None => false,
+                None => None,
             };
-            if told {
+            if let Some(relay) = told {
                 ours = true;
+                // A refusal for the sake of the cookie or the consent ends with the answer.
+                self.greetings.renew(now, relay, notice.grant);
                 self.touch(handle);
             }
         }

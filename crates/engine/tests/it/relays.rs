@@ -8,7 +8,7 @@ use crate::common::detours::{
 use crate::common::{MS, Plan, Receiver, Sender, address, identity, line};
 use byway_engine::connection::Event;
 use byway_engine::{ConnectError, RelayRoute, RelayTrouble};
-use byway_relay::{Config as RelayConfig, Relay};
+use byway_relay::{Config as RelayConfig, Dropped, Relay};
 use byway_sim::{PipeConfig, World};
 use byway_wire::relay::{Grant, QuotaClass, Reason};
 use byway_wire::{Duration, Input, Instant, Local, Machine, PathId, SendError, SendErrorKind};
@@ -341,6 +341,47 @@ fn a_day_and_more() {
     let events = &world.world[sender].events;
     let expected = [Event::PathUp(PathId(0)), Event::PathUp(PathId(1)), Event::RelaysUsedUp];
     assert_eq!((&events[..], world.world[sender].closed.as_ref()), (&expected[..], None));
+}
+
+/// Only the relay leads there, and the sender's NAT gives another port or address: the relay's
+/// refusal brings a new cookie at once, and nobody is told of a word that is not known.
+#[test]
+fn a_nat_forgets_the_way_to_the_only_relay() {
+    for (fresh, pause) in [("10.0.0.1:61000", 0), ("77.0.0.1:5000", 0), ("10.0.0.1:61000", 4)] {
+        let dead = line(10, 10 * MS).partition(Instant::ZERO, Instant::FAR_FUTURE);
+        let mut plan = through("background", 8 * MIB, 0);
+        plan.start = seconds(5);
+        let mut world = detours(1, plan, &dead, &[]);
+        let (from, to, at, fresh) = (sender_address(), receiver_address(), relay_address(0), address(fresh));
+        let relay = world.world.add("relay", relay(Instant::ZERO), &[at]);
+        let line = line(10, 10 * MS);
+        // Nothing passes between the sender and the relay while the NAT starts anew.
+        let (begin, end) = (Instant::ZERO + seconds(8), Instant::ZERO + seconds(8 + pause));
+        let near = if pause > 0 { line.clone().partition(begin, end) } else { line.clone() };
+        let (there, back) = world.world.connect(from, at, near.clone(), near);
+        world.world.connect(at, to, line.clone(), line);
+        let (sender, receiver) = (world.sender, world.receiver);
+        let word = word(0, QuotaClass::UNLIMITED);
+        world.world.act(receiver, |host, now| host.endpoint.stand_at(now, &word).unwrap());
+        world.world.run_until(Instant::from_millis(4_900));
+        let (_, destination, consent) = world.world[receiver].reachable[0];
+        let reach = RelayRoute { word: word.clone(), destination, consent };
+        world.world.act(sender, |host, _| host.meet(word, reach));
+        world.world.run_until(begin);
+        world.world.rebind(sender, Local(0), fresh);
+        world.world.route(fresh, at.ip(), &[there]);
+        world.world.route(at, fresh.ip(), &[back]);
+        world.world.run_until(end);
+        let before = world.world[receiver].received;
+        world.world.run_until(end + seconds(5));
+        let after = world.world[receiver].received;
+        println!("{fresh}, {pause} s: {before}, 5 s later {after}");
+        assert!(before > MIB && after > before + MIB, "{fresh}: {before} {after}");
+        let told = |event: &Event| matches!(event, Event::Notice { .. });
+        assert!(!world.world[sender].events.iter().any(told), "{:?}", world.world[sender].events);
+        assert!(world.world[relay].counters().dropped(Dropped::Refused(Reason::StaleCookie)) > 0);
+        world.finish(60, 8 * MIB);
+    }
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn a_cookie_of_another_address_is_refused_and_none_means_no_way_back() {
     // him.
     let victim = at("7.7.7.7:53");
     world.put(victim, &seal(&hop, world.now, b"x"));
-    assert_eq!(refused(&world, Reason::UnknownWord), 1);
+    assert_eq!(refused(&world, Reason::StaleCookie), 1);
     hop.set_cookie(0);
     let sent = world.put(victim, &seal(&hop, world.now, b"x"));
     let [(_, delivered)] = sent.as_slice() else { panic!("delivered without a return tag") };
@@ -106,6 +106,37 @@ fn a_cookie_of_another_address_is_refused_and_none_means_no_way_back() {
     assert!(back.seal(&mut packet));
     assert!(world.put(receiver(), &packet).is_empty());
     assert_eq!(world.relay.counters().dropped(Dropped::BadReturn), 1);
+}
+
+/// A NAT gave the sender another port or address, or the sender slept for two days: its word is
+/// good, and the relay says so. A cookie of another relay or of another word proves nothing.
+#[test]
+fn a_cookie_that_holds_no_more_is_told_from_a_word_that_is_unknown() {
+    for (from, slept) in
+        [("8.8.8.8:1001", 0), ("8.8.4.4:1000", 0), ("[2a00::8]:1000", 0), ("8.8.8.8:1000", 48)]
+    {
+        for is_known in [false, true] {
+            let mut world = World::new(&config());
+            let word = world.word(1, terms());
+            let hop = world.hop(&word, sender(), receiver());
+            if is_known {
+                world.put(sender(), &seal(&hop, world.now, b"x"));
+            }
+            world.pass(slept * 3_600_000 + 1_000);
+            let notice = expect_refusal(&mut world, &hop, at(from), Reason::StaleCookie);
+            assert_eq!(hop.judge(&notice, world.now), Some(NoticeTrust::Proven), "{from}");
+            let hop = world.hop(&word, at(from), receiver());
+            assert_eq!(world.put(at(from), &seal(&hop, world.now, b"x"))[0].0, receiver(), "{from}");
+        }
+    }
+    let (mut world, mut other) = (World::new(&config()), World::new(&Config { key: [6; 32], ..config() }));
+    let word = world.word(1, terms());
+    let mut hop = world.hop(&word, sender(), receiver());
+    for cookie in [other.greet(sender(), 1), world.greet(sender(), 2)] {
+        hop.set_cookie(cookie.unwrap().cookie);
+        world.pass(1_000);
+        expect_refusal(&mut world, &hop, sender(), Reason::UnknownWord);
+    }
 }
 
 /// Two relays do not forward a packet to each other for ever. An attacker that can spoof their

@@ -103,7 +103,10 @@ fn forged_words_in_everybodys_name() {
     println!("{left:?} {counters:?}");
     assert_eq!((left.receiver, left.elsewhere, left.allocations), (0, 0, 0));
     assert_eq!((world.relay.accounts(), counters.forwarded_packets), (0, 0));
-    assert_eq!(counters.dropped(Dropped::Refused(Reason::UnknownWord)), MANY);
+    // Sixteen bits tell a cookie that this relay made, under either of its keys.
+    let by_chance = counters.dropped(Dropped::Refused(Reason::StaleCookie));
+    assert_eq!(counters.dropped(Dropped::Refused(Reason::UnknownWord)) + by_chance, MANY);
+    assert!(by_chance < MANY / 10_000, "{by_chance}");
     assert!(left.back <= 11 * config().hints_per_second, "{left:?}");
 }
 

@@ -249,7 +249,7 @@ fn one_client_s_grant_opens_no_way_of_another_s() {
     let thief = at("7.7.7.7:7");
     world.pass(1_000);
     assert!(world.put(thief, &seal(&stolen, world.now, b"x")).iter().all(|(to, _)| *to == thief));
-    assert_eq!(refused(&world, Reason::UnknownWord), 2, "A's cookie is not B's");
+    assert_eq!(refused(&world, Reason::StaleCookie), 1, "A's cookie is not B's");
     let third = at("6.6.6.6:6");
     let hop = world.hop_with(&a, third, consent);
     expect_refusal(&mut world, &hop, Reason::NoConsent, NoticeTrust::Proven);

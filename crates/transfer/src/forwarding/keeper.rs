@@ -90,7 +90,7 @@ pub(super) struct SessionKeeper {
 impl SessionKeeper {
     pub fn new(mut plan: SessionPlan, locals: &[SocketAddr], watch: &Watch) -> Self {
         let permission = plan.ticket.permission.clone();
-        let ping = Preamble { kind: ConnectionPurpose::Ping, permission, transfer: [0; 16] };
+        let ping = Preamble { kind: ConnectionPurpose::Ping, permission, transfer: plan.name };
         let reach = |relay: &GreetedRelay| RelayRoute {
             word: relay.word.clone(),
             destination: relay.address,
@@ -187,6 +187,9 @@ impl SessionKeeper {
             self.begin(endpoint, locals, now, &mut kept);
         }
         while let Some(event) = endpoint.next_event() {
+            if self.restart.on_event(endpoint, &event) {
+                continue;
+            }
             if let EndpointEvent::Closed(handle) = event
                 && !self.is_own(handle)
             {
@@ -273,9 +276,7 @@ impl SessionKeeper {
         now: Instant,
         kept: &mut Vec<SessionEvent>,
     ) {
-        if self.restart.on_event(event, now)
-            || self.finder.as_mut().is_some_and(|finder| finder.on_event(event, now))
-        {
+        if self.finder.as_mut().is_some_and(|finder| finder.on_event(event, now)) {
             return;
         }
         match event {

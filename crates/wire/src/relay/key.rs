@@ -256,6 +256,13 @@ impl RelayKey {
             || cookie == self.cookie_of_day(grant, address, today.wrapping_sub(1))
     }
 
+    /// Whether the cookie is one of this relay for `grant`, whatever its address and day. The last
+    /// two bytes tell: 1 of 65,536 other numbers passes.
+    #[must_use]
+    pub fn made_cookie(&self, cookie: u64, grant: u32) -> bool {
+        cookie & COOKIE_MARK == self.cookie_mark(grant)
+    }
+
     /// The key of the range `range` (0 to 127) of grant ids, for a registry. The registry can mint
     /// grants in this range until the relay refuses the range or gets a new relay key.
     #[must_use]
@@ -286,7 +293,14 @@ impl RelayKey {
         let mut message = [1; 31]; // one byte longer than a consent, so that neither passes for the other
         let (head, _) = message.split_at_mut(30);
         head.copy_from_slice(&of_address(grant, day, address));
-        SipHasher24::new_with_key(&self.consent).hash(&message)
+        let proof = SipHasher24::new_with_key(&self.consent).hash(&message);
+        proof & !COOKIE_MARK | self.cookie_mark(grant)
+    }
+
+    /// What all cookies of a grant have in common.
+    fn cookie_mark(&self, grant: u32) -> u64 {
+        // Of a length of its own, so that it is neither a consent nor a cookie.
+        SipHasher24::new_with_key(&self.consent).hash(&grant.to_be_bytes()) & COOKIE_MARK
     }
 
     fn tag_back(&self, account: (u32, u8), sender: SocketAddr, receiver: SocketAddr, units: u64) -> u64 {
@@ -299,6 +313,9 @@ impl RelayKey {
         SipHasher24::new_with_key(&self.back).hash(&message)
     }
 }
+
+/// The bits of a cookie that tell the relay that it made it. The other 48 prove the address.
+const COOKIE_MARK: u64 = 0xffff;
 
 /// What consents and cookies are over: the grant, a time in the unit of either, the address.
 fn of_address(grant: u32, time: u64, address: SocketAddr) -> [u8; 30] {
@@ -394,7 +411,7 @@ mod tests {
             "dbe36583a3253dad0003e5b3211848c8",
             "6a7fca15f29c3cbc",
             "978ea8fae73c2ab6",
-            "0f8debe0fc334dc5",
+            "0f8debe0fc3358ce",
             "92206d315a004718",
         ];
         assert_eq!(derived, frozen);

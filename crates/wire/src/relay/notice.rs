@@ -58,11 +58,14 @@ pub enum Reason {
     RelayQuota = 15,
     /// The relay ends soon, and takes no word that it does not carry for already.
     Draining = 16,
+    /// The cookie is another address's, or was made before yesterday: greet the relay again, which
+    /// answers with one that holds. The word is good.
+    StaleCookie = 17,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::UnknownWord,
         Self::Expired,
         Self::OverQuota,
@@ -79,6 +82,7 @@ impl Reason {
         Self::EpochOver,
         Self::RelayQuota,
         Self::Draining,
+        Self::StaleCookie,
     ];
 
     fn from_byte(byte: u8) -> Result<Self, DecodeError> {
@@ -105,6 +109,7 @@ impl fmt::Display for Reason {
             Self::EpochOver => "the time in which the registry minted the word is over: a new word is needed",
             Self::RelayQuota => "the relay carried as much as its operator lets it",
             Self::Draining => "the relay ends soon and takes no new words",
+            Self::StaleCookie => "the relay knew the sender by another address",
         })
     }
 }
