@@ -131,6 +131,7 @@ impl Connection {
     /// [configuration](crate::Config::owner_judges_losses) lets the application judge losses, and
     /// the path is active.
     pub fn judge_lost(&mut self, now: Instant, path: PathId, sent_at: Instant, bytes: u64) {
+        let (now, sent_at) = (self.session.own_time(now), self.session.own_time(sent_at));
         let Self { paths, controller, config, .. } = self;
         let active = paths.get(path).is_some_and(|path| path.state == PathState::Active);
         if !active || !config.owner_judges_losses {

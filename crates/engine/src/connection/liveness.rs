@@ -1,6 +1,7 @@
 //! Whether the session lives: what was heard when, and how it ends.
 
 use crate::config::Config;
+use crate::endpoint::steady_clock::SteadyClock;
 use alloc::string::String;
 use byway_wire::{Duration, Instant};
 
@@ -51,6 +52,8 @@ pub(super) struct SessionState {
     rejected: bool,
     /// Whether the endpoint told its owner that this is over.
     told_over: bool,
+    /// What the endpoint's clock skipped of the driver's.
+    steady: SteadyClock,
 }
 
 impl SessionState {
@@ -64,7 +67,17 @@ impl SessionState {
             confirmed,
             rejected: false,
             told_over: false,
+            steady: SteadyClock::new(),
         }
+    }
+
+    pub const fn keep_time(&mut self, steady: SteadyClock) {
+        self.steady = steady;
+    }
+
+    /// The endpoint's own time at a time of the driver's.
+    pub fn own_time(&self, driver: Instant) -> Instant {
+        self.steady.own(driver)
     }
 
     #[inline]

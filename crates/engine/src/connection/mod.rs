@@ -49,6 +49,7 @@ pub mod timers;
 
 use crate::config::{Config, Params};
 use crate::data::{Incoming, Outgoing};
+use crate::endpoint::steady_clock::SteadyClock;
 use crate::handshake::{Established, PublicKey};
 use crate::path::send::ACK_DELAY;
 use crate::path::transport::PathTransport;
@@ -197,6 +198,12 @@ impl Connection {
         self.exchange.incoming()
     }
 
+    /// Takes over what the endpoint's clock skipped. What the owner calls with the driver's time
+    /// needs it.
+    pub(crate) const fn keep_time(&mut self, steady: SteadyClock) {
+        self.session.keep_time(steady);
+    }
+
     /// The next thing the owner should know.
     pub fn next_event(&mut self) -> Option<Event> {
         self.news.next_event()
@@ -248,6 +255,7 @@ impl Connection {
     /// payload). `None`: no such limit. While the limit holds data back, no congestion window
     /// grows, because the path's capacity is unknown.
     pub fn set_cap(&mut self, now: Instant, bytes_per_second: Option<u64>) {
+        let now = self.session.own_time(now);
         self.agenda.set_cap(now, bytes_per_second);
         self.settle(now);
     }
@@ -299,6 +307,11 @@ impl Connection {
 
     /// Ends the connection: the peer is told, and what is in flight is forgotten.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str) {
+        self.close_at(self.session.own_time(now), code, reason);
+    }
+
+    /// The same, by the endpoint's own time.
+    pub(crate) fn close_at(&mut self, now: Instant, code: u64, reason: &str) {
         self.close_within(now, code, reason, self.slowest_timeout() * 3);
     }
 
@@ -318,7 +331,7 @@ impl Connection {
     /// Ends a connection that the owner is never told of: there is no room for it.
     pub(crate) fn turn_away(&mut self, now: Instant, code: u64, reason: &str) {
         self.session.set_rejected();
-        self.close(now, code, reason);
+        self.close_at(now, code, reason);
     }
 
     /// Refuses a peer that the owner does not want: it is told as soon as it shows that it is no
@@ -347,7 +360,7 @@ impl Connection {
     }
 
     /// Runs what is due.
-    pub fn wake(&mut self, now: Instant) {
+    pub(crate) fn wake(&mut self, now: Instant) {
         self.session.wake_closing(now);
         while self.session.is_open()
             && let Some((at, owner)) = self.agenda.next_due(now)

@@ -37,12 +37,8 @@ impl PacketContents {
         &mut self.out
     }
 
+    /// What is received. It knows which streams this side has opened.
     pub const fn incoming(&mut self) -> &mut Incoming {
-        &mut self.incoming
-    }
-
-    /// What takes a frame of a stream: it knows which streams this side has opened.
-    pub const fn incoming_stream(&mut self) -> &mut Incoming {
         self.incoming.opened_here(self.out.opened());
         &mut self.incoming
     }
@@ -177,12 +173,12 @@ mod tests {
         };
         let now = Instant::ZERO;
         // Nobody answers.
-        exchange.incoming_stream().on_stream(now, &ends(0)).unwrap();
+        exchange.incoming().on_stream(now, &ends(0)).unwrap();
         assert_eq!(tell(&mut exchange), 0);
         read(&mut exchange, 0);
         assert_eq!(tell(&mut exchange), 1);
         // The answer ends last.
-        exchange.incoming_stream().on_stream(now, &ends(2)).unwrap();
+        exchange.incoming().on_stream(now, &ends(2)).unwrap();
         exchange.out().open_stream(StreamId(2));
         read(&mut exchange, 2);
         exchange.out().finish(StreamId(2));
@@ -191,23 +187,23 @@ mod tests {
         exchange.arrived(&end(2));
         assert_eq!(tell(&mut exchange), 2);
         // The answer ends first.
-        exchange.incoming_stream().on_reset_stream(StreamId(4), 7).unwrap();
+        exchange.incoming().on_reset_stream(StreamId(4), 7).unwrap();
         exchange.out().open_stream(StreamId(4));
         exchange.out().finish(StreamId(4));
         exchange.arrived(&end(4));
         assert_eq!(tell(&mut exchange), 2);
         while exchange.incoming().next_event().is_some() {}
-        exchange.incoming_stream().on_stream(now, &ends(4)).unwrap();
+        exchange.incoming().on_stream(now, &ends(4)).unwrap();
         assert_eq!(tell(&mut exchange), 3);
         // One that this side opened is no business of the peer's limit, and one that nobody opened
         // is an error.
         let code = |result: Result<(), ProtocolError>| result.unwrap_err().code;
-        assert_eq!(code(exchange.incoming_stream().on_stream(now, &ends(1))), ProtocolError::STREAM_STATE);
+        assert_eq!(code(exchange.incoming().on_stream(now, &ends(1))), ProtocolError::STREAM_STATE);
         exchange.out().open_next().unwrap();
-        exchange.incoming_stream().on_stream(now, &ends(1)).unwrap();
+        exchange.incoming().on_stream(now, &ends(1)).unwrap();
         read(&mut exchange, 1);
         assert_eq!(tell(&mut exchange), 3);
-        assert_eq!(code(exchange.incoming_stream().on_stream(now, &ends(8))), ProtocolError::STREAM_LIMIT);
+        assert_eq!(code(exchange.incoming().on_stream(now, &ends(8))), ProtocolError::STREAM_LIMIT);
         assert_eq!(told, [2, 3, 4]);
     }
 

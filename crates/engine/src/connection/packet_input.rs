@@ -56,7 +56,7 @@ impl Connection {
         let plain = match self.opener.open(now, id, number, header.epoch, packet, HEADER_LEN) {
             Ok(plain) => plain,
             Err(OpenError::Exhausted) => {
-                self.close(now, close::WORN_OUT, "too many forged packets");
+                self.close_at(now, close::WORN_OUT, "too many forged packets");
                 return Err(Rejected::Forged);
             }
             Err(_) => return Err(Rejected::Forged),
@@ -83,7 +83,7 @@ impl Connection {
         };
         for frame in frames {
             let Ok(frame) = frame else {
-                self.close(now, close::MALFORMED, "a packet could not be understood");
+                self.close_at(now, close::MALFORMED, "a packet could not be understood");
                 return Ok(());
             };
             eliciting |= frame.is_eliciting();
@@ -92,7 +92,7 @@ impl Connection {
                 self.acks.on_data();
             }
             if let Err(error) = self.on_frame(now, came, frame) {
-                self.close(now, close::DATA + error.code, error.reason);
+                self.close_at(now, close::DATA + error.code, error.reason);
                 return Ok(());
             }
         }
@@ -135,13 +135,13 @@ impl Connection {
             Frame::Pnack { path, missing } => self.on_pnack(now, path, &missing),
             Frame::SnackStream { id, missing } => self.on_snack(DataId::Stream(id), &missing),
             Frame::SnackObject { id, missing } => self.on_snack(DataId::Object(id), &missing),
-            Frame::Stream(stream) => self.exchange.incoming_stream().on_stream(now, &stream)?,
+            Frame::Stream(stream) => self.exchange.incoming().on_stream(now, &stream)?,
             Frame::Object(object) => self.exchange.incoming().on_object(now, &object)?,
             Frame::Datagram(data) => self.exchange.datagrams().on_received(on, at, stamp, data),
             Frame::MaxStreams(limit) => self.exchange.out().on_max_streams(limit),
             Frame::MaxData(limit) => self.exchange.out().on_max_data(limit),
             Frame::MaxStreamData { id, limit } => self.exchange.out().on_max_stream_data(id, limit),
-            Frame::ResetStream { id, code } => self.exchange.incoming_stream().on_reset_stream(id, code)?,
+            Frame::ResetStream { id, code } => self.exchange.incoming().on_reset_stream(id, code)?,
             Frame::StopSending { id, code } => self.exchange.out().on_stop_sending(id, code),
             Frame::Close { code, reason } => self.end(code, reason, true),
             Frame::PathChallenge(challenge) => {
@@ -173,7 +173,7 @@ impl Connection {
     fn on_ack(&mut self, now: Instant, way: PathId, entries: &AckEntries<'_>) {
         for entry in entries.iter() {
             if !self.on_ack_entry(now, way, &entry) {
-                self.close(now, close::VIOLATION, "an ACK of what was never sent");
+                self.close_at(now, close::VIOLATION, "an ACK of what was never sent");
                 return;
             }
         }

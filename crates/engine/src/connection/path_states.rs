@@ -264,6 +264,7 @@ impl Connection {
     /// those over TCP connections. Direct paths of the other kind carry data only while none of the
     /// preferred kind answers.
     pub fn prefer(&mut self, now: Instant, carriage: PathTransport) {
+        let now = self.session.own_time(now);
         if core::mem::replace(&mut self.preferred, carriage) != carriage {
             self.agenda.consult();
             self.settle(now);

@@ -151,7 +151,7 @@ impl Endpoint {
             connection.add_candidate(now, other);
         }
         if theirs != self.config.payload {
-            connection.close(now, close::PAYLOAD, close::OTHER_PAYLOAD);
+            connection.close_at(now, close::PAYLOAD, close::OTHER_PAYLOAD);
         }
         if let Some(entry) = self.entries.get_mut(&handle) {
             for (relay, local) in entry.pool.numbers() {

@@ -12,7 +12,7 @@ mod memory;
 mod relay_addresses;
 mod relay_pool;
 mod relays;
-mod steady_clock;
+pub(crate) mod steady_clock;
 mod unconfirmed_peers;
 
 use crate::config::Config;
@@ -217,7 +217,7 @@ impl Endpoint {
             admission: config.admission,
             greeting: config.greeting,
             random,
-            steady: SteadyClock::default(),
+            steady: SteadyClock::new(),
             locals: BTreeMap::new(),
             room: SocketWaiters::default(),
             entries: BTreeMap::new(),
@@ -275,7 +275,10 @@ impl Endpoint {
     pub fn connection_mut(&mut self, handle: Handle) -> Option<&mut Connection> {
         self.touch(handle);
         match &mut self.entries.get_mut(&handle)?.slot {
-            ConnectionSlot::Connection { connection, .. } => Some(connection),
+            ConnectionSlot::Connection { connection, .. } => {
+                connection.keep_time(self.steady);
+                Some(connection)
+            }
             ConnectionSlot::Attempt(_) => None,
         }
     }
@@ -284,7 +287,7 @@ impl Endpoint {
     pub fn close(&mut self, now: Instant, handle: Handle, code: u64, reason: &str) {
         let now = self.own_time(now);
         match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
-            Some(ConnectionSlot::Connection { connection, .. }) => connection.close(now, code, reason),
+            Some(ConnectionSlot::Connection { connection, .. }) => connection.close_at(now, code, reason),
             Some(ConnectionSlot::Attempt(_)) => self.remove(handle),
             None => {}
         }

@@ -9,14 +9,19 @@ const STEP: Duration = Duration::from_secs(5);
 /// The endpoint's own time: the driver's time minus `skipped`. If the driver's clock jumps more
 /// than [`STEP`] beyond the next deadline, nobody knows how much time passed. Then the own time
 /// advances by [`STEP`], or to the deadline if this is earlier.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SteadyClock {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SteadyClock {
     skipped: Duration,
     /// The latest of the machine's times seen.
     seen: Option<Instant>,
 }
 
 impl SteadyClock {
+    /// A clock that has skipped nothing.
+    pub const fn new() -> Self {
+        Self { skipped: Duration::ZERO, seen: None }
+    }
+
     /// Converts `now`, a time of the driver's clock, to the endpoint's own time, without jumps.
     /// `deadline`: the endpoint's earliest deadline, in own time. If `now` is more than 5 s beyond
     /// it, the driver's clock jumped. Then own time advances at most to `deadline`.
@@ -34,13 +39,11 @@ impl SteadyClock {
     }
 
     /// A time of the driver's that is past on the machine's clock, without looking for a step.
-    #[must_use]
     pub fn own(&self, driver: Instant) -> Instant {
         driver - self.skipped
     }
 
     /// A time of the machine's on the driver's clock.
-    #[must_use]
     pub fn driver(&self, own: Instant) -> Instant {
         own + self.skipped
     }
@@ -52,7 +55,7 @@ mod tests {
 
     #[test]
     fn an_hour_that_never_happened() {
-        let mut steady = SteadyClock::default();
+        let mut steady = SteadyClock::new();
         let deadline = Instant::from_millis(1_010);
         assert_eq!(steady.at(Instant::from_millis(1_000), Some(deadline)), Instant::from_millis(1_000));
         assert_eq!(steady.at(Instant::from_millis(1_005), Some(deadline)), Instant::from_millis(1_005));
@@ -64,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_step_does_not_reach_a_far_deadline() {
-        let mut steady = SteadyClock::default();
+        let mut steady = SteadyClock::new();
         let far = Instant::from_millis(11_000);
         assert_eq!(steady.at(Instant::from_millis(1_000), Some(far)), Instant::from_millis(1_000));
         let stepped = Instant::from_millis(1_020) + Duration::from_secs(3600);

@@ -2,7 +2,7 @@
 
 use crate::common::{MS, Parallel, Plan, both, line, parallel};
 use byway_engine::Handle;
-use byway_sim::LinkId;
+use byway_sim::{Clock, LinkId};
 use byway_wire::{Duration, Instant};
 use proptest::prelude::*;
 
@@ -70,4 +70,26 @@ fn without_it_the_paths_are_what_limits() {
     let rate = (sent(&world, &there) - before) as f64 * 8.0 / 4.0 / 1e6;
     assert!(rate > 24.0, "{rate} of 30 Mbit/s");
     assert!(!world.world[world.sender].endpoint.connection(handle).unwrap().status().capped);
+}
+
+/// What an application says after its host slept, or after its clock was set forward, holds from
+/// then on, and not a day later.
+#[test]
+fn after_a_step_of_the_clock_it_holds_at_once() {
+    let pipes = [both(line(10, 10 * MS))];
+    let mut world = parallel(1, Plan::new("newreno", &[64 << 20], &[]), &pipes);
+    let step = Instant::from_millis(500);
+    let clock = Clock::new().with_step(step, Duration::from_secs(86_400));
+    world.world.set_clock(world.sender, clock);
+    world.world.run_for(Duration::from_secs(2));
+    let handle = world.world[world.sender].handle.unwrap();
+    world.world.act(world.sender, |host, now| {
+        host.endpoint.connection_mut(handle).unwrap().set_cap(now, Some(250_000));
+    });
+    let there = world.there.clone();
+    world.world.run_for(Duration::from_secs(1));
+    let before = sent(&world, &there);
+    world.world.run_for(Duration::from_secs(8));
+    let rate = (sent(&world, &there) - before) as f64 / 8.0;
+    assert!((0.93..1.03).contains(&(rate / 250_000.0)), "{rate} bytes a second");
 }

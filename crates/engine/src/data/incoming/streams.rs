@@ -163,15 +163,26 @@ impl Streams {
                 return Err(ProtocolError::new(ProtocolError::SCATTERED, "stream ids too scattered"));
             }
             events.push_back(InEvent::StreamOpened(id));
-            let mut stream = InStream::new(self.window.0);
-            self.promised += self.window.0;
             let live = self.live.len() as u64 + 1;
-            if stream.window.widen(self.within(WindowInputs { live, ..self.sight(0) }.first())) {
+            let first = self.within(WindowInputs { live, ..self.sight(0) }.first());
+            if self.begin(id).window.widen(first) {
                 self.limits.push_back(id);
             }
-            self.live.insert(id, stream);
         }
         Ok(self.live.get_mut(&id).map(|stream| (stream, &mut self.lender)))
+    }
+
+    /// A stream of which nothing was known.
+    fn begin(&mut self, id: StreamId) -> &mut InStream {
+        self.promised += self.window.0;
+        self.live.entry(id).or_insert_with(|| InStream::new(self.window.0))
+    }
+
+    /// Whether this side opened the stream, and the peer has not answered on it.
+    fn is_unanswered(&self, id: StreamId) -> bool {
+        let half = u64::from(id.0 / 2);
+        let is_over = self.closed[usize::from(id.0 % 2 == 1)].covers(half, half + 1);
+        self.role.opens(id) && half < self.opened_here && !is_over && !self.live.contains_key(&id)
     }
 
     /// What has arrived of a stream that is wanted.
@@ -250,8 +261,12 @@ impl Streams {
         (StreamRead { length, finished }, over)
     }
 
-    /// The owner wants no more of a stream. Returns how many of its bytes are dropped.
+    /// The owner wants no more of a stream, though nothing of it may have come yet. Returns how many
+    /// of its bytes are dropped.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Option<u64> {
+        if self.is_unanswered(id) {
+            self.begin(id);
+        }
         let stream = self.live.get_mut(&id).filter(|stream| stream.interest == Interest::Wanted)?;
         stream.interest = Interest::Stopped(code);
         // If all is here, there is nothing to refuse.

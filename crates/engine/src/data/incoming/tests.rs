@@ -1,6 +1,7 @@
 use super::*;
 use crate::data::OBJECT_COST;
 use crate::data::{Carried, ProtocolError};
+use crate::role::Role;
 use alloc::vec;
 use byway_wire::frame::{self, Frame, Frames};
 use byway_wire::{Duration, Instant, Writer};
@@ -250,6 +251,24 @@ fn a_stream_nobody_wants_is_refused_and_still_counted() {
     assert_eq!(carried[..], [Carried::MaxStreams]);
     assert!(!inc.wants_to_send());
     assert!(inc.streams.len() == 0);
+}
+
+/// A stream that this side opened may be refused before the peer's first byte: what comes of it
+/// takes no room, and nobody is told.
+#[test]
+fn a_stream_nobody_wants_is_refused_before_the_peer_answers() {
+    let mut inc = small().belonging_to(Role::Initiator);
+    inc.stop(StreamId(0), 7);
+    assert!(!inc.wants_to_send(), "nobody opened it");
+    inc.opened_here(1);
+    inc.stop(StreamId(0), 7);
+    let (bytes, _) = told(&mut inc);
+    assert_eq!(Frames::new(&bytes).next(), Some(Ok(Frame::StopSending { id: StreamId(0), code: 7 })));
+    stream(&mut inc, 0, 0, &[1; 1_000], false).unwrap();
+    assert_eq!((inc.next_event(), inc.held(), inc.received()), (None, 0, 1_000));
+    inc.on_reset_stream(StreamId(0), 7).unwrap();
+    stream(&mut inc, 0, 1_000, &[], true).unwrap();
+    assert_eq!((inc.next_event(), inc.streams.len()), (None, 0));
 }
 
 #[test]
