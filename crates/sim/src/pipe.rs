@@ -215,8 +215,8 @@ impl Pipe {
             return None;
         }
         if self.idle_at > now {
-            // The queue may be full. Then the packet is dropped, and a shorter one behind it arrives
-            // sooner than this one would have.
+            // The queue may be full. Then the packet is dropped, and a shorter one behind it
+            // arrives sooner than this one would have.
             return Some(Instant::from_nanos(self.idle_at.as_nanos().saturating_add(plain.delay)));
         }
         let time = if plain.rate > 0 { service_of(&mut self.service, bytes, plain.rate).0 } else { 0 };

@@ -85,8 +85,8 @@ impl Paths {
         removed
     }
 
-    /// Enters that a path is in another state of its life. A path that is chosen for data, or chosen
-    /// no more, changes by this alone: whether any is available is counted.
+    /// Enters that a path is in another state of its life. Available paths are counted, so a path
+    /// becomes available, or ceases to be, by this alone.
     pub fn set_state(&mut self, id: PathId, state: PathState) {
         let Some(path) = self.marked(id, ChangeMark::Changed) else { return };
         let before = core::mem::replace(&mut path.state, state);

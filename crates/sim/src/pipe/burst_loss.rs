@@ -5,8 +5,8 @@ use byway_wire::Instant;
 
 /// A line that alternates between a good and a bad state, with a loss probability for each state.
 /// The model is Gilbert's ("Capacity of a burst-noise channel", 1960), as Elliott extended it
-/// (1963). The state may change once per packet. On an idle line of some rate it may change once per
-/// time that a full packet takes, so that a bad spell ends though nobody sends.
+/// (1963). The state may change once per packet. On an idle line of some rate it may change once
+/// per time that a full packet takes, so that a bad spell ends though nobody sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
     /// Probability per packet that a good line turns bad.

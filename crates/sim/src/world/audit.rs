@@ -55,7 +55,7 @@ impl Network {
             }
         }
         let mut injected = 0;
-        // Whether the event stands in the queue by which the link is looked at, and by which it decides.
+        // Whether there is the event by which a link is looked at, and the one by which it decides.
         let mut waited_for = vec![(false, false); self.edges.len()];
         for event in self.events.iter() {
             match event.subject() {
@@ -64,10 +64,10 @@ impl Network {
                     id => found[id as usize] += 1,
                 },
                 EventSubject::Line(id) => {
-                    waited_for[id as usize].0 |= event.at() == self.edges[id as usize].expected;
+                    waited_for[id as usize].0 |= event.at() == self.edges[id as usize].expected();
                 }
                 EventSubject::Decision(id) => {
-                    waited_for[id as usize].1 |= Some(event.at()) == self.edges[id as usize].decision;
+                    waited_for[id as usize].1 |= Some(event.at()) == self.edges[id as usize].decision();
                 }
                 EventSubject::Wake(_) => {}
             }
@@ -86,7 +86,7 @@ impl Network {
                 edge.lost,
                 edge.books
             );
-            let late = edge.line.front().is_some_and(|first| first.at < edge.expected);
+            let late = edge.line.front().is_some_and(|first| first.at < edge.expected());
             assert!(
                 looks && !late || edge.line.is_empty() && edge.coming.is_empty(),
                 "law broken: nobody looks in time at the packets on link {}, {} there and {} coming",
@@ -169,7 +169,6 @@ mod tests {
         let event = network.next().unwrap();
         let late = event.at() + Duration::from_millis(1);
         network.events.again(event, Some(late));
-        network.edge_mut(LinkId(0)).expected = late;
         network.audit();
     }
 }

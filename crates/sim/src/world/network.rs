@@ -127,7 +127,7 @@ pub(super) struct Edge {
     pub(super) line: VecDeque<PacketInFlight>,
     /// When the link is looked at next for arrivals: its one event that counts. What else stands
     /// among the events is stale.
-    pub(super) expected: Instant,
+    expected: Instant,
     /// When the last of them that was ever put in line arrives.
     pub(super) last_at: Instant,
     /// Packets that overtake, ever.
@@ -135,7 +135,7 @@ pub(super) struct Edge {
     /// Packets without a fate, in the order in which they were offered; `at` is when that was.
     pub(super) held: VecDeque<PacketInFlight>,
     /// When the link decides next, as the events know it.
-    pub(super) decision: Option<Instant>,
+    decision: Option<Instant>,
     pub(super) trace: Trace,
     pub(super) observers: Vec<Observer>,
     /// Which link it is that leads here, of all chains.
@@ -594,6 +594,16 @@ impl Network {
 }
 
 impl Edge {
+    /// When the link is looked at next for arrivals.
+    pub(super) const fn expected(&self) -> Instant {
+        self.expected
+    }
+
+    /// When the link decides next, as the events know it.
+    pub(super) const fn decision(&self) -> Option<Instant> {
+        self.decision
+    }
+
     #[inline]
     pub(super) fn note_arrival(&mut self, flight: &PacketInFlight) {
         self.books.note_arrival(flight.size as usize);

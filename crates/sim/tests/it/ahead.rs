@@ -345,8 +345,8 @@ fn come_through(saving: bool, queue: usize, packets: &[(u64, bool)]) -> Vec<(Ins
 }
 
 proptest! {
-    /// A long packet that finds no room takes no time. A short one behind it arrives before the long
-    /// one would have.
+    /// A long packet that finds no room takes no time. A short one behind it arrives before the
+    /// long one would have.
     #[test]
     fn what_is_dropped_holds_nothing_up(
         queue in 0_usize..3,
