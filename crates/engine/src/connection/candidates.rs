@@ -26,6 +26,8 @@ const REST_AT_MOST: Duration = Duration::from_secs(160);
 /// failed UDP routes, it is also the longest wait for failed relays. The wait is short, because UDP
 /// may work again at any time.
 const STOOD_IN_AT_MOST: Duration = Duration::from_secs(10);
+/// With more candidates than this, a debug build does not look at each of them again and again.
+const MOST_AUDITED: usize = 32;
 
 /// What a path did that ends.
 #[derive(Clone, Copy, Debug, Default)]
@@ -275,7 +277,11 @@ impl Candidates {
     }
 
     /// When one may be tried next.
-    pub const fn due_at(&self) -> Option<Instant> {
+    pub fn due_at(&self) -> Option<Instant> {
+        debug_assert!(
+            self.all.len() > MOST_AUDITED || self.due == self.first_due(),
+            "what is due is known: {self:?}"
+        );
         self.due
     }
 
@@ -548,13 +554,17 @@ impl Candidates {
     }
 
     fn find_due(&mut self) {
+        self.due = self.first_due();
+    }
+
+    fn first_due(&self) -> Option<Instant> {
         let spare = self.spare();
         let will_do = |it: &&Candidate| {
             it.is_to_probe() && (it.relay.is_none() || spare < MOST_SPARE)
                 || self.wanted > 0 && it.is_at_rest() && spare < MOST_SPARE
         };
         let first = self.all.iter().filter(will_do).filter_map(Candidate::waits_until).min();
-        self.due = first.filter(|at| *at != Instant::FAR_FUTURE).map(|at| at.max(self.next_at));
+        first.filter(|at| *at != Instant::FAR_FUTURE).map(|at| at.max(self.next_at))
     }
 }
 

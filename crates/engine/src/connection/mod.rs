@@ -16,6 +16,7 @@
 //! | `acks` | decides when an ACK is sent, and by which path |
 
 mod acks;
+mod audit;
 mod candidates;
 mod carrier_choice;
 mod closed_paths;

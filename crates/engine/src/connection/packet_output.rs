@@ -2,6 +2,7 @@
 //! path at a time.
 
 use super::acks::{ENTRY_ROOM, MOST_ECHO};
+use super::audit::LEAST_CREDIT;
 use super::full_sockets::FullSockets;
 use super::packet_purpose::{Purpose, RunRemainder};
 use super::path::{AddressValidation, Path, PathState};
@@ -94,7 +95,7 @@ impl Connection {
                 }
                 continue;
             }
-            if path.credit() < 128 {
+            if path.credit() < LEAST_CREDIT {
                 continue; // until more comes from there
             }
             if let Some(size) = path.pending.mtu.take() {
@@ -158,7 +159,7 @@ impl Connection {
             return None;
         }
         let credit = self.paths.get(way)?.credit();
-        if credit < 128 {
+        if credit < LEAST_CREDIT {
             return None;
         }
         let size = BASE_DATAGRAM.min(usize::try_from(credit).unwrap_or(BASE_DATAGRAM));

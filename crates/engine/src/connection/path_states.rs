@@ -2,6 +2,7 @@
 //! that the controller wants becomes active, and carries data. On a path that the controller
 //! chokes, only probes are sent. A useless path is dropped.
 
+use super::audit::audit;
 use super::candidates::{CandidateAction, PathHistory};
 use super::carrier_choice::{SILENT, is_served, may_stand_in};
 use super::losses::{Evidence, LossOutcome, judge};
@@ -293,6 +294,7 @@ impl Connection {
 
     /// A path carries no data until it is activated again. What is under way is waited for.
     fn rest(&mut self, id: PathId) {
+        self.paths.judge_all();
         self.paths.set_state(id, PathState::Available);
         let Some(path) = self.paths.edit(id) else { return };
         (path.probe_at, path.probe) = (None, None);
@@ -462,6 +464,7 @@ impl Connection {
             let at = self.own_deadline(now);
             self.agenda.arm_whole(now, at);
         }
+        audit(&self.paths, &self.agenda);
     }
 
     /// Updates the paths that changed, in the order of their changes. A change may alter how much
@@ -469,15 +472,17 @@ impl Connection {
     /// updated first.
     #[inline]
     fn settle_paths(&mut self, now: Instant) {
-        if self.paths.take_all() {
-            let mut last = None;
-            while let Some(id) = self.paths.next_after(last) {
-                last = Some(id);
-                self.settle_path(now, id, true);
+        while !self.paths.is_settled() {
+            if self.paths.take_all() {
+                let mut last = None;
+                while let Some(id) = self.paths.next_after(last) {
+                    last = Some(id);
+                    self.settle_path(now, id, true);
+                }
             }
-        }
-        while let Some(id) = self.paths.next_marked() {
-            self.settle_path(now, id, false);
+            while let Some(id) = self.paths.next_marked() {
+                self.settle_path(now, id, false);
+            }
         }
     }
 
@@ -490,7 +495,12 @@ impl Connection {
             agenda.place(path);
         }
         if mark == ChangeMark::Judged || doubted && !path.is_fresh(now, || controller.allowance(id)) {
+            let before = path.state;
             refresh(now, path, controller, exchange, agenda, random);
+            if before == PathState::Active && path.state == PathState::Choked {
+                // A silent path sends nothing while another answers. This one does not any more.
+                paths.judge_all();
+            }
         }
     }
 

@@ -85,6 +85,11 @@ impl Scheduler {
         self.ready.len()
     }
 
+    /// How many paths stand in the queue of those that may send data, or wait there for a socket.
+    pub fn standing(&self) -> usize {
+        self.ready.len() + self.held[0].len()
+    }
+
     /// The next path that may send data. It stands in the queue no longer: see to its flag.
     #[inline]
     pub fn next_ready(&mut self) -> Option<PathId> {

@@ -225,6 +225,19 @@ impl SendPath {
         self.rate
     }
 
+    /// Whether the bytes in flight are those of the packets that count and of which nothing was
+    /// heard. With many packets it looks only whether there are any. For assertions.
+    #[must_use]
+    pub fn balances(&self) -> bool {
+        const MOST_COUNTED: u64 = 64;
+        if self.ledger.next_number() - self.ledger.base() > MOST_COUNTED {
+            return self.ledger.outstanding() > 0 || self.in_flight == 0;
+        }
+        let counts = |packet: &SentPacket| packet.counted && packet.fate == PacketState::Outstanding;
+        let counted = self.ledger.iter().filter(|(_, packet)| counts(packet));
+        counted.map(|(_, packet)| u64::from(packet.bytes)).sum::<u64>() == self.in_flight
+    }
+
     /// By how much the latest one-way delay exceeds the smallest on this route, if any was
     /// measured: what waits in queues.
     #[must_use]

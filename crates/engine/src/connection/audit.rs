@@ -1,0 +1,45 @@
+//! What is so of paths and queues after each call. A debug build asserts it, so that random worlds
+//! and fuzzers find what breaks it.
+
+use super::path::{ChangeMark, Path, PathState};
+use super::paths::Paths;
+use super::scheduling::Scheduler;
+
+/// With more paths than this, looking at each after every call would take longer than the call.
+const MOST_AUDITED: usize = 8;
+/// Fewer bytes than this may not be sent to an address that is not validated.
+pub(super) const LEAST_CREDIT: u64 = 128;
+
+/// Asserts that each path waits for what it needs: a path that may send data stands in the queue of
+/// those, one with something pending in the other, and all are woken for their deadlines.
+pub(super) fn audit(paths: &Paths, agenda: &Scheduler) {
+    if !cfg!(debug_assertions) || paths.len() > MOST_AUDITED {
+        return;
+    }
+    let mut ready = 0;
+    for path in paths.iter() {
+        ready += usize::from(path.ready);
+        let id = path.id();
+        debug_assert!(path.mark == ChangeMark::Settled, "path {id:?} is settled");
+        debug_assert!(
+            path.ready || path.paced || !may_send(paths, path),
+            "path {id:?} may send data, and nobody asks it: {path:?}"
+        );
+        debug_assert!(
+            path.urgent || !path.pending.any() || path.credit() < LEAST_CREDIT,
+            "path {id:?} has something pending, and nobody asks it: {path:?}"
+        );
+        debug_assert!(path.armed.covers(path.deadline()), "path {id:?} is woken in time: {path:?}");
+        debug_assert!(path.send.balances(), "bytes in flight are those of packets: {path:?}");
+    }
+    debug_assert_eq!(ready, agenda.standing(), "paths that are ready stand in the queue, each once");
+}
+
+/// Whether a path may send a packet of data at once, as far as its window and its silence go.
+fn may_send(paths: &Paths, path: &Path) -> bool {
+    let answers = |other: &Path| other.state == PathState::Active && other.send.timeouts() == 0;
+    let is_silent = path.send.timeouts() > 0;
+    let waits =
+        || path.send.in_flight > 0 || paths.iter().any(|other| other.id() != path.id() && answers(other));
+    path.state == PathState::Active && path.has_room() && !(is_silent && waits())
+}
