@@ -3,6 +3,7 @@
 
 #[cfg(feature = "lab")]
 mod demo;
+mod directory_use;
 #[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
 mod disabled_verbs;
 mod forward;

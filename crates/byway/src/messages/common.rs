@@ -1,6 +1,7 @@
 //! What several verbs say.
 
 use std::fmt::Display;
+use std::path::Path;
 
 pub const CANNOT_CATCH_SIGNALS: &str = "cannot install the signal handlers";
 
@@ -17,4 +18,17 @@ pub fn ticket_not_saved(error: impl Display) -> String {
 /// What a person types on the host that sends.
 pub fn command_elsewhere(command: &str) -> String {
     format!("on the other host: {command}")
+}
+
+/// `process`: the other process, where it is known.
+pub fn directory_in_use(directory: &Path, process: Option<&str>) -> String {
+    let process = process.map(|process| format!(" ({process})")).unwrap_or_default();
+    format!(
+        "another byway process{process} writes into {}: stop it, or choose another directory",
+        directory.display()
+    )
+}
+
+pub fn cannot_lock(directory: &Path) -> String {
+    format!("cannot lock {} against other byway processes", directory.display())
 }

@@ -10,13 +10,6 @@ pub fn too_many_relays(most: usize, given: usize) -> String {
     format!("a ticket can name {most} relays, and --relay gives {given}: give fewer")
 }
 
-pub fn directory_in_use(directory: &Path) -> String {
-    format!(
-        "another byway process receives into {}: stop it, or choose another directory",
-        directory.display()
-    )
-}
-
 pub fn cannot_listen_on_tcp(addresses: &[String]) -> String {
     format!(
         "cannot listen on TCP {}: stop the program that uses the port, or choose another one with --listen",

@@ -1,5 +1,6 @@
 //! `byway recv`: prints a ticket and takes what is sent.
 
+use super::directory_use;
 use super::lending::LendingStatus;
 use super::limit_toggle::LimitToggle;
 use super::transfer_events::EventTranslator;
@@ -39,18 +40,20 @@ const MOST_FORWARDS: usize = 16 << 10;
 /// Receives, and shows how it goes.
 pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Result<Exit> {
     let piped = arguments.directory.as_os_str() == "-";
-    if piped {
+    let _lock = if piped {
         if global.json {
             return Err(Failure::new(Exit::Usage, messages::recv::STREAM_WITH_JSON).into());
         }
         output.stdout_is_data();
+        None
     } else {
         // Whoever cannot write should know before anybody sends.
         drop(Sink::open(
             &arguments.directory,
             SinkOptions { transfer: byway_net::seed()?, ..SinkOptions::default() },
         )?);
-    }
+        Some(directory_use::by_receiver(&arguments.directory)?)
+    };
     let words: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     if words.len() > MAX_ENTRIES {
         let message = messages::recv::too_many_relays(MAX_ENTRIES, words.len());

@@ -1,5 +1,6 @@
 //! `byway sink`: prints a ticket and writes the records of live sources.
 
+use super::directory_use;
 use crate::args::Global;
 use crate::args::sources::Sink as Arguments;
 use crate::exit::{Exit, Failure};
@@ -45,6 +46,7 @@ struct SourceFigures<'a> {
 pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -> Result<Exit> {
     let directory = &arguments.directory;
     prepare(directory).with_context(|| messages::sink::cannot_write_into(directory))?;
+    let _lock = directory_use::by_sink(directory)?;
     let words: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
     if words.len() > MAX_ENTRIES {
         let message = messages::sink::too_many_relays(MAX_ENTRIES, words.len());
@@ -55,7 +57,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     let identity = state.identity()?;
     let mut standing = state.receiving(directory, false)?;
     if standing.is_passing() {
-        return Err(Failure::new(Exit::Error, messages::sink::directory_in_use(directory)).into());
+        return Err(Failure::new(Exit::Error, messages::common::directory_in_use(directory, None)).into());
     }
     if arguments.new_ticket {
         standing.renew().context(messages::common::CANNOT_REPLACE_TICKET)?;

@@ -306,6 +306,39 @@ fn an_input_that_is_played_again_and_ends_before_what_the_sink_has_is_no_success
 }
 
 #[test]
+fn a_directory_has_one_sink_whatever_state_directory_another_has() {
+    let net = Net::new(10);
+    let (sink, ticket) = net.sink(&[]);
+    let out = net.place.path("out").display().to_string();
+    let fixed = [&out, "--listen", "127.0.0.1:0"].map(str::to_owned);
+    let run = |host: &str, verb: &str| {
+        let arguments = [&[verb][..], &fixed.each_ref().map(String::as_str)].concat();
+        net.place.run(host, &arguments)
+    };
+    let by = format!("another byway process (process {} on host ", sink.id());
+    for verb in ["sink", "recv"] {
+        run("another", verb).failed(1, &by);
+        run("sink", verb).failed(1, &by);
+    }
+    net.source(&ticket, &["--demand", "1M"]).end().succeeded();
+    net.arrived();
+    sink.signal("KILL");
+    drop(sink.end());
+    // Receivers may share the directory, and keep a sink out.
+    let receiver = |host: &str| {
+        let mut receiver =
+            Running::start(net.place.command(host, &["recv", &out, "--listen", "127.0.0.1:0"]));
+        assert!(receiver.line().starts_with("byway1-"));
+        receiver
+    };
+    let receivers = (receiver("one"), receiver("two"));
+    run("another", "sink").failed(1, "another byway process writes into");
+    drop(receivers);
+    let (_sink, again) = net.sink(&[]);
+    assert_eq!(again, ticket);
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_in_a_sentence() {
     let net = Net::new(10);
     let (_sink, ticket) = net.sink(&[]);
