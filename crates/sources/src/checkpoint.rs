@@ -3,9 +3,11 @@
 //! file to these bytes.
 
 use crate::MAX_NUMBER;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 
 /// Bytes of a slot.
-pub const SLOT: usize = 128;
+pub const SLOT: usize = 168;
 /// The bytes with which a slot begins.
 const MAGIC: &[u8; 8] = b"bywnote2";
 /// Bytes of a slot before names had an owner, and those with which it begins.
@@ -13,6 +15,8 @@ const OWNERLESS_SLOT: usize = 48;
 const OWNERLESS_MAGIC: &[u8; 8] = b"bywnote1";
 /// Bytes of a slot's checksum.
 const SUM: usize = 8;
+/// Bytes of a file's end by which the sink knows the file again.
+const TAIL: usize = 32;
 
 /// What is noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +33,52 @@ pub struct Checkpoint {
     pub key: Option<[u8; 32]>,
     /// The runs that wrote.
     pub runs: RunHistory,
+    /// The last of the bytes that were written to the file.
+    pub tail: FileTail,
+    /// The file's number in its file system.
+    pub inode: u64,
+}
+
+/// The last bytes of a file, at most 32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileTail {
+    bytes: [u8; TAIL],
+    length: usize,
+}
+
+impl FileTail {
+    fn new(bytes: &[u8]) -> Self {
+        let mut tail = Self { length: bytes.len().min(TAIL), ..Self::default() };
+        tail.bytes.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
+        tail
+    }
+
+    fn known(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    /// The end once `bytes` are appended.
+    #[must_use]
+    pub fn followed_by(&self, bytes: &[u8]) -> Self {
+        let new = bytes.get(bytes.len().saturating_sub(TAIL)..).unwrap_or_default();
+        let all = [self.known(), new].concat();
+        Self::new(all.get(all.len().saturating_sub(TAIL)..).unwrap_or_default())
+    }
+
+    /// The last byte, if any is known.
+    #[must_use]
+    pub fn last(&self) -> Option<u8> {
+        self.known().last().copied()
+    }
+
+    /// Whether these are the bytes of `file` before byte `end`.
+    #[must_use]
+    pub fn ends(&self, file: &File, end: u64) -> bool {
+        let mut read = [0; TAIL];
+        let (read, known) = (read.get_mut(..self.length).unwrap_or_default(), self.known());
+        let at = end.checked_sub(self.length as u64);
+        at.is_some_and(|at| file.read_exact_at(read, at).is_ok()) && *read == *known
+    }
 }
 
 /// The last two runs of a source that wrote under its name. A run is a process, and draws its
@@ -55,6 +105,12 @@ impl RunHistory {
 }
 
 impl Checkpoint {
+    /// The same numbers, of a file that is empty yet.
+    #[must_use]
+    pub fn of_empty_file(self, inode: u64) -> Self {
+        Self { bytes: 0, tail: FileTail::default(), inode, ..self }
+    }
+
     /// The slot's bytes, and where they go: over the older note.
     #[must_use]
     pub fn to_slot(self) -> ([u8; SLOT], u64) {
@@ -62,7 +118,10 @@ impl Checkpoint {
         let numbers = [self.generation, self.next, self.bytes, self.lost, self.runs.last_from];
         let numbers = numbers.map(u64::to_be_bytes).concat();
         let key = self.key.unwrap_or_default();
-        let parts = [&MAGIC[..], &numbers, &key, &self.runs.last, &self.runs.before].concat();
+        let length = (self.tail.length as u64).to_be_bytes();
+        let runs = [self.runs.last, self.runs.before].concat();
+        let inode = self.inode.to_be_bytes();
+        let parts = [&MAGIC[..], &numbers, &key, &runs, &length, &self.tail.bytes, &inode].concat();
         slot.iter_mut().zip(&parts).for_each(|(to, byte)| *to = *byte);
         let sum = checksum(slot.get(..SLOT - SUM).unwrap_or_default());
         if let Some(end) = slot.get_mut(SLOT - SUM..) {
@@ -110,6 +169,9 @@ impl Checkpoint {
                 last: *said.get(80..)?.first_chunk::<16>()?,
                 before: *said.get(96..)?.first_chunk::<16>()?,
             };
+            let length = usize::try_from(number(14)?).ok()?;
+            note.tail = FileTail::new(said.get(120..152)?.get(..length)?);
+            note.inode = number(19)?;
         }
         (note.next <= MAX_NUMBER).then_some(note)
     }
@@ -142,6 +204,8 @@ mod tests {
             lost: 1,
             key: Some([9; 32]),
             runs: RunHistory { last: [3; 16], last_from: 4, before: [5; 16] },
+            tail: FileTail::new(b"end\n"),
+            inode: 77,
         };
         for generation in 1..5 {
             write(&mut file, note(generation));
@@ -184,5 +248,21 @@ mod tests {
         let (one, two) = ([1; 16], [2; 16]);
         let runs = RunHistory::default().written_by(one, 0).written_by(one, 5).written_by(two, 7);
         assert_eq!(runs, RunHistory { last: two, last_from: 7, before: one });
+    }
+
+    #[test]
+    fn a_tail_is_what_a_file_ends_with() {
+        let mut file = tempfile::tempfile().unwrap();
+        let (mut tail, mut all) = (FileTail::default(), Vec::new());
+        assert!(tail.ends(&file, 0) && tail.last().is_none());
+        for length in [0_u8, 5, 31, 1, 90, 0, 32, 3] {
+            let bytes: Vec<u8> = (0..length).map(|byte| byte ^ length).collect();
+            std::io::Write::write_all(&mut file, &bytes).unwrap();
+            all.extend(&bytes);
+            tail = tail.followed_by(&bytes);
+            assert!(tail.ends(&file, all.len() as u64) && tail.last() == all.last().copied(), "{length}");
+            assert_eq!(tail.length, all.len().min(TAIL));
+        }
+        assert!(!tail.ends(&file, 3) && !tail.ends(&file, 100) && !tail.ends(&file, 1_000));
     }
 }

@@ -38,6 +38,8 @@ pub struct Hello {
     pub name: Name,
     /// Its run.
     pub run: [u8; 16],
+    /// Whether each of its records ends with a line feed.
+    pub has_lines: bool,
 }
 
 /// A source that is connected.
@@ -62,6 +64,10 @@ pub struct ConnectedSource {
     next: u64,
     /// What the note of its file says.
     note: Checkpoint,
+    /// Bytes written in this session.
+    bytes: u64,
+    /// Bytes of the block that is being written.
+    writing_bytes: u64,
     beat: SourceHeartbeat,
     has_ended: bool,
     /// What is to be said.
@@ -91,6 +97,8 @@ impl ConnectedSource {
             is_writing: false,
             next: 0,
             note: Checkpoint::default(),
+            bytes: 0,
+            writing_bytes: 0,
             beat: SourceHeartbeat::default(),
             has_ended: false,
             back: Vec::new(),
@@ -180,7 +188,9 @@ impl ConnectedSource {
     fn on_message(&mut self, now: Instant, message: FromSource) -> Option<Hello> {
         self.heard_at = now;
         let is_sense = match message {
-            FromSource::Hello { name, run } if self.who.is_none() => return Some(Hello { name, run }),
+            FromSource::Hello { name, run, has_lines } if self.who.is_none() => {
+                return Some(Hello { name, run, has_lines });
+            }
             FromSource::Beat(beat) if self.is_open => {
                 self.beat = beat;
                 true
@@ -237,6 +247,7 @@ impl ConnectedSource {
         self.is_writing = true;
         self.block_since = None;
         self.block_before = self.block.bytes.len();
+        self.writing_bytes = self.block.bytes.len() as u64;
         Some(std::mem::take(&mut self.block))
     }
 
@@ -245,7 +256,7 @@ impl ConnectedSource {
         self.is_open = true;
         self.next = note.next;
         self.note = note;
-        self.reported = (note.bytes, now);
+        self.reported = (0, now);
         self.say(now, FromSink::Welcome(note.next, note.runs));
     }
 
@@ -253,8 +264,9 @@ impl ConnectedSource {
     pub fn on_written(&mut self, note: Checkpoint, now: Instant) {
         self.is_writing = false;
         self.note = note;
+        self.bytes = self.bytes.saturating_add(self.writing_bytes);
         let (bytes, at) = self.told;
-        if self.has_ended || note.bytes.saturating_sub(bytes) >= WORTH_A_WORD {
+        if self.has_ended || self.bytes.saturating_sub(bytes) >= WORTH_A_WORD {
             self.say(now, FromSink::Written(note.next));
         } else {
             self.word_at = self.word_at.min(at + NEXT_WORD);
@@ -266,7 +278,7 @@ impl ConnectedSource {
             message.write(&mut self.back);
         }
         self.word_at = now + WORD_INTERVAL;
-        self.told = (self.note.bytes, now);
+        self.told = (self.bytes, now);
     }
 
     /// Tells it how far its records are written, if that is due.
@@ -284,12 +296,12 @@ impl ConnectedSource {
     pub fn report(&mut self, paths: Vec<(String, u64)>, now: Instant) -> Option<SourceReport> {
         let who = self.who.as_ref().filter(|_| self.is_open)?;
         let note = self.note;
-        let (before, at) = std::mem::replace(&mut self.reported, (note.bytes, now));
+        let (before, at) = std::mem::replace(&mut self.reported, (self.bytes, now));
         let seconds = now.since(at).as_secs_f64().max(1e-3);
         let waiting = self.beat.produced.saturating_sub(note.next);
         Some(SourceReport {
             name: who.name.clone(),
-            rate: note.bytes.saturating_sub(before) as f64 / seconds,
+            rate: self.bytes.saturating_sub(before) as f64 / seconds,
             demand: self.beat.demand,
             lag: waiting,
             lag_seconds: if waiting == 0 { 0.0 } else { self.beat.age_ms as f64 / 1e3 },
@@ -306,7 +318,7 @@ mod tests {
 
     fn open_source() -> ConnectedSource {
         let mut source = ConnectedSource::new(1, PublicKey([5; 32]), Instant::ZERO);
-        source.identify(Hello { name: "radar7".parse().unwrap(), run: [7; 16] });
+        source.identify(Hello { name: "radar7".parse().unwrap(), run: [7; 16], has_lines: true });
         source.on_opened(Checkpoint { next: 100, ..Checkpoint::default() }, Instant::ZERO);
         source
     }

@@ -60,7 +60,7 @@ pub use record_input::{Feed, Input, InputError, Wakers, read};
 pub use sink::Sink;
 pub use sink_access::AllowedSource;
 pub use sink_files::prepare;
-pub use sink_plan::{SinkEvent, SinkPlan, SourceReport};
+pub use sink_plan::{FileChange, SinkEvent, SinkPlan, SourceReport};
 pub use source::Source;
 pub use source_name::{Name, NameError};
 pub use source_status::{PathStanding, SourceStatus};

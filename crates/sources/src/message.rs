@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! message   kind (1), fields as varints
-//! HELLO     1, version, length, name, run (16)       first on the source's stream
+//! HELLO     1, version, lines, length, name, run (16) first on the source's stream; lines: 1 if records end with line feeds, else 0
 //! FROM      2, number                                the record that follows has this number
 //! RECORD    3, length, bytes                         the next number
 //! SKIPPED   4, count                                 so many numbers have no record: it was given up
@@ -41,6 +41,8 @@ pub enum FromSource {
         name: Name,
         /// Drawn anew by each process.
         run: [u8; 16],
+        /// Whether each record ends with a line feed; the last one may lack it.
+        has_lines: bool,
     },
     /// The record that follows has this number.
     From(u64),
@@ -107,8 +109,8 @@ pub trait Message: Sized {
 impl Message for FromSource {
     fn write(&self, bytes: &mut Vec<u8>) {
         match self {
-            Self::Hello { name, run } => {
-                short(bytes, 1, &[VERSION, name.as_str().len() as u64]);
+            Self::Hello { name, run, has_lines } => {
+                short(bytes, 1, &[VERSION, (*has_lines).into(), name.as_str().len() as u64]);
                 bytes.extend_from_slice(name.as_str().as_bytes());
                 bytes.extend_from_slice(run);
             }
@@ -131,9 +133,11 @@ impl Message for FromSource {
                 if reader.varint()? != VERSION {
                     return Err(OTHER_VERSION);
                 }
+                let has_lines = length_within(reader, 1, "kind of records")? == 1;
                 let length = length_within(reader, 64, "length of a name")?;
                 let name = std::str::from_utf8(reader.bytes(length)?).ok().and_then(|it| it.parse().ok());
-                Self::Hello { name: name.ok_or(DecodeError::Range("name"))?, run: reader.array()? }
+                let name = name.ok_or(DecodeError::Range("name"))?;
+                Self::Hello { name, run: reader.array()?, has_lines }
             }
             2 => Self::From(record_number(reader)?),
             3 => {
@@ -254,7 +258,7 @@ mod tests {
     fn what_is_said_is_frozen() {
         let name: Name = "radar7".parse().unwrap();
         let said = [
-            FromSource::Hello { name, run: [7; 16] },
+            FromSource::Hello { name, run: [7; 16], has_lines: true },
             FromSource::From(300),
             FromSource::Record(b"hi\n".to_vec()),
             FromSource::Skipped(2),
@@ -264,7 +268,7 @@ mod tests {
         let mut bytes = Vec::new();
         said.iter().for_each(|it| it.write(&mut bytes));
         let expected = [
-            &b"\x01\x02\x06radar7"[..],
+            &b"\x01\x02\x01\x06radar7"[..],
             &[7; 16],
             b"\x02\x41\x2c\x03\x03hi\n\x04\x02\x05\x09\x14\x80\x02\x49\xf0\x02\x06",
         ];
@@ -316,7 +320,14 @@ mod tests {
             assert!(messages.begun.len() <= MOST);
         }
         assert!(count == 1 && messages.begun.is_empty());
-        for bad in [&b"\x01\x01\x01a"[..], b"\x01\x03\x01a", b"\x01\x02\x01/", b"\x07", b"\x00"] {
+        for bad in [
+            &b"\x01\x01\x01a"[..],
+            b"\x01\x03\x01a",
+            b"\x01\x02\x01\x01/",
+            b"\x01\x02\x02\x01a",
+            b"\x07",
+            b"\x00",
+        ] {
             assert!(!heard::<FromSource>(&[bad, &[0; 20]].concat(), 3).1, "{bad:?}");
         }
     }

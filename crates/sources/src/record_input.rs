@@ -1,7 +1,7 @@
 //! Standard input, or what else gives records, read on a thread of its own.
 
 use crate::LONGEST;
-use crate::record_framing::{Framing, FramingError, RecordFramer};
+use crate::record_framing::{Framing, FramingError, LongLines, RecordFramer};
 use byway_net::Waker;
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
@@ -27,13 +27,21 @@ pub enum InputError {
     Died,
 }
 
-/// Records that came, or why no more do.
-pub type Batch = Result<Vec<Arc<[u8]>>, Arc<InputError>>;
+/// What came of an input.
+#[derive(Clone)]
+pub enum Batch {
+    /// Records, and how many lines were too long so far.
+    Records(Vec<Arc<[u8]>>, u64),
+    /// No more come, and why.
+    End(Result<(), Arc<InputError>>),
+}
 
 /// The records of an input, for one source.
 pub struct Feed {
+    framing: Framing,
     batches: Receiver<Batch>,
     waiting: std::vec::IntoIter<Arc<[u8]>>,
+    long_lines: u64,
     ended: Option<Result<(), Arc<InputError>>>,
 }
 
@@ -42,6 +50,8 @@ pub struct Feed {
 pub struct Input {
     /// Where records end.
     pub framing: Framing,
+    /// What becomes of lines that are too long.
+    pub long_lines: LongLines,
 }
 
 /// Reads `input` on a thread of its own. Returns a `Feed` of records for each source, and the
@@ -58,7 +68,8 @@ pub fn read(
     let (senders, feeds): (Vec<_>, Vec<_>) = (0..sources)
         .map(|_| {
             let (sender, batches) = sync_channel(BATCHES);
-            (sender, Feed { batches, waiting: Vec::new().into_iter(), ended: None })
+            let (framing, waiting) = (how.framing, Vec::new().into_iter());
+            (sender, Feed { framing, batches, waiting, long_lines: 0, ended: None })
         })
         .unzip();
     let woken = wakers.clone();
@@ -82,8 +93,9 @@ impl Wakers {
 }
 
 fn run(mut input: impl Read, how: Input, sources: &[SyncSender<Batch>], wakers: &Wakers) {
-    let mut cutter = RecordFramer::new(how.framing, LONGEST);
+    let mut cutter = RecordFramer::new(how.framing, how.long_lines, LONGEST);
     let mut piece = vec![0; PIECE];
+    let mut long_lines = 0;
     loop {
         let mut records: Vec<Arc<[u8]>> = Vec::new();
         let mut ended = None;
@@ -100,20 +112,14 @@ fn run(mut input: impl Read, how: Input, sources: &[SyncSender<Batch>], wakers: 
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => ended = Some(Some(error.into())),
         }
-        if !records.is_empty() && !tell(sources, &Ok(records), wakers) {
+        let is_news = !records.is_empty() || cutter.long_count() > long_lines;
+        long_lines = cutter.long_count();
+        if is_news && !tell(sources, &Batch::Records(records, long_lines), wakers) {
             return;
         }
-        match ended {
-            Some(Some(error)) => {
-                tell(sources, &Err(Arc::new(error)), wakers);
-                return;
-            }
-            Some(None) => {
-                // An empty batch is the end.
-                tell(sources, &Ok(Vec::new()), wakers);
-                return;
-            }
-            None => {}
+        if let Some(error) = ended {
+            tell(sources, &Batch::End(error.map_or(Ok(()), |error| Err(Arc::new(error)))), wakers);
+            return;
         }
     }
 }
@@ -128,16 +134,28 @@ fn tell(sources: &[SyncSender<Batch>], batch: &Batch, wakers: &Wakers) -> bool {
 impl Feed {
     /// The next record, if one is there.
     pub(crate) fn peek(&mut self) -> Option<usize> {
-        if self.waiting.as_slice().is_empty() && self.ended.is_none() {
+        while self.waiting.as_slice().is_empty() && self.ended.is_none() {
             match self.batches.try_recv() {
-                Ok(Ok(records)) if records.is_empty() => self.ended = Some(Ok(())),
-                Ok(Ok(records)) => self.waiting = records.into_iter(),
-                Ok(Err(error)) => self.ended = Some(Err(error)),
-                Err(TryRecvError::Empty) => {}
+                Ok(Batch::Records(records, long_lines)) => {
+                    self.waiting = records.into_iter();
+                    self.long_lines = long_lines;
+                }
+                Ok(Batch::End(how)) => self.ended = Some(how),
+                Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => self.ended = Some(Err(Arc::new(InputError::Died))),
             }
         }
         self.waiting.as_slice().first().map(|record| record.len())
+    }
+
+    /// Whether each record ends with a line feed.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.framing == Framing::Lines
+    }
+
+    /// Lines so far that were too long.
+    pub(crate) const fn long_lines(&self) -> u64 {
+        self.long_lines
     }
 
     /// Takes it.
@@ -171,7 +189,7 @@ mod tests {
     #[test]
     fn each_source_gets_every_record() {
         let text: Vec<u8> = (0..20_000).flat_map(|number| format!("{number}\n").into_bytes()).collect();
-        let how = Input { framing: Framing::Lines };
+        let how = Input { framing: Framing::Lines, long_lines: LongLines::Cut };
         let (feeds, _wakers) = read(io::Cursor::new(text.clone()), how, 2).unwrap();
         let threads: Vec<_> =
             feeds.into_iter().map(|mut feed| std::thread::spawn(move || all(&mut feed))).collect();
@@ -183,10 +201,22 @@ mod tests {
 
     #[test]
     fn what_came_before_a_fault_is_given() {
-        let text = [&b"good\n"[..], &vec![b'x'; LONGEST + 1]].concat();
-        let (mut feeds, _wakers) = read(io::Cursor::new(text), Input { framing: Framing::Lines }, 1).unwrap();
+        let text = [&b"\0\0\0\x01a"[..], &[0xff; 4]].concat();
+        let how = Input { framing: Framing::Prefixed, long_lines: LongLines::Cut };
+        let (mut feeds, _wakers) = read(io::Cursor::new(text), how, 1).unwrap();
         let (bytes, ended) = all(&mut feeds[0]);
-        assert_eq!(bytes, b"good\n");
+        assert_eq!(bytes, b"\0\0\0\x01a");
         assert!(ended.unwrap_err().to_string().contains("record 2"));
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_does_not_end_the_input() {
+        let text = [&b"good\n"[..], &vec![b'x'; 5 * LONGEST], b"\n"].concat();
+        for (long_lines, length) in [(LongLines::Cut, 5 + LONGEST), (LongLines::Skipped, 5)] {
+            let how = Input { framing: Framing::Lines, long_lines };
+            let (mut feeds, _wakers) = read(io::Cursor::new(text.clone()), how, 1).unwrap();
+            let (bytes, ended) = all(&mut feeds[0]);
+            assert_eq!((bytes.len(), ended.is_ok(), feeds[0].long_lines()), (length, true, 1));
+        }
     }
 }

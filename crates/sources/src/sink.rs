@@ -1,7 +1,7 @@
 //! The sink: takes the records of any number of sources, and has each written once and in order.
 
 use crate::connected_source::{ConnectedSource, Hello};
-use crate::endpoint::{BACK, NAME_BOUND, NAME_TAKEN, PATIENT, endpoint};
+use crate::endpoint::{AGAIN, BACK, NAME_BOUND, NAME_TAKEN, PATIENT, endpoint};
 use crate::sink_access::{AllowedSource, NameAccess, SourceAccess, name_access};
 use crate::sink_files::{FileReply, FileRequest, Files, OpenRequest};
 use crate::sink_plan::{SinkEvent, SinkPlan, SourceReport};
@@ -261,16 +261,16 @@ impl SinkOwner {
         };
         if let Some((other, ..)) = same.filter(|_| refusal.is_none()) {
             self.leave(other, "it came again");
-            endpoint.close(now, other, CloseCode::Failed.number(), "a source of this name came again");
+            endpoint.close(now, other, AGAIN, "a source of this name came again");
         }
         let Some(source) = self.sources.get_mut(&handle) else { return };
         if let Some((code, sentence)) = refusal {
             source.blame(code, sentence);
             return;
         }
-        let (name, run) = (hello.name.clone(), hello.run);
+        let (name, run, has_lines) = (hello.name.clone(), hello.run, hello.has_lines);
         source.identify(hello);
-        let request = OpenRequest { name, key, is_listed: access == NameAccess::Listed, run };
+        let request = OpenRequest { name, key, is_listed: access == NameAccess::Listed, run, has_lines };
         let ask = FileRequest::Open(source.session(), request);
         self.ask(ask);
     }
@@ -285,7 +285,8 @@ impl SinkOwner {
                 FileReply::Opened(session, _)
                 | FileReply::Failed(session, _)
                 | FileReply::Written(session, _)
-                | FileReply::Refused(session, _) => *session,
+                | FileReply::Refused(session, _)
+                | FileReply::Changed(session, _) => *session,
             };
             let source = self.sources.values_mut().find(|source| source.session() == session);
             let Some(source) = source else { continue };
@@ -311,6 +312,7 @@ impl SinkOwner {
                     let held = "sources are held back until it can be written";
                     news = Some(SinkEvent::Warning(format!("{sentence}; {held}")));
                 }
+                FileReply::Changed(_, change) => news = Some(SinkEvent::NewFile(name, change)),
             }
             if let Some(news) = news {
                 self.tell(news);

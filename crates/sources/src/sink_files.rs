@@ -2,6 +2,7 @@
 //! records, then the [checkpoint](crate::checkpoint) that counts them, and then tells the source.
 
 use crate::checkpoint::Checkpoint;
+use crate::sink_plan::FileChange;
 use crate::source_file::{OpenFault, SourceFile};
 use crate::source_name::Name;
 use byway_engine::handshake::PublicKey;
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 pub const NOTES: &str = ".byway-sink";
 /// A disk that refuses is tried again so much later.
 const AGAIN: Duration = Duration::from_secs(1);
+/// How often it is looked whether a file still stands under its name.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What the thread is asked. Of one session at most one is unanswered, and a `Close`.
 #[derive(Debug)]
@@ -41,6 +44,8 @@ pub struct OpenRequest {
     pub is_listed: bool,
     /// The run of the source.
     pub run: [u8; 16],
+    /// Whether each of its records ends with a line feed.
+    pub has_lines: bool,
 }
 
 /// Records in a row.
@@ -65,6 +70,8 @@ pub enum FileReply {
     Written(u64, Checkpoint),
     /// The disk refuses a block, which is tried again.
     Refused(u64, String),
+    /// Something became of the file, and a new one is begun.
+    Changed(u64, FileChange),
 }
 
 /// Makes the directory, and sees whether it can be written to.
@@ -86,6 +93,7 @@ pub struct Files {
     /// Blocks that the disk refused.
     refused: Vec<(u64, Block)>,
     again_at: Instant,
+    look_at: Instant,
     answers: SyncSender<FileReply>,
     waker: Waker,
 }
@@ -93,8 +101,9 @@ pub struct Files {
 impl Files {
     /// Writes into `directory`; if `sync`, what is told as written survives a loss of power.
     pub fn new(directory: PathBuf, sync: bool, answers: SyncSender<FileReply>, waker: Waker) -> Self {
-        let again_at = Instant::now();
-        Self { directory, sync, open: BTreeMap::new(), refused: Vec::new(), again_at, answers, waker }
+        let now = Instant::now();
+        let (open, refused) = (BTreeMap::new(), Vec::new());
+        Self { directory, sync, open, refused, again_at: now, look_at: now, answers, waker }
     }
 
     /// Does what it is asked, until nobody asks any more.
@@ -107,10 +116,13 @@ impl Files {
             };
             match ask {
                 Some(FileRequest::Open(session, asked)) => {
-                    let answer = match SourceFile::open(&self.directory, &asked) {
-                        Ok(open) => {
-                            let note = open.note();
+                    let answer = match SourceFile::open(&self.directory, &asked, self.sync) {
+                        Ok(mut open) => {
+                            let (note, change) = (open.note(), open.take_change());
                             self.open.insert(session, open);
+                            if let Some(change) = change {
+                                self.tell(FileReply::Changed(session, change));
+                            }
                             FileReply::Opened(session, note)
                         }
                         Err(fault) => FileReply::Failed(session, fault),
@@ -124,6 +136,9 @@ impl Files {
                 }
                 None => {}
             }
+            if Instant::now() >= self.look_at {
+                self.look();
+            }
             if !self.refused.is_empty() && Instant::now() >= self.again_at {
                 for (session, block) in std::mem::take(&mut self.refused) {
                     self.write(session, block, false);
@@ -132,9 +147,25 @@ impl Files {
         }
     }
 
+    /// Looks after all files, also those of sources that give nothing now.
+    fn look(&mut self) {
+        self.look_at = Instant::now() + LOOK_INTERVAL;
+        let mut changed = Vec::new();
+        for (session, open) in &mut self.open {
+            // What is wrong is told when there is something to write.
+            let _ = open.look();
+            changed.extend(open.take_change().map(|change| (*session, change)));
+        }
+        for (session, change) in changed {
+            self.tell(FileReply::Changed(session, change));
+        }
+    }
+
     fn write(&mut self, session: u64, block: Block, first: bool) {
         let Some(open) = self.open.get_mut(&session) else { return };
-        match open.write(&block, self.sync) {
+        let outcome = open.write(&block);
+        let change = open.take_change();
+        match outcome {
             Ok(()) => {
                 let note = open.note();
                 self.tell(FileReply::Written(session, note));
@@ -147,6 +178,9 @@ impl Files {
                     self.tell(FileReply::Refused(session, sentence));
                 }
             }
+        }
+        if let Some(change) = change {
+            self.tell(FileReply::Changed(session, change));
         }
     }
 

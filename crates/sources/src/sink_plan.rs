@@ -48,10 +48,25 @@ pub enum SinkEvent {
     Came(Name),
     /// A source is gone: why.
     Gone(Name, String),
+    /// A source has a new file: what became of the one before.
+    NewFile(Name, FileChange),
     /// Something that a person should know.
     Warning(String),
     /// How the sources do, about once a second.
     Report(Vec<SourceReport>),
+}
+
+/// What became of a source's file. A new one is begun, and its first record is the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileChange {
+    /// It has another name now.
+    Moved,
+    /// It has no name any more.
+    Deleted,
+    /// Its contents were cut off.
+    Emptied,
+    /// It was moved or deleted while the sink did not run, or the source was away.
+    Missing,
 }
 
 /// How a source does.

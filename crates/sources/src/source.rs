@@ -16,16 +16,16 @@ use crate::relay_choice::{RelayChoice, draw, renew};
 use crate::relay_warnings::RelayWarnings;
 use crate::session_stage::{ActiveSession, ConnectState, piece_length};
 use crate::source_name::Name;
-use crate::source_status::{Overhead, PathStanding, SourceStatus, slow_because};
+use crate::source_status::{Overhead, SourceStatus, path_standings, slow_because};
 use crate::source_thread::{RunningLoop, StopFlag};
 use crate::tcp_dialer::TcpDialer;
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, TcpLimits};
+use byway_transfer::Error;
 use byway_transfer::application_protocol::Application;
 use byway_transfer::close::CloseCode;
-use byway_transfer::{Error, route_name};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
@@ -106,6 +106,7 @@ impl Source {
             stage: ConnectState::Away,
             begin_at: Instant::ZERO,
             taken_since: None,
+            refusal: None,
             report: (0, Instant::ZERO),
             beat_at: Instant::ZERO,
             stopped_at: None,
@@ -166,6 +167,8 @@ pub struct SourceOwner {
     stage: ConnectState,
     begin_at: Instant,
     taken_since: Option<Instant>,
+    /// Why the sink does not take records now, as it says.
+    refusal: Option<String>,
     /// Bytes that had arrived when it was last reported, and when.
     report: (u64, Instant),
     beat_at: Instant,
@@ -249,7 +252,8 @@ impl SourceOwner {
                 {
                     let mut talk = ActiveSession::new(std::mem::take(entered), now);
                     let (name, run) = (self.name.clone(), self.numbering.run());
-                    FromSource::Hello { name, run }.write(&mut talk.out);
+                    let has_lines = self.feed.has_lines();
+                    FromSource::Hello { name, run, has_lines }.write(&mut talk.out);
                     self.stage = ConnectState::Talking(handle, Box::new(talk));
                     if let Some(connection) = endpoint.connection_mut(handle) {
                         connection.outgoing().open_stream(FORTH);
@@ -302,6 +306,12 @@ impl SourceOwner {
                 self.away(now, &reason);
             }
         } else {
+            if by_peer && code == CloseCode::Failed.number() {
+                if self.refusal.as_ref() != Some(&reason) {
+                    self.tell(SourceEvent::Warning(format!("the sink refuses this source: {reason}")));
+                }
+                self.refusal = Some(reason.clone());
+            }
             self.away(now, &reason);
         }
     }
@@ -465,6 +475,7 @@ impl SourceOwner {
     ) -> Result<(), SourceError> {
         talk.welcome = true;
         self.taken_since = None;
+        self.refusal = None;
         let start = self.numbering.welcome(&mut self.kept, number, runs)?;
         FromSource::From(start.first).write(&mut talk.out);
         self.beat_at = Instant::ZERO;
@@ -557,6 +568,8 @@ impl SourceOwner {
                 .oldest_ms()
                 .map_or(0.0, |came| millis(now).saturating_sub(came) as f64 / 1e3),
             given_up: self.kept.given_up(),
+            long_lines: self.feed.long_lines(),
+            refusal: self.refusal.clone(),
             written: self.numbering.written(),
             held_back: self.intake.as_mut().is_some_and(Intake::was_held_back),
             ..SourceStatus::default()
@@ -571,19 +584,8 @@ impl SourceOwner {
                 .look(status.paths.iter().map(|path| (path.id, path.totals.acked_bytes)).collect(), acked);
             let (before, at) = std::mem::replace(&mut self.report, (acked, now));
             standing.rate = acked.saturating_sub(before) as f64 / now.since(at).as_secs_f64().max(1e-3);
-            let views = self.shared.paths();
             let several = self.paths > self.ways.len().max(1);
-            let named = status.paths.iter().filter_map(|path| {
-                let view = views.iter().find(|view| view.path == path.id)?;
-                let name = route_name(&path.route, &[]);
-                Some(PathStanding {
-                    name: if several { format!("{name} (path {})", path.id.0) } else { name },
-                    view: *view,
-                    rtt: path.srtt.as_secs_f64(),
-                    timeouts: path.silent,
-                })
-            });
-            standing.paths = named.collect();
+            standing.paths = path_standings(&status.paths, &self.shared.paths(), several);
         }
         standing.why = slow_because(&standing);
         standing

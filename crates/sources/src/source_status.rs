@@ -1,6 +1,8 @@
 //! How a source stands, and why it is slower than it asks for.
 
 use crate::rate::PathRates;
+use byway_engine::connection::status::PathStatus;
+use byway_transfer::route_name;
 use byway_wire::PathId;
 use std::collections::BTreeMap;
 
@@ -24,6 +26,10 @@ pub struct SourceStatus {
     pub lag_seconds: f64,
     /// Records that were given up.
     pub given_up: u64,
+    /// Lines of the input that were too long for a record, and were cut or left out.
+    pub long_lines: u64,
+    /// Why the sink does not take records, as it says.
+    pub refusal: Option<String>,
     /// Whether the demand held the input back in the last second or so.
     pub held_back: bool,
     /// Numbers written by the sink.
@@ -47,6 +53,21 @@ pub struct PathStanding {
     pub rtt: f64,
     /// Timeouts in a row: it does not answer.
     pub timeouts: u32,
+}
+
+/// How the paths of a source stand. `several`: more than one of them may lead by the same route.
+pub fn path_standings(paths: &[PathStatus], rates: &[PathRates], several: bool) -> Vec<PathStanding> {
+    let named = paths.iter().filter_map(|path| {
+        let view = rates.iter().find(|view| view.path == path.id)?;
+        let name = route_name(&path.route, &[]);
+        Some(PathStanding {
+            name: if several { format!("{name} (path {})", path.id.0) } else { name },
+            view: *view,
+            rtt: path.srtt.as_secs_f64(),
+            timeouts: path.silent,
+        })
+    });
+    named.collect()
 }
 
 /// What packets add to records, as measured.
@@ -88,7 +109,10 @@ impl Overhead {
 /// Why a source is slower than it asks for, in a sentence. `None`: it is not.
 pub fn slow_because(standing: &SourceStatus) -> Option<String> {
     if !standing.connected {
-        return Some(String::from("no connection leads to the sink"));
+        return Some(match &standing.refusal {
+            Some(why) => format!("the sink refuses: {why}"),
+            None => String::from("no connection leads to the sink"),
+        });
     }
     let has_demand = standing.rate >= 0.95 * standing.demand as f64;
     if standing.lag_seconds < 2.0 && !(standing.held_back && has_demand) {
@@ -139,7 +163,9 @@ mod tests {
         standing.held_back = false;
         assert_eq!(slow_because(&standing), None);
         standing.connected = false;
-        assert!(slow_because(&standing).is_some());
+        assert!(slow_because(&standing).unwrap().contains("no connection"));
+        standing.refusal = Some("its disk is gone".into());
+        assert_eq!(slow_because(&standing).unwrap(), "the sink refuses: its disk is gone");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use byway_sources::{AllowedSource, Name};
 use byway_transfer::secret_words::WordArgument;
 use byway_transfer::ticket::Ticket;
 use byway_wire::relay;
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -123,6 +123,10 @@ pub struct Source {
     /// a record]
     #[arg(long)]
     pub prefixed: bool,
+    /// What to do with a line that is longer than a record may be (1M): cut the rest off, or skip
+    /// the line. Both are counted
+    #[arg(long, value_name = "HOW", default_value = "cut")]
+    pub long_lines: LongLinesArgument,
     /// Give up the oldest records that cannot be sent, and count them [default: hold standard input
     /// back]
     #[arg(long)]
@@ -135,6 +139,15 @@ pub struct Source {
     /// sink has [default: every record is new]
     #[arg(long)]
     pub replay: bool,
+}
+
+/// What becomes of lines that are too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LongLinesArgument {
+    /// Their beginnings are records
+    Cut,
+    /// They are no records
+    Skip,
 }
 
 /// A demand: bytes per second, at least one.

@@ -1,5 +1,6 @@
 //! What `byway sink` says.
 
+use byway_sources::FileChange;
 use std::path::Path;
 
 pub fn cannot_write_into(directory: &Path) -> String {
@@ -38,4 +39,19 @@ pub fn source_came(name: &str) -> String {
 
 pub fn source_gone(name: &str, why: &str) -> String {
     format!("source {name} is not connected any more: {why}")
+}
+
+pub fn new_file(name: &str, change: FileChange) -> String {
+    match change {
+        FileChange::Moved => format!("the file {name} was moved: its records go on in a new one"),
+        FileChange::Missing => {
+            format!("the file {name} is not there any more: its records go on in a new one")
+        }
+        FileChange::Deleted => {
+            format!("the file {name} was deleted, with the records in it: the next ones are in a new file")
+        }
+        FileChange::Emptied => format!(
+            "the file {name} was emptied: records written between its copy and that are in neither; move the file away instead"
+        ),
+    }
 }

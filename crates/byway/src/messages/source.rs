@@ -65,14 +65,22 @@ pub fn about_sink(sink: &str, error: impl Display) -> String {
     format!("the sink {sink}: {error}")
 }
 
-/// `8.00 Mbit/s of 9.00 Mbit/s, 12 records (0.5 s) behind, 3 given up: the disk is slow`
-pub fn progress(rates_bps: (f64, f64), lag: (u64, f64), given_up: u64, why: Option<&str>) -> String {
+pub fn long_lines(longest: usize) -> String {
+    format!(
+        "a line of the input is longer than {longest} bytes: --long-lines says what becomes of such lines; if the input has no lines, give --record N or --prefixed"
+    )
+}
+
+/// `8.00 Mbit/s of 9.00 Mbit/s, 12 records (0.5 s) behind, 3 given up, 2 lines too long: the disk
+/// is slow`. `left_out`: records given up, and lines that were too long.
+pub fn progress(rates_bps: (f64, f64), lag: (u64, f64), left_out: (u64, u64), why: Option<&str>) -> String {
     let (rate, demand) = (Rate(rates_bps.0), Rate(rates_bps.1));
     let (records, seconds) = lag;
-    let lost = match given_up {
+    let counted = |count: u64, what: &str| match count {
         0 => String::new(),
-        count => format!(", {count} given up"),
+        count => format!(", {count} {what}"),
     };
+    let lost = counted(left_out.0, "given up") + &counted(left_out.1, "lines too long");
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
     format!("{rate} of {demand}, {records} records ({seconds:.1} s) behind{lost}{why}")
 }

@@ -10,7 +10,7 @@ use crate::signals::{Hangup, Signals};
 use crate::units::{Bytes, Rate};
 use anyhow::{Context as _, Result};
 use byway_net::{Clock, Socket};
-use byway_sources::{Sink, SinkEvent, SinkPlan, SourceReport, prepare};
+use byway_sources::{FileChange, Sink, SinkEvent, SinkPlan, SourceReport, prepare};
 use byway_transfer::receiver_addresses::DirectAddresses;
 use byway_transfer::state_directory::TicketState;
 use byway_transfer::ticket::{GreetedRelay, MAX_ENTRIES, Ticket};
@@ -169,6 +169,7 @@ fn serve(sink: &Sink, signals: &Signals, output: &mut Output) -> Exit {
                 output.say(&messages::sink::source_gone(name.as_str(), &why));
                 output.emit(&Event::told("source_gone", &Named { name: name.as_str(), reason: Some(&why) }));
             }
+            Some(SinkEvent::NewFile(name, change)) => tell_new_file(name.as_str(), change, output),
             Some(SinkEvent::Warning(message)) => output.emit(&Event::Warning { message }),
             Some(SinkEvent::Report(reports)) => {
                 for report in &reports {
@@ -192,6 +193,22 @@ fn serve(sink: &Sink, signals: &Signals, output: &mut Output) -> Exit {
             // By itself it ends only if the data plane broke: `join` says how.
             return stop.map_or(Exit::Error, Exit::of_service);
         }
+    }
+}
+
+/// A source has a new file. Where records may be gone, that is a warning.
+fn tell_new_file(name: &str, change: FileChange, output: &mut Output) {
+    let message = messages::sink::new_file(name, change);
+    let reason = match change {
+        FileChange::Moved => "moved",
+        FileChange::Deleted => "deleted",
+        FileChange::Emptied => "emptied",
+        FileChange::Missing => "missing",
+    };
+    output.emit(&Event::told("new_file", &Named { name, reason: Some(reason) }));
+    match change {
+        FileChange::Moved | FileChange::Missing => output.say(&message),
+        FileChange::Deleted | FileChange::Emptied => output.emit(&Event::Warning { message }),
     }
 }
 

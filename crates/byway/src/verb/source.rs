@@ -2,14 +2,14 @@
 
 use super::source_relays::RegistryRelays;
 use crate::args::Global;
-use crate::args::sources::{Source as Arguments, parse_demand};
+use crate::args::sources::{LongLinesArgument, Source as Arguments, parse_demand};
 use crate::exit::{Exit, Failure};
 use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output, ResultEvent};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_net::Clock;
-use byway_sources::record_framing::Framing;
+use byway_sources::record_framing::{Framing, LongLines};
 use byway_sources::{
     ControllerReading, Input, LONGEST, OverflowPolicy, PathStanding, Source, SourceError, SourceEvent,
     SourcePlan, SourceStatus, read,
@@ -43,6 +43,7 @@ struct SinkFigures<'a> {
     lag_records: u64,
     lag_seconds: f64,
     given_up_records: u64,
+    long_lines: u64,
     written_records: u64,
     repeated_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,6 +71,8 @@ struct SinkTarget {
     outcome: Option<(u64, Result<(), SourceError>)>,
     shown: Instant,
     away: bool,
+    /// Lines that were too long, as it was told last.
+    long_lines: u64,
 }
 
 /// Sends until the input ends or a signal says stop.
@@ -84,6 +87,10 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
                 return Err(usage(messages::source::record_size(LONGEST, size)).into());
             }
         },
+    };
+    let long_lines = match arguments.long_lines {
+        LongLinesArgument::Cut => LongLines::Cut,
+        LongLinesArgument::Skip => LongLines::Skipped,
     };
     let tickets: Vec<Ticket> = secret_words::values(&arguments.to, "--to")?;
     let mut relays: Vec<Word> = secret_words::values(&arguments.relay, "--relay")?;
@@ -101,8 +108,8 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         registry = Some(asked);
         relays.extend(words);
     }
-    let (feeds, wakers) =
-        read(io::stdin(), Input { framing }, tickets.len()).context(messages::source::CANNOT_START_THREAD)?;
+    let (feeds, wakers) = read(io::stdin(), Input { framing, long_lines }, tickets.len())
+        .context(messages::source::CANNOT_START_THREAD)?;
     let clock = Clock::new();
     let mut sinks = Vec::new();
     for (ticket, feed) in tickets.into_iter().zip(feeds) {
@@ -135,6 +142,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
             outcome: None,
             shown: clock.now(),
             away: false,
+            long_lines: 0,
         });
     }
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
@@ -237,6 +245,11 @@ impl SinkTarget {
             }
             Some(SourceEvent::Warning(message)) => output.emit(&Event::Warning { message }),
             Some(SourceEvent::Report(standing)) => {
+                if std::mem::replace(&mut self.long_lines, standing.long_lines) == 0
+                    && standing.long_lines > 0
+                {
+                    output.emit(&Event::Warning { message: messages::source::long_lines(LONGEST) });
+                }
                 output.emit(&Event::told("source", &self.told(&standing)));
                 if clock.now().since(self.shown) >= SHOWN && !output.is_json() {
                     self.shown = clock.now();
@@ -265,6 +278,7 @@ impl SinkTarget {
             lag_records: standing.lag,
             lag_seconds: standing.lag_seconds,
             given_up_records: standing.given_up,
+            long_lines: standing.long_lines,
             written_records: standing.written,
             repeated_bytes: standing.repeated,
             slow_because: standing.why.as_deref(),
@@ -276,7 +290,8 @@ impl SinkTarget {
 fn line(standing: &SourceStatus) -> String {
     let rates_bps = (standing.rate * 8.0, standing.demand as f64 * 8.0);
     let lag = (standing.lag, standing.lag_seconds);
-    messages::source::progress(rates_bps, lag, standing.given_up, standing.why.as_deref())
+    let left_out = (standing.given_up, standing.long_lines);
+    messages::source::progress(rates_bps, lag, left_out, standing.why.as_deref())
 }
 
 /// Tells how it ended. The first failure decides.

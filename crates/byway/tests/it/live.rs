@@ -61,7 +61,8 @@ impl Net {
     fn send_from(&self, host: &str, ticket: &str, text: &str, more: &[&str]) -> Ended {
         let input = self.place.path("text");
         fs::write(&input, text).unwrap();
-        let more = [&["--demand", "1M"], more].concat();
+        let demand: &[&str] = if more.contains(&"--demand") { &[] } else { &["--demand", "1M"] };
+        let more = [demand, more].concat();
         self.source_at(host, ticket, &more, File::open(input).unwrap().into()).end()
     }
 
@@ -339,6 +340,140 @@ fn a_directory_has_one_sink_whatever_state_directory_another_has() {
 }
 
 #[test]
+fn a_line_that_is_too_long_is_cut_or_skipped_and_ends_no_source() {
+    let net = Net::new(10);
+    let (_sink, ticket) = net.sink(&[]);
+    let long = format!("one\n{}\nthree\n", "x".repeat(3 << 20));
+    let more = ["--demand", "100M"];
+    let cut = net.send_from("source", &ticket, &long, &more);
+    cut.succeeded();
+    assert!(String::from_utf8_lossy(&cut.stdout).contains("is longer than 1048576 bytes"));
+    let first = format!("one\n{}\nthree\n", "x".repeat((1 << 20) - 1));
+    assert!(fs::read_to_string(net.out("radar7")).unwrap() == first);
+    net.send_from("source", &ticket, &long, &[&more[..], &["--long-lines", "skip"]].concat()).succeeded();
+    assert!(fs::read_to_string(net.out("radar7")).unwrap() == first + "one\nthree\n");
+}
+
+#[test]
+fn the_last_line_of_a_run_and_the_first_of_the_next_stay_two() {
+    let net = Net::new(10);
+    let (sink, ticket) = net.sink(&[]);
+    net.send_from("source", &ticket, "one\nno end", &[]).succeeded();
+    assert_eq!(fs::read_to_string(net.out("radar7")).unwrap(), "one\nno end");
+    net.send_from("source", &ticket, "next\nno end", &[]).succeeded();
+    sink.signal("KILL");
+    drop(sink.end());
+    let (_sink, ticket) = net.sink(&[]);
+    net.send_from("source", &ticket, "last\n", &[]).succeeded();
+    assert_eq!(fs::read_to_string(net.out("radar7")).unwrap(), "one\nno end\nnext\nno end\nlast\n");
+    // Records that are no lines follow each other as they came.
+    let raw = ["--name", "raw", "--record", "2"];
+    net.send_from("source", &ticket, "abcd", &raw).succeeded();
+    net.send_from("source", &ticket, "efgh", &raw).succeeded();
+    assert_eq!(fs::read_to_string(net.out("raw")).unwrap(), "abcdefgh");
+}
+
+#[test]
+fn files_are_rotated_while_records_come() {
+    let net = Net::new(4_000);
+    let (mut sink, ticket) = net.sink(&[]);
+    let (source, mut input) = net.fed(&ticket, &["--demand", "10M"]);
+    let path = net.out("radar7");
+    let piece = net.records.len() / 4;
+    let mut given = 0;
+    let mut give = |input: &mut ChildStdin, bytes: usize| {
+        input.write_all(&net.records[given..given + bytes]).unwrap();
+        given += bytes;
+    };
+    give(&mut input, piece);
+    net.wait_for(piece / 2);
+    fs::rename(&path, net.out("radar7.1")).unwrap();
+    assert_eq!(sink.event("new_file")["reason"], "moved");
+    give(&mut input, piece);
+    net.wait_for(piece / 2);
+    fs::rename(&path, net.out("radar7.2")).unwrap();
+    fs::write(&path, "").unwrap();
+    assert_eq!(sink.event("new_file")["reason"], "moved");
+    give(&mut input, 2 * piece);
+    let rest = net.records.len() - 4 * piece;
+    give(&mut input, rest);
+    drop(input);
+    source.end().succeeded();
+    let files = ["radar7.1", "radar7.2", "radar7"].map(|name| fs::read(net.out(name)).unwrap());
+    assert!(files.concat() == net.records, "{:?}", files.map(|file| file.len()));
+}
+
+#[test]
+fn no_record_is_gone_unsaid_when_a_file_is_emptied_or_deleted() {
+    let net = Net::new(0);
+    let (mut sink, ticket) = net.sink(&[]);
+    let (source, mut input) = net.fed(&ticket, &["--demand", "10M"]);
+    let path = net.out("radar7");
+    input.write_all(b"1\n2\n").unwrap();
+    net.wait_for(4);
+    fs::copy(&path, net.out("radar7.1")).unwrap();
+    fs::OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+    assert_eq!(sink.event("new_file")["reason"], "emptied");
+    assert!(sink.event("warning")["message"].as_str().unwrap().contains("radar7 was emptied"));
+    input.write_all(b"3\n4\n").unwrap();
+    net.wait_for(4);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "3\n4\n", "and no hole before them");
+    fs::remove_file(&path).unwrap();
+    assert_eq!(sink.event("new_file")["reason"], "deleted");
+    assert!(sink.event("warning")["message"].as_str().unwrap().contains("radar7 was deleted"));
+    input.write_all(b"5\n6\n").unwrap();
+    net.wait_for(4);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "5\n6\n");
+    drop(input);
+    source.end().succeeded();
+}
+
+#[test]
+fn files_are_moved_away_while_no_sink_runs() {
+    let net = Net::new(400);
+    let (sink, ticket) = net.sink(&[]);
+    net.source(&ticket, &["--demand", "10M"]).end().succeeded();
+    sink.signal("KILL");
+    drop(sink.end());
+    fs::rename(net.out("radar7"), net.out("radar7.1")).unwrap();
+    let (mut sink, ticket) = net.sink(&[]);
+    let source = net.source(&ticket, &["--demand", "10M"]);
+    assert_eq!(sink.event("new_file")["reason"], "missing");
+    source.end().succeeded();
+    net.arrived();
+    assert!(fs::read(net.out("radar7.1")).unwrap() == net.records);
+}
+
+#[test]
+fn a_source_that_is_refused_says_why_and_the_sink_warns_once() {
+    let net = Net::new(40);
+    let (sink, ticket) = net.sink(&[]);
+    net.source(&ticket, &["--demand", "10M"]).end().succeeded();
+    sink.signal("TERM");
+    sink.end().succeeded();
+    let whole = fs::read(net.out("radar7")).unwrap();
+    fs::write(net.out("radar7"), &whole[..70]).unwrap();
+    let (sink, ticket) = net.sink(&[]);
+    let mut source = net.source(&ticket, &["--demand", "10M"]);
+    let words = "radar7 has 70 bytes, and";
+    let warning = source.event("warning")["message"].as_str().unwrap().to_owned();
+    assert!(warning.starts_with("the sink refuses this source: ") && warning.contains(words), "{warning}");
+    // It comes again twice a second.
+    let why = |source: &mut Running| source.event("source")["slow_because"].as_str().map(str::to_owned);
+    for _ in 0..4 {
+        let why = why(&mut source).unwrap();
+        assert!(why.contains(words), "{why}");
+    }
+    fs::rename(net.out("radar7"), net.out("radar7.1")).unwrap();
+    source.end().succeeded();
+    net.arrived();
+    sink.signal("TERM");
+    let ended = sink.end();
+    ended.succeeded();
+    assert_eq!(String::from_utf8_lossy(&ended.stdout).matches(words).count(), 1);
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_in_a_sentence() {
     let net = Net::new(10);
     let (_sink, ticket) = net.sink(&[]);
@@ -346,8 +481,8 @@ fn what_makes_no_sense_is_refused_in_a_sentence() {
         let ended = net.source(&ticket, &["--demand", demand]).end();
         assert!(ended.code == Some(2) && ended.stderr.contains(words), "{demand}: {}", ended.stderr);
     }
-    let (long, mut input) = net.fed(&ticket, &["--demand", "1M"]);
-    input.write_all(b"short\n").unwrap();
+    let (long, mut input) = net.fed(&ticket, &["--demand", "1M", "--prefixed"]);
+    input.write_all(b"\0\0\0\x01a").unwrap();
     let feeding = std::thread::spawn(move || {
         let piece = vec![b'x'; 1 << 20];
         (0..100).all(|_| input.write_all(&piece).is_ok())
@@ -355,7 +490,7 @@ fn what_makes_no_sense_is_refused_in_a_sentence() {
     let ended = long.end();
     ended.failed(1, "record 2 of the input is longer than 1048576 bytes");
     assert!(!feeding.join().unwrap(), "nobody reads 100 MB of one record");
-    assert_eq!(fs::read(net.out("radar7")).unwrap(), b"short\n");
+    assert_eq!(fs::read(net.out("radar7")).unwrap(), b"\0\0\0\x01a");
     let ended = net.place.run("source", &["send", "/etc/hostname", &ticket, "--no-relay"]);
     assert!(ended.code != Some(0) && ended.stderr.contains("byway sink"), "{}", ended.stderr);
 }

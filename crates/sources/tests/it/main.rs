@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
 
 use byway_relay::Policy;
-use byway_sources::record_framing::Framing;
+use byway_sources::record_framing::{Framing, LongLines};
 use byway_sources::{
     ControllerReading, Input, OverflowPolicy, Sink, SinkPlan, Source, SourceEvent, SourcePlan, prepare, read,
 };
@@ -49,7 +49,8 @@ fn sink(directory: &Path) -> (Sink, Ticket) {
 /// A source of this text, and where to give it words that are good for longer.
 fn source(ticket: Ticket, text: &str, demand: u64, relays: Vec<Word>) -> (Source, SyncSender<Vec<Word>>) {
     let (mut feeds, wakers) =
-        read(Cursor::new(text.to_owned()), Input { framing: Framing::Lines }, 1).unwrap();
+        read(Cursor::new(text.to_owned()), Input { framing: Framing::Lines, long_lines: LongLines::Cut }, 1)
+            .unwrap();
     let (renew, renewed): (_, Receiver<Vec<Word>>) = sync_channel(1);
     let source = Source::start(SourcePlan {
         name: "radar7".parse().unwrap(),
