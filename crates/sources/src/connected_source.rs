@@ -4,12 +4,14 @@
 use crate::MAX_NUMBER;
 use crate::checkpoint::Checkpoint;
 use crate::endpoint::{BACK, FAULT, FORTH, OTHER_VERSION};
+use crate::memory_budget::{MemoryBudget, MemoryShare};
 use crate::message::{self, FromSink, FromSource, Message as _, Messages, SourceHeartbeat};
 use crate::sink_files::Block;
 use crate::sink_plan::SourceReport;
 use crate::source_name::Name;
 use byway_engine::Connection;
 use byway_engine::handshake::PublicKey;
+use byway_transfer::close::CloseCode;
 use byway_wire::{Duration, Instant};
 
 /// Bytes of records that wait for the writer before nothing more is read of the source.
@@ -31,6 +33,19 @@ const MAX_UNREAD: usize = 1 << 10;
 const SILENT: Duration = Duration::from_secs(3);
 /// How long a connection may be there without a word of who it is.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A source may be read in pieces of so many bytes: in the longest for which there is memory.
+const PIECES: [usize; 3] = [16 << 10, 4 << 10, 1 << 10];
+/// How long a record may come for which another source waits, since it takes up its memory.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Up to so many bytes the memory of a block grows by doubling, then by `LONG_BLOCK_STEP`.
+const LONG_BLOCK: usize = 256 << 10;
+const LONG_BLOCK_STEP: usize = 64 << 10;
+
+/// Bytes of memory that a block of so many bytes takes.
+const fn block_capacity(length: usize) -> usize {
+    if length <= LONG_BLOCK { length.next_power_of_two() } else { length.next_multiple_of(LONG_BLOCK_STEP) }
+}
 
 /// Who a source says that it is.
 pub struct Hello {
@@ -55,8 +70,12 @@ pub struct ConnectedSource {
     /// Records that came and are not with the thread that writes.
     block: Block,
     block_since: Option<Instant>,
-    /// Bytes of the block before: room that this one will use.
-    block_before: usize,
+    /// What it has of the sink's memory.
+    share: MemoryShare,
+    /// Whether there was no memory for what it says next.
+    is_held_back: bool,
+    /// Since when a record comes that is not complete.
+    record_since: Option<Instant>,
     /// Whether it has the file open, and whether a block is being written.
     is_open: bool,
     is_writing: bool,
@@ -66,8 +85,9 @@ pub struct ConnectedSource {
     note: Checkpoint,
     /// Bytes written in this session.
     bytes: u64,
-    /// Bytes of the block that is being written.
+    /// Bytes of the block that is being written, and of its memory.
     writing_bytes: u64,
+    writing_capacity: usize,
     beat: SourceHeartbeat,
     has_ended: bool,
     /// What is to be said.
@@ -92,13 +112,16 @@ impl ConnectedSource {
             messages: Messages::default(),
             block: Block::default(),
             block_since: None,
-            block_before: 0,
+            share: MemoryShare::default(),
+            is_held_back: false,
+            record_since: None,
             is_open: false,
             is_writing: false,
             next: 0,
             note: Checkpoint::default(),
             bytes: 0,
             writing_bytes: 0,
+            writing_capacity: 0,
             beat: SourceHeartbeat::default(),
             has_ended: false,
             back: Vec::new(),
@@ -149,15 +172,31 @@ impl ConnectedSource {
         self.fault.take()
     }
 
-    /// Reads what came, as far as there is room for it. A HELLO is given back.
-    pub fn read(&mut self, connection: &mut Connection, scratch: &mut [u8], now: Instant) -> Option<Hello> {
+    /// Reads what came, as far as there is memory for it. A HELLO is given back.
+    pub fn read(
+        &mut self,
+        connection: &mut Connection,
+        scratch: &mut [u8],
+        budget: &mut MemoryBudget,
+        now: Instant,
+    ) -> Option<Hello> {
         let mut hello = None;
+        self.is_held_back = false;
         while self.fault.is_none()
             && hello.is_none()
             && (self.is_open || self.who.is_none())
             && self.block.bytes.len() < MAX_WAITING
-            && let Some(read) = connection.incoming().read(FORTH, scratch)
         {
+            let memory = PIECES.map(|piece| (piece, self.memory(piece)));
+            let piece = memory.into_iter().find(|(_, memory)| self.share.grow(budget, *memory));
+            let Some(scratch) = piece.and_then(|(piece, _)| scratch.get_mut(..piece)) else {
+                self.is_held_back = true;
+                if !self.is_writing && self.block.bytes.is_empty() {
+                    budget.on_shortage(now);
+                }
+                break;
+            };
+            let Some(read) = connection.incoming().read(FORTH, scratch) else { break };
             let bytes = scratch.get(..read.length).unwrap_or_default();
             let mut messages = std::mem::take(&mut self.messages);
             let pushed = messages.push(bytes, |message| {
@@ -178,10 +217,33 @@ impl ConnectedSource {
                 break;
             }
         }
+        let is_coming = self.messages.record_length() > 0;
+        if !is_coming {
+            self.share.shrink(budget, self.memory(0));
+        }
+        let since = is_coming.then(|| *self.record_since.get_or_insert(now));
+        self.record_since = since;
+        if since.is_some_and(|since| now.since(since) >= RECORD_TIMEOUT) && budget.is_short(now) {
+            let sentence = "a record took too long, and others wait for its memory: it may come again";
+            self.blame(CloseCode::Failed.number(), sentence);
+        }
         if self.who.is_none() && hello.is_none() && now.since(self.came_at) >= HELLO_TIMEOUT {
             self.blame(FAULT, "the source did not say who it is");
         }
         hello
+    }
+
+    /// Bytes of memory that it takes after `more` bytes are read.
+    fn memory(&self, more: usize) -> usize {
+        let record = self.messages.record_length();
+        let now = self.messages.capacity().max(record) + self.block.bytes.capacity();
+        let then = block_capacity(self.block.bytes.len() + record.max(self.messages.begun()) + more);
+        now.max(then) + more + self.writing_capacity
+    }
+
+    /// It is gone: its memory is another's.
+    pub fn give_back(&mut self, budget: &mut MemoryBudget) {
+        self.share.shrink(budget, 0);
     }
 
     /// Takes in what the source says. A HELLO is given back.
@@ -201,10 +263,8 @@ impl ConnectedSource {
             FromSource::Skipped(count) if self.is_open => self.skip(now, count),
             FromSource::Record(record) if self.is_open => {
                 self.block_since.get_or_insert(now);
-                if self.block.bytes.is_empty() {
-                    self.block.bytes.reserve(self.block_before.max(record.len()));
-                }
-                self.block.bytes.extend_from_slice(&record);
+                self.record_since = None;
+                self.append(record);
                 self.block.records += 1;
                 self.count(1)
             }
@@ -218,6 +278,19 @@ impl ConnectedSource {
             self.blame(FAULT, "what the source says makes no sense");
         }
         None
+    }
+
+    fn append(&mut self, record: Vec<u8>) {
+        let block = &mut self.block.bytes;
+        let length = block.len() + record.len();
+        if block.is_empty() && length > block.capacity() {
+            *block = record;
+            return;
+        }
+        if length > block.capacity() {
+            block.reserve_exact(block_capacity(length) - block.len());
+        }
+        block.extend_from_slice(&record);
     }
 
     /// So many numbers have no record. Whether that can be.
@@ -246,7 +319,7 @@ impl ConnectedSource {
         }
         self.is_writing = true;
         self.block_since = None;
-        self.block_before = self.block.bytes.len();
+        self.writing_capacity = self.block.bytes.capacity();
         self.writing_bytes = self.block.bytes.len() as u64;
         Some(std::mem::take(&mut self.block))
     }
@@ -263,6 +336,7 @@ impl ConnectedSource {
     /// A block is written, and `note` tells of it.
     pub fn on_written(&mut self, note: Checkpoint, now: Instant) {
         self.is_writing = false;
+        self.writing_capacity = 0;
         self.note = note;
         self.bytes = self.bytes.saturating_add(self.writing_bytes);
         let (bytes, at) = self.told;
@@ -358,5 +432,30 @@ mod tests {
             source.say(Instant::from_millis(second * 1_000), FromSink::Written(MAX_NUMBER));
         }
         assert!(source.back.len() <= MAX_UNREAD + 9, "{}", source.back.len());
+    }
+
+    /// What a session takes, however its records come, is never more than it was given.
+    #[test]
+    fn nothing_is_held_that_was_not_given() {
+        for length in [0, 1, 100, 5_000, 7_000, 20_000, 300_000, crate::LONGEST] {
+            for piece in PIECES {
+                let mut bytes = Vec::new();
+                (0..4_u8).for_each(|byte| FromSource::Record(vec![byte; length]).write(&mut bytes));
+                let mut source = open_source();
+                for bytes in bytes.chunks(piece) {
+                    let given = source.memory(bytes.len());
+                    let mut messages = std::mem::take(&mut source.messages);
+                    let pushed = messages.push(bytes, |said| drop(source.on_message(Instant::ZERO, said)));
+                    source.messages = messages;
+                    pushed.unwrap();
+                    let held = source.messages.capacity() + source.block.bytes.capacity();
+                    assert!(held <= given, "{held} of {given} for {length} by {piece}");
+                }
+                assert_eq!(source.block.records, 4);
+                // Small records never wait for others' memory.
+                let own = crate::memory_budget::SESSION_MEMORY;
+                assert!(length > 7_000 || open_source().memory(length + 16) <= own, "{length}");
+            }
+        }
     }
 }

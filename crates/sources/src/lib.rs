@@ -16,6 +16,7 @@
 //! |---|---|
 //! | how input is cut into records | [`record_framing`] |
 //! | what source and sink say to each other | [`message`] |
+//! | how much a sink holds of what is not written | `memory_budget` |
 //! | how a source's numbers follow those of the sink | `numbering` |
 //! | which records a source keeps, and which it gives up | [`record_buffer`] |
 //! | what a sink knows of a source's file after a restart | [`checkpoint`] |
@@ -30,6 +31,7 @@ mod connected_source;
 mod endpoint;
 mod error;
 mod input_limit;
+mod memory_budget;
 pub mod message;
 mod numbering;
 mod plan;

@@ -32,6 +32,9 @@ const SHORT: usize = 1 + 4 * 8 + 64 + 16;
 /// Bytes of the longest message.
 const MOST: usize = LONGEST + SHORT;
 
+/// Room for so many bytes of a message that has begun is kept for the next.
+const MAX_SPARE: usize = 4 << 10;
+
 /// What a source says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromSource {
@@ -200,6 +203,25 @@ pub struct Messages {
 }
 
 impl Messages {
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.begun.capacity()
+    }
+
+    /// Bytes of the message that has begun and is not complete.
+    #[must_use]
+    pub const fn begun(&self) -> usize {
+        self.begun.len()
+    }
+
+    /// Bytes of the whole message that has begun, if it is a record; else 0. When more of it comes,
+    /// the memory for all of it is taken.
+    #[must_use]
+    pub fn record_length(&self) -> usize {
+        record_length(&self.begun)
+    }
+
     /// Takes in the next bytes of the stream. Calls `take` with each message that is complete.
     ///
     /// # Errors
@@ -207,18 +229,27 @@ impl Messages {
     pub fn push<M: Message>(&mut self, mut bytes: &[u8], mut take: impl FnMut(M)) -> Result<(), DecodeError> {
         // What came before is completed a piece at a time: the rest need not be copied.
         while !self.begun.is_empty() && !bytes.is_empty() {
-            let piece = bytes.len().min(self.begun.len().max(SHORT)).min(MOST - self.begun.len().min(MOST));
+            let piece = match self.record_length().saturating_sub(self.begun.len()) {
+                0 => self.begun.len().max(SHORT).min(MOST - self.begun.len().min(MOST)),
+                missing => missing,
+            };
+            let piece = piece.min(bytes.len());
             if piece == 0 {
                 return Err(DecodeError::Range("length"));
             }
             let (now, rest) = bytes.split_at(piece);
             let before = self.begun.len();
+            self.reserve();
             self.begun.extend_from_slice(now);
             let mut reader = Reader::new(&self.begun);
             match M::read(&mut reader) {
                 Ok(message) => {
                     let used = self.begun.len() - reader.remaining();
                     take(message);
+                    // The memory of a long message is given back at once.
+                    if self.begun.capacity() > MAX_SPARE {
+                        self.begun = Vec::new();
+                    }
                     self.begun.clear();
                     // It ends in what was added now: before, it was not complete.
                     bytes = bytes.get(used.saturating_sub(before)..).unwrap_or_default();
@@ -233,7 +264,9 @@ impl Messages {
             match M::read(&mut reader) {
                 Ok(message) => take(message),
                 Err(DecodeError::Truncated) => {
-                    self.begun.extend_from_slice(bytes.get(bytes.len() - left..).unwrap_or_default());
+                    let rest = bytes.get(bytes.len() - left..).unwrap_or_default();
+                    self.begun.reserve_exact(rest.len());
+                    self.begun.extend_from_slice(rest);
                     break;
                 }
                 Err(error) => return Err(error),
@@ -241,6 +274,20 @@ impl Messages {
         }
         Ok(())
     }
+
+    /// Makes room for all of a record that has begun, and for no more.
+    fn reserve(&mut self) {
+        let length = self.record_length();
+        self.begun.reserve_exact(length.saturating_sub(self.begun.len()));
+    }
+}
+
+/// Bytes of the record's message with which `bytes` begin; 0 if that is not known.
+fn record_length(bytes: &[u8]) -> usize {
+    let mut reader = Reader::new(bytes);
+    let is_record = reader.u8() == Ok(3);
+    let length = is_record.then(|| length_within(&mut reader, LONGEST, "length of a record").ok()).flatten();
+    length.map_or(0, |length| bytes.len() - reader.remaining() + length)
 }
 
 #[cfg(test)]
@@ -317,9 +364,9 @@ mod tests {
         let mut count = 0;
         for piece in record.chunks(1 << 14) {
             messages.push::<FromSource>(piece, |_| count += 1).unwrap();
-            assert!(messages.begun.len() <= MOST);
+            assert!(messages.begun.len() <= MOST && messages.capacity() <= record.len());
         }
-        assert!(count == 1 && messages.begun.is_empty());
+        assert!(count == 1 && messages.begun.is_empty() && messages.capacity() <= MAX_SPARE);
         for bad in [
             &b"\x01\x01\x01a"[..],
             b"\x01\x03\x01a",

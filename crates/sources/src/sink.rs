@@ -2,6 +2,7 @@
 
 use crate::connected_source::{ConnectedSource, Hello};
 use crate::endpoint::{AGAIN, BACK, NAME_BOUND, NAME_TAKEN, PATIENT, endpoint};
+use crate::memory_budget::MemoryBudget;
 use crate::sink_access::{AllowedSource, NameAccess, SourceAccess, name_access};
 use crate::sink_files::{FileReply, FileRequest, Files, OpenRequest};
 use crate::sink_plan::{SinkEvent, SinkPlan, SourceReport};
@@ -66,6 +67,7 @@ impl Sink {
             sources: BTreeMap::new(),
             allow: plan.allow,
             warned: ToldOnce::default(),
+            budget: MemoryBudget::new(plan.record_memory, MOST),
             sessions: 0,
             news,
             asks,
@@ -95,6 +97,7 @@ pub struct SinkOwner {
     allow: Vec<AllowedSource>,
     /// What was said about which source.
     warned: ToldOnce,
+    budget: MemoryBudget,
     /// Sessions so far.
     sessions: u64,
     news: SyncSender<SinkEvent>,
@@ -179,7 +182,7 @@ impl SinkOwner {
     fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
         match event {
             EndpointEvent::Accepted(handle) => {
-                if self.sources.len() >= MOST {
+                if self.sources.len() >= self.budget.sessions() {
                     endpoint.close(
                         now,
                         handle,
@@ -211,7 +214,8 @@ impl SinkOwner {
     }
 
     fn leave(&mut self, handle: Handle, why: &str) {
-        if let Some(source) = self.sources.remove(&handle) {
+        if let Some(mut source) = self.sources.remove(&handle) {
+            source.give_back(&mut self.budget);
             self.ask(FileRequest::Close(source.session()));
             if let Some(hello) = source.who().filter(|_| source.is_open()) {
                 self.tell(SinkEvent::Gone(hello.name.clone(), why.to_owned()));
@@ -223,7 +227,7 @@ impl SinkOwner {
         let Some(connection) = endpoint.connection_mut(handle) else { return };
         let Some(source) = self.sources.get_mut(&handle) else { return };
         while connection.incoming().next_event().is_some() || connection.outgoing().next_event().is_some() {}
-        if let Some(hello) = source.read(connection, &mut self.scratch, now) {
+        if let Some(hello) = source.read(connection, &mut self.scratch, &mut self.budget, now) {
             self.greet(endpoint, handle, hello, now);
         }
         let Some(source) = self.sources.get_mut(&handle) else { return };

@@ -30,6 +30,8 @@ pub struct SinkPlan {
     pub listeners: Vec<Listener>,
     /// How sessions behave.
     pub config: Config,
+    /// Bytes of memory for records that came and are not written, of all sources together.
+    pub record_memory: usize,
 }
 
 /// What a sink tells.

@@ -29,6 +29,10 @@ const RELAYS: Duration = Duration::from_secs(3);
 /// How often a person is shown how sources do.
 const SHOWN: Duration = Duration::from_secs(10);
 
+/// So many times the memory for records is the memory for all. The rest is for what arrives in
+/// packets.
+const RECORD_SHARE: u64 = 4;
+
 /// How a source does.
 #[derive(Serialize)]
 struct SourceFigures<'a> {
@@ -78,6 +82,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         addresses: direct.addresses.clone(),
         relays: Vec::new(),
     };
+    let record_memory = arguments.memory / RECORD_SHARE;
     let sink = Sink::start(SinkPlan {
         identity,
         permission: ticket.permission.clone(),
@@ -87,7 +92,8 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         relays: words.clone(),
         sockets,
         listeners,
-        config: receiving_config(None, Some(arguments.memory)),
+        config: receiving_config(None, Some(arguments.memory - record_memory)),
+        record_memory: usize::try_from(record_memory).unwrap_or(usize::MAX),
     })?;
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);

@@ -13,6 +13,7 @@ mod lab;
 mod lending;
 mod limit;
 mod live;
+mod live_hostile;
 mod memory;
 mod modes;
 mod output;

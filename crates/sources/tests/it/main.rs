@@ -42,6 +42,7 @@ fn sink(directory: &Path) -> (Sink, Ticket) {
         listeners: sockets::listeners(&sockets),
         sockets,
         config: receiving_config(None, Some(16 << 20)),
+        record_memory: 8 << 20,
     });
     (sink.unwrap(), ticket)
 }
