@@ -366,8 +366,12 @@ impl Owner for EventLoop {
         }
     }
 
+    fn deadline(&self) -> Option<Instant> {
+        self.plan.entrance.deadline()
+    }
+
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
-        if self.plan.entrance.turn() {
+        if self.plan.entrance.turn(now) {
             self.core.again();
         }
         self.stand(endpoint, now);

@@ -83,7 +83,7 @@ pub use statistics::Statistics;
 pub use systemd_notify::{READY, STOPPING, notify};
 pub use tcp::{Dialing, TcpCarrier};
 pub use tcp_limits::{TcpCongestion, TcpLimits};
-pub use tcp_listener::Listener;
+pub use tcp_listener::{Backlog, Listener};
 pub use traffic::Traffic;
 #[cfg(feature = "tun")]
 pub use tun::{Tun, TunError};

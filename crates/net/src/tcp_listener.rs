@@ -2,6 +2,7 @@
 
 use crate::tcp::TcpCarrier;
 use byway_wire::NetworkPrefix;
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -13,6 +14,18 @@ const MOST: usize = 1024;
 const MOST_OF_ONE: usize = 64;
 /// Connections taken in one turn: about a millisecond of work.
 const TURN: usize = 64;
+
+/// What waits at a listener after some connections were accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backlog {
+    /// No connection. The next one makes the listener ready.
+    Empty,
+    /// Perhaps more connections.
+    MayHaveMore,
+    /// Perhaps more connections, for which this process or the system has no descriptor or memory
+    /// now. Nothing tells when it has: they are to be accepted a little later.
+    OutOfResources,
+}
 
 /// Listens for TCP connections that carry datagrams.
 #[derive(Debug)]
@@ -56,10 +69,10 @@ impl Listener {
         self.io.local_addr()
     }
 
-    /// Accepts at most 64 waiting connections and adds them to `taken`. Returns whether more may
-    /// wait. At most 64 connections per network (IPv4 /24, IPv6 /56; not loopback) are open, and
-    /// 1,024 in total (or as `with_seats` sets). Any beyond are closed.
-    pub fn accept(&self, taken: &mut Vec<TcpCarrier>) -> bool {
+    /// Accepts at most 64 waiting connections and adds them to `taken`. Returns what waits then. At
+    /// most 64 connections per network (IPv4 /24, IPv6 /56; not loopback) are open, and 1,024 in
+    /// total (or as `with_seats` sets). Any beyond are closed.
+    pub fn accept(&self, taken: &mut Vec<TcpCarrier>) -> Backlog {
         for _ in 0..TURN {
             match self.io.accept() {
                 Ok((stream, peer)) => {
@@ -69,13 +82,17 @@ impl Listener {
                 // The peer hung up meanwhile.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
-                // If no descriptor is left, waiting connections are accepted when another one
-                // arrives.
-                Err(_) => return false,
+                Err(error) if is_out_of_resources(&error) => return Backlog::OutOfResources,
+                Err(_) => return Backlog::Empty,
             }
         }
-        true
+        Backlog::MayHaveMore
     }
+}
+
+/// Whether this process, or the system, has no descriptor or memory for another connection.
+fn is_out_of_resources(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS))
 }
 
 impl AsFd for Listener {
@@ -151,5 +168,15 @@ mod tests {
         assert!(ConnectionPermit::take(&seats, of(99, 1), MOST).is_none(), "all are taken");
         held.clear();
         assert!(seats.lock().unwrap().of_network.is_empty());
+    }
+
+    #[test]
+    fn a_shortage_is_no_empty_backlog() {
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS] {
+            assert!(is_out_of_resources(&errno.into()), "{errno}");
+        }
+        for errno in [Errno::AGAIN, Errno::CONNABORTED, Errno::INVAL] {
+            assert!(!is_out_of_resources(&errno.into()), "{errno}");
+        }
     }
 }

@@ -10,8 +10,8 @@ use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use byway_net::{
-    Carrier, Clock, Control, Dialing, Listener, LoopControl, Owner, Ready, Socket, Statistics, Token, Watch,
-    seed, spawn_with,
+    Backlog, Carrier, Clock, Control, Dialing, Listener, LoopControl, Owner, Ready, Socket, Statistics,
+    Token, Watch, seed, spawn_with,
 };
 use byway_wire::{Instant, ObjectId};
 use data_encoding::HEXLOWER;
@@ -44,7 +44,7 @@ impl Coming {
     fn ready(&mut self, watch: &Watch, ready: Ready) {
         if let Some(listener) = &self.listener {
             let mut taken = Vec::new();
-            while listener.accept(&mut taken) {}
+            while listener.accept(&mut taken) == Backlog::MayHaveMore {}
             self.opened.extend(taken.into_iter().map(Carrier::from));
         }
         if let Some(dialing) = self.dialing.take_if(|_| ready.writable) {

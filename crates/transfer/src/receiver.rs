@@ -235,8 +235,12 @@ impl Owner for Server {
         self.entrance.opened().chain(self.relay_dialer.opened()).collect()
     }
 
+    fn deadline(&self) -> Option<Instant> {
+        self.entrance.deadline()
+    }
+
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
-        if self.entrance.turn() {
+        if self.entrance.turn(now) {
             self.waker.wake();
         }
         for word in std::mem::take(&mut self.relays) {

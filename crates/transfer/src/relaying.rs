@@ -482,8 +482,12 @@ impl Owner for Operator {
         }
     }
 
+    fn deadline(&self) -> Option<Instant> {
+        self.entrance.deadline()
+    }
+
     fn turn(&mut self, relay: &mut Relay, now: Instant) -> LoopControl {
-        if self.entrance.turn() {
+        if self.entrance.turn(now) {
             self.waker.wake();
         }
         while let Ok(order) = self.orders.try_recv() {

@@ -1,16 +1,22 @@
 //! Where TCP connections come in that carry datagrams.
 
-use byway_net::{Carrier, Listener, Ready, TcpCarrier, Token, Watch};
+use byway_net::{Backlog, Carrier, Listener, Ready, TcpCarrier, Token, Watch};
+use byway_wire::{Duration, Instant};
 use std::io;
 
 /// Tokens of listeners count down from here.
 const LISTENERS: u32 = u32::MAX;
+
+/// After a failure for want of descriptors or memory, listeners rest for so long.
+const REST: Duration = Duration::from_millis(100);
 
 /// Listeners, and the connections that they took.
 pub struct Entrance {
     listeners: Vec<Listener>,
     /// Indices of the listeners at which connections may wait.
     waiting: Vec<usize>,
+    /// Until when listeners rest.
+    rest_until: Option<Instant>,
     /// Connections for the driver.
     accepted: Vec<TcpCarrier>,
 }
@@ -24,22 +30,40 @@ impl Entrance {
         for (listener, number) in listeners.iter().zip(0..) {
             watch.add(listener, Token(LISTENERS - number))?;
         }
-        Ok(Self { listeners, waiting: Vec::new(), accepted: Vec::new() })
+        Ok(Self { listeners, waiting: Vec::new(), rest_until: None, accepted: Vec::new() })
     }
 
     /// Takes in that a descriptor is ready. Whether it is one of these.
     pub fn ready(&mut self, ready: Ready) -> bool {
         let listener = usize::try_from(LISTENERS - ready.token.0).ok();
         let own = listener.filter(|listener| *listener < self.listeners.len());
-        self.waiting.extend(own);
+        // One that waits already is looked at anyway.
+        self.waiting.extend(own.filter(|at| !self.waiting.contains(at)));
         own.is_some()
     }
 
-    /// Takes connections that wait, for one turn. Whether more may wait.
-    pub fn turn(&mut self) -> bool {
-        let Self { listeners, waiting, accepted } = self;
-        waiting.retain(|at| listeners.get(*at).is_some_and(|listener| listener.accept(accepted)));
-        !self.waiting.is_empty()
+    /// Takes connections that wait, for one turn. Returns whether more may be taken in another turn
+    /// at once. If descriptors or memory are short, the next turn is due at the
+    /// [`deadline`](Self::deadline).
+    pub fn turn(&mut self, now: Instant) -> bool {
+        if self.rest_until.is_some_and(|until| now < until) {
+            return false;
+        }
+        self.rest_until = None;
+        let Self { listeners, waiting, rest_until, accepted } = self;
+        waiting.retain(|at| {
+            let left = listeners.get(*at).map_or(Backlog::Empty, |listener| listener.accept(accepted));
+            if left == Backlog::OutOfResources {
+                *rest_until = Some(now + REST);
+            }
+            left != Backlog::Empty
+        });
+        !self.waiting.is_empty() && self.rest_until.is_none()
+    }
+
+    /// When there is to be a turn, whatever happens until then.
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.rest_until
     }
 
     /// Connections for the driver.

@@ -24,6 +24,7 @@ mod reasons;
 mod registry;
 mod relaying;
 mod resume;
+mod shortage;
 mod signals;
 mod stuck;
 mod terminal;

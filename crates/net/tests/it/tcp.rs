@@ -2,7 +2,7 @@
 
 use crate::common::{Notebook, PATIENCE, socket};
 use byway_net::{
-    Carrier, Clock, Control, Dialing, Listener, LoopControl, Owner, Ready, TcpLimits, Token, Watch,
+    Backlog, Carrier, Clock, Control, Dialing, Listener, LoopControl, Owner, Ready, TcpLimits, Token, Watch,
     spawn_with,
 };
 use byway_wire::{Dscp, Ecn, Instant, Local, TcpRequest, Transmit};
@@ -35,7 +35,7 @@ impl<T: FnMut(&mut Notebook) -> LoopControl + Send> Owner for End<T> {
         match (ready.token, &self.listener) {
             (LISTENER, Some(listener)) => {
                 let mut taken = Vec::new();
-                while listener.accept(&mut taken) {}
+                while listener.accept(&mut taken) == Backlog::MayHaveMore {}
                 self.opened.extend(taken.into_iter().map(Carrier::from));
             }
             (DIALING, _) if ready.writable => {

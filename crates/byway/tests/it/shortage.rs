@@ -1,0 +1,69 @@
+//! Programs that run out of descriptors, and have some again.
+
+use crate::common::machine::{PATIENCE, wait_for};
+use crate::common::{Place, Running};
+use std::fs;
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+
+/// Descriptors that a program may have.
+const DESCRIPTORS: usize = 64;
+/// Connections: more than these, of which most are there when the rest is gone.
+const CONNECTIONS: usize = 100;
+
+/// Starts byway with few descriptors.
+fn with_few_descriptors(place: &Place, arguments: &[&str]) -> Running {
+    let byway = place.command("starved", arguments);
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -n {DESCRIPTORS}; exec \"$0\" \"$@\"")]);
+    command.arg(byway.get_program()).args(byway.get_args()).env_clear();
+    command.envs(byway.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(byway.get_current_dir().unwrap());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Running::start(command)
+}
+
+/// Connections that wait while descriptors are short are taken as soon as there are some again,
+/// also if nobody else comes.
+#[track_caller]
+fn serves_who_waited(arguments: &[&str]) {
+    let place = Place::new();
+    let mut program =
+        with_few_descriptors(&place, &[arguments, &["--listen", "127.0.0.1:0", "--json"]].concat());
+    let address: SocketAddr = program.event("ready")["listen"][0].as_str().unwrap().parse().unwrap();
+    let mut connections: Vec<TcpStream> =
+        (0..CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let descriptors = || fs::read_dir(format!("/proc/{}/fd", program.id())).unwrap().count();
+    let short = wait_for(PATIENCE, || (descriptors() >= DESCRIPTORS).then_some(()));
+    assert!(short.is_some(), "{} descriptors", descriptors());
+    // Those that were taken go. The others say nothing, so each is closed ten seconds after it was
+    // taken.
+    let waiting = connections.split_off(DESCRIPTORS);
+    drop(connections);
+    for mut connection in waiting {
+        connection.set_read_timeout(Some(PATIENCE)).unwrap();
+        let read = connection.read(&mut [0; 1]);
+        assert!(!matches!(&read, Ok(1..)) && !is_timeout(&read), "nobody took it: {read:?}");
+    }
+}
+
+fn is_timeout(read: &std::io::Result<usize>) -> bool {
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    read.as_ref().is_err_and(|error| matches!(error.kind(), TimedOut | WouldBlock))
+}
+
+#[test]
+fn a_sink_takes_who_waited_for_a_descriptor() {
+    serves_who_waited(&["sink", "out"]);
+}
+
+#[test]
+fn a_receiver_takes_who_waited_for_a_descriptor() {
+    serves_who_waited(&["recv", "in"]);
+}
+
+#[test]
+fn a_relay_takes_who_waited_for_a_descriptor() {
+    serves_who_waited(&["relay", "--allow-destination", "127.0.0.0/8"]);
+}
