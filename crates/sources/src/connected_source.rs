@@ -9,10 +9,11 @@ use crate::message::{self, FromSink, FromSource, Message as _, Messages, SourceH
 use crate::sink_files::Block;
 use crate::sink_plan::SourceReport;
 use crate::source_name::Name;
-use byway_engine::Connection;
 use byway_engine::handshake::PublicKey;
+use byway_engine::{Connection, Handle};
 use byway_transfer::close::CloseCode;
-use byway_wire::{Duration, Instant};
+use byway_transfer::session_seats::Seat;
+use byway_wire::{Duration, Instant, NetworkPrefix};
 
 /// Bytes of records that wait for the writer before nothing more is read of the source.
 const MAX_WAITING: usize = 256 << 10;
@@ -31,8 +32,9 @@ const MAX_UNREAD: usize = 1 << 10;
 /// A source of which nothing was heard for so long leaves its name to another. A living one is
 /// heard every second.
 const SILENT: Duration = Duration::from_secs(3);
-/// How long a connection may be there without a word of who it is.
-const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a connection may be there without a word of who it is. A source says that at once, so
+/// this is time for two losses in a row of a TCP segment (RFC 6298: 1 s, then 2 s).
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A source may be read in pieces of so many bytes: in the longest for which there is memory.
 const PIECES: [usize; 3] = [16 << 10, 4 << 10, 1 << 10];
@@ -63,6 +65,8 @@ pub struct ConnectedSource {
     session: u64,
     /// The public key of the source's host.
     key: PublicKey,
+    /// Where that host is; `None` for this host.
+    network: Option<NetworkPrefix>,
     came_at: Instant,
     heard_at: Instant,
     who: Option<Hello>,
@@ -101,11 +105,12 @@ pub struct ConnectedSource {
 }
 
 impl ConnectedSource {
-    /// A session that begins now, with a host of this key.
-    pub fn new(session: u64, key: PublicKey, now: Instant) -> Self {
+    /// A session that begins now, with the host of this key in this network.
+    pub fn new(session: u64, key: PublicKey, network: Option<NetworkPrefix>, now: Instant) -> Self {
         Self {
             session,
             key,
+            network,
             came_at: now,
             heard_at: now,
             who: None,
@@ -140,6 +145,12 @@ impl ConnectedSource {
     /// The public key of the source's host.
     pub const fn key(&self) -> PublicKey {
         self.key
+    }
+
+    /// Its place among the sessions.
+    pub const fn seat(&self, session: Handle) -> Seat<Handle> {
+        let (network, came_at) = (self.network, self.came_at);
+        Seat { session, network, is_silent: self.who.is_none(), came_at }
     }
 
     /// Who it says that it is, once it did.
@@ -391,7 +402,7 @@ mod tests {
     use super::*;
 
     fn open_source() -> ConnectedSource {
-        let mut source = ConnectedSource::new(1, PublicKey([5; 32]), Instant::ZERO);
+        let mut source = ConnectedSource::new(1, PublicKey([5; 32]), None, Instant::ZERO);
         source.identify(Hello { name: "radar7".parse().unwrap(), run: [7; 16], has_lines: true });
         source.on_opened(Checkpoint { next: 100, ..Checkpoint::default() }, Instant::ZERO);
         source

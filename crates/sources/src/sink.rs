@@ -13,6 +13,7 @@ use byway_engine::connection::Event;
 use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Waker};
 use byway_transfer::close::CloseCode;
+use byway_transfer::session_seats::{SeatDecision, network_of, seat};
 use byway_transfer::{Entrance, Error, RelayDialer};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
@@ -186,19 +187,7 @@ impl SinkOwner {
     fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
         match event {
             EndpointEvent::Accepted(handle) => {
-                if self.sources.len() >= self.budget.sessions() {
-                    endpoint.close(
-                        now,
-                        handle,
-                        CloseCode::Failed.number(),
-                        "the sink has as many sources as it takes",
-                    );
-                    return;
-                }
-                let Some(connection) = endpoint.connection_mut(handle) else { return };
-                connection.outgoing().open_stream(BACK);
-                self.sessions += 1;
-                self.sources.insert(handle, ConnectedSource::new(self.sessions, connection.peer(), now));
+                self.accept(endpoint, handle, now);
             }
             EndpointEvent::Closed(handle) => {
                 let reason = endpoint.connection_mut(handle).map_or_else(String::new, closed_because);
@@ -215,6 +204,27 @@ impl SinkOwner {
             }
             EndpointEvent::Connected(_) | EndpointEvent::Failed(..) | EndpointEvent::RelayTrouble(..) => {}
         }
+    }
+
+    fn accept(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
+        let network = network_of(endpoint, handle);
+        let seats: Vec<_> = self.sources.iter().map(|(handle, source)| source.seat(*handle)).collect();
+        let code = CloseCode::Failed.number();
+        match seat(&seats, network, self.budget.sessions()) {
+            SeatDecision::Free => {}
+            SeatDecision::InPlaceOf(silent) => {
+                self.leave(silent, "it said nothing");
+                endpoint.dismiss(now, silent, code, "the sink needs the place of a source that says nothing");
+            }
+            SeatDecision::Full => {
+                return endpoint.close(now, handle, code, "the sink has as many sources as it takes");
+            }
+        }
+        let Some(connection) = endpoint.connection_mut(handle) else { return };
+        connection.outgoing().open_stream(BACK);
+        self.sessions += 1;
+        let source = ConnectedSource::new(self.sessions, connection.peer(), network, now);
+        self.sources.insert(handle, source);
     }
 
     fn leave(&mut self, handle: Handle, why: &str) {

@@ -11,13 +11,14 @@ use crate::pause_reason::PauseReason;
 use crate::progress::{ProgressCounter, TransferAmount, TransferId, TransferProgress};
 use crate::receive_limit::ReceiveLimit;
 use crate::received_output::{Destination, PartialTransfer, ReceivedTransfer};
+use crate::session_seats::Seat;
 use crate::thread_channel::{BatchSender, batch_channel};
 use crate::warnings::Warnings;
-use byway_engine::Connection;
 use byway_engine::data::{InEvent, Incoming, Outgoing, WriteRequest};
+use byway_engine::{Connection, Handle};
 use byway_files::{Report, Summary};
 use byway_net::Waker;
-use byway_wire::Instant;
+use byway_wire::{Duration, Instant, NetworkPrefix};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
@@ -29,6 +30,8 @@ const PIECE: usize = 64 << 10;
 const TASK_BATCH: usize = 32;
 /// The part of its share at which a transfer is held by it.
 const FULL: f64 = 0.75;
+/// A transfer of which nothing came for so long makes place for another. A sender begins at once.
+const SILENCE: Duration = Duration::from_secs(5);
 /// Reports that wait for the sender, in bytes; then what arrives waits too.
 const REPORTS: usize = 1 << 20;
 
@@ -46,6 +49,9 @@ pub(crate) struct InboundId {
 /// A transfer on its way in.
 pub(crate) struct Inbound {
     which: InboundId,
+    /// Where the sender is; `None` for this host.
+    network: Option<NetworkPrefix>,
+    came_at: Instant,
     is_pipe: bool,
     /// Takes what was not handed over when this ends early.
     rest: Sender<Vec<WriteRequest>>,
@@ -77,7 +83,7 @@ impl Inbound {
     /// Starts the thread that writes.
     pub fn start(
         destination: &Destination,
-        which: InboundId,
+        (which, network): (InboundId, Option<NetworkPrefix>),
         before: Option<Receiver<PipeTotal>>,
         now: Instant,
         news: &SyncSender<TransferEvent>,
@@ -116,6 +122,8 @@ impl Inbound {
         counter.begin(now);
         Ok(Self {
             which,
+            network,
+            came_at: now,
             is_pipe,
             rest,
             writer,
@@ -134,6 +142,12 @@ impl Inbound {
             counter,
             share: None,
         })
+    }
+
+    /// Its place among the transfers. It counts as silent if nothing came for long.
+    pub fn seat(&self, session: Handle, now: Instant) -> Seat<Handle> {
+        let is_silent = self.manifest == 0 && !self.read && now.since(self.came_at) >= SILENCE;
+        Seat { session, network: self.network, is_silent, came_at: self.came_at }
     }
 
     /// Moves what can be moved.

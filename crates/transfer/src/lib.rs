@@ -93,6 +93,7 @@ pub mod secret_words;
 mod send_limit;
 mod sender;
 mod sender_start;
+pub mod session_seats;
 pub mod sockets;
 pub mod state_directory;
 mod tcp_entrance;

@@ -19,6 +19,7 @@ use crate::received_output::Destination;
 use crate::receiver_access::{AccessControl, Refusal, SingleTransfer, TicketOwner};
 use crate::relay_dialing::RelayDialer;
 use crate::secret::Secret;
+use crate::session_seats::{SeatDecision, network_of, seat};
 use crate::sockets;
 use crate::tcp_entrance::Entrance;
 use crate::ticket::Ticket;
@@ -30,7 +31,7 @@ use byway_forward::allow_rules::Allow;
 use byway_net::{Carrier, Clock, Control, Listener, LoopControl, Owner, Ready, Socket, Waker};
 use byway_wire::fair_share::may_take;
 use byway_wire::relay::Word;
-use byway_wire::{Duration, Instant};
+use byway_wire::{Duration, Instant, NetworkPrefix};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -345,17 +346,18 @@ impl Server {
         matches!(self.destination, Destination::Pipe(_)) && (done || self.complete > 0)
     }
 
-    /// Whether a sender may begin another transfer: one sender has half of all places at most.
+    /// Whether a sender may begin another transfer: one sender has half of all places at most. For
+    /// its first one, a silent transfer may make place.
     fn may_begin(&self, sender: PublicKey) -> bool {
         let own = self.inbound.values().filter(|inbound| inbound.is_of(sender)).count();
-        may_take(own, MOST.saturating_sub(self.inbound.len() + self.untold.len()))
+        own == 0 || may_take(own, MOST.saturating_sub(self.inbound.len() + self.untold.len()))
     }
 
     fn accept(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         let Some(connection) = endpoint.connection(handle) else { return };
         // The gate read it before.
         let Ok(preamble) = Preamble::read(connection.application()) else { return };
-        let peer = PublicKey(connection.peer().0);
+        let (peer, network) = (PublicKey(connection.peer().0), network_of(endpoint, handle));
         // Another try of a transfer ends the one before: its sender was killed, or has given up.
         let before = self.inbound.iter().find(|(_, inbound)| inbound.is(peer, preamble.transfer));
         let before = before.map(|(handle, _)| *handle);
@@ -380,6 +382,7 @@ impl Server {
                 Some(Refusal::Taken)
             }
             _ if before.is_none() && !self.may_begin(peer) => Some(Refusal::TooMany),
+            _ if before.is_none() => self.take_seat(endpoint, network, now).err(),
             _ => None,
         };
         if let Some(refusal) = refused {
@@ -401,7 +404,8 @@ impl Server {
         });
         let transfer = preamble.transfer;
         let which = InboundId { number, peer, transfer };
-        let started = Inbound::start(&self.destination, which, before, now, &self.news, &self.waker);
+        let started =
+            Inbound::start(&self.destination, (which, network), before, now, &self.news, &self.waker);
         match started {
             Ok(inbound) => {
                 self.begun = self.begun.max(number);
@@ -414,6 +418,27 @@ impl Server {
             }
             Err(error) => endpoint.close(now, handle, CloseCode::Failed.number(), &error.to_string()),
         }
+    }
+
+    /// Makes place for a transfer from `network`, if that can be.
+    fn take_seat(
+        &mut self,
+        endpoint: &mut Endpoint,
+        network: Option<NetworkPrefix>,
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        let seats: Vec<_> = self.inbound.iter().map(|(handle, inbound)| inbound.seat(*handle, now)).collect();
+        match seat(&seats, network, MOST.saturating_sub(self.untold.len())) {
+            SeatDecision::Free => {}
+            SeatDecision::InPlaceOf(silent) => {
+                let (code, reason) =
+                    (Refusal::TooMany.code().number(), "its place is another transfer's now");
+                endpoint.close(now, silent, code, reason);
+                self.drive(endpoint, silent, now);
+            }
+            SeatDecision::Full => return Err(Refusal::TooMany),
+        }
+        Ok(())
     }
 
     fn drive(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
