@@ -52,6 +52,12 @@ pub fn unix_seconds() -> u64 {
     read(ClockId::Realtime) / 1_000_000_000
 }
 
+/// Unix time in milliseconds, as [`unix_seconds`].
+#[must_use]
+pub fn unix_millis() -> u64 {
+    read(ClockId::Realtime) / 1_000_000
+}
+
 fn read(id: ClockId) -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(id);
     let (seconds, nanos) = (u64::try_from(tv_sec).unwrap_or(0), u64::try_from(tv_nsec).unwrap_or(0));
@@ -87,7 +93,7 @@ mod tests {
     #[test]
     fn wall_clock_is_unix_time() {
         let expected = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
-        assert!(unix_seconds().abs_diff(expected) <= 1);
+        assert!(unix_seconds().abs_diff(expected) <= 1 && (unix_millis() / 1_000).abs_diff(expected) <= 1);
         let (_, wall) = (0..100).find_map(|_| Clock::new().with_wall()).unwrap();
         assert!((wall / 1_000_000_000).abs_diff(expected) <= 1);
     }

@@ -70,7 +70,7 @@ mod watched_fds;
 
 pub use capabilities::{allow_descriptors, has_net_admin, keep_net_admin};
 pub use carrier::Carrier;
-pub use clock::{Clock, unix_seconds};
+pub use clock::{Clock, unix_millis, unix_seconds};
 pub use device::DeviceSource;
 pub use driver::{DriverError, Finished, LoopControl, Owner, run};
 pub use driver_thread::{Control, Handle, Panicked, spawn, spawn_with};

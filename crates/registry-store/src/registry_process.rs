@@ -2,7 +2,7 @@
 
 use crate::operator_store::{OperatorStore, StoreError, Words, standard};
 use byway_engine::seal::Suites;
-use byway_net::{Clock, Control, LoopControl, Owner, Socket, Waker, unix_seconds};
+use byway_net::{Clock, Control, LoopControl, Owner, Socket, Waker, unix_millis, unix_seconds};
 use byway_registry::message::carriers;
 use byway_registry::registry::{LogEvent, RegistryCounters};
 use byway_registry::store::{StoreReply, StoreRequest};
@@ -16,7 +16,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::{SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
 /// Requests that wait for the store: more than a registry has at once.
@@ -198,11 +197,6 @@ impl Running {
         }
         Ok(finished.machine.counters().clone())
     }
-}
-
-fn unix_millis() -> u64 {
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(unix.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Answers one request after the other, until nobody asks.

@@ -66,7 +66,7 @@ impl Config {
             quota_cap: None,
             per_day: None,
             per_month: None,
-            used: Used { day: 0, today: 0, month: 0, this_month: 0 },
+            used: Used::NOTHING,
             beat_counter: unix_millis,
             accounts: 16_384,
             queue_bytes: 4 << 20,

@@ -36,5 +36,5 @@ pub use lending_control::{
     InterfaceCounters, LATE, LOOK, LendingConfig, LendingControl, LendingState, LendingTrouble,
 };
 pub use operator_report::{Dropped, LogEvent, RelayCounters};
-pub use quota_usage::{Load, Used};
+pub use quota_usage::{Load, Reserve, Used, UsedIn};
 pub use relay::Relay;

@@ -28,6 +28,9 @@ pub enum Dropped {
     /// The host that lends its line needs it itself, or cannot tell whether it does.
     #[error("this host's own traffic goes first")]
     Yielded,
+    /// Within the quota, but its count is not on the disk yet.
+    #[error("the count of what is carried is not on the disk yet")]
+    NotKept,
     /// An answer to no heartbeat of its own, or one that is not proven.
     #[error("an answer to no heartbeat of this relay's")]
     BadAnswer,
@@ -35,7 +38,7 @@ pub enum Dropped {
 
 impl Dropped {
     /// Number of kinds, for tables.
-    pub const COUNT: usize = Reason::ALL.len() + 7;
+    pub const COUNT: usize = Reason::ALL.len() + 8;
 
     /// All reasons why a datagram is dropped.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -47,6 +50,7 @@ impl Dropped {
             Self::QueueFull,
             Self::BadAnswer,
             Self::Yielded,
+            Self::NotKept,
         ];
         Reason::ALL.into_iter().map(Self::Refused).chain(others)
     }
@@ -61,6 +65,7 @@ impl Dropped {
             Self::QueueFull => Reason::ALL.len() + 4,
             Self::BadAnswer => Reason::ALL.len() + 5,
             Self::Yielded => Reason::ALL.len() + 6,
+            Self::NotKept => Reason::ALL.len() + 7,
         }
     }
 }

@@ -1,10 +1,31 @@
 //! What the relay carries in all: by the day and the month, within what its operator lets it, and
 //! at the moment.
 
+use crate::operator_report::Dropped;
 use byway_wire::date::{DAY, civil, left_of_month};
+use byway_wire::relay::Reason;
 
 /// Seconds over which the load is counted.
 const PERIOD: u64 = 16;
+
+/// Earlier days and months whose bytes are known: a clock that goes back and forth finds them.
+const EARLIER_DAYS: usize = 7;
+const EARLIER_MONTHS: usize = 3;
+
+/// Bytes that a relay with a quota keeps ahead: at least so many, but no more than this part of its
+/// quota, unless a datagram would not fit into that. A relay that is killed has lost no more.
+const LEAST_AHEAD: u64 = 16 << 20;
+const AHEAD_PART: u64 = 20;
+const LONGEST_DATAGRAM: u64 = 64 << 10;
+
+/// What was carried on a day or in a month.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsedIn {
+    /// Days or months since 1970.
+    pub number: u64,
+    /// Bytes; 0: nothing is known.
+    pub bytes: u64,
+}
 
 /// What a relay carried, to be [kept](crate::Relay::used) over restarts. Bytes are those of UDP
 /// payloads.
@@ -18,6 +39,36 @@ pub struct Used {
     pub month: u64,
     /// Bytes in that month.
     pub this_month: u64,
+    /// Other days that the clock showed, the last one first.
+    pub earlier_days: [UsedIn; EARLIER_DAYS],
+    /// Other months that the clock showed, the last one first.
+    pub earlier_months: [UsedIn; EARLIER_MONTHS],
+}
+
+impl Used {
+    /// Nothing yet.
+    pub(crate) const NOTHING: Self = Self {
+        day: 0,
+        today: 0,
+        month: 0,
+        this_month: 0,
+        earlier_days: [UsedIn { number: 0, bytes: 0 }; EARLIER_DAYS],
+        earlier_months: [UsedIn { number: 0, bytes: 0 }; EARLIER_MONTHS],
+    };
+}
+
+/// How much may be carried once its owner has kept what it will have carried then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reserve {
+    /// The day on which it holds.
+    day: u64,
+    /// Bytes since the start. `u64::MAX`: as many as the quotas allow.
+    until: u64,
+}
+
+impl Reserve {
+    /// Whatever the quotas allow: where nothing is kept, or nothing can be.
+    pub const UNLIMITED: Self = Self { day: 0, until: u64::MAX };
 }
 
 /// What a relay carries at the moment.
@@ -40,6 +91,12 @@ pub(crate) struct Usage {
     per_day: Option<u64>,
     per_month: Option<u64>,
     used: Used,
+    /// Bytes since the start.
+    total: u64,
+    /// How many these may become.
+    until: u64,
+    /// Whether more was asked for, and has yet to come.
+    asked: bool,
     /// Counts [`PERIOD`]s of Unix time.
     period: u64,
     now: UsageCount,
@@ -48,8 +105,9 @@ pub(crate) struct Usage {
 
 impl Usage {
     pub(crate) fn new(per_day: Option<u64>, per_month: Option<u64>, used: Used, unix: u64) -> Self {
-        let (now, before) = (UsageCount::default(), UsageCount::default());
-        let mut usage = Self { per_day, per_month, used, period: unix / PERIOD, now, before };
+        let (now, before, period) = (UsageCount::default(), UsageCount::default(), unix / PERIOD);
+        let (total, until, asked) = (0, u64::MAX, false);
+        let mut usage = Self { per_day, per_month, used, total, until, asked, period, now, before };
         usage.turn(unix);
         usage
     }
@@ -67,35 +125,41 @@ impl Usage {
         period as u32
     }
 
-    /// Resets the count of bytes on a new day and in a new month. A clock that is set back resets
-    /// nothing. So a clock that jumps ahead and back renews a quota once, not twice.
+    /// Goes on to the day and month that the clock shows, each with its own count.
     fn turn(&mut self, unix: u64) {
+        let used = &mut self.used;
         let day = unix / DAY;
-        if day == self.used.day {
+        if day == used.day {
             return;
-        }
-        if day > self.used.day {
-            self.used.today = 0;
         }
         let (year, month, _) = civil(day);
         let month = (year - 1970) * 12 + month - 1;
-        if month > self.used.month {
-            self.used.this_month = 0;
+        let left = UsedIn { number: used.day, bytes: used.today };
+        (used.day, used.today) = (day, switch(&mut used.earlier_days, left, day));
+        if month != used.month {
+            let left = UsedIn { number: used.month, bytes: used.this_month };
+            (used.month, used.this_month) = (month, switch(&mut used.earlier_months, left, month));
         }
-        (self.used.day, self.used.month) = (day, month);
+        if self.until != u64::MAX {
+            // What was kept ahead counts on the other day.
+            (self.until, self.asked) = (self.total, false);
+        }
     }
 
-    /// Whether so many bytes may pass; else after how many seconds.
-    pub(crate) fn check(&self, unix: u64, bytes: u64) -> Result<(), u32> {
+    /// Whether so many bytes may pass; else why not, and after how many seconds they may.
+    pub(crate) fn check(&self, unix: u64, bytes: u64) -> Result<(), (Dropped, u32)> {
         let over = |used: u64, most: Option<u64>| most.is_some_and(|most| used.saturating_add(bytes) > most);
         let days = if over(self.used.this_month, self.per_month) {
             left_of_month(unix / DAY)
         } else if over(self.used.today, self.per_day) {
             1
+        } else if self.total.saturating_add(bytes) > self.until {
+            return Err((Dropped::NotKept, 0));
         } else {
             return Ok(());
         };
-        Err((days * DAY - unix % DAY) as u32) // at most 31 days
+        let retry = (days * DAY - unix % DAY) as u32; // at most 31 days
+        Err((Dropped::Refused(Reason::RelayQuota), retry))
     }
 
     /// Bytes that may pass before another day or month; `u64::MAX`: any number.
@@ -105,14 +169,50 @@ impl Usage {
     }
 
     pub(crate) fn charge(&mut self, bytes: u64, new_grant: bool) {
+        self.total = self.total.saturating_add(bytes);
         self.used.today = self.used.today.saturating_add(bytes);
         self.used.this_month = self.used.this_month.saturating_add(bytes);
-        self.now.bytes += bytes;
+        self.now.bytes = self.now.bytes.saturating_add(bytes);
         self.now.grants += u32::from(new_grant);
     }
 
     pub(crate) const fn used(&self) -> Used {
         self.used
+    }
+
+    /// Whether half of what was kept ahead is gone, and there is more to be had.
+    pub(crate) fn wants_reserve(&self) -> bool {
+        let ahead = self.until.saturating_sub(self.total);
+        self.until != u64::MAX && !self.asked && ahead < self.left() && ahead < self.ahead() / 2
+    }
+
+    /// What is to be kept now, which is more than was carried, and what may be carried once it is.
+    pub(crate) fn reserve(&mut self) -> (Used, Reserve) {
+        let mut used = self.used;
+        if self.per_day.or(self.per_month).is_none() {
+            return (used, Reserve::UNLIMITED);
+        }
+        let had = if self.until == u64::MAX { 0 } else { self.until.saturating_sub(self.total) };
+        let ahead = self.ahead().max(had).min(self.left());
+        used.today = used.today.saturating_add(ahead);
+        used.this_month = used.this_month.saturating_add(ahead);
+        self.asked = true;
+        (used, Reserve { day: used.day, until: self.total.saturating_add(ahead) })
+    }
+
+    /// What was to be kept for this is kept.
+    pub(crate) fn kept(&mut self, reserve: Reserve) {
+        if reserve == Reserve::UNLIMITED || reserve.day == self.used.day {
+            (self.until, self.asked) = (reserve.until, false);
+        }
+    }
+
+    /// Bytes to be kept ahead: twice what the last 16 seconds or this period took, within the
+    /// bounds above.
+    fn ahead(&self) -> u64 {
+        let most = [self.per_day, self.per_month].into_iter().flatten().min().unwrap_or(u64::MAX);
+        let taken = self.before.bytes.max(self.now.bytes).saturating_mul(2);
+        taken.max(LEAST_AHEAD).min((most / AHEAD_PART).max(LONGEST_DATAGRAM))
     }
 
     /// By the last period that is over, or by this one if it has more.
@@ -124,6 +224,28 @@ impl Usage {
     }
 }
 
+/// Leaves one day or month for another, and gives the bytes that count there: those of before, if
+/// the clock showed it before. A later one than all that are known begins with nothing. A clock
+/// that is set back to one that is not known begins nothing anew.
+fn switch(earlier: &mut [UsedIn], left: UsedIn, to: u64) -> u64 {
+    let known = |it: &UsedIn| it.bytes > 0;
+    let found = earlier.iter().position(|it| known(it) && it.number == to);
+    let latest = earlier.iter().filter(|it| known(it)).map(|it| it.number).fold(left.number, u64::max);
+    let bytes = match found.and_then(|at| earlier.get(at)) {
+        Some(found) => found.bytes,
+        None if to > latest => 0,
+        None => left.bytes,
+    };
+    // The one that the clock showed longest ago makes room, unless there is room.
+    let room = found.or_else(|| earlier.iter().position(|it| !known(it)));
+    let room = room.unwrap_or(earlier.len().saturating_sub(1));
+    if let Some(moved) = earlier.get_mut(..=room).filter(|_| known(&left) || found.is_some()) {
+        moved.rotate_right(1);
+        moved.iter_mut().take(1).for_each(|first| *first = left);
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,36 +253,126 @@ mod tests {
     /// 2027-01-31T12:00Z
     const NOON: u64 = 1_801_396_800;
 
+    /// Day, bytes, month, bytes.
+    fn counts(usage: &Usage) -> [u64; 4] {
+        let used = usage.used();
+        [used.day, used.today, used.month, used.this_month]
+    }
+
+    fn over(usage: &Usage, unix: u64, bytes: u64) -> Option<u32> {
+        usage.check(unix, bytes).err().map(|(_, retry)| retry)
+    }
+
     #[test]
     fn days_and_months_begin_with_nothing() {
         let mut usage = Usage::new(Some(100), Some(150), Used::default(), NOON);
-        assert_eq!(usage.used(), Used { day: 20_849, today: 0, month: 684, this_month: 0 });
+        assert_eq!(counts(&usage), [20_849, 0, 684, 0]);
         usage.charge(100, true);
         assert_eq!((usage.check(NOON, 0), usage.left()), (Ok(()), 0));
-        assert_eq!(usage.check(NOON, 1), Err(43_200));
+        assert_eq!(over(&usage, NOON, 1), Some(43_200));
         // The first of February.
         usage.go_on(NOON + 43_200);
-        assert_eq!(usage.used(), Used { day: 20_850, today: 0, month: 685, this_month: 0 });
+        assert_eq!(counts(&usage), [20_850, 0, 685, 0]);
         usage.charge(100, true);
         usage.go_on(NOON + 43_200 + DAY);
         assert_eq!(usage.check(NOON + 43_200 + DAY, 50), Ok(()));
-        assert_eq!(usage.check(NOON + 43_200 + DAY, 51), Err(27 * 86_400));
+        assert_eq!(over(&usage, NOON + 43_200 + DAY, 51), Some(27 * 86_400));
     }
 
     #[test]
     fn a_restart_goes_on_and_a_clock_set_back_gives_nothing() {
-        let used = Used { day: 20_849, today: 90, month: 684, this_month: 140 };
+        let used = Used { day: 20_849, today: 90, month: 684, this_month: 140, ..Used::default() };
         let mut usage = Usage::new(Some(100), Some(150), used, NOON);
         assert_eq!((usage.used(), usage.left()), (used, 10));
-        assert_eq!((usage.check(NOON, 10), usage.check(NOON, 11)), (Ok(()), Err(43_200)));
+        assert_eq!((usage.check(NOON, 10), over(&usage, NOON, 11)), (Ok(()), Some(43_200)));
         usage.charge(10, true);
         usage.go_on(NOON - DAY);
-        assert_eq!(usage.used(), Used { day: 20_848, today: 100, month: 684, this_month: 150 });
+        assert_eq!(counts(&usage), [20_848, 100, 684, 150]);
         // A day ahead once, the first of the next month, and back.
         usage.go_on(NOON + DAY);
         usage.charge(100, true);
         usage.go_on(NOON);
-        assert_eq!(usage.used(), Used { day: 20_849, today: 100, month: 684, this_month: 100 });
+        assert_eq!(counts(&usage), [20_849, 100, 684, 150]);
+        usage.go_on(NOON + DAY);
+        assert_eq!(counts(&usage), [20_850, 100, 685, 100], "that day had its bytes already");
+    }
+
+    #[test]
+    fn a_start_with_a_clock_in_the_past_gives_nothing_anew() {
+        let mut usage = Usage::new(Some(100), Some(100), Used::default(), NOON);
+        usage.charge(100, true);
+        // Forty days back, 1970, and the day before.
+        for wrong in [NOON - 40 * DAY, 0, NOON - DAY] {
+            let usage_then = Usage::new(Some(100), Some(100), usage.used(), wrong);
+            assert_eq!(usage_then.left(), 0, "{wrong}");
+            usage = Usage::new(Some(100), Some(100), usage_then.used(), NOON);
+            assert_eq!(usage.left(), 0, "after {wrong}");
+        }
+        // A host without a clock that starts each time in 1970, for a year.
+        for day in 1..=365 {
+            let boot = Usage::new(Some(100), Some(9_000), usage.used(), 0);
+            usage = Usage::new(Some(100), Some(9_000), boot.used(), NOON + day * DAY);
+            assert_eq!(usage.left(), 100, "{day}");
+            usage.charge(100, true);
+            let again = Usage::new(Some(100), Some(9_000), usage.used(), 0);
+            usage = Usage::new(Some(100), Some(9_000), again.used(), NOON + day * DAY);
+            assert_eq!(usage.left(), 0, "{day}");
+        }
+    }
+
+    /// What is carried until a kill, if the owner keeps all that it is asked to.
+    fn carried_until_killed(kept: &mut Used, per_day: u64, most: u64) -> u64 {
+        let mut usage = Usage::new(Some(per_day), None, *kept, NOON);
+        let first = usage.reserve();
+        *kept = first.0;
+        usage.kept(first.1);
+        let mut carried = 0;
+        while carried < most && usage.check(NOON, 1_000).is_ok() {
+            usage.charge(1_000, false);
+            carried += 1_000;
+            if usage.wants_reserve() {
+                let (used, reserve) = usage.reserve();
+                *kept = used;
+                usage.kept(reserve);
+            }
+        }
+        carried
+    }
+
+    #[test]
+    fn a_relay_that_is_killed_again_and_again_carries_no_more_than_its_quota() {
+        for (per_day, most) in [(20_000_000, 10_000_000), (20_000_000, 100_000), (3_000, 2_000), (1 << 32, 1 << 26)] {
+            let mut kept = Used::default();
+            let carried: u64 = (0..1_000).map(|_| carried_until_killed(&mut kept, per_day, most)).sum();
+            assert!(carried <= per_day, "{carried} of {per_day}");
+            // A kill loses a twentieth at most.
+            assert!(carried >= per_day / 25 || carried >= 900 * most, "{carried} of {per_day}");
+        }
+        let mut kept = Used::default();
+        assert!(carried_until_killed(&mut kept, 20_000_000, u64::MAX) > 19_998_000, "without a kill it has all");
+    }
+
+    #[test]
+    fn nothing_passes_that_is_not_kept_and_what_was_kept_for_a_day_counts_on_that_day() {
+        let mut usage = Usage::new(Some(20_000_000), None, Used::default(), NOON);
+        let (used, reserve) = usage.reserve();
+        assert_eq!((used.today, usage.wants_reserve()), (1_000_000, false));
+        usage.kept(reserve);
+        usage.charge(600_000, false);
+        assert!(usage.wants_reserve());
+        assert_eq!(usage.check(NOON, 400_001), Err((Dropped::NotKept, 0)));
+        let (used, more) = usage.reserve();
+        assert_eq!((used.today, usage.wants_reserve()), (1_600_000, false));
+        usage.go_on(NOON + DAY);
+        usage.kept(more);
+        assert_eq!(usage.check(NOON + DAY, 1), Err((Dropped::NotKept, 0)));
+        assert!(usage.wants_reserve());
+        let (used, reserve) = usage.reserve();
+        assert_eq!(used.today, 1_000_000);
+        usage.kept(reserve);
+        assert_eq!(usage.check(NOON + DAY, 1_000_000), Ok(()));
+        usage.kept(Reserve::UNLIMITED);
+        assert_eq!(usage.check(NOON + DAY, 20_000_000), Ok(()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::log::Log;
 use crate::operator_report::{Dropped, LogEvent, RelayCounters};
 use crate::outgoing_carrier::Carriers;
 use crate::per_second_limit::Limiter;
-use crate::quota_usage::{Load, Usage, Used};
+use crate::quota_usage::{Load, Reserve, Usage, Used};
 use crate::relay_keys::{KeyOrigin, Keys};
 use crate::send_queue::size;
 use crate::verified_packets::{KeyTime, PacketClaims, VerifiedPacket};
@@ -205,6 +205,27 @@ impl Relay {
         self.usage.used()
     }
 
+    /// Whether its owner should [keep](Self::to_keep) more of its quota ahead now.
+    #[must_use]
+    pub fn wants_to_keep(&self) -> bool {
+        self.usage.wants_reserve()
+    }
+
+    /// What its owner is to keep for [`Config::used`] of the next start: what the relay will have
+    /// carried when the reserve is used up. A relay with a quota carries no more than that before
+    /// the next [`kept`](Self::kept), so that no kill gives it anything anew. One whose owner never
+    /// called that carries all that its quota allows.
+    pub fn to_keep(&mut self, now: Instant) -> (Used, Reserve) {
+        self.usage.go_on(self.unix(now));
+        self.usage.reserve()
+    }
+
+    /// What was to be kept for this reserve is kept.
+    pub fn kept(&mut self, now: Instant, reserve: Reserve) {
+        self.usage.go_on(self.unix(now));
+        self.usage.kept(reserve);
+    }
+
     /// What it carries at the moment.
     pub fn load(&mut self, now: Instant) -> Load {
         self.usage.go_on(self.unix(now));
@@ -396,8 +417,7 @@ impl Relay {
         }
         let Some(places) = self.places(now, unix, forward, holder) else { return refuse(Reason::Busy) };
         self.lend(now, length).map_err(|why| (why, 0))?;
-        self.charge(places, now, unix, length)
-            .map_err(|(reason, retry)| (Dropped::Refused(reason), retry))?;
+        self.charge(places, now, unix, length)?;
 
         let account = (forward.grant.id, forward.branch());
         let return_tag = known.unwrap_or_else(|| {
@@ -426,10 +446,11 @@ impl Relay {
         now: Instant,
         unix: u64,
         length: usize,
-    ) -> Result<(), (Reason, u32)> {
+    ) -> Result<(), (Dropped, u32)> {
         let period = self.usage.go_on(unix);
-        self.usage.check(unix, length as u64).map_err(|retry| (Reason::RelayQuota, retry))?;
-        let is_new = self.accounts.charge(places, now, unix, length, period)?;
+        self.usage.check(unix, length as u64)?;
+        let charged = self.accounts.charge(places, now, unix, length, period);
+        let is_new = charged.map_err(|(reason, retry)| (Dropped::Refused(reason), retry))?;
         self.usage.charge(length as u64, is_new);
         Ok(())
     }
@@ -501,7 +522,7 @@ impl Relay {
         let length = size(datagram);
         self.lend(now, length)?;
         let charged = self.charge((own, above), now, unix, length);
-        charged.map_err(|(reason, _)| Dropped::Refused(reason))?;
+        charged.map_err(|(why, _)| why)?;
         if (ReturnedPacket { from, inner: back.inner }).write(datagram.payload)
             && self.carriers.goes(way, datagram, back.to, None)
         {

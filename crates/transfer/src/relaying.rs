@@ -12,7 +12,7 @@ use crate::secret::Secret;
 use crate::tcp_entrance::Entrance;
 use byway_net::{
     Carrier, Clock, Control, Listener, LoopControl, Owner, Ready, Socket, TcpCongestion, TcpLimits, Waker,
-    unix_seconds,
+    unix_millis, unix_seconds,
 };
 use byway_relay::{
     Config, LATE, LOOK, LendingConfig, LendingState, LendingTrouble, Load, LogEvent, Policy, Relay,
@@ -23,7 +23,7 @@ use byway_wire::relay::{
     Grant, GrantId, Minute, QuotaClass, RangeKey, RateClass, RelayKey, Scope, Terms, Word,
 };
 use byway_wire::{Duration, Instant, Machine as _};
-use state_writer::StateWriter;
+use state_writer::{ReserveOffer, Snapshot, StateWriter};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -31,7 +31,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{SystemTime, UNIX_EPOCH};
 use uplink_counters::UplinkCounters;
 
 /// How much of what a TCP connection carries waits here. What one round reads finds room before the
@@ -54,6 +53,9 @@ const NEWS: usize = 64;
 /// Orders of the program that wait for the relay, and snapshots that wait for the disk.
 const ORDERS: usize = 16;
 const SNAPSHOTS: usize = 4;
+/// Time between two looks at the system's date. The date of a host may be wrong until its network
+/// is up, and its monotonic clock stands still while it is suspended.
+const CLOCK: Duration = Duration::from_secs(10);
 /// Heartbeats are numbered, and no number may be used twice. A restarted relay begins this far
 /// above the number that it saved last. It may have sent heartbeats since it saved, for up to a
 /// minute, but fewer than this.
@@ -177,21 +179,6 @@ enum RelayCommand {
     Busy(bool),
 }
 
-/// What is to be kept.
-pub(crate) struct Snapshot {
-    used: Used,
-    beats: u64,
-    /// Range, epoch, and for how long the one before holds.
-    epochs: Vec<(u8, u32, Duration)>,
-}
-
-impl Snapshot {
-    fn of(relay: &mut Relay, now: Instant) -> Self {
-        let used = relay.used(now);
-        Self { used, beats: relay.beat_counter(), epochs: relay.epochs(now).collect() }
-    }
-}
-
 /// A relay that runs.
 pub struct Relaying {
     driver: byway_net::Handle<Operator>,
@@ -213,6 +200,8 @@ struct RelayFlags {
     report: AtomicBool,
     /// The disk wants to know what was carried.
     snapshot: Arc<AtomicBool>,
+    /// What the relay may carry, since the disk took it.
+    reserve: Arc<ReserveOffer>,
     /// When the relay last carried anything, by its clock; 0: never.
     carried: AtomicU64,
     not_kept: Arc<AtomicU64>,
@@ -226,8 +215,7 @@ impl Relaying {
     pub fn start(plan: RelayingPlan) -> Result<Self, Error> {
         let clock = Clock::new();
         let mut kept = plan.keep.as_deref().map_or_else(|| Ok(SavedState::default()), state_writer::read)?;
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut config = Config::new(*plan.key.expose(), u64::try_from(unix.as_millis()).unwrap_or(u64::MAX));
+        let mut config = Config::new(*plan.key.expose(), unix_millis());
         config.policy = plan.policy;
         (config.per_day, config.per_month, config.used) = (plan.per_day, plan.per_month, kept.used);
         config.accounts = plan.accounts.unwrap_or(config.accounts);
@@ -255,8 +243,13 @@ impl Relaying {
         let (orders, ordered) = sync_channel(ORDERS);
         let (snapshots, to_keep) = sync_channel(SNAPSHOTS);
         let shared = Arc::new(RelayFlags::default());
-        let keeper =
-            plan.keep.map(|path| StateWriter::new(path, kept, news.clone(), Arc::clone(&shared.not_kept)));
+        let keeper = plan.keep.map(|path| {
+            let (not_kept, reserve) = (Arc::clone(&shared.not_kept), Arc::clone(&shared.reserve));
+            let mut keeper = StateWriter::new(path, kept, news.clone(), not_kept, reserve);
+            keeper.keep(&Snapshot::of(&mut relay, clock.now()));
+            keeper
+        });
+        shared.reserve.give(&mut relay, clock.now());
         let control = Control::new().map_err(Error::Descriptor)?;
         let owner = Operator {
             entrance: Entrance::new(control.watch(), plan.listeners).map_err(Error::Descriptor)?,
@@ -273,6 +266,7 @@ impl Relaying {
                 .filter(|lend| uplink_counters::is_elsewhere(lend.towards))
                 .map(|lend| UplinkCounters::new(lend.towards)),
             trouble: None,
+            clock_at: clock.now() + CLOCK,
         };
         let driver = byway_net::spawn_with(control, "byway relay", relay, owner, plan.sockets, clock)
             .map_err(Error::Thread)?;
@@ -372,7 +366,7 @@ impl Relaying {
         drop(finished.owner); // the keeper's inbox ends with it
         let now = self.clock.now();
         if let Some(Ok(mut keeper)) = self.keeper.map(JoinHandle::join) {
-            keeper.keep(&Snapshot::of(&mut finished.machine, now));
+            keeper.keep(&Snapshot::last(&mut finished.machine, now));
         }
         finished.outcome?;
         Ok(RelaySummary::of(&mut finished.machine, now, &self.shared))
@@ -441,6 +435,8 @@ struct Operator {
     line: Option<UplinkCounters>,
     /// What was last told of it.
     trouble: Option<LendingTrouble>,
+    /// When the system's date is looked at again.
+    clock_at: Instant,
 }
 
 impl Operator {
@@ -490,6 +486,11 @@ impl Owner for Operator {
         if self.entrance.turn(now) {
             self.waker.wake();
         }
+        if now >= self.clock_at {
+            self.clock_at = now + CLOCK;
+            relay.set_clock(now, unix_millis());
+        }
+        self.shared.reserve.give(relay, now);
         while let Ok(order) = self.orders.try_recv() {
             Self::obey(relay, now, order);
         }
@@ -504,10 +505,13 @@ impl Owner for Operator {
         if let Some(snapshots) = &self.snapshots {
             // An epoch that ended must not come back with a restart.
             let changed = relay.epoch_changes() != self.changes;
-            if (self.shared.snapshot.swap(false, Ordering::AcqRel) || changed)
-                && snapshots.try_send(Snapshot::of(relay, now)).is_ok()
-            {
-                self.changes = relay.epoch_changes();
+            let wanted = self.shared.snapshot.swap(false, Ordering::AcqRel) || relay.wants_to_keep();
+            if wanted || changed {
+                if snapshots.try_send(Snapshot::of(relay, now)).is_ok() {
+                    self.changes = relay.epoch_changes();
+                } else {
+                    self.shared.snapshot.store(true, Ordering::Release); // in the next turn
+                }
             }
         }
         // News that nobody takes are not worth waiting for; every drop is counted too.

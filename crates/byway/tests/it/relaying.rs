@@ -102,6 +102,31 @@ fn no_more_than_the_relays_quota_whatever_its_words_allow() {
     }
 }
 
+#[test]
+fn a_relay_that_is_killed_while_it_carries_gives_its_quota_once() {
+    const QUOTA: u64 = 2 << 20;
+    let place = Place::new();
+    fs::write(place.path("file"), vec![7; 3_000_000]).unwrap();
+    let mut carried = 0;
+    for _ in 0..4 {
+        let (mut running, word) = relay(&place, &["--per-day", "2M"]);
+        let (_receiver, _sender) = send(&place, &word, "file", &[]);
+        carried += loop {
+            running.signal("USR1");
+            let counters = running.event("counters");
+            let so_far = ["forwarded_bytes", "returned_bytes"].map(|name| counters[name].as_u64().unwrap());
+            let used_up = counters["dropped"]["the relay carried as much as its operator lets it"].as_u64();
+            if so_far.iter().sum::<u64>() > 700_000 || used_up > Some(0) {
+                break so_far.iter().sum::<u64>();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        };
+        running.signal("KILL");
+        running.end();
+    }
+    assert!((QUOTA / 2..=QUOTA).contains(&carried), "{carried} of {QUOTA}");
+}
+
 fn says(lines: &mut impl Iterator<Item = std::io::Result<String>>, words: &str) {
     assert!(lines.any(|line| line.unwrap().contains(words)), "it never said: {words}");
 }
@@ -116,11 +141,12 @@ fn a_disk_that_takes_nothing_stops_no_relay() {
     let word = out.next().unwrap().unwrap();
     let mut told = BufReader::<ChildStderr>::new(child.stderr.take().unwrap()).lines();
     // Something that no file can be put in place of.
+    fs::remove_file(kept_in(&place)).unwrap();
     fs::create_dir_all(kept_in(&place).join("in the way")).unwrap();
-    says(&mut told, "cannot save the count of carried bytes");
     let (receiver, sender) = send(&place, &word, "file", &[]);
     sender.end().succeeded();
     receiver.end().succeeded();
+    says(&mut told, "cannot save the count of carried bytes");
     fs::remove_dir_all(kept_in(&place)).unwrap();
     says(&mut told, "the count of carried bytes is saved again");
     assert!(kept(&place).used.today > 300_000);

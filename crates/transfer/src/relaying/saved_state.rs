@@ -7,12 +7,14 @@
 //! relay 0123456789abcdef0123456789abcdef     whose key it is
 //! day 20849 123456                           days since 1970, bytes
 //! month 684 1234567                          months since 1970, bytes
+//! earlier-day 20848 99                       other days that the clock showed, the last one first
+//! earlier-month 683 1234                     other months
 //! beats 1801396800123                        the last counter
 //! range 5 REGISTRY 9 1801400400              number, the registry's key, epoch, until when the last one holds (Unix)
 //! check 01234567                             of all lines before: BLAKE3, 4 bytes
 //! ```
 
-use byway_relay::Used;
+use byway_relay::{Used, UsedIn};
 use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::RANGES;
 use std::fmt;
@@ -76,6 +78,12 @@ impl fmt::Display for SavedState {
         }
         line(format_args!("day {} {}", self.used.day, self.used.today));
         line(format_args!("month {} {}", self.used.month, self.used.this_month));
+        let mut earlier = |name, counts: &[UsedIn]| {
+            let known = counts.iter().filter(|it| it.bytes > 0);
+            known.for_each(|it| line(format_args!("earlier-{name} {} {}", it.number, it.bytes)));
+        };
+        earlier("day", &self.used.earlier_days);
+        earlier("month", &self.used.earlier_months);
         line(format_args!("beats {}", self.beats));
         for KeptRange { number, registry, epoch, last_until } in &self.ranges {
             let registry = blake3::Hash::from_bytes(*registry).to_hex();
@@ -115,6 +123,8 @@ impl SavedState {
                 ["month", month, bytes] => {
                     (kept.used.month, kept.used.this_month) = (month.parse().ok()?, bytes.parse().ok()?);
                 }
+                ["earlier-day", number, bytes] => learn(&mut kept.used.earlier_days, number, bytes)?,
+                ["earlier-month", number, bytes] => learn(&mut kept.used.earlier_months, number, bytes)?,
                 ["beats", counter] => kept.beats = counter.parse().ok()?,
                 ["range", number, registry, epoch, last_until] => {
                     let number = number.parse().ok().filter(|number| usize::from(*number) < RANGES)?;
@@ -132,6 +142,13 @@ impl SavedState {
         }
         Some(kept)
     }
+}
+
+/// Takes in a line of an earlier day or month; `None`: it is none, or there are too many.
+fn learn(counts: &mut [UsedIn], number: &str, bytes: &str) -> Option<()> {
+    let free = counts.iter_mut().find(|it| it.bytes == 0)?;
+    *free = UsedIn { number: number.parse().ok()?, bytes: bytes.parse().ok().filter(|bytes| *bytes > 0)? };
+    Some(())
 }
 
 fn check(text: &str) -> String {
@@ -156,10 +173,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn counts<const N: usize>(counts: [(u64, u64); N]) -> [UsedIn; N] {
+        counts.map(|(number, bytes)| UsedIn { number, bytes })
+    }
+
     fn some() -> SavedState {
         SavedState {
             relay: Some(RelayId([0xab; 16])),
-            used: Used { day: 20_849, today: 123_456, month: 684, this_month: 1_234_567 },
+            used: Used {
+                day: 20_849,
+                today: 123_456,
+                month: 684,
+                this_month: 1_234_567,
+                earlier_days: counts([(20_848, 99), (0, 7), (0, 0), (0, 0), (0, 0), (0, 0), (0, 0)]),
+                earlier_months: counts([(683, 1_234), (0, 0), (0, 0)]),
+            },
             beats: 1_801_396_800_123,
             ranges: vec![KeptRange { number: 5, registry: [0xcd; 32], epoch: 9, last_until: 1_801_400_400 }],
         }
@@ -169,7 +197,7 @@ mod tests {
     fn frozen_text() {
         let registry = "cd".repeat(32);
         let text = format!(
-            "byway-relay-kept 1\nrelay {}\nday 20849 123456\nmonth 684 1234567\nbeats 1801396800123\n\
+            "byway-relay-kept 1\nrelay {}\nday 20849 123456\nmonth 684 1234567\nearlier-day 20848 99\nearlier-day 0 7\nearlier-month 683 1234\nbeats 1801396800123\n\
              range 5 {registry} 9 1801400400\ncheck ",
             "ab".repeat(16)
         );
@@ -196,6 +224,8 @@ mod tests {
             "byway-relay-kept 1\nmore\n".into(),
             "byway-relay-kept 1\nday 1\n".into(),
             "byway-relay-kept 1\nday 1 -1\n".into(),
+            "byway-relay-kept 1\nearlier-day 1 0\n".into(),
+            format!("byway-relay-kept 1\n{}", "earlier-month 1 1\n".repeat(4)),
             "byway-relay-kept 1\nrelay abc\n".into(),
             format!("byway-relay-kept 1\nrange 128 {registry} 1 1\n"),
             format!("byway-relay-kept 1\nrange 1 {registry} 1 1\nrange 2 {registry} 1 1\n"),

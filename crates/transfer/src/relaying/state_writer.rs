@@ -2,19 +2,20 @@
 //! that a slow or full disk holds up no packet.
 
 use super::saved_state::{LONGEST, SavedState};
-use super::{RelayRunEvent, Snapshot};
+use super::RelayRunEvent;
 use crate::state_directory::{StateError, put};
 use byway_net::{Waker, unix_seconds};
+use byway_relay::{Relay, Reserve, Used};
+use byway_wire::{Duration, Instant};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
-use std::time::Duration;
 
-/// Time between two looks at what was carried. What a kill may lose is that, and what the disk
-/// takes.
+/// Time between two looks at what was carried. A relay without a quota may lose that by a kill, and
+/// what the disk takes. One with a quota keeps ahead what it is going to carry.
 const EVERY: Duration = Duration::from_secs(10);
 
 /// Heartbeats between two writes, if there is nothing else to keep.
@@ -40,6 +41,48 @@ pub(super) fn read(path: &Path) -> Result<SavedState, StateError> {
     })
 }
 
+/// What is to be kept.
+pub(super) struct Snapshot {
+    used: Used,
+    /// What the relay may carry once this is kept.
+    reserve: Reserve,
+    beats: u64,
+    /// Range, epoch, and for how long the one before holds.
+    epochs: Vec<(u8, u32, Duration)>,
+}
+
+impl Snapshot {
+    /// Of a relay that goes on: what it is going to carry next is kept too.
+    pub(super) fn of(relay: &mut Relay, now: Instant) -> Self {
+        let (used, reserve) = relay.to_keep(now);
+        Self { used, reserve, ..Self::last(relay, now) }
+    }
+
+    /// Of a relay that ends.
+    pub(super) fn last(relay: &mut Relay, now: Instant) -> Self {
+        let (used, reserve) = (relay.used(now), Reserve::UNLIMITED);
+        Self { used, reserve, beats: relay.beat_counter(), epochs: relay.epochs(now).collect() }
+    }
+}
+
+/// What the relay may carry since the disk took it, until the relay has it.
+#[derive(Default)]
+pub(super) struct ReserveOffer(Mutex<Option<Reserve>>);
+
+impl ReserveOffer {
+    /// Lets the relay carry it.
+    pub(super) fn give(&self, relay: &mut Relay, now: Instant) {
+        let reserve = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(reserve) = reserve {
+            relay.kept(now, reserve);
+        }
+    }
+
+    fn set(&self, reserve: Reserve) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reserve);
+    }
+}
+
 /// Writes what the relay must remember to the disk.
 pub(super) struct StateWriter {
     path: PathBuf,
@@ -48,6 +91,7 @@ pub(super) struct StateWriter {
     news: SyncSender<RelayRunEvent>,
     /// Times that it could not be written.
     failures: Arc<AtomicU64>,
+    reserve: Arc<ReserveOffer>,
     /// What is on the disk, if anything is since the start.
     written: Option<SavedState>,
     failing: bool,
@@ -59,8 +103,9 @@ impl StateWriter {
         kept: SavedState,
         news: SyncSender<RelayRunEvent>,
         failures: Arc<AtomicU64>,
+        reserve: Arc<ReserveOffer>,
     ) -> Self {
-        Self { path, kept, news, failures, written: None, failing: false }
+        Self { path, kept, news, failures, reserve, written: None, failing: false }
     }
 
     /// Keeps what comes until nothing can come any more, and asks for it. Gives itself back for the
@@ -68,7 +113,10 @@ impl StateWriter {
     pub(super) fn run(mut self, inbox: &Receiver<Snapshot>, ask: &AtomicBool, waker: &Waker) -> Self {
         loop {
             match inbox.recv_timeout(EVERY) {
-                Ok(snapshot) => self.keep(&snapshot),
+                Ok(snapshot) => {
+                    self.keep(&snapshot);
+                    waker.wake();
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     ask.store(true, Ordering::Release);
                     waker.wake();
@@ -78,9 +126,16 @@ impl StateWriter {
         }
     }
 
-    /// Writes, if there is something new. A disk that takes nothing is told of once, until it takes
-    /// something again.
+    /// Writes, if there is something new, and lets the relay carry what was kept ahead. A disk that
+    /// takes nothing is told of once, until it takes something again. It stops no relay.
     pub(super) fn keep(&mut self, snapshot: &Snapshot) {
+        let is_kept = self.write(snapshot);
+        let reserve = if is_kept { snapshot.reserve } else { Reserve::UNLIMITED };
+        self.reserve.set(reserve);
+    }
+
+    /// Writes, if there is something new. Whether it is on the disk.
+    fn write(&mut self, snapshot: &Snapshot) -> bool {
         (self.kept.used, self.kept.beats) = (snapshot.used, snapshot.beats);
         let unix = unix_seconds();
         for (number, epoch, last_holds) in &snapshot.epochs {
@@ -96,9 +151,11 @@ impl StateWriter {
                 || self.kept.beats.saturating_sub(written.beats) > BEATS
         };
         if !self.written.as_ref().is_none_or(is_new) {
-            return;
+            return true;
         }
-        match put(&self.path, &self.kept.to_string()) {
+        let put = put(&self.path, &self.kept.to_string());
+        let is_kept = put.is_ok();
+        match put {
             Ok(()) => {
                 self.written = Some(self.kept.clone());
                 if std::mem::take(&mut self.failing) {
@@ -112,18 +169,18 @@ impl StateWriter {
                 }
             }
         }
+        is_kept
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use byway_relay::Used;
     use std::sync::mpsc::sync_channel;
 
     fn snapshot(today: u64) -> Snapshot {
-        let used = Used { day: 1, today, month: 0, this_month: today };
-        Snapshot { used, beats: today, epochs: Vec::new() }
+        let used = Used { day: 1, today, month: 0, this_month: today, ..Used::default() };
+        Snapshot { used, reserve: Reserve::UNLIMITED, beats: today, epochs: Vec::new() }
     }
 
     #[test]
@@ -132,7 +189,7 @@ mod tests {
         let directory = place.path().join("state");
         let path = directory.join("relay-kept");
         let (news, inbox) = sync_channel(8);
-        let mut keeper = StateWriter::new(path.clone(), SavedState::default(), news, Arc::default());
+        let mut keeper = StateWriter::new(path.clone(), SavedState::default(), news, Arc::default(), Arc::default());
         std::fs::write(&directory, "in the way").unwrap();
         for today in 1..4 {
             keeper.keep(&snapshot(today));

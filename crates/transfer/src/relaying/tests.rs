@@ -175,3 +175,29 @@ fn heartbeats_leave_by_the_relays_socket_and_the_last_says_that_it_ends() {
     assert!(Heartbeat::read(&packet).unwrap().report.counter > last.counter + BEATS_AHEAD / 2);
     relaying.stop().unwrap();
 }
+
+#[test]
+fn a_date_that_was_wrong_at_the_start_is_looked_at_again() {
+    const DAY: u64 = 86_400;
+    let (clock, control) = (Clock::new(), Control::new().unwrap());
+    let mut relay = Relay::new(&Config::new([1; 32], (unix_seconds() - 40 * DAY) * 1_000), clock.now());
+    let ((news, _inbox), (_orders, ordered)) = (sync_channel(NEWS), sync_channel(ORDERS));
+    let mut operator = Operator {
+        entrance: Entrance::new(control.watch(), Vec::new()).unwrap(),
+        depth: DEPTH,
+        waker: control.waker().clone(),
+        news,
+        orders: ordered,
+        snapshots: None,
+        shared: Arc::default(),
+        packets: 0,
+        changes: 0,
+        line: None,
+        trouble: None,
+        clock_at: clock.now() + CLOCK,
+    };
+    let now = clock.now() + CLOCK * 2;
+    assert!(relay.used(now).day < unix_seconds() / DAY - 38);
+    assert!(matches!(operator.turn(&mut relay, now), LoopControl::Continue));
+    assert!((unix_seconds() / DAY).abs_diff(relay.used(now).day) <= 1);
+}
