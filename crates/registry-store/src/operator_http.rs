@@ -11,6 +11,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use byway_registry::message::Reason;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -19,15 +22,24 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry as Metrics;
 use serde::Serialize;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 use utoipa::{OpenApi, ToSchema};
 
-/// How long a request may take, all in all.
+/// How long a request may take once its head has come.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a request's head may take, also the first of a connection.
+const HEAD_PATIENCE: Duration = Duration::from_secs(5);
+/// Connections at once. One more closes the oldest, which nobody misses: a request takes
+/// milliseconds.
+const MAX_CONNECTIONS: usize = 64;
+/// How long to wait where the system has no descriptor for a connection.
+const REST: Duration = Duration::from_millis(100);
 
 /// A page that is served, until this is dropped.
 pub struct Page {
@@ -54,9 +66,8 @@ impl Page {
         let run = move || {
             runtime.block_on(async {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-                let served = axum::serve(listener, router(view));
                 tokio::select! {
-                    _ = served.into_future() => {}
+                    () = serve(listener, router(view)) => {}
                     _ = stopped => {}
                 }
             });
@@ -83,6 +94,30 @@ impl Drop for Page {
     }
 }
 
+/// Serves connections, each in a task of its own.
+async fn serve(listener: tokio::net::TcpListener, router: Router) {
+    let mut connections: VecDeque<AbortHandle> = VecDeque::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(REST).await;
+            continue;
+        };
+        let service = TowerToHyperService::new(router.clone());
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
+        let connection = http.serve_connection(TokioIo::new(stream), service);
+        // A client that breaks off is nobody's trouble.
+        let task = tokio::spawn(async { drop(connection.await) });
+        connections.retain(|connection| !connection.is_finished());
+        if connections.len() >= MAX_CONNECTIONS
+            && let Some(oldest) = connections.pop_front()
+        {
+            oldest.abort();
+        }
+        connections.push_back(task.abort_handle());
+    }
+}
+
 type Shared = Arc<Mutex<View>>;
 
 fn router(view: Shared) -> Router {
@@ -100,12 +135,25 @@ fn router(view: Shared) -> Router {
 /// leads here.
 async fn local(request: Request, next: Next) -> Response {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    if !matches!(name, "localhost" | "[::1]") && !name.starts_with("127.") {
+    if !is_this_host(host) {
         return StatusCode::MISDIRECTED_REQUEST.into_response();
     }
     let answered = tokio::time::timeout(PATIENCE, next.run(request)).await;
     answered.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
+}
+
+/// Whether a request's `Host` (RFC 9110, section 7.2) is a loopback address or `localhost`, with or
+/// without a port.
+fn is_this_host(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => name,
+        _ => host,
+    };
+    let address: Option<IpAddr> = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+        Some(inner) => inner.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        None => name.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+    };
+    name.eq_ignore_ascii_case("localhost") || address.is_some_and(|it| it.to_canonical().is_loopback())
 }
 
 fn look(view: &Shared) -> View {
@@ -257,6 +305,51 @@ mod tests {
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         text
+    }
+
+    fn page() -> Page {
+        Page::serve("127.0.0.1:0".parse().unwrap(), Arc::default()).unwrap()
+    }
+
+    #[test]
+    fn a_name_that_only_looks_like_this_host_is_not_answered() {
+        let page = page();
+        for host in ["localhost", "LocalHost:80", "127.0.0.1", "127.9.0.1:4751", "[::1]", "[::1]:80"] {
+            assert!(fetch(&page, "/healthz", host).starts_with("HTTP/1.1 200"), "{host}");
+        }
+        for host in [
+            "127.evil.example",
+            "127.evil.example:4751",
+            "127.",
+            "127.0.0.1.nip.io",
+            "localhost.evil.example",
+            "[::1].evil.example",
+            "evil.example",
+            "127.0.0.1:80:80",
+            "192.0.2.1",
+            "0.0.0.0",
+            "::1",
+            "",
+        ] {
+            assert!(fetch(&page, "/v1/relays", host).starts_with("HTTP/1.1 421"), "{host}");
+        }
+    }
+
+    #[test]
+    fn connections_that_ask_nothing_are_closed_and_keep_nobody_out() {
+        let page = page();
+        let mut idle: Vec<TcpStream> =
+            (0..3 * MAX_CONNECTIONS).map(|_| TcpStream::connect(page.address()).unwrap()).collect();
+        assert!(fetch(&page, "/readyz", "localhost").starts_with("HTTP/1.1 503"));
+        // The oldest had to go, and the last ones have their time.
+        let mut half = idle.pop().unwrap();
+        half.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").unwrap();
+        for mut stream in [idle.swap_remove(0), half, idle.pop().unwrap()] {
+            stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            let mut text = String::new();
+            let ended = stream.read_to_string(&mut text);
+            assert!(ended.is_ok_and(|_| text.is_empty() || text.starts_with("HTTP/1.1 408")), "{text}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod relay_tester;
 mod retests;
 mod session_places;
 mod sessions;
+mod shared_limit;
 mod store_queue;
 mod words;
 
@@ -30,8 +31,8 @@ use byway_engine::seal::Suites;
 use byway_engine::{Endpoint, EndpointEvent, Handle};
 use byway_wire::heartbeat::{ANSWERED_LEN, BEAT, Heartbeat, HeartbeatOrders, RelayId};
 use byway_wire::relay::{self, canonical};
-use byway_wire::{Datagram, Duration, Input, Instant, Local, Machine, TcpRequest, Transmit, TransmitBuffer};
-use core::net::{IpAddr, SocketAddr};
+use byway_wire::{Datagram, Duration, Input, Instant, Local, Machine, NetworkPrefix, TcpRequest, Transmit, TransmitBuffer};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use datagram::{send, written};
 use endpoint::endpoint;
 use epoch_notices::EpochNotices;
@@ -322,6 +323,12 @@ impl Registry {
         }
     }
 
+    /// From which network a session's client asks. All that are gone meanwhile are one.
+    fn network_of(&self, handle: Handle) -> NetworkPrefix {
+        let network = self.endpoint.network_of(handle);
+        network.unwrap_or(NetworkPrefix::of(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
+    }
+
     /// Reads what a session asks, and answers what can be.
     fn serve(&mut self, now: Instant, handle: Handle) {
         loop {
@@ -371,7 +378,7 @@ impl Registry {
     ) -> Result<(), Reason> {
         let unix = self.unix(now);
         let word = self.words.find(&ask.proof, WordKind::Use, unix)?.clone();
-        self.words.may_ask(now, word.number)?;
+        self.words.may_ask(now, word.number, self.network_of(handle))?;
         self.counters.questions += 1;
         let slot = blake3::hash(&peer.0).as_bytes()[0] % SLOTS;
         let seed = self.words.secrets().draw(word.number, slot, unix / 3_600);
@@ -458,7 +465,7 @@ impl Registry {
         relays: &[RelayId],
     ) -> Result<(), Reason> {
         let number = self.words.find(proof, WordKind::Use, self.unix(now))?.number;
-        self.words.may_complain(now, number, relays.len())?;
+        self.words.may_complain(now, number, self.network_of(handle), relays.len())?;
         self.counters.complaints += 1;
         for relay in relays {
             self.retest(now, *relay);

@@ -14,6 +14,7 @@
 //! | CIDR prefixes, the Internet checksum | [`prefix`], [`checksum`] |
 //! | whose addresses are taken for one host's | [`network_prefix`] |
 //! | text with a checksum, bytes that must not be seen, units | [`checked_text`], [`secret`], [`units`] |
+//! | texts of other hosts on a terminal | [`printable`] |
 //! | seeded numbers, days and months | [`seeded_random`], [`date`] |
 #![no_std]
 
@@ -32,6 +33,7 @@ pub mod machine;
 pub mod network_prefix;
 pub mod packet;
 pub mod prefix;
+pub mod printable;
 pub mod rate_meter;
 pub mod relay;
 pub mod secret;
@@ -47,5 +49,6 @@ pub use machine::{
 };
 pub use network_prefix::NetworkPrefix;
 pub use prefix::{Prefix, PrefixError};
+pub use printable::Printable;
 pub use rate_meter::Meter;
 pub use time::{Duration, Instant};

@@ -12,6 +12,9 @@ pub struct Meter {
 }
 
 impl Meter {
+    /// A bucket of which nothing is lent.
+    pub const FULL: Self = Self { full_at: Instant::ZERO };
+
     /// What is lent, as the time until all of it has come back.
     #[must_use]
     pub const fn debt(&self, now: Instant) -> Duration {

@@ -1,26 +1,25 @@
 //! The words that were given out: which word a proof is of, and how often its holder may ask.
 
+use super::shared_limit::{Limits, SharedLimit};
 use crate::message::Reason;
 use crate::secrets::Secrets;
 use crate::store::WordRow;
 use crate::word::{WordKind, WordProof};
 use alloc::collections::BTreeMap;
-use byway_wire::{Instant, Meter};
+use byway_wire::{Instant, NetworkPrefix};
 
-/// Questions that a word may ask in a second, and at once.
-const ASKS_PER_SECOND: u64 = 50;
-const ASKS_AT_ONCE: u64 = 500;
-/// Relays that its holders may complain of in a second, and at once.
-const COMPLAINTS_PER_SECOND: u64 = 4;
-const COMPLAINTS_AT_ONCE: u64 = 64;
+/// Questions that a word's holders may ask.
+const ASKS: Limits = Limits { per_second: 50, at_once: 500 };
+/// Relays that its holders may complain of.
+const COMPLAINTS: Limits = Limits { per_second: 4, at_once: 64 };
 
 /// All words that were given out.
 #[derive(Debug)]
 pub(super) struct Words {
     secrets: Secrets,
     rows: BTreeMap<u32, WordRow>,
-    asks: BTreeMap<u32, Meter>,
-    complaints: BTreeMap<u32, Meter>,
+    asks: BTreeMap<u32, SharedLimit>,
+    complaints: BTreeMap<u32, SharedLimit>,
 }
 
 impl Words {
@@ -56,22 +55,20 @@ impl Words {
         if row.kind == kind { Ok(row) } else { Err(Reason::OtherKind) }
     }
 
-    /// Counts a question, if the word's holder may ask one now.
-    pub fn may_ask(&mut self, now: Instant, number: u32) -> Result<(), Reason> {
-        spend(self.asks.entry(number).or_default(), now, 1, (ASKS_PER_SECOND, ASKS_AT_ONCE))
+    /// Counts a question, if the word's holder in this network may ask one now.
+    pub fn may_ask(&mut self, now: Instant, number: u32, network: NetworkPrefix) -> Result<(), Reason> {
+        self.asks.entry(number).or_insert_with(|| SharedLimit::new(ASKS)).spend(now, network, 1)
     }
 
     /// Counts a complaint of so many relays.
-    pub fn may_complain(&mut self, now: Instant, number: u32, relays: usize) -> Result<(), Reason> {
-        let limits = (COMPLAINTS_PER_SECOND, COMPLAINTS_AT_ONCE);
-        spend(self.complaints.entry(number).or_default(), now, relays as u64, limits)
+    pub fn may_complain(
+        &mut self,
+        now: Instant,
+        number: u32,
+        network: NetworkPrefix,
+        relays: usize,
+    ) -> Result<(), Reason> {
+        let limit = self.complaints.entry(number).or_insert_with(|| SharedLimit::new(COMPLAINTS));
+        limit.spend(now, network, relays as u64)
     }
-}
-
-fn spend(meter: &mut Meter, now: Instant, units: u64, (rate, at_once): (u64, u64)) -> Result<(), Reason> {
-    if meter.wait(now, at_once * (1_000_000_000 / rate)) > 0 {
-        return Err(Reason::TooOften);
-    }
-    meter.take(now, units, rate);
-    Ok(())
 }

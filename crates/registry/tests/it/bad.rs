@@ -112,7 +112,8 @@ fn more_questions_than_a_word_has_are_refused_and_another_word_is_not() {
         let counters = net.world[net.hub].registry.counters();
         let (answered, refused) = (counters.questions, counters.refused(Reason::TooOften));
         let most = 520 + 100 * round;
-        assert!((500..=most).contains(&answered) && refused >= 1_280 * round - most, "{answered} {refused}");
+        // One network has half of what may come at once.
+        assert!((250..=most).contains(&answered) && refused >= 1_280 * round - most, "{answered} {refused}");
     }
     assert!(clients.iter().all(|client| net.world[*client].answers.len() <= 16));
     let other = Request::Ask(byway_registry::message::RelayQuery {
