@@ -47,6 +47,13 @@ pub enum SinkError {
     /// No space, or no quota.
     #[error("the disk of {} is full: free some space and start again, what has arrived is kept", .0.display())]
     Full(PathBuf),
+    /// Space, but no room for another file.
+    #[error(
+        "the file system of {} has no inodes left, so that it takes no more files, however much space is free: remove files and \
+         start again, what has arrived is kept",
+        .0.display()
+    )]
+    NoInodes(PathBuf),
     /// Another receiver already receives this transfer.
     #[error("this transfer is already being received into {}: wait for it or stop it", .0.display())]
     Busy(PathBuf),
@@ -79,8 +86,15 @@ impl SinkError {
             io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => Self::NotADirectory(path),
             io::ErrorKind::PermissionDenied => Self::NotWritable(path),
             io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly(path),
+            io::ErrorKind::StorageFull if lacks_inodes(&path) => Self::NoInodes(path),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(path),
             _ => Self::Io { path, cause },
         }
     }
+}
+
+/// Whether a file system that says that it is full has space, and no inode for it. Some count no
+/// inodes at all.
+fn lacks_inodes(path: &std::path::Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|it| it.f_files > 0 && it.f_favail == 0 && it.f_bavail > 0)
 }

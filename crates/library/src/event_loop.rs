@@ -338,6 +338,9 @@ impl EventLoop {
             let lives = session.is_some() || attempts.contains_key(handle);
             if lives {
                 dialers.look(endpoint, *handle, session.map(|session| session.silence(now)), now);
+                if let Some(attempt) = attempts.get_mut(handle) {
+                    attempt.ways.on_tcp(dialers.accepted());
+                }
             }
             lives
         });

@@ -200,11 +200,16 @@ pub enum Reason {
          port, and name the outside address with --advertise"
     )]
     Unprobed = 14,
+    /// The relay's clock is ahead, so that every grant has expired there.
+    #[error(
+        "its clock is ahead by a day or more, so that words have expired there before they are used: set the clock, as by NTP"
+    )]
+    Clock = 15,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::UnknownWord,
         Self::Revoked,
         Self::Expired,
@@ -219,6 +224,7 @@ impl Reason {
         Self::Busy,
         Self::Filtered,
         Self::Unprobed,
+        Self::Clock,
     ];
 
     /// One word for it.
@@ -239,6 +245,7 @@ impl Reason {
             Self::Busy => "busy",
             Self::Filtered => "filtered",
             Self::Unprobed => "unprobed",
+            Self::Clock => "clock",
         }
     }
 
@@ -284,13 +291,24 @@ pub enum Failure {
     /// Nobody knows what gets in where its heartbeats come from.
     #[error("the registry has no second address to try what the NAT lets in")]
     Unprobed = 6,
+    /// The relay answered that a grant made just now has expired.
+    #[error("the relay's clock is ahead by a day or more")]
+    Clock = 7,
 }
 
 impl Failure {
+    const ALL: [Self; 7] = [
+        Self::NoAnswer,
+        Self::NoPacket,
+        Self::Refused,
+        Self::NoSocket,
+        Self::Filtered,
+        Self::Unprobed,
+        Self::Clock,
+    ];
+
     fn of(number: u8) -> Option<Self> {
-        [Self::NoAnswer, Self::NoPacket, Self::Refused, Self::NoSocket, Self::Filtered, Self::Unprobed]
-            .into_iter()
-            .find(|it| *it as u8 == number)
+        Self::ALL.into_iter().find(|it| *it as u8 == number)
     }
 }
 

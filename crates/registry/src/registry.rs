@@ -17,7 +17,7 @@ mod words;
 pub use counters::{LogEvent, RegistryCounters};
 
 use crate::grant_minting;
-use crate::message::{self, Answer, Enrol, Failure, Reason, Request};
+use crate::message::{self, Answer, Enrol, Reason, Request};
 use crate::relay_directory::{HeartbeatResult, RelayDirectory};
 use crate::secrets::Secrets;
 use crate::store::{self, AuditEntry, Changes, Epoch, RelayRow, StoreReply};
@@ -31,7 +31,9 @@ use byway_engine::seal::Suites;
 use byway_engine::{Endpoint, EndpointEvent, Handle};
 use byway_wire::heartbeat::{ANSWERED_LEN, BEAT, Heartbeat, HeartbeatOrders, RelayId};
 use byway_wire::relay::{self, canonical};
-use byway_wire::{Datagram, Duration, Input, Instant, Local, Machine, NetworkPrefix, TcpRequest, Transmit, TransmitBuffer};
+use byway_wire::{
+    Datagram, Duration, Input, Instant, Local, Machine, NetworkPrefix, TcpRequest, Transmit, TransmitBuffer,
+};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use datagram::{send, written};
 use endpoint::endpoint;
@@ -483,21 +485,15 @@ impl Registry {
 
     /// All addresses of a relay that wants in are tested.
     fn tested(&mut self, now: Instant, mut applicant: Applicant) {
-        let of_nat = |why: Failure| matches!(why, Failure::Filtered | Failure::Unprobed);
         if applicant.row.addresses.is_empty() {
             self.counters.tests_failed += 1;
             let failures: Vec<String> =
                 applicant.failed.iter().map(|(address, why)| alloc::format!("{address}: {why}")).collect();
             self.log(now, "refused", applicant.row.relay.to_string(), failures.join("; "));
-            let reason = match applicant.failed.iter().map(|(_, why)| *why).find(|why| of_nat(*why)) {
-                Some(Failure::Filtered) => Reason::Filtered,
-                Some(_) => Reason::Unprobed,
-                None => Reason::Untested,
-            };
-            return self.refuse(applicant.handle, reason);
+            return self.refuse(applicant.handle, applicant.refusal());
         }
         // Whoever is reached where it said so need not know what a NAT does.
-        applicant.failed.retain(|(_, why)| !of_nat(*why));
+        applicant.failed.retain(|(_, why)| !applicants::is_of_nat(*why));
         let at = self.unix(now);
         self.desk.enrol(applicant, at);
     }

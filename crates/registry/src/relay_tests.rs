@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use byway_wire::relay::{
-    Consent, Delivered, GREET_LEN, Greet, Greeted, Hop, Notice, RelayClock, Word, canonical,
+    Consent, Delivered, GREET_LEN, Greet, Greeted, Hop, Notice, Reason, RelayClock, Word, canonical,
 };
 use byway_wire::{ConnectionChange, Duration, Instant, Local, TcpRequest, Writer};
 use core::net::SocketAddr;
@@ -72,7 +72,8 @@ struct RunningTest {
     address: SocketAddr,
     stage: TestState,
     tries: u32,
-    refused: bool,
+    /// What the relay said of its refusal.
+    refused: Option<Failure>,
     /// Whether the relay passed over UDP, and is tested over TCP.
     over_tcp: bool,
     at: Instant,
@@ -151,7 +152,7 @@ impl RelayTests {
                 address,
                 stage,
                 tries: 0,
-                refused: false,
+                refused: None,
                 over_tcp: false,
                 at: now,
             };
@@ -253,8 +254,7 @@ impl RelayTests {
         if running.tries >= TRIES {
             let failure = match running.stage {
                 TestState::Dialing | TestState::Greeting { .. } => Failure::NoAnswer,
-                TestState::Packet { .. } if running.refused => Failure::Refused,
-                TestState::Packet { .. } => Failure::NoPacket,
+                TestState::Packet { .. } => running.refused.unwrap_or(Failure::NoPacket),
             };
             return self.end(now, key, Err(failure));
         }
@@ -332,7 +332,9 @@ impl RelayTests {
         let Ok(notice) = Notice::read(packet) else { return };
         let key = self.consents.get(&(canonical(from), notice.echo));
         if let Some(running) = key.and_then(|key| self.running.get_mut(key)) {
-            running.refused = true;
+            // The grant is good for a day from now on.
+            let is_ahead = notice.reason == Reason::Expired;
+            running.refused = Some(if is_ahead { Failure::Clock } else { Failure::Refused });
         }
     }
 

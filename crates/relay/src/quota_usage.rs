@@ -341,7 +341,9 @@ mod tests {
 
     #[test]
     fn a_relay_that_is_killed_again_and_again_carries_no_more_than_its_quota() {
-        for (per_day, most) in [(20_000_000, 10_000_000), (20_000_000, 100_000), (3_000, 2_000), (1 << 32, 1 << 26)] {
+        for (per_day, most) in
+            [(20_000_000, 10_000_000), (20_000_000, 100_000), (3_000, 2_000), (1 << 32, 1 << 26)]
+        {
             let mut kept = Used::default();
             let carried: u64 = (0..1_000).map(|_| carried_until_killed(&mut kept, per_day, most)).sum();
             assert!(carried <= per_day, "{carried} of {per_day}");
@@ -349,7 +351,10 @@ mod tests {
             assert!(carried >= per_day / 25 || carried >= 900 * most, "{carried} of {per_day}");
         }
         let mut kept = Used::default();
-        assert!(carried_until_killed(&mut kept, 20_000_000, u64::MAX) > 19_998_000, "without a kill it has all");
+        assert!(
+            carried_until_killed(&mut kept, 20_000_000, u64::MAX) > 19_998_000,
+            "without a kill it has all"
+        );
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct AttemptResult {
 pub enum AttemptReply {
     /// From the address: nothing, or a refusal.
     Direct(Option<IcmpError>),
+    /// From the address, over TCP: a connection, and no byway.
+    OtherOverTcp,
     /// Through a relay: nothing, or why it is of no use.
     Relay(Option<RelayTrouble>),
 }
@@ -40,7 +42,8 @@ pub enum AttemptReply {
 impl AttemptResult {
     /// Whether the receiver's own network alone leads there.
     pub(crate) fn is_private(&self) -> bool {
-        matches!(self.heard, AttemptReply::Direct(_)) && is_private(self.address.ip())
+        matches!(self.heard, AttemptReply::Direct(_) | AttemptReply::OtherOverTcp)
+            && is_private(self.address.ip())
     }
 }
 
@@ -62,6 +65,8 @@ struct DirectAttempt {
     refusals: u32,
     /// Whether one came since the last knock.
     answered: bool,
+    /// Whether a TCP connection was accepted there.
+    over_tcp: bool,
 }
 
 impl ConnectAttempts {
@@ -74,6 +79,7 @@ impl ConnectAttempts {
             heard: None,
             refusals: 0,
             answered: false,
+            over_tcp: false,
         };
         Self {
             begun: None,
@@ -114,17 +120,21 @@ impl ConnectAttempts {
         }
     }
 
-    /// What became of each.
+    /// TCP connections were accepted at these addresses.
+    pub fn on_tcp(&mut self, addresses: &[SocketAddr]) {
+        for way in self.direct.iter_mut().filter(|way| addresses.contains(&way.address)) {
+            way.over_tcp = true;
+        }
+    }
+
+    /// What became of each, if no session did.
     pub fn tried(&mut self) -> Vec<AttemptResult> {
         if self.direct.iter().any(|way| way.knock.is_none()) {
             // At least what the system says at once.
             self.knock();
         }
         self.listen();
-        let direct = self
-            .direct
-            .iter()
-            .map(|way| AttemptResult { address: way.address, heard: AttemptReply::Direct(way.heard) });
+        let direct = self.direct.iter().map(|way| AttemptResult { address: way.address, heard: way.reply() });
         let relays = self.relays.iter().filter_map(|(word, trouble)| {
             Some(AttemptResult { address: *word.relays().first()?, heard: AttemptReply::Relay(*trouble) })
         });
@@ -158,6 +168,13 @@ impl ConnectAttempts {
 }
 
 impl DirectAttempt {
+    const fn reply(&self) -> AttemptReply {
+        match self.heard {
+            None if self.over_tcp => AttemptReply::OtherOverTcp,
+            heard => AttemptReply::Direct(heard),
+        }
+    }
+
     fn hear(&mut self, echo: IcmpError) {
         self.heard = Some(echo);
         self.answered = true;

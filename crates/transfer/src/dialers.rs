@@ -71,6 +71,13 @@ impl Dialers {
         }
     }
 
+    /// The addresses of the peer at which a TCP connection was accepted since the session was
+    /// begun, by whomever.
+    #[must_use]
+    pub fn accepted(&self) -> &[SocketAddr] {
+        self.peer.accepted()
+    }
+
     /// Takes in that a descriptor is ready. Whether it is one of these.
     pub fn ready(&mut self, ready: Ready) -> bool {
         let own = (self.first..self.first + EACH).contains(&ready.token.0);

@@ -45,6 +45,8 @@ pub(crate) struct Dialer {
     next_at: Instant,
     failures: u32,
     opened: Vec<TcpCarrier>,
+    /// Addresses at which a connection was accepted.
+    accepted: Vec<SocketAddr>,
     trials: Trials,
     compared_at: Instant,
 }
@@ -62,6 +64,7 @@ impl Dialer {
             next_at: Instant::ZERO,
             failures: 0,
             opened: Vec::new(),
+            accepted: Vec::new(),
             trials: Trials::default(),
             compared_at: Instant::ZERO,
         }
@@ -105,6 +108,11 @@ impl Dialer {
         &self.addresses
     }
 
+    /// Where a connection was accepted since the session was begun.
+    pub fn accepted(&self) -> &[SocketAddr] {
+        &self.accepted
+    }
+
     /// Whether so much time has passed since the beginning that an answer should have come.
     pub fn is_patient_no_more(&self, now: Instant) -> bool {
         self.begun.is_some_and(|begun| now.since(begun) >= PATIENCE)
@@ -132,6 +140,7 @@ impl Dialer {
     /// Another session is begun: nobody has answered it yet.
     pub fn begin(&mut self) {
         (self.begun, self.trials) = (None, Trials::default());
+        self.accepted.clear();
     }
 
     /// Takes in that a descriptor is ready. Whether it is one of these.
@@ -144,7 +153,12 @@ impl Dialer {
             let (_, dialing) = self.under_way.swap_remove(at);
             let _ = self.watch.remove(&dialing);
             // If another host answers there, the handshake tells.
-            self.opened.extend(dialing.finish().ok());
+            if let Ok(carrier) = dialing.finish() {
+                if !self.accepted.contains(&carrier.peer()) {
+                    self.accepted.push(carrier.peer());
+                }
+                self.opened.push(carrier);
+            }
         }
         true
     }

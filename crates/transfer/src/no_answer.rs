@@ -48,6 +48,15 @@ pub enum NoAnswer {
          firewall let UDP through?"
     )]
     PrivateAddresses,
+    /// Connections over TCP are accepted at the receiver's port, and no byway answers.
+    #[error(
+        "something else than the receiver answers over TCP at {address}, and nothing over UDP: a captive portal or a proxy may \
+         stand between. Open a page in a browser and log in if it asks for that, or use a relay (--relay)"
+    )]
+    OtherOverTcp {
+        /// Where it answers.
+        address: SocketAddr,
+    },
     /// No packet came back.
     #[error(
         "the receiver does not answer at any address of the ticket: is `byway recv` still running there, \

@@ -502,6 +502,7 @@ impl Sender {
 
     /// The receiver does not answer.
     fn give_up(&mut self, error: ConnectError, now: Instant) {
+        self.ways.on_tcp(self.dialers.accepted());
         let tried = self.ways.tried();
         let error = not_connected(error, &tried).into();
         self.end(Err(error), self.done_so_far(), tried, now);

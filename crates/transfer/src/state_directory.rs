@@ -135,7 +135,7 @@ impl StateDir {
         let name = name.get(..32).unwrap_or_default();
         let name = if once { format!("{name}-once") } else { name.to_owned() };
         let path = self.root.join("receiving").join(name);
-        TicketState::open(&path).map_err(StateError::io("keep a ticket in", &path))
+        TicketState::open(&path)
     }
 
     /// Where [`StateDir::relay_key`] keeps its key unless told otherwise.
@@ -180,7 +180,7 @@ pub(crate) fn put(path: &Path, text: &str) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
     let draft = DraftFile::write(path, text)?;
-    fs::rename(&draft.path, path).and_then(|()| sync_parent(path))
+    fs::rename(draft.path(), path).and_then(|()| sync_parent(path))
 }
 
 /// One kind of key file.
@@ -230,7 +230,7 @@ impl KeyFile {
             DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(cannot())?;
         }
         let draft = DraftFile::write(path, self.generate()?.expose()).map_err(cannot())?;
-        match fs::hard_link(&draft.path, path) {
+        match fs::hard_link(draft.path(), path) {
             Ok(()) => sync_parent(path).map_err(cannot())?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(cannot()(error)),
@@ -244,7 +244,7 @@ impl KeyFile {
             return self.create(path);
         }
         let draft = DraftFile::write(path, self.generate()?.expose()).map_err(cannot())?;
-        fs::rename(&draft.path, path).and_then(|()| sync_parent(path)).map_err(cannot())?;
+        fs::rename(draft.path(), path).and_then(|()| sync_parent(path)).map_err(cannot())?;
         self.read(path, File::open(path).map_err(cannot())?)
     }
 
@@ -264,6 +264,10 @@ struct DraftFile {
 }
 
 impl DraftFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn write(target: &Path, text: &str) -> io::Result<Self> {
         let mut nonce = [0; 8];
         getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;

@@ -39,7 +39,9 @@ fn unanswered(error: ConnectError, tried: &[AttemptResult]) -> NoAnswer {
         }
         _ => None,
     });
-    if let Some(found) = narrow.or(refused) {
+    let other = tried.iter().find(|way| way.heard == AttemptReply::OtherOverTcp);
+    let other = other.map(|way| NoAnswer::OtherOverTcp { address: way.address });
+    if let Some(found) = narrow.or(refused).or(other) {
         return found;
     }
     let has_relay = tried.iter().any(|way| matches!(way.heard, AttemptReply::Relay(_)));
@@ -62,6 +64,7 @@ impl AttemptReply {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Direct(None) | Self::Relay(None) => "nothing",
+            Self::OtherOverTcp => "other_over_tcp",
             Self::Direct(Some(echo)) => match echo {
                 IcmpError::PortUnreachable => "port_unreachable",
                 IcmpError::HostUnreachable => "host_unreachable",
@@ -85,6 +88,7 @@ impl fmt::Display for AttemptReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Self::Direct(None) => "nothing came back",
+            Self::OtherOverTcp => "something else answers over TCP",
             Self::Direct(Some(IcmpError::PortUnreachable)) => {
                 "port unreachable: nothing listens there, or a firewall says so"
             }
@@ -156,6 +160,10 @@ mod tests {
     fn each_cause_has_a_sentence_of_its_own() {
         let refused = |reason| relay(RelayTrouble::Refused(reason));
         let closed = |address| direct(address, IcmpError::PortUnreachable);
+        let portal = |address: &str| AttemptResult {
+            address: address.parse().unwrap(),
+            heard: AttemptReply::OtherOverTcp,
+        };
         for (tried, words) in [
             (vec![closed(PUBLIC), closed(PRIVATE)], "the receiver is not running"),
             (vec![closed(PUBLIC), direct(PRIVATE, None)], "does a firewall let UDP through?"),
@@ -173,6 +181,8 @@ mod tests {
                 vec![direct(PRIVATE, None), refused(Reason::Destination)],
                 "relay 198.51.100.9:4748 refuses: the relay does not send to such addresses; its operator may allow",
             ),
+            (vec![portal(PRIVATE), direct(PUBLIC, None)], "answers over TCP at 192.168.1.2:4747"),
+            (vec![direct(PRIVATE, None), portal(PUBLIC)], "a captive portal or a proxy"),
             (vec![closed(PUBLIC), refused(Reason::ConsentExpired)], "the receiver's consent has run out"),
         ] {
             let said = says(&tried);

@@ -17,7 +17,7 @@ use byway_forward::allow_rules::Allow;
 use byway_net::Socket;
 use byway_transfer::address::Endpoint;
 use byway_transfer::receiver_addresses::{self, DirectAddresses};
-use byway_transfer::state_directory::{StateDir, TicketState};
+use byway_transfer::state_directory::{StateDir, StateError, TicketState};
 use byway_transfer::ticket::{MAX_ENTRIES, Ticket};
 use byway_transfer::{
     Destination, ReceivedTransfer, Receiving, ReceivingPlan, TicketOwner, TransferEvent, greet_relays,
@@ -27,6 +27,7 @@ use byway_wire::Duration;
 use byway_wire::relay::Word;
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
+use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 
@@ -174,7 +175,15 @@ fn standing(state: &StateDir, arguments: &Recv, piped: bool) -> Result<TicketSta
     if piped {
         return Ok(TicketState::passing()?);
     }
-    let mut standing = state.receiving(&arguments.directory, arguments.once)?;
+    let open = || state.receiving(&arguments.directory, arguments.once);
+    let mut standing = match open() {
+        // Whoever wants a new ticket need not mend the old one.
+        Err(StateError::Damaged { path, .. } | StateError::Exposed { path, .. }) if arguments.new_ticket => {
+            fs::remove_file(&path).context(messages::common::CANNOT_REPLACE_TICKET)?;
+            open()?
+        }
+        opened => opened?,
+    };
     if arguments.new_ticket {
         if standing.is_passing() {
             let sentence = messages::recv::ticket_in_use(&arguments.directory);

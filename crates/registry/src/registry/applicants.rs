@@ -1,6 +1,6 @@
 //! Relays that are tested: those that want in, and those that somebody complained of.
 
-use crate::message::{Failure, MOST_ADDRESSES};
+use crate::message::{Failure, MOST_ADDRESSES, Reason};
 use crate::relay_tests::{Key, Passed};
 use crate::store::RelayRow;
 use alloc::boxed::Box;
@@ -32,6 +32,24 @@ pub(super) struct Applicant {
     told: Vec<SocketAddr>,
     /// Whether the address that its heartbeats come from is to be tested, and those that were.
     seen: Option<Vec<SocketAddr>>,
+}
+
+impl Applicant {
+    /// Why a relay that passed at none of its addresses is refused.
+    pub fn refusal(&self) -> Reason {
+        let failures = || self.failed.iter().map(|(_, why)| *why);
+        match failures().find(|why| is_of_nat(*why)) {
+            _ if failures().any(|why| why == Failure::Clock) => Reason::Clock,
+            Some(Failure::Filtered) => Reason::Filtered,
+            Some(_) => Reason::Unprobed,
+            None => Reason::Untested,
+        }
+    }
+}
+
+/// Whether a failure tells of what a NAT lets in.
+pub(super) const fn is_of_nat(why: Failure) -> bool {
+    matches!(why, Failure::Filtered | Failure::Unprobed)
 }
 
 #[derive(Debug)]

@@ -178,6 +178,17 @@ fn a_clock_that_is_a_day_off_keeps_no_relay_out() {
 }
 
 #[test]
+fn a_relay_whose_clock_is_days_ahead_is_told_so() {
+    for ahead in [2 * 86_400, 365 * 86_400] {
+        let mut net = Net::new(29, memory());
+        let host = net.asker(Asker::new(1));
+        let relay = net.relay_whose_clock_is_off(0, ahead);
+        let answer = net.enrol(relay, host, &word(JOIN, WordKind::Join), enrol(0, &[relay_address(0)]));
+        assert_eq!(answer, Err(AskError::Refused(Reason::Clock)), "{ahead}");
+    }
+}
+
+#[test]
 fn what_is_no_request_is_refused_and_nothing_more_of_it_is_read() {
     let mut net = Net::new(27, memory());
     let client = net.asker(Asker::new(1));

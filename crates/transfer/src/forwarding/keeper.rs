@@ -375,6 +375,7 @@ impl SessionKeeper {
 
     /// The receiver does not answer.
     fn fail(&mut self, error: ConnectError, now: Instant, kept: &mut Vec<SessionEvent>) {
+        self.ways.on_tcp(self.dialers.accepted());
         let error = not_connected(error, &self.ways.tried());
         // Whoever is there will not be another one.
         if matches!(error, NotConnected::OtherVersion | NotConnected::ImpossibleKey) {

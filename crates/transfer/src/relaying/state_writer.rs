@@ -1,8 +1,8 @@
 //! Saves to disk what a relay has to know after a restart. It does so on a thread of its own, so
 //! that a slow or full disk holds up no packet.
 
-use super::saved_state::{LONGEST, SavedState};
 use super::RelayRunEvent;
+use super::saved_state::{LONGEST, SavedState};
 use crate::state_directory::{StateError, put};
 use byway_net::{Waker, unix_seconds};
 use byway_relay::{Relay, Reserve, Used};
@@ -10,9 +10,9 @@ use byway_wire::{Duration, Instant};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Time between two looks at what was carried. A relay without a quota may lose that by a kill, and
 /// what the disk takes. One with a quota keeps ahead what it is going to carry.
@@ -189,7 +189,8 @@ mod tests {
         let directory = place.path().join("state");
         let path = directory.join("relay-kept");
         let (news, inbox) = sync_channel(8);
-        let mut keeper = StateWriter::new(path.clone(), SavedState::default(), news, Arc::default(), Arc::default());
+        let mut keeper =
+            StateWriter::new(path.clone(), SavedState::default(), news, Arc::default(), Arc::default());
         std::fs::write(&directory, "in the way").unwrap();
         for today in 1..4 {
             keeper.keep(&snapshot(today));

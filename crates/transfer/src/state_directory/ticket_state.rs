@@ -1,6 +1,7 @@
 //! What makes a ticket good beyond the process that printed it: the permission in it, the port, and
 //! whose it is.
 
+use super::{DraftFile, Result, StateError, sync_parent};
 use crate::identity::PublicKey;
 use crate::secret::Secret;
 use byway_wire::checked_text;
@@ -8,10 +9,12 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "byway-receiver-secret-";
+/// What stands in the file before a ticket does. An empty file is a damaged one.
+const BEGUN: &str = "byway-receiver-begun\n";
 /// Permission, port, and the sender's key; zeros, which no sender can have, stand for nobody.
 const LEN: usize = 16 + 2 + 32;
 /// What was kept before tickets had an owner.
@@ -28,11 +31,12 @@ pub struct TicketState {
     kept: Option<LockedFile>,
 }
 
-/// A locked file, empty or with one word.
+/// A locked file, with one word or what stands there before.
 #[derive(Debug)]
 struct LockedFile {
     path: PathBuf,
     file: File,
+    /// Whether no ticket stands in it.
     is_empty: bool,
 }
 
@@ -47,22 +51,22 @@ impl TicketState {
         Ok(Self { permission: Secret::new(permission), port: None, sender: None, kept: None })
     }
 
-    /// The one kept at `path`, or a new one: also where what is kept is damaged, or others could
-    /// read it.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        if let Some(directory) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        }
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    /// The one kept at `path`, or a new one if none is.
+    ///
+    /// # Errors
+    /// What is kept is damaged, or others can read it: a new ticket would shut out whoever has the
+    /// old one, and nobody would know why.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let cannot = || StateError::io("keep a ticket in", path);
+        let file = open_or_begin(path).map_err(cannot())?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => return Self::passing(),
-            locked => locked?,
+            Err(Errno::WOULDBLOCK) => return Self::passing().map_err(cannot()),
+            locked => locked.map_err(|error| cannot()(error.into()))?,
         }
-        let mut kept = LockedFile { path: path.to_owned(), file, is_empty: true };
+        let mut kept = LockedFile { path: path.to_owned(), file, is_empty: false };
         let known = kept.read()?;
         kept.is_empty = known.is_none();
-        let standing = known.map_or_else(Self::passing, Ok)?;
+        let standing = known.map_or_else(Self::passing, Ok).map_err(cannot())?;
         Ok(Self { kept: Some(kept), ..standing })
     }
 
@@ -128,7 +132,7 @@ impl TicketState {
     pub fn forget(&mut self) {
         if let Some(kept) = &mut self.kept {
             // It stays good if it cannot be cut short: a nuisance at most.
-            kept.is_empty = kept.file.set_len(0).is_ok();
+            kept.is_empty = kept.write(BEGUN).is_ok();
         }
     }
 
@@ -138,31 +142,58 @@ impl TicketState {
         let sender = self.sender.map_or([0; 32], |sender| sender.0);
         let payload = Secret::new([&self.permission.expose()[..], &port, &sender].concat());
         let line = Secret::new(checked_text::encode(PREFIX, payload.expose()) + "\n");
-        kept.write(line.expose())
+        kept.write(line.expose())?;
+        kept.is_empty = false;
+        Ok(())
     }
 }
 
 impl LockedFile {
-    fn read(&mut self) -> io::Result<Option<TicketState>> {
-        if self.file.metadata()?.mode() & 0o077 != 0 {
-            fs::set_permissions(&self.path, fs::Permissions::from_mode(0o600))?;
-            return Ok(None);
+    fn read(&mut self) -> Result<Option<TicketState>> {
+        let cannot = || StateError::io("read the ticket in", &self.path);
+        let mode = self.file.metadata().map_err(cannot())?.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(StateError::Exposed { what: "ticket", path: self.path.clone(), mode });
         }
         let mut text = Vec::new();
-        (&self.file).take(checked_text::MAX_LEN as u64).read_to_end(&mut text)?;
+        let read = (&self.file).take(checked_text::MAX_LEN as u64).read_to_end(&mut text);
+        read.map_err(cannot())?;
         let text = Secret::new(String::from_utf8(text).unwrap_or_default());
+        if text.expose() == BEGUN {
+            return Ok(None);
+        }
         let payload = checked_text::decode(PREFIX, text.expose()).ok().map(Secret::new);
-        Ok(payload.and_then(|payload| parse(payload.expose())))
+        let known = payload.and_then(|payload| parse(payload.expose()));
+        let holds = || "holds no whole byway ticket".to_owned();
+        known.map(Some).ok_or_else(|| StateError::Damaged { path: self.path.clone(), holds: holds() })
     }
 
     /// Writes over what was there, which has the same length: a run that is killed meanwhile leaves
     /// the one or the other.
     fn write(&mut self, line: &str) -> io::Result<()> {
         self.file.write_all_at(line.as_bytes(), 0)?;
-        self.is_empty = false;
         self.file.set_len(line.len() as u64)?;
         self.file.sync_all()
     }
+}
+
+/// Opens the file at `path`, after making one that is whole from its first moment.
+fn open_or_begin(path: &Path) -> io::Result<File> {
+    let open = || OpenOptions::new().read(true).write(true).open(path);
+    match open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    if let Some(directory) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    let draft = DraftFile::write(path, BEGUN)?;
+    match fs::hard_link(draft.path(), path) {
+        Ok(()) => sync_parent(path)?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    open()
 }
 
 fn parse(payload: &[u8]) -> Option<TicketState> {
@@ -187,6 +218,7 @@ impl Drop for LockedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
     fn place() -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
@@ -249,14 +281,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_or_exposed_is_not_used() {
+    fn what_is_damaged_or_exposed_is_refused_and_stays() {
         let (_guard, path) = place();
         let mut standing = TicketState::open(&path).unwrap();
         standing.keep(1).unwrap();
         drop(standing);
         let good = fs::read(&path).unwrap();
         type Damage = fn(&Path, &[u8]);
-        let damages: [Damage; 5] = [
+        let damages: [Damage; 6] = [
+            |path, _| fs::write(path, b"").unwrap(),
             |path, good| fs::write(path, &good[..good.len() - 4]).unwrap(),
             |path, _| fs::write(path, [0xff; 50]).unwrap(),
             |path, _| fs::write(path, checked_text::encode(PREFIX, &[1; 17])).unwrap(),
@@ -268,10 +301,26 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
             assert!(TicketState::open(&path).unwrap().is_kept());
             damage(&path, &good);
-            let standing = TicketState::open(&path).unwrap();
-            assert!(!standing.is_kept());
-            drop(standing);
+            let damaged = fs::read(&path).unwrap();
+            let refused = TicketState::open(&path).unwrap_err().to_string();
+            assert!(refused.contains("for a new one"), "{refused}");
+            assert_eq!(fs::read(&path).unwrap(), damaged);
         }
+        fs::remove_file(&path).unwrap();
+        assert!(!TicketState::open(&path).unwrap().is_kept());
         assert!(!path.exists(), "nothing was kept");
+    }
+
+    #[test]
+    fn a_run_that_is_killed_before_its_ticket_is_kept_leaves_nothing_that_is_refused() {
+        let (_guard, path) = place();
+        std::mem::forget(TicketState::open(&path).unwrap());
+        let begun = fs::read(&path).unwrap();
+        assert_eq!(begun, BEGUN.as_bytes());
+        // The lock of the run that was killed is gone with it; here it is another file's.
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, begun).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(!TicketState::open(&path).unwrap().is_kept());
     }
 }
