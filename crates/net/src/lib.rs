@@ -78,7 +78,7 @@ pub use entropy::{EntropyError, seed};
 pub use icmp_errors::{IcmpError, IcmpProbe};
 pub use interfaces::{Interface, interfaces, source_for};
 pub use route_lookup::{is_own, way_out};
-pub use socket::{BUFFER_BYTES, BindError, Buffers, Socket};
+pub use socket::{BUFFER_BYTES, BindError, Buffers, SendLimit, Socket};
 pub use statistics::Statistics;
 pub use systemd_notify::{READY, STOPPING, notify};
 pub use tcp::{Dialing, TcpCarrier};

@@ -79,6 +79,12 @@ impl Socket {
         self.buffers
     }
 
+    /// Sets how much of what is sent may wait in this host.
+    #[must_use]
+    pub fn send_limit(&self) -> SendLimit {
+        SendLimit { io: Arc::clone(&self.io), most: self.buffers.send }
+    }
+
     /// Most datagrams that leave in one message; 1 if the system cannot segment, or can no longer.
     #[must_use]
     pub fn max_segments(&self) -> usize {
@@ -104,6 +110,24 @@ pub(crate) fn state(io: &UdpSocket) -> io::Result<UdpSocketState> {
         setsockopt(io, sockopt::Ipv6RecvPacketInfo, &false)?;
     }
     Ok(state)
+}
+
+/// How much of what a socket sends may wait in this host: in the queue of its interface, and in
+/// what the driver holds. A socket that is full takes nothing until some of it has left.
+#[derive(Debug)]
+pub struct SendLimit {
+    io: Arc<UdpSocket>,
+    /// What the system granted at first.
+    most: usize,
+}
+
+impl SendLimit {
+    /// Lets `bytes` wait, as the system counts them: with its own bookkeeping, which is as much
+    /// again for a small datagram. Never more than was granted at first.
+    pub fn set(&self, bytes: usize) {
+        // A system that refuses lets more wait.
+        let _ = socket2::SockRef::from(&*self.io).set_send_buffer_size(bytes.min(self.most));
+    }
 }
 
 /// Socket buffers, in bytes of kernel memory as the system counts it.

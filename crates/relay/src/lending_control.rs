@@ -32,6 +32,10 @@ const BURST: u64 = 6_000;
 /// What may pass after a time in which nobody looked, before the next look tells more.
 const FIRST: u64 = 4_000;
 const FIRST_RATE: u64 = 64 << 10;
+/// For so long strangers' datagrams may wait in this host: a look finds those of the one before.
+const QUEUE: Duration = LOOK;
+/// Bytes that may wait in this host on the slowest line: some datagrams.
+const QUEUE_LEAST: u64 = 16 << 10;
 /// Strangers' bytes of a window that the counters must show at least half of.
 const PLENTY: u64 = 64 << 10;
 /// How long nothing is lent after they did not.
@@ -208,6 +212,14 @@ impl LendingControl {
         if now < self.distrusted_until {
             self.trouble = Some(LendingTrouble::Still);
         }
+    }
+
+    /// Bytes of strangers' datagrams that may wait at the interface, where that has a queue of its
+    /// own: what the line was seen to carry in 20 ms. The counters show a datagram when it leaves
+    /// that queue. One that waited for longer would be taken for the host's own.
+    #[must_use]
+    pub fn queue(&self) -> u64 {
+        of_time(self.up.peak, QUEUE).max(QUEUE_LEAST)
     }
 
     /// How far it lends at the moment.
@@ -492,6 +504,42 @@ mod tests {
             let again = world.run(5_000, 0, MEBI, MEBI);
             assert!(again >= 5 * MEBI * 8 / 10, "{rate:?}: {again}");
         }
+    }
+
+    /// An idle host whose interface has a queue of 200 ms before a line of 1 MiB/s, and which lends
+    /// more. What of a stranger's passes in 20 s, if so many bytes may wait in the host.
+    fn passed_by_a_queue(most: impl Fn(&LendingControl) -> u64) -> u64 {
+        let mut world = LendingWorld::new(Some(5 * MEBI));
+        let (mut waiting, mut room, mut passed) = (0, 0, 0);
+        for _ in 0..20_000 {
+            world.now += Duration::from_millis(1);
+            if world.now.as_nanos().is_multiple_of(20_000_000) {
+                world.lending.look(world.now, Some(world.counted));
+            }
+            world.offered += 2 * MEBI / 1_000;
+            while world.offered >= PACKET {
+                world.offered -= PACKET;
+                world.lending.arrived(PACKET);
+                world.count(0, PACKET);
+                if waiting < most(&world.lending) && world.lending.admit(world.now, PACKET) {
+                    world.lending.up.relayed(PACKET, 1);
+                    waiting += if waiting < MEBI / 5 { PACKET } else { 0 };
+                }
+            }
+            room = (room + MEBI / 1_000).min(2 * PACKET);
+            while waiting >= PACKET && room >= PACKET {
+                (waiting, room, passed) = (waiting - PACKET, room - PACKET, passed + PACKET);
+                world.count(PACKET, 0);
+            }
+        }
+        passed
+    }
+
+    #[test]
+    fn what_waits_in_the_hosts_own_queue_is_not_taken_for_its_own_traffic() {
+        let (all, limited) = (passed_by_a_queue(|_| u64::MAX), passed_by_a_queue(LendingControl::queue));
+        assert!(limited >= 20 * MEBI * 5 / 8, "{limited}");
+        assert!(all < limited / 2, "{all}: what waits for long looks like the host's own");
     }
 
     #[test]

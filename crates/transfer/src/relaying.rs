@@ -251,6 +251,7 @@ impl Relaying {
         });
         shared.reserve.give(&mut relay, clock.now());
         let control = Control::new().map_err(Error::Descriptor)?;
+        let limits = plan.sockets.iter().map(Socket::send_limit).collect();
         let owner = Operator {
             entrance: Entrance::new(control.watch(), plan.listeners).map_err(Error::Descriptor)?,
             depth: depth(plan.tcp_congestion, plan.tcp_buffer),
@@ -264,7 +265,7 @@ impl Relaying {
             line: plan
                 .lend
                 .filter(|lend| uplink_counters::is_elsewhere(lend.towards))
-                .map(|lend| UplinkCounters::new(lend.towards)),
+                .map(|lend| UplinkCounters::new(lend.towards, limits)),
             trouble: None,
             clock_at: clock.now() + CLOCK,
         };

@@ -1,7 +1,7 @@
 //! The line that an end host lends: which interface it is, and what its counters say.
 
 use crate::sockets;
-use byway_net::{Traffic, source_for, way_out};
+use byway_net::{SendLimit, Traffic, source_for, way_out};
 use byway_relay::{InterfaceCounters, LendingControl};
 use byway_wire::{Duration, Instant};
 use std::net::IpAddr;
@@ -21,11 +21,15 @@ pub(super) struct UplinkCounters {
     traffic: Option<Traffic>,
     asked: Option<Instant>,
     looked: Option<Instant>,
+    /// Of the sockets by which strangers' datagrams leave.
+    limits: Vec<SendLimit>,
+    /// What these were set to.
+    queue: u64,
 }
 
 impl UplinkCounters {
-    pub(super) const fn new(towards: IpAddr) -> Self {
-        Self { towards, route: None, traffic: None, asked: None, looked: None }
+    pub(super) const fn new(towards: IpAddr, limits: Vec<SendLimit>) -> Self {
+        Self { towards, route: None, traffic: None, asked: None, looked: None, limits, queue: 0 }
     }
 
     /// Tells what the counters say, if the last time is so long ago.
@@ -47,5 +51,10 @@ impl UplinkCounters {
         }
         let bytes = self.traffic.as_ref().and_then(|traffic| traffic.bytes().ok());
         lending.look(now, bytes.map(|(sent, received)| InterfaceCounters { sent, received }));
+        let queue = lending.queue();
+        if queue.abs_diff(self.queue) > self.queue / 4 {
+            self.queue = queue;
+            self.limits.iter().for_each(|limit| limit.set(usize::try_from(queue).unwrap_or(usize::MAX)));
+        }
     }
 }
