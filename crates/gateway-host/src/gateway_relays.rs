@@ -113,7 +113,7 @@ impl RunningRelay {
         state: &StateDir,
         now: Instant,
     ) -> Result<Self, Error> {
-        let sockets = sockets::serving(&relay.listen, RELAY_PORT)?;
+        let sockets = sockets::answering(sockets::serving(&relay.listen, RELAY_PORT)?);
         let listen = sockets.iter().map(|socket| socket.address().to_string()).collect();
         let report = RelayReport { listen, ..RelayReport::default() };
         let mut addresses = match relay.advertise.as_slice() {

@@ -1,5 +1,6 @@
 //! The loop that runs one machine on sockets. Its steps are receive, wake, turn, transmit and wait.
 
+use crate::address_sockets::{AddressChange, AddressSockets};
 use crate::carrier::Carrier;
 use crate::clock::Clock;
 use crate::connections::Connections;
@@ -95,7 +96,7 @@ pub struct Finished<O: Owner> {
 #[non_exhaustive]
 pub enum DriverError {
     /// More sockets than [`Local`] has numbers for.
-    #[error("there are too many sockets for one driver; it takes 32768")]
+    #[error("there are too many sockets for one driver; it takes 16384")]
     TooManySockets,
     /// The system refused to wait for the sockets.
     #[error("waiting for the network failed: {0}")]
@@ -139,6 +140,7 @@ pub fn run<O: Owner>(
         clock,
         control,
         links: Links::default(),
+        by_address: AddressSockets::default(),
         connections: Connections::default(),
         asked: PendingDials::default(),
         full: Vec::new(),
@@ -157,6 +159,7 @@ struct Driver<'a, O: Owner> {
     clock: Clock,
     control: &'a Control,
     links: Links,
+    by_address: AddressSockets,
     /// When the machine is asked whether it has a use for a TCP connection.
     connections: Connections,
     /// TCP connections that the machine asked for, and that are being opened.
@@ -192,6 +195,9 @@ impl<O: Owner> Driver<'_, O> {
         loop {
             let until = self.patience(progress);
             waiter.wait(&self.clock, until).map_err(DriverError::Wait)?;
+            if self.by_address.is_due(self.clock.now()) {
+                self.follow_addresses(&waiter)?;
+            }
             self.owner.before(&mut self.machine, self.clock.now());
             for at in 0..waiter.len() {
                 match waiter.happened(at) {
@@ -263,11 +269,37 @@ impl<O: Owner> Driver<'_, O> {
             (socket.address(), socket.max_segments(), socket.buffers().clipped());
         let local = self.links.add_socket(socket).ok_or(DriverError::TooManySockets)?;
         self.enter(waiter, local)?;
+        if let Some(Carrier::Udp(socket)) = self.links.get(local).and_then(|link| link.carrier.as_ref()) {
+            self.by_address.add(local, socket);
+        }
         self.max_segments = self.max_segments.max(segments);
         if clipped {
             self.control.counters().clipped_sockets.add(1);
         }
         self.machine.handle(self.clock.now(), Input::Link(LinkChange { local, address, up: true }));
+        Ok(())
+    }
+
+    /// Gives each address of the host the socket that it needs.
+    fn follow_addresses(&mut self, waiter: &Waiter<'_>) -> Result<(), DriverError> {
+        for change in self.by_address.look(self.clock.now()) {
+            match change {
+                AddressChange::Bind(beside, ip) => {
+                    let link = self.links.get(beside).and_then(|link| link.carrier.as_ref());
+                    let Some(Carrier::Udp(socket)) = link else { continue };
+                    // Without one, the socket of all addresses answers as well as it can.
+                    let bound = socket.beside(ip).ok().and_then(|socket| self.links.add_beside(socket));
+                    if let Some(local) = bound {
+                        self.by_address.bound(beside, ip, local);
+                        self.enter(waiter, local)?;
+                    }
+                }
+                AddressChange::Close(local) => {
+                    self.full.retain(|full| *full != local);
+                    self.links.close_beside(local);
+                }
+            }
+        }
         Ok(())
     }
 

@@ -39,6 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod address_sockets;
 mod capabilities;
 mod carrier;
 mod clock;

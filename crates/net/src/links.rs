@@ -12,10 +12,16 @@ use std::collections::VecDeque;
 /// How long to leave a full device alone. At 1 Gbit/s, 50 full-sized datagrams have left by then.
 const DEVICE_PAUSE: Duration = Duration::from_micros(500);
 
+/// The number of the first socket that stands beside another one. Sockets that the machine knows
+/// have smaller numbers.
+const BESIDE: u16 = 1 << 14;
+
 /// Sockets and connections by number.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     sockets: Vec<Link>,
+    /// Sockets of which the machine was not told.
+    beside: Vec<Link>,
     connections: Vec<Link>,
     /// Numbers of connections that are over, the oldest first.
     over: VecDeque<u16>,
@@ -24,7 +30,7 @@ pub(crate) struct Links {
 /// A socket or connection.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// `None`: it was a TCP connection, and is gone.
+    /// `None`: it was a TCP connection or a socket beside another one, and is gone.
     pub carrier: Option<Carrier>,
     /// Receive calls that failed in a row.
     pub failures: u32,
@@ -74,9 +80,30 @@ impl Link {
 impl Links {
     /// The number of one more. `None`: there are as many sockets as there are numbers.
     pub(crate) fn add_socket(&mut self, socket: Socket) -> Option<Local> {
-        let number = u16::try_from(self.sockets.len()).ok().map(Local).filter(|it| !it.is_connection())?;
+        let number = u16::try_from(self.sockets.len()).ok().filter(|it| *it < BESIDE)?;
         self.sockets.push(Link::new(Carrier::Udp(socket)));
+        Some(Local(number))
+    }
+
+    /// The number of a socket of which the machine is not told. `None`: there are as many as there
+    /// are numbers.
+    pub(crate) fn add_beside(&mut self, socket: Socket) -> Option<Local> {
+        let link = Link::new(Carrier::Udp(socket));
+        let free = self.beside.iter().position(|link| link.carrier.is_none()).unwrap_or(self.beside.len());
+        let number = u16::try_from(free).ok()?.checked_add(BESIDE).map(Local);
+        let number = number.filter(|it| !it.is_connection())?;
+        match self.beside.get_mut(free) {
+            Some(place) => *place = link,
+            None => self.beside.push(link),
+        }
         Some(number)
+    }
+
+    /// Closes a socket of which the machine was not told, with what waits for it.
+    pub(crate) fn close_beside(&mut self, local: Local) {
+        if let Some(link) = self.get_mut(local) {
+            (link.carrier, link.full, link.parked) = (None, None, None);
+        }
     }
 
     /// The number of one more, of which the machine has heard nothing for long. `None`: there are
@@ -95,6 +122,7 @@ impl Links {
     #[inline]
     pub(crate) fn get(&self, local: Local) -> Option<&Link> {
         match local.connection_index() {
+            None if local.0 >= BESIDE => self.beside.get(usize::from(local.0 - BESIDE)),
             None => self.sockets.get(usize::from(local.0)),
             Some(index) => self.connections.get(index),
         }
@@ -103,6 +131,7 @@ impl Links {
     #[inline]
     pub(crate) fn get_mut(&mut self, local: Local) -> Option<&mut Link> {
         match local.connection_index() {
+            None if local.0 >= BESIDE => self.beside.get_mut(usize::from(local.0 - BESIDE)),
             None => self.sockets.get_mut(usize::from(local.0)),
             Some(index) => self.connections.get_mut(index),
         }

@@ -8,7 +8,7 @@ use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockAddr, Type};
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 /// What a socket asks the system for, in each direction: what 10 Gbit/s brings in three
@@ -30,6 +30,8 @@ pub struct Socket {
     pub(crate) mark: Option<TrafficClass>,
     /// The size into which messages are cut, as it was set; 0: they are not.
     pub(crate) segment: usize,
+    /// Whether each address of the host gets a socket beside this one.
+    by_address: bool,
 }
 
 impl Socket {
@@ -50,21 +52,51 @@ impl Socket {
     ///
     /// [`BindError`], by cause.
     pub fn bind_with(address: SocketAddr, buffer: usize) -> Result<Self, BindError> {
-        Self::open(address, buffer).map_err(|source| BindError::new(address, source))
+        Self::open(address, buffer, false).map_err(|source| BindError::new(address, source))
     }
 
-    fn open(address: SocketAddr, buffer: usize) -> io::Result<Self> {
+    /// Has a driver answer from the address that was asked, if this one is bound to all addresses
+    /// and the host has several. For sockets that others send to first.
+    #[must_use]
+    pub const fn answering_by_address(mut self) -> Self {
+        self.by_address = true;
+        self
+    }
+
+    pub(crate) const fn answers_by_address(&self) -> bool {
+        self.by_address
+    }
+
+    /// Binds one address of the host at the port of this socket, which is bound to all addresses.
+    /// What is sent to that address comes to the new socket from then on.
+    pub(crate) fn beside(&self, ip: IpAddr) -> io::Result<Self> {
+        let shared = socket2::SockRef::from(&*self.io);
+        // Only between these two calls: at any other time nobody else may have the port.
+        shared.set_reuse_address(true)?;
+        let bound = Self::open(SocketAddr::new(ip, self.address.port()), self.buffers.asked, true);
+        shared.set_reuse_address(false)?;
+        bound
+    }
+
+    fn open(address: SocketAddr, buffer: usize, is_shared: bool) -> io::Result<Self> {
         let socket = socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
         }
+        if is_shared {
+            socket.set_reuse_address(true)?;
+        }
         socket.bind(&SockAddr::from(address))?;
+        if is_shared {
+            socket.set_reuse_address(false)?;
+        }
         let buffers = Buffers::ask(&socket, buffer)?;
         let io: UdpSocket = socket.into();
         let state = state(&io)?;
         let address = io.local_addr()?;
         let max_segments = state.max_gso_segments().max(1);
-        Ok(Self { io: Arc::new(io), state, address, buffers, max_segments, mark: None, segment: 0 })
+        let io = Arc::new(io);
+        Ok(Self { io, state, address, buffers, max_segments, mark: None, segment: 0, by_address: false })
     }
 
     /// The address it is bound to, with the port that the system chose.
@@ -233,6 +265,32 @@ mod tests {
         let error = Socket::bind(first.address()).unwrap_err();
         assert!(matches!(error, BindError::InUse(address) if address == first.address()), "{error}");
         assert!(error.to_string().contains(&first.address().port().to_string()));
+    }
+
+    /// Two addresses of one port: what is sent to either comes by its own socket, and is answered
+    /// from there. Nobody else gets the port.
+    #[test]
+    fn an_address_has_a_socket_beside_the_one_of_all_addresses() {
+        let all = Socket::bind("0.0.0.0:0".parse().unwrap()).unwrap();
+        let port = all.address().port();
+        let own = all.beside("127.0.0.2".parse().unwrap()).unwrap();
+        let asker = UdpSocket::bind("127.0.0.1:0").unwrap();
+        asker.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+        for (socket, ip) in [(&own, "127.0.0.2"), (&all, "127.0.0.1")] {
+            asker.send_to(b"x", (ip, port)).unwrap();
+            socket.io.set_nonblocking(false).unwrap();
+            let (length, from) = socket.io.recv_from(&mut [0; 9]).unwrap();
+            assert_eq!((length, from), (1, asker.local_addr().unwrap()));
+            socket.io.send_to(b"yz", from).unwrap();
+            let (length, from) = asker.recv_from(&mut [0; 9]).unwrap();
+            assert_eq!((length, from), (2, SocketAddr::new(ip.parse().unwrap(), port)));
+        }
+        for taken in ["0.0.0.0", "127.0.0.1", "127.0.0.2"] {
+            let stranger = socket2::Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+            stranger.set_reuse_address(true).unwrap();
+            let address = SocketAddr::new(taken.parse().unwrap(), port);
+            assert!(stranger.bind(&address.into()).is_err(), "{taken}");
+        }
     }
 
     #[test]

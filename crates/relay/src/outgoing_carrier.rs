@@ -53,7 +53,7 @@ impl Carriers {
             NextHop::Wait { full } => (NextLink::Wait, full),
             NextHop::TooMany => return Err(Dropped::Refused(Reason::Busy)),
             NextHop::Datagrams => {
-                let way = self.links.way(to, datagram.ecn);
+                let way = self.links.way(Some((datagram.local, datagram.remote)), to, datagram.ecn);
                 let (way, full) = way.ok_or(Dropped::Refused(Reason::Unreachable))?;
                 (NextLink::Way(way), full)
             }
@@ -89,7 +89,7 @@ impl Carriers {
 
     /// Sends over UDP, if there is a socket for that.
     pub(crate) fn send(&mut self, to: SocketAddr, bytes: &[u8]) -> bool {
-        self.links.way(to, Ecn::NotEct).is_some_and(|(way, _)| self.queue.push(way, bytes, 0))
+        self.links.way(None, to, Ecn::NotEct).is_some_and(|(way, _)| self.queue.push(way, bytes, 0))
     }
 
     /// A connection brought something good, and waits until then if it brought too much.
@@ -118,7 +118,9 @@ impl Carriers {
             // A destination that accepts no connection is reached over UDP.
             Input::NotDialed(peer) => {
                 let held = self.hops.not_dialed(*peer).map(|(_, held)| held);
-                if let (Some(held), Some((way, _))) = (held, self.links.way(canonical(*peer), Ecn::NotEct)) {
+                if let (Some(held), Some((way, _))) =
+                    (held, self.links.way(None, canonical(*peer), Ecn::NotEct))
+                {
                     self.send_held(way, &held);
                 }
             }

@@ -1,4 +1,5 @@
-//! The relay's sockets: one per address family, the first that is up.
+//! The relay's sockets. A packet leaves by the one that brought it, or else by the first of its
+//! address family.
 
 use crate::send_queue::SendAddress;
 use alloc::vec::Vec;
@@ -47,7 +48,23 @@ impl RelaySockets {
 
     /// The socket from which `remote` is reached, and whether that socket is full. If only an IPv6
     /// socket is up, an IPv4 address is reached through it in mapped form.
-    pub(crate) fn way(&self, remote: SocketAddr, ecn: Ecn) -> Option<(SendAddress, bool)> {
+    ///
+    /// `by`: by which socket the packet to `remote` came, and from whom. It leaves by that one if
+    /// that speaks the same address family: `remote` greeted the relay at the same address, and
+    /// its NAT lets nothing else in.
+    pub(crate) fn way(
+        &self,
+        by: Option<(Local, SocketAddr)>,
+        remote: SocketAddr,
+        ecn: Ecn,
+    ) -> Option<(SendAddress, bool)> {
+        if let Some((local, from)) = by
+            && !local.is_connection()
+            && from.is_ipv4() == remote.is_ipv4()
+        {
+            let full = self.0.iter().any(|link| link.local == local && link.full);
+            return Some((SendAddress { local, remote, ecn }, full));
+        }
         let of = |v4: bool| self.0.iter().find(|link| link.address.is_ipv4() == v4);
         let (link, remote) = match (of(remote.is_ipv4()), remote.ip()) {
             (Some(link), _) => (link, remote),

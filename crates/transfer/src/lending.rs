@@ -117,6 +117,7 @@ impl Lending {
             true => sockets::listening(&[SocketAddr::from((Ipv4Addr::LOCALHOST, 0))], None)?,
             false => sockets::serving(&[], PORT).or_else(|_| sockets::listening(&[], None))?,
         };
+        let sockets = sockets::answering(sockets);
         let bound: Vec<SocketAddr> = sockets.iter().map(byway_net::Socket::address).collect();
         let addresses = addresses(&plan, &bound);
         let policy = plan.allow.iter().copied().fold(Policy::public(), Policy::allow);

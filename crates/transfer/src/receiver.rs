@@ -92,7 +92,7 @@ impl ReceivingPlan {
     /// # Errors
     /// The system gives no socket or no randomness.
     pub fn new(identity: Identity, directory: PathBuf) -> Result<Self, Error> {
-        let sockets = sockets::listening(&[], None)?;
+        let sockets = sockets::answering(sockets::listening(&[], None)?);
         Ok(Self {
             identity,
             permission: Secret::new(byway_net::seed()?),

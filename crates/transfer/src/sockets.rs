@@ -39,6 +39,13 @@ pub fn listening(asked: &[SocketAddr], before: Option<u16>) -> Result<Vec<Socket
     }
 }
 
+/// Has sockets that others send to first answer from the address that was asked, where they are
+/// bound to all addresses of this host.
+#[must_use]
+pub fn answering(sockets: Vec<Socket>) -> Vec<Socket> {
+    sockets.into_iter().map(Socket::answering_by_address).collect()
+}
+
 /// TCP listeners at the addresses and ports of these sockets, for senders whose networks drop UDP.
 /// If another program has a port, or this user may not listen there, there is no listener, and
 /// senders go on with UDP.

@@ -65,7 +65,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     let identity = state.identity()?;
     let mut standing = standing(&state, arguments, piped)?;
     let listen: Vec<SocketAddr> = arguments.listen.iter().map(|endpoint| endpoint.or_port(0)).collect();
-    let sockets = sockets::listening(&listen, standing.port())?;
+    let sockets = sockets::answering(sockets::listening(&listen, standing.port())?);
     let mut troubles = hold(&mut standing, &sockets, &listen);
     if let Some(clipped) = sockets::clipped(&sockets) {
         output.say(&clipped);

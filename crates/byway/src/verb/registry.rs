@@ -88,7 +88,7 @@ fn issue(keeper: &mut dyn OperatorStore, word: &WordIssue, output: &mut Output) 
 fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Output) -> Result<Exit> {
     let listen: Vec<SocketAddr> = arguments.listen.iter().map(|endpoint| endpoint.or_port(PORT)).collect();
     let probe_from = &arguments.probe_from;
-    let mut sockets = sockets::serving(&listen, PORT)?;
+    let mut sockets = sockets::answering(sockets::serving(&listen, PORT)?);
     if let Some(clipped) = sockets::clipped(&sockets) {
         output.say(&clipped);
     }

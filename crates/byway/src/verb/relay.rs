@@ -33,7 +33,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     let key = if arguments.roll_key { state.roll_relay_key(file)? } else { state.relay_key(file)? };
     let listen: Vec<SocketAddr> =
         arguments.listen.iter().map(|endpoint| endpoint.or_port(RELAY_PORT)).collect();
-    let sockets = sockets::serving(&listen, RELAY_PORT)?;
+    let sockets = sockets::answering(sockets::serving(&listen, RELAY_PORT)?);
     let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
     let (listeners, without_tcp) = if arguments.no_tcp {
         (Vec::new(), None)

@@ -67,7 +67,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
         standing.renew().context(messages::common::CANNOT_REPLACE_TICKET)?;
     }
     let listen: Vec<SocketAddr> = arguments.listen.iter().map(|endpoint| endpoint.or_port(0)).collect();
-    let sockets = sockets::listening(&listen, standing.port())?;
+    let sockets = sockets::answering(sockets::listening(&listen, standing.port())?);
     let listeners = sockets::listeners(&sockets);
     let bound: Vec<SocketAddr> = sockets.iter().map(Socket::address).collect();
     if listeners.len() < bound.len() {

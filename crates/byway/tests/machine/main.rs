@@ -3,6 +3,7 @@
 //! with `--ignored`, one at a time.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
+mod addresses;
 mod broken_hops;
 #[path = "../common/mod.rs"]
 mod common;
@@ -59,6 +60,7 @@ fn main() {
         emulated_gateways::tests(),
         emulate::tests(),
         namespaces::tests(),
+        addresses::tests(),
         nat::tests(),
         search::tests(),
         newcomer::tests(),

@@ -92,6 +92,12 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
+    /// Whether an answer that came so may be one to this greeting.
+    fn is_answered_at(&self, (local, address): (Local, SocketAddr)) -> bool {
+        let is_udp = !self.local.is_connection() && !local.is_connection();
+        self.address == address && (self.local == local || is_udp)
+    }
+
     fn is_offer(&self, handle: Handle, offer: u32) -> bool {
         matches!(self.purpose, GreetingPurpose::Receive { handle: by, offer: number } if by == handle && number == offer)
     }
@@ -369,7 +375,10 @@ impl Greetings {
         let greeting = self
             .all
             .iter_mut()
-            .find(|it| (it.local, it.address) == from && it.nonce == greeted.nonce && it.tries > 0)?;
+            .find(|it| it.is_answered_at(from) && it.nonce == greeted.nonce && it.tries > 0)?;
+        // A socket bound to all addresses may have others beside it, each for one address: what the
+        // relay sends comes by the one of the address that it saw.
+        greeting.local = from.0;
         let clock = RelayClock::learn(greeted, greeting.sent_at, now);
         let told = greeting.known.filter(|before| before.address == greeted.address);
         let told_at = told.map(|before| before.told_at).filter(|at| *at + RENEW_CONSENT > now);

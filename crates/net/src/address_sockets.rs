@@ -1,0 +1,142 @@
+//! A socket for each address of the host, beside one that is bound to all of them. An answer leaves
+//! from the address that was asked, because the socket that brought the question sends it. From a
+//! socket bound to all addresses the system chooses the source, which a NAT or a firewall in front
+//! of the asker drops if it is another address.
+//!
+//! The machine is not told of these sockets, so it begins nothing by them. A packet costs nothing
+//! more: the system looks up the socket by the packet's destination in any case.
+
+use crate::interfaces::interfaces;
+use crate::socket::Socket;
+use byway_wire::{Duration, Instant, Local};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// How often the host's addresses are looked up, if anything happens at all. A lookup takes some
+/// dozen microseconds.
+const LOOK: Duration = Duration::from_secs(2);
+/// Sockets of this kind at most.
+const MOST: usize = 64;
+
+/// The sockets that are bound to all addresses, and what stands beside them.
+#[derive(Debug, Default)]
+pub(crate) struct AddressSockets {
+    all: Vec<Beside>,
+    look_at: Instant,
+}
+
+/// A socket that is bound to all addresses.
+#[derive(Debug)]
+struct Beside {
+    socket: Local,
+    is_v4: bool,
+    /// The only address that there was first: the system sends from there, and goes on so.
+    home: Option<IpAddr>,
+    /// Whether the addresses were looked up before.
+    is_known: bool,
+    /// The sockets of other addresses.
+    own: BTreeMap<IpAddr, Local>,
+}
+
+/// What is to change beside one socket.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum AddressChange {
+    /// An address needs a socket at the port of the first one.
+    Bind(Local, IpAddr),
+    /// An address is gone, and with it what this socket was for.
+    Close(Local),
+}
+
+impl AddressSockets {
+    /// Looks after a socket from now on.
+    pub(crate) fn add(&mut self, socket: Local, bound: &Socket) {
+        if bound.answers_by_address() && bound.address().ip().is_unspecified() {
+            let is_v4 = bound.address().is_ipv4();
+            self.all.push(Beside { socket, is_v4, home: None, is_known: false, own: BTreeMap::new() });
+            self.look_at = Instant::ZERO;
+        }
+    }
+
+    /// Whether it is time for [`look`](Self::look).
+    #[inline]
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        !self.all.is_empty() && self.look_at <= now
+    }
+
+    /// Looks the host's addresses up.
+    pub(crate) fn look(&mut self, now: Instant) -> Vec<AddressChange> {
+        self.look_at = now + LOOK;
+        // Without the list everything stays as it is.
+        let Ok(interfaces) = interfaces() else { return Vec::new() };
+        let own: BTreeSet<IpAddr> = interfaces.into_iter().map(|interface| interface.address).collect();
+        self.all.iter_mut().flat_map(|beside| beside.compare(&own)).collect()
+    }
+
+    /// Enters which socket an address has. One that could not be bound is tried at the next look:
+    /// an IPv6 address cannot be bound in its first second (RFC 4862 section 5.4).
+    pub(crate) fn bound(&mut self, beside: Local, ip: IpAddr, socket: Local) {
+        if let Some(beside) = self.all.iter_mut().find(|it| it.socket == beside) {
+            beside.own.insert(ip, socket);
+        }
+    }
+}
+
+impl Beside {
+    fn compare(&mut self, own: &BTreeSet<IpAddr>) -> Vec<AddressChange> {
+        let fitting: Vec<IpAddr> = own.iter().copied().filter(|ip| ip.is_ipv4() == self.is_v4).collect();
+        if let ([only], false) = (&fitting[..], self.is_known) {
+            self.home = Some(*only);
+        }
+        self.is_known |= !fitting.is_empty();
+        let mut changes = Vec::new();
+        self.own.retain(|ip, socket| {
+            let is_there = own.contains(ip);
+            if !is_there {
+                changes.push(AddressChange::Close(*socket));
+            }
+            is_there
+        });
+        let room = MOST.saturating_sub(self.own.len());
+        let new = fitting.into_iter().filter(|ip| self.home != Some(*ip) && !self.own.contains_key(ip));
+        changes.extend(new.take(room).map(|ip| AddressChange::Bind(self.socket, ip)));
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_with_one_address_needs_no_second_socket_and_others_one_for_each() {
+        let ip = |last: u8| IpAddr::from([192, 0, 2, last]);
+        let v6: IpAddr = "2001:db8::1".parse().unwrap();
+        let own = |all: &[IpAddr]| all.iter().copied().collect::<BTreeSet<_>>();
+        let beside = || AddressSockets {
+            all: vec![Beside {
+                socket: Local(0),
+                is_v4: true,
+                home: None,
+                is_known: false,
+                own: BTreeMap::new(),
+            }],
+            look_at: Instant::ZERO,
+        };
+        let bind = |last: u8| AddressChange::Bind(Local(0), ip(last));
+        // One address, then a floating one beside it, which goes again.
+        let mut sockets = beside();
+        assert_eq!(sockets.all[0].compare(&own(&[])), []);
+        assert_eq!(sockets.all[0].compare(&own(&[ip(1), v6])), []);
+        assert_eq!(sockets.all[0].compare(&own(&[ip(1), ip(7), v6])), [bind(7)]);
+        sockets.bound(Local(0), ip(7), Local(16_384));
+        assert_eq!(sockets.all[0].compare(&own(&[ip(1), ip(7), v6])), []);
+        assert_eq!(sockets.all[0].compare(&own(&[ip(1), v6])), [AddressChange::Close(Local(16_384))]);
+        assert_eq!(sockets.all[0].compare(&own(&[ip(1), v6])), []);
+        // Two from the start; one cannot be bound, and is tried again.
+        let mut sockets = beside();
+        assert_eq!(sockets.all[0].compare(&own(&[ip(1), ip(2)])), [bind(1), bind(2)]);
+        sockets.bound(Local(0), ip(2), Local(16_385));
+        assert_eq!(sockets.all[0].compare(&own(&[ip(1), ip(2)])), [bind(1)]);
+        assert_eq!(sockets.all[0].compare(&own(&(1..=200).map(ip).collect::<Vec<_>>())).len(), MOST - 1);
+    }
+}
