@@ -486,7 +486,7 @@ impl Entry {
             let reply = socks::reply(Err(refusal.unwrap_or(Refusal::Failed)));
             // Where there is no room, there is nobody who reads.
             let _ = program.tcp.write(&reply);
-            program.tcp.finish();
+            program.tcp.leave();
         } else {
             program.tcp.abort();
         }
@@ -515,7 +515,10 @@ fn speak(tcp: &mut Tcp, words: &mut Socks) -> ProgramRequest {
     let mut bytes = [0; WORDS];
     loop {
         let length = match tcp.peek(&mut bytes) {
-            IoResult::Done(0) | IoResult::Broken => return ProgramRequest::Over,
+            IoResult::Done(0) | IoResult::Broken => {
+                tcp.leave();
+                return ProgramRequest::Over;
+            }
             IoResult::Done(length) => length,
             IoResult::Later => return ProgramRequest::Waits,
         };
@@ -536,7 +539,7 @@ fn speak(tcp: &mut Tcp, words: &mut Socks) -> ProgramRequest {
                 if !last.is_empty() {
                     let _ = tcp.write(&last);
                 }
-                tcp.finish();
+                tcp.leave();
                 return ProgramRequest::Over;
             }
         }

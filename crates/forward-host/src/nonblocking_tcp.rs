@@ -24,16 +24,40 @@ pub struct ByteCounts {
     pub back: u64,
 }
 
-/// A connection. It is closed when dropped.
+/// A connection. It is reset when dropped, or when this process is killed, unless both directions
+/// have ended: a program must not take the end of this process for the end of its data.
 #[derive(Debug)]
-pub(crate) struct Tcp(TcpStream);
+pub(crate) struct Tcp {
+    stream: TcpStream,
+    /// The other side has said all.
+    is_read: bool,
+    /// This side has said all.
+    is_written: bool,
+}
 
 impl Tcp {
+    const fn new(stream: TcpStream) -> Self {
+        Self { stream, is_read: false, is_written: false }
+    }
+
+    /// This side has said all, and parts in order, whatever the other side still has to say.
+    pub fn leave(&mut self) {
+        self.finish();
+        let _ = SockRef::from(&self.stream).set_linger(None);
+    }
+
+    /// Once both directions have ended, the system may take its time to bring the rest.
+    fn settle(&self) {
+        if self.is_read && self.is_written {
+            let _ = SockRef::from(&self.stream).set_linger(None);
+        }
+    }
+
     /// One that a listener gave.
     pub fn accepted(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         prepare(SockRef::from(&stream));
-        Ok(Self(stream))
+        Ok(Self::new(stream))
     }
 
     /// Begins to connect. Whether that worked, [`connected`](Self::connected) tells once it is
@@ -47,15 +71,15 @@ impl Tcp {
             Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => {}
             Err(error) => return Err(error),
         }
-        Ok(Self(socket.into()))
+        Ok(Self::new(socket.into()))
     }
 
     /// Whether it is connected by now; an error if it never will be.
     pub fn connected(&self) -> io::Result<bool> {
-        if let Some(error) = self.0.take_error()? {
+        if let Some(error) = self.stream.take_error()? {
             return Err(error);
         }
-        match self.0.peer_addr() {
+        match self.stream.peer_addr() {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotConnected => Ok(false),
             Err(error) => Err(error),
@@ -64,18 +88,18 @@ impl Tcp {
 
     /// What is there to be read, without taking it.
     pub fn peek(&self, buffer: &mut [u8]) -> IoResult {
-        io_of(self.0.peek(buffer))
+        io_of(self.stream.peek(buffer))
     }
 
     /// Whether it broke, without reading or writing.
     pub fn is_broken(&self) -> bool {
-        !matches!(self.0.take_error(), Ok(None))
+        !matches!(self.stream.take_error(), Ok(None))
     }
 }
 
 impl AsFd for Tcp {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.stream.as_fd()
     }
 }
 
@@ -101,30 +125,42 @@ fn undisturbed(mut call: impl FnMut() -> io::Result<usize>) -> IoResult {
 
 impl Local for Tcp {
     fn read(&mut self, buffer: &mut [u8]) -> IoResult {
-        undisturbed(|| self.0.read(buffer))
+        let is_asked = !buffer.is_empty();
+        let result = undisturbed(|| self.stream.read(buffer));
+        if is_asked && result == IoResult::Done(0) {
+            self.is_read = true;
+            self.settle();
+        }
+        result
     }
 
     fn write(&mut self, bytes: &[u8]) -> IoResult {
-        undisturbed(|| self.0.write(bytes))
+        undisturbed(|| self.stream.write(bytes))
     }
 
     fn finish(&mut self) {
         // One that is broken already tells so when it is read.
-        let _ = self.0.shutdown(Shutdown::Write);
+        let _ = self.stream.shutdown(Shutdown::Write);
+        self.is_written = true;
+        self.settle();
     }
 
     fn abort(&mut self) {
         // A connection that is closed so is reset (RFC 9293, section 3.10.5).
-        let _ = SockRef::from(&self.0).set_linger(Some(Duration::ZERO));
+        let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
     }
 }
 
 /// Sets the options of a socket. It turns off Nagle's algorithm, because the session itself
 /// collects small writes into packets. It turns on keepalive probes, which detect that the other
-/// host or program is gone while no data flows.
+/// host or program is gone while no data flows. An urgent byte stays where it is in the stream (RFC
+/// 6093 section 4 tells programs to read it there). A connection that is closed before its end is
+/// reset.
 fn prepare(socket: SockRef<'_>) {
     // Where the system refuses, a connection works without.
     let _ = socket.set_tcp_nodelay(true);
+    let _ = socket.set_out_of_band_inline(true);
+    let _ = socket.set_linger(Some(Duration::ZERO));
     let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(ASK).with_interval(ASK_AGAIN));
 }
 

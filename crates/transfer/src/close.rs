@@ -11,6 +11,7 @@
 //! | 7 | [`CloseCode::Damaged`] | nobody so far | what arrived is not what was sent |
 //! | 8 | [`CloseCode::SessionKnown`] | receiver | to a question: the session that was asked about lives here |
 //! | 9 | [`CloseCode::SessionUnknown`] | receiver | to a question: there is no such session here (any more) |
+//! | 10 | [`CloseCode::Partial`] | sender | the transfer is complete, but for what the sender could not read |
 //! | 130 | [`CloseCode::Interrupted`] | both | a person or a program stopped the closing side |
 //! | 143 | [`CloseCode::Terminated`] | nobody any more | the same as 130 |
 //!
@@ -39,6 +40,8 @@ pub enum CloseCode {
     SessionKnown = 8,
     /// The receiver does not have the session that it was asked about.
     SessionUnknown = 9,
+    /// The transfer is complete, but for what the sender could not read.
+    Partial = 10,
     /// The closing side was stopped.
     Interrupted = 130,
     /// The closing side was stopped, by a version that told signals apart.
@@ -46,7 +49,7 @@ pub enum CloseCode {
 }
 
 impl CloseCode {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Failed,
         Self::OtherKind,
         Self::Lost,
@@ -54,6 +57,7 @@ impl CloseCode {
         Self::Damaged,
         Self::SessionKnown,
         Self::SessionUnknown,
+        Self::Partial,
         Self::Interrupted,
         Self::Terminated,
     ];
@@ -120,7 +124,11 @@ pub(crate) fn error_of(code: u64, reason: &str, by_peer: bool) -> TransferError 
             Some(CloseCode::Damaged) => TransferError::PeerFoundDamage(reason),
             Some(CloseCode::Interrupted | CloseCode::Terminated) => TransferError::PeerInterrupted,
             Some(
-                CloseCode::Failed | CloseCode::Lost | CloseCode::SessionKnown | CloseCode::SessionUnknown,
+                CloseCode::Failed
+                | CloseCode::Lost
+                | CloseCode::SessionKnown
+                | CloseCode::SessionUnknown
+                | CloseCode::Partial,
             )
             | None => TransferError::PeerFailed(reason),
         },
@@ -134,7 +142,7 @@ mod tests {
     #[test]
     fn the_numbers_on_the_wire_are_frozen() {
         let numbers = CloseCode::ALL.map(CloseCode::number);
-        assert_eq!(numbers, [1, 2, 5, 6, 7, 8, 9, 130, 143]);
+        assert_eq!(numbers, [1, 2, 5, 6, 7, 8, 9, 10, 130, 143]);
         for code in CloseCode::ALL {
             assert_eq!(CloseCode::from_number(code.number()), Some(code));
         }

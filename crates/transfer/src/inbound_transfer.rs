@@ -274,6 +274,7 @@ impl Inbound {
         ReceivedTransfer {
             outcome,
             confirmed,
+            is_partial: false,
             origin: self.origin(),
             // Nobody can tell what of a stream that broke off its reader has kept.
             bytes: if self.is_pipe && broken_off { amount.bytes } else { summary.bytes },

@@ -34,6 +34,8 @@ pub struct ReceivedTransfer {
     pub outcome: Result<(), TransferError>,
     /// Whether the sender knows that it is complete.
     pub confirmed: bool,
+    /// Whether the sender says that it could not read some entries, which are missing here.
+    pub is_partial: bool,
     /// Which it was, and who sent it.
     pub origin: TransferId,
     /// Payload bytes in place.

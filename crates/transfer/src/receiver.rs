@@ -15,7 +15,7 @@ use crate::identity::{Identity, PublicKey};
 use crate::inbound_transfer::{Inbound, InboundId};
 use crate::memory_limit::receiving_config;
 use crate::receive_limit::ReceiveLimit;
-use crate::received_output::Destination;
+use crate::received_output::{Destination, ReceivedTransfer};
 use crate::receiver_access::{AccessControl, Refusal, SingleTransfer, TicketOwner};
 use crate::relay_dialing::RelayDialer;
 use crate::secret::Secret;
@@ -461,7 +461,9 @@ impl Server {
             let _ = self.news.try_send(TransferEvent::Progress(tally));
         }
         let arrived = connection.incoming().received();
-        let confirmed = matches!(closed, Some((close::DONE, _, true)));
+        let goodbye = closed.as_ref().filter(|(.., by_peer)| *by_peer).map(|(code, ..)| *code);
+        let is_partial = goodbye == Some(CloseCode::Partial.number());
+        let confirmed = is_partial || goodbye == Some(close::DONE);
         let outcome = match (inbound.done_at(), closed, inbound.failure()) {
             // All is in place: however the sender left, or if it does not, nothing is missing.
             (Some(_), Some(_), _) => Ok(()),
@@ -476,7 +478,7 @@ impl Server {
         };
         if let Some(inbound) = self.inbound.remove(&handle) {
             self.share();
-            let received = inbound.end(outcome, confirmed, arrived, now);
+            let received = ReceivedTransfer { is_partial, ..inbound.end(outcome, confirmed, arrived, now) };
             self.leaving.push(inbound.leave(endpoint.connection_mut(handle).map(Connection::incoming)));
             endpoint.close(now, handle, code, &reason);
             // A pipe that broke cannot be taken up again: its beginning is gone down the pipe.

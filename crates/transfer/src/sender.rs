@@ -1,7 +1,7 @@
 //! The sending end: an owner on the thread of the event loop, and the handle by which a program
 //! runs it.
 
-use crate::close::{code_of, error_of};
+use crate::close::{CloseCode, code_of, error_of};
 use crate::connect_attempts::{AttemptResult, ConnectAttempts};
 use crate::dialers::Dialers;
 use crate::endpoint::endpoint;
@@ -359,6 +359,9 @@ impl Owner for Sender {
         let Some(ending) = &mut self.ending else { return LoopControl::Continue };
         let leave_at = *ending.leave_at.get_or_insert_with(|| {
             let (code, reason) = match &ending.outcome {
+                Ok(()) if ending.done.unsent > 0 => {
+                    (CloseCode::Partial.number(), format!("{} entries could not be read", ending.done.unsent))
+                }
                 Ok(()) => (close::DONE, String::from("done")),
                 Err(error) => (code_of(error).number(), error.to_string()),
             };

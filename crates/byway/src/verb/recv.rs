@@ -264,7 +264,8 @@ fn serve(
             Some(TransferEvent::Received(received)) => {
                 running = running.saturating_sub(1);
                 // Its sender would need the ticket again, if it does not know that all is there.
-                let is_done = received.outcome.is_ok() && received.failed == 0 && received.confirmed;
+                let is_whole = received.failed == 0 && !received.is_partial;
+                let is_done = received.outcome.is_ok() && is_whole && received.confirmed;
                 if once && is_done && running == 0 {
                     held.standing.forget();
                 }
@@ -310,7 +311,8 @@ fn conclude(received: ReceivedTransfer, output: &mut Output) -> Exit {
     let travelled =
         received.broken_off.map_or(bytes.saturating_sub(received.kept), |broken| broken.travelled);
     let (exit, error) = match &received.outcome {
-        Ok(()) if received.failed == 0 => (Exit::Ok, None),
+        Ok(()) if received.failed == 0 && !received.is_partial => (Exit::Ok, None),
+        Ok(()) if received.failed == 0 => (Exit::Partial, Some(messages::recv::UNREAD.to_owned())),
         Ok(()) => (Exit::Partial, Some(messages::recv::PARTIAL.to_owned())),
         Err(error) => (Exit::of_transfer(error), Some(error.to_string())),
     };

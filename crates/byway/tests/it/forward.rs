@@ -3,7 +3,8 @@
 
 use crate::common::{Place, Running};
 use byway_transfer::ticket::Ticket;
-use rustix::net::sockopt::set_socket_linger;
+use rustix::net::sockopt::{set_socket_linger, set_socket_oobinline};
+use rustix::net::{SendFlags, send};
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -174,6 +175,64 @@ fn a_reset_passes_both_ways() {
     assert_eq!(target.read_to_end(&mut rest).unwrap_err().kind(), ErrorKind::ConnectionReset);
 }
 
+/// Programs do not take the end of the process for the end of their data. What had ended before in
+/// order is whole.
+#[test]
+fn a_forward_that_is_killed_resets_connections_and_no_ended_ones() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let pair = Pair::start(&[&format!("127.0.0.1:{port}")], &[&format!("0:127.0.0.1:{port}")]);
+    let (mut cut, mut whole) = (pair.connect(0), pair.connect(0));
+    cut.write_all(b"cut").unwrap();
+    whole.write_all(b"all").unwrap();
+    let mut targets: Vec<TcpStream> = (0..2)
+        .map(|_| {
+            let mut target = listener.accept().unwrap().0;
+            let mut word = [0; 3];
+            target.read_exact(&mut word).unwrap();
+            target.write_all(&word).unwrap();
+            if word == *b"all" {
+                target.shutdown(Shutdown::Write).unwrap();
+            }
+            target
+        })
+        .collect();
+    whole.shutdown(Shutdown::Write).unwrap();
+    for target in &mut targets {
+        // The one is at its end, and the other stays open.
+        target.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        let _ = target.read(&mut [0]);
+    }
+    let mut word = [0; 3];
+    cut.read_exact(&mut word).unwrap();
+    pair.forward.signal("KILL");
+    let error = cut.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!((word, error.kind()), (*b"cut", ErrorKind::ConnectionReset));
+    assert_eq!(all(&whole), b"all");
+}
+
+/// An urgent byte stays where it is in the stream, in both directions and at the end of it.
+#[test]
+fn urgent_bytes_are_not_lost() {
+    let (port, served) = service(|mut stream| {
+        set_socket_oobinline(&stream, true).unwrap();
+        let heard = all(&stream);
+        stream.write_all(b"123").unwrap();
+        send(&stream, b"4", SendFlags::OOB).unwrap();
+        stream.write_all(b"56").unwrap();
+        send(&stream, b"7", SendFlags::OOB).unwrap();
+        heard
+    });
+    let pair = Pair::start(&[&format!("127.0.0.1:{port}")], &[&format!("0:127.0.0.1:{port}")]);
+    let mut client = pair.connect(0);
+    client.write_all(b"abc").unwrap();
+    send(&client, b"U", SendFlags::OOB).unwrap();
+    client.write_all(b"def").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(all(&client), b"1234567");
+    assert_eq!(served.join().unwrap(), b"abcUdef");
+}
+
 #[test]
 fn a_receiver_that_is_killed_and_comes_back_serves_new_connections() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -185,7 +244,8 @@ fn a_receiver_that_is_killed_and_comes_back_serves_new_connections() {
     let (mut target, _) = listener.accept().unwrap();
     target.read_exact(&mut [0]).unwrap();
     pair.receiver.signal("KILL");
-    assert_eq!(all(&target), b"", "the kernel ends the connections of a process that is gone");
+    let error = target.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "an end would pass for the end of the data");
     let (receiver, ticket) = Pair::receiver(&pair.place, &[&rule]);
     assert_eq!(ticket, pair.ticket);
     before.write_all(b"y").unwrap();
