@@ -471,6 +471,28 @@ impl Candidates {
         }
     }
 
+    /// No path in use answers. Relays that were given up for silence, or for carrying too little,
+    /// are tried again, and none rests for long: the network may have changed since.
+    pub fn on_nothing_answers(&mut self, now: Instant) {
+        let latest = now + STOOD_IN_AT_MOST;
+        let mut any = false;
+        for it in self.all.iter_mut().filter(|it| it.relay.is_some()) {
+            match (it.phase, it.end) {
+                (CandidateState::Over, Some(PathEndReason::CarriedLittle | PathEndReason::Unanswered)) => {
+                    it.rest(now, REST_WORKED, true)
+                }
+                (CandidateState::Waits(from), _) if from > latest && from < Instant::FAR_FUTURE => {
+                    it.phase = CandidateState::Waits(latest);
+                }
+                _ => continue,
+            }
+            any = true;
+        }
+        if any {
+            self.changed();
+        }
+    }
+
     /// How a path that is not used compares with others.
     pub fn rank(&self, now: Instant, origin: PathOrigin) -> Rank {
         let Some(it) = index_of(origin).and_then(|index| self.all.get(index)) else { return Rank::Fresh };

@@ -327,7 +327,11 @@ impl Connection {
             // asks for. The same holds while a transport that is not preferred (see `prefer`)
             // replaces the preferred one.
             let stands_in = self.paths.has_connections() && self.stands_in();
-            let open = wants.open.max(usize::from(stands_in || !self.has_answering()));
+            let answers = self.has_answering();
+            if !answers {
+                self.candidates.on_nothing_answers(now);
+            }
+            let open = wants.open.max(usize::from(stands_in || !answers));
             let open = if self.needs_paths() { open } else { 0 };
             if let Some(id) = wants.forget.first().copied() {
                 self.drop_path(now, id, PathEndReason::CarriedLittle);

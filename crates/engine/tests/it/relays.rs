@@ -401,3 +401,28 @@ fn a_relay_whose_word_is_unknown_to_it() {
         |event: &Event| matches!(event, Event::Notice { reason: Reason::UnknownWord, proven: false, .. });
     assert!(events.iter().any(told), "{events:?}");
 }
+
+/// A relay that was asleep when it was tried is no use then. Once the direct line is dead, it is
+/// the only way.
+#[test]
+fn a_relay_that_was_silent_once_is_tried_again_when_nothing_answers() {
+    for congestion in ["background", "mpath", "newreno"] {
+        let size = 20 * MIB;
+        let dies = line(10, 10 * MS).partition(Instant::ZERO + seconds(12), Instant::FAR_FUTURE);
+        let mut plan = through(congestion, size, 0);
+        plan.start = seconds(1);
+        let mut world = detours(7, plan, &dies, &[way(10, 10 * MS)]);
+        let (sender, receiver, relay) = (world.sender, world.receiver, world.relays[0]);
+        let word = word(0, QuotaClass::UNLIMITED);
+        world.world.act(receiver, |host, now| host.endpoint.stand_at(now, &word).unwrap());
+        world.world.run_until(Instant::from_millis(900));
+        let (_, destination, consent) = world.world[receiver].reachable[0];
+        let reach = RelayRoute { word: word.clone(), destination, consent };
+        world.world.act(sender, |host, _| host.meet(word.clone(), reach));
+        world.world.freeze(relay, true);
+        world.world.run_until(Instant::ZERO + seconds(8));
+        world.world.freeze(relay, false);
+        let took = world.finish(90, size);
+        println!("{congestion}: {took:?}");
+    }
+}
