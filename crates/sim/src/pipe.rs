@@ -256,6 +256,13 @@ impl Pipe {
         self.simplify();
     }
 
+    /// Sets the largest packet in bytes, [`overhead`](PipeConfig::overhead) included, for packets
+    /// that are offered from now on. `None`: no limit.
+    pub fn set_mtu(&mut self, mtu: Option<usize>) {
+        self.config.mtu = mtu;
+        self.simplify();
+    }
+
     /// The average queue that RED works by, if it does.
     #[must_use]
     pub fn red_average(&self) -> Option<f64> {

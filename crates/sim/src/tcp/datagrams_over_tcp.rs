@@ -104,6 +104,8 @@ struct NodeWithTcp<N> {
     here: Vec<SocketAddr>,
     bytes: FrameBytes,
     connections: Vec<Option<CarriedConnection>>,
+    /// Connections that are not over, the oldest first: numbers are hardly ever used twice.
+    live: Vec<Local>,
     /// Numbers of connections that are over, the oldest first.
     over: VecDeque<u16>,
     refuses: bool,
@@ -164,6 +166,7 @@ impl<N: Node> TcpCarried<N> {
                 here: Vec::new(),
                 bytes: bytes.clone(),
                 connections: Vec::new(),
+                live: Vec::new(),
                 over: VecDeque::new(),
                 refuses: false,
                 unsent: UNSENT,
@@ -228,8 +231,8 @@ impl<N: Node> TcpCarried<N> {
 
     /// Connections that are not over, with the address that each leads to.
     pub fn connections(&self) -> impl Iterator<Item = (Local, SocketAddr)> + '_ {
-        let all = self.both.connections.iter().enumerate();
-        all.filter_map(|(index, it)| Some((Local::connection(index)?, it.as_ref()?.peer)))
+        let live = self.both.live.iter();
+        live.filter_map(|local| Some((*local, self.both.connection(*local)?.peer)))
     }
 }
 
@@ -256,12 +259,18 @@ impl<N: Node> NodeWithTcp<N> {
     }
 
     fn enter(&mut self, connection: CarriedConnection) -> Option<Local> {
-        if let Some(local) = Local::connection(self.connections.len()) {
-            self.connections.push(Some(connection));
-            return Some(local);
-        }
-        let local = Local(self.over.pop_front()?);
-        *self.connections.get_mut(local.connection_index()?)? = Some(connection);
+        let local = match Local::connection(self.connections.len()) {
+            Some(local) => {
+                self.connections.push(Some(connection));
+                local
+            }
+            None => {
+                let local = Local(self.over.pop_front()?);
+                *self.connections.get_mut(local.connection_index()?)? = Some(connection);
+                local
+            }
+        };
+        self.live.push(local);
         Some(local)
     }
 
@@ -273,6 +282,7 @@ impl<N: Node> NodeWithTcp<N> {
             return;
         };
         self.over.push_back(local.0);
+        self.live.retain(|live| *live != local);
         // What it brought and nobody took.
         self.bytes.forget((name.0, !name.1));
         if told {
@@ -324,10 +334,14 @@ impl<N: Node> NodeWithTcp<N> {
             self.accept(now, which);
         }
         self.answer_asks(now);
-        for index in 0..self.connections.len() {
-            if let Some(local) = Local::connection(index) {
+        // A connection that is read again has brought what is here already.
+        let mut again = true;
+        while core::mem::take(&mut again) {
+            let mut at = 0;
+            while let Some(local) = self.live.get(at).copied() {
                 self.settle_one(now, local);
-                self.answer_asks(now);
+                again |= self.answer_asks(now);
+                at += usize::from(self.live.get(at) == Some(&local));
             }
         }
     }
@@ -488,8 +502,8 @@ impl<N: Node> Machine for NodeWithTcp<N> {
             let transmit = self.stack.transmit(now, out);
             // What leaves makes room.
             if transmit.is_some() {
-                for index in 0..self.connections.len() {
-                    if let Some(local) = Local::connection(index) {
+                for at in 0..self.live.len() {
+                    if let Some(local) = self.live.get(at).copied() {
                         self.look_for_room(now, local);
                     }
                 }
@@ -498,11 +512,13 @@ impl<N: Node> Machine for NodeWithTcp<N> {
                 self.due = self.node.machine().deadline();
                 return transmit;
             }
+            self.settle(now);
         }
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let waits = self.connections.iter().flatten().filter(|it| !it.told).filter_map(|it| it.until).min();
+        let live = self.live.iter().filter_map(|local| self.connection(*local));
+        let waits = live.filter(|it| !it.told).filter_map(|it| it.until).min();
         [self.due, self.stack.deadline(), waits].into_iter().flatten().min()
     }
 }
