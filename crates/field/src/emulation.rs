@@ -48,7 +48,7 @@ pub fn run(
     let planned = plan.variants.len() * plan.seeds as usize;
     let mut records = Vec::new();
     for setup in &plan.variants {
-        for seed in 1..=u64::from(plan.seeds) {
+        for seed in plan.seed_range() {
             if cancel.load(Ordering::Relaxed) {
                 return Ok(records);
             }

@@ -70,6 +70,9 @@ pub struct TransferRecord {
     /// The transfer's paths: "direct", or the node they go through. A path that was dropped and
     /// opened again is one here.
     pub paths: Vec<PathRecord>,
+    /// How its sessions went, if it is an exchange.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<ExchangeRecord>,
 }
 
 /// A path of a transfer.
@@ -159,4 +162,33 @@ pub struct LinkRecord {
     pub queue: Vec<u32>,
     /// Packets dropped, by sample, cumulative.
     pub dropped: Vec<u32>,
+}
+
+/// How an exchange went, beside what every transfer tells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExchangeRecord {
+    /// Sessions that were connected.
+    pub sessions: u32,
+    /// Sessions, and attempts at one, that came to nothing, in order of time.
+    pub lost: Vec<LostSession>,
+    /// Datagrams that came, of both directions.
+    pub datagrams: u64,
+    /// Whether a session moved data over TCP.
+    pub over_tcp: bool,
+    /// The most bytes of memory that data took at the receiver.
+    pub most_memory: u64,
+    /// What was not as it must be, in sentences: bytes that differ, datagrams that came twice,
+    /// numbers that disagree.
+    pub mistakes: Vec<String>,
+}
+
+/// A session that came to nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LostSession {
+    /// The second at which its owner was told.
+    pub at: f64,
+    /// Whether it was ever connected.
+    pub connected: bool,
+    /// The reason.
+    pub why: String,
 }

@@ -24,11 +24,8 @@ pub struct RunOutcome {
 /// are kept.
 #[must_use]
 pub fn run(plan: &Plan, cancel: &AtomicBool, progress: &(dyn Fn(usize, usize) + Sync)) -> RunOutcome {
-    let jobs: Vec<(&Setup, u64)> = plan
-        .variants
-        .iter()
-        .flat_map(|setup| (1..=u64::from(plan.seeds)).map(move |seed| (setup, seed)))
-        .collect();
+    let jobs: Vec<(&Setup, u64)> =
+        plan.variants.iter().flat_map(|setup| plan.seed_range().map(move |seed| (setup, seed))).collect();
     let done = AtomicUsize::new(0);
     let results: Vec<Option<Result<Record, RunError>>> = jobs
         .par_iter()

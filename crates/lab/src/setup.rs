@@ -1,5 +1,6 @@
 //! One variant of a plan, with nothing left to choose but the seed.
 
+mod exchange;
 mod gateways;
 
 use byway_control::ControllerChoice;
@@ -7,6 +8,7 @@ use byway_sim::PipeConfig;
 use byway_sim::aqm::{self, CodelConfig, FqCodelConfig, RedConfig};
 use byway_sim::pipe::GilbertElliott;
 use byway_wire::Duration;
+pub use exchange::{Attack, ClockSetup, EndChange, EndChoice, ExchangeOptions, StreamSetup, UdpFilter};
 pub use gateways::Gateways;
 use std::collections::BTreeMap;
 
@@ -17,6 +19,8 @@ pub struct Setup {
     pub axes: Vec<(String, String)>,
     /// The simulated time of a run.
     pub duration: Duration,
+    /// Whether a run ends as soon as every transfer of a size is over, one way or the other.
+    pub until_done: bool,
     /// Where measures begin unless they say otherwise.
     pub cut: Duration,
     /// How often things are noted.
@@ -38,6 +42,10 @@ pub struct Setup {
     pub requests: Vec<Requests>,
     /// Traffic that does not respond to congestion.
     pub cross: Vec<Cross>,
+    /// The probability that a host is woken once more after an event, before it is due.
+    pub early_wakes: f64,
+    /// What an attacker does to exchanges.
+    pub attack: Attack,
     /// The most bytes that packets under way may take; a world that could need more is refused.
     pub memory: u64,
 }
@@ -107,6 +115,12 @@ pub struct LinkSpec {
     pub discipline: Option<Discipline>,
     /// Lost share and mean burst in packets (Gilbert-Elliott).
     pub burst_loss: Option<(f64, f64)>,
+    /// The largest packet in bytes, headers included; larger ones are dropped.
+    pub mtu: Option<usize>,
+    /// ECN-capable packets that find this many waiting, or more, are marked CE.
+    pub mark_above: Option<usize>,
+    /// Whether ECN marks are cleared on the way.
+    pub bleaches: bool,
     /// Times in which nothing passes.
     pub partitions: Vec<(Duration, Duration)>,
 }
@@ -184,6 +198,31 @@ pub enum Changed {
         loss: Option<f64>,
         /// Whether the link is up from then on.
         up: Option<bool>,
+        /// The link's new largest packet in bytes.
+        mtu: Option<usize>,
+    },
+    /// A middlebox on a link, which is an attribute of one direction.
+    Udp {
+        /// The node at which the link begins.
+        from: String,
+        /// The node at which the link ends.
+        to: String,
+        /// What it drops from then on; `None`: nothing.
+        filter: Option<UdpFilter>,
+    },
+    /// An end of an exchange.
+    End {
+        /// The transfer's name.
+        transfer: String,
+        /// Which of its ends.
+        end: EndChoice,
+        /// What happens to it.
+        what: EndChange,
+    },
+    /// The registry's host is suspended (`false`), or goes on.
+    Registry {
+        /// Whether it is up from now on.
+        up: bool,
     },
     /// The relay at a node crashes, or starts again with nothing in memory.
     Relay {
@@ -245,9 +284,12 @@ pub enum PathChoice {
 
 /// What carries a transfer.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a world has few transfers")]
 pub enum Carrier {
     /// A session of byway's engine; ways through nodes go over relays there.
     Session(SessionOptions),
+    /// A session between hosts that restart, sleep and move, with many objects and streams.
+    Exchange(ExchangeOptions),
     /// Reference TCP hosts, a subflow for each way.
     Tcp(TcpOptions),
     /// A TCP connection to a relay at each node, and another from there (Wang et al.).
@@ -447,6 +489,12 @@ impl LinkSpec {
         }
         if let Some((share, length)) = self.burst_loss {
             pipe.bursts = Some(GilbertElliott::of(share, length));
+        }
+        if let Some(mtu) = self.mtu {
+            pipe.mtu = Some(mtu);
+        }
+        if let Some(packets) = self.mark_above {
+            pipe.mark_above = Some(packets);
         }
         let zero = byway_wire::Instant::ZERO;
         pipe.partitions.extend(self.partitions.iter().map(|&(from, until)| (zero + from, zero + until)));

@@ -1,5 +1,6 @@
 //! The arguments of `byway lab`.
 
+use crate::units::parse_duration;
 use byway_field::directories::Directories;
 use byway_field::network::NetworkRequest;
 use byway_lab::scoreboard::{CellFilter, LineHalf};
@@ -7,6 +8,7 @@ use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `byway lab`
 #[derive(Clone, Debug, Args)]
@@ -411,6 +413,15 @@ pub struct LabReport {
 
 /// `byway lab fuzz`
 #[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway lab fuzz --seeds 1000                             the worlds of seeds 1 to 1000
+  byway lab fuzz --for 10m --first 5000001                fresh worlds for ten minutes
+  byway lab fuzz --seeds-file seeds.txt                   the worlds of the seeds in a file, one in a line
+  byway lab fuzz --first 712 --seeds 1 --plan 712.toml    the world of seed 712 as a plan, to look at it and change it
+  byway lab run 712.toml --trace                          that world again, and what happened in it
+
+The same seed is the same world, as long as the program is the same. Exit code 1 if a world breaks a law.")]
 pub struct LabFuzz {
     /// How many worlds
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -418,6 +429,15 @@ pub struct LabFuzz {
     /// The first seed, to see one again
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub first: u64,
+    /// Run worlds for so long, however many they are. The last of them may end some seconds later
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration, conflicts_with = "seeds")]
+    pub time: Option<Duration>,
+    /// Run exactly the seeds in this file: one in a line, comments behind #
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "first", "time"])]
+    pub seeds_file: Option<PathBuf>,
+    /// Write the world of the only seed to this file, as a plan for `byway lab run`
+    #[arg(long, value_name = "FILE", conflicts_with = "time")]
+    pub plan: Option<PathBuf>,
 }
 
 fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {
@@ -448,6 +468,7 @@ fn parse_parameter(text: &str) -> Result<(String, f64), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::FromArgMatches as _;
 
     #[test]
     fn a_parameter_is_a_name_and_a_number() {
@@ -455,6 +476,22 @@ mod tests {
         for wrong in ["queue", "=5", "queue=many", "queue="] {
             assert!(parse_parameter(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn seeds_of_random_worlds_are_chosen_in_one_way() {
+        let parsed = |words: &str| {
+            let words = ["fuzz"].into_iter().chain(words.split_whitespace());
+            let found = LabFuzz::augment_args(clap::Command::new("fuzz")).try_get_matches_from(words);
+            found.and_then(|found| LabFuzz::from_arg_matches(&found))
+        };
+        let timed = parsed("--for 1h30m --first 7").expect("time");
+        assert_eq!((timed.time, timed.first), (Some(Duration::from_secs(5_400)), 7));
+        assert_eq!(parsed("--plan w.toml --seeds 1").expect("a plan").plan, Some("w.toml".into()));
+        for wrong in ["--for 1m --seeds 5", "--seeds-file f --first 2", "--seeds-file f --for 1m"] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+        assert!(parsed("--for 1m --plan w.toml").is_err());
     }
 
     #[test]

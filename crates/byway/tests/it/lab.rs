@@ -117,3 +117,27 @@ fn a_scoreboard_that_was_stopped_goes_on_where_it_was() {
     let none = place.run("here", &["lab", "scoreboard", "--only", "line=11m"]);
     assert!(none.stderr.contains("nothing in the grid is 11m"), "{}", none.stderr);
 }
+
+#[test]
+fn a_random_world_becomes_a_plan_that_runs() {
+    let place = Place::new();
+    let fuzz = |more: &[&str]| place.run("here", &[&["lab", "fuzz"], more].concat());
+    fuzz(&["--plan", "w.toml"]).failed(2, "--plan writes the world of one seed");
+    let written = fuzz(&["--first", "4", "--seeds", "1", "--plan", "w.toml", "--json"]);
+    written.succeeded();
+    let told = String::from_utf8(written.stdout).unwrap();
+    assert!(told.contains(r#""worlds":1,"seeds":[{"first":4,"last":4}]"#), "{told}");
+    let plan = fs::read_to_string(place.path("w.toml")).unwrap();
+    assert!(plan.contains("\nfirst_seed = 4\nseeds = 1\ntitle = \"The random world of seed 4\""), "{plan}");
+    let run = place.run("here", &["lab", "run", "w.toml"]);
+    run.succeeded();
+    let text = String::from_utf8(run.stdout).unwrap();
+    assert!(text.contains("w: 1 runs, "), "{text}");
+    fs::write(place.path("seeds.txt"), "# two\n5\n4\n").unwrap();
+    let listed = fuzz(&["--seeds-file", "seeds.txt"]);
+    listed.succeeded();
+    assert!(String::from_utf8(listed.stdout).unwrap().starts_with("2 worlds, "));
+    fs::write(place.path("seeds.txt"), "5\nx\n").unwrap();
+    fuzz(&["--seeds-file", "seeds.txt"]).failed(2, "seeds.txt:2: expected a seed");
+    fuzz(&["--seeds-file", "none.txt"]).failed(3, "none.txt");
+}

@@ -2,7 +2,7 @@
 
 use super::{gateways, initial_window, utp};
 use byway_lab::Setup;
-use byway_lab::setup::{Carrier, Changed, Demand, NodeChoice, PathChoice, Transfer};
+use byway_lab::setup::{Attack, Carrier, Changed, Demand, NodeChoice, PathChoice, Transfer};
 
 /// Controllers of simulated TCP hosts, and what the kernel calls the like.
 const KERNEL: [(&str, &str); 4] = [("newreno", "reno"), ("reno", "reno"), ("cubic", "cubic"), ("bbr", "bbr")];
@@ -21,8 +21,24 @@ pub(super) fn check(setup: &Setup) -> Result<(), String> {
     if let Some(cross) = setup.cross.first() {
         return Err(format!("[[cross]] {}: there is no program for it yet", cross.name));
     }
-    if setup.changes.iter().any(|change| matches!(change.what, Changed::Relay { .. })) {
-        return Err("[[change]]: relays that crash are only simulated".into());
+    for change in &setup.changes {
+        let what = match change.what {
+            Changed::Link { .. } => continue,
+            Changed::Relay { .. } => "relays that crash",
+            Changed::Udp { .. } => "links that drop UDP",
+            Changed::End { .. } => "hosts that change",
+            Changed::Registry { .. } => "registries that are suspended",
+        };
+        return Err(format!("[[change]]: {what} are only simulated"));
+    }
+    if setup.network.links.iter().any(|link| link.spec.bleaches) {
+        return Err("[[link]]: links that clear ECN marks are only simulated".into());
+    }
+    if setup.attack != Attack::default() {
+        return Err("[attack]: attackers are only simulated".into());
+    }
+    if setup.early_wakes > 0.0 {
+        return Err("early_wakes: hosts that wake early are only simulated".into());
     }
     gateways::check(setup)?;
     initial_window::of(setup)?;
@@ -64,6 +80,7 @@ fn possible(transfer: &Transfer) -> Result<(), String> {
             Err("readings of the papers that byway itself does not follow are only simulated".into())
         }
         Carrier::Session(_) => Ok(()),
+        Carrier::Exchange(_) => Err("exchanges are only simulated".into()),
         Carrier::TcpRelays(_) => Err("tcp-relays are only simulated".into()),
     }
 }
@@ -76,4 +93,40 @@ pub(super) fn kernel(name: &str) -> Option<&'static str> {
 fn unknown(name: &str) -> String {
     let known: Vec<_> = KERNEL.iter().map(|(name, _)| *name).collect();
     format!("the kernel's TCP has no {name}: there are {}", known.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use byway_lab::plan::{Mode, Overrides, Plan};
+
+    #[test]
+    fn what_is_only_simulated_is_refused() {
+        const LINK: &str = "[[link]]\nbetween = [\"A\", \"B\"]\nrate = \"1 Mbit/s\"\nmtu = \"1400 B\"\n";
+        const CHANGE: &str = "[[change]]\nat = \"1 s\"\n";
+        const EXCHANGE: &str =
+            "[[transfer]]\nname = \"t\"\nfrom = \"A\"\nto = \"B\"\ncarrier = \"exchange\"\nexchange = {}\n";
+        let checked = |top: &str, rest: &str| {
+            let source = format!("title = \"T\"\nduration = \"9 s\"\n{top}\n{LINK}{rest}");
+            let plan = Plan::read("p", &source, Mode::All, &Overrides::default());
+            check(&plan.unwrap_or_else(|error| panic!("{error}")).expect("a form").variants[0])
+        };
+        let end = format!("{CHANGE}transfer = \"t\"\nend = \"sender\"\nwhat = \"move\"\n{EXCHANGE}");
+        let udp = format!("{CHANGE}link = [\"A\", \"B\"]\nudp = {{}}");
+        let registry = format!("{CHANGE}registry = false\n[registry]\nat = \"A\"\nrelays = [\"B\"]");
+        for (top, rest, what) in [
+            ("", EXCHANGE, "exchanges are"),
+            ("", &end, "hosts that change are"),
+            ("", &udp, "links that drop UDP are"),
+            ("", &registry, "registries that are suspended are"),
+            ("", "bleaches = true", "links that clear ECN marks are"),
+            ("attack = { forged = 0.1 }", "", "attackers are"),
+            ("early_wakes = 0.1", "", "hosts that wake early are"),
+        ] {
+            let said = checked(top, rest).expect_err("refused");
+            assert!(said.contains(what) && said.contains("only simulated"), "{said}");
+        }
+        let narrower = format!("mark_above = 5\n{CHANGE}link = [\"A\", \"B\"]\nmtu = \"1300 B\"");
+        assert_eq!(checked("", &narrower), Ok(()));
+    }
 }

@@ -36,7 +36,7 @@ fn gateways(reader: &Reader<'_>) -> Result<Gateways, SpannedError> {
     if let Err(error) = byway_control::controller(&congestion, SenderKind::Session, 0) {
         return reader.wrong("congestion", error.to_string());
     }
-    Ok(Gateways { name: name(reader)?, between, paths, congestion, settings: settings(reader)? })
+    Ok(Gateways { name: name(reader, "name")?, between, paths, congestion, settings: settings(reader)? })
 }
 
 fn settings(reader: &Reader<'_>) -> Result<Settings, SpannedError> {

@@ -2,18 +2,24 @@
 //! combination of the varied settings. Each is a [`Setup`] without a seed. A mistake is an error
 //! with file, line and the expected value (`docs/lab.md`).
 
+mod changes;
+mod exchange;
 mod gateways;
 mod node;
 mod reader;
 mod sections;
 mod sweep;
+mod transfers;
 pub mod units;
+mod write;
 
 use crate::Setup;
+use core::ops::Range;
 use node::{Node, Table, Value};
 use reader::{Axes, Reader, SpannedError};
 use sweep::Sweep;
 use thiserror::Error;
+pub use write::plan_text;
 
 /// How much of a plan to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -94,8 +100,10 @@ pub struct Axis {
 pub struct Plan {
     /// What it asks, in a line.
     pub title: String,
-    /// How many seeds. They are `1, 2, 3, …`
+    /// How many seeds.
     pub seeds: u32,
+    /// The first seed; the others follow it.
+    pub first_seed: u64,
     /// The axes of the sweep.
     pub axes: Vec<Axis>,
     /// Every variant of the plan.
@@ -118,10 +126,19 @@ pub struct PlanError {
     pub what: String,
 }
 
+/// The largest first seed of a plan: all whole numbers up to it are numbers of a plan.
+pub const MOST_SEED: u64 = 1 << 53;
+
 /// The most variants of one plan.
 const MOST_VARIANTS: usize = 10_000;
 
 impl Plan {
+    /// The seeds with which each variant runs.
+    #[must_use]
+    pub fn seed_range(&self) -> Range<u64> {
+        self.first_seed..self.first_seed.saturating_add(u64::from(self.seeds))
+    }
+
     /// Reads the plan in `source`. `None`: it has no form for this mode (only the quick ones can
     /// miss).
     pub fn read(
@@ -220,6 +237,7 @@ fn expand(table: &Table, overrides: &Overrides) -> Result<Plan, SpannedError> {
     let mut plan = Plan {
         title: String::new(),
         seeds: 0,
+        first_seed: 0,
         axes: sweep.axes(),
         variants: Vec::new(),
         only_simulated: None,

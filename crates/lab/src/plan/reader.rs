@@ -43,6 +43,16 @@ impl<'a> Reader<'a> {
         self.table.get(key).map_or_else(|| self.span.clone(), |node| node.span.clone())
     }
 
+    /// Whether the plan has a value for `key`.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.get(key).is_some()
+    }
+
+    /// Whether the value of `key` is a text.
+    pub(super) fn is_text(&self, key: &str) -> Result<bool, SpannedError> {
+        Ok(matches!(self.node(key)?, Some(Node { value: Value::Text(_), .. })))
+    }
+
     /// An error about `key`.
     pub(super) fn wrong<T>(&self, key: &str, what: impl Into<String>) -> Result<T, SpannedError> {
         Err((self.place(key), format!("`{key}`: {}", what.into())))
@@ -238,7 +248,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn quantity(node: &Node, key: &str, kinds: &[QuantityKind]) -> Result<(QuantityKind, f64), SpannedError> {
+/// The quantity of one of `kinds` that `node`, the value of `key`, is.
+pub(super) fn quantity(
+    node: &Node,
+    key: &str,
+    kinds: &[QuantityKind],
+) -> Result<(QuantityKind, f64), SpannedError> {
     let expected = || kinds.iter().map(|kind| kind.expected()).collect::<Vec<_>>().join(", or ");
     let found = match &node.value {
         Value::Number(number) => Some((QuantityKind::Number, *number)),

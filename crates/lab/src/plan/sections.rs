@@ -1,25 +1,27 @@
 //! The sections of a plan, one function each.
 
-use super::Plan;
-use super::gateways;
 use super::node::{Node, Value};
 use super::reader::{Reader, SpannedError};
 use super::units::{self, QuantityKind};
+use super::{MOST_SEED, Plan};
+use super::{changes, gateways, transfers};
 use crate::setup::{
-    Arrivals, Carrier, Change, Changed, Cross, Demand, Discipline, Gateways, LendLimit, LinkSetup, LinkSpec,
-    Network, NodeChoice, PathChoice, QueueLimit, RegistrySetup, Requests, SessionOptions, Setup, Sizes,
-    TcpOptions, Transfer,
+    Arrivals, Cross, Discipline, LendLimit, LinkSetup, LinkSpec, Network, PathChoice, QueueLimit,
+    RegistrySetup, Requests, Setup, Sizes, TcpOptions, Transfer,
 };
 use byway_control::{ChoiceError, ControllerChoice};
 use byway_sim::aqm::FqCodelConfig;
 use byway_wire::Duration;
-use byway_wire::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
 
 /// The most copies of one transfer.
-const MOST_COPIES: u32 = 10_000;
+pub(super) const MOST_COPIES: u32 = 10_000;
 /// The most queues of FQ-CoDel, and bytes of a turn.
 const MOST_QUEUES: u32 = 65_536;
 const MOST_QUANTUM: u32 = 1_000_000;
+
+/// Bytes of the largest packet of a link: no link of the Internet has less than 68 (RFC 791), and
+/// no packet has more than 65,535.
+const MTU: core::ops::RangeInclusive<f64> = 68.0..=65_535.0;
 
 /// A variant, whose labels are `axes`. What the plan says of all variants goes to `plan`.
 pub(super) fn variant(
@@ -36,6 +38,13 @@ pub(super) fn variant(
     if plan.seeds == 0 {
         return reader.wrong("seeds", "expected at least 1");
     }
+    plan.first_seed = match reader.number("first_seed")? {
+        None => 1,
+        Some(seed) if (0.0..=MOST_SEED as f64).contains(&seed) && libm::trunc(seed) == seed => seed as u64,
+        Some(_) => {
+            return reader.wrong("first_seed", format!("expected a whole number from 0 to {MOST_SEED}"));
+        }
+    };
     let duration = reader.needed("duration", QuantityKind::Time.expected(), reader.time("duration")?)?;
     let cut = reader.time("cut")?.unwrap_or_default();
     let sample = reader.time("sample")?.unwrap_or(Duration::from_millis(100));
@@ -50,11 +59,15 @@ pub(super) fn variant(
     }
     let gateways = gateways::all(reader)?;
     let registry = reader.table("registry", registry)?.flatten();
+    let transfers = flat(reader.each("transfer", |reader| transfers::transfer(reader, &gateways))?);
     let setup = Setup {
         axes,
         duration,
+        until_done: reader.truth("until_done")?.unwrap_or(false),
         cut,
         sample,
+        early_wakes: reader.share("early_wakes")?.unwrap_or_default(),
+        attack: reader.table("attack", changes::attack)?.unwrap_or_default(),
         memory: reader.size("memory")?.unwrap_or(1_000_000_000),
         network: Network {
             named: reader.table("topology", |topology| {
@@ -65,12 +78,8 @@ pub(super) fn variant(
             links: flat(reader.each("link", link)?),
         },
         access_jitter: reader.share("access_jitter")?.unwrap_or_default(),
-        changes: {
-            let mut changes = flat(reader.each("change", change)?);
-            changes.sort_by_key(|change| change.at);
-            changes
-        },
-        transfers: flat(reader.each("transfer", |reader| transfer(reader, &gateways))?),
+        changes: changes::all(reader, &transfers, registry.as_ref())?,
+        transfers,
         requests: flat(reader.each("requests", |reader| Ok(when(reader)?.then_some(requests(reader)?)))?),
         cross: flat(reader.each("cross", |reader| Ok(when(reader)?.then_some(cross(reader)?)))?),
         registry,
@@ -114,11 +123,12 @@ pub(super) fn pair(reader: &Reader<'_>, key: &str) -> Result<Option<(String, Str
     }
 }
 
-pub(super) fn name(reader: &Reader<'_>) -> Result<String, SpannedError> {
-    let name = reader.needed("name", "a name", reader.text("name")?)?;
+/// The name under `key`.
+pub(super) fn name(reader: &Reader<'_>, key: &str) -> Result<String, SpannedError> {
+    let name = reader.needed(key, "a name", reader.text(key)?)?;
     let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || !name.chars().all(plain) || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return reader.wrong("name", "expected letters, digits, - and _, a letter first");
+        return reader.wrong(key, "expected letters, digits, - and _, a letter first");
     }
     Ok(name)
 }
@@ -173,8 +183,26 @@ fn line(reader: &Reader<'_>) -> Result<LinkSpec, SpannedError> {
             }
             Ok((rate, mean))
         })?,
+        mtu: mtu(reader)?,
+        mark_above: match reader.quantity("mark_above", &[QuantityKind::Packets, QuantityKind::Number])? {
+            None => None,
+            Some((_, packets)) if (0.0..=1e12).contains(&packets) && libm::trunc(packets) == packets => {
+                Some(packets as usize)
+            }
+            Some(_) => return reader.wrong("mark_above", "expected a whole number of packets"),
+        },
+        bleaches: reader.truth("bleaches")?.unwrap_or(false),
         partitions: partitions.iter().map(span_of_time).collect::<Result<_, _>>()?,
     })
+}
+
+/// The largest packet of a link, in bytes.
+pub(super) fn mtu(reader: &Reader<'_>) -> Result<Option<usize>, SpannedError> {
+    match reader.quantity("mtu", &[QuantityKind::Size, QuantityKind::Number])? {
+        None => Ok(None),
+        Some((_, bytes)) if MTU.contains(&bytes) && libm::trunc(bytes) == bytes => Ok(Some(bytes as usize)),
+        Some(_) => reader.wrong("mtu", "expected 68 B to 65535 B"),
+    }
 }
 
 fn discipline(reader: &Reader<'_>) -> Result<Discipline, SpannedError> {
@@ -229,45 +257,6 @@ fn span_of_time(node: &Node) -> Result<(Duration, Duration), SpannedError> {
     }
 }
 
-fn change(reader: &Reader<'_>) -> Result<Vec<Change>, SpannedError> {
-    let present = when(reader)?;
-    let at = reader.needed("at", QuantityKind::Time.expected(), reader.time("at")?)?;
-    let link = pair(reader, "link")?;
-    let node = reader.text("node")?;
-    let one_way = reader.truth("one_way")?.unwrap_or(false);
-    let (rate, delay, loss, up) =
-        (reader.rate("rate")?, reader.time("delay")?, reader.share("loss")?, reader.truth("up")?);
-    if !present {
-        return Ok(Vec::new());
-    }
-    match (link, node, up) {
-        (None, Some(node), Some(up)) => Ok(vec![Change { at, what: Changed::Relay { node, up } }]),
-        (Some((from, to)), None, _)
-            if rate.is_some() || delay.is_some() || loss.is_some() || up.is_some() =>
-        {
-            let change = |from: &str, to: &str| Change {
-                at,
-                what: Changed::Link { from: from.to_owned(), to: to.to_owned(), rate, delay, loss, up },
-            };
-            let mut changes = vec![change(&from, &to)];
-            if !one_way {
-                changes.push(change(&to, &from));
-            }
-            Ok(changes)
-        }
-        _ => reader.wrong("at", "expected `link` with a new rate, delay, loss or up, or `node` with up"),
-    }
-}
-
-fn end(reader: &Reader<'_>, key: &str) -> Result<NodeChoice, SpannedError> {
-    let any = format!("{key}_any");
-    match (reader.text(key)?, reader.text(&any)?) {
-        (Some(node), None) => Ok(NodeChoice::Node(node)),
-        (None, Some(prefix)) => Ok(NodeChoice::Any(prefix)),
-        _ => reader.wrong(key, format!("expected a node, or `{any}` with how the names of nodes begin")),
-    }
-}
-
 fn registry(reader: &Reader<'_>) -> Result<Option<RegistrySetup>, SpannedError> {
     let present = when(reader)?;
     let at = reader.needed("at", "the node of the registry", reader.text("at")?)?;
@@ -277,7 +266,9 @@ fn registry(reader: &Reader<'_>) -> Result<Option<RegistrySetup>, SpannedError> 
     }
     let lend = reader.text("lend")?.map(|text| match units::parse(&text) {
         _ if text == "climb" => Ok(LendLimit::Climb),
-        Some((QuantityKind::Rate, rate)) if (1.0..=1e13).contains(&rate) => Ok(LendLimit::Rate(rate as u64)),
+        Some((QuantityKind::Rate, rate)) if (1.0..=1e13).contains(&rate) => {
+            Ok(LendLimit::Rate(libm::round(rate) as u64))
+        }
         _ => reader.wrong("lend", "expected \"climb\", or a rate such as \"5 Mbit/s\""),
     });
     let lend = lend.transpose()?;
@@ -325,7 +316,7 @@ pub(super) fn congestion(reader: &Reader<'_>, otherwise: &str) -> Result<Control
     Ok(choice)
 }
 
-fn tcp(reader: &Reader<'_>) -> Result<TcpOptions, SpannedError> {
+pub(super) fn tcp(reader: &Reader<'_>) -> Result<TcpOptions, SpannedError> {
     let read = reader.table("tcp", |tcp| {
         let usual = match tcp.text("host")?.as_deref() {
             None | Some("papers") => TcpOptions::default(),
@@ -346,147 +337,6 @@ fn tcp(reader: &Reader<'_>) -> Result<TcpOptions, SpannedError> {
         })
     })?;
     Ok(read.unwrap_or_default())
-}
-
-fn session(reader: &Reader<'_>) -> Result<SessionOptions, SpannedError> {
-    let read = reader.table("session", |session| {
-        let word = |key: &str, is: &str, usual: &str| match session.text(key)?.as_deref() {
-            None => Ok(false),
-            Some(word) if word == is => Ok(true),
-            Some(word) if word == usual => Ok(false),
-            Some(word) => session.wrong(key, format!("expected {is:?} or {usual:?}, found {word:?}")),
-        };
-        Ok(SessionOptions {
-            pnack_first_gap: word("pnack", "first-gap", "adaptive")?,
-            ack_direct: word("ack_path", "direct", "fastest")?,
-            tau: session.number("tau")?,
-            datagram: datagram(session)?,
-            real_bytes: session.truth("real_bytes")?.unwrap_or(false),
-        })
-    })?;
-    Ok(read.unwrap_or_default())
-}
-
-fn datagram(session: &Reader<'_>) -> Result<Option<usize>, SpannedError> {
-    match session.count("datagram", MAX_DATAGRAM as u32)? {
-        Some(bytes) if (bytes as usize) < BASE_DATAGRAM => {
-            session.wrong("datagram", format!("expected at least {BASE_DATAGRAM} bytes, found {bytes}"))
-        }
-        bytes => Ok(bytes.map(|bytes| bytes as usize)),
-    }
-}
-
-fn demand(reader: &Reader<'_>) -> Result<Demand, SpannedError> {
-    let steps = reader.list("steps")?;
-    match (reader.size("size")?, reader.rate("rate")?, steps) {
-        (None, None, None) => Ok(Demand::Unlimited),
-        (Some(size), None, None) => Ok(Demand::Size(size)),
-        (None, Some(rate), None) => Ok(Demand::Rate(vec![(Duration::ZERO, rate)])),
-        (None, None, Some(steps)) => steps.iter().map(step).collect::<Result<_, _>>().map(Demand::Rate),
-        _ => reader.wrong("size", "expected one of size, rate and steps"),
-    }
-}
-
-/// `["30 s", "8 Mbit/s"]`.
-fn step(node: &Node) -> Result<(Duration, u64), SpannedError> {
-    let wrong =
-        || (node.span.clone(), "expected a time and a rate such as [\"30 s\", \"8 Mbit/s\"]".to_owned());
-    let Value::List(list) = &node.value else { return Err(wrong()) };
-    let mut parts = list.iter().map(|node| match &node.value {
-        Value::Text(text) => units::parse(text),
-        _ => None,
-    });
-    match (parts.next().flatten(), parts.next().flatten(), parts.next()) {
-        (Some((QuantityKind::Time, at)), Some((QuantityKind::Rate, rate)), None) if rate >= 0.0 => {
-            Ok((units::duration(at).ok_or_else(wrong)?, rate as u64))
-        }
-        _ => Err(wrong()),
-    }
-}
-
-fn transfer(reader: &Reader<'_>, known: &[Gateways]) -> Result<Vec<Transfer>, SpannedError> {
-    let present = when(reader)?;
-    // Whatever carries it, so that a sweep may choose.
-    reader.knows(&["gateways"]);
-    let group = name(reader)?;
-    let count = reader.count("count", MOST_COPIES)?;
-    let (tcp, session) = (tcp(reader)?, session(reader)?);
-    let carrier = match reader.text("carrier")?.as_deref() {
-        None | Some("session") => Carrier::Session(session),
-        Some("tcp") => Carrier::Tcp(tcp),
-        Some("tcp-relays") => Carrier::TcpRelays(tcp),
-        Some("gateways") => Carrier::Gateways(tcp, gateways::of(reader, known)?),
-        Some(other) => {
-            let what = format!("expected session, tcp, tcp-relays or gateways, found {other:?}");
-            return reader.wrong("carrier", what);
-        }
-    };
-    let otherwise = if matches!(carrier, Carrier::Session(_)) { "background" } else { "newreno" };
-    let mut paths = ways(reader)?;
-    if let Carrier::Gateways(_, by) = &carrier {
-        let by = known.iter().find(|gateways| gateways.name == *by);
-        paths = by.map(|gateways| gateways.paths.clone()).unwrap_or_default();
-    }
-    if paths.contains(&PathChoice::Registry) && !matches!(carrier, Carrier::Session(_)) {
-        return reader.wrong("paths", "only sessions ask a registry");
-    }
-    let one = Transfer {
-        name: group.clone(),
-        group: group.clone(),
-        from: end(reader, "from")?,
-        to: end(reader, "to")?,
-        paths,
-        carrier,
-        congestion: congestion(reader, otherwise)?,
-        demand: demand(reader)?,
-        start: reader.time("start")?.unwrap_or_default(),
-        start_jitter: reader.time("start_jitter")?.unwrap_or_default(),
-        stop: reader.time("stop")?,
-    };
-    if matches!((&one.from, &one.to), (NodeChoice::Node(a), NodeChoice::Node(b)) if a == b) {
-        return reader.wrong("to", "expected another node than `from`");
-    }
-    if one.stop.is_some_and(|stop| stop <= one.start) {
-        return reader.wrong("stop", "expected a time after `start`");
-    }
-    if !present {
-        return Ok(Vec::new());
-    }
-    Ok(match count {
-        None => vec![one],
-        Some(count) => (1..=count).map(|number| numbered(&one, number)).collect(),
-    })
-}
-
-/// The copy of this number; `#` in the names of its nodes is the number, `#+10` ten more than it.
-fn numbered(one: &Transfer, number: u32) -> Transfer {
-    let own = |name: &str| {
-        let mut parts = name.split('#');
-        let first = parts.next().unwrap_or_default().to_owned();
-        parts.fold(first, |before, part| {
-            let rest = part.strip_prefix('+').unwrap_or_default();
-            let digits = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
-            match rest[..digits].parse::<u32>() {
-                Ok(more) => format!("{before}{}{}", number.saturating_add(more), &rest[digits..]),
-                Err(_) => format!("{before}{number}{part}"),
-            }
-        })
-    };
-    let at = |end: &NodeChoice| match end {
-        NodeChoice::Node(node) => NodeChoice::Node(own(node)),
-        any @ NodeChoice::Any(_) => any.clone(),
-    };
-    let paths = one.paths.iter().map(|way| match way {
-        PathChoice::Through(node) => PathChoice::Through(own(node)),
-        way => way.clone(),
-    });
-    Transfer {
-        name: format!("{}.{number}", one.group),
-        from: at(&one.from),
-        to: at(&one.to),
-        paths: paths.collect(),
-        ..one.clone()
-    }
 }
 
 fn requests(reader: &Reader<'_>) -> Result<Requests, SpannedError> {
@@ -512,7 +362,7 @@ fn requests(reader: &Reader<'_>) -> Result<Requests, SpannedError> {
         _ => return reader.wrong("size", "expected kind = \"web\", or a size"),
     };
     Ok(Requests {
-        name: name(reader)?,
+        name: name(reader, "name")?,
         client: reader.needed("client", "the node of the clients", reader.text("client")?)?,
         server: reader.needed("server", "the node of the server", reader.text("server")?)?,
         arrivals,
@@ -530,7 +380,7 @@ fn cross(reader: &Reader<'_>) -> Result<Cross, SpannedError> {
         return reader.wrong("packet", "expected at least 100 bytes");
     }
     Ok(Cross {
-        name: name(reader)?,
+        name: name(reader, "name")?,
         from: reader.needed("from", "a node", reader.text("from")?)?,
         to: reader.needed("to", "a node", reader.text("to")?)?,
         rate: reader.needed("rate", QuantityKind::Rate.expected(), reader.rate("rate")?)?,

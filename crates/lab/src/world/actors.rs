@@ -1,6 +1,7 @@
 //! A plan's transfers, requests and cross traffic as nodes of a world.
 
 use super::RunError;
+use super::exchange::{CallerTask, ExchangeHosts, ExchangeSites};
 use super::gateways::{self, GatewayPair, PlannedGateways};
 use super::layout::{self, DIRECT, Layout, PlacedTransfer};
 use super::registry::{RegistryBuilder, RegistryClient, RegistryNode, SharedOffers};
@@ -11,18 +12,19 @@ use super::tcp;
 use super::transfers::{GatewayedTcp, SessionHosts, Tcp, TransferHosts};
 use super::wang::{RelayedTcp, WangSetup, WangSource};
 use crate::setup::{
-    Carrier, Cross, Gateways, RegistrySetup, Requests, SessionOptions, Setup, TcpOptions, Transfer,
+    Carrier, Cross, ExchangeOptions, Gateways, RegistrySetup, Requests, SessionOptions, Setup, TcpOptions,
+    Transfer,
 };
 use byway_engine::Config;
 use byway_engine::config::{AckPathRule, Pnack, Tau};
 use byway_sim::tcp::web::Clients;
-use byway_sim::tcp::{self as sim, Cbr, Flow, ServerConfig, Subflow, TcpHost, newreno};
+use byway_sim::tcp::{self as sim, Cbr, Flow, FrameBytes, ServerConfig, Subflow, TcpHost, newreno};
 use byway_sim::topology::Direction;
 use byway_sim::{Handle, Random, World};
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::{Duration, Instant, Local};
-use core::net::SocketAddr;
-use std::collections::BTreeMap;
+use core::net::{IpAddr, SocketAddr};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// Ports, for who reads a trace.
@@ -42,6 +44,9 @@ pub(super) struct Actors {
     /// The sources of the transfers over TCP to relays.
     pub(super) sources: Vec<WangSource>,
     pub(super) gateways: Vec<GatewayPair>,
+    /// The addresses of hosts and relays that speak byway's protocol.
+    pub(super) byway_hosts: BTreeSet<IpAddr>,
+    pub(super) registry: Option<Handle<RegistryNode>>,
 }
 
 /// A transfer in a world.
@@ -92,6 +97,9 @@ struct WorldBuilder<'a, 'b> {
     sources: Vec<WangSource>,
     known: &'a [Gateways],
     drafts: Vec<PlannedGateways>,
+    /// The bytes of all TCP connections that carry datagrams.
+    bytes: FrameBytes,
+    byway_hosts: BTreeSet<IpAddr>,
 }
 
 impl Actors {
@@ -113,6 +121,8 @@ impl Actors {
             sources: Vec::new(),
             known: &setup.gateways,
             drafts: Vec::new(),
+            bytes: FrameBytes::default(),
+            byway_hosts: BTreeSet::new(),
         };
         if let Some(registry) = &setup.registry {
             stage.listing = Some(stage.registry(registry)?);
@@ -122,15 +132,17 @@ impl Actors {
         let requests =
             setup.requests.iter().map(|requests| stage.requests(requests)).collect::<Result<_, _>>()?;
         let cross = setup.cross.iter().map(|cross| stage.cross(cross)).collect::<Result<_, _>>()?;
-        let WorldBuilder { mut relays, listing, sources, drafts, world, .. } = stage;
+        let WorldBuilder { mut relays, listing, sources, drafts, world, mut byway_hosts, .. } = stage;
+        let mut registry = None;
         if let Some(RegistryActor { office, .. }) = listing {
             relays.expect(office.clients());
             let address = office.address();
-            let _: Handle<RegistryNode> = world.add("registry", office.open(seed), &[address]);
+            registry = Some(world.add("registry", office.open(seed), &[address]));
         }
         let gateways = drafts.into_iter().map(|draft| draft.build(seed, world)).collect::<Result<_, _>>()?;
         relays.add(world);
-        Ok(Self { transfers, requests, cross, relays, sources, gateways })
+        byway_hosts.extend(relays.addresses().map(|relay| relay.ip()));
+        Ok(Self { transfers, requests, cross, relays, sources, gateways, byway_hosts, registry })
     }
 }
 
@@ -196,6 +208,7 @@ impl WorldBuilder<'_, '_> {
         let start = Instant::ZERO + transfer.start + late;
         let (ends, ways) = match &transfer.carrier {
             Carrier::Session(options) => self.session(transfer, options, &placed, start)?,
+            Carrier::Exchange(options) => self.exchange(transfer, options, &placed, start)?,
             Carrier::Tcp(options) => self.tcp(transfer, options, &placed, start)?,
             Carrier::TcpRelays(options) => self.relayed(transfer, options, &placed, start)?,
             Carrier::Gateways(options, by) => self.behind(transfer, options, by, &placed, start)?,
@@ -212,6 +225,7 @@ impl WorldBuilder<'_, '_> {
     ) -> Result<(TransferHosts, Vec<Vec<Direction>>), RunError> {
         let (from, to) = (placed.from.as_str(), placed.to.as_str());
         let (here, there) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
+        self.byway_hosts.extend([here.ip(), there.ip()]);
         let (mut firsts, mut ways, mut direct) = (BTreeMap::new(), Vec::new(), None);
         let mut words = BTreeMap::new();
         for way in &placed.ways {
@@ -222,7 +236,7 @@ impl WorldBuilder<'_, '_> {
                 continue;
             };
             let Self { layout, relays, seed, .. } = &mut *self;
-            let word = relays.word(node, *seed, || layout.address(RELAY));
+            let word = relays.word(node, *seed, None, || layout.address(RELAY));
             let Some((relay, word)) = word.and_then(|word| Some((*word.relays().first()?, word))) else {
                 let why = "its relay gives no word";
                 return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
@@ -261,6 +275,84 @@ impl WorldBuilder<'_, '_> {
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &[here]);
         Ok((TransferHosts::Session(SessionHosts::new(sender, receiver, firsts, listed)), ways))
+    }
+
+    fn exchange(
+        &mut self,
+        transfer: &Transfer,
+        options: &ExchangeOptions,
+        placed: &PlacedTransfer,
+        start: Instant,
+    ) -> Result<(TransferHosts, Vec<Vec<Direction>>), RunError> {
+        let there = self.layout.address(RECEIVER);
+        let home = (self.layout.address(SENDER), placed.from.as_str());
+        let elsewhere = (self.layout.address(SENDER), placed.from.as_str());
+        let uplinks: Vec<_> =
+            options.uplinks.iter().map(|node| (self.layout.address(SENDER), node.as_str())).collect();
+        let (mut firsts, mut ways, mut words, mut direct) = (BTreeMap::new(), Vec::new(), Vec::new(), None);
+        for way in &placed.ways {
+            let (target, at) = match way {
+                None => {
+                    direct = Some(there);
+                    (there, placed.to.as_str())
+                }
+                Some(node) => {
+                    let Self { layout, relays, seed, .. } = &mut *self;
+                    let word = relays.word(node, *seed, options.words_hold, || layout.address(RELAY));
+                    let Some((relay, word)) = word.and_then(|word| Some((*word.relays().first()?, word)))
+                    else {
+                        let why = "its relay gives no word";
+                        return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
+                    };
+                    if options.tcp {
+                        self.relays.take_tcp(node, &self.bytes);
+                    }
+                    words.push(word);
+                    (relay, node.as_str())
+                }
+            };
+            firsts.insert(target, ways.len());
+            let mut links = self.layout.join(home, (target, at), None)?;
+            for other in uplinks.iter().chain([&elsewhere]) {
+                self.layout.join(*other, (target, at), None)?;
+            }
+            if way.is_some() {
+                links.extend(self.layout.join((target, at), (there, &placed.to), None)?);
+            }
+            ways.push(links);
+        }
+        let seed = self.random("choices", &transfer.name).next_u64();
+        byway_control::controller(&transfer.congestion, byway_control::SenderKind::Session, seed)
+            .map_err(|error| RunError::Congestion { of: transfer.name.clone(), error })?;
+        let sites = ExchangeSites {
+            name: &transfer.name,
+            options,
+            sender: [home].iter().chain(&uplinks).map(|place| place.0).collect(),
+            sender_elsewhere: elsewhere.0,
+            receiver: there,
+            firsts,
+            standing: if direct.is_some() && !options.ticket_names_relays {
+                Vec::new()
+            } else {
+                words.clone()
+            },
+            bytes: self.bytes.clone(),
+        };
+        self.byway_hosts.extend([there.ip(), elsewhere.0.ip()]);
+        self.byway_hosts.extend(sites.sender.iter().map(SocketAddr::ip));
+        let random = self.random("hosts", &transfer.name);
+        let hosts = ExchangeHosts::add(self.world, sites, random, |peer, ticket, clock| CallerTask {
+            peer,
+            direct,
+            words,
+            ticket,
+            congestion: transfer.congestion.clone(),
+            seed,
+            start: clock.local(start),
+            stop: transfer.stop.map(|stop| clock.local(Instant::ZERO + stop)),
+            clock,
+        });
+        Ok((TransferHosts::Exchange(hosts), ways))
     }
 
     fn tcp(

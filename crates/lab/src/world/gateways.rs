@@ -205,7 +205,7 @@ impl PlannedGateways {
                 continue;
             };
             for words in &mut words {
-                words.extend(relays.word(node, seed, || layout.address(super::actors::RELAY)));
+                words.extend(relays.word(node, seed, None, || layout.address(super::actors::RELAY)));
             }
             let relay = words.iter().flatten().last().and_then(|word| word.relays().first().copied());
             let Some(relay) = relay else {

@@ -59,6 +59,11 @@ impl<'a> Layout<'a> {
         self.graph
     }
 
+    /// The ways between hosts, by their ends.
+    pub(super) fn ways(&self) -> impl Iterator<Item = ((IpAddr, IpAddr), &[Direction])> {
+        self.routes.iter().map(|(from, to, way)| ((*from, *to), way.as_slice()))
+    }
+
     /// Every direction on a way.
     pub(super) const fn used(&self) -> &BTreeSet<Direction> {
         &self.used

@@ -5,7 +5,7 @@
 use byway_relay::{InterfaceCounters, LATE, LOOK, Relay};
 use byway_sim::world::LinkEvent;
 use byway_sim::{LinkId, World};
-use byway_wire::{Duration, Input, Instant, Machine, Transmit, TransmitBuffer};
+use byway_wire::{Duration, Input, Instant, Local, Machine, TcpRequest, Transmit, TransmitBuffer};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -89,5 +89,13 @@ impl Machine for LendingRelay {
 
     fn deadline(&self) -> Option<Instant> {
         self.relay.deadline()
+    }
+
+    fn serves(&self, local: Local) -> bool {
+        self.relay.serves(local)
+    }
+
+    fn ask(&mut self, now: Instant) -> Option<TcpRequest> {
+        self.relay.ask(now)
     }
 }

@@ -45,7 +45,7 @@ fn payload(rate: u64, carrier: &Carrier) -> f64 {
         Carrier::Tcp(tcp) | Carrier::TcpRelays(tcp) | Carrier::Gateways(tcp, _) => (tcp.mss, tcp.mss + 52),
         // A session's packets over a relay. They are 1 500 bytes less the headers of IP, UDP,
         // relay, session and data.
-        Carrier::Session(_) => (1_380, 1_500),
+        Carrier::Session(_) | Carrier::Exchange(_) => (1_380, 1_500),
     };
     rate as f64 * f64::from(payload) / f64::from(wire)
 }

@@ -41,7 +41,7 @@ pub(super) fn estimate(setup: &Setup, graph: &Graph, actors: &Actors, layout: &L
     let real = |carrier: &Carrier| match carrier {
         Carrier::Session(options) => options.real_bytes,
         // What they carry are whole packets.
-        Carrier::Gateways(..) => true,
+        Carrier::Gateways(..) | Carrier::Exchange(_) => true,
         Carrier::Tcp(_) | Carrier::TcpRelays(_) => false,
     };
     let carried =
@@ -54,7 +54,7 @@ pub(super) fn estimate(setup: &Setup, graph: &Graph, actors: &Actors, layout: &L
         let listed = if moving.placed.asks() { actors.relays.enrolled().len().min(MOST) } else { 0 };
         let ways = (moving.ways.len() + listed) as u64;
         let host = match moving.ends {
-            TransferHosts::Session(_) => SESSION + ways * CONNECTION,
+            TransferHosts::Session(_) | TransferHosts::Exchange(_) => SESSION + ways * CONNECTION,
             TransferHosts::Tcp(_) => ways * CONNECTION,
             TransferHosts::Relayed(_) => 3 * ways * CONNECTION,
             TransferHosts::Behind(_) => 2 * SESSION + ways * CONNECTION,
@@ -79,7 +79,7 @@ fn in_links(graph: &Graph, layout: &Layout<'_>) -> u64 {
 fn in_windows(setup: &Setup, graph: &Graph, actors: &Actors) -> u64 {
     let moving = setup.transfers.iter().zip(&actors.transfers).map(|(transfer, moving)| {
         let most = match &transfer.carrier {
-            Carrier::Session(_) => Some(IncomingLimits::default().memory as u64),
+            Carrier::Session(_) | Carrier::Exchange(_) => Some(IncomingLimits::default().memory as u64),
             Carrier::Tcp(tcp) | Carrier::TcpRelays(tcp) | Carrier::Gateways(tcp, _) => tcp.receive_window,
         };
         let most = most.map_or(u64::MAX, |bytes| bytes / PACKET + 1);

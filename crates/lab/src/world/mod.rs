@@ -8,6 +8,9 @@
 //! | `actors` | adds the plan's transfers, requests and cross traffic |
 //! | `recorder` | records what happens |
 //! | `session`, `supply` | byway's sender and receiver; the data that a sender has |
+//! | `exchange` | hosts that restart, sleep and move, and what they exchange |
+//! | `interventions` | what happens to hosts, relays and middleboxes at a time |
+//! | `middleboxes` | what drops, marks, replays and forges packets between hosts |
 //! | `relays`, `lending_relay` | byway's relays and their nodes |
 //! | `registry` | the registry that senders ask for relays |
 //! | `gateways` | byway's gateways between TCP hosts |
@@ -18,11 +21,14 @@
 
 mod access_jitter;
 mod actors;
+mod exchange;
 mod gateways;
+mod interventions;
 mod layout;
 mod lending_relay;
 mod max_flow;
 mod memory;
+mod middleboxes;
 mod network;
 mod recorder;
 mod registry;
@@ -34,7 +40,7 @@ mod transfers;
 mod wang;
 
 use crate::record::Record;
-use crate::setup::{Changed, Setup};
+use crate::setup::{Attack, Changed, Demand, Setup};
 use crate::trace::pcapng::Pcapng;
 use actors::Actors;
 use byway_control::ChoiceError;
@@ -44,8 +50,10 @@ use byway_wire::{Duration, Instant};
 use core::sync::atomic::{AtomicBool, Ordering};
 use layout::Layout;
 pub use memory::memory_bound;
+use middleboxes::Middleboxes;
 pub use network::graph;
 use recorder::Recorder;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 pub use tcp::requests;
@@ -91,6 +99,12 @@ pub enum RunError {
     NoRelay {
         /// The node's name.
         node: String,
+    },
+    /// Something is to happen to a transfer, or a registry, that is not there.
+    #[error("{what}")]
+    NothingThere {
+        /// What is not there.
+        what: String,
     },
     /// A host that lends has several lines.
     #[error("at {node} there is a relay that lends the line of its host, and that has not just one")]
@@ -196,18 +210,31 @@ fn run_in(mut world: World, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Re
     let optimum = max_flow::optimum(setup, &graph, &actors)?;
     let all = built.links(&layout.used().iter().copied().collect::<Vec<_>>())?;
     let mut watch = Recorder::new(setup, &graph, &actors, all, links);
-    let mut crashes = crashes(setup, &actors)?.into_iter().peekable();
+    if setup.early_wakes > 0.0 {
+        world.wake_spuriously(setup.early_wakes);
+    }
+    let middleboxes = middleboxes(setup, seed, &layout, &actors)?;
+    if let Some(middleboxes) = &middleboxes {
+        middleboxes.watch(&mut world);
+    }
+    let mut due = interventions::all(setup, &graph, &built, &actors)?.into_iter().peekable();
     let end = Instant::ZERO + setup.duration;
     let mut at = Instant::ZERO;
     while at <= end {
-        while let Some((when, node, up)) = crashes.next_if(|crash| crash.0 <= at) {
+        while let Some((when, what)) = due.next_if(|next| next.0 <= at) {
             wang::run_until(&mut world, &mut actors.sources, when);
-            actors.relays.set_up(&mut world, node, up);
+            what.happen(&mut world, &actors, middleboxes.as_ref());
         }
         wang::run_until(&mut world, &mut actors.sources, at);
+        if let Some(middleboxes) = &middleboxes {
+            middleboxes.attack(&mut world);
+        }
         watch.sample(&world, &actors);
         if cancel.load(Ordering::Relaxed) {
             return Err(RunError::Cancelled);
+        }
+        if setup.until_done && is_done(setup, &world, &actors) {
+            return Ok(watch.finish(setup, seed, &world, &actors, optimum));
         }
         at += setup.sample.max(Duration::from_nanos(1));
     }
@@ -215,16 +242,32 @@ fn run_in(mut world: World, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Re
     Ok(watch.finish(setup, seed, &world, &actors, optimum))
 }
 
-/// When relays crash (`false`) and start again (`true`), in order of time.
-fn crashes<'a>(setup: &'a Setup, actors: &Actors) -> Result<Vec<(Instant, &'a str, bool)>, RunError> {
-    let mut crashes = Vec::new();
-    for change in &setup.changes {
-        let Changed::Relay { node, up } = &change.what else { continue };
-        if !actors.relays.is_at(node) {
-            return Err(RunError::NoRelay { node: node.clone() });
-        }
-        crashes.push((Instant::ZERO + change.at, node.as_str(), *up));
+/// Whether every transfer of a size is over, and every request of a list is answered.
+fn is_done(setup: &Setup, world: &World, actors: &Actors) -> bool {
+    let mut transfers = setup.transfers.iter().zip(&actors.transfers);
+    transfers.all(|(transfer, moving)| {
+        !matches!(transfer.demand, Demand::Size(_)) || moving.ends.carrier().is_over(world)
+    }) && actors
+        .requests
+        .iter()
+        .all(|asking| world[asking.clients].outcomes().iter().all(|outcome| outcome.finished.is_some()))
+}
+
+/// What stands between hosts and looks into packets. `None`: nothing does in this plan.
+fn middleboxes(
+    setup: &Setup,
+    seed: u64,
+    layout: &Layout<'_>,
+    actors: &Actors,
+) -> Result<Option<Middleboxes>, RunError> {
+    let bleaching = setup.network.links.iter().filter(|link| link.spec.bleaches);
+    let bleaching = bleaching
+        .map(|link| layout.graph().direction(&link.from, &link.to))
+        .collect::<Result<BTreeSet<_>, _>>()?;
+    let filters = setup.changes.iter().any(|change| matches!(change.what, Changed::Udp { .. }));
+    if bleaching.is_empty() && !filters && setup.attack == Attack::default() {
+        return Ok(None);
     }
-    crashes.sort_by_key(|crash| crash.0);
-    Ok(crashes)
+    let ways = layout.ways().map(|(ends, way)| (ends, way.to_vec())).collect();
+    Ok(Some(Middleboxes::new(ways, bleaching, setup.attack, actors.byway_hosts.clone(), seed)))
 }

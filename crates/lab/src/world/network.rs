@@ -27,7 +27,7 @@ pub fn graph(setup: &Setup, seed: u64) -> Result<Graph, RunError> {
     };
     add_lines(&mut graph, &setup.network)?;
     for change in &setup.changes {
-        let Changed::Link { from, to, rate, delay, loss, up } = &change.what else { continue };
+        let Changed::Link { from, to, rate, delay, loss, up, mtu: _ } = &change.what else { continue };
         let at = Instant::ZERO + change.at;
         let pipe = graph.config_mut(from, to)?;
         let up = up.map(|up| if up { Change::Up } else { Change::Down });

@@ -6,6 +6,7 @@ use super::registry::{RANGE, RegistryBuilder};
 use crate::setup::LendLimit;
 use byway_registry::registry_client::MOST;
 use byway_relay::{Config, LendingConfig, Policy, Relay};
+use byway_sim::tcp::{FrameBytes, ServerConfig, TcpCarried, TcpConfig};
 use byway_sim::topology::{Built, Graph};
 use byway_sim::{Handle, Random, World};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
@@ -45,7 +46,16 @@ struct RelayNode {
     enrolled: Option<(SocketAddr, Duration)>,
     /// The line that it lends, and how.
     line: Option<(NodeCounters, LendLimit)>,
-    handle: Option<Handle<LendingRelay>>,
+    handle: Option<RelayHandle>,
+    /// Whether it also takes TCP connections.
+    tcp: Option<FrameBytes>,
+}
+
+/// A relay in the world, on a host with TCP or without.
+#[derive(Clone, Copy, Debug)]
+enum RelayHandle {
+    Udp(Handle<LendingRelay>),
+    Tcp(Handle<TcpCarried<LendingRelay>>),
 }
 
 impl RelayNode {
@@ -70,6 +80,15 @@ impl RelayNode {
         relay
     }
 
+    /// The relay on a host with TCP, if it has that.
+    fn carried(&self, relay: LendingRelay) -> Result<TcpCarried<LendingRelay>, LendingRelay> {
+        let Some(bytes) = &self.tcp else { return Err(relay) };
+        let options = TcpConfig { no_delay: true, ..TcpConfig::linux() };
+        let serve = ServerConfig { options, ..ServerConfig::default() };
+        let seed = u64::from_le_bytes(core::array::from_fn(|at| self.key[at]));
+        Ok(TcpCarried::new(relay, 1, bytes, seed, serve))
+    }
+
     fn stand(&self, now: Instant) -> LendingRelay {
         LendingRelay::new(self.relay(now), self.line.as_ref().map(|(line, _)| line.clone()))
     }
@@ -81,18 +100,19 @@ impl RelayNodes {
         Self { lend, ..Self::default() }
     }
 
-    /// A word for the relay at `node`, for a sender of its own. `address`: asked for where there is
+    /// A word for the relay at `node`, for a sender of its own, which holds for so long. `address`: asked for where there is
     /// no relay yet.
     pub(super) fn word(
         &mut self,
         node: &str,
         seed: u64,
+        holds: Option<Duration>,
         address: impl FnOnce() -> SocketAddr,
     ) -> Option<Word> {
         let site = self.site(node, seed, address);
         site.grants += 1;
         let terms = Terms {
-            expiry: Minute::from_unix(UNIX + GOOD_FOR),
+            expiry: Minute::from_unix(UNIX + holds.map_or(GOOD_FOR, |time| time.as_secs())),
             rate: RateClass::UNLIMITED,
             quota: QuotaClass::UNLIMITED,
             scope: Scope::ALL,
@@ -141,15 +161,29 @@ impl RelayNodes {
         self.at.entry(node.to_owned()).or_insert_with(|| {
             let mut key = [0; 32];
             Random::component(seed, &format!("relay at {node}")).fill(&mut key);
-            RelayNode { address: address(), key, grants: 0, enrolled: None, line: None, handle: None }
+            RelayNode {
+                address: address(),
+                key,
+                grants: 0,
+                enrolled: None,
+                line: None,
+                handle: None,
+                tcp: None,
+            }
         })
     }
 
     /// Puts the relays into the world, once all words are given.
     pub(super) fn add(&mut self, world: &mut World) {
         for (node, site) in &mut self.at {
-            let stand = site.stand(Instant::ZERO);
-            site.handle = Some(world.add(&format!("relay at {node}"), stand, &[site.address]));
+            let (name, stand) = (format!("relay at {node}"), site.stand(Instant::ZERO));
+            site.handle = Some(match site.carried(stand) {
+                Ok(carried) => {
+                    let addresses = TcpCarried::<LendingRelay>::addresses(&[site.address]);
+                    RelayHandle::Tcp(world.add(&name, carried, &addresses))
+                }
+                Err(stand) => RelayHandle::Udp(world.add(&name, stand, &[site.address])),
+            });
         }
     }
 
@@ -164,6 +198,18 @@ impl RelayNodes {
             line.watch(world, built.link(node, neighbour)?, built.link(neighbour, node)?);
         }
         Ok(())
+    }
+
+    /// The relay at `node` also takes TCP connections. Their bytes are kept in `bytes`.
+    pub(super) fn take_tcp(&mut self, node: &str, bytes: &FrameBytes) {
+        if let Some(site) = self.at.get_mut(node) {
+            site.tcp = Some(bytes.clone());
+        }
+    }
+
+    /// The addresses of all relays.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.at.values().map(|site| site.address)
     }
 
     /// Whether there is a relay at `node`.
@@ -182,11 +228,15 @@ impl RelayNodes {
         let site = &self.at[node];
         debug_assert!(site.handle.is_some(), "the relay at {node} was never put into the world");
         let Some(handle) = site.handle else { return };
-        if up {
-            let fresh = site.stand(world.now());
-            world.replace(handle, fresh);
-        } else {
-            world.freeze(handle, true);
+        match handle {
+            RelayHandle::Udp(handle) if up => drop(world.replace(handle, site.stand(world.now()))),
+            RelayHandle::Udp(handle) => world.freeze(handle, true),
+            RelayHandle::Tcp(handle) if up => {
+                if let Ok(fresh) = site.carried(site.stand(world.now())) {
+                    world.replace(handle, fresh);
+                }
+            }
+            RelayHandle::Tcp(handle) => world.freeze(handle, true),
         }
     }
 }

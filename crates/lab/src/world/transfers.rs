@@ -1,5 +1,6 @@
 //! Who carries a transfer in a world, and what each says of it.
 
+use super::exchange::ExchangeHosts;
 use super::gateways::GatewayPair;
 use super::session::{SessionReceiver, SessionSender};
 use super::wang::RelayedTcp;
@@ -16,6 +17,9 @@ use std::rc::Rc;
 pub(super) trait TransferProbe {
     /// How the transfer is now, in a world with these gateways.
     fn look(&self, world: &World, gateways: &[GatewayPair]) -> TransferSample;
+
+    /// Whether the transfer is over, one way or the other.
+    fn is_over(&self, world: &World) -> bool;
 
     /// Notes how the transfer ended.
     fn finish(&self, world: &World, record: &mut TransferRecord);
@@ -67,6 +71,8 @@ pub(super) enum TransferHosts {
     Relayed(RelayedTcp),
     /// TCP through a pair of gateways.
     Behind(GatewayedTcp),
+    /// Sessions between hosts that live as hosts do.
+    Exchange(ExchangeHosts),
 }
 
 impl TransferHosts {
@@ -77,6 +83,7 @@ impl TransferHosts {
             Self::Tcp(tcp) => tcp,
             Self::Relayed(hops) => hops,
             Self::Behind(behind) => behind,
+            Self::Exchange(hosts) => hosts,
         }
     }
 }
@@ -133,7 +140,7 @@ pub(super) struct GatewayedTcp {
 }
 
 /// A path of a session as it sends, unless it waits or is not needed.
-fn glance(state: PathState, window: u64, datagram: usize, rtt: Duration) -> Option<SendState> {
+pub(super) fn glance(state: PathState, window: u64, datagram: usize, rtt: Duration) -> Option<SendState> {
     matches!(state, PathState::Active | PathState::Choked).then(|| SendState {
         window: window as f64 / datagram.max(1) as f64,
         rtt,
@@ -161,6 +168,11 @@ fn given_up(world: &World, sender: Handle<TcpHost>, flow: FlowId) -> Option<Stri
     failed.then(|| "TCP gave up: there were too many timeouts in a row".to_owned())
 }
 
+/// Whether a flow is done, or given up.
+fn is_over(world: &World, sender: Handle<TcpHost>, flow: FlowId) -> bool {
+    finished(world, sender, flow).is_some() || given_up(world, sender, flow).is_some()
+}
+
 impl TransferProbe for SessionHosts {
     fn look(&self, world: &World, _gateways: &[GatewayPair]) -> TransferSample {
         let sender = &world[self.sender];
@@ -180,6 +192,10 @@ impl TransferProbe for SessionHosts {
             paths: seen.collect(),
             together: Some(sender.acked),
         }
+    }
+
+    fn is_over(&self, world: &World) -> bool {
+        world[self.sender].finished.is_some() || world[self.sender].failed.is_some()
     }
 
     fn finish(&self, world: &World, record: &mut TransferRecord) {
@@ -216,6 +232,10 @@ impl TransferProbe for Tcp {
         }
     }
 
+    fn is_over(&self, world: &World) -> bool {
+        is_over(world, self.sender, self.flow)
+    }
+
     fn finish(&self, world: &World, record: &mut TransferRecord) {
         record.finished = finished(world, self.sender, self.flow);
         record.failed = given_up(world, self.sender, self.flow);
@@ -240,6 +260,10 @@ impl TransferProbe for GatewayedTcp {
         });
         // Its share of what the paths carry for all.
         TransferSample { received: bytes, paths: seen.collect(), together: Some(bytes) }
+    }
+
+    fn is_over(&self, world: &World) -> bool {
+        is_over(world, self.sender, self.flow)
     }
 
     fn finish(&self, world: &World, record: &mut TransferRecord) {
@@ -273,5 +297,9 @@ impl TransferProbe for RelayedTcp {
     }
 
     /// Notes nothing, because the traffic has a rate, and no end.
+    fn is_over(&self, world: &World) -> bool {
+        self.flows.iter().all(|flow| is_over(world, self.sender, *flow))
+    }
+
     fn finish(&self, _world: &World, _record: &mut TransferRecord) {}
 }

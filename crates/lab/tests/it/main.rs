@@ -5,5 +5,7 @@ mod expect;
 mod gateways;
 mod headlines;
 mod plan;
+mod plan_exchange;
+mod plan_text;
 mod registry;
 mod world;

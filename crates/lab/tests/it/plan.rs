@@ -258,3 +258,25 @@ paths = "$who.paths"
     let (_, error) = refused(&wrong);
     assert!(error.contains("expected \"climb\", or a rate"), "{error}");
 }
+
+#[test]
+fn seeds_may_begin_anywhere_and_groups_may_be_named() {
+    let seeded = |first: &str| PLAN.replacen("seeds = 10", &format!("seeds = 2\nfirst_seed = {first}"), 1);
+    assert_eq!(read(PLAN).seed_range(), 1..11);
+    assert_eq!(read(&seeded("9007199254740992")).seed_range(), 1 << 53..(1 << 53) + 2);
+    for wrong in ["-1", "1.5", "9007199254740994"] {
+        let (_, said) = refused(&seeded(wrong));
+        assert!(said.contains("`first_seed`: expected a whole number from 0 to 9007199254740992"), "{said}");
+    }
+    let grouped =
+        |name: &str| PLAN.replacen("name = \"rival\"", &format!("name = \"{name}\"\ngroup = \"others\""), 1);
+    let named = |name: &str| {
+        let plan = read(&grouped(name));
+        let rival = plan.variants.last().expect("one").transfers.last().expect("one").clone();
+        (rival.name, rival.group)
+    };
+    assert_eq!(named("rival"), ("rival".into(), "others".into()));
+    assert_eq!(named("others.7"), ("others.7".into(), "others".into()));
+    let (_, said) = refused(&grouped("rival.7"));
+    assert!(said.contains("`name`: expected letters"), "{said}");
+}

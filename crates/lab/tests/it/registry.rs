@@ -52,6 +52,7 @@ fn without_the_registry_a_transfer_goes_on_and_finds_relays_once_it_is_back() {
                 delay: None,
                 loss: None,
                 up: Some(up),
+                mtu: None,
             },
         })
     };

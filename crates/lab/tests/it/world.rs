@@ -4,8 +4,8 @@ use byway_control::ControllerChoice;
 use byway_lab::Record;
 use byway_lab::record::{RequestRecord, TransferRecord};
 use byway_lab::setup::{
-    Arrivals, Carrier, Change, Changed, Cross, Demand, LinkSetup, LinkSpec, Network, NodeChoice, PathChoice,
-    QueueLimit, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer,
+    Arrivals, Attack, Carrier, Change, Changed, Cross, Demand, LinkSetup, LinkSpec, Network, NodeChoice,
+    PathChoice, QueueLimit, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer,
 };
 use byway_lab::world::{RunError, memory_bound, run};
 use byway_wire::Duration;
@@ -21,6 +21,7 @@ pub(crate) fn setup(duration: f64, links: Vec<LinkSetup>) -> Setup {
         registry: None,
         axes: vec![("n".into(), "1".into())],
         duration: seconds(duration),
+        until_done: false,
         cut: Duration::ZERO,
         sample: Duration::from_millis(100),
         gateways: Vec::new(),
@@ -30,6 +31,8 @@ pub(crate) fn setup(duration: f64, links: Vec<LinkSetup>) -> Setup {
         transfers: Vec::new(),
         requests: Vec::new(),
         cross: Vec::new(),
+        early_wakes: 0.0,
+        attack: Attack::default(),
         memory: 1_000_000_000,
     }
 }
@@ -218,7 +221,8 @@ fn tcp_that_gives_up_has_failed() {
     setup.sample = seconds(1.0);
     for (from, to) in [("S", "D"), ("D", "S")] {
         let (from, to) = (from.to_owned(), to.to_owned());
-        let dark = Changed::Link { from, to, rate: None, delay: None, loss: None, up: Some(false) };
+        let dark =
+            Changed::Link { from, to, rate: None, delay: None, loss: None, up: Some(false), mtu: None };
         setup.changes.push(Change { at: seconds(1.0), what: dark });
     }
     let sized = |name, size, paths: &[PathChoice]| Transfer {
@@ -307,7 +311,7 @@ fn a_link_changes() {
     setup.transfers.push(session("bulk", "S", "D", &[PathChoice::Direct], "newreno"));
     let link = |from: &str, to: &str, rate, delay| {
         let [from, to] = [from, to].map(str::to_owned);
-        Changed::Link { from, to, rate, delay, loss: None, up: None }
+        Changed::Link { from, to, rate, delay, loss: None, up: None, mtu: None }
     };
     let later = Some(Duration::from_millis(40));
     setup.changes = vec![

@@ -4,9 +4,12 @@ use crate::args::lab::LabFuzz;
 use crate::exit::Exit;
 use crate::output::{Event, Fields, Outcome, Output};
 use crate::signals::{Hangup, Signals};
-use anyhow::Result;
-use byway_field::fuzz::{self, FuzzCounts, FuzzEvent};
+use anyhow::{Context as _, Result};
+use byway_field::Error;
+use byway_field::fuzz::{self, FuzzCounts, FuzzEvent, WorldSeeds};
 use serde::Serialize;
+use std::fs;
+use std::path::Path;
 
 #[derive(Serialize)]
 struct FuzzFinding {
@@ -18,32 +21,96 @@ struct FuzzFinding {
 #[derive(Serialize)]
 struct FuzzReport {
     worlds: u64,
+    seeds: Vec<SeedSeries>,
     packets: u64,
     found: u64,
 }
 
+/// Seeds that follow each other.
+#[derive(Serialize)]
+struct SeedSeries {
+    first: u64,
+    last: u64,
+}
+
 /// Runs worlds by seed, and prints every seed that breaks a law.
 pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
+    let seeds = seeds(arguments)?;
+    let plan = match arguments.plan.as_deref() {
+        Some(file) => Some((file, only(&seeds)?)),
+        None => None,
+    };
+    if let Some((file, seed)) = plan {
+        // Before the world runs: whoever looks for a world that does not end can stop it.
+        write(file, seed, None)?;
+    }
     let signals = Signals::install(Hangup::Stop, || {})?;
     output.heed(&signals);
     let stop = || signals.stop().is_some();
-    let FuzzCounts { worlds, packets, found, seconds } =
-        fuzz::run(arguments.first, arguments.seeds, stop, |news| {
-            match news {
-                FuzzEvent::Found(finding) => {
-                    output.answer_lines(&format!("seed {}: {}", finding.seed, finding.what))?;
-                    let finding = FuzzFinding { seed: finding.seed, what: finding.what };
-                    output.emit(&Event::told("finding", &finding));
-                }
-                FuzzEvent::Progress(tally) => output
-                    .say(&format!("{} of {} worlds, {} found", tally.worlds, arguments.seeds, tally.found)),
+    let mut last = None;
+    let counts = fuzz::run(&seeds, stop, |news| {
+        match news {
+            FuzzEvent::Found(finding) => {
+                output.answer_lines(&format!("seed {}: {}", finding.seed, finding.what))?;
+                let finding = FuzzFinding { seed: finding.seed, what: finding.what };
+                output.emit(&Event::told("finding", &finding));
+                last = Some(finding);
             }
-            Ok(())
-        })?;
+            FuzzEvent::Progress(counts) => output.say(&progress(&counts, &seeds)),
+        }
+        Ok(())
+    })?;
+    let FuzzCounts { worlds, packets, found, seconds, .. } = counts;
     output
         .answer_lines(&format!("{worlds} worlds, {packets} packets, {seconds:.0} s: {found} broke a law"))?;
+    match (plan, last) {
+        (Some((file, seed)), last) => {
+            write(file, seed, last.as_ref().map(|finding| finding.what.as_str()))?;
+            let file = file.display();
+            output.say_lines(&format!(
+                "{file} is the world of seed {seed}: `byway lab run {file}` runs it again, with `--trace` \
+                 it writes what happened, and with `--seeds 20` 19 more seeds choose its chance"
+            ));
+        }
+        (None, Some(FuzzFinding { seed, .. })) => output.say_lines(&format!(
+            "`byway lab fuzz --first {seed} --seeds 1 --plan seed-{seed}.toml` writes that world as a plan"
+        )),
+        (None, None) => {}
+    }
     let exit = signals.stop().unwrap_or(if found == 0 { Exit::Ok } else { Exit::Error });
-    let told = FuzzReport { worlds, packets, found };
+    let seeds = counts.seeds.into_iter().map(|(first, last)| SeedSeries { first, last }).collect();
+    let told = FuzzReport { worlds, seeds, packets, found };
     output.emit(&Event::result("lab", exit, Outcome::Told(Fields::of(&told))));
     Ok(exit)
+}
+
+/// Which worlds are asked for.
+fn seeds(arguments: &LabFuzz) -> Result<WorldSeeds> {
+    let LabFuzz { first, seeds, time, seeds_file, .. } = arguments;
+    Ok(match (seeds_file, time) {
+        (Some(file), _) => WorldSeeds::in_file(file)?,
+        (None, Some(time)) => WorldSeeds::Time { first: *first, time: *time },
+        (None, None) => WorldSeeds::Count { first: *first, count: *seeds },
+    })
+}
+
+/// The only seed, of which there can be a plan.
+fn only(seeds: &WorldSeeds) -> Result<u64, Error> {
+    let wrong = || "--plan writes the world of one seed: say which, as `--first SEED --seeds 1`".to_owned();
+    seeds.only().ok_or_else(|| Error::Usage(wrong()))
+}
+
+fn write(file: &Path, seed: u64, finding: Option<&str>) -> Result<()> {
+    fs::write(file, fuzz::world_plan(seed, finding)?).with_context(|| file.display().to_string())
+}
+
+fn progress(counts: &FuzzCounts, seeds: &WorldSeeds) -> String {
+    let FuzzCounts { worlds, found, seconds, .. } = counts;
+    match (seeds, seeds.count()) {
+        (WorldSeeds::Time { time, .. }, _) => {
+            format!("{worlds} worlds in {seconds:.0} of {} s, {found} found", time.as_secs())
+        }
+        (_, Some(all)) => format!("{worlds} of {all} worlds, {found} found"),
+        (_, None) => format!("{worlds} worlds, {found} found"),
+    }
 }

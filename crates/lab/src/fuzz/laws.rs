@@ -1,0 +1,192 @@
+//! What must hold of the record of a random world.
+
+use super::pace;
+use crate::record::{ExchangeRecord, Record, RequestRecord, TransferRecord};
+use crate::setup::{Carrier, Changed, Demand, ExchangeOptions, Setup, Transfer};
+use byway_engine::ConnectError;
+use byway_engine::connection::close;
+
+/// Controllers that take the smallest delay of a path's whole life for the delay without a queue,
+/// as their papers say. After a change to a longer route they yield for ever, so their transfers
+/// need not end, only progress.
+const YIELDING: [&str; 7] =
+    ["harp-adaptive", "harp-independent", "harp-joint", "hir", "hir-literal", "nice", "tcp-lp"];
+/// A transfer progresses if it received at least one byte in its last `STANDSTILL` seconds. The
+/// time is long because a retransmission timeout may be a minute, and the next one may be lost too.
+const STANDSTILL: usize = 400;
+/// After the last trouble, an attempt to connect may still end in vain for this many seconds: it
+/// takes 20 s to give up.
+const LATE_ATTEMPT_SECONDS: f64 = 45.0;
+/// And a session may be found lost: its timeout is a minute.
+const LATE_LOSS_SECONDS: f64 = 90.0;
+/// The flow control window of the engine, in bytes, where a plan names none. Data take at most
+/// four times as much.
+const MEMORY_FACTOR: u64 = 4;
+/// The window is this many bytes at least, whatever a plan says.
+const LEAST_MEMORY: u64 = 16 << 10;
+/// Requests beside transfers of the class `background` may take this many times as long as beside
+/// none, in the median.
+const MAX_STRETCH: f64 = 3.0;
+/// Whoever waits less does not notice, in seconds.
+const UNNOTICED_SECONDS: f64 = 0.1;
+
+/// Whether the record of a world keeps the laws.
+///
+/// # Errors
+/// Which one it breaks.
+pub(super) fn hold(setup: &Setup, record: &Record) -> Result<(), String> {
+    for (asked, transfer) in setup.transfers.iter().zip(&record.transfers) {
+        if let (Carrier::Exchange(options), Some(exchange)) = (&asked.carrier, &transfer.exchange) {
+            sound(setup, asked, options, exchange)?;
+        }
+        ends(setup, asked, transfer, record)?;
+    }
+    let mut requests = record.requests.iter().flat_map(|requests| &requests.list);
+    if record.transfers.iter().all(|transfer| transfer.failed.is_none())
+        && let Some(request) = requests.find(|request| request.began.is_some() && request.took.is_none())
+        && is_over(record)
+    {
+        return Err(format!("a request of {} bytes never ends", request.size));
+    }
+    Ok(())
+}
+
+/// Whether the world ran to the end of its time.
+fn is_over(record: &Record) -> bool {
+    let samples = record.transfers.first().map_or(0, |transfer| transfer.received.len());
+    samples as f64 * record.sample >= record.duration
+}
+
+/// A transfer of a size ends, in time, with exactly its size.
+fn ends(setup: &Setup, asked: &Transfer, transfer: &TransferRecord, record: &Record) -> Result<(), String> {
+    let Demand::Size(size) = asked.demand else { return Ok(()) };
+    let name = &transfer.name;
+    let received = transfer.received.last().copied().unwrap_or_default();
+    if let Some(why) = &transfer.failed {
+        if is_excused(setup, why) {
+            return Ok(());
+        }
+        return Err(format!("{name} failed: {why}"));
+    }
+    let Some(finished) = transfer.finished else {
+        let before = transfer.received.iter().rev().nth(STANDSTILL).copied().unwrap_or_default();
+        if YIELDING.contains(&asked.congestion.name.as_str()) && received > before {
+            return Ok(());
+        }
+        let seconds = record.duration;
+        return Err(format!(
+            "{name} ({}) has {received} of {size} bytes after {seconds} s",
+            asked.congestion.name
+        ));
+    };
+    if received != size {
+        return Err(format!("{name} is finished with {received} of {size} bytes"));
+    }
+    match pace::latest_end(setup, asked, record) {
+        Some(latest) if finished > latest => Err(format!(
+            "{name} ({}) took until {finished:.0} s, and {latest:.0} s are enough",
+            asked.congestion.name
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a plain session, which tries once, may have failed for this reason.
+fn is_excused(setup: &Setup, why: &str) -> bool {
+    let links = || setup.network.links.iter().map(|link| &link.spec);
+    let is_dark = setup.changes.iter().any(|change| match &change.what {
+        Changed::Udp { .. } => true,
+        Changed::Link { up, .. } => *up == Some(false),
+        _ => false,
+    }) || links().any(|spec| !spec.partitions.is_empty());
+    // Who has no checksum takes a damaged first message for one to another host.
+    let is_damaged = setup.attack.forged > 0.0 || links().any(|spec| spec.corruption.is_some());
+    is_dark && why == ConnectError::NoAnswer.to_string()
+        || is_damaged && why == ConnectError::WrongKey.to_string()
+}
+
+/// An exchange is right in every byte, keeps its bounds, and loses no session whose peer lives.
+fn sound(
+    setup: &Setup,
+    asked: &Transfer,
+    options: &ExchangeOptions,
+    exchange: &ExchangeRecord,
+) -> Result<(), String> {
+    let name = &asked.name;
+    if let Some(mistake) = exchange.mistakes.first() {
+        return Err(format!("{name}: {mistake}"));
+    }
+    if let Some(memory) = options.memory {
+        let most = MEMORY_FACTOR * memory.max(LEAST_MEMORY);
+        if exchange.most_memory > most {
+            return Err(format!(
+                "{name}: data took {} bytes of memory, and may take {most}",
+                exchange.most_memory
+            ));
+        }
+    }
+    let trouble_end = super::trouble_end(setup).as_secs_f64();
+    let is_idle = format!("closed with code {}:", close::IDLE);
+    for lost in &exchange.lost {
+        let late = if lost.connected { LATE_LOSS_SECONDS } else { LATE_ATTEMPT_SECONDS };
+        let (at, why) = (lost.at, &lost.why);
+        if lost.connected && !why.starts_with(&is_idle) {
+            return Err(format!("{name}: a session ended at {at:.1} s: {why}"));
+        }
+        if lost.connected && !pace::may_lose_session(setup, name) {
+            return Err(format!("{name}: a session whose peer lives was lost at {at:.1} s: {why}"));
+        }
+        if at > trouble_end + late {
+            return Err(format!("{name}: long after the last trouble, at {at:.1} s, it was in vain: {why}"));
+        }
+    }
+    Ok(())
+}
+
+/// The same world without its transfers, if these are to leave requests alone: all of the class
+/// `background`, on lines without chance.
+pub(super) fn alone(setup: &Setup) -> Option<Setup> {
+    let is_mild = |transfer: &Transfer| {
+        transfer.congestion.name == "background"
+            && matches!(transfer.carrier, Carrier::Session(_) | Carrier::Exchange(_))
+    };
+    let is_quiet = setup.network.links.iter().all(|link| {
+        let spec = &link.spec;
+        spec.loss.is_none()
+            && spec.burst_loss.is_none()
+            && spec.corruption.is_none()
+            && spec.reordering.is_none()
+            && spec.jitter.is_none()
+            && spec.partitions.is_empty()
+    });
+    if setup.requests.is_empty() || !setup.changes.is_empty() || !is_quiet {
+        return None;
+    }
+    let all_mild = setup.transfers.iter().all(is_mild);
+    all_mild.then(|| Setup { transfers: Vec::new(), registry: None, ..setup.clone() })
+}
+
+/// Requests beside transfers take about as long as alone.
+///
+/// # Errors
+/// They take much longer.
+pub(super) fn requests_hardly_wait(beside: &Record, alone: &Record) -> Result<(), String> {
+    let all = |record: &Record| -> Vec<RequestRecord> {
+        record.requests.iter().flat_map(|requests| requests.list.clone()).collect()
+    };
+    let mut stretches: Vec<f64> = all(beside)
+        .iter()
+        .zip(all(alone))
+        .filter_map(|(beside, alone)| {
+            let (long, short) = (beside.took?, alone.took?);
+            Some(if long - short < UNNOTICED_SECONDS { 1.0 } else { long / short })
+        })
+        .collect();
+    stretches.sort_by(f64::total_cmp);
+    match stretches.get(stretches.len() / 2) {
+        Some(median) if *median > MAX_STRETCH => {
+            Err(format!("requests take {median:.1} times as long beside transfers as alone"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,230 @@
+//! Random worlds, each made from a seed, with transfers as the product's users have them and
+//! troubles as networks and hosts have them. No invariant may break, and every transfer ends in time,
+//! with exactly what was sent. Every tenth seed runs twice, and must give the same record.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `network` | lines and relays |
+//! | `traffic` | transfers, requests and cross traffic |
+//! | `troubles` | what happens to lines, middleboxes, hosts and relays |
+//! | `laws` | what must hold of a record |
+//! | `pace` | how long a transfer may take |
+//! | `kinds` | which kinds of world a world belongs to |
+
+mod draw;
+mod kinds;
+mod laws;
+mod network;
+mod pace;
+mod traffic;
+mod troubles;
+
+use crate::record::Record;
+use crate::setup::{
+    Attack, Carrier, Changed, Demand, EndChange, ExchangeOptions, LendLimit, Network, PathChoice,
+    RegistrySetup, Setup,
+};
+use crate::world::{self, RunError};
+use byway_sim::Random;
+use byway_wire::Duration;
+use core::sync::atomic::AtomicBool;
+pub use kinds::WorldKind;
+use network::NetworkDraw;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use troubles::Troubles;
+
+/// Faults and changes happen before this second, but for long sleeps; afterwards the network is as
+/// good as it began.
+const TROUBLE_END: u64 = 40;
+/// A world that is not done ends this many seconds after the last trouble.
+const LONGEST_RUN: u64 = 1_200;
+
+/// What a seed did that it should not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The seed: run it again with `byway lab fuzz --first SEED --seeds 1`.
+    pub seed: u64,
+    /// What is wrong, in one sentence.
+    pub what: String,
+}
+
+/// Runs the world of `seed` and judges it.
+///
+/// # Errors
+/// The law that was broken.
+pub fn judge(seed: u64) -> Result<Record, Finding> {
+    let setup = setup(seed);
+    let wrong = |what: String| Finding { seed, what };
+    let run = |setup: &Setup| {
+        catch_unwind(AssertUnwindSafe(|| world::run(setup, seed, &AtomicBool::new(false))))
+            .map_err(|panic| wrong(sentence(&*panic)))?
+            .map_err(|error: RunError| wrong(error.to_string()))
+    };
+    let record = run(&setup)?;
+    laws::hold(&setup, &record).map_err(wrong)?;
+    if let Some(alone) = laws::alone(&setup) {
+        laws::requests_hardly_wait(&record, &run(&alone)?).map_err(wrong)?;
+    }
+    // Each tenth is done again: the same seed does the same.
+    if seed.is_multiple_of(10) && run(&setup)? != record {
+        return Err(wrong("the second run of this seed did something else".into()));
+    }
+    Ok(record)
+}
+
+fn sentence(panic: &(dyn core::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
+}
+
+/// The world of a seed.
+#[must_use]
+pub fn setup(seed: u64) -> Setup {
+    let mut random = Random::component(seed, "a random world");
+    let random = &mut random;
+    let network = NetworkDraw::new(random);
+    // One at least that lives as hosts do.
+    let mut transfers = vec![traffic::exchange(0, &network, random)];
+    for number in 1..1 + random.below(3) {
+        transfers.push(traffic::any(number, &network, random));
+    }
+    let registry = (!network.lenders.is_empty()).then(|| {
+        transfers.push(traffic::by_registry(9, random));
+        let relays = network.lenders.iter().map(|lender| PathChoice::Through(lender.clone())).collect();
+        let lend = random.chance(0.7).then(|| match random.below(2) {
+            0 => LendLimit::Climb,
+            _ => LendLimit::Rate(draw::rate(random)),
+        });
+        RegistrySetup { at: if random.chance(0.5) { "A" } else { "B" }.to_owned(), relays, lend }
+    });
+    let requests = if random.chance(0.3) { vec![traffic::requests(random)] } else { Vec::new() };
+    let cross = if random.chance(0.2) { vec![traffic::cross(random)] } else { Vec::new() };
+    let is_needed = !(requests.is_empty() && cross.is_empty());
+    let changes = Troubles::draw(&network, &transfers, is_needed, random);
+    let last = changes.last().map_or(Duration::ZERO, |change| change.at);
+    let trouble_end = last.max(Duration::from_secs(TROUBLE_END));
+    let is_long = trouble_end > Duration::from_secs(LONGEST_RUN);
+    let attacked = random.chance(0.12);
+    let mut setup = Setup {
+        registry,
+        axes: Vec::new(),
+        duration: trouble_end + Duration::from_secs(LONGEST_RUN),
+        until_done: true,
+        cut: Duration::ZERO,
+        // Who sleeps for days is looked at less often.
+        sample: Duration::from_secs(if is_long { 60 } else { 1 }),
+        gateways: Vec::new(),
+        network: Network { named: None, links: network.links },
+        access_jitter: 0.0,
+        changes,
+        transfers,
+        requests,
+        cross,
+        early_wakes: if random.chance(0.1) { random.unit() * 0.3 } else { 0.0 },
+        attack: if attacked {
+            Attack { replayed: random.unit() * 0.05, forged: random.unit() * 0.05 }
+        } else {
+            Attack::default()
+        },
+        memory: 4_000_000_000,
+    };
+    keep_promises(&mut setup);
+    setup
+}
+
+/// Takes out of a world what no transfer could survive.
+fn keep_promises(setup: &mut Setup) {
+    if !pace::is_reachable(setup) {
+        setup.changes.retain(|change| !matches!(change.what, Changed::Link { up: Some(_), .. }));
+    }
+    // A relay's answer to a greeting bears no proof. UDP's checksum, which the simulator does not
+    // have, keeps damaged ones out, but nothing keeps out an attacker who sees the question: who
+    // has no other way is then cut off.
+    let is_damaged = setup.network.links.iter().any(|link| link.spec.corruption.is_some());
+    if is_damaged || setup.attack.forged > 0.0 {
+        for transfer in &mut setup.transfers {
+            let is_exchange = matches!(transfer.carrier, Carrier::Exchange(_));
+            if is_exchange && !transfer.paths.contains(&PathChoice::Direct) {
+                transfer.paths.insert(0, PathChoice::Direct);
+            }
+        }
+    }
+}
+
+/// The exchanges of a world, with their names.
+fn exchanges(setup: &Setup) -> impl Iterator<Item = (&str, &ExchangeOptions)> {
+    setup.transfers.iter().filter_map(|transfer| match &transfer.carrier {
+        Carrier::Exchange(options) => Some((transfer.name.as_str(), options)),
+        _ => None,
+    })
+}
+
+/// What happens to the ends of one transfer, and when.
+fn happenings<'a>(
+    setup: &'a Setup,
+    name: &'a str,
+) -> impl Iterator<Item = (Duration, crate::setup::EndChoice, EndChange)> + 'a {
+    setup.changes.iter().filter_map(move |change| match &change.what {
+        Changed::End { transfer, end, what } if transfer == name => Some((change.at, *end, *what)),
+        _ => None,
+    })
+}
+
+/// When the last change has come and every partition is over.
+fn trouble_end(setup: &Setup) -> Duration {
+    let changes = setup.changes.iter().map(|change| change.at);
+    let partitions = setup.network.links.iter().flat_map(|link| &link.spec.partitions).map(|dark| dark.1);
+    let steps = exchanges(setup).flat_map(|(_, options)| [options.sender_clock, options.receiver_clock]);
+    let steps = steps.filter_map(|clock| clock.step).map(|step| step.0);
+    let stops = setup.cross.iter().filter_map(|cross| cross.stop);
+    changes.chain(partitions).chain(steps).chain(stops).max().unwrap_or_default()
+}
+
+/// Bytes that a transfer moves in both directions, if that is a number.
+fn bytes(demand: &Demand, carrier: &Carrier) -> Option<u64> {
+    let Demand::Size(size) = demand else { return None };
+    let Carrier::Exchange(options) = carrier else { return Some(*size) };
+    let back: u64 = options.objects_back.iter().sum();
+    let streams = options.streams.iter();
+    let streams: u64 = streams.map(|stream| stream.answer + stream.reset_after.unwrap_or_default()).sum();
+    Some(size + back + streams)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_seed_is_a_world_and_another_is_another() {
+        let text = |seed| format!("{:?}", setup(seed));
+        assert_eq!(text(7), text(7));
+        assert_ne!(text(7), text(8));
+    }
+
+    #[test]
+    fn a_dozen_worlds_keep_the_laws() {
+        for seed in 1..=12 {
+            if let Err(finding) = judge(seed) {
+                panic!("seed {}: {}", finding.seed, finding.what);
+            }
+        }
+    }
+
+    /// A kind of world that hardly occurs is hardly tested.
+    #[test]
+    fn every_kind_of_world_occurs() {
+        const WORLDS: u64 = 1_000;
+        let mut counts: BTreeMap<WorldKind, u64> = BTreeMap::new();
+        for seed in 0..WORLDS {
+            for kind in WorldKind::of(&setup(seed)) {
+                *counts.entry(kind).or_default() += 1;
+            }
+        }
+        for kind in WorldKind::ALL {
+            let (count, least) = (counts.get(&kind).copied().unwrap_or_default(), kind.least_share());
+            println!("{kind:?}: {:.1} %", 100.0 * count as f64 / WORLDS as f64);
+            assert!(count as f64 >= least * WORLDS as f64, "{kind:?} occurs in {count} of {WORLDS} worlds");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Sessions between hosts that live as hosts do: they restart, sleep, move, and read slowly.
+
+use byway_wire::Duration;
+
+/// What two hosts exchange over byway's engine, and what these hosts are like. The sender opens
+/// sessions until all is done: when a session is lost, it begins another one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExchangeOptions {
+    /// Bytes of each object that the sender has for the receiver; 0: an empty object.
+    pub objects: Vec<u64>,
+    /// How many of these the receiver has on its disk before the transfer begins.
+    pub objects_present: usize,
+    /// Bytes of each object that the receiver has for the sender.
+    pub objects_back: Vec<u64>,
+    /// Streams that the sender opens in every session.
+    pub streams: Vec<StreamSetup>,
+    /// Unreliable datagrams that either side sends to the other.
+    pub datagrams: u32,
+    /// Bits per second at which the application writes streams. `None`: as fast as they take it.
+    pub writes: Option<u64>,
+    /// Bits per second that the receiver's application takes. `None`: whatever has come.
+    pub reads: Option<u64>,
+    /// Bytes of the receiver's flow control window. `None`: the engine's own.
+    pub memory: Option<u64>,
+    /// The largest datagram size, in bytes, that path MTU discovery tries. `None`: all datagrams
+    /// have the base size.
+    pub datagram: Option<usize>,
+    /// Whether hosts and relays also carry datagrams over TCP, and dial where UDP brings no answer.
+    pub tcp: bool,
+    /// Nodes where the sender has one more local address each.
+    pub uplinks: Vec<String>,
+    /// Whether the receiver's ticket names the relays too. Without a direct way it always does;
+    /// else the sender offers them over the direct way.
+    pub ticket_names_relays: bool,
+    /// For how long the words of its relays hold. `None`: longer than the run.
+    pub words_hold: Option<Duration>,
+    /// The sender's clock.
+    pub sender_clock: ClockSetup,
+    /// The receiver's clock.
+    pub receiver_clock: ClockSetup,
+}
+
+impl ExchangeOptions {
+    /// Bytes that the receiver has when all is done, of objects and of streams that are not reset.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let whole = self.streams.iter().filter(|stream| stream.reset_after.is_none());
+        self.objects.iter().sum::<u64>() + whole.map(|stream| stream.bytes).sum::<u64>()
+    }
+}
+
+/// A stream of an exchange. Each side ends its own direction in order, as programs over TCP do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamSetup {
+    /// Bytes that the sender writes.
+    pub bytes: u64,
+    /// Bytes of the answer.
+    pub answer: u64,
+    /// Whether the answer begins only after the end of what was asked.
+    pub in_turn: bool,
+    /// The sender resets the stream once it has written this many bytes.
+    pub reset_after: Option<u64>,
+}
+
+/// How a host's clock differs from the world's time. It never goes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ClockSetup {
+    /// By how much it is ahead when the world begins.
+    pub ahead: Duration,
+    /// By how many parts per million it runs fast; slow, if negative.
+    pub drift_ppm: f64,
+    /// A time at which it jumps ahead, and by how much.
+    pub step: Option<(Duration, Duration)>,
+}
+
+/// Either end of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndChoice {
+    /// The host that has most of the data.
+    Sender,
+    /// The host that it is for.
+    Receiver,
+}
+
+/// What happens to an end of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndChange {
+    /// The process ends, and another begins at once: it knows what its disk holds.
+    Restart,
+    /// The host is suspended (`true`), or goes on.
+    Freeze(bool),
+    /// The socket of this number goes down or comes up.
+    Socket {
+        /// The number of the local address.
+        number: u16,
+        /// Whether it is up from then on.
+        up: bool,
+    },
+    /// A NAT gives its first socket another port.
+    Rebind,
+    /// The first socket gets another address, and the host is told.
+    Move,
+    /// The application reads (`true`), or takes nothing.
+    Reads(bool),
+    /// All its TCP connections are reset.
+    Reset,
+}
+
+/// UDP datagrams that a middlebox drops on a link, in that direction. Other packets pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UdpFilter {
+    /// The probability that a datagram is dropped, 0 to 1.
+    pub share: f64,
+    /// Smaller UDP payloads pass, in bytes.
+    pub above: usize,
+}
+
+/// What an attacker does who sees every datagram of exchanges.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Attack {
+    /// The probability that a datagram arrives once more, up to two seconds later.
+    pub replayed: f64,
+    /// The probability that a datagram with some other bits, and of some other length, arrives too.
+    pub forged: f64,
+}

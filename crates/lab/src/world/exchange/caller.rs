@@ -1,0 +1,279 @@
+//! The side that begins sessions: it connects, and connects again when a session is lost, until all
+//! is done.
+
+use super::conversation::Conversation;
+use super::dialing::Dialing;
+use super::disk::SharedState;
+use super::host::{DialingEndpoint, HostSetup};
+use byway_control::{ControllerChoice, SenderKind};
+use byway_engine::handshake::PublicKey;
+use byway_engine::{Connect, Handle, RelayRoute};
+use byway_sim::Clock;
+use byway_wire::relay::{Consent, Word};
+use byway_wire::{Duration, Instant};
+use core::net::SocketAddr;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// The least and the greatest time from a loss to the next attempt.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
+/// Time between two looks of a side that waits for something on a disk, or for relays.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What a ticket says of each relay: the receiver's address as the relay sees it, and the
+/// receiver's consent. Both hosts share it, as if somebody had carried it over.
+#[derive(Clone, Debug, Default)]
+pub(in crate::world) struct RelayTicket(Rc<RefCell<TicketState>>);
+
+#[derive(Debug, Default)]
+struct TicketState {
+    entries: BTreeMap<SocketAddr, (SocketAddr, Consent)>,
+    /// How often anything was written to it.
+    version: u32,
+}
+
+impl RelayTicket {
+    /// The receiver can be reached through a relay.
+    pub(super) fn reach(&self, relay: SocketAddr, address: SocketAddr, consent: Consent) {
+        let mut state = self.0.borrow_mut();
+        state.entries.insert(relay, (address, consent));
+        state.version += 1;
+    }
+
+    fn version(&self) -> u32 {
+        self.0.borrow().version
+    }
+
+    fn route(&self, word: &Word) -> Option<RelayRoute> {
+        let state = self.0.borrow();
+        let (destination, consent) = word.relays().first().and_then(|relay| state.entries.get(relay))?;
+        Some(RelayRoute { word: word.clone(), destination: *destination, consent: *consent })
+    }
+}
+
+/// Whom to reach, and how.
+#[derive(Clone)]
+pub(in crate::world) struct CallerTask {
+    /// The receiver's public key.
+    pub(in crate::world) peer: PublicKey,
+    /// The receiver's address, if the direct way may be used.
+    pub(in crate::world) direct: Option<SocketAddr>,
+    /// The words of the relays that it may use.
+    pub(in crate::world) words: Vec<Word>,
+    /// How the receiver can be reached through them.
+    pub(in crate::world) ticket: RelayTicket,
+    /// The controller of each session.
+    pub(in crate::world) congestion: ControllerChoice,
+    /// What the controllers draw from.
+    pub(in crate::world) seed: u64,
+    /// When it begins, and when it ends at the latest, by its own clock.
+    pub(in crate::world) start: Instant,
+    pub(in crate::world) stop: Option<Instant>,
+    /// The host's clock.
+    pub(in crate::world) clock: Clock,
+}
+
+/// How far it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallStage {
+    /// There is no session before this time.
+    Away {
+        until: Instant,
+    },
+    Trying(Handle),
+    Connected(Handle),
+    Over,
+}
+
+/// See the module.
+pub(super) struct Caller {
+    task: CallerTask,
+    stage: CallStage,
+    retry_delay: Duration,
+    /// The version of the ticket whose entries the session knows.
+    known: u32,
+    dialing: Option<Dialing>,
+    due: Option<Instant>,
+}
+
+impl Caller {
+    /// `is_over`: all was done before.
+    pub(super) fn new(task: &CallerTask, tcp: bool, is_over: bool) -> Self {
+        let relays = task.words.iter().filter_map(|word| word.relays().first());
+        let targets = task.direct.into_iter().chain(relays.copied());
+        Self {
+            stage: if is_over { CallStage::Over } else { CallStage::Away { until: task.start } },
+            retry_delay: RETRY_DELAY,
+            known: 0,
+            dialing: tcp.then(|| Dialing::new(targets.collect())),
+            due: Some(task.start),
+            task: task.clone(),
+        }
+    }
+
+    /// The session that is connected.
+    pub(super) const fn connected(&self) -> Option<Handle> {
+        match self.stage {
+            CallStage::Connected(handle) => Some(handle),
+            _ => None,
+        }
+    }
+
+    /// When it has something to do.
+    pub(super) const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// An attempt became a session. Whether it is the one that it waits for.
+    pub(super) fn on_connected(&mut self, handle: Handle) -> bool {
+        if self.stage != CallStage::Trying(handle) {
+            return false;
+        }
+        self.stage = CallStage::Connected(handle);
+        self.retry_delay = RETRY_DELAY;
+        if let Some(dialing) = &mut self.dialing {
+            dialing.on_connected();
+        }
+        true
+    }
+
+    /// A session or an attempt is lost.
+    pub(super) fn on_lost(&mut self, now: Instant, handle: Handle, why: String, state: &SharedState) {
+        let connected = match self.stage {
+            CallStage::Trying(own) if own == handle => false,
+            CallStage::Connected(own) if own == handle => true,
+            _ => return,
+        };
+        state.lost(self.task.clock.world(now), connected, why);
+        self.stage = CallStage::Away { until: now + self.retry_delay };
+        self.retry_delay = (self.retry_delay * 2).min(MAX_RETRY_DELAY);
+    }
+
+    /// Connects, dials and ends when it is time to.
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        machine: &mut DialingEndpoint,
+        setup: &HostSetup,
+        conversations: &BTreeMap<Handle, Conversation>,
+    ) {
+        self.due = None;
+        if self.stage != CallStage::Over && self.task.stop.is_some_and(|stop| stop <= now) {
+            self.end(now, machine, setup);
+        }
+        match self.stage {
+            CallStage::Over => return,
+            CallStage::Away { until } if now < until => {
+                self.due = Some(until);
+                return;
+            }
+            CallStage::Away { .. } => self.connect(now, machine, setup),
+            CallStage::Trying(handle) => self.offer_relays(now, machine, handle),
+            CallStage::Connected(handle) => {
+                self.offer_relays(now, machine, handle);
+                if let (Some(talk), Some(connection)) =
+                    (conversations.get(&handle), machine.endpoint.connection_mut(handle))
+                    && talk.is_done(connection)
+                {
+                    // Its application waits for the peer's, which may be slow.
+                    self.due = Some(now + LOOK_INTERVAL);
+                    if is_all_on_disk(setup) {
+                        setup.state.edit().finished = Some(self.task.clock.world(now));
+                        self.end(now, machine, setup);
+                        return;
+                    }
+                }
+            }
+        }
+        if let Some(dialing) = &mut self.dialing {
+            let handle = match self.stage {
+                CallStage::Trying(handle) => Some((handle, false)),
+                CallStage::Connected(handle) => Some((handle, true)),
+                _ => None,
+            };
+            if let Some((handle, connected)) = handle {
+                let next = dialing.look(now, machine, handle, connected);
+                self.due = Some(self.due.map_or(next, |due| due.min(next)));
+            }
+        }
+        if let Some(stop) = self.task.stop {
+            self.due = Some(self.due.map_or(stop, |due| due.min(stop)));
+        }
+    }
+
+    fn connect(&mut self, now: Instant, machine: &mut DialingEndpoint, setup: &HostSetup) {
+        if self.task.direct.is_none() && self.task.ticket.version() == 0 {
+            // No relay has answered the receiver yet.
+            self.due = Some(now + LOOK_INTERVAL);
+            return;
+        }
+        self.task.seed = self.task.seed.wrapping_add(1);
+        let made = byway_control::controller(&self.task.congestion, SenderKind::Session, self.task.seed);
+        // The plan's choice was made once before.
+        let Ok(controller) = made else { return };
+        let addresses = self.task.direct.into_iter().collect();
+        let connect = Connect { peer: self.task.peer, addresses, application: Vec::new(), controller };
+        match machine.endpoint.connect(now, connect) {
+            Ok(handle) => {
+                self.stage = CallStage::Trying(handle);
+                if let Some(dialing) = &mut self.dialing {
+                    dialing.begin(now);
+                }
+                self.known = 0;
+                if self.task.direct.is_some() {
+                    // Relays of which the ticket says nothing are offered over the direct way.
+                    for word in &self.task.words {
+                        let route = self.task.ticket.route(word);
+                        machine.endpoint.add_relay(now, handle, word, route.as_ref());
+                    }
+                }
+                self.offer_relays(now, machine, handle);
+            }
+            Err(error) => {
+                setup.state.lost(self.task.clock.world(now), false, error.to_string());
+                self.stage = CallStage::Away { until: now + self.retry_delay };
+            }
+        }
+    }
+
+    /// Takes up relays as the ticket tells of them.
+    fn offer_relays(&mut self, now: Instant, machine: &mut DialingEndpoint, handle: Handle) {
+        if self.task.direct.is_some() {
+            return;
+        }
+        let version = self.task.ticket.version();
+        if self.known < version {
+            self.known = version;
+            for word in &self.task.words {
+                if let Some(route) = self.task.ticket.route(word) {
+                    machine.endpoint.add_relay(now, handle, word, Some(&route));
+                }
+            }
+        }
+        if (version as usize) < self.task.words.len() {
+            self.due = Some(now + LOOK_INTERVAL);
+        }
+    }
+
+    fn end(&mut self, now: Instant, machine: &mut DialingEndpoint, setup: &HostSetup) {
+        if let CallStage::Trying(handle) | CallStage::Connected(handle) = self.stage {
+            machine.endpoint.close(now, handle, 0, "done");
+        }
+        setup.state.edit().stopped = true;
+        self.stage = CallStage::Over;
+        self.due = None;
+    }
+}
+
+/// Whether both disks hold all that was to be moved.
+fn is_all_on_disk(setup: &HostSetup) -> bool {
+    let state = setup.state.look();
+    let streams = setup.options.streams.iter().enumerate();
+    state.whole.len() == setup.options.objects.len()
+        && state.whole_back.len() == setup.options.objects_back.len()
+        && streams.filter(|(_, stream)| stream.reset_after.is_none()).all(|(number, stream)| {
+            state.streams.get(&(number as u32)).copied().unwrap_or_default() == stream.bytes
+        })
+}
