@@ -1,6 +1,6 @@
 //! Random worlds, each made from a seed, with transfers as the product's users have them and
-//! troubles as networks and hosts have them. No invariant may break, and every transfer ends in time,
-//! with exactly what was sent. Every tenth seed runs twice, and must give the same record.
+//! troubles as networks and hosts have them. No invariant may break, and every transfer ends in
+//! time, with exactly what was sent. Every tenth seed runs twice, and must give the same record.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -88,9 +88,9 @@ pub fn setup(seed: u64) -> Setup {
     for number in 1..1 + random.below(3) {
         transfers.push(traffic::any(number, &network, random));
     }
-    let registry = (!network.lenders.is_empty()).then(|| {
+    let registry = (!network.lenders().is_empty()).then(|| {
         transfers.push(traffic::by_registry(9, random));
-        let relays = network.lenders.iter().map(|lender| PathChoice::Through(lender.clone())).collect();
+        let relays = network.lenders().iter().map(|lender| PathChoice::Through(lender.clone())).collect();
         let lend = random.chance(0.7).then(|| match random.below(2) {
             0 => LendLimit::Climb,
             _ => LendLimit::Rate(draw::rate(random)),
@@ -114,7 +114,7 @@ pub fn setup(seed: u64) -> Setup {
         // Who sleeps for days is looked at less often.
         sample: Duration::from_secs(if is_long { 60 } else { 1 }),
         gateways: Vec::new(),
-        network: Network { named: None, links: network.links },
+        network: Network { named: None, links: network.into_links() },
         access_jitter: 0.0,
         changes,
         transfers,

@@ -28,12 +28,12 @@ pub(super) enum Shape {
 /// A network and the names in it. Hosts sit at S, S2 and D.
 #[derive(Debug)]
 pub(super) struct NetworkDraw {
-    pub(super) links: Vec<LinkSetup>,
-    pub(super) relays: Vec<String>,
+    links: Vec<LinkSetup>,
+    relays: Vec<String>,
     /// End hosts with one line each, which may lend it.
-    pub(super) lenders: Vec<String>,
+    lenders: Vec<String>,
     /// Nodes of further uplinks of the sender.
-    pub(super) uplinks: Vec<String>,
+    uplinks: Vec<String>,
 }
 
 impl NetworkDraw {
@@ -70,6 +70,26 @@ impl NetworkDraw {
             }
         }
         draw
+    }
+
+    /// Nodes of relays that both sites can reach by lines of their own.
+    pub(super) fn relays(&self) -> &[String] {
+        &self.relays
+    }
+
+    /// End hosts with one line each, which may lend it.
+    pub(super) fn lenders(&self) -> &[String] {
+        &self.lenders
+    }
+
+    /// Nodes of further uplinks of the sender.
+    pub(super) fn uplinks(&self) -> &[String] {
+        &self.uplinks
+    }
+
+    /// The links, in both directions.
+    pub(super) fn into_links(self) -> Vec<LinkSetup> {
+        self.links
     }
 
     fn join(&mut self, a: &str, b: &str, [there, back]: [LinkSpec; 2]) {

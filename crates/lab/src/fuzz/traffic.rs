@@ -41,7 +41,7 @@ fn choice(name: &str) -> ControllerChoice {
 /// Some of the ways: the direct one, and relays.
 fn ways(network: &NetworkDraw, random: &mut Random) -> Vec<PathChoice> {
     let mut ways = vec![PathChoice::Direct];
-    let relays = network.relays.iter().filter(|_| random.chance(0.7));
+    let relays = network.relays().iter().filter(|_| random.chance(0.7));
     ways.extend(relays.map(|relay| PathChoice::Through(relay.clone())));
     ways
 }
@@ -54,7 +54,7 @@ pub(super) fn any(number: u64, network: &NetworkDraw, random: &mut Random) -> Tr
             let options = SessionOptions { real_bytes: random.chance(0.5), ..SessionOptions::default() };
             transfer(number, ways(network, random), Carrier::Session(options), random)
         }
-        14 if !network.relays.is_empty() => relayed(number, network, random),
+        14 if !network.relays().is_empty() => relayed(number, network, random),
         _ => {
             let carrier = Carrier::Tcp(TcpOptions {
                 delayed_ack: random.chance(0.5),
@@ -71,7 +71,7 @@ pub(super) fn any(number: u64, network: &NetworkDraw, random: &mut Random) -> Tr
 
 /// A live source over TCP to relays, with Wang's rates.
 fn relayed(number: u64, network: &NetworkDraw, random: &mut Random) -> Transfer {
-    let paths = network.relays.iter().take(3).map(|relay| PathChoice::Through(relay.clone())).collect();
+    let paths = network.relays().iter().take(3).map(|relay| PathChoice::Through(relay.clone())).collect();
     let carrier = Carrier::TcpRelays(TcpOptions { mss: 1_220, ..TcpOptions::linux() });
     let one = transfer(number, paths, carrier, random);
     Transfer {
@@ -134,7 +134,7 @@ fn options(network: &NetworkDraw, random: &mut Random) -> ExchangeOptions {
         memory: random.chance(0.3).then(|| bytes(random, 16 << 10, 4 << 20)),
         datagram: random.chance(0.4).then_some(1_472),
         tcp: random.chance(0.5),
-        uplinks: if random.chance(0.8) { network.uplinks.clone() } else { Vec::new() },
+        uplinks: if random.chance(0.8) { network.uplinks().to_vec() } else { Vec::new() },
         ticket_names_relays: random.chance(0.5),
         words_hold: random.chance(0.08).then(|| Duration::from_secs(60 * (1 + random.below(2)))),
         sender_clock: clock(random),

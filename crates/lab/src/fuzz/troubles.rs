@@ -85,6 +85,10 @@ impl<'a> Troubles<'a> {
             let delay = random.chance(0.6).then(|| millis(random, 1, 300));
             let loss = random.chance(0.2).then(|| random.unit() * 0.2);
             let mtu = random.chance(0.15).then(|| 1_300 + random.below(200) as usize);
+            let is_change = new_rate.is_some() || delay.is_some() || mtu.is_some();
+            if !is_change && dark.is_none() && loss.is_none() {
+                continue;
+            }
             for (from, to) in directions {
                 let link = |up, loss| Changed::Link {
                     from: from.clone(),
@@ -165,7 +169,7 @@ impl<'a> Troubles<'a> {
 
     /// Relays that byway's sessions use crash, and start again with nothing in memory.
     fn relays(&mut self, random: &mut Random) {
-        for relay in &self.network.relays {
+        for relay in self.network.relays() {
             let used = self.transfers.iter().any(|transfer| {
                 matches!(transfer.carrier, Carrier::Session(_) | Carrier::Exchange(_))
                     && transfer.paths.contains(&PathChoice::Through(relay.clone()))

@@ -45,8 +45,8 @@ pub(super) struct Actors {
     pub(super) sources: Vec<WangSource>,
     pub(super) gateways: Vec<GatewayPair>,
     /// The addresses of hosts and relays that speak byway's protocol.
-    pub(super) byway_hosts: BTreeSet<IpAddr>,
-    pub(super) registry: Option<Handle<RegistryNode>>,
+    byway_hosts: BTreeSet<IpAddr>,
+    registry: Option<Handle<RegistryNode>>,
 }
 
 /// A transfer in a world.
@@ -103,6 +103,16 @@ struct WorldBuilder<'a, 'b> {
 }
 
 impl Actors {
+    /// The addresses of hosts and relays that speak byway's protocol.
+    pub(super) const fn byway_hosts(&self) -> &BTreeSet<IpAddr> {
+        &self.byway_hosts
+    }
+
+    /// The registry, if there is one.
+    pub(super) const fn registry(&self) -> Option<Handle<RegistryNode>> {
+        self.registry
+    }
+
     /// Puts everybody into the world, and asks the layout for ways between them.
     pub(super) fn new(
         setup: &Setup,

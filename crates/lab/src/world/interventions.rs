@@ -50,7 +50,7 @@ pub(super) fn all(
                 Intervention::Relay { node: node.clone(), up: *up }
             }
             Changed::Registry { up } => {
-                if actors.registry.is_none() {
+                if actors.registry().is_none() {
                     let what = "there is no registry that could go down or come up".to_owned();
                     return Err(RunError::NothingThere { what });
                 }
@@ -78,7 +78,7 @@ impl Intervention {
         match self {
             Self::Relay { node, up } => actors.relays.set_up(world, node, *up),
             Self::Registry { up } => {
-                if let Some(registry) = actors.registry {
+                if let Some(registry) = actors.registry() {
                     world.freeze(registry, !up);
                 }
             }

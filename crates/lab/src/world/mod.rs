@@ -269,5 +269,5 @@ fn middleboxes(
         return Ok(None);
     }
     let ways = layout.ways().map(|(ends, way)| (ends, way.to_vec())).collect();
-    Ok(Some(Middleboxes::new(ways, bleaching, setup.attack, actors.byway_hosts.clone(), seed)))
+    Ok(Some(Middleboxes::new(ways, bleaching, setup.attack, actors.byway_hosts().clone(), seed)))
 }

@@ -100,8 +100,8 @@ impl RelayNodes {
         Self { lend, ..Self::default() }
     }
 
-    /// A word for the relay at `node`, for a sender of its own, which holds for so long. `address`: asked for where there is
-    /// no relay yet.
+    /// A word for the relay at `node`, for a sender of its own, which holds for this long.
+    /// `address`: asked for where there is no relay yet.
     pub(super) fn word(
         &mut self,
         node: &str,

@@ -261,8 +261,8 @@ impl Streams {
         (StreamRead { length, finished }, over)
     }
 
-    /// The owner wants no more of a stream, though nothing of it may have come yet. Returns how many
-    /// of its bytes are dropped.
+    /// The owner wants no more of a stream, though nothing of it may have come yet. Returns how
+    /// many of its bytes are dropped.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Option<u64> {
         if self.is_unanswered(id) {
             self.begin(id);

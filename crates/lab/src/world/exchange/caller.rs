@@ -161,7 +161,7 @@ impl Caller {
     ) {
         self.due = None;
         if self.stage != CallStage::Over && self.task.stop.is_some_and(|stop| stop <= now) {
-            self.end(now, machine, setup);
+            self.end(now, machine, setup, None);
         }
         match self.stage {
             CallStage::Over => return,
@@ -174,14 +174,14 @@ impl Caller {
             CallStage::Connected(handle) => {
                 self.offer_relays(now, machine, handle);
                 if let (Some(talk), Some(connection)) =
-                    (conversations.get(&handle), machine.endpoint.connection_mut(handle))
+                    (conversations.get(&handle), machine.endpoint().connection_mut(handle))
                     && talk.is_done(connection)
                 {
                     // Its application waits for the peer's, which may be slow.
                     self.due = Some(now + LOOK_INTERVAL);
-                    if is_all_on_disk(setup) {
-                        setup.state.edit().finished = Some(self.task.clock.world(now));
-                        self.end(now, machine, setup);
+                    if setup.state().is_complete(setup.options()) {
+                        let finished = self.task.clock.world(now);
+                        self.end(now, machine, setup, Some(finished));
                         return;
                     }
                 }
@@ -215,7 +215,7 @@ impl Caller {
         let Ok(controller) = made else { return };
         let addresses = self.task.direct.into_iter().collect();
         let connect = Connect { peer: self.task.peer, addresses, application: Vec::new(), controller };
-        match machine.endpoint.connect(now, connect) {
+        match machine.endpoint().connect(now, connect) {
             Ok(handle) => {
                 self.stage = CallStage::Trying(handle);
                 if let Some(dialing) = &mut self.dialing {
@@ -226,13 +226,13 @@ impl Caller {
                     // Relays of which the ticket says nothing are offered over the direct way.
                     for word in &self.task.words {
                         let route = self.task.ticket.route(word);
-                        machine.endpoint.add_relay(now, handle, word, route.as_ref());
+                        machine.endpoint().add_relay(now, handle, word, route.as_ref());
                     }
                 }
                 self.offer_relays(now, machine, handle);
             }
             Err(error) => {
-                setup.state.lost(self.task.clock.world(now), false, error.to_string());
+                setup.state().lost(self.task.clock.world(now), false, error.to_string());
                 self.stage = CallStage::Away { until: now + self.retry_delay };
             }
         }
@@ -248,7 +248,7 @@ impl Caller {
             self.known = version;
             for word in &self.task.words {
                 if let Some(route) = self.task.ticket.route(word) {
-                    machine.endpoint.add_relay(now, handle, word, Some(&route));
+                    machine.endpoint().add_relay(now, handle, word, Some(&route));
                 }
             }
         }
@@ -257,23 +257,18 @@ impl Caller {
         }
     }
 
-    fn end(&mut self, now: Instant, machine: &mut DialingEndpoint, setup: &HostSetup) {
+    fn end(
+        &mut self,
+        now: Instant,
+        machine: &mut DialingEndpoint,
+        setup: &HostSetup,
+        finished: Option<Instant>,
+    ) {
         if let CallStage::Trying(handle) | CallStage::Connected(handle) = self.stage {
-            machine.endpoint.close(now, handle, 0, "done");
+            machine.endpoint().close(now, handle, 0, "done");
         }
-        setup.state.edit().stopped = true;
+        setup.state().stop(finished);
         self.stage = CallStage::Over;
         self.due = None;
     }
-}
-
-/// Whether both disks hold all that was to be moved.
-fn is_all_on_disk(setup: &HostSetup) -> bool {
-    let state = setup.state.look();
-    let streams = setup.options.streams.iter().enumerate();
-    state.whole.len() == setup.options.objects.len()
-        && state.whole_back.len() == setup.options.objects_back.len()
-        && streams.filter(|(_, stream)| stream.reset_after.is_none()).all(|(number, stream)| {
-            state.streams.get(&(number as u32)).copied().unwrap_or_default() == stream.bytes
-        })
 }

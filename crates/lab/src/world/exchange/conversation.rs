@@ -152,8 +152,7 @@ impl Conversation {
         self.take_datagrams(connection);
         let memory = connection.incoming().memory() as u64;
         if self.is_back() {
-            let notes = &mut self.state.edit().notes;
-            notes.most_memory = notes.most_memory.max(memory);
+            self.state.note(|notes| notes.most_memory = notes.most_memory.max(memory));
         }
     }
 
@@ -177,15 +176,8 @@ impl Conversation {
 
     /// Offers what the peer does not have on its disk.
     fn begin(&mut self, now: Instant, connection: &mut Connection) {
-        let state = self.state.look();
-        let (sizes, there) = match self.side {
-            EndChoice::Sender => (&self.options.objects, &state.whole),
-            EndChoice::Receiver => (&self.options.objects_back, &state.whole_back),
-        };
-        for (number, size) in (0..).zip(sizes) {
-            if !there.contains(&number) {
-                connection.outgoing().add_object(ObjectId(number), *size);
-            }
+        for (number, size) in self.state.lacking(&self.options, self.side) {
+            connection.outgoing().add_object(ObjectId(number), size);
         }
         self.datagram_due = now;
     }
@@ -234,9 +226,7 @@ impl Conversation {
             let arrived = self.arrived.entry(write.object).or_default();
             *arrived += write.data.len() as u64;
             if self.side == EndChoice::Receiver {
-                let mut state = self.state.edit();
-                let most = state.partial.entry(write.object.0).or_default();
-                *most = (*most).max(*arrived);
+                self.state.on_part(write.object.0, *arrived);
             }
             reading.spend(write.data.len());
             incoming.written(write.data);
@@ -273,9 +263,7 @@ impl Conversation {
         if sizes.get(id.0 as usize) != Some(&size) || arrived != size {
             self.state.blame(format!("object {} is complete with {arrived} bytes of {size}", id.0));
         }
-        let mut state = self.state.edit();
-        let whole = if self.is_back() { &mut state.whole } else { &mut state.whole_back };
-        whole.insert(id.0);
+        self.state.on_whole(id.0, self.side);
     }
 
     /// The peer opened a stream: it is read, and answered.
@@ -332,9 +320,7 @@ impl Conversation {
         let (read, length) = (known.read, known.length);
         let Some((number, setup)) = self.setup(id) else { return false };
         if self.is_back() && setup.reset_after.is_none() {
-            let mut state = self.state.edit();
-            let most = state.streams.entry(number).or_default();
-            *most = (*most).max(read);
+            self.state.on_stream(number, read);
         }
         if is_end {
             self.readers.remove(&id);
@@ -423,7 +409,7 @@ impl Conversation {
             if !self.datagrams_seen.insert(number) {
                 self.state.blame(format!("{id:?} came twice"));
             }
-            self.state.edit().notes.datagrams += 1;
+            self.state.note(|notes| notes.datagrams += 1);
             connection.recycle(datagram.data);
         }
         while connection.next_returned().is_some() {}

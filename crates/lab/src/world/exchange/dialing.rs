@@ -82,11 +82,11 @@ impl Dialing {
         }
         self.next_look = now + LOOK_INTERVAL;
         let mut wanted = !connected && now.since(self.begun) >= FIRST_ANSWER_TIMEOUT;
-        if connected && let Some(connection) = machine.endpoint.connection_mut(handle) {
+        if connected && let Some(connection) = machine.endpoint().connection_mut(handle) {
             wanted = self.is_wanted(now, connection);
         }
         for target in &mut self.targets {
-            if machine.endpoint.leads_to(target.address) {
+            if machine.endpoint().leads_to(target.address) {
                 target.failures = 0;
                 target.next_at = target.next_at.min(now + FIRST_ANSWER_TIMEOUT);
             } else if wanted && target.next_at <= now {
@@ -94,7 +94,7 @@ impl Dialing {
                 target.failures += 1;
                 target.next_at = now + DIAL_TIMEOUT.max(rest);
                 let dial = TcpRequest::Dial { peer: target.address, patience: DIAL_TIMEOUT };
-                machine.requests.push_back(dial);
+                machine.request(dial);
             }
         }
         self.next_look

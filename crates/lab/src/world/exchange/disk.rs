@@ -1,12 +1,15 @@
 //! What outlives a process: what its host's disk holds, and the notes of the run.
 
 use crate::record::{ExchangeRecord, LostSession};
-use crate::setup::ExchangeOptions;
+use crate::setup::{EndChoice, ExchangeOptions};
 use byway_wire::Instant;
-use std::cell::{Ref, RefCell, RefMut};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::rc::Rc;
+
+/// The most mistakes that are noted.
+const MAX_MISTAKES: usize = 8;
 
 /// What both hosts of an exchange share in memory, though hosts share nothing: their disks, and
 /// what is noted of the run. A host reads the other's disk only where byway's program would be told
@@ -16,20 +19,20 @@ pub(super) struct SharedState(Rc<RefCell<ExchangeState>>);
 
 /// See [`SharedState`].
 #[derive(Debug, Default)]
-pub(super) struct ExchangeState {
+struct ExchangeState {
     /// The objects that each host has whole: the sender's objects at the receiver, and the
     /// receiver's at the sender.
-    pub(super) whole: BTreeSet<u32>,
-    pub(super) whole_back: BTreeSet<u32>,
+    whole: BTreeSet<u32>,
+    whole_back: BTreeSet<u32>,
     /// Bytes of objects that the receiver does not have whole: the most of any session.
-    pub(super) partial: BTreeMap<u32, u64>,
+    partial: BTreeMap<u32, u64>,
     /// Bytes that the receiver's application read of each stream: the most of any session.
-    pub(super) streams: BTreeMap<u32, u64>,
+    streams: BTreeMap<u32, u64>,
     /// When all was done.
-    pub(super) finished: Option<Instant>,
+    finished: Option<Instant>,
     /// When the sender's application ended the exchange, done or not.
-    pub(super) stopped: bool,
-    pub(super) notes: ExchangeRecord,
+    stopped: bool,
+    notes: ExchangeRecord,
 }
 
 impl SharedState {
@@ -40,33 +43,101 @@ impl SharedState {
         Self(Rc::new(RefCell::new(state)))
     }
 
-    pub(super) fn look(&self) -> Ref<'_, ExchangeState> {
-        self.0.borrow()
+    /// The numbers of the objects that this side has and the other's disk lacks, with their sizes.
+    pub(super) fn lacking(&self, options: &ExchangeOptions, side: EndChoice) -> Vec<(u32, u64)> {
+        let state = self.0.borrow();
+        let (sizes, there) = match side {
+            EndChoice::Sender => (&options.objects, &state.whole),
+            EndChoice::Receiver => (&options.objects_back, &state.whole_back),
+        };
+        (0..).zip(sizes.iter().copied()).filter(|(number, _)| !there.contains(number)).collect()
     }
 
-    pub(super) fn edit(&self) -> RefMut<'_, ExchangeState> {
-        self.0.borrow_mut()
+    /// An object of the other side's is whole on the disk of this side.
+    pub(super) fn on_whole(&self, number: u32, side: EndChoice) {
+        let mut state = self.0.borrow_mut();
+        match side {
+            EndChoice::Sender => state.whole_back.insert(number),
+            EndChoice::Receiver => state.whole.insert(number),
+        };
+    }
+
+    /// The receiver has these bytes of an object in one session.
+    pub(super) fn on_part(&self, number: u32, bytes: u64) {
+        let mut state = self.0.borrow_mut();
+        let most = state.partial.entry(number).or_default();
+        *most = (*most).max(bytes);
+    }
+
+    /// The receiver's application read these bytes of a stream in one session.
+    pub(super) fn on_stream(&self, number: u32, bytes: u64) {
+        let mut state = self.0.borrow_mut();
+        let most = state.streams.entry(number).or_default();
+        *most = (*most).max(bytes);
+    }
+
+    /// Whether both disks hold all that was to be moved, and all streams were read.
+    pub(super) fn is_complete(&self, options: &ExchangeOptions) -> bool {
+        let state = self.0.borrow();
+        let streams = options.streams.iter().enumerate();
+        state.whole.len() == options.objects.len()
+            && state.whole_back.len() == options.objects_back.len()
+            && streams.filter(|(_, stream)| stream.reset_after.is_none()).all(|(number, stream)| {
+                state.streams.get(&(number as u32)).copied().unwrap_or_default() == stream.bytes
+            })
+    }
+
+    /// The sender's application ended the exchange: at this time all was done, or it stopped early.
+    pub(super) fn stop(&self, finished: Option<Instant>) {
+        let mut state = self.0.borrow_mut();
+        state.finished = finished;
+        state.stopped = true;
+    }
+
+    /// Whether the sender's application ended the exchange, done or not.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.0.borrow().stopped
+    }
+
+    /// When all was done.
+    pub(super) fn finished(&self) -> Option<Instant> {
+        self.0.borrow().finished
+    }
+
+    /// What was noted of the run so far.
+    pub(super) fn notes(&self) -> ExchangeRecord {
+        self.0.borrow().notes.clone()
+    }
+
+    /// Notes something of the run.
+    pub(super) fn note(&self, change: impl FnOnce(&mut ExchangeRecord)) {
+        change(&mut self.0.borrow_mut().notes);
+    }
+
+    /// Distinct bytes that the receiver has of what was asked for.
+    pub(super) fn received(&self, options: &ExchangeOptions) -> u64 {
+        self.0.borrow().received(options)
     }
 
     /// Notes that something is not as it must be.
     pub(super) fn blame(&self, what: String) {
-        let mut state = self.edit();
-        // The first few tell all.
-        if state.notes.mistakes.len() < 8 {
-            state.notes.mistakes.push(what);
-        }
+        self.note(|notes| {
+            // The first few tell all.
+            if notes.mistakes.len() < MAX_MISTAKES {
+                notes.mistakes.push(what);
+            }
+        });
     }
 
     /// Notes that a session, or an attempt at one, came to nothing.
     pub(super) fn lost(&self, now: Instant, connected: bool, why: String) {
-        let mut state = self.edit();
-        state.notes.lost.push(LostSession { at: now.as_secs_f64(), connected, why });
+        self.note(|notes| notes.lost.push(LostSession { at: now.as_secs_f64(), connected, why }));
     }
 }
 
 impl ExchangeState {
     /// Distinct bytes that the receiver has of what was asked for.
-    pub(super) fn received(&self, options: &ExchangeOptions) -> u64 {
+    fn received(&self, options: &ExchangeOptions) -> u64 {
         let whole: u64 = self.whole.iter().filter_map(|number| options.objects.get(*number as usize)).sum();
         let partial: u64 =
             self.partial.iter().filter(|(number, _)| !self.whole.contains(number)).map(|it| it.1).sum();

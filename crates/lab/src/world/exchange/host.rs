@@ -1,6 +1,6 @@
 //! A host of an exchange: its endpoint, and what it asks its operating system for.
 
-use super::caller::Caller;
+use super::caller::{Caller, RelayTicket};
 use super::conversation::{Conversation, RateLimit};
 use super::disk::SharedState;
 use crate::setup::{EndChoice, ExchangeOptions};
@@ -17,8 +17,20 @@ use std::rc::Rc;
 
 /// An endpoint whose owner may ask for TCP connections.
 pub(super) struct DialingEndpoint {
-    pub(super) endpoint: Endpoint,
-    pub(super) requests: VecDeque<TcpRequest>,
+    endpoint: Endpoint,
+    requests: VecDeque<TcpRequest>,
+}
+
+impl DialingEndpoint {
+    /// The endpoint of all sessions.
+    pub(super) const fn endpoint(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
+    /// Asks the operating system for a TCP connection.
+    pub(super) fn request(&mut self, request: TcpRequest) {
+        self.requests.push_back(request);
+    }
 }
 
 impl Machine for DialingEndpoint {
@@ -73,20 +85,44 @@ fn closed(connection: &mut Connection) -> Option<String> {
 /// What a process of a host starts with.
 #[derive(Clone)]
 pub(super) struct HostSetup {
-    pub(super) options: Rc<ExchangeOptions>,
-    pub(super) state: SharedState,
-    pub(super) side: EndChoice,
+    options: Rc<ExchangeOptions>,
+    state: SharedState,
+    side: EndChoice,
     /// The secret key on its disk.
-    pub(super) secret: [u8; 32],
-    pub(super) config: Config,
+    secret: [u8; 32],
+    config: Config,
     /// Relays through which a receiver is to be reached.
-    pub(super) standing: Vec<Word>,
-    pub(super) ticket: super::caller::RelayTicket,
+    standing: Vec<Word>,
+    ticket: RelayTicket,
+}
+
+impl HostSetup {
+    pub(super) const fn new(
+        options: Rc<ExchangeOptions>,
+        state: SharedState,
+        side: EndChoice,
+        secret: [u8; 32],
+        config: Config,
+        standing: Vec<Word>,
+        ticket: RelayTicket,
+    ) -> Self {
+        Self { options, state, side, secret, config, standing, ticket }
+    }
+
+    /// What is exchanged.
+    pub(super) fn options(&self) -> &ExchangeOptions {
+        &self.options
+    }
+
+    /// What outlives its process.
+    pub(super) const fn state(&self) -> &SharedState {
+        &self.state
+    }
 }
 
 /// A host of an exchange, while one process of it runs.
 pub(super) struct ExchangeHost {
-    pub(super) machine: DialingEndpoint,
+    machine: DialingEndpoint,
     setup: HostSetup,
     /// The side that begins sessions.
     caller: Option<Caller>,
@@ -144,7 +180,7 @@ impl ExchangeHost {
         match event {
             EndpointEvent::Connected(handle) => {
                 if caller.as_mut().is_some_and(|caller| caller.on_connected(handle)) {
-                    setup.state.edit().notes.sessions += 1;
+                    setup.state.note(|notes| notes.sessions += 1);
                     let talk = Conversation::new(&setup.options, &setup.state, setup.side);
                     conversations.insert(handle, talk);
                 }

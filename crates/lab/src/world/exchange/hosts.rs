@@ -66,8 +66,8 @@ impl HostSeat {
         let number = self.processes.get();
         self.processes.set(number + 1);
         let mut random = Random::component(self.random.clone().next_u64(), &format!("process {number}"));
-        let is_over = self.setup.state.look().stopped;
-        let tcp = self.setup.options.tcp;
+        let is_over = self.setup.state().is_stopped();
+        let tcp = self.setup.options().tcp;
         let caller = self.task.as_ref().map(|task| Caller::new(task, tcp, is_over));
         let host = ExchangeHost::new(&self.setup, caller, self.reads.get(), &mut random);
         let options = TcpConfig { no_delay: true, mss: MSS, ..TcpConfig::linux() };
@@ -124,15 +124,15 @@ impl ExchangeHosts {
         let key = Identity::from_secret(receiver_secret).public();
         let (sender_clock, receiver_clock) = (clock(&options.sender_clock), clock(&options.receiver_clock));
         let mut seat = |side, secret, config, standing, task, sockets, elsewhere| HostSeat {
-            setup: HostSetup {
-                options: Rc::clone(&options),
-                state: state.clone(),
+            setup: HostSetup::new(
+                Rc::clone(&options),
+                state.clone(),
                 side,
                 secret,
                 config,
                 standing,
-                ticket: ticket.clone(),
-            },
+                ticket.clone(),
+            ),
             task,
             sockets,
             elsewhere,
@@ -179,7 +179,7 @@ impl ExchangeHosts {
     }
 
     fn state(&self) -> &SharedState {
-        &self.seats[0].setup.state
+        self.seats[0].setup.state()
     }
 
     /// Lets something happen to an end.
@@ -233,7 +233,7 @@ fn clock(setup: &ClockSetup) -> Clock {
 
 impl TransferProbe for ExchangeHosts {
     fn look(&self, world: &World, _gateways: &[GatewayPair]) -> TransferSample {
-        let received = self.state().look().received(&self.seats[0].setup.options);
+        let received = self.state().received(self.seats[0].setup.options());
         let status = world[self.sender].node().session().map(|session| session.status());
         let mut paths = Vec::new();
         for path in status.into_iter().flat_map(|status| status.paths) {
@@ -246,7 +246,7 @@ impl TransferProbe for ExchangeHosts {
                     .blame(format!("path {} counts {totals:?}, {} in flight", path.id.0, path.in_flight));
             }
             if path.route.local.is_connection() && totals.acked_bytes > 0 {
-                self.state().edit().notes.over_tcp = true;
+                self.state().note(|notes| notes.over_tcp = true);
             }
             let Some(way) = self.firsts.get(&path.route.remote).copied() else { continue };
             paths.push(PathSample {
@@ -262,12 +262,11 @@ impl TransferProbe for ExchangeHosts {
     }
 
     fn is_over(&self, _: &World) -> bool {
-        self.state().look().stopped
+        self.state().is_stopped()
     }
 
     fn finish(&self, _: &World, record: &mut TransferRecord) {
-        let state = self.state().look();
-        record.finished = state.finished.map(Instant::as_secs_f64);
-        record.exchange = Some(state.notes.clone());
+        record.finished = self.state().finished().map(Instant::as_secs_f64);
+        record.exchange = Some(self.state().notes());
     }
 }
