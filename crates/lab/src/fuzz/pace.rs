@@ -66,10 +66,8 @@ pub(super) fn may_lose_session(setup: &Setup, name: &str) -> bool {
             EndChange::Freeze(true) => {
                 asleep.insert(end, at);
             }
-            EndChange::Freeze(false) => {
-                if asleep.remove(&end).is_some_and(|since| at >= since + SLEEP) {
-                    return true;
-                }
+            EndChange::Freeze(false) if asleep.remove(&end).is_some_and(|since| at >= since + SLEEP) => {
+                return true;
             }
             _ => {}
         }

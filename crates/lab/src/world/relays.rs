@@ -80,13 +80,13 @@ impl RelayNode {
         relay
     }
 
-    /// The relay on a host with TCP, if it has that.
-    fn carried(&self, relay: LendingRelay) -> Result<TcpCarried<LendingRelay>, LendingRelay> {
-        let Some(bytes) = &self.tcp else { return Err(relay) };
+    /// The relay as it is when it starts at `now` on a host with TCP, if it has such a host.
+    fn carried(&self, now: Instant) -> Option<TcpCarried<LendingRelay>> {
+        let bytes = self.tcp.as_ref()?;
         let options = TcpConfig { no_delay: true, ..TcpConfig::linux() };
         let serve = ServerConfig { options, ..ServerConfig::default() };
         let seed = u64::from_le_bytes(core::array::from_fn(|at| self.key[at]));
-        Ok(TcpCarried::new(relay, 1, bytes, seed, serve))
+        Some(TcpCarried::new(self.stand(now), 1, bytes, seed, serve))
     }
 
     fn stand(&self, now: Instant) -> LendingRelay {
@@ -176,13 +176,16 @@ impl RelayNodes {
     /// Puts the relays into the world, once all words are given.
     pub(super) fn add(&mut self, world: &mut World) {
         for (node, site) in &mut self.at {
-            let (name, stand) = (format!("relay at {node}"), site.stand(Instant::ZERO));
-            site.handle = Some(match site.carried(stand) {
-                Ok(carried) => {
+            let name = format!("relay at {node}");
+            site.handle = Some(match site.carried(Instant::ZERO) {
+                Some(carried) => {
                     let addresses = TcpCarried::<LendingRelay>::addresses(&[site.address]);
                     RelayHandle::Tcp(world.add(&name, carried, &addresses))
                 }
-                Err(stand) => RelayHandle::Udp(world.add(&name, stand, &[site.address])),
+                None => {
+                    let stand = site.stand(Instant::ZERO);
+                    RelayHandle::Udp(world.add(&name, stand, &[site.address]))
+                }
             });
         }
     }
@@ -232,7 +235,7 @@ impl RelayNodes {
             RelayHandle::Udp(handle) if up => drop(world.replace(handle, site.stand(world.now()))),
             RelayHandle::Udp(handle) => world.freeze(handle, true),
             RelayHandle::Tcp(handle) if up => {
-                if let Ok(fresh) = site.carried(site.stand(world.now())) {
+                if let Some(fresh) = site.carried(world.now()) {
                     world.replace(handle, fresh);
                 }
             }
