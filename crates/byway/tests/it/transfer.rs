@@ -233,31 +233,6 @@ fn what_cannot_be_written_is_named_and_the_rest_arrives() {
     assert_eq!(fs::read_to_string(place.path("in/tree/good")).unwrap(), "good");
 }
 
-/// The sender could not read a file: both sides end with 4, and the ticket is good for the rest.
-#[test]
-fn once_keeps_its_ticket_when_the_sender_could_not_read_all() {
-    let place = Place::new();
-    fs::create_dir(place.path("tree")).unwrap();
-    fs::write(place.path("tree/good"), "good").unwrap();
-    let changes = place.path("tree/large");
-    fs::write(&changes, vec![1; 64_000_000]).unwrap();
-    let (receiver, ticket) = place.recv(&["in", "--once"]);
-    let arguments = ["send", "tree", &ticket, "--bwlimit", "1M", "--json", "--progress"];
-    let mut sender = Running::start(place.command("sender", &arguments));
-    while sender.event("progress")["bytes"].as_u64().unwrap() == 0 {}
-    fs::write(&changes, "short").unwrap();
-    assert_eq!(sender.event("result")["exit"], 4);
-    let received = receiver.end();
-    received.failed(4, "not everything arrived: the sender could not read all of it");
-    let (receiver, again) = place.recv(&["in", "--once"]);
-    assert_eq!(again, ticket);
-    place.run("sender", &["send", "tree", &ticket]).succeeded();
-    receiver.end().succeeded();
-    assert_eq!(fs::read_to_string(place.path("in/tree/large")).unwrap(), "short");
-    let (_receiver, other) = place.recv(&["in", "--once"]);
-    assert_ne!(other, ticket, "it is used up");
-}
-
 #[test]
 fn an_interrupted_sender_stops_and_says_what_was_done() {
     let place = Place::new();

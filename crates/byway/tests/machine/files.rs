@@ -32,6 +32,7 @@ pub fn tests() -> Vec<Trial> {
         test("files::a_directory_that_refuses_is_said_before_anybody_sends", other, || {
             whole(refusing_directory)
         }),
+        test("files::once_keeps_its_ticket_when_the_sender_could_not_read_all", other, || whole(unreadable)),
         test("files::all_is_on_the_disk_by_one_sync_at_the_end", strace, || whole(one_sync)),
     ]
 }
@@ -213,27 +214,62 @@ fn read_only_disk() {
         .failed(1, "in is on a read-only file system: name another directory");
 }
 
-/// Such a directory binds anyone but root, who runs the program as somebody else.
-fn refusing_directory() {
-    let place = Place::new();
-    let (directory, refusing) = (place.path(""), place.path("in"));
-    fs::create_dir(&refusing).unwrap();
-    fs::set_permissions(&refusing, Permissions::from_mode(0o500)).unwrap();
-    let mut command = place.command("receiver", &["recv", "in"]);
+/// `byway` with these arguments, as somebody whom modes bind: root runs it as [`NOBODY`].
+fn bound_by_modes(place: &Place, host: &str, arguments: &[&str]) -> Command {
+    let mut command = place.command(host, arguments);
     if is_root() {
-        let (program, home) = (place.path("byway"), place.path("receiver"));
+        let (directory, program, home) = (place.path(""), place.path("byway"), place.path(host));
         for_anybody(&program);
-        fs::create_dir(&home).unwrap();
+        fs::create_dir_all(&home).unwrap();
         fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
-        for own in [&home, &refusing] {
-            std::os::unix::fs::chown(own, Some(NOBODY), Some(NOBODY)).unwrap();
-        }
+        std::os::unix::fs::chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
         command = Command::new("setpriv");
         command.args([&format!("--reuid={NOBODY}"), &format!("--regid={NOBODY}"), "--clear-groups"]);
-        command.arg(program).args(["recv", "in"]).env("HOME", home).current_dir(directory);
+        command.arg(program).args(arguments).env("HOME", home).current_dir(directory);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     }
+    command
+}
+
+fn refusing_directory() {
+    let place = Place::new();
+    let refusing = place.path("in");
+    fs::create_dir(&refusing).unwrap();
+    fs::set_permissions(&refusing, Permissions::from_mode(0o500)).unwrap();
+    if is_root() {
+        std::os::unix::fs::chown(&refusing, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let command = bound_by_modes(&place, "receiver", &["recv", "in"]);
     Running::start(command).end().failed(1, "in cannot be written to: change its permissions");
+}
+
+/// Of a file that the sender cannot open, the receiver never hears. Both sides end with 4, and the
+/// ticket is good for the rest.
+fn unreadable() {
+    let place = Place::new();
+    let secret = place.path("tree/secret");
+    fs::create_dir(place.path("tree")).unwrap();
+    fs::write(place.path("tree/good"), "good").unwrap();
+    fs::write(&secret, "secret").unwrap();
+    fs::set_permissions(&secret, Permissions::from_mode(0)).unwrap();
+    let send = |ticket: &str| {
+        Running::start(bound_by_modes(&place, "sender", &["send", "tree", ticket, "--json"])).end()
+    };
+    let (receiver, ticket) = place.recv(&["in", "--once"]);
+    let sent = send(&ticket);
+    sent.failed(4, "not everything was transferred");
+    assert_eq!(sent.result()["failed_entries"], 1, "{}", sent.result());
+    receiver.end().failed(4, "not everything arrived: the sender could not read all of it");
+    assert_eq!(fs::read(place.path("in/tree/good")).unwrap(), b"good");
+    assert!(!place.path("in/tree/secret").exists());
+    fs::set_permissions(&secret, Permissions::from_mode(0o644)).unwrap();
+    let (receiver, again) = place.recv(&["in", "--once"]);
+    assert_eq!(again, ticket);
+    send(&ticket).succeeded();
+    receiver.end().succeeded();
+    assert_eq!(fs::read(place.path("in/tree/secret")).unwrap(), b"secret");
+    let (_receiver, other) = place.recv(&["in", "--once"]);
+    assert_ne!(other, ticket, "it is used up");
 }
 
 /// Checks the order of the receiver's system calls: no file is synced on its own, and the one sync
