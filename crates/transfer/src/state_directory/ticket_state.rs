@@ -131,8 +131,8 @@ impl TicketState {
     /// The next run prints another ticket.
     pub fn forget(&mut self) {
         if let Some(kept) = &mut self.kept {
-            // It stays good if it cannot be cut short: a nuisance at most.
-            kept.is_empty = kept.write(BEGUN).is_ok();
+            // It stays good if it cannot be cut short, or if the power fails now: a nuisance at most.
+            kept.is_empty = kept.overwrite(BEGUN).is_ok();
         }
     }
 
@@ -170,9 +170,14 @@ impl LockedFile {
 
     /// Writes over what was there, which has the same length: a run that is killed meanwhile leaves
     /// the one or the other.
-    fn write(&mut self, line: &str) -> io::Result<()> {
+    fn overwrite(&mut self, line: &str) -> io::Result<()> {
         self.file.write_all_at(line.as_bytes(), 0)?;
-        self.file.set_len(line.len() as u64)?;
+        self.file.set_len(line.len() as u64)
+    }
+
+    /// Writes over what was there, and syncs it to the disk.
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        self.overwrite(line)?;
         self.file.sync_all()
     }
 }
