@@ -7,7 +7,7 @@ use crate::identity::Identity;
 use crate::relaying::Relaying;
 use crate::secret::Secret;
 use crate::sockets;
-use byway_engine::{Config, Endpoint, EndpointEvent};
+use byway_engine::{Config, Endpoint, EndpointEvent, Handle};
 use byway_net::{Clock, Control, LoopControl, Owner};
 use byway_registry::message::{Answer, Enrol, Failure, Label, Request};
 use byway_registry::registry_client::{AskError, ClientExchange};
@@ -168,13 +168,26 @@ struct Enroller {
 
 impl Enroller {
     fn step(&mut self, endpoint: &mut Endpoint, now: Instant) -> Result<(), AskError> {
+        let mut closed = Vec::new();
+        let stepped = self.ask(endpoint, now, &mut closed);
+        // Only now: until then a session that the registry ended says why.
+        closed.into_iter().for_each(|handle| endpoint.forget(handle));
+        stepped
+    }
+
+    /// Moves the enrolment on, and notes which sessions are over.
+    fn ask(
+        &mut self,
+        endpoint: &mut Endpoint,
+        now: Instant,
+        closed: &mut Vec<Handle>,
+    ) -> Result<(), AskError> {
         if self.exchange.is_none() && self.next <= now {
             let mut exchange = ClientExchange::begin(endpoint, now, &self.word)?;
             exchange.ask(&self.request);
             self.ready.store(false, Ordering::Release);
             self.exchange = Some(exchange);
         }
-        let mut closed = Vec::new();
         while let Some(event) = endpoint.next_event() {
             if let EndpointEvent::Closed(handle) = event {
                 closed.push(handle);
@@ -183,7 +196,6 @@ impl Enroller {
                 exchange.on_event(&event)?;
             }
         }
-        closed.into_iter().for_each(|handle| endpoint.forget(handle));
         let Some(exchange) = &mut self.exchange else { return Ok(()) };
         if self.ready.swap(false, Ordering::AcqRel) {
             exchange.ask(&Request::Ready);
