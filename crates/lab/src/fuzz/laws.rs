@@ -15,8 +15,8 @@ const YIELDING: [&str; 7] =
 /// time is long because a retransmission timeout may be a minute, and the next one may be lost too.
 const STANDSTILL: usize = 400;
 /// After the last trouble, an attempt to connect may still end in vain for this many seconds: it
-/// takes 20 s to give up.
-const LATE_ATTEMPT_SECONDS: f64 = 45.0;
+/// begins up to a minute after the one before, and takes 20 s to give up.
+const LATE_ATTEMPT_SECONDS: f64 = 90.0;
 /// And a session may be found lost: its timeout is a minute.
 const LATE_LOSS_SECONDS: f64 = 90.0;
 /// The flow control window of the engine, in bytes, where a plan names none. Data take at most

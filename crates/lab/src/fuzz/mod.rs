@@ -39,6 +39,9 @@ const TROUBLE_END: u64 = 40;
 /// A world that is not done ends this many seconds after the last trouble.
 const LONGEST_RUN: u64 = 1_200;
 
+/// Relays let nobody through to a host whose consent is older (`byway_wire::relay`).
+const LONGEST_CONSENT: Duration = Duration::from_secs(byway_wire::relay::CONSENT_LIFE);
+
 /// What a seed did that it should not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
@@ -137,11 +140,16 @@ fn keep_promises(setup: &mut Setup) {
     if !pace::is_reachable(setup) {
         setup.changes.retain(|change| !matches!(change.what, Changed::Link { up: Some(_), .. }));
     }
+    // A ticket's consents hold for a day. Who sleeps longer is reached directly.
+    let is_long = setup.changes.iter().any(|change| change.at >= LONGEST_CONSENT);
+    if is_long {
+        setup.changes.retain(|change| !matches!(change.what, Changed::Link { up: Some(_), .. }));
+    }
     // A relay's answer to a greeting bears no proof. UDP's checksum, which the simulator does not
     // have, keeps damaged ones out, but nothing keeps out an attacker who sees the question: who
     // has no other way is then cut off.
     let is_damaged = setup.network.links.iter().any(|link| link.spec.corruption.is_some());
-    if is_damaged || setup.attack.forged > 0.0 {
+    if is_long || is_damaged || setup.attack.forged > 0.0 {
         for transfer in &mut setup.transfers {
             let is_exchange = matches!(transfer.carrier, Carrier::Exchange(_));
             if is_exchange && !transfer.paths.contains(&PathChoice::Direct) {

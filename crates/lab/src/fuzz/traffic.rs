@@ -51,7 +51,7 @@ pub(super) fn any(number: u64, network: &NetworkDraw, random: &mut Random) -> Tr
     match random.below(20) {
         0..11 => exchange(number, network, random),
         11..14 => {
-            let options = SessionOptions { real_bytes: random.chance(0.5), ..SessionOptions::default() };
+            let options = SessionOptions { real_bytes: true, ..SessionOptions::default() };
             transfer(number, ways(network, random), Carrier::Session(options), random)
         }
         14 if !network.relays().is_empty() => relayed(number, network, random),
@@ -84,7 +84,7 @@ fn relayed(number: u64, network: &NetworkDraw, random: &mut Random) -> Transfer 
 
 /// A session that asks the registry for relays.
 pub(super) fn by_registry(number: u64, random: &mut Random) -> Transfer {
-    let carrier = Carrier::Session(SessionOptions::default());
+    let carrier = Carrier::Session(SessionOptions { real_bytes: true, ..SessionOptions::default() });
     let one = transfer(number, vec![PathChoice::Direct, PathChoice::Registry], carrier, random);
     Transfer { congestion: choice(product(random)), ..one }
 }

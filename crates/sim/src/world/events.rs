@@ -117,18 +117,25 @@ impl Events {
         self.0.peek()
     }
 
-    /// Lets `event`, the first, happen again at `at`, or takes it off. Cheaper than a removal and a
-    /// push.
+    /// Lets `event`, which was the first, happen again at `at`, or takes it off. Cheaper than a
+    /// removal and a push, unless what happened brought another event of the same instant that comes
+    /// before it.
     pub(super) fn again(&mut self, event: Event, at: Option<Instant>) {
         let Some(mut first) = self.0.peek_mut() else { return };
         assert!(
-            *first == event,
+            first.at() >= event.at(),
             "law broken: {:?} is to happen at {:?}, before {:?} at {:?}, which is now",
             first.subject(),
             first.at(),
             event.subject(),
             event.at()
         );
+        if *first != event {
+            drop(first);
+            self.0.retain(|other| *other != event);
+            self.0.extend(at.map(|at| event.moved(at)));
+            return;
+        }
         match at {
             Some(at) => *first = first.moved(at),
             None => {
@@ -145,6 +152,22 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What an event brings may come before it, at the same instant.
+    #[test]
+    fn an_event_happens_again_though_another_of_its_instant_comes_first() {
+        let (mut events, now) = (Events::default(), Instant::from_millis(5));
+        let [early, late] = [3, 12].map(|link| Event::line(now, link));
+        events.push(late);
+        assert_eq!(events.peek(), Some(&late));
+        events.push(early);
+        events.again(late, Some(Instant::from_millis(7)));
+        assert_eq!(events.peek(), Some(&early));
+        events.again(early, None);
+        assert_eq!(events.peek().map(Event::at), Some(Instant::from_millis(7)));
+        events.again(late.moved(Instant::from_millis(7)), None);
+        assert_eq!(events.peek(), None);
+    }
 
     #[test]
     fn events_come_in_order_of_time_then_links_then_nodes() {

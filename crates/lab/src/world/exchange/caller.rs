@@ -19,6 +19,8 @@ use std::rc::Rc;
 /// The least and the greatest time from a loss to the next attempt.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
+/// A receiver waits this long for the relays that its ticket is to name.
+const TICKET_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time between two looks of a side that waits for something on a disk, or for relays.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -203,9 +205,22 @@ impl Caller {
         }
     }
 
+    /// Whether the ticket is still to come. One that names relays is handed over once these have
+    /// answered the receiver, or have had time to.
+    fn waits_for_ticket(&self, now: Instant, setup: &HostSetup) -> bool {
+        let answers = self.task.ticket.version() as usize;
+        match self.task.direct {
+            None => answers == 0,
+            Some(_) => {
+                setup.options().ticket_names_relays
+                    && answers < self.task.words.len()
+                    && now < self.task.start + TICKET_TIMEOUT
+            }
+        }
+    }
+
     fn connect(&mut self, now: Instant, machine: &mut DialingEndpoint, setup: &HostSetup) {
-        if self.task.direct.is_none() && self.task.ticket.version() == 0 {
-            // No relay has answered the receiver yet.
+        if self.waits_for_ticket(now, setup) {
             self.due = Some(now + LOOK_INTERVAL);
             return;
         }
