@@ -251,7 +251,7 @@ fn unreadable() {
     fs::create_dir(place.path("tree")).unwrap();
     fs::write(place.path("tree/good"), "good").unwrap();
     fs::write(&secret, "secret").unwrap();
-    fs::set_permissions(&secret, Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&secret, Permissions::from_mode(0o000)).unwrap();
     let send = |ticket: &str| {
         Running::start(bound_by_modes(&place, "sender", &["send", "tree", ticket, "--json"])).end()
     };
