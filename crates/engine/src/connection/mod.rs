@@ -354,7 +354,7 @@ impl Connection {
         timeouts.max().unwrap_or(Duration::from_millis(300)).min(Duration::from_secs(2))
     }
 
-    /// When [`wake`](Self::wake) is due.
+    /// When it has something to do.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         if self.session.is_open() { self.agenda.deadline() } else { self.session.closing_deadline() }

@@ -7,8 +7,8 @@ use byway_engine::ConnectError;
 use byway_engine::connection::close;
 
 /// Controllers that take the smallest delay of a path's whole life for the delay without a queue,
-/// as their papers say. After a change to a longer route they yield for ever, so their transfers
-/// need not end, only progress.
+/// as their papers say. After a change to a longer route they yield for ever, so that nothing is
+/// promised. Elsewhere they progress.
 const YIELDING: [&str; 7] =
     ["harp-adaptive", "harp-independent", "harp-joint", "hir", "hir-literal", "nice", "tcp-lp"];
 /// A transfer progresses if it received at least one byte in its last `STANDSTILL` seconds. The
@@ -70,7 +70,9 @@ fn ends(setup: &Setup, asked: &Transfer, transfer: &TransferRecord, record: &Rec
     }
     let Some(finished) = transfer.finished else {
         let before = transfer.received.iter().rev().nth(STANDSTILL).copied().unwrap_or_default();
-        if YIELDING.contains(&asked.congestion.name.as_str()) && received > before {
+        let is_longer =
+            setup.changes.iter().any(|change| matches!(&change.what, Changed::Link { delay: Some(_), .. }));
+        if YIELDING.contains(&asked.congestion.name.as_str()) && (is_longer || received > before) {
             return Ok(());
         }
         let seconds = record.duration;

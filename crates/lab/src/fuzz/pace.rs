@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 /// A transfer may take this many times as long as its bytes need on its best line.
 const SLOWNESS: f64 = 20.0;
 /// Besides, this many seconds pass before a transfer notices that all is well again: a
-/// retransmission timeout, or the next attempt to connect, is up to a minute away.
-const RECOVERY_SECONDS: f64 = 60.0;
+/// retransmission timeout, or the next attempt to connect, is up to a minute away, and the attempt
+/// before that takes 20 s to fail.
+const RECOVERY_SECONDS: f64 = 90.0;
 /// Bits of a full packet.
 const PACKET_BITS: f64 = 1_200.0 * 8.0;
 /// The factor of the rate that random loss leaves a TCP (Mathis et al. 1997, with one ACK per

@@ -118,8 +118,8 @@ impl Events {
     }
 
     /// Lets `event`, which was the first, happen again at `at`, or takes it off. Cheaper than a
-    /// removal and a push, unless what happened brought another event of the same instant that comes
-    /// before it.
+    /// removal and a push, unless what happened brought another event of the same instant that
+    /// comes before it.
     pub(super) fn again(&mut self, event: Event, at: Option<Instant>) {
         let Some(mut first) = self.0.peek_mut() else { return };
         assert!(

@@ -131,7 +131,8 @@ impl TicketState {
     /// The next run prints another ticket.
     pub fn forget(&mut self) {
         if let Some(kept) = &mut self.kept {
-            // It stays good if it cannot be cut short, or if the power fails now: a nuisance at most.
+            // It stays good if it cannot be cut short, or if the power fails now: a nuisance at
+            // most.
             kept.is_empty = kept.overwrite(BEGUN).is_ok();
         }
     }
