@@ -145,9 +145,8 @@ fn keep_promises(setup: &mut Setup) {
     if is_long {
         setup.changes.retain(|change| !matches!(change.what, Changed::Link { up: Some(_), .. }));
     }
-    // A relay's answer to a greeting bears no proof. UDP's checksum, which the simulator does not
-    // have, keeps damaged ones out, but nothing keeps out an attacker who sees the question: who
-    // has no other way is then cut off.
+    // A relay's answer to a greeting bears no proof. The simulator has no UDP checksum, which keeps
+    // damaged answers out. Who has no other way is cut off by one that is damaged or forged.
     let is_damaged = setup.network.links.iter().any(|link| link.spec.corruption.is_some());
     if is_long || is_damaged || setup.attack.forged > 0.0 {
         for transfer in &mut setup.transfers {

@@ -11,9 +11,8 @@ use std::collections::BTreeMap;
 
 /// A transfer may take this many times as long as its bytes need on its best line.
 const SLOWNESS: f64 = 20.0;
-/// Besides, this many seconds pass before a transfer notices that all is well again: a
-/// retransmission timeout, or the next attempt to connect, is up to a minute away, and the attempt
-/// before that takes 20 s to fail.
+/// A transfer may need this many seconds to notice that all is well again. A timeout, or the next
+/// attempt to connect, is up to a minute away. The attempt before takes 20 s to fail.
 const RECOVERY_SECONDS: f64 = 90.0;
 /// Bits of a full packet.
 const PACKET_BITS: f64 = 1_200.0 * 8.0;
