@@ -35,7 +35,7 @@ use std::net::SocketAddr;
 const TICK: Duration = Duration::from_millis(100);
 /// How long to wait for relays to answer before the ticket is printed.
 const RELAYS: Duration = Duration::from_secs(3);
-/// Connections of programs at once, if this process may have so many files open twice.
+/// Connections of programs at once, if this process may have so many files open and a third more.
 const MOST_FORWARDS: usize = 16 << 10;
 
 /// Receives, and shows how it goes.
@@ -80,7 +80,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     };
     let owner = TicketOwner::new(standing.sender());
     let mut config = receiving_config(arguments.bwlimit.down, arguments.memory);
-    let most_forwards = (files / 2).min(MOST_FORWARDS);
+    let most_forwards = (files - files / 4).min(MOST_FORWARDS);
     if !arguments.allow_forward.is_empty() {
         // One that is over here may live on at the other side for a while.
         config.incoming.streams = config.incoming.streams.max(2 * most_forwards);

@@ -96,9 +96,14 @@ impl World {
 
     /// Starts a forward through the relays; where it listens.
     fn forward(&mut self, arguments: &[&str]) -> Vec<String> {
+        self.forward_by("", arguments)
+    }
+
+    /// The same by a sender of its own, with a key of its own.
+    fn forward_by(&mut self, sender: &str, arguments: &[&str]) -> Vec<String> {
         let relays: Vec<&str> = self.relays.iter().flat_map(|word| ["--relay", word.as_str()]).collect();
         let arguments = [&["forward"], arguments, &relays].concat();
-        let (forward, ready) = self.hosts.start("snd", self.directory.path(), &arguments);
+        let (forward, ready) = self.hosts.start("snd", &self.path(sender), &arguments);
         self.running.push(forward);
         let listen = ready["listen"].as_array().unwrap();
         listen.iter().map(|it| it.as_str().unwrap().to_owned()).collect()
