@@ -21,6 +21,8 @@ enum SessionPhase {
         until: Instant,
         again_at: Instant,
         tell: bool,
+        /// Whether the session ends as soon as CLOSE was told once.
+        once: bool,
     },
     Closed,
 }
@@ -132,16 +134,22 @@ impl SessionState {
     /// Ends the session at `now`, and tells the peer for `linger`.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str, linger: Duration) {
         let (until, again_at) = (now + linger, now + linger / 3);
-        self.phase =
-            SessionPhase::Closing { code, reason: String::from(reason), until, again_at, tell: true };
+        let reason = String::from(reason);
+        self.phase = SessionPhase::Closing { code, reason, until, again_at, tell: true, once: false };
+    }
+
+    /// The peer ended the session. It is told once that its CLOSE arrived, so that it need not wait
+    /// for longer. If that cannot be told within `patience`, the session ends without it.
+    pub fn confirm_close(&mut self, now: Instant, code: u64, reason: &str, patience: Duration) {
+        let (until, reason) = (now + patience, String::from(reason));
+        self.phase = SessionPhase::Closing { code, reason, until, again_at: until, tell: true, once: true };
     }
 
     /// The owner does not want it: the peer is told as soon as it shows that it is no replay.
     pub fn reject(&mut self, now: Instant, code: u64, reason: &str) {
         self.rejected = true;
-        let until = now + UNCONFIRMED;
-        self.phase =
-            SessionPhase::Closing { code, reason: String::from(reason), until, again_at: until, tell: false };
+        let (until, reason) = (now + UNCONFIRMED, String::from(reason));
+        self.phase = SessionPhase::Closing { code, reason, until, again_at: until, tell: false, once: false };
     }
 
     /// Ends the session without telling the peer.
@@ -157,10 +165,16 @@ impl SessionState {
         }
     }
 
-    /// Whether CLOSE is to be sent now; not so from now on.
-    pub const fn take_tell(&mut self) -> bool {
+    /// Whether CLOSE is to be sent now; not so from now on. A session that tells it only once is
+    /// then due to end.
+    pub const fn take_tell(&mut self, now: Instant) -> bool {
         match &mut self.phase {
-            SessionPhase::Closing { tell, .. } => core::mem::replace(tell, false),
+            SessionPhase::Closing { tell, once, until, .. } => {
+                if *tell && *once {
+                    *until = now;
+                }
+                core::mem::replace(tell, false)
+            }
             SessionPhase::Open | SessionPhase::Closed => false,
         }
     }
@@ -245,14 +259,30 @@ mod tests {
         let at = Instant::from_millis;
         let mut session = SessionState::new(at(0), &Config::default(), true);
         session.close(at(0), 7, "done", Duration::from_millis(300));
-        assert!(session.take_tell() && !session.take_tell());
+        assert!(session.take_tell(at(0)) && !session.take_tell(at(0)));
         session.answer_close();
-        assert!(session.take_tell());
+        assert!(session.take_tell(at(0)));
         let mut told = 0;
         while let Some(due) = session.closing_deadline() {
             session.wake_closing(due);
-            told += u32::from(session.take_tell());
+            told += u32::from(session.take_tell(due));
         }
         assert!(session.is_closed() && (2..12).contains(&told), "{told}");
+    }
+
+    #[test]
+    fn a_close_of_the_peer_is_answered_once() {
+        let at = Instant::from_millis;
+        let mut session = SessionState::new(at(0), &Config::default(), true);
+        session.confirm_close(at(5), 7, "done", Duration::from_millis(300));
+        session.wake_closing(at(6));
+        assert!(!session.is_closed() && session.take_tell(at(6)) && !session.take_tell(at(6)));
+        assert_eq!(session.closing_deadline(), Some(at(6)));
+        session.wake_closing(at(6));
+        assert!(session.is_closed());
+        // Nothing could be sent.
+        session.confirm_close(at(5), 7, "done", Duration::from_millis(300));
+        session.wake_closing(at(305));
+        assert!(session.is_closed());
     }
 }

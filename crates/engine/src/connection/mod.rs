@@ -341,6 +341,15 @@ impl Connection {
         self.session.reject(now, code, reason);
     }
 
+    /// The peer ended the connection, or answers that it knows of the end.
+    fn on_close(&mut self, now: Instant, code: u64, reason: &str) {
+        if !self.session.is_open() {
+            return self.session.end();
+        }
+        self.session.confirm_close(now, code, reason, self.slowest_timeout());
+        self.news.raise(Event::Closed { code, reason: String::from(reason), by_peer: true });
+    }
+
     /// Ends the connection at once.
     fn end(&mut self, code: u64, reason: &str, by_peer: bool) {
         if self.session.is_open() {

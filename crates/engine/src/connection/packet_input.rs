@@ -143,7 +143,7 @@ impl Connection {
             Frame::MaxStreamData { id, limit } => self.exchange.out().on_max_stream_data(id, limit),
             Frame::ResetStream { id, code } => self.exchange.incoming().on_reset_stream(id, code)?,
             Frame::StopSending { id, code } => self.exchange.out().on_stop_sending(id, code),
-            Frame::Close { code, reason } => self.end(code, reason, true),
+            Frame::Close { code, reason } => self.on_close(now, code, reason),
             Frame::PathChallenge(challenge) => {
                 if let Some(way) = self.arrivals.get(on).and_then(|receiving| receiving.way)
                     && let Some(path) = self.paths.edit(way)

@@ -63,7 +63,7 @@ impl Connection {
     }
 
     fn send_close(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
-        if !self.session.take_tell() {
+        if !self.session.take_tell(now) {
             return None;
         }
         let most = OVERHEAD + MOST_CLOSE + self.session.closing()?.1.len();

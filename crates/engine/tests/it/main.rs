@@ -6,6 +6,7 @@ mod bad_relays;
 mod cap;
 mod carried;
 mod carried_yielding;
+mod closing;
 mod common;
 mod crowd;
 mod datagrams;
