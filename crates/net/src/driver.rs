@@ -63,6 +63,10 @@ pub trait Owner: Send {
         None
     }
 
+    /// Called once, after the last turn, whatever ended the driver. Here the owner hangs up channels
+    /// on which other threads wait. The driver hands the owner back only to who joins its thread.
+    fn ended(&mut self) {}
+
     /// How deep TCP connections are. Asked for once, before the first turn.
     fn depth(&self) -> TcpLimits {
         TcpLimits::default()
@@ -149,6 +153,7 @@ pub fn run<O: Owner>(
         outbox: Outbox::new(),
     };
     let outcome = driver.run(sockets.into_iter().map(Carrier::from).collect());
+    driver.owner.ended();
     let sockets = driver.links.into_sockets();
     Finished { machine: driver.machine, owner: driver.owner, sockets, outcome }
 }

@@ -7,7 +7,7 @@ use crate::sink_access::{AllowedSource, NameAccess, SourceAccess, name_access};
 use crate::sink_files::{FileReply, FileRequest, Files, OpenRequest};
 use crate::sink_plan::{SinkEvent, SinkPlan, SourceReport};
 use crate::source_file::name_is_bound;
-use crate::source_thread::{RunningLoop, StopFlag};
+use crate::source_thread::{RunningLoop, StopFlag, hung_up};
 use crate::told_once::ToldOnce;
 use byway_engine::connection::Event;
 use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
@@ -127,6 +127,10 @@ impl Owner for SinkOwner {
 
     fn deadline(&self) -> Option<Instant> {
         self.entrance.deadline()
+    }
+
+    fn ended(&mut self) {
+        self.news = hung_up();
     }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {

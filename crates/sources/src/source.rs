@@ -17,7 +17,7 @@ use crate::relay_warnings::RelayWarnings;
 use crate::session_stage::{ActiveSession, ConnectState, piece_length};
 use crate::source_name::Name;
 use crate::source_status::{Overhead, SourceStatus, path_standings, slow_because};
-use crate::source_thread::{RunningLoop, StopFlag};
+use crate::source_thread::{RunningLoop, StopFlag, hung_up};
 use crate::tcp_dialer::TcpDialer;
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
@@ -196,6 +196,10 @@ impl Owner for SourceOwner {
 
     fn deadline(&self) -> Option<Instant> {
         self.leave_at
+    }
+
+    fn ended(&mut self) {
+        self.news = hung_up();
     }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {

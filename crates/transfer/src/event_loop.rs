@@ -5,7 +5,12 @@ use byway_net::{Control, Finished, Handle, Owner, Panicked};
 use byway_wire::Duration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+
+/// A channel in the place of one that is hung up: nobody reads it.
+pub(crate) fn hung_up<T>() -> SyncSender<T> {
+    sync_channel(1).0
+}
 
 /// What the program asks of an event loop while it runs.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 mod keeper;
 
 use crate::error::{Error, TransferError};
-use crate::event_loop::{EventLoop, Requests};
+use crate::event_loop::{EventLoop, Requests, hung_up};
 use crate::events::TransferEvent;
 use crate::identity::Identity;
 use crate::receive_limit::{ReceiveLimit, window};
@@ -217,6 +217,14 @@ impl Owner for Forwarder {
             self.waker.wake();
         }
         LoopControl::Continue
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.leave_at
+    }
+
+    fn ended(&mut self) {
+        self.news = hung_up();
     }
 
     fn opened(&mut self) -> Vec<Carrier> {

@@ -5,7 +5,7 @@ use crate::close::{CloseCode, code_of, error_of};
 use crate::dialing::PATIENCE;
 use crate::endpoint::endpoint;
 use crate::error::Error;
-use crate::event_loop::{EventLoop, Requests};
+use crate::event_loop::{EventLoop, Requests, hung_up};
 use crate::events::TransferEvent;
 use crate::expired_leftovers::expire_beside;
 use crate::file_writer::PipeTotal;
@@ -240,6 +240,11 @@ impl Owner for Server {
         self.entrance.deadline()
     }
 
+    fn ended(&mut self) {
+        self.inbound.clear();
+        self.news = hung_up();
+    }
+
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         if self.entrance.turn(now) {
             self.waker.wake();
@@ -288,7 +293,8 @@ impl Owner for Server {
                 }
                 now + LINGER
             });
-            let gone = endpoint.handles().next().is_none() || now >= leave_at;
+            let told = endpoint.handles().next().is_none() && self.untold.is_empty();
+            let gone = told || now >= leave_at;
             if gone && (self.leaving.is_empty() || now >= leave_at + SAVING) {
                 return LoopControl::Stop;
             }

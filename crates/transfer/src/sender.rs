@@ -6,7 +6,7 @@ use crate::connect_attempts::{AttemptResult, ConnectAttempts};
 use crate::dialers::Dialers;
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
-use crate::event_loop::{EventLoop, Requests};
+use crate::event_loop::{EventLoop, Requests, hung_up};
 use crate::events::TransferEvent;
 use crate::file_reader::TreeDone;
 use crate::hello_preamble::{ConnectionPurpose, Preamble};
@@ -227,7 +227,6 @@ impl Sending {
         let mut owner = finished.owner;
         finished.outcome?;
         // The journals are another run's once this one's thread has put them down.
-        owner.outbound.hang_up();
         if let Some(reader) = owner.reader.take() {
             // Had it panicked, it was said.
             let _ = reader.join();
@@ -376,6 +375,15 @@ impl Owner for Sender {
 
     fn depth(&self) -> TcpLimits {
         TcpLimits { congestion: self.tcp_congestion, ..TcpLimits::default() }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.ending.as_ref()?.leave_at
+    }
+
+    fn ended(&mut self) {
+        self.outbound.hang_up();
+        self.news = hung_up();
     }
 
     fn opened(&mut self) -> Vec<Carrier> {

@@ -1,6 +1,8 @@
 //! The examples do what they say: two processes that share nothing but sockets on loopback.
 #![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
 
+mod ends;
+
 use byway_transfer::Ticket;
 use std::fs;
 use std::io::{BufRead, BufReader};
