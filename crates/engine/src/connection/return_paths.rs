@@ -52,6 +52,12 @@ impl Connection {
         let Some(way) = receiving.way else { return };
         let Some(path) = paths.quietly(way).sure() else { return };
         if !source.is_end_of(&path.route) {
+            let is_newest = receiving.source == *source && path.origin == PathOrigin::Return;
+            let moves_here = path.moving.as_ref().is_some_and(|moving| source.is_end_of(&moving.route));
+            // A peer that moves on before it has answered is challenged at its newest address.
+            if let Some(route) = source.route().filter(|_| is_newest && !moves_here) {
+                self.maybe_moved(now, way, route);
+            }
             return self.credit_move(now, way, source, bytes);
         }
         let (valid, renewed) = (path.address == AddressValidation::Valid, path.refresh_return_tag(source));

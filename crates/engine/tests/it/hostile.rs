@@ -250,6 +250,31 @@ fn a_path_moves_to_where_the_peer_receives_and_nowhere_else() {
     assert!(towards(&bench).contains(&thief) && bench.is_open(), "{:?}", towards(&bench));
 }
 
+/// A NAT gives another port, and again another one before the challenge to the first is answered. No
+/// later packet comes from a new address, and the path still moves.
+#[test]
+fn a_path_moves_although_the_peer_moved_twice_within_a_round_trip() {
+    let mut bench = Bench::new(Config::default());
+    let [first, second] = ["99.9.9.9:1", "99.9.9.9:2"].map(address);
+    let ping = |writer: &mut Writer<'_>| {
+        Frame::Ping.write(writer);
+        writer.bytes(&[0; 200]);
+    };
+    let mut challenge = None;
+    for step in 0..300 {
+        bench.now += 10 * MS;
+        let source = if step == 0 { first } else { second };
+        let packet = bench.packet(0, ping);
+        let sent = put(&mut bench.honest, bench.now, source, &packet);
+        challenge = challenge.or(sent.into_iter().find(|(to, _)| *to == second).map(|(_, bytes)| bytes));
+    }
+    let challenge = bench.challenge_in(&challenge.expect("its newest address is challenged"));
+    let packet = bench.packet(0, |writer| Frame::PathResponse(challenge).write(writer));
+    put(&mut bench.honest, bench.now, second, &packet);
+    let status = bench.honest.connection(bench.handle).unwrap().status();
+    assert!(status.paths.iter().any(|path| path.route.remote == second), "{:?}", status.paths);
+}
+
 /// Copies of the handshake that come first, and from an address that nobody asked, do not use up
 /// the genuine answer.
 #[test]
