@@ -431,12 +431,7 @@ impl Connection {
             }
             Purpose::Pending => {
                 self.write_pending(now, id, writer);
-                // Probing uses data packets (mPath section 2.1).
-                if self.session.is_confirmed()
-                    && self.paths.get(id).is_some_and(|path| path.state == PathState::Probing)
-                {
-                    self.exchange.out().fill(writer, cargo);
-                }
+                self.write_probe(id, writer, cargo);
                 true
             }
             Purpose::Control => self.write_control(now, writer, cargo),
@@ -475,6 +470,22 @@ impl Connection {
                 self.exchange.out().repeat_tail(writer, cargo);
                 true
             }
+        }
+    }
+
+    /// Probing uses data packets (mPath section 2.1). After a timeout the probe is as large, and has
+    /// no data: a dead path would take what it lost again and again, and others carry it.
+    fn write_probe(&mut self, id: PathId, writer: &mut Writer<'_>, cargo: &mut PacketData) {
+        let Some(path) = self.paths.get(id).filter(|path| path.state == PathState::Probing) else { return };
+        if !self.session.is_confirmed() {
+            return;
+        }
+        if path.send.timeouts() == 0 {
+            self.exchange.out().fill(writer, cargo);
+        } else if self.exchange.has_data()
+            && let Some(padding) = writer.claim(writer.room())
+        {
+            padding.fill(0);
         }
     }
 

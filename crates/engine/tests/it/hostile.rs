@@ -275,6 +275,33 @@ fn a_path_moves_although_the_peer_moved_twice_within_a_round_trip() {
     assert!(status.paths.iter().any(|path| path.route.remote == second), "{:?}", status.paths);
 }
 
+/// The peer comes from an address to which nothing gets through. Such a path is asked with data once.
+/// What it lost goes where the peer receives.
+#[test]
+fn a_path_that_nobody_hears_takes_data_once() {
+    let mut bench = Bench::new(Config::default());
+    let deaf = address("99.9.9.9:1");
+    let out = bench.honest.connection_mut(bench.handle).unwrap().outgoing();
+    let stream = out.open_next().unwrap();
+    out.write(stream, &[7; 400]);
+    let ping = |writer: &mut Writer<'_>| {
+        Frame::Ping.write(writer);
+        writer.bytes(&[0; 800]);
+    };
+    let mut carries_data = 0;
+    let has_data = |frame: Frame<'_>| matches!(frame, Frame::Stream(_)).then_some(());
+    for _ in 0..3_000 {
+        bench.now += 10 * MS;
+        let packet = bench.packet(1, ping);
+        let mut sent = put(&mut bench.honest, bench.now, deaf, &packet);
+        bench.honest.wake(bench.now);
+        sent.extend(drain(&mut bench.honest, bench.now));
+        let asked = sent.iter().filter(|(to, _)| *to == deaf);
+        carries_data += asked.filter(|(_, bytes)| bench.frame_in(bytes, has_data).is_some()).count();
+    }
+    assert_eq!(carries_data, 1);
+}
+
 /// Copies of the handshake that come first, and from an address that nobody asked, do not use up
 /// the genuine answer.
 #[test]
