@@ -6,7 +6,7 @@
 # A size is RELAYSxPAIRS; by default 100x10, 1000x10, 10000x10, 1000x100, 10000x100 and 10000x1000. Prints processor seconds and the most
 # memory, and both for each relay and pair. The largest takes most of the time: run it alone with 10000x1000.
 set -euo pipefail
-byway=${1:-target/release/byway}
+byway=${1:-target/dist/byway}
 shift || true
 sizes=("$@")
 [ ${#sizes[@]} -gt 0 ] || sizes=(100x10 1000x10 10000x10 1000x100 10000x100 10000x1000)
