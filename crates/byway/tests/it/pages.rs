@@ -4,12 +4,14 @@
 
 use crate::common::pages::{self, NOT_RUN, byway_commands, is_of, not_run, project};
 use byway_cli::args::Cli;
+use byway_cli::gateway::config_file::GatewayConfig;
 use byway_lab::expect::Expectation;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use byway_transfer::identity::PublicKey;
 use clap::{Command, CommandFactory as _, Parser as _};
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 /// Programs that lines may use, and that every host of a test has.
 const PROGRAMS: [&str; 11] =
@@ -210,6 +212,36 @@ fn every_file_is_what_it_is_for() {
             result.unwrap_or_else(|why| panic!("{place}: {why}. {WHAT_TO_DO}"));
         }
     }
+}
+
+/// A reader has what a line asks for: its page said before which file to keep a word in.
+#[test]
+fn a_page_says_to_save_a_word_before_it_uses_the_file() {
+    let page = pages::all().into_iter().find(|page| page.name == "docs/registry.md").unwrap();
+    for file in ["join.word", "use.word"] {
+        let (before, _) = page.text.split_once(&format!("@{file}")).unwrap();
+        let said = before.contains("Save each word in a file") && before.contains(&format!("`{file}`"));
+        assert!(said, "`{file}` is used before the page says to save a word there");
+    }
+}
+
+/// The page of gateways begins with what a reader needs: a short file for each site.
+#[test]
+fn the_page_of_gateways_begins_with_two_short_files_that_mirror_each_other() {
+    let page = pages::all().into_iter().find(|page| page.name == "docs/gateway.md").unwrap();
+    let mut files = page.files().take(2).map(|(name, block)| {
+        assert!(block.text.lines().count() <= 16, "{name} is long");
+        GatewayConfig::parse(Path::new(name), &block.text).unwrap()
+    });
+    let (one, other) = (files.next().unwrap(), files.next().unwrap());
+    for (here, there) in [(&one, &other), (&other, &one)] {
+        let [peer] = here.peers.as_slice() else { panic!("one peer each") };
+        let served: Vec<_> = there.serves.iter().map(|served| served.hosts).collect();
+        assert_eq!(peer.allowed, served);
+    }
+    let rule = |config: &GatewayConfig| format!("{:?}", config.rules);
+    assert_eq!(rule(&one).replace("Outbound", "Inbound"), rule(&other));
+    assert_ne!(rule(&one), rule(&other));
 }
 
 #[test]
