@@ -183,6 +183,20 @@ impl Exit {
     }
 }
 
+/// What a person is told of an error: its causes, from the outermost on, each once. Some errors
+/// tell their cause themselves.
+#[must_use]
+pub fn sentence(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |told, cause| {
+        let cause = cause.to_string();
+        match told.is_empty() {
+            true => cause,
+            false if told.ends_with(&cause) => told,
+            false => format!("{told}: {cause}"),
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +211,19 @@ mod tests {
         let wrapped = anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe))
             .context(Failure::new(Exit::Error, "the reader of the stream has gone"));
         assert_eq!(Exit::of(&wrapped), Exit::Error, "a failure in front of a broken pipe is a failure");
+    }
+
+    #[test]
+    fn a_cause_that_is_told_already_is_not_told_again() {
+        let taken = || io::Error::from(io::ErrorKind::AddrInUse);
+        let address = "127.0.0.1:8730".parse().unwrap();
+        for (error, sentence) in [
+            (StartError::Listen { address, source: taken() }.into(), "cannot listen on TCP 127.0.0.1:8730: "),
+            (StartError::Thread(taken()).into(), "cannot start a thread: "),
+            (anyhow::Error::from(taken()).context("--http"), "--http: "),
+        ] {
+            assert_eq!(super::sentence(&error), format!("{sentence}{}", taken()));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! the running of it.
 
 pub mod check;
+mod peer_news;
 pub mod plumbing;
 pub mod report;
 pub mod run;

@@ -30,7 +30,7 @@ mod source_relays;
 mod transfer_events;
 
 use crate::args::{Cli, Command};
-use crate::exit::Exit;
+use crate::exit::{Exit, sentence};
 use crate::output::Output;
 use anyhow::Result;
 
@@ -79,7 +79,7 @@ pub fn conclude(verb: &'static str, outcome: Result<Exit>, output: &mut Output) 
         Err(error) => {
             let exit = Exit::of(&error);
             if exit != Exit::Ok {
-                output.failed(verb, exit, &format!("{error:#}"));
+                output.failed(verb, exit, &sentence(&error));
             }
             exit
         }

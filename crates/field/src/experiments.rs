@@ -71,8 +71,10 @@ pub enum ExperimentEvent {
 /// What came of a task.
 #[derive(Clone, Debug)]
 pub enum TaskResult {
-    /// The task has no form for this mode, or was cancelled before its first run ended.
+    /// The task was cancelled before its first run ended.
     Nothing,
+    /// The plan has no form for this mode.
+    NoForm(Mode),
     /// This commit has run the task in this mode already, and going on was asked for.
     AlreadyRun,
     /// The task cannot be run, for this reason.
@@ -182,7 +184,7 @@ impl Task {
         };
         let plan = Plan::read(&self.file, source, how.mode, &how.overrides);
         let Some(plan) = plan.map_err(|error| Error::Usage(error.to_string()))? else {
-            return Ok(TaskResult::Nothing);
+            return Ok(TaskResult::NoForm(how.mode));
         };
         if let (Some(why), true) = (&plan.only_simulated, how.emulate) {
             return Ok(TaskResult::NotEmulated(why.clone()));

@@ -26,11 +26,12 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares what the directories `a` and `b` contain, not their own modes and times. Ignores FIFOs,
-/// sockets, devices and partial files, which are never sent. An unreadable entry is a difference.
+/// Compares what the directories `a` and `b` contain, not their own modes and times. A file is
+/// compared itself, with its name. Ignores FIFOs, sockets, devices and partial files in
+/// directories, which are never sent. An unreadable entry is a difference.
 ///
 /// # Errors
-/// A directory cannot be opened.
+/// `a` or `b` cannot be opened.
 pub fn compare(a: &Path, b: &Path) -> io::Result<Vec<Difference>> {
     let (mut left, mut right) = (TreeSide::open(a)?, TreeSide::open(b)?);
     let mut differences = Vec::new();
@@ -70,7 +71,8 @@ struct TreeSide(Walk);
 
 impl TreeSide {
     fn open(path: &Path) -> io::Result<Self> {
-        Walk::open(&[path.join(".")]).map(Self).map_err(io::Error::other)
+        let start = if path.is_dir() { path.join(".") } else { path.to_owned() };
+        Walk::open(&[start]).map(Self).map_err(io::Error::other)
     }
 
     fn next(&mut self, differences: &mut Vec<Difference>) -> Option<TreeItem> {
@@ -172,6 +174,20 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn files_are_compared_by_name_and_contents() {
+        let [one, two] = [0, 1].map(|_| tempfile::tempdir().unwrap());
+        let [first, second] = [&one, &two].map(|top| top.path().join("file"));
+        fs::write(&first, "same").unwrap();
+        fs::copy(&first, &second).unwrap();
+        let time = fs::metadata(&first).unwrap().modified().unwrap();
+        fs::File::options().write(true).open(&second).unwrap().set_modified(time).unwrap();
+        assert_eq!(compare(&first, &second).unwrap(), []);
+        fs::write(&second, "SAME").unwrap();
+        assert!(compare(&first, &second).unwrap()[0].to_string().starts_with("file: other contents"));
+        assert!(compare(&first, &two.path().join("none")).is_err());
+    }
 
     #[test]
     fn every_kind_of_difference_is_found() {

@@ -32,8 +32,12 @@ pub struct Warning {
 pub enum WarningKind {
     /// A FIFO, socket or device: such things have no contents to send.
     Special,
+    /// A FIFO, socket or device that was named itself, so it was wanted.
+    NamedSpecial,
     /// A directory of unfinished files that an earlier transfer left.
     Leftover,
+    /// Such a directory that was named itself.
+    NamedLeftover,
     /// The entry could not be read. This is what the system said.
     Unreadable(String),
     /// The file changed while it was read, so what was sent is of no one version.
@@ -57,7 +61,11 @@ impl fmt::Display for Warning {
         write!(f, "{}: ", Printable(self.path.as_os_str().as_bytes()))?;
         match &self.kind {
             WarningKind::Special => f.write_str("skipped, neither file nor directory nor link"),
+            WarningKind::NamedSpecial => f.write_str(
+                "not sent, neither file nor directory nor link: to send what can be read from it, use `byway send -`",
+            ),
             WarningKind::Leftover => f.write_str("skipped, unfinished files of an earlier transfer"),
+            WarningKind::NamedLeftover => f.write_str("not sent, unfinished files of an earlier transfer"),
             WarningKind::Unreadable(cause) => write!(f, "not sent, cannot be read ({cause})"),
             WarningKind::Changed => {
                 f.write_str("not sent, it changed while it was read: send it again at rest")
@@ -170,7 +178,7 @@ impl Walk {
                 let (base, name) = self.starts.pop()?;
                 self.base = base;
                 if !name.is_empty() {
-                    return Some(self.visit(name));
+                    return Some(named(self.visit(name)));
                 }
                 if let Err(warning) = self.list(Vec::new()) {
                     return Some(Entry::Warning(warning));
@@ -277,6 +285,17 @@ impl Walk {
             Err(errno) => Err(Warning { path: to_path(path), kind: unreadable(errno) }),
         }
     }
+}
+
+/// What is found where somebody named it: all that is not sent of that is missed.
+fn named(entry: Entry) -> Entry {
+    let Entry::Warning(Warning { path, kind }) = entry else { return entry };
+    let kind = match kind {
+        WarningKind::Special => WarningKind::NamedSpecial,
+        WarningKind::Leftover => WarningKind::NamedLeftover,
+        other => other,
+    };
+    Entry::Warning(Warning { path, kind })
 }
 
 /// The directory to hold open for `path`, and the name in it; no name means all that the directory

@@ -3,7 +3,7 @@
 
 use crate::GatewayError;
 use byway_engine::handshake;
-use byway_gateway::machine::{Gateway, PacketBuffer, Status};
+use byway_gateway::machine::{Gateway, PacketBuffer, PeerState, Status};
 use byway_gateway::rules::Rules;
 use byway_gateway::{ChecksumState, Prefix};
 use byway_net::{Clock, Control, DeviceSource, LoopControl, Owner, Socket, Tun};
@@ -45,6 +45,8 @@ struct StatusBoard {
     news: Condvar,
     /// Hosts that asked to be served, if they are others than when that was looked at.
     guests: Mutex<Option<Vec<Prefix>>>,
+    /// Which peers are there, if something changed since that was looked at.
+    peers: Mutex<Option<Vec<PeerState>>>,
 }
 
 impl RunningGateway {
@@ -60,9 +62,10 @@ impl RunningGateway {
             told,
             news: Condvar::new(),
             guests: Mutex::new(None),
+            peers: Mutex::new(None),
         });
         let (orders, inbox) = sync_channel(ORDERS);
-        let edge = HostSide { tun, orders: inbox, guests: 0, board: Arc::clone(&board) };
+        let edge = HostSide { tun, orders: inbox, guests: 0, peers: 0, board: Arc::clone(&board) };
         let control = Control::new().map_err(Error::Descriptor)?;
         let driver = byway_net::spawn_with(control, "byway gateway", gateway, edge, sockets, clock)
             .map_err(Error::Thread)?;
@@ -85,6 +88,12 @@ impl RunningGateway {
     #[must_use]
     pub fn take_guests(&self) -> Option<Vec<Prefix>> {
         self.board.guests.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Which peers are there, if one came or went since this was asked last, or an attempt failed.
+    #[must_use]
+    pub fn take_peers(&self) -> Option<Vec<PeerState>> {
+        self.board.peers.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Other rules from now on.
@@ -133,6 +142,8 @@ struct HostSide {
     board: Arc<StatusBoard>,
     /// Which guests were told.
     guests: u64,
+    /// Which states of peers were told.
+    peers: u64,
 }
 
 impl Owner for HostSide {
@@ -167,6 +178,10 @@ impl Owner for HostSide {
         if std::mem::replace(&mut self.guests, guests) != guests {
             let hosts = gateway.guest_hosts().into_iter().map(|host| Prefix::of(host, 128)).collect();
             *self.board.guests.lock().unwrap_or_else(PoisonError::into_inner) = Some(hosts);
+        }
+        let peers = gateway.peers_version();
+        if std::mem::replace(&mut self.peers, peers) != peers {
+            *self.board.peers.lock().unwrap_or_else(PoisonError::into_inner) = Some(gateway.peer_states());
         }
         if self.board.asked.swap(false, Ordering::AcqRel) {
             // Whoever asked holds the lock for no longer than it takes to begin to wait.

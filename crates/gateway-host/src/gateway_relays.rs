@@ -82,8 +82,9 @@ impl GatewayRelays {
         }
         match self.finding.as_ref().and_then(RelayDiscovery::look) {
             Some(FindEvent::Relays(words)) => gating.add_relays(words),
-            Some(FindEvent::Useless) => {
-                told.push(LendEvent::Warning("the registry does not help now: it is asked again".into()));
+            Some(FindEvent::Useless(why)) => {
+                let message = format!("the registry does not help now, and is asked again: {why}");
+                told.push(LendEvent::Warning(message));
             }
             None => {}
         }

@@ -49,7 +49,9 @@ pub use config::{Bundle, GuestConfig, MachineConfig, PeerConfig, Settings};
 pub use ingress::IngressResult;
 pub use packet_buffer::{HEADROOM, PacketBuffer};
 pub use rule_counters::{FlowStatus, RuleCount};
-pub use status::{BundleStatus, Counters, GuestStatus, PathStatus, PeerStatus, RuleStatus, Status};
+pub use status::{
+    BundleStatus, Counters, GuestStatus, PathStatus, PeerState, PeerStatus, RuleStatus, Status,
+};
 
 use crate::bypass::BypassCounters;
 use crate::cache::AckAction;
@@ -311,6 +313,18 @@ impl Gateway {
         if guests.take_news() {
             egress.set_guests(guests.hosts());
         }
+    }
+
+    /// Grows whenever [`peer_states`](Self::peer_states) may say something else.
+    #[must_use]
+    pub const fn peers_version(&self) -> u64 {
+        self.links.version
+    }
+
+    /// Which peers are there, in the order of the configuration.
+    #[must_use]
+    pub fn peer_states(&self) -> Vec<PeerState> {
+        peer_overview::states(&self.links)
     }
 
     /// Grows whenever other hosts are [guests](Status::guests) than before.

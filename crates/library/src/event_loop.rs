@@ -17,7 +17,8 @@ use byway_transfer::close::CloseCode;
 use byway_transfer::identity;
 use byway_transfer::ticket::GreetedRelay;
 use byway_transfer::{
-    ConnectAttempts, Dialers, Entrance, FirstMessage, NotConnected, Ticket, Uplinks, not_connected,
+    ConnectAttempts, Dialers, Entrance, FirstMessage, NotConnected, StandingRelays, Ticket, Uplinks,
+    UselessRelay, not_connected,
 };
 use byway_wire::relay::Word;
 use byway_wire::{Input, Instant, Machine as _};
@@ -40,6 +41,8 @@ pub struct EventLoop {
     leaving: BTreeSet<Handle>,
     /// Whether it has gone to its relays.
     stands: bool,
+    /// Relays at which it stands.
+    standing: StandingRelays,
     /// What dials peers and relays over TCP, and how many of them there ever were.
     dialers: BTreeMap<Handle, Dialers>,
     dialled: u16,
@@ -86,6 +89,7 @@ impl EventLoop {
             scratch: vec![0; SCRATCH],
             leaving: BTreeSet::new(),
             stands: false,
+            standing: StandingRelays::default(),
             dialers: BTreeMap::new(),
             dialled: 0,
         }
@@ -221,9 +225,8 @@ impl EventLoop {
                     attempt.ways.on_relay(relay, trouble);
                 }
             }
-            EndpointEvent::Reachable { relay, address, consent } => {
-                let word = self.plan.stand.iter().find(|word| word.relays().contains(&relay));
-                let Some(word) = word.cloned() else { return };
+            EndpointEvent::Reachable { relay, grant, address, consent } => {
+                let Some(word) = self.standing.on_reachable(relay, grant) else { return };
                 // One way through each relay; the first to answer is the shortest, and may renew
                 // its consent.
                 self.core.standing.change(|standing| {
@@ -234,18 +237,16 @@ impl EventLoop {
                     }
                 });
             }
-            EndpointEvent::StandingTrouble(relay, trouble) => self.on_standing_trouble(relay, &trouble),
+            EndpointEvent::StandingTrouble(relay, grant, trouble) => {
+                let useless = self.standing.on_trouble(relay, grant, trouble);
+                self.tell_useless(useless);
+            }
         }
     }
 
-    fn on_standing_trouble(&self, relay: SocketAddr, trouble: &dyn std::fmt::Display) {
-        let sentence = format!("relay {relay}: {trouble}; nobody will come through it");
-        self.core.standing.change(|standing| {
-            // Of several local sockets one is enough.
-            if !standing.troubles.contains(&sentence) {
-                standing.troubles.push(sentence);
-            }
-        });
+    fn tell_useless(&self, useless: Option<UselessRelay>) {
+        let Some(UselessRelay { message, .. }) = useless else { return };
+        self.core.standing.change(|standing| standing.troubles.push(message));
     }
 
     /// Stands at the relays of a listener.
@@ -253,12 +254,9 @@ impl EventLoop {
         if std::mem::replace(&mut self.stands, true) {
             return;
         }
-        for word in &self.plan.stand {
-            if let Err(trouble) = endpoint.stand_at(now, word)
-                && let Some(relay) = word.relays().first()
-            {
-                self.on_standing_trouble(*relay, &trouble);
-            }
+        for word in self.plan.stand.clone() {
+            let useless = self.standing.stand(endpoint, now, word);
+            self.tell_useless(useless);
         }
     }
 

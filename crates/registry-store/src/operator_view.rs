@@ -5,7 +5,6 @@ use byway_registry::message::{Reason, carriers};
 use byway_registry::registry::RegistryCounters;
 use byway_registry::store::{RelayRow, WordRow};
 use byway_registry::word::WordKind;
-use byway_wire::Printable;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -116,41 +115,6 @@ impl Listing {
     }
 }
 
-impl fmt::Display for WordLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<4} {}", self.kind, Printable(self.name.as_bytes()))?;
-        let numbers = [("uses left", self.uses.map(u64::from)), ("B/s", self.rate), ("B/day", self.quota)];
-        for (what, number) in numbers {
-            number.map_or(Ok(()), |number| write!(f, ", {number} {what}"))?;
-        }
-        self.expires.map_or(Ok(()), |unix| write!(f, ", until Unix time {unix}"))?;
-        f.write_str(if self.revoked { ", revoked" } else { "" })
-    }
-}
-
-impl fmt::Display for RelayLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.relay, self.addresses.join(" "))?;
-        for text in [&self.operator, &self.region].into_iter().filter(|text| !text.is_empty()) {
-            // In quotes: what a relay says of itself cannot be taken for what the registry says.
-            write!(f, ", \"{}\"", Printable(text.replace('"', "'").as_bytes()))?;
-        }
-        match self.seen_seconds_ago {
-            Some(ago) => write!(f, ", seen {ago} s ago, {} B/s", self.load)?,
-            None => f.write_str(", never heard of")?,
-        }
-        f.write_str(if self.revoked { ", revoked" } else { "" })
-    }
-}
-
-impl fmt::Display for Listing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = self.words.iter().map(ToString::to_string);
-        let lines: Vec<String> = words.chain(self.relays.iter().map(ToString::to_string)).collect();
-        f.write_str(&lines.join("\n"))
-    }
-}
-
 /// What a registry says first.
 #[derive(Clone, Debug, Serialize)]
 pub struct StartReport<'a> {
@@ -232,39 +196,5 @@ impl fmt::Display for Did {
             write!(f, "\n  refused {count}: {reason}")?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_relay_says_of_itself_neither_drives_a_terminal_nor_looks_like_the_registrys_words() {
-        let relay = RelayLine {
-            relay: "00".into(),
-            operator: "A\u{202e}B\u{200b}C\u{2028}D\u{3164}E\", revoked".into(),
-            region: "\u{1b}[2J".into(),
-            addresses: vec!["192.0.2.7:4748".into()],
-            carriers: &["udp"],
-            rate: None,
-            quota: None,
-            load: 5,
-            seen_seconds_ago: Some(3),
-            revoked: false,
-        };
-        let shown = relay.to_string();
-        let operator = "\"A\\u{202e}B\\u{200b}C\\u{2028}D\\u{3164}E', revoked\"";
-        assert_eq!(shown, format!("00 192.0.2.7:4748, {operator}, \"\\u{{1b}}[2J\", seen 3 s ago, 5 B/s"));
-        let word = WordLine {
-            name: "alice\u{2066}".into(),
-            kind: "use",
-            uses: None,
-            rate: None,
-            quota: None,
-            expires: None,
-            revoked: false,
-        };
-        assert_eq!(word.to_string(), "use  alice\\u{2066}");
     }
 }

@@ -14,7 +14,8 @@ use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Waker};
 use byway_transfer::close::CloseCode;
 use byway_transfer::session_seats::{SeatDecision, network_of, seat};
-use byway_transfer::{Entrance, Error, RelayDialer};
+use byway_transfer::ticket::GreetedRelay;
+use byway_transfer::{Entrance, Error, RelayDialer, StandingRelays};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -63,6 +64,7 @@ impl Sink {
         let owner = SinkOwner {
             relay_dialer: RelayDialer::new(control.watch(), plan.relays.iter()),
             relays: plan.relays,
+            standing: StandingRelays::default(),
             entrance: Entrance::new(control.watch(), plan.listeners).map_err(Error::Descriptor)?,
             begun_at: None,
             sources: BTreeMap::new(),
@@ -91,6 +93,8 @@ impl Sink {
 pub struct SinkOwner {
     relay_dialer: RelayDialer,
     relays: Vec<Word>,
+    /// Those at which it stands.
+    standing: StandingRelays,
     entrance: Entrance,
     begun_at: Option<Instant>,
     sources: BTreeMap<Handle, ConnectedSource>,
@@ -176,11 +180,8 @@ impl SinkOwner {
     /// Stands at its relays.
     fn stand(&mut self, endpoint: &mut Endpoint, now: Instant) {
         for word in std::mem::take(&mut self.relays) {
-            if let Err(trouble) = endpoint.stand_at(now, &word) {
-                let relay = word.relays().first().map(ToString::to_string).unwrap_or_default();
-                self.tell(SinkEvent::Warning(format!(
-                    "relay {relay}: {trouble}; nobody will come through it"
-                )));
+            if let Some(useless) = self.standing.stand(endpoint, now, word) {
+                self.tell(SinkEvent::UselessRelay(useless));
             }
         }
         let begun = *self.begun_at.get_or_insert(now);
@@ -198,13 +199,15 @@ impl SinkOwner {
                 self.leave(handle, &reason);
                 endpoint.forget(handle);
             }
-            EndpointEvent::Reachable { relay, address, consent } => {
-                self.tell(SinkEvent::Reachable { relay, address, consent });
+            EndpointEvent::Reachable { relay, grant, address, consent } => {
+                if let Some(word) = self.standing.on_reachable(relay, grant) {
+                    self.tell(SinkEvent::Reachable(GreetedRelay { word, address, consent }));
+                }
             }
-            EndpointEvent::StandingTrouble(relay, trouble) => {
-                self.tell(SinkEvent::Warning(format!(
-                    "relay {relay}: {trouble}; nobody will come through it"
-                )));
+            EndpointEvent::StandingTrouble(relay, grant, trouble) => {
+                if let Some(useless) = self.standing.on_trouble(relay, grant, trouble) {
+                    self.tell(SinkEvent::UselessRelay(useless));
+                }
             }
             EndpointEvent::Connected(_) | EndpointEvent::Failed(..) | EndpointEvent::RelayTrouble(..) => {}
         }

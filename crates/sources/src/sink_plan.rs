@@ -4,9 +4,9 @@ use crate::sink_access::AllowedSource;
 use crate::source_name::Name;
 use byway_engine::Config;
 use byway_net::{Listener, Socket};
-use byway_transfer::{Identity, Secret};
-use byway_wire::relay::{Consent, Word};
-use std::net::SocketAddr;
+use byway_transfer::ticket::GreetedRelay;
+use byway_transfer::{Identity, Secret, UselessRelay};
+use byway_wire::relay::Word;
 use std::path::PathBuf;
 
 /// How to take records.
@@ -37,15 +37,10 @@ pub struct SinkPlan {
 /// What a sink tells.
 #[derive(Clone, Debug)]
 pub enum SinkEvent {
-    /// A relay by which sources may come.
-    Reachable {
-        /// The relay.
-        relay: SocketAddr,
-        /// This host's address as the relay sees it.
-        address: SocketAddr,
-        /// The consent to be reached there.
-        consent: Consent,
-    },
+    /// A relay by which sources may come. It takes the word.
+    Reachable(GreetedRelay),
+    /// A relay by which no source will come.
+    UselessRelay(UselessRelay),
     /// A source came.
     Came(Name),
     /// A source is gone: why.

@@ -3,6 +3,7 @@
 use crate::rate::PathRates;
 use byway_engine::connection::status::PathStatus;
 use byway_transfer::route_name;
+use byway_transfer::units::Rate;
 use byway_wire::PathId;
 use std::collections::BTreeMap;
 
@@ -125,8 +126,8 @@ pub fn slow_because(standing: &SourceStatus) -> Option<String> {
     let names: Vec<String> = stuck
         .map(|PathStanding { name, view, timeouts, .. }| match timeouts {
             0 | 1 => {
-                let grows_to = view.received.unwrap_or(view.rate) / 1e3;
-                format!("{name} does not grow beyond {grows_to:.0} KB/s")
+                let grows_to = Rate(view.received.unwrap_or(view.rate) * 8.0);
+                format!("{name} does not grow beyond {grows_to}")
             }
             _ => format!("{name} does not answer"),
         })
@@ -154,7 +155,7 @@ mod tests {
             paths: vec![path("relay a", view(0)), path("relay b", view(3))],
             ..SourceStatus::default()
         };
-        assert_eq!(slow_because(&standing).unwrap(), "relay b does not grow beyond 7 KB/s");
+        assert_eq!(slow_because(&standing).unwrap(), "relay b does not grow beyond 56.0 kbit/s");
         standing.rate = 37_500.0;
         assert!(slow_because(&standing).unwrap().contains("--demand"));
         standing.lag_seconds = 0.1;

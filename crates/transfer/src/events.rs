@@ -4,8 +4,8 @@ use crate::error::TransferError;
 use crate::forwarding::ForwardCounters;
 use crate::progress::TransferProgress;
 use crate::received_output::ReceivedTransfer;
-use byway_wire::relay::Consent;
-use std::net::SocketAddr;
+use crate::standing_relays::UselessRelay;
+use crate::ticket::GreetedRelay;
 
 /// What happens while a transfer runs.
 #[derive(Debug)]
@@ -36,15 +36,10 @@ pub enum TransferEvent {
         /// Why, for a person.
         reason: Option<String>,
     },
-    /// A receiver can be reached through a relay where it stands.
-    Reachable {
-        /// The relay's address.
-        relay: SocketAddr,
-        /// The receiver's address as the relay saw it.
-        address: SocketAddr,
-        /// The receiver's consent.
-        consent: Consent,
-    },
+    /// A receiver can be reached through a relay where it stands. The relay takes the word.
+    Reachable(GreetedRelay),
+    /// Nobody will come through a relay where a receiver stands.
+    UselessRelay(UselessRelay),
     /// One transfer to a receiver is over.
     Received(ReceivedTransfer),
     /// What was forwarded so far.

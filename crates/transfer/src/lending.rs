@@ -8,7 +8,7 @@ use crate::relaying::{LendLine, RelayRunEvent, RelaySummary, Relaying, RelayingP
 use crate::secret::Secret;
 use crate::sockets;
 use crate::state_directory::{StateDir, StateError};
-use crate::units::{Bytes, UnitError, parse_size};
+use crate::units::{Bytes, Rate, UnitError, parse_size};
 use byway_net::Clock;
 use byway_registry::word::RegistryWord;
 use byway_relay::{LendingTrouble, Policy};
@@ -167,7 +167,7 @@ impl Lending {
     #[must_use]
     pub fn terms(&self) -> String {
         let rate = match self.plan.rate {
-            Some(rate) => format!("{} a second", Bytes(rate)),
+            Some(rate) => Rate::of(rate, 1.0).to_string(),
             None => "what the line has shown".into(),
         };
         let registries: Vec<String> = self.plan.registry.addresses.iter().map(ToString::to_string).collect();

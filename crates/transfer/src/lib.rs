@@ -78,6 +78,7 @@ mod path_names;
 mod pause_reason;
 mod ping;
 mod progress;
+pub mod reachability;
 mod receive_limit;
 mod received_output;
 mod receiver;
@@ -95,6 +96,7 @@ mod sender;
 mod sender_start;
 pub mod session_seats;
 pub mod sockets;
+mod standing_relays;
 pub mod state_directory;
 mod tcp_entrance;
 mod thread_channel;
@@ -126,7 +128,7 @@ pub use progress::{PathCounters, ProgressCounter, TransferAmount, TransferId, Tr
 pub use received_output::{Destination, PartialTransfer, ReceivedTransfer};
 pub use receiver::{Receiving, ReceivingPlan};
 pub use receiver_access::TicketOwner;
-pub use receiver_relays::greet_relays;
+pub use receiver_relays::{GreetedRelays, greet_relays};
 pub use relay_dialing::RelayDialer;
 pub use relay_outcomes::RelayOutcome;
 pub use relaying::{
@@ -135,6 +137,7 @@ pub use relaying::{
 };
 pub use sender::{Sending, SendingPlan, SentTransfer};
 pub use sender_start::Payload;
+pub use standing_relays::{StandingRelays, UselessRelay};
 pub use tcp_entrance::Entrance;
 pub use ticket::Ticket;
 pub use unreached::not_connected;

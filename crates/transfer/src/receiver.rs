@@ -21,8 +21,9 @@ use crate::relay_dialing::RelayDialer;
 use crate::secret::Secret;
 use crate::session_seats::{SeatDecision, network_of, seat};
 use crate::sockets;
+use crate::standing_relays::StandingRelays;
 use crate::tcp_entrance::Entrance;
-use crate::ticket::Ticket;
+use crate::ticket::{GreetedRelay, Ticket};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake;
 use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
@@ -168,6 +169,7 @@ impl Receiving {
             exits: Exits::new(plan.forwards, plan.most_forwards, &control),
             leave_at: None,
             entrance: Entrance::new(control.watch(), plan.listeners).map_err(Error::Descriptor)?,
+            standing: StandingRelays::default(),
             relays_known: BTreeSet::new(),
             locals: plan.sockets.iter().map(Socket::address).collect(),
         };
@@ -218,7 +220,9 @@ pub struct Server {
     leave_at: Option<Instant>,
     /// Where TCP connections come in.
     entrance: Entrance,
-    /// Relays that work, or of which it was said that they do not.
+    /// Those at which it stands.
+    standing: StandingRelays,
+    /// Relays that work, and those of senders of which it was said that they do not.
     relays_known: BTreeSet<SocketAddr>,
     locals: Vec<SocketAddr>,
 }
@@ -250,11 +254,8 @@ impl Owner for Server {
             self.waker.wake();
         }
         for word in std::mem::take(&mut self.relays) {
-            if let Err(trouble) = endpoint.stand_at(now, &word) {
-                let relay = word.relays().first().map(ToString::to_string).unwrap_or_default();
-                self.tell(TransferEvent::Warning(format!(
-                    "relay {relay}: {trouble}; nobody will come through it"
-                )));
+            if let Some(useless) = self.standing.stand(endpoint, now, word) {
+                self.tell(TransferEvent::UselessRelay(useless));
             }
         }
         let begun = *self.begun_at.get_or_insert(now);
@@ -317,19 +318,20 @@ impl Server {
                 self.exits.leave(handle);
                 endpoint.forget(handle);
             }
-            EndpointEvent::Reachable { relay, address, consent } => {
+            EndpointEvent::Reachable { relay, grant, address, consent } => {
                 if self.relays_known.insert(relay) && endpoint.leads_to(relay) {
                     self.tell(TransferEvent::Warning(format!(
                         "relay {relay} is reached over TCP: UDP brings no answer"
                     )));
                 }
-                self.tell(TransferEvent::Reachable { relay, address, consent });
+                if let Some(word) = self.standing.on_reachable(relay, grant) {
+                    self.tell(TransferEvent::Reachable(GreetedRelay { word, address, consent }));
+                }
             }
-            // Of several local sockets one is enough.
-            EndpointEvent::StandingTrouble(relay, trouble) if self.relays_known.insert(relay) => {
-                self.tell(TransferEvent::Warning(format!(
-                    "relay {relay}: {trouble}; nobody will come through it"
-                )));
+            EndpointEvent::StandingTrouble(relay, grant, trouble) => {
+                if let Some(useless) = self.standing.on_trouble(relay, grant, trouble) {
+                    self.tell(TransferEvent::UselessRelay(useless));
+                }
             }
             // What a sender offers is said a few times: it could go on forever.
             EndpointEvent::RelayTrouble(_, relay, trouble)
@@ -337,10 +339,7 @@ impl Server {
             {
                 self.tell(TransferEvent::Warning(format!("a sender offers the relay {relay}: {trouble}")));
             }
-            EndpointEvent::StandingTrouble(..)
-            | EndpointEvent::Connected(_)
-            | EndpointEvent::Failed(..)
-            | EndpointEvent::RelayTrouble(..) => {}
+            EndpointEvent::Connected(_) | EndpointEvent::Failed(..) | EndpointEvent::RelayTrouble(..) => {}
         }
     }
 

@@ -53,31 +53,6 @@ impl DirectAddresses {
     pub fn is_private(&self) -> bool {
         self.addresses.iter().all(|address| is_private(address.ip()))
     }
-
-    /// Why senders may not find the receiver, if nothing leads there but its addresses.
-    #[must_use]
-    pub fn warning(&self) -> Option<String> {
-        if self.addresses.iter().all(|address| address.ip().is_loopback()) {
-            return Some("only this host can send here: the ticket names no address of a network".into());
-        }
-        self.is_private().then(|| {
-            let shown: Vec<String> = self.addresses.iter().map(|address| address.ip().to_string()).collect();
-            format!(
-                "only hosts of the same network can send here: every address in the ticket is private ({}). \
-                 If a router or a cloud forwards UDP to this host, name its outside address: --advertise ADDR:PORT. \
-                 Or use a relay: --relay WORD",
-                shown.join(", ")
-            )
-        })
-    }
-
-    /// What a firewall has to let in, for a person.
-    #[must_use]
-    pub fn firewall(&self) -> String {
-        let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
-        let noun = if ports.len() == 1 { "port" } else { "ports" };
-        format!("a firewall on the way must let in UDP {noun} {}", ports.join(" and "))
-    }
 }
 
 /// What to run where the data is; `ticket` as it is to be shown.
@@ -111,21 +86,5 @@ mod tests {
         for nobody in ["0.0.0.0", "198.51.100.7:0", "224.0.0.1", "::"] {
             assert!(direct(&own, &[nobody]).is_err(), "{nobody}");
         }
-    }
-
-    #[test]
-    fn who_can_send_is_told_where_that_is_not_everybody() {
-        let warning = |own: &[&str], advertised: &[&str]| direct(own, advertised).unwrap().warning();
-        let private = ["192.168.1.2:4747", "100.64.3.4:4747", "[fd00::1]:4748"];
-        let said = warning(&private, &[]).unwrap();
-        assert!(
-            said.contains("(192.168.1.2, 100.64.3.4, fd00::1)") && said.contains("--advertise"),
-            "{said}"
-        );
-        assert_eq!(warning(&private, &["198.51.100.7"]), None);
-        assert_eq!(warning(&["192.168.1.2:4747", "[2001:db8::1]:4748"], &[]), None);
-        assert!(warning(&["127.0.0.1:1"], &[]).unwrap().starts_with("only this host can send here"));
-        let told = direct(&private, &[]).unwrap().firewall();
-        assert_eq!(told, "a firewall on the way must let in UDP ports 4747 and 4748");
     }
 }

@@ -1,46 +1,82 @@
-//! A receiver that stands at relays: which of them gave their consent, so that its ticket can name
-//! them.
+//! A receiver that stands at relays: which of them lead to it, so that its ticket can name them.
 
 use crate::events::TransferEvent;
 use crate::receiver::Receiving;
+use crate::standing_relays::UselessRelay;
 use crate::ticket::GreetedRelay;
 use byway_net::Clock;
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use std::net::SocketAddr;
 
+/// What came of standing at the relays of some words.
+#[derive(Debug, Default)]
+pub struct GreetedRelays {
+    /// For the ticket. One way through each relay: the first to answer is the shortest.
+    pub greeted: Vec<GreetedRelay>,
+    /// What to say of the others.
+    pub troubles: Vec<String>,
+    /// Words of relays by which nobody will come.
+    useless: Vec<Word>,
+}
+
+impl GreetedRelays {
+    /// A relay leads here.
+    pub fn on_reachable(&mut self, relay: GreetedRelay) {
+        if !self.greeted.iter().any(|known| known.word == relay.word) {
+            self.greeted.push(relay);
+        }
+    }
+
+    /// A relay does not.
+    pub fn on_useless(&mut self, relay: UselessRelay) {
+        self.greeted.retain(|known| known.word != relay.word);
+        self.useless.push(relay.word);
+        self.troubles.push(relay.message);
+    }
+
+    /// Whether it is known of each of these words what came of it.
+    #[must_use]
+    pub fn is_complete(&self, words: &[Word]) -> bool {
+        words.iter().all(|word| self.is_known(word))
+    }
+
+    fn is_known(&self, word: &Word) -> bool {
+        self.greeted.iter().any(|known| known.word == *word) || self.useless.contains(word)
+    }
+
+    /// No relay is waited for any more.
+    pub fn end(&mut self, words: &[Word]) {
+        let silent = words.iter().filter(|word| !self.is_known(word));
+        let message = |word: &Word| {
+            let at: Vec<String> = word.relays().iter().map(SocketAddr::to_string).collect();
+            format!("relay {} gave no consent in time: the ticket leaves it out", at.join(", "))
+        };
+        let messages: Vec<String> = silent.map(message).collect();
+        self.troubles.extend(messages);
+    }
+}
+
 /// Waits for the relays to answer: those that did, and what to say of the others. `receiving` was
 /// started with these `words`.
 #[must_use]
-pub fn greet_relays(
-    receiving: &Receiving,
-    words: &[Word],
-    patience: Duration,
-) -> (Vec<GreetedRelay>, Vec<String>) {
-    let (mut greeted, mut troubles): (Vec<GreetedRelay>, Vec<String>) = Default::default();
+pub fn greet_relays(receiving: &Receiving, words: &[Word], patience: Duration) -> GreetedRelays {
+    let mut found = GreetedRelays::default();
     let clock = Clock::new();
     let begun = clock.now();
-    while greeted.len() < words.len() {
+    while !found.is_complete(words) {
         let left = patience.saturating_sub(clock.now().since(begun));
         if left.is_zero() {
             break;
         }
         match receiving.next(left) {
-            Some(TransferEvent::Reachable { relay, address, consent }) => {
-                let word = words.iter().find(|word| word.relays().contains(&relay));
-                // One way through each relay; the first to answer is the shortest.
-                if let Some(word) = word.filter(|word| !greeted.iter().any(|known| known.word == **word)) {
-                    greeted.push(GreetedRelay { word: word.clone(), address, consent });
-                }
-            }
-            Some(TransferEvent::Warning(message)) => troubles.push(message),
+            Some(TransferEvent::Reachable(relay)) => found.on_reachable(relay),
+            Some(TransferEvent::UselessRelay(relay)) => found.on_useless(relay),
+            Some(TransferEvent::Warning(message)) => found.troubles.push(message),
             _ if receiving.is_over() => break,
             _ => {}
         }
     }
-    for word in words.iter().filter(|word| !greeted.iter().any(|known| known.word == **word)) {
-        let at: Vec<String> = word.relays().iter().map(SocketAddr::to_string).collect();
-        troubles.push(format!("relay {} gave no consent in time: the ticket leaves it out", at.join(", ")));
-    }
-    (greeted, troubles)
+    found.end(words);
+    found
 }

@@ -12,4 +12,4 @@ pub use question::ask;
 pub use relay_discovery::{FindEvent, RelayDiscovery};
 pub use transfer_relays::FindPlan;
 
-pub(crate) use transfer_relays::Finder;
+pub(crate) use transfer_relays::{Finder, goes_on_without};

@@ -232,7 +232,7 @@ impl Relaying {
         }
         let enrolments = enrolments(&mut relay, &mut kept, &plan.registries, clock.now())?;
         let terms = Terms {
-            expiry: Minute::from_unix(unix_seconds().saturating_add(plan.expires.as_secs())),
+            expiry: end_of(unix_seconds(), plan.expires),
             rate: plan.rate.map_or(RateClass::UNLIMITED, RateClass::at_most),
             quota: plan.quota.map_or(QuotaClass::UNLIMITED, QuotaClass::at_most),
             scope: Scope::ALL,
@@ -291,7 +291,7 @@ impl Relaying {
     #[must_use]
     pub fn word_for(&self, name: &[u8; 32], expires: Duration) -> Option<Word> {
         let [a, b, c, d, ..] = blake3::derive_key("byway relay v1 grant of a peer", name);
-        let expiry = Minute::from_unix(unix_seconds().saturating_add(expires.as_secs()));
+        let expiry = end_of(unix_seconds(), expires);
         let terms = Terms { expiry, ..self.word.grant().terms };
         let grant = Grant { id: GrantId::own(u32::from_be_bytes([a, b, c, d])), terms };
         self.issuer.issue(grant, self.word.relays().to_vec()).ok()
@@ -529,6 +529,13 @@ impl Owner for Operator {
         }
         LoopControl::Continue
     }
+}
+
+/// When a word ends that is good for so long from `unix` (seconds) on: a whole minute, and none too
+/// early. One that is good for no time has ended.
+const fn end_of(unix: u64, good_for: Duration) -> Minute {
+    let begun_minute = if good_for.as_nanos() == 0 { 0 } else { 59 };
+    Minute::from_unix(unix.saturating_add(good_for.as_secs()).saturating_add(begun_minute))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::iter;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -119,7 +120,8 @@ where
     T: FromStr,
     T::Err: Error + Send + Sync + 'static,
 {
-    /// The value that the word stands for.
+    /// The value that the word stands for. A file may hold other text beside the word, such as all
+    /// that `byway recv` printed.
     ///
     /// # Errors
     /// Its file cannot be read, or the word is none.
@@ -129,30 +131,58 @@ where
                 text.expose().trim().parse::<T>().map_err(|error| NoWord::Wrong(error.into()))
             }
             WordSource::File(path) => {
-                let text = read(path, checked_text::MAX_LEN)?;
+                let text = read(path, 2 * checked_text::MAX_LEN)?;
                 let wrong = |error: T::Err| NoWord::InFile { path: path.clone(), why: error.into() };
-                text.expose().trim().parse::<T>().map_err(wrong)
+                let whole = text.expose().trim().parse::<T>();
+                whole.or_else(|error| among_others(text.expose()).ok_or(error)).map_err(wrong)
             }
         }
     }
 
     /// The values that it stands for: a file may hold one word a line. Empty lines and those that
-    /// begin with `#` say nothing.
+    /// begin with `#` say nothing. A word may be folded: it goes on in the lines that follow.
     fn values(&self) -> Result<Vec<T>> {
         let WordSource::File(path) = &self.source else { return Ok(vec![self.value()?]) };
         let text = read(path, MOST * (checked_text::MAX_LEN + 2))?;
         let lines = (1..).zip(text.expose().lines().map(str::trim));
-        let words = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        let parse = |(number, line): (usize, &str)| {
-            let wrong = |error: T::Err| NoWord::InLine { path: path.clone(), number, why: error.into() };
-            line.parse::<T>().map_err(wrong)
-        };
-        let values: Vec<T> = words.map(parse).collect::<Result<_>>()?;
+        let lines: Vec<(usize, &str)> =
+            lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
+        let mut values = Vec::new();
+        let mut left = lines.as_slice();
+        while let Some(((number, line), rest)) = left.split_first() {
+            let wrong =
+                |error: T::Err| NoWord::InLine { path: path.clone(), number: *number, why: error.into() };
+            let (value, used) = first_of(line, rest).map_err(wrong)?;
+            values.push(value);
+            left = rest.get(used..).unwrap_or_default();
+        }
         if values.is_empty() {
             return Err(NoWord::Empty(path.clone()));
         }
         Ok(values)
     }
+}
+
+/// The value of the word that begins in `line`, and how many lines of `rest` it goes on in.
+fn first_of<T: FromStr>(line: &str, rest: &[(usize, &str)]) -> std::result::Result<(T, usize), T::Err> {
+    let error = match line.parse() {
+        Ok(value) => return Ok((value, 0)),
+        Err(error) => error,
+    };
+    let folded = rest.iter().map(|(_, line)| *line).take_while(|line| !begins_word(line));
+    let parts: Vec<&str> = iter::once(line).chain(folded).collect();
+    let whole = Secret::new(parts.concat());
+    whole.expose().parse().map(|value| (value, parts.len() - 1)).map_err(|_| error)
+}
+
+/// Whether a line of a file begins with a word, and not within one.
+fn begins_word(line: &str) -> bool {
+    line.get(.."byway".len()).is_some_and(|head| head.eq_ignore_ascii_case("byway"))
+}
+
+/// The first value among the words of a text, each of which stands between white space.
+fn among_others<T: FromStr>(text: &str) -> Option<T> {
+    text.split_whitespace().filter(|word| begins_word(word)).find_map(|word| word.parse().ok())
 }
 
 /// The values of a command line option that may be repeated. Each of `words` is one word, which is
@@ -213,6 +243,14 @@ mod tests {
         );
         fs::write(&file, format!("# ours\n{key}\n\n {key} \r\n")).unwrap();
         assert_eq!(values(&[from_file.clone(), word(&key.to_string())], "--to").unwrap(), [key; 3]);
+        let text = key.to_string();
+        let (head, tail) = text.split_at(30);
+        fs::write(&file, format!("{head}\n  {tail}\n")).unwrap();
+        assert_eq!(from_file.value().unwrap(), key);
+        fs::write(&file, format!("{key}\n{head}\n  {tail}\n# more\n{key}\n")).unwrap();
+        assert_eq!(values(std::slice::from_ref(&from_file), "--to").unwrap(), [key; 3]);
+        fs::write(&file, format!("listening\non the other host: byway send PATH {key}\n")).unwrap();
+        assert_eq!(from_file.value().unwrap(), key);
         fs::write(&file, format!("{key}\nnonsense\n")).unwrap();
         let error = values(std::slice::from_ref(&from_file), "--to").unwrap_err();
         assert!(error.source().unwrap().to_string().starts_with("line 2 of "), "{error:?}");

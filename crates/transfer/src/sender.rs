@@ -16,7 +16,7 @@ use crate::outbound_transfer::Outbound;
 use crate::path_changes::PathChanges;
 use crate::pause_reason::Circumstances;
 use crate::progress::{PathCounters, ProgressCounter};
-use crate::registry::{FindPlan, Finder};
+use crate::registry::{FindPlan, Finder, goes_on_without};
 use crate::relay_outcomes::{RelayLog, RelayOutcome};
 use crate::restart_check::{RestartCheck, RestartQuestion};
 use crate::send_limit::SendLimit;
@@ -431,8 +431,8 @@ impl Sender {
                 }
             }
         }
-        if let Some(warning) = found.warning {
-            self.tell(TransferEvent::Warning(warning));
+        if let Some(trouble) = found.trouble {
+            self.tell(TransferEvent::Warning(goes_on_without(&trouble)));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Sizes, rates and durations as people write and read them. For sizes and limits `K` means 1024
-//! bytes, as in rsync and rclone, and `KB` 1000 bytes. A transfer's rate is shown in bits per
-//! second (1 kbit: 1000 bits).
+//! bytes, as in rsync and rclone, and `KB` 1000 bytes. A rate is written so too, or in bits per
+//! second, and is always shown in bits per second (1 kbit: 1000 bits).
 
 use byway_wire::units;
 use std::fmt;
@@ -14,6 +14,9 @@ pub enum UnitError {
     /// The text is not a size.
     #[error("`{0}` is not a number of bytes: write for example 500, 64K, 10M or 1.5G")]
     Size(String),
+    /// The text is not a rate.
+    #[error("`{0}` is not a rate: write for example 10Mbit, or 2M for 2 MiB per second")]
+    Rate(String),
     /// The text is not a duration.
     #[error("`{0}` is not a duration: write for example 90s, 30m, 24h or 7d")]
     Duration(String),
@@ -25,7 +28,7 @@ pub enum UnitError {
     Zero,
     /// The limit is a timetable.
     #[error(
-        "`{0}` is a timetable of limits, which this version does not read: give one limit, such as 10M or 10M:1M"
+        "`{0}` is a timetable of limits, which this version does not read: give one limit, such as 10Mbit or 10M:1M"
     )]
     Timetable(String),
 }
@@ -54,6 +57,22 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
         }
     };
     whole.checked_mul(unit).and_then(|bytes| bytes.checked_add(part)).ok_or_else(wrong)
+}
+
+/// Parses a rate, with or without `/s` at its end: bits per second (`10Mbit`, `1.5 Gbit/s`), or
+/// bytes per second as [`parse_size`] reads them (`2M`). Gives whole bytes per second.
+pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
+    let wrong = |_| UnitError::Rate(text.to_owned());
+    let trimmed = text.trim();
+    let amount = trimmed.strip_suffix("/s").unwrap_or(trimmed);
+    let bits = amount.len().checked_sub("bit".len()).and_then(|at| amount.split_at_checked(at));
+    match bits {
+        // `10Mbit` are as many bits as `10Mb` are bytes: the unit is a decimal one.
+        Some((number, unit)) if unit.eq_ignore_ascii_case("bit") => {
+            parse_size(&format!("{number}b")).map(|bits| bits / 8).map_err(wrong)
+        }
+        _ => parse_size(amount).map_err(wrong),
+    }
 }
 
 /// Parses a duration with suffix s, m, h or d; a bare number is seconds. Parts may follow each
@@ -95,14 +114,15 @@ pub struct BandwidthLimit {
 impl FromStr for BandwidthLimit {
     type Err = UnitError;
 
-    /// `RATE` for both directions, `UP:DOWN`, `off` for none (also on one side).
+    /// `RATE` for both directions, `UP:DOWN`, `off` for none (also on one side). [`parse_rate`] says
+    /// what a rate is.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         if text.contains(',') {
             return Err(UnitError::Timetable(text.to_owned()));
         }
         let one = |part: &str| match part.trim() {
             off if off.eq_ignore_ascii_case("off") => Ok(None),
-            part => match parse_size(part.strip_suffix("/s").unwrap_or(part))? {
+            part => match parse_rate(part)? {
                 0 => Err(UnitError::Zero),
                 rate => Ok(Some(rate)),
             },
@@ -234,7 +254,31 @@ mod tests {
         assert_eq!("512K/s:2G".parse(), limit(Some(512 << 10), Some(2 << 30)));
         assert_eq!("0".parse::<BandwidthLimit>(), Err(UnitError::Zero));
         assert!(matches!("08:00,512K 18:00,off".parse::<BandwidthLimit>(), Err(UnitError::Timetable(_))));
-        assert!(matches!("fast".parse::<BandwidthLimit>(), Err(UnitError::Size(_))));
+        assert!(matches!("fast".parse::<BandwidthLimit>(), Err(UnitError::Rate(_))));
+        assert_eq!("10Mbit:500kbit/s".parse(), limit(Some(1_250_000), Some(62_500)));
+        assert_eq!("1bit".parse::<BandwidthLimit>(), Err(UnitError::Zero));
+    }
+
+    #[test]
+    fn a_rate_is_written_in_bits_or_in_bytes() {
+        for (text, bytes) in [
+            ("10Mbit", 1_250_000),
+            ("10 Mbit/s", 1_250_000),
+            ("1.5gbit", 187_500_000),
+            ("64 kbit/s", 8_000),
+            ("800bit", 100),
+            ("2M", 2 << 20),
+            ("2MB/s", 2_000_000),
+        ] {
+            assert_eq!(parse_rate(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "bit", "Mbit", "10Mbits", "10Xbit", "-1Mbit", "10Mbit/h", "ébit"] {
+            assert_eq!(parse_rate(text), Err(UnitError::Rate(text.into())), "{text}");
+        }
+        // What is shown can be written.
+        for rate in [1_000.0, 27.1e6, 1e10] {
+            assert_eq!(parse_rate(&Rate(rate).to_string()), Ok((rate / 8.0) as u64));
+        }
     }
 
     #[test]
@@ -270,6 +314,7 @@ mod tests {
         #[test]
         fn garbage_never_panics(text in "\\PC{0,20}") {
             let _ = parse_size(&text);
+            let _ = parse_rate(&text);
             let _ = parse_duration(&text);
             let _ = text.parse::<BandwidthLimit>();
         }

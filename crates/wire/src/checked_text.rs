@@ -43,7 +43,7 @@ pub enum TextError {
     Character {
         /// The character that was found.
         found: char,
-        /// The place of the character, counted from 1.
+        /// The place of the character, counted from 1, without white space.
         at: usize,
     },
     /// The text is longer than [`MAX_LEN`].
@@ -67,20 +67,17 @@ pub fn encode_with(prefix: &str, payload: &[u8], sum: Checksum) -> String {
     format!("{prefix}{}", *letters)
 }
 
-/// The payload of a text that begins with `prefix` and whose checksum covers both. White space
-/// around the text is ignored.
+/// The payload of a text that begins with `prefix` and whose checksum covers both. White space in
+/// the text and around it is ignored: mail programs and terminals fold long lines.
 pub fn decode(prefix: &str, text: &str) -> Result<Vec<u8>, TextError> {
     decode_with(prefix, text, |payload| checksum(&[prefix.as_bytes(), payload]))
 }
 
 /// The payload of a text that begins with `prefix` and whose checksum is the `sum` of its payload.
 pub fn decode_with(prefix: &str, text: &str, sum: impl Fn(&[u8]) -> Checksum) -> Result<Vec<u8>, TextError> {
-    let text = text.trim();
-    if text.len() > MAX_LEN {
-        return Err(TextError::TooLong);
-    }
-    let body = strip_prefix(prefix, text).ok_or(TextError::Prefix)?;
-    let letters = body.to_ascii_lowercase();
+    let text = Zeroizing::new(unfolded(text).ok_or(TextError::TooLong)?);
+    let body = strip_prefix(prefix, &text).ok_or(TextError::Prefix)?;
+    let letters = Zeroizing::new(body.to_ascii_lowercase());
     if let Some((index, found)) = letters.char_indices().find(|(_, letter)| !ALPHABET.contains(*letter)) {
         let at = prefix.chars().count() + letters.chars().take_while(|c| ALPHABET.contains(*c)).count() + 1;
         // The original character, not its lower-case form.
@@ -92,11 +89,24 @@ pub fn decode_with(prefix: &str, text: &str, sum: impl Fn(&[u8]) -> Checksum) ->
         return Err(TextError::Checksum(bytes));
     };
     // The second test makes the text unique: stray bits in the last letter are a bad copy too.
-    if *stated == sum(payload) && base32().encode(&bytes) == letters {
+    if *stated == sum(payload) && base32().encode(&bytes) == *letters {
         Ok(payload.to_vec())
     } else {
         Err(TextError::Checksum(bytes))
     }
+}
+
+/// `text` without white space; `None` if more than [`MAX_LEN`] bytes are left.
+#[must_use]
+pub fn unfolded(text: &str) -> Option<String> {
+    let mut whole = String::with_capacity(text.len().min(MAX_LEN));
+    for part in text.split_whitespace() {
+        if whole.len() + part.len() > MAX_LEN {
+            return None;
+        }
+        whole.push_str(part);
+    }
+    Some(whole)
 }
 
 /// What follows `prefix`, whatever the case of its letters.
@@ -141,6 +151,19 @@ mod tests {
     fn a_text_is_frozen() {
         assert_eq!(encode("byway-test-", b"\x00\x01\xfe\xff"), "byway-test-aaa7572apcdsa");
         assert_eq!(decode("byway-test-", " BYWAY-TEST-AAA7572APCDSA\n"), Ok(vec![0, 1, 0xfe, 0xff]));
+    }
+
+    #[test]
+    fn a_text_may_be_folded_anywhere() {
+        for folded in ["byway-test-aaa75\r\n  72apcdsa", "byway-\ntest-aaa7572 apc\tdsa\u{a0}"] {
+            assert_eq!(decode("byway-test-", folded), Ok(vec![0, 1, 0xfe, 0xff]), "{folded:?}");
+        }
+        assert_eq!(decode("w-", "w-a\nb!c"), Err(TextError::Character { found: '!', at: 5 }));
+        let spaces = " ".repeat(2 * MAX_LEN);
+        assert_eq!(
+            decode("byway-test-", &format!("byway-test-{spaces}aaa7572apcdsa")),
+            Ok(vec![0, 1, 0xfe, 0xff])
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a transfer's host relays for others meanwhile.
 
-use crate::units::parse_size;
+use crate::units::parse_rate;
 use byway_transfer::lending::Quota;
 use byway_wire::Prefix;
 use clap::Args;
@@ -13,9 +13,9 @@ pub struct Lending {
     /// 500M/day, 20G/month (UTC). Needs a --registry word for joining [default: off]
     #[arg(long, value_name = "QUOTA", env = "BYWAY_ALSO_RELAY", requires = "registry")]
     pub also_relay: Option<Quota>,
-    /// Most bytes per second to lend either way, less what this host needs itself. K/M/G binary
-    /// [default: what the line has shown]
-    #[arg(long, value_name = "RATE", env = "BYWAY_LEND", value_parser = parse_size, requires = "also_relay")]
+    /// Most to lend per second either way, less what this host needs itself: 20Mbit, or 5M for 5
+    /// MiB [default: what the line has shown]
+    #[arg(long, value_name = "RATE", env = "BYWAY_LEND", value_parser = parse_rate, requires = "also_relay")]
     pub lend: Option<u64>,
     /// Network that may be relayed to besides the public Internet; repeatable [default: public
     /// unicast only]

@@ -1,7 +1,7 @@
 //! The arguments of `byway registry`.
 
 use crate::address::Endpoint;
-use crate::units::{parse_duration, parse_size};
+use crate::units::{parse_duration, parse_rate, parse_size};
 use clap::{Args, Subcommand};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -79,8 +79,8 @@ pub struct WordIssue {
     /// Whose it is: what it is listed and revoked by [default: a number, of a word that enrols]
     #[arg(long = "for", value_name = "NAME", id = "name")]
     pub name: Option<String>,
-    /// Bytes per second at each relay, K/M/G binary [default: as many as it lends]
-    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    /// How much per second at each relay: 20Mbit, or 5M for 5 MiB [default: as much as it lends]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub rate: Option<u64>,
     /// Bytes per day (UTC) at each relay, K/M/G/T binary [default: as many as it lends]
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]

@@ -2,7 +2,7 @@
 
 use crate::address::Endpoint;
 use crate::messages;
-use crate::units::{UnitError, parse_size};
+use crate::units::{UnitError, parse_rate, parse_size};
 use byway_registry::word as registry;
 use byway_sources::{AllowedSource, Name};
 use byway_transfer::secret_words::WordArgument;
@@ -92,7 +92,7 @@ pub struct Source {
         required = true
     )]
     pub to: Vec<WordArgument<Ticket>>,
-    /// Bytes of records per second to send to each sink, K/M/G binary
+    /// Records to send to each sink per second: 1.2Mbit, or 150K for 150 KiB
     #[arg(long, value_name = "RATE", group = "rate", value_parser = parse_demand, allow_hyphen_values = true)]
     pub demand: Option<u64>,
     /// File that holds the same, read every second
@@ -155,10 +155,10 @@ pub fn parse_demand(text: &str) -> Result<u64, String> {
     if text.trim_start().starts_with('-') {
         return Err(messages::source::NEGATIVE_DEMAND.into());
     }
-    match parse_size(text.trim().strip_suffix("/s").unwrap_or(text.trim())) {
+    match parse_rate(text) {
         Ok(0) => Err(messages::source::ZERO_DEMAND.into()),
         Ok(demand) => Ok(demand),
-        Err(UnitError::Size(text)) => Err(messages::source::not_a_demand(&text)),
+        Err(UnitError::Rate(text)) => Err(messages::source::not_a_demand(&text)),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -171,6 +171,7 @@ mod tests {
     fn a_demand_is_more_than_nothing() {
         assert_eq!(parse_demand("150K"), Ok(153_600));
         assert_eq!(parse_demand(" 150000/s\n"), Ok(150_000));
+        assert_eq!(parse_demand("1.2Mbit/s"), Ok(150_000));
         for wrong in ["0", "-5", "fast", "", "off"] {
             assert!(parse_demand(wrong).unwrap_err().contains("150K"), "{wrong}");
         }

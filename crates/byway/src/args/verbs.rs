@@ -5,12 +5,13 @@ use crate::address::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::marking::Marking;
 use crate::messages;
-use crate::units::{BandwidthLimit, parse_duration, parse_size};
+use crate::units::{BandwidthLimit, parse_duration, parse_rate, parse_size};
 use anyhow::Result;
 use byway_forward::allow_rules::AllowRule;
 use byway_forward::local_port::{self, socks_listen};
 use byway_registry::word as registry;
 use byway_transfer::identity::PublicKey;
+use byway_transfer::secret::Secret;
 use byway_transfer::secret_words::WordArgument;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
 use byway_wire::{Prefix, relay};
@@ -83,8 +84,8 @@ pub struct Recv {
     /// none]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<WordArgument<relay::Word>>,
-    /// Bytes per second to take at most of all senders together, K/M/G binary or `off`. Of UP:DOWN
-    /// a receiver heeds DOWN
+    /// How much to take per second at most of all senders together: 10Mbit, 2M for 2 MiB, or `off`.
+    /// Of UP:DOWN a receiver heeds DOWN
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: BandwidthLimit,
     /// Bytes of memory for what arrives and is not yet written, of all senders together. K/M/G
@@ -138,7 +139,7 @@ Examples:
   byway send ~/photos TICKET --relay R1 --relay R2 --priority normal
   byway send a.iso b.iso @ticket.txt             the ticket from a file, so that `ps` does not show it
   BYWAY_TICKET=... byway send a.iso              or from the environment
-  byway send ~/photos TICKET --bwlimit 2M        no faster than 2 MiB/s
+  byway send ~/photos TICKET --bwlimit 10Mbit    no faster than 10 Mbit/s; 2M would be 2 MiB per second
   tar c data | byway send - TICKET               a stream
   byway send ~/photos TICKET --also-relay 500M/day --registry @join.word
                                                  relay for others meanwhile, behind this host's own traffic
@@ -182,8 +183,8 @@ pub struct Send {
     /// route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<Endpoint>,
-    /// Bytes per second to send at most over all paths together, K/M/G binary or `off`. Of UP:DOWN
-    /// a sender heeds UP
+    /// How much to send per second at most over all paths together: 10Mbit, 2M for 2 MiB, or `off`.
+    /// Of UP:DOWN a sender heeds UP
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: BandwidthLimit,
     /// Send setuid and setgid bits too; they are set if the receiver is told to keep modes
@@ -205,15 +206,23 @@ pub struct Send {
 impl Send {
     /// Separates the paths from the ticket. The ticket is the last argument if this looks like a
     /// ticket, begins with `@` (the file of the ticket), or if `environment` (`BYWAY_TICKET`) is
-    /// `None`. Otherwise the ticket is `environment`.
+    /// `None`. Otherwise the ticket is `environment`. If nothing else is a ticket, one that a shell
+    /// has split at its white space is put together again.
     pub fn split(&self, environment: Option<&str>) -> Result<(Vec<&Path>, WordArgument<Ticket>)> {
         let usage = |sentence: String| anyhow::Error::new(Failure::new(Exit::Usage, sentence));
         let (last, before) =
             self.paths_and_ticket.split_last().ok_or_else(|| usage(messages::send::NO_PATH.into()))?;
         let text = last.to_str().unwrap_or_default();
         let given = text.starts_with('@') || looks_like_ticket(text);
-        let (paths, ticket) = match environment {
-            Some(ticket) if !given => (self.paths_and_ticket.as_slice(), ticket),
+        let begins = |part: &OsString| part.to_str().is_some_and(looks_like_ticket);
+        let folded = before.iter().position(begins).filter(|_| !given && environment.is_none());
+        let whole = folded
+            .and_then(|at| self.paths_and_ticket.get(at..))
+            .map(|parts| Secret::new(parts.iter().map(|part| part.to_string_lossy()).collect::<String>()));
+        let given = given || whole.is_some();
+        let (paths, ticket) = match (environment, &whole, folded) {
+            (_, Some(whole), Some(at)) => (before.get(..at).unwrap_or_default(), whole.expose().as_str()),
+            (Some(ticket), ..) if !given => (self.paths_and_ticket.as_slice(), ticket),
             _ => (before, text),
         };
         if paths.is_empty() {
@@ -236,8 +245,8 @@ Examples:
   rsync -a rsync://localhost:8730/data/ copy     then rsync, rclone, pg_dump or ssh as always
   byway forward 5433:127.0.0.1:5432 2222:localhost:22 --to @ticket.txt --relay W1 --priority normal
   byway forward --socks 1080 --to TICKET         SOCKS5 for programs that speak it; names are resolved by the receiver
-  byway forward 8081:localhost:8080 --to TICKET --bwlimit 500K:2M
-                                                 500 KiB/s to the receiver at most, and 2 MiB/s from it
+  byway forward 8081:localhost:8080 --to TICKET --bwlimit 4Mbit:16Mbit
+                                                 4 Mbit/s to the receiver at most, and 16 Mbit/s from it
   byway recv ~/in --allow-forward localhost:873  on the receiver: what may be reached, and nothing else")]
 pub struct Forward {
     /// Local port, with or without the address to listen on, and where its connections lead. Port 0
@@ -277,8 +286,8 @@ pub struct Forward {
     /// place]
     #[arg(long)]
     pub no_tcp: bool,
-    /// Bytes per second at most over all paths and connections together, K/M/G binary or `off`.
-    /// UP:DOWN is to the receiver, and from it
+    /// How much per second at most over all paths and connections together: 10Mbit, 2M for 2 MiB,
+    /// or `off`. UP:DOWN is to the receiver, and from it
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: BandwidthLimit,
     /// Connections at once at most; further ones wait
@@ -322,11 +331,11 @@ pub struct Relay {
     /// unicast only]
     #[arg(long, value_name = "CIDR", env = "BYWAY_ALLOW_DESTINATION", value_delimiter = ',')]
     pub allow_destination: Vec<Prefix>,
-    /// How long the printed word is good for: 90s, 30m, 24h, 7d
+    /// How long the printed word is good for: 30m, 24h, 7d; rounded up to a minute
     #[arg(long, value_name = "DURATION", env = "BYWAY_EXPIRES", default_value = "7d", value_parser = parse_duration)]
     pub expires: Duration,
-    /// Bytes per second that the word may use, K/M/G binary [default: no limit]
-    #[arg(long, value_name = "RATE", env = "BYWAY_RATE", value_parser = parse_size)]
+    /// How much the word may use per second: 80Mbit, or 10M for 10 MiB [default: no limit]
+    #[arg(long, value_name = "RATE", env = "BYWAY_RATE", value_parser = parse_rate)]
     pub rate: Option<u64>,
     /// Bytes that the word may use per day (UTC), K/M/G/T binary [default: no limit]
     #[arg(long, value_name = "BYTES", env = "BYWAY_QUOTA", value_parser = parse_size)]
@@ -422,7 +431,6 @@ pub struct Demo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use byway_transfer::secret::Secret;
     use clap::FromArgMatches;
 
     /// Parses the arguments of one verb alone.
@@ -484,6 +492,10 @@ mod tests {
         assert_eq!(split(&["a", &word], Some("nonsense")).unwrap(), (1, "[redacted]".into(), true));
         assert_eq!(split(&["a", "@t"], Some(&word)).unwrap(), (1, "@t".into(), false));
         assert_eq!(split(&["a", "nonsense"], None).unwrap(), (1, "[redacted]".into(), false));
+        let (head, tail) = word.split_at(40);
+        let (middle, end) = tail.split_at(20);
+        assert_eq!(split(&["a", "b", head, middle, end], None).unwrap(), (2, "[redacted]".into(), true));
+        assert_eq!(split(&["a", "byway1-x"], Some(&word)).unwrap(), (1, "[redacted]".into(), false));
         for (argv, environment) in
             [(&["a"][..], None), (&[word.as_str()], None), (&[word.as_str()], Some("x"))]
         {

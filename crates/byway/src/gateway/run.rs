@@ -1,9 +1,10 @@
 //! `byway gateway --config FILE`: a gateway from its start to its end.
 
 use super::config_file::GatewayConfig;
+use super::peer_news::PeerNews;
 use super::plumbing::{self, system};
 use super::report::ReportText;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, sentence};
 use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output, Ready};
 use crate::signals::{Hangup, Signals};
@@ -71,7 +72,7 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     output.emit(&Event::Ready(Ready { listen: listening, ..Ready::default() }));
     output.say(&match config.settings.observe {
         true => messages::gateway::observes(&config.tun),
-        false => messages::gateway::carries(&config.tun),
+        false => messages::gateway::ready(&config.tun),
     });
     notify(READY);
     let stop = serve(&mut config, (&gating, &mut lending), &answers, &signals, output);
@@ -102,12 +103,15 @@ fn serve(
     signals: &Signals,
     output: &mut Output,
 ) -> Option<Exit> {
-    let mut guests = Vec::new();
+    let (mut guests, mut peers) = (Vec::new(), PeerNews::new(config.settings.observe));
     loop {
+        if let Some(states) = gating.take_peers() {
+            peers.tell(&states, output);
+        }
         if let Some(hosts) = gating.take_guests() {
             guests = hosts;
             if let Err(error) = plumbing::reload(&config.plan_for(&guests)) {
-                output.complain(&messages::gateway::guests_not_captured(format!("{error:#}")));
+                output.complain(&messages::gateway::guests_not_captured(sentence(&error)));
             }
         }
         for news in lending.turn(gating) {
@@ -128,7 +132,7 @@ fn serve(
         if signals.take_reload() {
             match reload(config, gating, &guests) {
                 Ok(told) => output.say(&told),
-                Err(error) => output.complain(&messages::gateway::not_reloaded(format!("{error:#}"))),
+                Err(error) => output.complain(&messages::gateway::not_reloaded(sentence(&error))),
             }
         }
         if let Some(exit) = signals.stop() {

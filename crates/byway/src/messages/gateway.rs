@@ -18,8 +18,29 @@ pub fn observes(tun: &str) -> String {
     format!("the gateway observes flows, with the device {tun}")
 }
 
-pub fn carries(tun: &str) -> String {
-    format!("the gateway carries flows, with the device {tun}")
+/// No peer is there yet.
+pub fn ready(tun: &str) -> String {
+    format!("the gateway is ready, with the device {tun}: it carries flows as soon as a peer is there")
+}
+
+pub fn peer_came(name: &str, observing: bool) -> String {
+    let carried = if observing { "" } else { ": flows to its hosts are carried" };
+    format!("peer {name} is there{carried}")
+}
+
+/// `why` may be empty.
+pub fn peer_gone(name: &str, why: &str, observing: bool) -> String {
+    let plain = if observing { "" } else { "; flows to its hosts take the plain route" };
+    format!("peer {name} is gone{}{plain}", because(why))
+}
+
+/// The first attempt to reach a peer failed.
+pub fn peer_missing(name: &str, why: &str) -> String {
+    format!("peer {name} is not there{}; the gateway tries again and again", because(why))
+}
+
+fn because(why: &str) -> String {
+    if why.is_empty() { String::new() } else { format!(": {why}") }
 }
 
 pub fn guests_not_captured(error: impl Display) -> String {
@@ -82,6 +103,5 @@ pub fn refuses_this_host(gateway: impl Display, why: impl Display) -> String {
 
 /// `why` may be empty.
 pub fn session_lost(gateway: impl Display, why: &str) -> String {
-    let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-    format!("there is no session with the gateway at {gateway}{why}; this host asks again")
+    format!("there is no session with the gateway at {gateway}{}; this host asks again", because(why))
 }

@@ -7,6 +7,11 @@ pub const REVOKED_WORD_FOR_USE: &str = "the word and all grants that were minted
 pub const REVOKED_WORD_FOR_JOINING: &str = "the word is revoked; relays that enrolled with it stay listed";
 pub const REVOKED_RELAY: &str = "the relay is not listed any more";
 
+/// What a person does next with the two words.
+pub const WHAT_NEXT: &str = "save each word in a file that only you can read, as join.word and use.word\n\
+     on a relay's host: byway relay --registry @join.word\n\
+     on a sender's host: byway send PATH TICKET --registry @use.word";
+
 pub fn cannot_open(store: &str) -> String {
     format!("cannot open the registry's store {}", without_password(store))
 }

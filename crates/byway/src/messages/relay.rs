@@ -8,6 +8,11 @@ pub const UDP_ONLY: &str = "the relay listens on UDP only";
 pub const BEING_TESTED: &str = "the registry tests the relay";
 pub const COUNTS_SAVED_AGAIN: &str = "the count of carried bytes is saved again";
 
+/// What a person types next.
+pub fn at_the_receiver(word: &str) -> String {
+    format!("on the host that receives: byway recv DIR --relay {word}")
+}
+
 /// `error` names the address.
 pub fn no_tcp(error: impl Display) -> String {
     format!("{error}: this relay serves UDP only")

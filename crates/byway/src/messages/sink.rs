@@ -29,10 +29,6 @@ pub fn source_command(ticket: &str) -> String {
     format!("program | byway source --name NAME --demand RATE --to {ticket}")
 }
 
-pub fn relay_silent(addresses: &[String]) -> String {
-    format!("relay {} gave no consent in time: the ticket leaves it out", addresses.join(", "))
-}
-
 pub fn source_came(name: &str) -> String {
     format!("source {name} is connected")
 }

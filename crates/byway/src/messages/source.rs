@@ -8,8 +8,11 @@ pub const NO_RELAY: &str =
     "the registry lists no relay that serves TCP: name one with --relay, or start again later";
 
 /// The words of a registry's relays are good for a day at most.
-pub const NO_REGISTRY: &str =
-    "the registry does not answer now: byway asks again, for its relays' words end within a day";
+pub fn no_registry(why: impl Display) -> String {
+    format!(
+        "the registry does not help now, and is asked again, for its relays' words end within a day: {why}"
+    )
+}
 
 /// `error` says why the registry was of no use.
 pub fn last_list(error: impl Display) -> String {
@@ -22,7 +25,7 @@ pub const NEGATIVE_DEMAND: &str = "a demand must be more than 0 bytes per second
 pub const ZERO_DEMAND: &str = "a demand of 0 lets no record through: write for example 150K";
 
 pub fn not_a_demand(text: &str) -> String {
-    format!("`{text}` is not a number of bytes per second: write for example 150K")
+    format!("`{text}` is not a rate: write for example 1.2Mbit, or 150K for 150 KiB per second")
 }
 
 pub fn record_size(longest: usize, given: u64) -> String {

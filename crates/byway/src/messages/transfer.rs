@@ -37,7 +37,7 @@ fn because(reason: Option<String>) -> String {
 }
 
 pub fn limit_set_again(bytes_per_second: u64) -> String {
-    format!("the bandwidth limit is {}/s again", Bytes(bytes_per_second))
+    format!("the bandwidth limit is {} again", Rate::of(bytes_per_second, 1.0))
 }
 
 /// One of the addresses that were tried, and what came back.

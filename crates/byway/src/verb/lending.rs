@@ -3,7 +3,7 @@
 use super::relay::shown;
 use crate::args::Global;
 use crate::args::lending::Lending as Arguments;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, sentence};
 use crate::messages;
 use crate::output::{Event, Fields, LendingReport, Output};
 use crate::signals::Signals;
@@ -60,7 +60,7 @@ impl LendingStatus {
                 Some(lending)
             }
             Err(error) => {
-                let message = messages::lending::cannot_relay(format!("{:#}", anyhow::Error::from(error)));
+                let message = messages::lending::cannot_relay(sentence(&error.into()));
                 output.emit(&Event::Warning { message });
                 None
             }

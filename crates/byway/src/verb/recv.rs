@@ -16,12 +16,13 @@ use byway_files::{Modes, Sink, SinkOptions};
 use byway_forward::allow_rules::Allow;
 use byway_net::Socket;
 use byway_transfer::address::Endpoint;
+use byway_transfer::reachability::{self, Role};
 use byway_transfer::receiver_addresses::{self, DirectAddresses};
 use byway_transfer::state_directory::{StateDir, StateError, TicketState};
 use byway_transfer::ticket::{MAX_ENTRIES, Ticket};
 use byway_transfer::{
-    Destination, ReceivedTransfer, Receiving, ReceivingPlan, TicketOwner, TransferEvent, greet_relays,
-    receiving_config, secret_words, sockets,
+    Destination, GreetedRelays, ReceivedTransfer, Receiving, ReceivingPlan, TicketOwner, TransferEvent,
+    greet_relays, receiving_config, secret_words, sockets,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -33,8 +34,9 @@ use std::net::SocketAddr;
 
 /// Time between two looks at signals and progress.
 const TICK: Duration = Duration::from_millis(100);
-/// How long to wait for relays to answer before the ticket is printed.
-const RELAYS: Duration = Duration::from_secs(3);
+/// How long to wait for relays before the ticket is printed. A relay that does not answer is given
+/// up after some 5 seconds.
+const RELAYS: Duration = Duration::from_secs(6);
 /// Connections of programs at once, if this process may have so many files open and a third more.
 const MOST_FORWARDS: usize = 16 << 10;
 
@@ -107,10 +109,14 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     })?;
     let signals = Signals::install(Hangup::Stop, || {}).context(messages::common::CANNOT_CATCH_SIGNALS)?;
     output.heed(&signals);
-    let (relays, unreachable) = greet_relays(&receiving, &words, RELAYS);
+    let GreetedRelays { greeted, troubles: unreachable, .. } = greet_relays(&receiving, &words, RELAYS);
     troubles.extend(unreachable);
-    troubles.extend(direct.warning().filter(|_| relays.is_empty()));
-    ticket.relays = relays;
+    troubles.extend(Role::Receiver.warning(&direct.addresses).filter(|_| greeted.is_empty()));
+    let firewall = match greeted.is_empty() {
+        true => Role::Receiver.firewall(&direct.ports),
+        false => reachability::firewall_beside_relays(&direct.ports),
+    };
+    ticket.relays = greeted;
     let text = ticket.to_string();
     // Where keys are named, these decide, whoever was first.
     let sender = standing.sender().filter(|_| arguments.allow.is_empty()).map(|key| key.to_string());
@@ -131,7 +137,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     // it.
     let shown = if io::stderr().is_terminal() { text.as_str() } else { "TICKET" };
     output.say(&messages::common::command_elsewhere(&receiver_addresses::command(piped, shown)));
-    output.say(&direct.firewall());
+    output.say(&firewall);
     if let Some(sender) = sender {
         output.say(&messages::recv::ticket_has_owner(&sender));
     }

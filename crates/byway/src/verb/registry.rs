@@ -4,22 +4,29 @@ use crate::args::Global;
 use crate::args::registry::{Registry, RegistryCommand, WordIssue};
 use crate::exit::{Exit, Failure};
 use crate::messages;
-use crate::output::{Event, Fields, Outcome, Output};
+use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use crate::signals::{Hangup, Signals};
+use crate::units::{Bytes, Rate, Span};
 use anyhow::{Context as _, Result};
 use byway_net::unix_seconds;
 use byway_registry::registry;
 use byway_registry::word::{MAX_ADDRESSES, RegistryWord, WordKind};
 use byway_registry_store::operator_http::Page;
 use byway_registry_store::operator_store::{Revoked, Words};
-use byway_registry_store::operator_view::{Done, Listing, StartReport};
+use byway_registry_store::operator_view::{Done, Listing, RelayLine, StartReport, WordLine};
 use byway_registry_store::{Issue, OperatorStore, RegistryPlan, Running, open};
+use byway_transfer::reachability::Role;
 use byway_transfer::sockets;
 use byway_wire::Duration;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// The port that a registry listens on unless told otherwise.
 const PORT: u16 = 4750;
+/// A limit that a word or a relay does not have.
+const ANY: &str = "any";
+/// How long a word is good that does not expire.
+const EVER: &str = "ever";
 /// Time between two looks at signals.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -35,7 +42,7 @@ pub(super) fn run(global: &Global, arguments: &Registry, output: &mut Output) ->
         Some(RegistryCommand::Word(word)) => issue(&mut *keeper(&store)?, word, output)?,
         Some(RegistryCommand::List) => {
             let listing = Listing::of(&mut *keeper(&store)?, unix_seconds())?;
-            output.answer_lines(&listing.to_string())?;
+            show(&listing, unix_seconds(), output)?;
             Fields::of(&listing)
         }
         Some(RegistryCommand::Revoke { name }) => {
@@ -63,6 +70,71 @@ pub(super) fn run(global: &Global, arguments: &Registry, output: &mut Output) ->
     };
     output.emit(&Event::result("registry", Exit::Ok, Outcome::Told(outcome)));
     Ok(Exit::Ok)
+}
+
+/// Two tables: words, and relays.
+fn show(listing: &Listing, now: u64, output: &mut Output) -> Result<()> {
+    output.answer_table(&words(&listing.words, now))?;
+    if !listing.relays.is_empty() {
+        output.answer("")?;
+        output.answer_table(&relays(&listing.relays))?;
+    }
+    Ok(())
+}
+
+fn words(words: &[WordLine], now: u64) -> Table {
+    let columns = ["word", "name", "state"].map(|heading| (heading, Align::Left));
+    let numbers = ["uses left", "rate", "per day", "good for"].map(|heading| (heading, Align::Right));
+    let mut table = Table::new(columns.into_iter().chain(numbers)).keyed_by(2);
+    for word in words {
+        let left = word.expires.map(|until| until.saturating_sub(now));
+        let state = match (word.revoked, left) {
+            (true, _) => "revoked",
+            (false, Some(0)) => "expired",
+            (false, _) => "good",
+        };
+        table.row([
+            word.kind.into(),
+            word.name.clone(),
+            state.into(),
+            word.uses.map_or_else(|| ANY.into(), |uses| uses.to_string()),
+            word.rate.map_or_else(|| ANY.into(), |rate| Rate::of(rate, 1.0).to_string()),
+            word.quota.map_or_else(|| ANY.into(), |quota| Bytes(quota).to_string()),
+            left.map_or_else(|| EVER.into(), |left| Span(left as f64).to_string()),
+        ]);
+    }
+    table
+}
+
+fn relays(relays: &[RelayLine]) -> Table {
+    let columns =
+        ["relay", "address", "over", "operator", "region", "state"].map(|heading| (heading, Align::Left));
+    let numbers = ["load", "rate", "per day", "seen"].map(|heading| (heading, Align::Right));
+    let mut table = Table::new(columns.into_iter().chain(numbers));
+    for relay in relays {
+        table.row([
+            relay.relay.clone(),
+            relay.addresses.join(" "),
+            relay.carriers.join(" "),
+            quoted(&relay.operator),
+            quoted(&relay.region),
+            if relay.revoked { "revoked" } else { "enrolled" }.into(),
+            Rate::of(relay.load, 1.0).to_string(),
+            relay.rate.map_or_else(|| ANY.into(), |rate| Rate::of(rate, 1.0).to_string()),
+            relay.quota.map_or_else(|| ANY.into(), |quota| Bytes(quota).to_string()),
+            relay.seen_seconds_ago.map_or_else(|| "never".into(), ago),
+        ]);
+    }
+    table
+}
+
+/// What a relay says of itself. In quotes it cannot be taken for what the registry says.
+fn quoted(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("\"{}\"", text.replace('"', "'")) }
+}
+
+fn ago(seconds: u64) -> String {
+    if seconds < 60 { format!("{seconds} s ago") } else { format!("{} ago", Span(seconds as f64)) }
 }
 
 fn issue(keeper: &mut dyn OperatorStore, word: &WordIssue, output: &mut Output) -> Result<Fields> {
@@ -93,6 +165,7 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
         output.say(&clipped);
     }
     let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
+    let ports: BTreeSet<u16> = sockets.iter().map(|socket| socket.address().port()).collect();
     let mut addresses = match arguments.advertise.as_slice() {
         [] => sockets::reachable_at(&sockets),
         told => told.iter().map(|endpoint| endpoint.or_port(PORT)).collect(),
@@ -126,6 +199,13 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
         &StartReport::new(&address, &listening, page.as_ref().map(Page::address), [&join, &ask]),
     ));
     output.answer_lines(&messages::registry::words(&join, &ask))?;
+    output.say(messages::registry::WHAT_NEXT);
+    output.say(&messages::transfer::listening(&listening));
+    output.say(&Role::Registry.firewall(&ports));
+    // Who names an address knows who reaches it.
+    if let Some(message) = Role::Registry.warning(&addresses).filter(|_| arguments.advertise.is_empty()) {
+        output.emit(&Event::Warning { message });
+    }
     let exit = loop {
         if let Some(registry::LogEvent::Refused(reason)) = running.next(TICK) {
             output.detail(&messages::registry::refused_request(reason));
@@ -142,4 +222,51 @@ fn serve(keeper: Box<dyn OperatorStore>, arguments: &Registry, output: &mut Outp
     output.say(&done.to_string());
     output.emit(&Event::result("registry", exit, Outcome::Told(Fields::of(&done))));
     Ok(exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_in_units_that_people_read() {
+        let word = WordLine {
+            name: "alice".into(),
+            kind: "use",
+            uses: None,
+            rate: Some(1 << 20),
+            quota: Some(48 << 30),
+            expires: Some(1_798_420_129),
+            revoked: false,
+        };
+        let of = |word: &WordLine, now| words(std::slice::from_ref(word), now).to_string();
+        let shown = of(&word, 1_798_420_129 - 2_595_600);
+        let row = shown.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(row, "use alice good any 8.39 Mbit/s 48.0 GiB 30d 01h", "{shown}");
+        assert!(of(&word, 1_798_420_129).contains("expired"));
+        assert!(of(&WordLine { revoked: true, ..word }, 0).contains("revoked"));
+    }
+
+    #[test]
+    fn what_a_relay_says_of_itself_neither_drives_a_terminal_nor_looks_like_the_registrys_words() {
+        let relay = RelayLine {
+            relay: "00".into(),
+            operator: "A\u{202e}B\u{200b}C\u{2028}D\u{3164}E\" revoked".into(),
+            region: "\u{1b}[2J\n".into(),
+            addresses: vec!["192.0.2.7:4748".into()],
+            carriers: &["udp"],
+            rate: None,
+            quota: None,
+            load: 5,
+            seen_seconds_ago: Some(3),
+            revoked: false,
+        };
+        let shown = relays(&[relay]).to_string();
+        for hostile in ["\u{202e}", "\u{200b}", "\u{2028}", "\u{3164}", "\u{1b}"] {
+            assert!(!shown.contains(hostile), "{shown:?}");
+        }
+        assert_eq!(shown.lines().count(), 2, "{shown}");
+        assert!(shown.contains("40.0 bit/s") && shown.contains("3 s ago"), "{shown}");
+        assert!(shown.contains("D\\u{3164}E' revoked\""), "{shown}");
+    }
 }

@@ -9,11 +9,14 @@ use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_net::Clock;
 use byway_relay::{Dropped, Policy};
+use byway_transfer::reachability::Role;
 use byway_transfer::registry::{EnrolEvent, Enrolling, EnrollingPlan};
 use byway_transfer::secret_words::WordArgument;
 use byway_transfer::{RelayRunEvent, RelaySummary, Relaying, RelayingPlan, listeners, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::MAX_ADDRESSES;
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 
 /// Time between two looks at signals.
@@ -35,6 +38,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         arguments.listen.iter().map(|endpoint| endpoint.or_port(RELAY_PORT)).collect();
     let sockets = sockets::answering(sockets::serving(&listen, RELAY_PORT)?);
     let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
+    let ports: BTreeSet<u16> = sockets.iter().map(|socket| socket.address().port()).collect();
     let (listeners, without_tcp) = if arguments.no_tcp {
         (Vec::new(), None)
     } else {
@@ -57,6 +61,9 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         return Err(Failure::new(Exit::Usage, sentence).into());
     }
     addresses.truncate(MAX_ADDRESSES);
+    let role = Role::Relay { tcp: serves_tcp };
+    // Who names an address knows who reaches it.
+    let lonely = role.warning(&addresses).filter(|_| arguments.advertise.is_empty());
     let registry = arguments.registry.as_ref().map(WordArgument::value).transpose()?;
     let enrolling = registry.map(|word| EnrollingPlan {
         key: key.clone(),
@@ -91,8 +98,14 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     let word = relaying.word().reveal();
     output.emit(&Event::Ready(Ready { word: Some(word.clone()), listen: listening, ..Ready::default() }));
     output.answer(&word)?;
+    let visible = if io::stderr().is_terminal() { word.as_str() } else { "WORD" };
+    output.say(&messages::relay::at_the_receiver(visible));
+    output.say(&role.firewall(&ports));
     if let Some(sentence) = without_tcp {
         output.say(&sentence);
+    }
+    if let Some(message) = lonely {
+        output.emit(&Event::Warning { message });
     }
     output.detail(if serves_tcp { messages::relay::UDP_AND_TCP } else { messages::relay::UDP_ONLY });
     let mut enrolling = enrolling.map(|plan| Enrolling::start(&relaying, plan)).transpose()?;

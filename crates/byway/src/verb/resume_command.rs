@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 
 /// The command line of this process, quoted for a shell. If standard error is not a terminal, it
 /// may go to a log. So `TICKET` and `WORD` then replace secrets: tickets, relay words and registry
-/// words.
+/// words. Without `--new-ticket`, which would make the ticket in use worthless.
 pub(super) fn command() -> String {
     let arguments: Vec<String> =
         std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
@@ -20,7 +20,8 @@ fn holds_word(argument: &str) -> bool {
 }
 
 fn line(arguments: &[String], secrets: bool) -> String {
-    let words = arguments.iter().enumerate().map(|(index, argument)| {
+    let lasting = arguments.iter().filter(|argument| *argument != "--new-ticket");
+    let words = lasting.enumerate().map(|(index, argument)| {
         if index == 0 {
             return "byway".into();
         }
@@ -56,6 +57,8 @@ mod tests {
         let typed = arguments(&["/usr/bin/byway", "send", "a b", "it's", "", "byway1-abc", "--json"]);
         assert_eq!(line(&typed, true), "byway send 'a b' 'it'\\''s' '' byway1-abc --json");
         assert_eq!(line(&typed, false), "byway send 'a b' 'it'\\''s' '' TICKET --json");
+        let renewed = arguments(&["byway", "recv", "in", "--new-ticket", "--once"]);
+        assert_eq!(line(&renewed, true), "byway recv in --once");
         let relay = format!("--relay={}xyz", relay::PREFIX);
         assert_eq!(line(&arguments(&["byway", "recv", "in", &relay]), false), "byway recv in WORD");
     }

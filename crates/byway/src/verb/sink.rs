@@ -11,10 +11,11 @@ use crate::units::{Bytes, Rate};
 use anyhow::{Context as _, Result};
 use byway_net::{Clock, Socket};
 use byway_sources::{FileChange, Sink, SinkEvent, SinkPlan, SourceReport, prepare};
+use byway_transfer::reachability::Role;
 use byway_transfer::receiver_addresses::DirectAddresses;
 use byway_transfer::state_directory::TicketState;
 use byway_transfer::ticket::{GreetedRelay, MAX_ENTRIES, Ticket};
-use byway_transfer::{receiving_config, secret_words, sockets};
+use byway_transfer::{GreetedRelays, UselessRelay, receiving_config, secret_words, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use serde::Serialize;
@@ -24,8 +25,9 @@ use std::net::SocketAddr;
 
 /// Time between two looks at signals.
 const TICK: Duration = Duration::from_millis(20);
-/// How long to wait for relays to answer before the ticket is printed.
-const RELAYS: Duration = Duration::from_secs(3);
+/// How long to wait for relays before the ticket is printed. A relay that does not answer is given
+/// up after some 5 seconds.
+const RELAYS: Duration = Duration::from_secs(6);
 /// How often a person is shown how sources do.
 const SHOWN: Duration = Duration::from_secs(10);
 
@@ -113,7 +115,9 @@ pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -
     output.answer(&text)?;
     let shown = if io::stderr().is_terminal() { text.as_str() } else { "TICKET" };
     output.say(&messages::common::command_elsewhere(&messages::sink::source_command(shown)));
-    if let Some(message) = trouble {
+    output.say(&Role::Sink.firewall(&direct.ports));
+    let lonely = Role::Sink.warning(&direct.addresses).filter(|_| ticket.relays.is_empty());
+    for message in trouble.into_iter().chain(lonely) {
         output.emit(&Event::Warning { message });
     }
     let exit = serve(&sink, &signals, output);
@@ -135,27 +139,22 @@ fn keep(standing: &mut TicketState, bound: &[SocketAddr]) -> Option<String> {
 
 /// Waits for the relays to answer: those that did.
 fn greet(sink: &Sink, words: &[Word], output: &mut Output) -> Vec<GreetedRelay> {
-    let mut greeted: Vec<GreetedRelay> = Vec::new();
+    let mut found = GreetedRelays::default();
     let clock = Clock::new();
     let begun = clock.now();
-    while greeted.len() < words.len() && clock.now().since(begun) < RELAYS && !sink.is_over() {
+    while !found.is_complete(words) && clock.now().since(begun) < RELAYS && !sink.is_over() {
         match sink.next(TICK) {
-            Some(SinkEvent::Reachable { relay, address, consent }) => {
-                let word = words.iter().find(|word| word.relays().contains(&relay));
-                // One way through each relay; the first to answer is the shortest.
-                if let Some(word) = word.filter(|word| !greeted.iter().any(|known| known.word == **word)) {
-                    greeted.push(GreetedRelay { word: word.clone(), address, consent });
-                }
-            }
-            Some(SinkEvent::Warning(message)) => output.emit(&Event::Warning { message }),
+            Some(SinkEvent::Reachable(relay)) => found.on_reachable(relay),
+            Some(SinkEvent::UselessRelay(relay)) => found.on_useless(relay),
+            Some(SinkEvent::Warning(message)) => found.troubles.push(message),
             _ => {}
         }
     }
-    for word in words.iter().filter(|word| !greeted.iter().any(|known| known.word == **word)) {
-        let at: Vec<String> = word.relays().iter().map(SocketAddr::to_string).collect();
-        output.emit(&Event::Warning { message: messages::sink::relay_silent(&at) });
+    found.end(words);
+    for message in found.troubles {
+        output.emit(&Event::Warning { message });
     }
-    greeted
+    found.greeted
 }
 
 /// Takes what comes until there is a reason to stop.
@@ -176,7 +175,9 @@ fn serve(sink: &Sink, signals: &Signals, output: &mut Output) -> Exit {
                 output.emit(&Event::told("source_gone", &Named { name: name.as_str(), reason: Some(&why) }));
             }
             Some(SinkEvent::NewFile(name, change)) => tell_new_file(name.as_str(), change, output),
-            Some(SinkEvent::Warning(message)) => output.emit(&Event::Warning { message }),
+            Some(SinkEvent::Warning(message) | SinkEvent::UselessRelay(UselessRelay { message, .. })) => {
+                output.emit(&Event::Warning { message });
+            }
             Some(SinkEvent::Report(reports)) => {
                 for report in &reports {
                     output.emit(&Event::told("source", &told(report)));
@@ -187,7 +188,7 @@ fn serve(sink: &Sink, signals: &Signals, output: &mut Output) -> Exit {
                     output.say(table(&reports).to_string().trim_end());
                 }
             }
-            Some(SinkEvent::Reachable { .. }) | None => {}
+            Some(SinkEvent::Reachable(_)) | None => {}
         }
         if stop.is_none()
             && let Some(exit) = signals.stop()

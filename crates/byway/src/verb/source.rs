@@ -3,7 +3,7 @@
 use super::source_relays::RegistryRelays;
 use crate::args::Global;
 use crate::args::sources::{LongLinesArgument, Source as Arguments, parse_demand};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, sentence};
 use crate::messages;
 use crate::output::{Event, Fields, Outcome, Output, ResultEvent};
 use crate::signals::{Hangup, Signals};
@@ -207,7 +207,7 @@ fn serve(
                     }
                 }
                 Err(error) => {
-                    let message = messages::source::demand_stays(format!("{error:#}"));
+                    let message = messages::source::demand_stays(sentence(&error));
                     if trouble.as_ref() != Some(&message) {
                         output.emit(&Event::Warning { message: message.clone() });
                         trouble = Some(message);

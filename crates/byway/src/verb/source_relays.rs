@@ -47,8 +47,8 @@ impl RegistryRelays {
     pub fn renewed(&self, output: &mut Output) -> Option<Vec<Word>> {
         match self.0.look()? {
             FindEvent::Relays(words) => Some(words),
-            FindEvent::Useless => {
-                output.emit(&Event::Warning { message: messages::source::NO_REGISTRY.into() });
+            FindEvent::Useless(why) => {
+                output.emit(&Event::Warning { message: messages::source::no_registry(why) });
                 None
             }
         }

@@ -8,7 +8,7 @@ use crate::output::{
 };
 use byway_transfer::{
     AttemptReply, AttemptResult, PathCounters, PauseReason, RelayOutcome, TransferError, TransferEvent,
-    TransferProgress, carrier,
+    TransferProgress, UselessRelay, carrier,
 };
 
 /// Seconds between two events of progress.
@@ -40,7 +40,9 @@ impl EventTranslator {
                     output.emit(&Event::Progress(Progress { lends: self.lends.clone(), ..progress(tally) }));
                 }
             }
-            TransferEvent::Warning(message) => output.emit(&Event::Warning { message }),
+            TransferEvent::Warning(message) | TransferEvent::UselessRelay(UselessRelay { message, .. }) => {
+                output.emit(&Event::Warning { message })
+            }
             TransferEvent::Path { path, name, state, reason } => {
                 output.emit(&Event::Path(PathChange { path, name, state: state.into(), reason }));
             }
@@ -48,7 +50,7 @@ impl EventTranslator {
                 output.emit(&Event::Relay(RelayChange { name, standing, reason }));
             }
             TransferEvent::Begun
-            | TransferEvent::Reachable { .. }
+            | TransferEvent::Reachable(_)
             | TransferEvent::Received(_)
             | TransferEvent::Forwarded(_)
             | TransferEvent::Away(_) => {}

@@ -246,8 +246,8 @@ fn a_relay_beside_it_and_registries_are_read() {
     assert_eq!(config.registry.as_ref().map(|word| word.kind), Some(WordKind::Use));
     assert!(config.exposed, "words stand in the file");
     let lines = CheckReport::of(&config).gateway;
-    let expected = "A relay beside it listens at 192.0.2.1:4748 (UDP), for its peers, and for a registry's clients, each 1.00 MiB a \
-                    second, each 2.00 GiB a day, 3.00 GiB a day in all, 4.00 GiB a month in all.";
+    let expected = "A relay beside it listens at 192.0.2.1:4748 (UDP), for its peers, and for a registry's clients, each 8.39 Mbit/s, \
+                    each 2.00 GiB a day, 3.00 GiB a day in all, 4.00 GiB a month in all.";
     assert!(lines.iter().any(|line| line == expected), "{lines:#?}");
     assert!(with("", "").unwrap().relay.unwrap().listen.is_empty(), "a table without keys is a relay");
     for (gateway, relay, expected) in [

@@ -40,6 +40,21 @@ fn a_plan_with_figures_alone_still_has_a_table() {
 }
 
 #[test]
+fn a_plan_without_a_quick_form_says_so() {
+    let place = Place::new();
+    let plan = "title = \"t\"\nduration = \"3 s\"\nseeds = 1\n\
+                [[link]]\nbetween = [\"S\", \"D\"]\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"50 packets\"\n\
+                [[transfer]]\nname = \"bulk\"\nfrom = \"S\"\nto = \"D\"\n";
+    fs::write(place.path("mine.toml"), plan).unwrap();
+    let quick = place.run("here", &["lab", "run", "mine.toml", "--quick"]);
+    quick.failed(2, "mine: not run: the plan has no [mode.quick]");
+    fs::write(place.path("other.toml"), format!("{plan}[mode.quick]\nseeds = 1\n")).unwrap();
+    let both = place.run("here", &["lab", "run", "mine.toml", "other.toml", "--quick"]);
+    both.succeeded();
+    assert!(both.stderr.contains("mine: not run: the plan has no [mode.quick]"), "{}", both.stderr);
+}
+
+#[test]
 fn a_kept_result_is_stale_once_the_quick_form_differs() {
     let place = Place::new();
     let plan = |rate: &str, jitter: &str| {

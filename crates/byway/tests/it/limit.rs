@@ -64,7 +64,9 @@ fn a_stream_is_taken_no_faster_than_the_limit() {
 #[test]
 fn a_limit_that_makes_no_sense_is_refused_with_what_to_write() {
     let place = Place::new();
-    for (limit, says) in [("0", "write `off` for no limit"), ("fast", "write for example 500, 64K, 10M")] {
+    for (limit, says) in
+        [("0", "write `off` for no limit"), ("fast", "write for example 10Mbit, or 2M for 2 MiB per second")]
+    {
         let refused = place.run("sender", &["send", "tree", "--bwlimit", limit]);
         assert_eq!(refused.code, Some(2));
         assert!(refused.stderr.contains(says), "{}", refused.stderr);

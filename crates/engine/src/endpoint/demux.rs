@@ -42,6 +42,10 @@ impl Endpoint {
             Some(MessageType::Notice) => return self.on_notice(now, payload),
             Some(MessageType::Delivered) => match Delivered::read(payload) {
                 Ok(delivered) => {
+                    let packet = payload.get(delivered.inner..).unwrap_or_default();
+                    if self.greetings.is_checking() && self.on_checked(packet) {
+                        return;
+                    }
                     source.through = Through::Delivered(delivered);
                     delivered.inner
                 }

@@ -32,6 +32,8 @@ const RENEW_CONSENT: Duration = Duration::from_secs(3600);
 /// A relay may take so long to accept a TCP connection, and so many are asked for at once.
 const DIAL: Duration = Duration::from_secs(5);
 const MOST_ASKS: usize = 16;
+/// A check of a word is repeated after [`REPEAT`], doubling, and given up after so many tries.
+const CHECKS: u32 = 3;
 /// Relays greeted at once, for all purposes.
 const MOST: usize = 4096;
 
@@ -55,8 +57,23 @@ pub(super) enum GreetingPurpose {
     Send { handle: Handle, id: RelayId, reach: Option<(SocketAddr, Consent)> },
     /// To be reached through it, as a peer asked.
     Receive { handle: Handle, offer: u32 },
-    /// To be reached through it by whoever is told.
-    Standing,
+    /// To be reached through it by whoever is told. `word`: the number of the word to be checked at
+    /// the relay first, if one is.
+    Standing { word: Option<usize> },
+}
+
+/// The packet by which a word is checked.
+pub(super) type CheckToken = [u8; 16];
+
+/// A check whether a relay takes the word under which this side stands there: a packet that the
+/// relay is to send back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WordCheck {
+    pub token: CheckToken,
+    sent: u32,
+    next_at: Instant,
+    /// Why the relay seems to refuse the word.
+    refused: Option<Reason>,
 }
 
 impl GreetingPurpose {
@@ -64,7 +81,7 @@ impl GreetingPurpose {
     const fn handle(&self) -> Option<Handle> {
         match self {
             Self::Send { handle, .. } | Self::Receive { handle, .. } => Some(*handle),
-            Self::Standing => None,
+            Self::Standing { .. } => None,
         }
     }
 }
@@ -80,6 +97,7 @@ pub(super) struct Greeting {
     pub local: Local,
     pub purpose: GreetingPurpose,
     pub known: Option<AnsweredRelay>,
+    pub check: Option<WordCheck>,
     nonce: [u8; 8],
     sent_at: Instant,
     next_at: Instant,
@@ -104,6 +122,27 @@ impl Greeting {
 
     fn is_to_send(&self, handle: Handle, id: RelayId) -> bool {
         matches!(self.purpose, GreetingPurpose::Send { handle: by, id: number, .. } if by == handle && number == id)
+    }
+
+    /// Does what is due for the check of its word. When it is due next, if it goes on.
+    fn check_on(&mut self, now: Instant, turn: &mut DueGreetings) -> Option<Instant> {
+        let check = self.check.as_mut()?;
+        if check.next_at > now {
+            return Some(check.next_at);
+        }
+        if check.refused.is_none() && check.sent < CHECKS {
+            check.next_at = now + REPEAT * (1 << check.sent);
+            check.sent += 1;
+            let at = check.next_at;
+            turn.checks.push(*self);
+            return Some(at);
+        }
+        match check.refused {
+            Some(reason) => turn.failed.push((*self, Failure::Refused(reason))),
+            None => turn.unheard.push(*self),
+        }
+        self.check = None;
+        None
     }
 
     fn write(&self, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
@@ -139,6 +178,10 @@ pub(super) struct DueGreetings {
     /// To be offered to their peers.
     pub offers: Vec<Greeting>,
     pub failed: Vec<(Greeting, Failure)>,
+    /// Whose words are to be checked by a packet.
+    pub checks: Vec<Greeting>,
+    /// Whose checks brought no answer at all.
+    pub unheard: Vec<Greeting>,
 }
 
 /// All greetings of an endpoint.
@@ -151,6 +194,8 @@ pub(super) struct Greetings {
     next: u32,
     /// When something may be due.
     due: Option<Instant>,
+    /// How many words are being checked.
+    checking: usize,
 }
 
 impl Greetings {
@@ -175,6 +220,7 @@ impl Greetings {
             local,
             purpose,
             known: None,
+            check: None,
             nonce,
             sent_at: now,
             next_at: now,
@@ -190,6 +236,11 @@ impl Greetings {
     /// When something may be due.
     pub const fn due(&self) -> Option<Instant> {
         self.due
+    }
+
+    /// Looks at all greetings at this time, if not sooner.
+    pub fn look_at(&mut self, at: Instant) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
     /// Offers relays soon, since there is a peer to offer them to.
@@ -250,7 +301,8 @@ impl Greetings {
 
     /// Whether a relay answers by which this side may be reached by whoever is told.
     pub fn stands_at(&self, relay: SocketAddr) -> bool {
-        let stands = |it: &Greeting| it.address == relay && matches!(it.purpose, GreetingPurpose::Standing);
+        let stands =
+            |it: &Greeting| it.address == relay && matches!(it.purpose, GreetingPurpose::Standing { .. });
         self.all.iter().any(|it| stands(it) && it.known.is_some())
     }
 
@@ -342,7 +394,7 @@ impl Greetings {
                     if greeting.known.is_none() {
                         let failure = greeting.refused.take().map_or(Failure::Silent, Failure::Refused);
                         turn.failed.push((*greeting, failure));
-                        if !matches!(greeting.purpose, GreetingPurpose::Standing) {
+                        if !matches!(greeting.purpose, GreetingPurpose::Standing { .. }) {
                             return false;
                         }
                     }
@@ -356,10 +408,51 @@ impl Greetings {
                 }
             }
             due = Some(due.map_or(greeting.next_at, |at| at.min(greeting.next_at)));
+            if let Some(at) = greeting.check_on(now, &mut turn) {
+                due = due.map(|due| due.min(at));
+            }
             true
         });
         self.due = due;
+        self.checking = self.all.iter().filter(|greeting| greeting.check.is_some()).count();
         turn
+    }
+
+    /// Begins to check the word of a greeting that was answered.
+    pub fn begin_check(&mut self, now: Instant, number: u32, token: CheckToken) {
+        let check = WordCheck { token, sent: 0, next_at: now, refused: None };
+        if let Some(greeting) = self.all.iter_mut().find(|greeting| greeting.number == number) {
+            self.checking += usize::from(greeting.check.replace(check).is_none());
+            self.due = Some(now);
+        }
+    }
+
+    /// Whether a word is being checked, so that packets through relays may be checks.
+    pub const fn is_checking(&self) -> bool {
+        self.checking > 0
+    }
+
+    /// A packet came back through a relay. The greeting whose word it was to check, if it was.
+    pub fn on_checked(&mut self, packet: &[u8]) -> Option<Greeting> {
+        let checked = |it: &&mut Greeting| it.check.is_some_and(|check| check.token == packet);
+        let greeting = self.all.iter_mut().find(checked)?;
+        greeting.check = None;
+        self.checking -= 1;
+        Some(*greeting)
+    }
+
+    /// Handles a notice by which a relay seems to refuse a word that is checked. Returns whether it
+    /// is one. As for [greetings](Self::on_notice), the packet may come back after all.
+    pub fn on_check_refused(&mut self, now: Instant, notice: &Notice) -> bool {
+        let consent = |it: &Greeting| it.known.map(|known| known.consent.tag.to_be_bytes());
+        let is_asked = |it: &&mut Greeting| it.grant == notice.grant && consent(it) == Some(notice.echo);
+        let mut asked = self.all.iter_mut().filter(|greeting| greeting.check.is_some()).filter(is_asked);
+        let Some(check) = asked.next().and_then(|greeting| greeting.check.as_mut()) else { return false };
+        if notice.reason.is_of_word() && check.refused.replace(notice.reason).is_none() {
+            check.next_at = now + SECOND_THOUGHTS;
+            self.due = Some(self.due.map_or(check.next_at, |at| at.min(check.next_at)));
+        }
+        true
     }
 
     /// Handles a relay's answer. It contains a consent: the permission to send to this host through

@@ -27,7 +27,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use byway_control::Controller;
-use byway_wire::relay::Consent;
+use byway_wire::relay::{Consent, Word};
 use byway_wire::{
     ConnectionId, Duration, Input, Instant, Local, Machine, Meter, NetworkPrefix, PathId, TcpRequest,
     Transmit, TransmitBuffer,
@@ -121,13 +121,15 @@ pub enum EndpointEvent {
     Reachable {
         /// The relay.
         relay: SocketAddr,
+        /// The id of the word's grant.
+        grant: u32,
         /// The address of this side, as the relay saw it.
         address: SocketAddr,
         /// The consent of this side.
         consent: Consent,
     },
-    /// A relay where this side stands is in trouble.
-    StandingTrouble(SocketAddr, RelayTrouble),
+    /// A relay where this side stands is in trouble, under a word of the grant of this id.
+    StandingTrouble(SocketAddr, u32, RelayTrouble),
 }
 
 /// What an endpoint dropped, by reason.
@@ -189,6 +191,8 @@ pub struct Endpoint {
     confirmed: usize,
     effort: HelloLimiter,
     greetings: Greetings,
+    /// Words that are checked at relays where this side stands.
+    standing: Vec<Word>,
     answers: VecDeque<(Route, Vec<u8>)>,
     /// Connections that may have something to send, in turn.
     dirty: VecDeque<Handle>,
@@ -230,6 +234,7 @@ impl Endpoint {
             confirmed: 0,
             effort,
             greetings: Greetings::default(),
+            standing: Vec::new(),
             answers: VecDeque::new(),
             dirty: VecDeque::new(),
             timers: Timers::default(),
@@ -590,6 +595,10 @@ impl Machine for Endpoint {
         let greeting = self.send_greeting(now, out);
         if greeting.is_some() {
             return greeting;
+        }
+        // What checks words at relays has just become due.
+        if let Some((route, bytes)) = self.answers.pop_front() {
+            return send_plain(now, &route, &bytes, out);
         }
         while let Some(handle) = self.dirty.front().copied() {
             let Some(entry) = self.entries.get_mut(&handle) else {

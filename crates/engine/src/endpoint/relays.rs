@@ -12,7 +12,7 @@
 use super::greetings::{AnsweredRelay, Failure, Greeting, GreetingPurpose};
 use super::relay_addresses::{AddressProblem, unfit};
 use super::relay_pool::{RelayRoute, RelayStatus, RelayTrouble};
-use super::{ConnectionSlot, Endpoint, EndpointEvent, Handle};
+use super::{AT_ONCE, ConnectionSlot, Endpoint, EndpointEvent, Handle};
 use crate::connection::{Connection, RelayEvent, RelayId, RelayMessage};
 use crate::route::Route;
 use alloc::vec::Vec;
@@ -32,17 +32,42 @@ const OFFERS_AT_ONCE: u32 = 32;
 impl Endpoint {
     /// Makes this side reachable through a relay for every peer that learns of the relay, for
     /// example from a ticket. For each local socket from which the relay can be reached,
-    /// [`EndpointEvent::Reachable`] or [`EndpointEvent::StandingTrouble`] follows.
-    pub fn stand_at(&mut self, now: Instant, word: &Word) -> Result<(), RelayTrouble> {
+    /// [`EndpointEvent::Reachable`] or [`EndpointEvent::StandingTrouble`] follows. Returns the
+    /// relay's addresses that are tried.
+    pub fn stand_at(&mut self, now: Instant, word: &Word) -> Result<Vec<SocketAddr>, RelayTrouble> {
+        self.stand(now, word, None)
+    }
+
+    /// Like [`stand_at`](Self::stand_at), and has the relay carry a packet from this side to itself
+    /// before it says [`EndpointEvent::Reachable`]. So a word that has expired or was revoked is
+    /// found here, and not by whoever uses it.
+    pub fn stand_at_with_check(
+        &mut self,
+        now: Instant,
+        word: &Word,
+    ) -> Result<Vec<SocketAddr>, RelayTrouble> {
+        self.standing.push(word.clone());
+        self.stand(now, word, Some(self.standing.len() - 1))
+    }
+
+    fn stand(
+        &mut self,
+        now: Instant,
+        word: &Word,
+        number: Option<usize>,
+    ) -> Result<Vec<SocketAddr>, RelayTrouble> {
         let now = self.own_time(now);
         let ways = self.ways_to_relay(word.relays());
         if ways.is_empty() {
             return Err(why_no_way(word.relays()));
         }
-        for way in ways {
-            self.greet(now, way, word.grant().id, GreetingPurpose::Standing);
+        for way in &ways {
+            self.greet(now, *way, word.grant().id, GreetingPurpose::Standing { word: number });
         }
-        Ok(())
+        let mut addresses: Vec<SocketAddr> = ways.into_iter().map(|(_, address)| address).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        Ok(addresses)
     }
 
     /// For each local socket the relay's first address that it can reach.
@@ -126,8 +151,9 @@ impl Endpoint {
             GreetingPurpose::Receive { handle, .. } => {
                 connection(handle).is_some_and(|it| it.is_reached_by(greeting.local, greeting.address))
             }
-            GreetingPurpose::Send { .. } | GreetingPurpose::Standing => true,
+            GreetingPurpose::Send { .. } | GreetingPurpose::Standing { .. } => true,
         };
+        let told_before = self.events.len();
         let turn = self.greetings.turn(now, out, |handle| connection(handle).is_some(), needed);
         for Greeting { number, address, grant, purpose, .. } in turn.offers {
             if let GreetingPurpose::Send { handle, .. } = purpose {
@@ -145,7 +171,41 @@ impl Endpoint {
             };
             self.relay_failed(now, &greeting, trouble);
         }
+        turn.checks.iter().for_each(|greeting| self.send_check(greeting));
+        turn.unheard.iter().for_each(|greeting| self.on_reachable(greeting));
+        if self.events.len() > told_before {
+            // Told by a wake, after which owners look for news; after a transmission they need not.
+            self.greetings.look_at(now + AT_ONCE);
+        }
         turn.sent
+    }
+
+    /// Sends a packet from this side to itself by the relay where it stands.
+    fn send_check(&mut self, greeting: &Greeting) {
+        let GreetingPurpose::Standing { word: Some(number) } = greeting.purpose else { return };
+        let (Some(known), Some(check)) = (greeting.known, greeting.check) else { return };
+        let Some(word) = self.standing.get(number) else { return };
+        let mut hop = Hop::new(word, greeting.address, known.address, known.consent, known.clock);
+        hop.set_cookie(known.cookie);
+        self.answers.push_back((Route::relayed(greeting.local, hop), check.token.to_vec()));
+    }
+
+    /// A packet came through a relay: whether it was one to [check](Self::send_check) a word.
+    pub(super) fn on_checked(&mut self, packet: &[u8]) -> bool {
+        let greeting = self.greetings.on_checked(packet);
+        greeting.iter().for_each(|greeting| self.on_reachable(greeting));
+        greeting.is_some()
+    }
+
+    /// This side is reached through a relay where it stands.
+    fn on_reachable(&mut self, greeting: &Greeting) {
+        let Some(known) = greeting.known else { return };
+        self.events.push_back(EndpointEvent::Reachable {
+            relay: greeting.address,
+            grant: greeting.grant,
+            address: known.address,
+            consent: known.consent,
+        });
     }
 
     fn relay_failed(&mut self, now: Instant, greeting: &Greeting, trouble: RelayTrouble) {
@@ -156,8 +216,9 @@ impl Endpoint {
                     self.tell_peer(handle, RelayMessage::Refuse(offer));
                 }
             }
-            GreetingPurpose::Standing => {
-                self.events.push_back(EndpointEvent::StandingTrouble(greeting.address, trouble))
+            GreetingPurpose::Standing { .. } => {
+                let trouble = EndpointEvent::StandingTrouble(greeting.address, greeting.grant, trouble);
+                self.events.push_back(trouble);
             }
         }
     }
@@ -179,15 +240,12 @@ impl Endpoint {
                 self.greetings.settle(handle, offer);
                 self.consent(handle, offer, &known);
             }
-            GreetingPurpose::Standing if told => {
-                let event = EndpointEvent::Reachable {
-                    relay: remote,
-                    address: known.address,
-                    consent: known.consent,
-                };
-                self.events.push_back(event);
+            GreetingPurpose::Standing { word: Some(_) } if told => {
+                let token = self.random.unguessable();
+                self.greetings.begin_check(now, greeting.number, token);
             }
-            GreetingPurpose::Receive { .. } | GreetingPurpose::Standing => {}
+            GreetingPurpose::Standing { word: None } if told => self.on_reachable(&greeting),
+            GreetingPurpose::Receive { .. } | GreetingPurpose::Standing { .. } => {}
         }
     }
 
@@ -293,7 +351,8 @@ impl Endpoint {
             return;
         };
         let handles: Vec<Handle> = self.entries.keys().copied().collect();
-        let mut ours = self.greetings.on_notice(now, &notice);
+        let mut ours =
+            self.greetings.on_notice(now, &notice) || self.greetings.on_check_refused(now, &notice);
         for handle in handles {
             let told = match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
                 Some(ConnectionSlot::Connection { connection, .. }) => connection.on_notice(now, &notice),

@@ -2,15 +2,15 @@
 //! relays come and go.
 
 use crate::common::detours::{
-    Detours, MIB, UNIX, detours, receiver_address, relay, relay_address, seconds, sender_address, through,
-    way, word,
+    Detours, KEY, MIB, UNIX, detours, receiver_address, relay, relay_address, seconds, sender_address,
+    through, way, word,
 };
 use crate::common::{MS, Plan, Receiver, Sender, address, identity, line};
 use byway_engine::connection::Event;
 use byway_engine::{ConnectError, RelayRoute, RelayTrouble};
 use byway_relay::{Config as RelayConfig, Dropped, Relay};
 use byway_sim::{PipeConfig, World};
-use byway_wire::relay::{Grant, QuotaClass, Reason};
+use byway_wire::relay::{Grant, Minute, QuotaClass, Reason, RelayKey, Terms};
 use byway_wire::{Duration, Input, Instant, Local, Machine, PathId, SendError, SendErrorKind};
 
 #[test]
@@ -424,5 +424,41 @@ fn a_relay_that_was_silent_once_is_tried_again_when_nothing_answers() {
         world.world.freeze(relay, false);
         let took = world.finish(90, size);
         println!("{congestion}: {took:?}");
+    }
+}
+
+/// A receiver has its words checked at the relay: one that is good, one that has expired, and one
+/// of another key. What is refused is told, and by its grant.
+#[test]
+fn words_are_checked_at_the_relay_before_it_is_said_to_lead_here() {
+    for loss in [0.0, 0.3] {
+        let plan = through("mpath", MIB, 0);
+        let dead = line(10, 10 * MS).partition(Instant::ZERO, Instant::FAR_FUTURE);
+        let mut world = detours(1, plan, &dead, &[(way(10, 5 * MS).0, way(10, 5 * MS).1.loss(loss))]);
+        let good = word(0, QuotaClass::UNLIMITED);
+        let issue = |id: u32, key: &RelayKey, expiry: u64| {
+            let terms = Terms { expiry: Minute::from_unix(expiry), ..*good.terms() };
+            key.issue(Grant { id, terms }, vec![relay_address(0)]).unwrap()
+        };
+        let over = issue(20, &RelayKey::new(&KEY), UNIX - 60);
+        let foreign = issue(21, &RelayKey::new(&[9; 32]), UNIX + 86_400);
+        let receiver = world.receiver;
+        world.world.act(receiver, |host, now| {
+            for word in [&good, &over, &foreign] {
+                assert_eq!(host.endpoint.stand_at_with_check(now, word), Ok(vec![relay_address(0)]));
+            }
+        });
+        world.world.run_until(Instant::from_millis(15_000));
+        let host = &world.world[receiver];
+        let mut troubles = host.standing_troubles.clone();
+        troubles.sort_by_key(|(grant, _)| *grant);
+        if loss == 0.0 {
+            let refused = RelayTrouble::Refused;
+            assert_eq!(troubles, [(20, refused(Reason::Expired)), (21, refused(Reason::UnknownWord))]);
+            assert_eq!(host.reachable_grants, [good.grant().id]);
+        }
+        // A good word is good though packets are lost.
+        assert!(host.reachable_grants.contains(&good.grant().id), "{troubles:?}");
+        assert!(troubles.iter().all(|(grant, _)| *grant != good.grant().id), "{troubles:?}");
     }
 }

@@ -182,6 +182,11 @@ fn special_files_are_skipped_and_nobody_waits_for_a_fifo() {
     let outcome = transfer(&[from.path().join(".")], into.path(), PLAIN, &mut untouched);
     assert_eq!(outcome.warnings, [WarningKind::Special, WarningKind::Special]);
     assert_eq!((outcome.unsent, outcome.verified), (0, 1));
+    // What was named itself is missed.
+    let both = ["fifo", "z"].map(|name| from.path().join(name));
+    let outcome = transfer(&both, into.path(), PLAIN, &mut untouched);
+    assert_eq!(outcome.warnings, [WarningKind::NamedSpecial]);
+    assert_eq!((outcome.unsent, outcome.verified), (1, 1));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::text::{As, ConfigError, ConfigSource};
 use byway_gateway::Prefix;
 use byway_registry::word::{RegistryWord, WordKind};
 use byway_transfer::address::Endpoint;
-use byway_transfer::units::{Bytes, parse_size};
+use byway_transfer::units::{Bytes, Rate, UnitError, parse_rate, parse_size};
 use byway_wire::relay::MAX_ADDRESSES;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -50,11 +50,11 @@ impl RelayConfig {
             [] => format!("all addresses, UDP port {RELAY_PORT}"),
             told => told.iter().map(|address| format!("{address} (UDP)")).collect::<Vec<_>>().join(", "),
         };
-        let each = [(self.rate, " a second"), (self.quota, " a day")];
-        let each = each.iter().filter_map(|(limit, of)| Some(format!(", each {}{of}", Bytes((*limit)?))));
+        let rate = self.rate.map(|rate| format!(", each {}", Rate::of(rate, 1.0)));
+        let quota = self.quota.map(|quota| format!(", each {} a day", Bytes(quota)));
         let all = [(self.per_day, " a day"), (self.per_month, " a month")];
         let all = all.iter().filter_map(|(limit, of)| Some(format!(", {}{of} in all", Bytes((*limit)?))));
-        let limits: String = each.chain(all).collect();
+        let limits: String = rate.into_iter().chain(quota).chain(all).collect();
         let listed = if self.registry.is_some() { ", and for a registry's clients" } else { "" };
         format!("A relay beside it listens at {listen}, for its peers{listed}{limits}.")
     }
@@ -88,12 +88,13 @@ impl RelayText {
     }
 
     pub fn read(self, place: &ConfigSource<'_>, directory: &Path) -> Result<RelayConfig, ConfigError> {
-        let size = |told: Option<Spanned<String>>| {
+        let amount = |told: Option<Spanned<String>>, parse: fn(&str) -> Result<u64, UnitError>| {
             let parse = |told: Spanned<String>| {
-                parse_size(told.as_ref()).map_err(|error| place.at(told.span(), &error.to_string()))
+                parse(told.as_ref()).map_err(|error| place.at(told.span(), &error.to_string()))
             };
             told.map(parse).transpose()
         };
+        let size = |told| amount(told, parse_size);
         if let Some(told) = self.advertise.as_ref().filter(|told| told.as_ref().len() > MAX_ADDRESSES) {
             let what = format!("a relay is found at {MAX_ADDRESSES} addresses at most");
             return Err(place.at(told.span(), &what));
@@ -104,7 +105,7 @@ impl RelayText {
             listen: self.listen.iter().map(or_port).collect(),
             advertise: advertise.iter().map(or_port).collect(),
             allow_destination: self.allow_destination,
-            rate: size(self.rate)?,
+            rate: amount(self.rate, parse_rate)?,
             quota: size(self.quota)?,
             per_day: size(self.per_day)?,
             per_month: size(self.per_month)?,

@@ -3,7 +3,7 @@
 use super::carried_flow::CarriedFlows;
 use super::index_vec::PeerIdx;
 use super::peer::Peer;
-use super::status::{BundleStatus, PathStatus, PeerStatus};
+use super::status::{BundleStatus, PathStatus, PeerState, PeerStatus};
 use super::tunnel_sessions::Tunnel;
 use super::tunnels::PeerSessions;
 use alloc::vec::Vec;
@@ -34,6 +34,16 @@ pub(super) fn peers(links: &PeerSessions, flows: &CarriedFlows) -> Vec<PeerStatu
         }
     };
     links.peers.iter().map(peer).collect()
+}
+
+/// Which peers are there.
+pub(super) fn states(links: &PeerSessions) -> Vec<PeerState> {
+    let state = |(_, peer): (PeerIdx, &Peer)| PeerState {
+        name: peer.config.name.clone(),
+        up: links.tunnels[peer.site].session().is_some(),
+        trouble: peer.trouble.clone(),
+    };
+    links.peers.iter().map(state).collect()
 }
 
 fn connection<'a>(links: &'a PeerSessions, tunnel: &Tunnel) -> Option<&'a Connection> {

@@ -83,6 +83,17 @@ counters! {
 /// A path to a peer.
 pub type PathStatus = SessionPath;
 
+/// Whether a peer is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerState {
+    /// What people call it.
+    pub name: String,
+    /// Whether there is a session.
+    pub up: bool,
+    /// Why there is none, or was none until a moment ago.
+    pub trouble: Option<String>,
+}
+
 /// What a gateway knows of a peer.
 #[derive(Clone, Debug)]
 pub struct PeerStatus {

@@ -64,6 +64,8 @@ pub(super) struct PeerSessions {
     dials: u64,
     survey: TunnelEstimator,
     counters: Counters,
+    /// Grows whenever a peer comes or goes, or an attempt to reach one fails.
+    pub version: u64,
 }
 
 /// Whether what is sent is watched here: losses are found by another rule than the session's, or
@@ -104,6 +106,7 @@ impl PeerSessions {
             dials: 0,
             survey: TunnelEstimator::default(),
             counters: Counters::default(),
+            version: 0,
         };
         links.note_due();
         links
@@ -203,6 +206,7 @@ impl PeerSessions {
         }
         let peer = &mut self.peers[index];
         peer.on_session(now);
+        self.version += 1;
         self.tunnels[peer.site].on_session(now, handle, &mut self.endpoint);
         self.detours.lead(now, SessionRef { handle, peer: index }, peer, &mut self.endpoint);
         self.sessions.insert(handle, peer.site);
@@ -238,6 +242,7 @@ impl PeerSessions {
         let (lost, index) = (tunnel.on_gone(handle), tunnel.peer);
         if tunnel.sessions.is_empty() {
             self.peers[index].on_gone(now, why);
+            self.version += 1;
         }
         self.note_due();
         lost.then_some(index)

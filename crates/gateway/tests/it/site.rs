@@ -131,10 +131,22 @@ fn flows_go_on_by_the_plain_route_within_three_seconds_of_the_end_of_all_paths()
     sites.world.act(sites.alice, |site, _| site.host.fetch(from, 80));
     sites.run(5_000);
     assert!(sites.world[sites.alice].host.received() > 2 * MB);
+    // Who looks at peers' comings and goings learns of both.
+    let peers = |sites: &Sites| {
+        let gateway = &sites.world[sites.alice].gateway;
+        let states: Vec<bool> = gateway.peer_states().iter().map(|peer| peer.up).collect();
+        (gateway.peers_version(), states)
+    };
+    let came = peers(&sites);
+    assert!(came.0 > 0);
+    assert_eq!(came.1, [true]);
     for link in sites.there.iter().chain(&sites.back) {
         sites.world.pipe(*link).partition(Instant::from_millis(5_000), Instant::from_millis(200_000));
     }
     sites.run(8_000);
+    let gone = peers(&sites);
+    assert!(gone.0 > came.0);
+    assert_eq!(gone.1, [false]);
     let before = sites.world[sites.alice].host.received();
     sites.world.act(sites.bob, |site, _| site.host.serve(81, MB));
     sites.world.act(sites.alice, |site, _| site.host.fetch(from, 81));

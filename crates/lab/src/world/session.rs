@@ -393,7 +393,7 @@ impl Node for SessionReceiver {
         while let Some(event) = self.endpoint.next_event() {
             match event {
                 EndpointEvent::Accepted(handle) => self.handle = Some(handle),
-                EndpointEvent::Reachable { relay, address, consent } => {
+                EndpointEvent::Reachable { relay, address, consent, .. } => {
                     self.ticket.borrow_mut().push((relay, address, consent));
                 }
                 _ => {}

@@ -10,7 +10,7 @@ use crate::hello_preamble::{ConnectionPurpose, Preamble};
 use crate::path_changes::PathChanges;
 use crate::pause_reason::Circumstances;
 use crate::progress::{ProgressCounter, TransferAmount, TransferProgress};
-use crate::registry::{FindPlan, Finder};
+use crate::registry::{FindPlan, Finder, goes_on_without};
 use crate::relay_outcomes::RelayLog;
 use crate::restart_check::{RestartCheck, RestartQuestion};
 use crate::ticket::{GreetedRelay, Ticket};
@@ -370,7 +370,7 @@ impl SessionKeeper {
                 self.relays.push((word, None));
             }
         }
-        kept.extend(found.warning.map(SessionEvent::Warning));
+        kept.extend(found.trouble.map(|trouble| SessionEvent::Warning(goes_on_without(&trouble))));
     }
 
     /// The receiver does not answer.

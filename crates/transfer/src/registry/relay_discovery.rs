@@ -20,8 +20,8 @@ const NEWS: usize = 8;
 pub enum FindEvent {
     /// Relays to try, perhaps some that were known, with words that hold for longer.
     Relays(Vec<relay::Word>),
-    /// The registry is of no use for now. It is asked again.
-    Useless,
+    /// The registry is of no use for now, and why. It is asked again.
+    Useless(String),
 }
 
 /// A registry that is asked again and again.
@@ -78,8 +78,8 @@ impl Owner for Seeker {
             let found = self.finder.look(endpoint, now);
             if !found.words.is_empty() {
                 self.waiting = Some(FindEvent::Relays(found.words));
-            } else if found.warning.is_some() {
-                self.waiting = Some(FindEvent::Useless);
+            } else {
+                self.waiting = found.trouble.map(FindEvent::Useless);
             }
         }
         if let Some(news) = self.waiting.take() {

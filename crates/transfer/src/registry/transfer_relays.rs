@@ -80,6 +80,8 @@ pub(crate) struct Finder {
     /// When to ask next.
     next: Option<Instant>,
     failures: u32,
+    /// Why the registry failed the last time, until it is told.
+    trouble: Option<String>,
     told: bool,
     /// No sooner are grants asked for again because an epoch ended.
     renew_from: Instant,
@@ -87,13 +89,18 @@ pub(crate) struct Finder {
     renewals: u32,
 }
 
+/// What a person is told when a registry failed and its client goes on; `trouble` is why.
+pub(crate) fn goes_on_without(trouble: &str) -> String {
+    format!("the registry does not help now: {trouble}; byway goes on without it")
+}
+
 /// What came of looking.
 #[derive(Default)]
 pub(crate) struct FoundRelays {
     /// The words of the relays to try.
     pub words: Vec<relay::Word>,
-    /// What a person should know.
-    pub warning: Option<String>,
+    /// Why the registry is of no use for now; told once.
+    pub trouble: Option<String>,
 }
 
 impl Finder {
@@ -122,6 +129,7 @@ impl Finder {
             used_up: false,
             next: Some(Instant::ZERO),
             failures: 0,
+            trouble: None,
             told: false,
             renew_from: Instant::ZERO,
             renewals: 0,
@@ -230,8 +238,7 @@ impl Finder {
             return found;
         }
         self.told = true;
-        let warning = Some("the registry does not help now; the transfer goes on without it".into());
-        FoundRelays { warning, ..found }
+        FoundRelays { trouble: self.trouble.take(), ..found }
     }
 
     fn end(&mut self, endpoint: &mut Endpoint, now: Instant) {
@@ -246,6 +253,7 @@ impl Finder {
             return;
         }
         self.failures += 1;
+        self.trouble = Some(error.to_string());
         (self.skip, self.most) = (0, self.had.max(self.first));
         let later = AGAIN * 2_u32.saturating_pow(self.failures.min(8) - 1);
         // What it refuses now it refuses later, mostly: a word that was taken back comes back with

@@ -201,3 +201,14 @@ fn a_date_that_was_wrong_at_the_start_is_looked_at_again() {
     assert!(matches!(operator.turn(&mut relay, now), LoopControl::Continue));
     assert!((unix_seconds() / DAY).abs_diff(relay.used(now).day) <= 1);
 }
+
+#[test]
+fn a_word_is_good_for_as_long_as_it_says_and_less_than_a_minute_more() {
+    for unix in [1_800_000_000, 1_800_000_001, 1_800_000_059] {
+        for seconds in [1, 3, 59, 60, 61, 90, 604_800] {
+            let left = end_of(unix, Duration::from_secs(seconds)).unix() - unix;
+            assert!((seconds..seconds + 60).contains(&left), "{seconds} at {unix}: {left}");
+        }
+        assert!(end_of(unix, Duration::ZERO).unix() <= unix);
+    }
+}

@@ -85,6 +85,20 @@ impl Reason {
         Self::StaleCookie,
     ];
 
+    /// Whether the word itself is of no use at this relay, whatever is sent, now and later.
+    #[must_use]
+    pub const fn is_of_word(self) -> bool {
+        matches!(
+            self,
+            Self::UnknownWord
+                | Self::Expired
+                | Self::Scope
+                | Self::Wider
+                | Self::UnknownRange
+                | Self::EpochOver
+        )
+    }
+
     fn from_byte(byte: u8) -> Result<Self, DecodeError> {
         Self::ALL.into_iter().find(|reason| *reason as u8 == byte).ok_or(DecodeError::Range("notice reason"))
     }

@@ -2,7 +2,7 @@
 
 use super::stop_flag::cancellation;
 use crate::args::lab::LabRun;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::{Context as _, Result};
 use byway_field::experiment_list::{ClaimCounts, ExperimentSummary};
@@ -22,13 +22,19 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
     let (cancel, signals) = cancellation(output)?;
     let mut tally = ClaimCounts::default();
     let mut not_kept = 0;
-    for task in experiments::tasks(&how.directories, &arguments.what, &arguments.tag)? {
+    let tasks = experiments::tasks(&how.directories, &arguments.what, &arguments.tag)?;
+    let is_alone = tasks.len() == 1;
+    for task in tasks {
         if cancel.load(Ordering::Relaxed) {
             break;
         }
         let id = task.id();
         match task.run(&how, &program, cancel, |news| tell(id, news, output))? {
             TaskResult::Nothing => {}
+            TaskResult::NoForm(mode) if is_alone => {
+                return Err(Failure::new(Exit::Usage, no_form(id, mode)).into());
+            }
+            TaskResult::NoForm(mode) => output.say_lines(&no_form(id, mode)),
             TaskResult::AlreadyRun => output.say_lines(&format!("{id}: this commit has run it already")),
             TaskResult::NotRun(why) => {
                 output.say_lines(&format!("{id}: not run: {why}"));
@@ -57,6 +63,14 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
     }
     output.emit(&Event::result("lab", exit, Outcome::Told(Fields::of(&tally))));
     Ok(exit)
+}
+
+/// The plan cannot be run in this mode.
+fn no_form(id: &str, mode: Mode) -> String {
+    format!(
+        "{id}: not run: the plan has no [mode.{}] for --quick: leave out --quick, or write one",
+        mode.name()
+    )
 }
 
 fn how(arguments: &LabRun) -> RunOptions {

@@ -212,8 +212,8 @@ impl Drop for Player {
     }
 }
 
-/// Two senders open ten thousand connections at once and leave them idle; then each carries something
-/// there and back. One sender alone may not have so many.
+/// Two senders open ten thousand connections at once and leave them idle; then each carries
+/// something there and back. One sender alone may not have so many.
 pub fn crowd() -> Measured {
     let descriptors = getrlimit(Resource::Nofile).maximum;
     if descriptors.is_some_and(|most| most < DESCRIPTORS) {

@@ -300,6 +300,10 @@ pub struct Receiver {
     pub deaf: bool,
     /// How it can be reached through relays where it stands.
     pub reachable: Vec<(SocketAddr, SocketAddr, Consent)>,
+    /// The grants under which it can be.
+    pub reachable_grants: Vec<u32>,
+    /// The grants under which it cannot, and why.
+    pub standing_troubles: Vec<(u32, RelayTrouble)>,
 }
 
 impl Receiver {
@@ -327,6 +331,8 @@ impl Receiver {
             stuck: false,
             deaf: false,
             reachable: Vec::new(),
+            reachable_grants: Vec::new(),
+            standing_troubles: Vec::new(),
         }
     }
 
@@ -385,8 +391,12 @@ impl Node for Receiver {
         while let Some(event) = self.endpoint.next_event() {
             match event {
                 EndpointEvent::Accepted(handle) => self.handles.push(handle),
-                EndpointEvent::Reachable { relay, address, consent } => {
+                EndpointEvent::Reachable { relay, grant, address, consent } => {
                     self.reachable.push((relay, address, consent));
+                    self.reachable_grants.push(grant);
+                }
+                EndpointEvent::StandingTrouble(_, grant, trouble) => {
+                    self.standing_troubles.push((grant, trouble));
                 }
                 _ => {}
             }

@@ -201,7 +201,7 @@ impl ExchangeHost {
                 }
                 machine.endpoint.forget(handle);
             }
-            EndpointEvent::Reachable { relay, address, consent } => {
+            EndpointEvent::Reachable { relay, address, consent, .. } => {
                 setup.ticket.reach(relay, address, consent);
             }
             EndpointEvent::RelayTrouble(..) | EndpointEvent::StandingTrouble(..) => {}

@@ -1,0 +1,184 @@
+//! Relays at which a host stands so that others reach it: which work, and what is to be said of
+//! those that do not.
+
+use crate::sockets::is_private;
+use byway_engine::{Endpoint, RelayTrouble};
+use byway_net::source_for;
+use byway_wire::relay::{Reason, Word};
+use byway_wire::{Instant, Prefix};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+/// Bits of the network to propose for a relay to send to, for IPv4 and IPv6.
+const PROPOSED: (u8, u8) = (24, 64);
+
+/// A relay by which nobody will come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UselessRelay {
+    /// Its word.
+    pub word: Word,
+    /// What to say of it.
+    pub message: String,
+}
+
+/// The relays, by their words.
+#[derive(Debug, Default)]
+pub struct StandingRelays {
+    words: Vec<StandingWord>,
+}
+
+#[derive(Debug)]
+struct StandingWord {
+    word: Word,
+    /// Addresses of the relay that were tried.
+    tried: Vec<SocketAddr>,
+    failed: BTreeSet<SocketAddr>,
+    /// Whether one of the addresses has led here.
+    works: bool,
+    told: bool,
+}
+
+impl StandingRelays {
+    /// Stands at the relay of a word, which is checked there. If nothing leads to the relay, what
+    /// to say of it.
+    pub fn stand(&mut self, endpoint: &mut Endpoint, now: Instant, word: Word) -> Option<UselessRelay> {
+        let tried = endpoint.stand_at_with_check(now, &word);
+        let (tried, trouble) = match tried {
+            Ok(tried) => (tried, None),
+            Err(trouble) => (Vec::new(), Some(trouble)),
+        };
+        let useless = trouble.map(|trouble| useless(&word, word.relays(), trouble));
+        let told = useless.is_some();
+        self.words.push(StandingWord { word, tried, failed: BTreeSet::new(), works: false, told });
+        useless
+    }
+
+    /// The relay leads here, under a word of this grant. Returns the word, and rather one that has
+    /// not worked before.
+    pub fn on_reachable(&mut self, relay: SocketAddr, grant: u32) -> Option<Word> {
+        let fits = |it: &StandingWord| it.is_at(relay, grant);
+        let fresh = self.words.iter().position(|it| fits(it) && !it.works);
+        let place = fresh.or_else(|| self.words.iter().position(fits))?;
+        let standing = self.words.get_mut(place)?;
+        standing.works = true;
+        Some(standing.word.clone())
+    }
+
+    /// An address of a relay is in trouble. What to say, once no other address of it may work, and
+    /// at once if the word itself is refused.
+    pub fn on_trouble(
+        &mut self,
+        relay: SocketAddr,
+        grant: u32,
+        trouble: RelayTrouble,
+    ) -> Option<UselessRelay> {
+        let standing = self.words.iter_mut().find(|it| it.is_at(relay, grant) && !it.told)?;
+        standing.failed.insert(relay);
+        let is_of_word = matches!(trouble, RelayTrouble::Refused(reason) if reason.is_of_word());
+        let is_over = !standing.works && standing.tried.iter().all(|tried| standing.failed.contains(tried));
+        if !is_of_word && !is_over {
+            return None;
+        }
+        standing.told = true;
+        Some(useless(&standing.word, &standing.tried, trouble))
+    }
+}
+
+impl StandingWord {
+    fn is_at(&self, relay: SocketAddr, grant: u32) -> bool {
+        self.word.grant().id == grant && self.word.relays().contains(&relay)
+    }
+}
+
+/// What to say of a relay at these addresses, all of which were tried.
+fn useless(word: &Word, addresses: &[SocketAddr], trouble: RelayTrouble) -> UselessRelay {
+    let shown: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+    let from = addresses.first().and_then(|relay| source_for(relay.ip()));
+    let message = format!("relay {}: {}; nobody will come through it", shown.join(", "), why(trouble, from));
+    UselessRelay { word: word.clone(), message }
+}
+
+/// Why a relay leads not here. `from`: the address of this host that it sees, if no NAT is between.
+fn why(trouble: RelayTrouble, from: Option<IpAddr>) -> String {
+    let network = match (trouble, from) {
+        (RelayTrouble::Refused(Reason::Destination), Some(from)) if is_private(from) => proposed(from),
+        _ => return trouble.to_string(),
+    };
+    format!("it sends to no private address: start it with --allow-destination {network}")
+}
+
+/// The network of an address as far as one is usually of one operator.
+fn proposed(address: IpAddr) -> Prefix {
+    Prefix::of(address, if address.is_ipv4() { PROPOSED.0 } else { PROPOSED.1 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, RelayKey, Scope, Terms};
+
+    const V4: &str = "192.0.2.7:4748";
+    const V6: &str = "[2001:db8::7]:4748";
+
+    /// A host that tries a relay at two addresses, under two words.
+    fn standing(grants: &[u32]) -> StandingRelays {
+        let relays = [V4, V6].map(|text| text.parse().unwrap());
+        let terms = Terms {
+            expiry: Minute::from_unix(1 << 31),
+            rate: RateClass::UNLIMITED,
+            quota: QuotaClass::UNLIMITED,
+            scope: Scope::ALL,
+        };
+        let word = |id: &u32| StandingWord {
+            word: RelayKey::new(&[7; 32]).issue(Grant { id: *id, terms }, relays.to_vec()).unwrap(),
+            tried: relays.to_vec(),
+            failed: BTreeSet::new(),
+            works: false,
+            told: false,
+        };
+        StandingRelays { words: grants.iter().map(word).collect() }
+    }
+
+    #[test]
+    fn a_relay_of_which_one_address_works_is_in_no_trouble() {
+        let [v4, v6] = [V4, V6].map(|text| text.parse().unwrap());
+        let mut relays = standing(&[1]);
+        assert_eq!(relays.on_trouble(v6, 1, RelayTrouble::Silent), None);
+        assert!(relays.on_reachable(v4, 1).is_some());
+        assert_eq!(relays.on_trouble(v4, 1, RelayTrouble::Silent), None, "it was silent for a while");
+        let mut relays = standing(&[1]);
+        assert_eq!(relays.on_trouble(v6, 1, RelayTrouble::Silent), None);
+        let said = relays.on_trouble(v4, 1, RelayTrouble::Silent).unwrap().message;
+        assert_eq!(said, format!("relay {V4}, {V6}: it does not answer; nobody will come through it"));
+        assert_eq!(relays.on_trouble(v4, 1, RelayTrouble::Silent), None, "once");
+    }
+
+    #[test]
+    fn a_word_that_is_refused_is_told_of_at_once_and_by_its_grant() {
+        let v4 = V4.parse().unwrap();
+        let mut relays = standing(&[1, 2]);
+        let refused = RelayTrouble::Refused(Reason::Expired);
+        let useless = relays.on_trouble(v4, 2, refused).unwrap();
+        assert_eq!(useless.word.grant().id, 2);
+        assert!(useless.message.contains("it refuses: the relay word has expired"), "{}", useless.message);
+        assert_eq!(relays.on_reachable(v4, 1).unwrap().grant().id, 1);
+        assert!(relays.on_trouble(v4, 1, refused).is_some(), "also one that has worked");
+        assert_eq!(relays.on_reachable(v4, 3), None);
+    }
+
+    #[test]
+    fn a_relay_that_sends_to_no_private_address_is_told_which_to_allow() {
+        let refused = RelayTrouble::Refused(Reason::Destination);
+        for (from, network) in [("192.168.1.10", "192.168.1.0/24"), ("fd00:1:2:3::4", "fd00:1:2:3::/64")] {
+            let said = why(refused, Some(from.parse().unwrap()));
+            assert_eq!(
+                said,
+                format!("it sends to no private address: start it with --allow-destination {network}")
+            );
+        }
+        for from in [None, Some("192.0.2.1".parse().unwrap())] {
+            assert_eq!(why(refused, from), "it refuses: the relay does not send to such addresses");
+        }
+        assert_eq!(why(RelayTrouble::Silent, None), "it does not answer");
+    }
+}
