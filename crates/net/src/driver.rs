@@ -63,8 +63,8 @@ pub trait Owner: Send {
         None
     }
 
-    /// Called once, after the last turn, whatever ended the driver. Here the owner hangs up channels
-    /// on which other threads wait. The driver hands the owner back only to who joins its thread.
+    /// Called once, after the last turn, whatever ended the driver. Here the owner hangs up
+    /// channels on which other threads wait. The driver hands the owner back only to who joins its thread.
     fn ended(&mut self) {}
 
     /// How deep TCP connections are. Asked for once, before the first turn.

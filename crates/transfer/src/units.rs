@@ -114,8 +114,8 @@ pub struct BandwidthLimit {
 impl FromStr for BandwidthLimit {
     type Err = UnitError;
 
-    /// `RATE` for both directions, `UP:DOWN`, `off` for none (also on one side). [`parse_rate`] says
-    /// what a rate is.
+    /// `RATE` for both directions, `UP:DOWN`, `off` for none (also on one side). [`parse_rate`]
+    /// says what a rate is.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         if text.contains(',') {
             return Err(UnitError::Timetable(text.to_owned()));

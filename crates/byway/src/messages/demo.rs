@@ -17,6 +17,10 @@ pub fn cannot_find(path: &Path) -> String {
     format!("cannot find {}", path.display())
 }
 
+pub fn nothing_to_send(path: &Path) -> String {
+    format!("{} holds nothing that can be sent: name a file or a directory", path.display())
+}
+
 pub fn sends(bytes: u64, what: &str) -> String {
     format!(
         "the demo sends {} of {what} over loopback, on three paths that the simulator makes:",

@@ -68,9 +68,13 @@ fn source(arguments: &Demo, scratch: &Path) -> Result<(PathBuf, u64)> {
         Some(path) => {
             let mut totals = Totals::new(std::slice::from_ref(path))?;
             while totals.step(4096) {}
+            let counts = totals.counts();
+            if counts.files + counts.directories + counts.symlinks == 0 {
+                return Err(Failure::new(Exit::Usage, messages::demo::nothing_to_send(path)).into());
+            }
             // By its full name, so that it has a last part even if it is `.`.
             let path = path.canonicalize().with_context(|| messages::demo::cannot_find(path))?;
-            Ok((path, totals.counts().bytes))
+            Ok((path, counts.bytes))
         }
         None => {
             let path = scratch.join("photos");

@@ -14,6 +14,7 @@ fn the_demo_takes_a_file() {
     let demo = place.run("here", &["demo", "a.bin", "--json"]);
     demo.succeeded();
     assert_eq!(demo.result()["verified"], true);
+    place.run("here", &["demo", "/dev/null"]).failed(2, "/dev/null holds nothing that can be sent");
 }
 
 #[test]
