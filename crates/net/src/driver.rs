@@ -64,7 +64,8 @@ pub trait Owner: Send {
     }
 
     /// Called once, after the last turn, whatever ended the driver. Here the owner hangs up
-    /// channels on which other threads wait. The driver hands the owner back only to who joins its thread.
+    /// channels on which other threads wait. The driver hands the owner back only to who joins its
+    /// thread.
     fn ended(&mut self) {}
 
     /// How deep TCP connections are. Asked for once, before the first turn.

@@ -473,8 +473,8 @@ impl Connection {
         }
     }
 
-    /// Probing uses data packets (mPath section 2.1). After a timeout the probe is as large, and has
-    /// no data: a dead path would take what it lost again and again, and others carry it.
+    /// Probing uses data packets (mPath section 2.1). After a timeout the probe is as large, and
+    /// has no data: a dead path would take what it lost again and again, and others carry it.
     fn write_probe(&mut self, id: PathId, writer: &mut Writer<'_>, cargo: &mut PacketData) {
         let Some(path) = self.paths.get(id).filter(|path| path.state == PathState::Probing) else { return };
         if !self.session.is_confirmed() {

@@ -250,8 +250,8 @@ fn a_path_moves_to_where_the_peer_receives_and_nowhere_else() {
     assert!(towards(&bench).contains(&thief) && bench.is_open(), "{:?}", towards(&bench));
 }
 
-/// A NAT gives another port, and again another one before the challenge to the first is answered. No
-/// later packet comes from a new address, and the path still moves.
+/// A NAT gives another port, and again another one before the challenge to the first is answered.
+/// No later packet comes from a new address, and the path still moves.
 #[test]
 fn a_path_moves_although_the_peer_moved_twice_within_a_round_trip() {
     let mut bench = Bench::new(Config::default());
@@ -275,8 +275,8 @@ fn a_path_moves_although_the_peer_moved_twice_within_a_round_trip() {
     assert!(status.paths.iter().any(|path| path.route.remote == second), "{:?}", status.paths);
 }
 
-/// The peer comes from an address to which nothing gets through. Such a path is asked with data once.
-/// What it lost goes where the peer receives.
+/// The peer comes from an address to which nothing gets through. Such a path is asked with data
+/// once. What it lost goes where the peer receives.
 #[test]
 fn a_path_that_nobody_hears_takes_data_once() {
     let mut bench = Bench::new(Config::default());
