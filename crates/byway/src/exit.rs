@@ -115,6 +115,7 @@ impl Exit {
             E::Cancelled | E::Stopped => Self::Interrupted,
             E::NotConnected(NotConnected::NoAnswer(_) | NotConnected::ReceiverFull)
             | E::ConnectionLost
+            | E::Standstill
             | E::ReceiverRestarted
             | E::StreamReceiverRestarted
             | E::PeerInterrupted
@@ -242,6 +243,7 @@ mod tests {
         for (error, exit) in [
             (TransferError::Cancelled, Exit::Interrupted),
             (TransferError::ConnectionLost, Exit::Network),
+            (TransferError::Standstill, Exit::Network),
             (TransferError::PeerInterrupted, Exit::Network),
             (TransferError::OtherKind(String::new()), Exit::Usage),
             (TransferError::NotAdmitted(String::new()), Exit::NotAuthorised),

@@ -240,6 +240,9 @@ impl AsFd for TcpCarrier {
     }
 }
 
+/// Bytes of a TCP segment that every IPv4 host takes (RFC 9293 section 3.7.1).
+const NARROW_SEGMENT_BYTES: u32 = 536;
+
 /// A TCP connection that is being established.
 #[derive(Debug)]
 pub struct Dialing {
@@ -254,8 +257,24 @@ impl Dialing {
     /// # Errors
     /// What the system says at once: no route, or no descriptor left.
     pub fn begin(peer: SocketAddr, from: Option<IpAddr>) -> io::Result<Self> {
+        Self::begin_with(peer, from, None)
+    }
+
+    /// The same by a way that loses large packets and says nothing. In both directions a segment
+    /// holds at most the bytes that every IPv4 host takes (RFC 9293 section 3.7.1).
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub fn begin_narrow(peer: SocketAddr, from: Option<IpAddr>) -> io::Result<Self> {
+        Self::begin_with(peer, from, Some(NARROW_SEGMENT_BYTES))
+    }
+
+    fn begin_with(peer: SocketAddr, from: Option<IpAddr>, segment: Option<u32>) -> io::Result<Self> {
         let domain = socket2::Domain::for_address(peer);
         let io = socket2::Socket::new(domain, socket2::Type::STREAM, Some(socket2::Protocol::TCP))?;
+        if let Some(segment) = segment {
+            io.set_tcp_mss(segment)?;
+        }
         io.set_nonblocking(true)?;
         if let Some(from) = from.filter(|from| !from.is_unspecified() && from.is_ipv4() == peer.is_ipv4()) {
             io.bind(&SocketAddr::new(from, 0).into())?;

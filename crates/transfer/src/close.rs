@@ -81,6 +81,7 @@ pub(crate) const fn code_of(error: &TransferError) -> CloseCode {
     match error {
         E::Cancelled | E::Stopped => CloseCode::Interrupted,
         E::ConnectionLost
+        | E::Standstill
         | E::ReceiverRestarted
         | E::StreamReceiverRestarted
         | E::PeerInterrupted
@@ -115,6 +116,7 @@ pub(crate) fn error_of(code: u64, reason: &str, by_peer: bool) -> TransferError 
         matches!(CloseCode::from_number(code), Some(CloseCode::Interrupted | CloseCode::Terminated));
     match (code, by_peer) {
         (close::IDLE, _) => TransferError::ConnectionLost,
+        (close::STANDSTILL, false) => TransferError::Standstill,
         (_, false) if stopped => TransferError::Stopped,
         (_, false) => TransferError::ConnectionBroke(reason),
         (close::DONE, true) => TransferError::PeerLeft,

@@ -60,12 +60,13 @@ impl Dialers {
     pub fn look(&mut self, endpoint: &mut Endpoint, handle: Handle, silence: Option<Duration>, now: Instant) {
         let over_tcp = self.peer.addresses().iter().any(|address| endpoint.leads_to(*address));
         let (connected, waited) = (silence.is_some(), silence.unwrap_or_default());
-        self.peer.look(now, ReplyState { connected, silence: waited, over_tcp });
+        let answers = ReplyState { connected, silence: waited, over_tcp };
+        self.peer.look(now, answers);
         let wanted = match connected {
             true => waited >= SILENCE || endpoint.goes_over_tcp(handle),
             false => self.peer.is_patient_no_more(now),
         };
-        self.relays.look(now, wanted, |relay| endpoint.leads_to(relay));
+        self.relays.look_for(now, wanted, answers.is_unheard(), |relay| endpoint.leads_to(relay));
         if let Some(connection) = endpoint.connection_mut(handle).filter(|_| connected) {
             self.peer.compare(now, connection);
         }

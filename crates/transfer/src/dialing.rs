@@ -17,6 +17,9 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// After a failure all addresses are dialled again so much later, and ever later.
 const AGAIN: Duration = Duration::from_secs(2);
 const AGAIN_AT_MOST: Duration = Duration::from_secs(30);
+/// A connection is there for so long and the session hears nothing: the way may lose large packets.
+/// The next connections have small segments.
+pub(crate) const NARROW_AFTER: Duration = Duration::from_secs(3);
 /// After a connection that served and is gone.
 const RENEW: Duration = Duration::from_millis(500);
 /// Addresses dialled, of those that a ticket names.
@@ -33,6 +36,49 @@ pub(crate) struct ReplyState {
     pub over_tcp: bool,
 }
 
+impl ReplyState {
+    /// Whether nothing was heard for so long that a connection should have helped.
+    pub const fn is_unheard(&self) -> bool {
+        !self.connected || self.silence.as_nanos() >= NARROW_AFTER.as_nanos()
+    }
+}
+
+/// Whether the way to an address seems to lose large TCP segments: a connection is accepted, and
+/// nothing is heard by it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NarrowWay {
+    over_tcp_since: Option<Instant>,
+    is_narrow: bool,
+}
+
+impl NarrowWay {
+    /// Takes in whether there is a connection, and whether the session hears nothing. Returns
+    /// whether the address is to be dialled now with small segments, which happens once.
+    pub fn look(&mut self, now: Instant, over_tcp: bool, is_unheard: bool) -> bool {
+        if !over_tcp {
+            self.over_tcp_since = None;
+            return false;
+        }
+        let since = *self.over_tcp_since.get_or_insert(now);
+        let is_due = !self.is_narrow && is_unheard && now.since(since) >= NARROW_AFTER;
+        self.is_narrow |= is_due;
+        is_due
+    }
+
+    /// Whether connections have small segments.
+    pub const fn is_narrow(self) -> bool {
+        self.is_narrow
+    }
+
+    /// Dials the address.
+    pub fn begin(self, address: SocketAddr) -> std::io::Result<Dialing> {
+        match self.is_narrow {
+            true => Dialing::begin_narrow(address, None),
+            false => Dialing::begin(address, None),
+        }
+    }
+}
+
 /// Dials the receiver over TCP while UDP brings no answer, or far less than TCP.
 pub(crate) struct Dialer {
     watch: Watch,
@@ -44,6 +90,7 @@ pub(crate) struct Dialer {
     give_up_at: Instant,
     next_at: Instant,
     failures: u32,
+    narrow: NarrowWay,
     opened: Vec<TcpCarrier>,
     /// Addresses at which a connection was accepted.
     accepted: Vec<SocketAddr>,
@@ -63,6 +110,7 @@ impl Dialer {
             give_up_at: Instant::ZERO,
             next_at: Instant::ZERO,
             failures: 0,
+            narrow: NarrowWay::default(),
             opened: Vec::new(),
             accepted: Vec::new(),
             trials: Trials::default(),
@@ -83,6 +131,13 @@ impl Dialer {
     /// Dials if it is time to.
     pub fn look(&mut self, now: Instant, answers: ReplyState) {
         let begun = *self.begun.get_or_insert(now);
+        if self.narrow.look(now, answers.over_tcp, answers.is_unheard()) {
+            self.hang_up();
+            self.dial(now);
+        }
+        if self.narrow.is_narrow && answers.over_tcp && answers.is_unheard() && now < self.give_up_at {
+            return;
+        }
         if answers.over_tcp {
             self.failures = 0;
             self.next_at = self.next_at.min(now + RENEW);
@@ -124,7 +179,7 @@ impl Dialer {
         (self.give_up_at, self.next_at) = (now + ANSWER, now + ANSWER.max(wait));
         for (address, number) in self.addresses.iter().zip(self.first..) {
             // Where the system knows no way, another address may lead there.
-            let Ok(dialing) = Dialing::begin(*address, None) else { continue };
+            let Ok(dialing) = self.narrow.begin(*address) else { continue };
             let token = Token(number);
             if self.watch.add(&dialing, token).is_ok() {
                 self.under_way.push((token, dialing));
@@ -140,6 +195,7 @@ impl Dialer {
     /// Another session is begun: nobody has answered it yet.
     pub fn begin(&mut self) {
         (self.begun, self.trials) = (None, Trials::default());
+        self.narrow = NarrowWay::default();
         self.accepted.clear();
     }
 
@@ -166,5 +222,31 @@ impl Dialer {
     /// Connections for the driver.
     pub fn opened(&mut self) -> impl Iterator<Item = Carrier> + '_ {
         self.opened.drain(..).map(Carrier::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_by_which_nothing_is_heard_is_followed_by_a_narrow_one() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut way = NarrowWay::default();
+        assert!(!way.look(at(1), false, true) && !way.look(at(60), true, true));
+        // It is heard, and then nothing more.
+        assert!(!way.look(at(70), true, false) && !way.is_narrow);
+        assert!(way.look(at(71), true, true) && way.is_narrow);
+        assert!(!way.look(at(90), true, true), "once");
+        assert!(!way.look(at(91), false, true) && way.is_narrow, "the next are narrow too");
+    }
+
+    #[test]
+    fn a_new_connection_has_three_seconds() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut way = NarrowWay::default();
+        assert!(
+            !way.look(at(10), true, true) && !way.look(at(12), true, true) && way.look(at(13), true, true)
+        );
     }
 }

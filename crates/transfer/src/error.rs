@@ -80,6 +80,11 @@ pub enum TransferError {
         "the connection was lost: nothing was heard from the other side for a minute; what arrived is kept, the same command goes on from there"
     )]
     ConnectionLost,
+    /// The other side answers, and nothing of what is sent arrives there.
+    #[error(
+        "nothing of what was sent arrived for a minute, although the other side answers: the network drops large packets, or blocks the data; what arrived is kept, the same command goes on from there"
+    )]
+    Standstill,
     /// The other side made an error, for which this side closed the connection.
     #[error("the connection broke: {0}")]
     ConnectionBroke(String),

@@ -1,5 +1,6 @@
 //! TCP to relays, where networks drop UDP: when each is dialled.
 
+use crate::dialing::NarrowWay;
 use byway_net::{Carrier, Dialing, Ready, TcpCarrier, Token, Watch};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
@@ -36,6 +37,21 @@ struct Dialed {
     under_way: Option<(Dialing, Instant)>,
     next_at: Instant,
     failures: u32,
+    narrow: NarrowWay,
+}
+
+impl Dialed {
+    fn new(address: SocketAddr) -> Self {
+        let (next_at, narrow) = (Instant::ZERO, NarrowWay::default());
+        Self { address, under_way: None, next_at, failures: 0, narrow }
+    }
+
+    fn dial(&mut self, now: Instant, watch: &Watch, token: Token) {
+        let Ok(dialing) = self.narrow.begin(self.address) else { return };
+        if watch.add(&dialing, token).is_ok() {
+            self.under_way = Some((dialing, now + ANSWER));
+        }
+    }
 }
 
 impl RelayDialer {
@@ -67,20 +83,39 @@ impl RelayDialer {
             };
             let is_new = self.relays.iter().all(|relay| relay.address != *address);
             if is_new && self.relays.len() < self.most {
-                let (address, next_at) = (*address, Instant::ZERO);
-                self.relays.push(Dialed { address, under_way: None, next_at, failures: 0 });
+                self.relays.push(Dialed::new(*address));
             }
         }
     }
 
     /// Dials what is wanted. `is_served`: whether a relay need not be dialled, or no more.
     pub fn look(&mut self, now: Instant, wanted: bool, is_served: impl Fn(SocketAddr) -> bool) {
+        self.look_for(now, wanted, false, is_served);
+    }
+
+    /// The same. `is_unheard`: whether the session that the relays are to serve hears nothing.
+    pub(crate) fn look_for(
+        &mut self,
+        now: Instant,
+        wanted: bool,
+        is_unheard: bool,
+        is_served: impl Fn(SocketAddr) -> bool,
+    ) {
         if now < self.look_at {
             return;
         }
         self.look_at = now + LOOK;
         for (relay, number) in self.relays.iter_mut().zip(self.first..) {
-            if is_served(relay.address) {
+            let is_there = is_served(relay.address);
+            if relay.narrow.look(now, is_there, is_unheard) {
+                relay.dial(now, &self.watch, Token(number));
+                continue;
+            }
+            let waits = is_unheard && relay.narrow.is_narrow();
+            if is_there && waits && relay.under_way.as_ref().is_some_and(|(_, until)| now < *until) {
+                continue;
+            }
+            if is_there {
                 (relay.under_way, relay.failures) = (None, 0);
                 relay.next_at = relay.next_at.min(now + RENEW);
                 continue;
@@ -92,10 +127,7 @@ impl RelayDialer {
             }
             relay.next_at = now + ANSWER.max(AGAIN * (1 << relay.failures.min(4)));
             relay.failures += 1;
-            let Ok(dialing) = Dialing::begin(relay.address, None) else { continue };
-            if self.watch.add(&dialing, Token(number)).is_ok() {
-                relay.under_way = Some((dialing, now + ANSWER));
-            }
+            relay.dial(now, &self.watch, Token(number));
         }
     }
 

@@ -10,6 +10,7 @@ pub const ANSWERS: &str = "the receiver answers";
 pub const RESTARTED: &str = "it was started anew";
 pub const STOPPED: &str = "it was stopped";
 pub const SILENT: &str = "nothing was heard from it";
+pub const NOTHING_ARRIVES: &str = "nothing of what was sent arrived there, although it answers";
 
 pub fn away(reason: &str) -> String {
     format!(

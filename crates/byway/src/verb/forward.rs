@@ -189,6 +189,7 @@ fn reason(error: &TransferError) -> String {
         TransferError::ReceiverRestarted => messages::forward::RESTARTED,
         TransferError::PeerInterrupted | TransferError::PeerLeft => messages::forward::STOPPED,
         TransferError::ConnectionLost => messages::forward::SILENT,
+        TransferError::Standstill => messages::forward::NOTHING_ARRIVES,
         TransferError::NotConnected(NotConnected::NoAnswer(why)) => return why.to_string(),
         other => return other.to_string(),
     })

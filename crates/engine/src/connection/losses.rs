@@ -48,6 +48,13 @@ pub(super) fn judge(
         Evidence::Missing(missing) => (Trigger::Loss, path.send.on_missing(now, missing.iter(), lost)),
         Evidence::Timeout => (Trigger::Timeout, path.send.on_timeout(now, lost)),
     };
+    if let Some(losses) = losses {
+        exchange.standstill().on_failure(losses.first_sent_at, false);
+    } else if trigger == Trigger::Timeout
+        && let Some(sent_at) = path.send.oldest_data()
+    {
+        exchange.standstill().on_failure(sent_at, true);
+    }
     let congested = match (losses, trigger) {
         (Some(losses), _) => congested(now, trigger, &losses),
         // Even if all that was under way are questions whether the path lives.

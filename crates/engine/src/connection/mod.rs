@@ -44,6 +44,7 @@ mod relay_states;
 mod return_paths;
 mod scheduling;
 mod snack_delay;
+mod standstill;
 pub mod status;
 mod tcp_resting;
 pub mod timers;
@@ -99,6 +100,9 @@ pub mod close {
     /// The code of an endpoint that has as many sessions as it has memory for.
     pub const BUSY: u64 = 0x1_0006;
     pub(crate) const TOO_MANY: &str = "there are as many sessions as there is memory for";
+    /// The code for data of which nothing arrives, although the peer answers.
+    pub const STANDSTILL: u64 = 0x1_0007;
+    pub(crate) const NOTHING_ARRIVES: &str = "no data arrived for too long";
     /// The number that is added to the data layer's codes ([`crate::data::ProtocolError`]).
     pub const DATA: u64 = 0x1_0100;
 }
@@ -425,6 +429,13 @@ impl Connection {
         self.try_candidate(now);
         self.agenda.cap().wake(now);
         self.agenda.reconsider();
+    }
+
+    /// Ends a connection whose peer answers, while none of the data arrives.
+    fn end_standstill(&mut self, now: Instant) {
+        if self.exchange.standstill().is_longer_than(now, self.config.idle_timeout) {
+            self.close_at(now, close::STANDSTILL, close::NOTHING_ARRIVES);
+        }
     }
 
     /// When the connection as a whole is due.

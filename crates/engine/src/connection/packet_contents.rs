@@ -4,6 +4,7 @@
 use super::closed_paths::ClosedPaths;
 use super::datagram_queues::Datagrams;
 use super::pending_datagrams::Outbox;
+use super::standstill::Standstill;
 use crate::config::{Config, Params};
 use crate::data::{Carried, Incoming, Outgoing};
 use crate::role::Role;
@@ -15,6 +16,7 @@ pub(super) struct PacketContents {
     incoming: Incoming,
     datagrams: Datagrams,
     farewells: ClosedPaths,
+    standstill: Standstill,
     /// Whether the owner has nothing more to add.
     finishing: bool,
 }
@@ -30,7 +32,8 @@ impl PacketContents {
             incoming = incoming.sharing(least);
         }
         let (datagrams, farewells) = (Datagrams::new(config), ClosedPaths::default());
-        Self { out, incoming, datagrams, farewells, finishing: false }
+        let standstill = Standstill::default();
+        Self { out, incoming, datagrams, farewells, standstill, finishing: false }
     }
 
     pub const fn out(&mut self) -> &mut Outgoing {
@@ -59,6 +62,11 @@ impl PacketContents {
 
     pub const fn farewells(&mut self) -> &mut ClosedPaths {
         &mut self.farewells
+    }
+
+    /// Whether streams and objects stand still.
+    pub const fn standstill(&mut self) -> &mut Standstill {
+        &mut self.standstill
     }
 
     /// Why no more data are sent, if not for want of window.
@@ -107,7 +115,10 @@ impl PacketContents {
         match carried {
             Carried::Datagram(mark) => self.datagrams.on_fate(*mark, true),
             Carried::PathDropped(id) => self.farewells.on_known(*id),
-            _ => self.out.on_acked(carried),
+            _ => {
+                self.standstill.on_arrived();
+                self.out.on_acked(carried);
+            }
         }
     }
 
@@ -119,7 +130,10 @@ impl PacketContents {
             Carried::MaxStreams | Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) => {
                 self.incoming.on_lost(carried);
             }
-            _ => self.out.on_lost(carried),
+            _ => {
+                self.standstill.on_lost();
+                self.out.on_lost(carried);
+            }
         }
     }
 }

@@ -179,6 +179,7 @@ impl Connection {
         }
         self.agenda.consult();
         self.settle(now);
+        self.end_standstill(now);
     }
 
     /// Returns `false` if the entry is a lie.

@@ -158,11 +158,13 @@ impl Connection {
             self.acks.hold(true);
             return None;
         }
-        let credit = self.paths.get(way)?.credit();
+        let path = self.paths.get(way)?;
+        let credit = path.credit();
         if credit < LEAST_CREDIT {
             return None;
         }
-        let size = BASE_DATAGRAM.min(usize::try_from(credit).unwrap_or(BASE_DATAGRAM));
+        let most = BASE_DATAGRAM.min(path.send.mtu.current());
+        let size = most.min(usize::try_from(credit).unwrap_or(most));
         self.single(now, way, out, size, Purpose::Control)
     }
 

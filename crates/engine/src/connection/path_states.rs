@@ -525,8 +525,12 @@ impl Connection {
         // 6.2.4).
         let other = asked && self.has_other(id);
         let under_way = self.paths.get(id).is_some_and(|path| path.send.in_flight > 0);
+        // A small packet passes where large ones do not. It and data take turns, since data may be
+        // what passes again.
+        let by_turns = |path: &Path| path.send.mtu.is_suspected() && path.send.timeouts().is_multiple_of(2);
+        let narrow = self.paths.get(id).is_some_and(by_turns);
         // What is under way still is not repeated, so it does not ask.
-        let ping = asked && (other || under_way || !self.exchange.has_any());
+        let ping = asked && (other || under_way || narrow || !self.exchange.has_any());
         let Self { paths, exchange, agenda, random, .. } = self;
         let Some(path) = paths.edit(id) else { return };
         if other {
@@ -552,6 +556,7 @@ impl Connection {
             paths.judge(id);
             paths.judge_all();
             agenda.consult();
+            self.end_standstill(now);
         }
     }
 

@@ -13,10 +13,13 @@ const RAISE_AFTER: Duration = Duration::from_secs(600);
 /// How long the base size is kept after a black hole: if it was an outage, the size comes back
 /// soon.
 const AFTER_BLACK_HOLE: Duration = Duration::from_secs(10);
-/// After so many losses of packets above the base size, the base size is used again (RFC 8899
-/// section 4.3). Packets that are lost together count as one loss. An acknowledged packet above the
-/// base size resets the count.
+/// After so many losses of packets above the least size, the base size is used again (RFC 8899
+/// section 4.3). Packets that are lost together count as one loss. An acknowledged packet of the
+/// size that is in use, or of a size that was lost, resets the count.
 const BLACK_HOLE_LOSSES: u8 = 3;
+/// The least size in bytes: the UDP payload of the largest packet that every IPv4 host takes (RFC
+/// 791 section 3.1). It is used once smaller packets pass and those of the base size do not.
+const LEAST_DATAGRAM: usize = 548;
 /// A frame holds as much as its path delivers in this time, so that it delays the next one little.
 const FRAME_TIME: Duration = Duration::from_millis(1);
 /// Bytes of a frame at most. A driver takes four of these at once.
@@ -30,9 +33,9 @@ const LONGEST_BY_HOPS: usize = 8 << 10;
 /// (`Mtu::of_hops`). With its length field it fills one TCP segment over IPv6 with timestamps, on
 /// Ethernet. A slightly longer frame needs a second segment with its own headers.
 const LEAST_BY_HOPS: usize = 1426;
-/// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels,
-/// and jumbo frames.
-const LADDER: [usize; 6] = [1352, 1420, 1452, 1472, 8952, 8972];
+/// Sizes worth a first try, as UDP payloads: narrow tunnels, the base, common tunnels, Ethernet over
+/// IPv6, over IPv4, and jumbo frames.
+const LADDER: [usize; 10] = [740, 972, 1096, BASE_DATAGRAM, 1352, 1420, 1452, 1472, 8952, 8972];
 
 /// The search on one path.
 #[derive(Clone, Debug)]
@@ -44,9 +47,14 @@ pub struct Mtu {
     probe: Option<(usize, u64)>,
     failures: u8,
     next_at: Instant,
-    /// Losses of large packets since one came through, and when the last was noticed.
+    /// Losses of large packets since one came through, when the last was noticed, and the size of
+    /// the smallest of them.
     suspicions: u8,
     suspected_at: Instant,
+    suspected_size: usize,
+    /// When a smaller packet came through after those losses. It may only show that an outage is
+    /// over. A large packet that left later and is lost shows that it is the size.
+    small_passed_at: Option<Instant>,
     /// Of frames: how long the path takes for one, and the smallest.
     span: Duration,
     least: usize,
@@ -66,6 +74,8 @@ impl Mtu {
             next_at: Instant::ZERO,
             suspicions: 0,
             suspected_at: Instant::ZERO,
+            suspected_size: usize::MAX,
+            small_passed_at: None,
             span: FRAME_TIME,
             least: BASE_DATAGRAM,
         }
@@ -83,6 +93,8 @@ impl Mtu {
             next_at: Instant::FAR_FUTURE,
             suspicions: 0,
             suspected_at: Instant::ZERO,
+            suspected_size: usize::MAX,
+            small_passed_at: None,
             span: FRAME_TIME,
             least: BASE_DATAGRAM,
         }
@@ -141,12 +153,17 @@ impl Mtu {
     }
 
     /// Packet `number` was acknowledged.
-    pub fn acked(&mut self, number: u64) {
+    pub fn acked(&mut self, now: Instant, number: u64) {
         if let Some((size, probe)) = self.probe
             && probe == number
         {
             (self.probe, self.failures) = (None, 0);
             self.current = self.current.max(size);
+            if self.current <= BASE_DATAGRAM && self.wanted(now).is_none() {
+                // The base size passes again: what made it seem too large was an outage.
+                let wait = if size == BASE_DATAGRAM { AFTER_BLACK_HOLE } else { RAISE_AFTER };
+                self.rest(now, wait);
+            }
         }
     }
 
@@ -168,34 +185,66 @@ impl Mtu {
         (self.probe, self.failures) = (None, 0);
         self.ceiling = self.ceiling.min(size);
         if self.current >= size {
-            self.current = BASE_DATAGRAM.min(self.limit);
+            let smaller = if size > BASE_DATAGRAM { BASE_DATAGRAM } else { LEAST_DATAGRAM };
+            self.current = smaller.min(self.limit);
         }
         if self.wanted(now).is_none() {
-            self.rest(now);
+            self.rest(now, RAISE_AFTER);
         }
     }
 
     /// The search is over; it begins anew when the route may have changed.
-    fn rest(&mut self, now: Instant) {
-        (self.next_at, self.ceiling) = (now + RAISE_AFTER, self.limit + 1);
+    fn rest(&mut self, now: Instant, wait: Duration) {
+        (self.next_at, self.ceiling) = (now + wait, self.limit + 1);
     }
 
-    /// A packet above the base size came through.
-    pub const fn passed(&mut self) {
-        self.suspicions = 0;
+    /// A packet of `size` bytes that was sent at `sent_at` came through.
+    #[inline]
+    pub fn passed(&mut self, now: Instant, size: usize, sent_at: Instant) {
+        if size >= self.suspected_size.min(self.current) {
+            self.trust();
+        } else if self.is_suspected() && sent_at >= self.suspected_at {
+            self.small_passed_at.get_or_insert(now);
+        }
     }
 
-    /// A packet above the base size that was sent at `sent_at` was lost.
-    pub fn suspect(&mut self, now: Instant, sent_at: Instant) {
+    /// A packet of `size` bytes that was sent at `sent_at` was lost.
+    pub fn suspect(&mut self, now: Instant, size: usize, sent_at: Instant) {
+        if size <= LEAST_DATAGRAM {
+            return;
+        }
+        self.suspected_size = self.suspected_size.min(size);
         if sent_at < self.suspected_at {
             return; // of the same loss
         }
         self.suspected_at = now;
-        self.suspicions += 1;
-        if self.suspicions >= BLACK_HOLE_LOSSES {
-            self.suspicions = 0;
+        self.suspicions = self.suspicions.saturating_add(1);
+        if self.suspicions == BLACK_HOLE_LOSSES {
             self.black_hole(now);
+        } else if size <= self.current && self.small_passed_at.is_some_and(|at| at <= sent_at) {
+            self.narrow(now);
         }
+    }
+
+    /// Whether so many large packets were lost, one after the other, that a small one is to show
+    /// whether it is their size.
+    #[must_use]
+    pub const fn is_suspected(&self) -> bool {
+        self.suspicions >= BLACK_HOLE_LOSSES
+    }
+
+    /// No size is suspected any more.
+    const fn trust(&mut self) {
+        (self.suspicions, self.suspected_size, self.small_passed_at) = (0, usize::MAX, None);
+    }
+
+    /// Small packets pass, and those of the size in use do not: down to the least size, and search
+    /// upward from there at once. The base size comes first.
+    fn narrow(&mut self, now: Instant) {
+        self.trust();
+        self.current = LEAST_DATAGRAM.min(self.limit);
+        (self.probe, self.failures) = (None, 0);
+        (self.next_at, self.ceiling) = (now, self.ceiling.min(BASE_DATAGRAM + 1));
     }
 
     /// Nothing large gets through any more: back to the base, and search again later (RFC 8899
@@ -221,7 +270,7 @@ mod tests {
         while let Some(size) = mtu.wanted(now) {
             mtu.sent(size, number);
             if size <= real {
-                mtu.acked(number);
+                mtu.acked(now, number);
                 assert_eq!(mtu.current(), size);
             } else {
                 mtu.lost(now, number);
@@ -250,17 +299,81 @@ mod tests {
     fn a_black_hole_sends_it_back_to_the_base() {
         let mut mtu = search(1472, 1472);
         let at = Instant::from_millis;
-        mtu.suspect(at(5), at(1));
-        mtu.suspect(at(9), at(6));
-        mtu.passed();
+        mtu.suspect(at(5), 1472, at(1));
+        mtu.suspect(at(9), 1472, at(6));
+        mtu.passed(at(10), 1472, at(7));
         for (now, sent_at) in [(20, 11), (21, 12), (30, 21)] {
-            mtu.suspect(at(now), at(sent_at));
+            mtu.suspect(at(now), 1472, at(sent_at));
             assert_eq!(mtu.current(), 1472, "two losses, one of them in two parts");
         }
-        mtu.suspect(at(40), at(30));
+        mtu.suspect(at(40), 1472, at(30));
         assert_eq!(mtu.current(), BASE_DATAGRAM);
         assert_eq!(mtu.wanted(at(41)), None);
         assert_eq!(mtu.wanted(at(10_040)), Some(1472));
+    }
+
+    /// Packets of the size in use are lost, and small ones pass.
+    fn grow_narrow(mtu: &mut Mtu, from: u64) {
+        let at = Instant::from_millis;
+        for second in 0..4 {
+            let sent_at = from + 1_000 * second;
+            mtu.suspect(at(sent_at + 500), mtu.current(), at(sent_at));
+            mtu.passed(at(sent_at + 600), 60, at(sent_at + 500));
+        }
+    }
+
+    #[test]
+    fn a_way_that_carries_only_small_packets_is_searched_from_below() {
+        let mut mtu = search(1472, 1472);
+        grow_narrow(&mut mtu, 1_000);
+        assert_eq!(mtu.current(), LEAST_DATAGRAM);
+        let now = Instant::from_millis(6_000);
+        let mut number = 100;
+        while let Some(size) = mtu.wanted(now) {
+            mtu.sent(size, number);
+            if size <= 1_096 {
+                mtu.acked(now, number)
+            } else {
+                mtu.lost(now, number)
+            }
+            number += 1;
+        }
+        assert_eq!((mtu.current(), number), (1_096, 104), "the base is tried thrice");
+        assert_eq!(mtu.wanted(now + RAISE_AFTER), Some(1_472));
+    }
+
+    #[test]
+    fn a_way_that_only_seemed_narrow_is_used_in_full_soon() {
+        let mut mtu = search(1472, 1472);
+        grow_narrow(&mut mtu, 1_000);
+        let now = Instant::from_millis(6_000);
+        assert_eq!(mtu.wanted(now), Some(BASE_DATAGRAM));
+        mtu.sent(BASE_DATAGRAM, 100);
+        mtu.acked(now, 100);
+        assert_eq!((mtu.current(), mtu.wanted(now)), (BASE_DATAGRAM, None));
+        assert_eq!(mtu.wanted(now + AFTER_BLACK_HOLE), Some(1_472));
+    }
+
+    #[test]
+    fn after_an_outage_small_packets_say_nothing_about_the_size() {
+        let at = Instant::from_millis;
+        let mut mtu = search(1472, 1472);
+        for second in 0..9 {
+            mtu.suspect(at(1_000 * second + 500), mtu.current(), at(1_000 * second));
+        }
+        mtu.passed(at(9_100), BASE_DATAGRAM, at(9_000));
+        mtu.suspect(at(9_600), BASE_DATAGRAM, at(9_200));
+        mtu.passed(at(9_900), 60, at(9_700));
+        assert_eq!(mtu.current(), BASE_DATAGRAM);
+    }
+
+    #[test]
+    fn what_the_system_calls_too_large_is_never_the_size() {
+        for size in [1_472, 1_300, 1_200, 1_100] {
+            let mut mtu = search(1472, 1472);
+            mtu.refused(Instant::from_millis(5), size);
+            assert!(mtu.current() < size, "{size}");
+        }
     }
 
     #[test]

@@ -344,9 +344,7 @@ impl SendPath {
                         self.delay.way_back_changed();
                     }
                 }
-                if packet.bytes as usize > BASE_DATAGRAM {
-                    self.mtu.passed();
-                }
+                self.mtu.passed(now, packet.bytes as usize, packet.sent_at);
                 progress.packets += 1;
                 progress.bytes += u64::from(packet.bytes);
                 progress.latest = progress.latest.max(Some((packet.sent_at, packet.app_limited)));
@@ -371,7 +369,7 @@ impl SendPath {
                         delays.push(Delay { sent_at, one_way, bytes });
                     }
                 }
-                self.mtu.acked(number);
+                self.mtu.acked(now, number);
             }
             stamps.skip(below - start);
         }
@@ -494,9 +492,7 @@ impl SendPath {
             self.mtu.lost(now, number);
             return;
         }
-        if packet.bytes as usize > BASE_DATAGRAM {
-            self.mtu.suspect(now, packet.sent_at);
-        }
+        self.mtu.suspect(now, packet.bytes as usize, packet.sent_at);
         self.in_flight -= u64::from(packet.bytes);
         self.totals.lost += 1;
         self.totals.lost_bytes += u64::from(packet.bytes);
@@ -533,6 +529,15 @@ impl SendPath {
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.ledger.is_crowded()
+    }
+
+    /// When the oldest packet with data left of which nothing was heard. Not for the hot path.
+    #[must_use]
+    pub fn oldest_data(&self) -> Option<Instant> {
+        let waits = |packet: &&SentPacket| packet.fate == PacketState::Outstanding && packet.first.is_some();
+        let mut packets =
+            (self.ledger.base()..self.next_number()).filter_map(|number| self.ledger.get(number));
+        packets.find(waits).map(|packet| packet.sent_at)
     }
 
     /// When silence on this path is a timeout.

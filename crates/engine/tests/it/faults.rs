@@ -3,7 +3,7 @@
 use crate::common::{MS, Parallel, Plan, address, both, line, parallel};
 use byway_engine::connection::close;
 use byway_engine::connection::path::PathState;
-use byway_sim::{Clock, PipeConfig};
+use byway_sim::{Clock, PipeConfig, TapVerdict};
 use byway_wire::{Duration, Instant, Local};
 
 const KIB: u64 = 1 << 10;
@@ -319,19 +319,56 @@ fn paths_of_different_mtu() {
     }
 }
 
-/// The way grows narrower under a running transfer, and nobody says so.
+/// The way grows narrower under a running transfer, in one direction or both, and nobody says so.
 #[test]
 fn an_mtu_that_shrinks() {
-    let wide = line(10, 10 * MS).mtu(1500);
-    let (mut world, narrow) =
-        (parallel(1, Plan::new("mpath", &[6 * MIB], &[]), &[both(wide.clone())]), wide.mtu(1300));
-    world.world.run_until(Instant::from_millis(1_000));
-    let link = world.world.link("narrow", narrow);
-    let (from, to) = (address("10.0.0.1:5000"), address("10.0.1.1:4000"));
-    world.world.route(from, to.ip(), &[link]);
-    let (took, _) = arrives(world, 60, 6 * MIB, 0);
-    println!("{took:?}");
-    assert!(took < seconds(12), "{took:?}");
+    for congestion in CONTROLLERS {
+        for (mtu, after, ways) in [
+            (1300, 1_000, 1),
+            (1124, 1_000, 1),
+            (1124, 60, 2),
+            (1124, 2_000, 2),
+            (1000, 1_000, 2),
+            (576, 1_000, 1),
+        ] {
+            let wide = line(10, 10 * MS).mtu(1500);
+            let (mut world, narrow) =
+                (parallel(1, Plan::new(congestion, &[6 * MIB], &[]), &[both(wide.clone())]), wide.mtu(mtu));
+            world.world.run_until(Instant::from_millis(after));
+            let (from, to) = (address("10.0.0.1:5000"), address("10.0.1.1:4000"));
+            for (name, from, to) in [("there", from, to), ("back", to, from)].into_iter().take(ways) {
+                let link = world.world.link(name, narrow.clone());
+                world.world.route(from, to.ip(), &[link]);
+            }
+            let (took, _) = arrives(world, 60, 6 * MIB, 0);
+            println!("{congestion}, {mtu} after {after} ms, {ways} ways: {took:?}");
+            assert!(took < seconds(10), "{congestion}, {mtu}, {after}: {took:?}");
+        }
+    }
+}
+
+/// Small packets pass and no data do: the session ends after a minute, and both sides know why.
+#[test]
+fn a_way_that_carries_no_data_is_given_up_after_a_minute() {
+    for congestion in CONTROLLERS {
+        let mut world = parallel(1, Plan::new(congestion, &[6 * MIB], &[]), &[both(line(10, 10 * MS))]);
+        world.world.run_until(Instant::from_millis(1_000));
+        let to = address("10.0.1.1:4000");
+        world.world.tap(move |datagram| {
+            let large = *datagram.to == to && datagram.payload.len() > 80;
+            if large { TapVerdict::Drop } else { TapVerdict::Pass }
+        });
+        let sender = world.sender;
+        let limit = Instant::from_millis(90_000);
+        let ends = world.world.run_while(|world| world[sender].closed.is_none(), limit);
+        assert!(ends, "{congestion}: it neither moves nor ends");
+        let took = world.world.now().since(Instant::from_millis(1_000));
+        println!("{congestion}: {took:?}");
+        assert!(took >= seconds(59) && took <= seconds(64), "{congestion}: {took:?}");
+        assert_eq!(world.world[sender].closed.as_ref().unwrap().0, close::STANDSTILL);
+        world.world.run_for(seconds(1));
+        assert_eq!(world.world[world.receiver].closed[0].0, close::STANDSTILL);
+    }
 }
 
 #[test]

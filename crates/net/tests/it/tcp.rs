@@ -239,6 +239,22 @@ fn what_is_no_frame_ends_a_connection_and_what_serves_nothing_is_closed() {
 }
 
 #[test]
+fn a_narrow_connection_has_small_segments_at_both_ends() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let segments = |dialing: Dialing| {
+        let (accepted, _) = listener.accept().unwrap();
+        let carrier = dialing.finish().unwrap();
+        [
+            socket2::SockRef::from(&accepted).tcp_mss().unwrap(),
+            socket2::SockRef::from(&carrier).tcp_mss().unwrap(),
+        ]
+    };
+    assert!(segments(Dialing::begin(address, None).unwrap()).iter().all(|bytes| *bytes > 536));
+    assert!(segments(Dialing::begin_narrow(address, None).unwrap()).iter().all(|bytes| *bytes <= 536));
+}
+
+#[test]
 fn a_port_where_nobody_listens_is_told() {
     // A port that was just free.
     let address = socket("127.0.0.1:0").address();
