@@ -100,6 +100,11 @@ fn relays_enrol_and_a_transfer_is_told_of_them() {
         result["relays"].as_array().unwrap().len()
     };
     assert_eq!(send(), 2);
+    // With the other word a transfer goes on without the registry, and says why.
+    let other =
+        ["send", file.to_str().unwrap(), text(&ticket, "ticket"), "--registry", join, "--bwlimit", "2M"];
+    let warning = run("sender", &other).event("warning");
+    assert!(text(&warning, "message").contains("this word is for something else"), "{warning}");
     // Killed, it has forgotten nothing that it answered; and without it the last list is good.
     drop(registry);
     assert_eq!(send(), 2);
