@@ -114,6 +114,8 @@ pub(crate) struct TreeReader {
     limit: Option<u64>,
     /// Bytes in all, as they were counted beside.
     counted: Arc<AtomicU64>,
+    /// Files of which the receiver says that they failed because this side withdrew them.
+    withdrawn: u64,
     /// Whether a hash disagreed.
     damaged: bool,
 }
@@ -140,6 +142,7 @@ impl TreeReader {
             warnings: Warnings::new(news),
             limit: None,
             counted,
+            withdrawn: 0,
             damaged: false,
         }
     }
@@ -240,6 +243,7 @@ impl TreeReader {
             Report::Limit { bytes_per_second } => self.limit = Some(bytes_per_second),
             Report::Failed { object, reason, detail } => {
                 self.damaged |= reason == Reason::Integrity;
+                self.withdrawn += u64::from(reason == Reason::Withdrawn);
                 // Of what this side took back there was a warning.
                 if reason != Reason::Withdrawn {
                     let path = self.source.path(object).unwrap_or_default().to_vec();
@@ -258,7 +262,8 @@ impl TreeReader {
                     bytes,
                     kept: self.source.kept(),
                     entries: announced.saturating_sub(failed),
-                    failed,
+                    // What was withdrawn is counted as unsent already.
+                    failed: failed.saturating_sub(self.withdrawn.min(self.source.unsent())),
                     unsent: self.source.unsent(),
                     damaged: self.damaged,
                 });
@@ -322,4 +327,41 @@ fn count(paths: &[PathBuf], total: &Arc<AtomicU64>) {
         }
     }
     total.store(totals.counts().bytes, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event_loop::hung_up;
+    use crate::thread_channel::batch_channel;
+    use byway_files::SourceOptions;
+    use byway_net::Control;
+    use std::sync::mpsc::sync_channel;
+
+    /// The receiver counts a file that was withdrawn among those that failed, and so does this side
+    /// among those that it did not send: it is one file.
+    #[test]
+    fn a_file_that_was_withdrawn_is_counted_once() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("file");
+        std::fs::write(&file, [7; 1000]).unwrap();
+        let source = Source::open(std::slice::from_ref(&file), SourceOptions::default()).unwrap();
+        let ((_asks, inbox), (answers, _answered)) = (batch_channel(1), sync_channel(1));
+        let (control, counted) = (Control::new().unwrap(), Arc::new(AtomicU64::new(UNKNOWN)));
+        let mut reader =
+            TreeReader::new(source, (inbox, answers), hung_up(), control.waker().clone(), counted);
+        let DiskReply::Records { batch, .. } = reader.records(true) else { panic!("records") };
+        let object = batch.objects[0].id;
+        std::fs::write(&file, [7; 10]).unwrap();
+        reader.read(object, 0, 1000);
+        let mut done = None;
+        for report in [
+            Report::Failed { object, reason: Reason::Withdrawn, detail: String::new() },
+            Report::Done { files: 0, bytes: 0, failed: 1 },
+        ] {
+            assert!(reader.settle(report, &mut Vec::new(), &mut done).is_ok());
+        }
+        let done = done.unwrap();
+        assert_eq!((done.entries, done.failed, done.unsent), (0, 0, 1));
+    }
 }
