@@ -9,6 +9,8 @@ use std::io::Write as _;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long anything may take that is waited for. On a busy machine all takes ten times as long as
@@ -164,6 +166,45 @@ fn processor_times() -> (u64, u64) {
     let numbers = text.lines().next().unwrap().split_whitespace().skip(1).take(8);
     let ticks: Vec<u64> = numbers.map(|number| number.parse().unwrap()).collect();
     (ticks[3] + ticks[4], ticks.iter().sum())
+}
+
+/// The time between two looks of who watches how late the system runs a thread, and what is too late
+/// for processes that answer each other within seconds.
+const LATENESS_INTERVAL: Duration = Duration::from_millis(10);
+const MAX_LATENESS: Duration = Duration::from_millis(200);
+
+/// Watches how late the system runs a thread while a test goes on.
+pub struct Lateness {
+    worst_millis: Arc<AtomicU64>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Lateness {
+    /// Watches from now on.
+    pub fn watch() -> Self {
+        let lateness = Self { worst_millis: Arc::default(), is_over: Arc::default() };
+        let (worst, is_over) = (Arc::clone(&lateness.worst_millis), Arc::clone(&lateness.is_over));
+        std::thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                std::thread::sleep(LATENESS_INTERVAL);
+                let late = begun.elapsed().saturating_sub(LATENESS_INTERVAL);
+                worst.fetch_max(u64::try_from(late.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+            }
+        });
+        lateness
+    }
+
+    /// Whether the machine kept processes waiting, so that one may have taken another for dead.
+    pub fn is_too_late(&self) -> bool {
+        Duration::from_millis(self.worst_millis.load(Ordering::Relaxed)) > MAX_LATENESS
+    }
+}
+
+impl Drop for Lateness {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
 }
 
 /// How many tests run at a time, which mostly wait. Those that measure run one at a time.

@@ -162,7 +162,8 @@ pub fn classified() -> Result<(), Failed> {
     let [kept, changed] = ["kept", "changed"].map(|name| counted(&sites, "bob", name));
     assert!(kept > 2 * MUCH && changed == 0, "{kept} {changed}");
     for status in ["left", "right"].map(|host| sites.status(host)) {
-        for counter in ["failed_open", "too_large", "forbidden", "malformed"] {
+        sites.assert_none(&status, &["failed_open"]);
+        for counter in ["too_large", "forbidden", "malformed"] {
             assert_eq!(status["counters"][counter], 0, "{status}");
         }
     }
@@ -216,8 +217,8 @@ pub fn bundled() -> Result<(), Failed> {
     });
     for status in ["left", "right"].map(|host| sites.status(host)) {
         let counters = &status["counters"];
-        for counter in ["failed_open", "too_large", "forbidden", "malformed", "lost_bundles", "lost_sessions"]
-        {
+        sites.assert_none(&status, &["failed_open", "lost_bundles", "lost_sessions"]);
+        for counter in ["too_large", "forbidden", "malformed"] {
             assert_eq!(counters[counter], 0, "{status}");
         }
         assert_eq!(counters["bundles"], 2, "{status}");
