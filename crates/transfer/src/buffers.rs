@@ -1,14 +1,16 @@
-//! Buffers for the contents of small files that are sent, used again and again. The reading thread
-//! fills them. The event loop gives them back once the peer has their contents.
+//! Buffers for the contents of files that are sent, used again and again: to clear new memory costs
+//! up to a tenth of a sender's work. The reading thread fills them. The event loop gives them back
+//! once the peer has their contents.
 
 use bytes::Bytes;
 use byway_engine::data::BufferPool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Larger buffers are not kept: they are few.
-const LARGEST: usize = 64 << 10;
+/// The largest buffer that is kept, in bytes: what the engine wants of a large file at once
+/// (`byway_engine::data::OutgoingLimits::read_size`).
+const MAX_KEPT_LEN: usize = 256 << 10;
 /// Bytes kept at most of buffers that nobody uses.
-const MOST: usize = 4 << 20;
+const MAX_SPARE_BYTES: usize = 8 << 20;
 
 /// Buffers that wait for their next use.
 #[derive(Clone, Default)]
@@ -17,7 +19,7 @@ pub(crate) struct Buffers(Arc<Mutex<BufferPool>>);
 impl Buffers {
     /// A buffer of so many bytes, whatever they are.
     pub fn take(&self, length: usize) -> Vec<u8> {
-        let size = if length > LARGEST { length } else { BufferPool::fitting(length) };
+        let size = if length > MAX_KEPT_LEN { length } else { BufferPool::fitting(length) };
         let mut buffer = self.spare().take(size).unwrap_or_else(|| Vec::with_capacity(size));
         // What of it was used before stays as it was: it is written over.
         buffer.resize(length, 0);
@@ -26,7 +28,7 @@ impl Buffers {
 
     /// The bytes of a buffer, which comes back when nobody holds them any more.
     pub fn lend(&self, buffer: Vec<u8>) -> Bytes {
-        if !(BufferPool::LEAST..=LARGEST).contains(&buffer.capacity()) {
+        if !(BufferPool::LEAST..=MAX_KEPT_LEN).contains(&buffer.capacity()) {
             return buffer.into();
         }
         Bytes::from_owner(PooledBuffer { buffer, buffers: self.clone() })
@@ -34,7 +36,7 @@ impl Buffers {
 
     fn put(&self, buffer: Vec<u8>) {
         let mut spare = self.spare();
-        if spare.bytes() + buffer.capacity() <= MOST {
+        if spare.bytes() + buffer.capacity() <= MAX_SPARE_BYTES {
             spare.put(buffer);
         }
     }
@@ -84,11 +86,22 @@ mod tests {
     }
 
     #[test]
+    fn a_large_file_is_read_into_the_same_buffers() {
+        let read_size = byway_engine::data::OutgoingLimits::default().read_size;
+        let buffers = Buffers::default();
+        let first = buffers.take(read_size);
+        let address = first.as_ptr();
+        drop(buffers.lend(first));
+        let again = buffers.take(read_size);
+        assert_eq!(again.as_ptr(), address);
+    }
+
+    #[test]
     fn no_more_is_kept_than_is_worth_it() {
         let buffers = Buffers::default();
-        let lent: Vec<_> = (0..1_000).map(|_| buffers.lend(buffers.take(10_000))).collect();
+        let lent: Vec<_> = (0..2_000).map(|_| buffers.lend(buffers.take(10_000))).collect();
         drop(lent);
-        assert_eq!(buffers.spare().bytes(), MOST / 10_240 * 10_240);
+        assert_eq!(buffers.spare().bytes(), MAX_SPARE_BYTES / 10_240 * 10_240);
         let buffers = Buffers::default();
         for length in [0, 100, 1 << 20] {
             assert_eq!(buffers.lend(buffers.take(length)).len(), length);
