@@ -116,6 +116,7 @@ impl Exit {
             E::NotConnected(NotConnected::NoAnswer(_) | NotConnected::ReceiverFull)
             | E::ConnectionLost
             | E::Standstill
+            | E::QuotaUsedUp(_)
             | E::ReceiverRestarted
             | E::StreamReceiverRestarted
             | E::PeerInterrupted
@@ -203,6 +204,7 @@ mod tests {
     use super::*;
     use anyhow::{Context as _, anyhow};
     use byway_transfer::NoAnswer;
+    use byway_wire::relay::Reason;
 
     #[test]
     fn the_nearest_failure_gives_the_code() {
@@ -244,6 +246,7 @@ mod tests {
             (TransferError::Cancelled, Exit::Interrupted),
             (TransferError::ConnectionLost, Exit::Network),
             (TransferError::Standstill, Exit::Network),
+            (TransferError::QuotaUsedUp(Reason::RelayQuota), Exit::Network),
             (TransferError::PeerInterrupted, Exit::Network),
             (TransferError::OtherKind(String::new()), Exit::Usage),
             (TransferError::NotAdmitted(String::new()), Exit::NotAuthorised),

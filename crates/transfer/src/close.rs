@@ -82,6 +82,7 @@ pub(crate) const fn code_of(error: &TransferError) -> CloseCode {
         E::Cancelled | E::Stopped => CloseCode::Interrupted,
         E::ConnectionLost
         | E::Standstill
+        | E::QuotaUsedUp(_)
         | E::ReceiverRestarted
         | E::StreamReceiverRestarted
         | E::PeerInterrupted

@@ -6,7 +6,7 @@ use crate::state_directory::StateError;
 use byway_files::{SinkError, SourceError};
 use byway_net::{BindError, DriverError, EntropyError, Panicked};
 use byway_wire::DecodeError;
-use byway_wire::relay::RelayWordError;
+use byway_wire::relay::{Reason, RelayWordError};
 use std::io;
 use std::net::SocketAddr;
 use thiserror::Error;
@@ -85,6 +85,11 @@ pub enum TransferError {
         "nothing of what was sent arrived for a minute, although the other side answers: the network drops large packets, or blocks the data; what arrived is kept, the same command goes on from there"
     )]
     Standstill,
+    /// Nothing got through, because the quota of a relay is used up; what the relay says.
+    #[error(
+        "nothing got through for a minute: {0}; what arrived is kept, the same command goes on from there"
+    )]
+    QuotaUsedUp(Reason),
     /// The other side made an error, for which this side closed the connection.
     #[error("the connection broke: {0}")]
     ConnectionBroke(String),

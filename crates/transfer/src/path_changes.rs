@@ -1,5 +1,6 @@
 //! What a sender tells of its paths and relays: each change once.
 
+use crate::error::TransferError;
 use crate::events::TransferEvent;
 use crate::path_names::route_name;
 use crate::progress::state_name;
@@ -17,8 +18,8 @@ pub struct PathChanges {
     names: BTreeMap<PathId, (String, SocketAddr)>,
     /// What which relays said, by name: once is enough, though each is asked again now and then.
     notices: BTreeSet<(String, u8)>,
-    /// Relays that say that their quota is used up; `None`: one on a path that was never of use.
-    used_up: BTreeSet<Option<SocketAddr>>,
+    /// What relays said whose quota is used up; `None`: one on a path that was never of use.
+    used_up: BTreeMap<Option<SocketAddr>, Reason>,
 }
 
 impl PathChanges {
@@ -35,7 +36,7 @@ impl PathChanges {
                 let status = find(path)?;
                 let (name, remote) = (route_name(&status.route, locals), status.route.remote);
                 if status.route.is_proxied() {
-                    self.used_up.retain(|relay| relay.is_some_and(|relay| relay != remote));
+                    self.used_up.retain(|relay, _| relay.is_some_and(|relay| relay != remote));
                 }
                 self.names.insert(path, (name.clone(), remote));
                 Some(TransferEvent::Path {
@@ -71,7 +72,7 @@ impl PathChanges {
                 let said = name.is_none() && self.notices.iter().any(|(_, other)| *other == reason as u8);
                 let name = name.unwrap_or_else(|| String::from("a relay"));
                 if proven && matches!(reason, Reason::OverQuota | Reason::RelayQuota) {
-                    self.used_up.insert(self.names.get(&path).map(|(_, relay)| *relay));
+                    self.used_up.insert(self.names.get(&path).map(|(_, relay)| *relay), reason);
                 }
                 let says = if proven { "says" } else { "seems to say" };
                 let is_new = !said && self.notices.insert((name.clone(), reason as u8));
@@ -85,5 +86,33 @@ impl PathChanges {
     #[must_use]
     pub fn is_quota_used_up(&self) -> bool {
         !self.used_up.is_empty()
+    }
+
+    /// Why a session came to its end: the silence of the network is a relay's, if one of them says
+    /// that its quota is used up.
+    #[must_use]
+    pub fn explain(&self, error: TransferError) -> TransferError {
+        match (&error, self.used_up.values().next()) {
+            (TransferError::ConnectionLost | TransferError::Standstill, Some(reason)) => {
+                TransferError::QuotaUsedUp(*reason)
+            }
+            _ => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relay_whose_quota_is_used_up_is_named_as_the_reason_of_silence() {
+        let mut changes = PathChanges::default();
+        let lost = |changes: &PathChanges| changes.explain(TransferError::ConnectionLost).to_string();
+        assert!(lost(&changes).starts_with("the connection was lost"));
+        changes.used_up.insert(None, Reason::RelayQuota);
+        assert!(lost(&changes).contains(&Reason::RelayQuota.to_string()));
+        let stopped = changes.explain(TransferError::Stopped);
+        assert!(matches!(stopped, TransferError::Stopped), "{stopped}");
     }
 }

@@ -476,7 +476,7 @@ impl Sender {
                 _ => {}
             }
             if let Event::Closed { code, reason, by_peer } = event {
-                self.fail(error_of(code, &reason, by_peer), now);
+                self.fail(self.paths.explain(error_of(code, &reason, by_peer)), now);
             } else if let Some(news) = self.paths.on_event(event, connection, &self.locals) {
                 self.tell(news);
             }

@@ -326,7 +326,7 @@ impl SessionKeeper {
                     _ => {}
                 }
                 if let Event::Closed { code, reason, by_peer } = event {
-                    closed = Some(error_of(code, &reason, by_peer));
+                    closed = Some(self.paths.explain(error_of(code, &reason, by_peer)));
                 } else {
                     kept.extend(self.paths.on_event(event, connection, locals).map(SessionEvent::News));
                 }
