@@ -168,8 +168,8 @@ fn processor_times() -> (u64, u64) {
     (ticks[3] + ticks[4], ticks.iter().sum())
 }
 
-/// The time between two looks of who watches how late the system runs a thread, and what is too late
-/// for processes that answer each other within seconds.
+/// The time between two looks of who watches how late the system runs a thread, and what is too
+/// late for processes that answer each other within seconds.
 const LATENESS_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_LATENESS: Duration = Duration::from_millis(200);
 

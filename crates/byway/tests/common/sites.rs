@@ -35,8 +35,8 @@ impl Sites {
         Self { bench, lateness: Lateness::watch() }
     }
 
-    /// Nothing that these counters of a gateway count may have happened. What comes of a peer that is
-    /// silent for too long is not asked where the machine kept processes waiting.
+    /// Nothing that these counters of a gateway count may have happened. What comes of a peer that
+    /// is silent for too long is not asked where the machine kept processes waiting.
     #[track_caller]
     pub fn assert_none(&self, status: &Value, counters: &[&str]) {
         if self.lateness.is_too_late() {

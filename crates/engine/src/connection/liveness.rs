@@ -122,6 +122,11 @@ impl SessionState {
         self.last_heard > at
     }
 
+    /// Whether anything was heard of the peer in the last `time`.
+    pub fn is_heard_within(&self, now: Instant, time: Duration) -> bool {
+        now <= self.last_heard + time
+    }
+
     /// An authentic packet came, perhaps too late: one that comes to a session that ends is
     /// answered with CLOSE.
     #[inline]

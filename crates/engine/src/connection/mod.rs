@@ -431,9 +431,13 @@ impl Connection {
         self.agenda.reconsider();
     }
 
-    /// Ends a connection whose peer answers, while none of the data arrives.
+    /// Ends a connection whose peer answers, while none of the data arrives. A peer that is silent
+    /// for half of the idle timeout is no such peer: that timeout ends its connection.
     fn end_standstill(&mut self, now: Instant) {
-        if self.exchange.standstill().is_longer_than(now, self.config.idle_timeout) {
+        let timeout = self.config.idle_timeout;
+        if self.exchange.standstill().is_longer_than(now, timeout)
+            && self.session.is_heard_within(now, timeout / 2)
+        {
             self.close_at(now, close::STANDSTILL, close::NOTHING_ARRIVES);
         }
     }
