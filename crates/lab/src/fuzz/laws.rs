@@ -128,11 +128,12 @@ fn sound(
         }
     }
     let trouble_end = super::trouble_end(setup).as_secs_f64();
-    let is_idle = format!("closed with code {}:", close::IDLE);
+    // Nothing was heard of the peer, or none of the data arrived, for a minute.
+    let losses = [close::IDLE, close::STANDSTILL].map(|code| format!("closed with code {code}:"));
     for lost in &exchange.lost {
         let late = if lost.connected { LATE_LOSS_SECONDS } else { LATE_ATTEMPT_SECONDS };
         let (at, why) = (lost.at, &lost.why);
-        if lost.connected && !why.starts_with(&is_idle) {
+        if lost.connected && !losses.iter().any(|loss| why.starts_with(loss)) {
             return Err(format!("{name}: a session ended at {at:.1} s: {why}"));
         }
         if lost.connected && !pace::may_lose_session(setup, name) {
