@@ -4,15 +4,15 @@
 
 use byway_sources::checkpoint::Checkpoint;
 use byway_sources::message::{FromSink, FromSource, Message, Messages};
-use byway_sources::record_framing::{Framing, RecordFramer};
+use byway_sources::record_framing::{Framing, LongLines, RecordFramer};
 use libfuzzer_sys::fuzz_target;
 
 /// Bytes of the longest record here.
 const MOST: usize = 64;
 
 /// The records that come in pieces of this size, and whether all of it makes sense.
-fn cut(framing: Framing, bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, bool) {
-    let (mut cutter, mut records) = (RecordFramer::new(framing, MOST), Vec::new());
+fn cut(framing: Framing, long: LongLines, bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, bool) {
+    let (mut cutter, mut records) = (RecordFramer::new(framing, long, MOST), Vec::new());
     let sense =
         bytes.chunks(piece).all(|piece| cutter.push(piece, |record| records.push(record.to_vec())).is_ok());
     let sense = sense && cutter.finish(|record| records.push(record.to_vec())).is_ok();
@@ -38,12 +38,19 @@ fn said<M: Message + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
 
 fuzz_target!(|bytes: &[u8]| {
     let size = bytes.first().map_or(1, |byte| usize::from(*byte) % (MOST + 8) + 1);
-    for framing in [Framing::Lines, Framing::Prefixed, Framing::Fixed(size)] {
-        let whole = cut(framing, bytes, usize::MAX);
+    for (framing, long) in [
+        (Framing::Lines, LongLines::Cut),
+        (Framing::Lines, LongLines::Skipped),
+        (Framing::Prefixed, LongLines::Cut),
+        (Framing::Fixed(size), LongLines::Cut),
+    ] {
+        let whole = cut(framing, long, bytes, usize::MAX);
         for piece in [1, 7] {
-            assert_eq!(cut(framing, bytes, piece), whole);
+            assert_eq!(cut(framing, long, bytes, piece), whole);
         }
-        assert!(whole.0.iter().all(|record| record.len() <= MOST) && bytes.starts_with(&whole.0.concat()));
+        assert!(whole.0.iter().all(|record| record.len() <= MOST));
+        // Of lines, long ones are cut or left out.
+        assert!(framing == Framing::Lines || bytes.starts_with(&whole.0.concat()));
     }
     said::<FromSource>(bytes);
     said::<FromSink>(bytes);
