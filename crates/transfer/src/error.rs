@@ -85,9 +85,10 @@ pub enum TransferError {
         "nothing of what was sent arrived for a minute, although the other side answers: the network drops large packets, or blocks the data; what arrived is kept, the same command goes on from there"
     )]
     Standstill,
-    /// Nothing got through, because the quota of a relay is used up; what the relay says.
+    /// Nothing got through, and the quota of a relay is used up, which may be why; what the relay
+    /// says.
     #[error(
-        "nothing got through for a minute: {0}; what arrived is kept, the same command goes on from there"
+        "the connection was lost: nothing got through for a minute, and a relay says: {0}; what arrived is kept, the same command goes on from there"
     )]
     QuotaUsedUp(Reason),
     /// The other side made an error, for which this side closed the connection.

@@ -88,8 +88,8 @@ impl PathChanges {
         !self.used_up.is_empty()
     }
 
-    /// Why a session came to its end: the silence of the network is a relay's, if one of them says
-    /// that its quota is used up.
+    /// Why a session came to its end. If nothing got through, and a relay says that its quota is
+    /// used up, both are told.
     #[must_use]
     pub fn explain(&self, error: TransferError) -> TransferError {
         match (&error, self.used_up.values().next()) {
@@ -106,12 +106,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_relay_whose_quota_is_used_up_is_named_as_the_reason_of_silence() {
+    fn a_relay_whose_quota_is_used_up_is_named_beside_the_silence() {
         let mut changes = PathChanges::default();
         let lost = |changes: &PathChanges| changes.explain(TransferError::ConnectionLost).to_string();
-        assert!(lost(&changes).starts_with("the connection was lost"));
+        let silent = lost(&changes);
+        assert!(silent.contains("nothing was heard"), "{silent}");
         changes.used_up.insert(None, Reason::RelayQuota);
-        assert!(lost(&changes).contains(&Reason::RelayQuota.to_string()));
+        let told = lost(&changes);
+        assert!(told.starts_with("the connection was lost"), "{told}");
+        assert!(told.contains(&Reason::RelayQuota.to_string()), "{told}");
         let stopped = changes.explain(TransferError::Stopped);
         assert!(matches!(stopped, TransferError::Stopped), "{stopped}");
     }

@@ -1,6 +1,6 @@
 //! Sizes, rates and durations as people write and read them. For sizes and limits `K` means 1024
-//! bytes, as in rsync and rclone, and `KB` 1000 bytes. A rate is written so too, or in bits per
-//! second, and is always shown in bits per second (1 kbit: 1000 bits).
+//! bytes, as in rsync and rclone, and `KB` 1000 bytes. A rate may be written in
+//! the same way, or in bits per second. It is always shown in bits per second. 1 kbit is 1000 bits.
 
 use byway_wire::units;
 use std::fmt;
@@ -59,8 +59,8 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     whole.checked_mul(unit).and_then(|bytes| bytes.checked_add(part)).ok_or_else(wrong)
 }
 
-/// Parses a rate, with or without `/s` at its end: bits per second (`10Mbit`, `1.5 Gbit/s`), or
-/// bytes per second as [`parse_size`] reads them (`2M`). Gives whole bytes per second.
+/// Parses a rate. It is in bits per second (`10Mbit`, `1.5 Gbit/s`), or in bytes per second as
+/// [`parse_size`] reads them (`2M`). `/s` at its end changes nothing. Gives whole bytes per second.
 pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
     let wrong = |_| UnitError::Rate(text.to_owned());
     let trimmed = text.trim();

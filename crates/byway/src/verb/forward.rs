@@ -190,7 +190,7 @@ fn reason(error: &TransferError) -> String {
         TransferError::PeerInterrupted | TransferError::PeerLeft => messages::forward::STOPPED,
         TransferError::ConnectionLost => messages::forward::SILENT,
         TransferError::Standstill => messages::forward::NOTHING_ARRIVES,
-        TransferError::QuotaUsedUp(reason) => return reason.to_string(),
+        TransferError::QuotaUsedUp(reason) => return messages::forward::silent_and_used_up(reason),
         TransferError::NotConnected(NotConnected::NoAnswer(why)) => return why.to_string(),
         other => return other.to_string(),
     })

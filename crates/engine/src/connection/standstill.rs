@@ -3,9 +3,9 @@
 
 use byway_wire::{Duration, Instant};
 
-/// So many times in a row data were lost, or waited in vain. A path that yields sends little, and
-/// loses less often.
-const LEAST_FAILURES: u32 = 10;
+/// How many times in a row data are lost, or wait in vain, before that is a standstill. A path that
+/// yields sends little, and loses less often.
+const MIN_FAILURES: u32 = 10;
 
 /// Since when streams and objects stand still.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,9 +39,9 @@ impl Standstill {
         }
     }
 
-    /// Whether nothing got through for so long, however often it was tried.
+    /// Whether nothing got through for `time`, and it was tried often enough.
     pub fn is_longer_than(&self, now: Instant, time: Duration) -> bool {
-        self.failures >= LEAST_FAILURES && self.since.is_some_and(|since| since + time <= now)
+        self.failures >= MIN_FAILURES && self.since.is_some_and(|since| since + time <= now)
     }
 }
 

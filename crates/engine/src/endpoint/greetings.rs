@@ -32,8 +32,9 @@ const RENEW_CONSENT: Duration = Duration::from_secs(3600);
 /// A relay may take so long to accept a TCP connection, and so many are asked for at once.
 const DIAL: Duration = Duration::from_secs(5);
 const MOST_ASKS: usize = 16;
-/// A check of a word is repeated after [`REPEAT`], doubling, and given up after so many tries.
-const CHECKS: u32 = 3;
+/// Packets by which one word is checked at most. The next one follows after [`REPEAT`], and twice as
+/// long each time.
+const MAX_CHECK_PACKETS: u32 = 3;
 /// Relays greeted at once, for all purposes.
 const MOST: usize = 4096;
 
@@ -130,7 +131,7 @@ impl Greeting {
         if check.next_at > now {
             return Some(check.next_at);
         }
-        if check.refused.is_none() && check.sent < CHECKS {
+        if check.refused.is_none() && check.sent < MAX_CHECK_PACKETS {
             check.next_at = now + REPEAT * (1 << check.sent);
             check.sent += 1;
             let at = check.next_at;

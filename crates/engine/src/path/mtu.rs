@@ -33,8 +33,8 @@ const LONGEST_BY_HOPS: usize = 8 << 10;
 /// (`Mtu::of_hops`). With its length field it fills one TCP segment over IPv6 with timestamps, on
 /// Ethernet. A slightly longer frame needs a second segment with its own headers.
 const LEAST_BY_HOPS: usize = 1426;
-/// Sizes worth a first try, as UDP payloads: narrow tunnels, the base, common tunnels, Ethernet
-/// over IPv6, over IPv4, and jumbo frames.
+/// UDP payloads that are tried first, in bytes. The first three fit narrow tunnels. After the base
+/// come common tunnels, then Ethernet over IPv6 and IPv4. The last two are of jumbo frames.
 const LADDER: [usize; 10] = [740, 972, 1096, BASE_DATAGRAM, 1352, 1420, 1452, 1472, 8952, 8972];
 
 /// The search on one path.
