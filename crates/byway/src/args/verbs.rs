@@ -204,10 +204,10 @@ pub struct Send {
 }
 
 impl Send {
-    /// Separates the paths from the ticket. The last argument is the ticket if it looks like one, or
-    /// begins with `@` (a file with the ticket). Otherwise the ticket is `environment`, which is
-    /// `BYWAY_TICKET`. Without that the last argument is the ticket in any case. If nothing else is
-    /// a ticket, one that a shell has split at its white space is put together again.
+    /// Separates the paths from the ticket. The last argument is the ticket if it looks like one,
+    /// or begins with `@` (a file with the ticket). Otherwise the ticket is `environment`, which is
+    /// `BYWAY_TICKET`. Without that the last argument is the ticket in any case. If nothing else
+    /// is a ticket, one that a shell has split at its white space is put together again.
     pub fn split(&self, environment: Option<&str>) -> Result<(Vec<&Path>, WordArgument<Ticket>)> {
         let usage = |sentence: String| anyhow::Error::new(Failure::new(Exit::Usage, sentence));
         let (last, before) =

@@ -32,8 +32,8 @@ const RENEW_CONSENT: Duration = Duration::from_secs(3600);
 /// A relay may take so long to accept a TCP connection, and so many are asked for at once.
 const DIAL: Duration = Duration::from_secs(5);
 const MOST_ASKS: usize = 16;
-/// Packets by which one word is checked at most. The next one follows after [`REPEAT`], and twice as
-/// long each time.
+/// Packets by which one word is checked at most. The next one follows after [`REPEAT`], and twice
+/// as long each time.
 const MAX_CHECK_PACKETS: u32 = 3;
 /// Relays greeted at once, for all purposes.
 const MOST: usize = 4096;
