@@ -239,18 +239,25 @@ fn a_dead_path_costs_the_others_nothing_and_comes_back() {
 
 #[test]
 fn when_the_last_unchoked_path_dies_a_choked_one_that_answers_takes_over() {
-    let mut world = World::new(9);
-    let links = [(); 2].map(|()| world.link(10.0, 50, 0.0));
-    let flow = world.flow(background(), &links.map(|link| (link, 20)), FOREVER);
-    world.flow(named("newreno"), &[(links[0], 20)], (2_000, 100_000));
-    world.run(20_000);
-    world.links[links[1]].up = false;
-    world.run(40_000);
-    assert!(world.flows[flow].controller.allowance(PathId(1)).choked);
-    assert!(!world.flows[flow].controller.allowance(PathId(0)).choked);
-    let before = world.delivered_on(flow, 0);
-    world.run(60_000);
-    assert!(world.delivered_on(flow, 0) > before);
+    for name in ["background", "harp-adaptive", "harp-independent", "harp-joint", "hir"] {
+        let mut world = World::new(9);
+        let links = [(); 2].map(|()| world.link(10.0, 50, 0.0));
+        let flow = world.flow(named(name), &links.map(|link| (link, 20)), FOREVER);
+        world.flow(named("newreno"), &[(links[0], 20)], (2_000, 100_000));
+        let choked =
+            |world: &World| [0, 1].map(|path| world.flows[flow].controller.allowance(PathId(path)).choked);
+        let busy = (20_000..60_000).step_by(100).find(|millis| {
+            world.run(*millis);
+            choked(&world) == [true, false]
+        });
+        let cut = busy.unwrap_or_else(|| panic!("{name}: the path beside TCP is never choked"));
+        world.links[links[1]].up = false;
+        world.run(cut + 20_000);
+        assert!(choked(&world)[1], "{name}: the dead path is choked");
+        let before = world.delivered_on(flow, 0);
+        world.run(cut + 40_000);
+        assert!(world.delivered_on(flow, 0) > before, "{name}");
+    }
 }
 
 #[test]

@@ -11,6 +11,8 @@ use byway_wire::{Instant, PathId};
 const LARGEST_WINDOW: f64 = 1e8;
 /// The largest window of a path that was choked, in packets.
 const UNCHOKED: f64 = 2.0;
+/// Timeouts in a row after which a path counts as one that does not answer.
+const SILENT: u32 = 2;
 
 /// Lines 1 and 2: one path of the bundle.
 #[derive(Clone, Debug)]
@@ -23,6 +25,10 @@ pub(super) struct HarpPath {
     pub largest: f64,
     pub delays: Delays,
     pub choked: bool,
+    /// Timeouts in a row.
+    pub timeouts: u32,
+    /// Whether the last probe of the choked path came back.
+    pub reached: bool,
     /// Packets sent before are of an RTT that has been answered.
     pub recover: Instant,
     /// w_i and M_i before the latest loss.
@@ -37,6 +43,8 @@ impl HarpPath {
             largest: options.initial,
             delays: Delays::new(options.delay),
             choked: false,
+            timeouts: 0,
+            reached: false,
             recover: opened.now,
             memento: None,
         }
@@ -54,9 +62,13 @@ impl HarpPath {
 
     /// Opens the choked path again. Its M_i stays.
     pub fn unchoke(&mut self, now: Instant) {
-        self.choked = false;
+        (self.choked, self.timeouts) = (false, 0);
         self.window = self.window.clamp(1.0, UNCHOKED);
         self.recover = now;
+    }
+
+    const fn is_silent(&self) -> bool {
+        self.timeouts >= SILENT
     }
 }
 
@@ -98,7 +110,9 @@ impl Harp {
         // per round-trip time" (III.A).
         path.recover = now;
         // The last path that carries data is never choked. The paper leaves that open.
-        path.choked |= to <= floor && choke && others;
+        if to <= floor && choke && others {
+            (path.choked, path.reached) = (true, !path.is_silent());
+        }
     }
 
     /// Opens the choked path with the largest M_i, if all paths are choked.
@@ -106,12 +120,33 @@ impl Harp {
         if self.paths.iter().any(|(_, path)| !path.choked) {
             return;
         }
-        let better = |a: &(PathId, &mut HarpPath), b: &(PathId, &mut HarpPath)| {
-            a.1.largest.total_cmp(&b.1.largest).then(b.0.cmp(&a.0))
-        };
-        if let Some((_, best)) = self.paths.iter_mut().max_by(better) {
+        if let Some(best) = self.best_choked() {
             // No packet is in flight on a choked path, so any time will do.
             best.unchoke(Instant::ZERO);
         }
+    }
+
+    /// Opens a choked path whose probes come back, if no path that carries data answers any more.
+    /// It takes the place of the path `id`, which is choked. The paper does not mention paths that
+    /// die.
+    pub(super) fn replace_silent(&mut self, id: PathId, now: Instant) {
+        if self.paths.iter().any(|(_, path)| !path.choked && !path.is_silent()) {
+            return;
+        }
+        let Some(best) = self.best_choked().filter(|path| path.reached) else { return };
+        best.unchoke(now);
+        if let Some(path) = self.paths.get_mut(id) {
+            (path.choked, path.reached) = (true, false);
+        }
+    }
+
+    /// The choked path with the largest M_i. Paths whose probes come back go before the others.
+    fn best_choked(&mut self) -> Option<&mut HarpPath> {
+        let choked = self.paths.iter_mut().filter(|(_, path)| path.choked);
+        let best = choked.max_by(|(a, one), (b, other)| {
+            let by_window = one.largest.total_cmp(&other.largest);
+            one.reached.cmp(&other.reached).then(by_window).then(b.cmp(a))
+        });
+        best.map(|(_, path)| path)
     }
 }

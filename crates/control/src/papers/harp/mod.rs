@@ -68,6 +68,7 @@ impl Controller for Harp {
 
     fn on_acked(&mut self, id: PathId, acked: &Acked<'_>) {
         let Some(path) = self.paths.get_mut(id) else { return };
+        path.timeouts = 0;
         if path.delays.on_acked(acked, path.window, path.recover) {
             self.on_delay_signal(id, acked.now);
         } else if acked.sent_at >= path.recover {
@@ -78,6 +79,9 @@ impl Controller for Harp {
     fn on_congested(&mut self, id: PathId, congested: &Congested) {
         let Some(path) = self.paths.get_mut(id) else { return };
         let answered = congested.sent_at < path.recover;
+        if congested.trigger == Trigger::Timeout {
+            path.timeouts = path.timeouts.saturating_add(1);
+        }
         match (congested.trigger, answered) {
             // A mark tells of a queue, as a delay does.
             (Trigger::Ce, false) => self.on_delay_signal(id, congested.now),
@@ -93,6 +97,9 @@ impl Controller for Harp {
                 }
             }
         }
+        if congested.trigger == Trigger::Timeout {
+            self.replace_silent(id, congested.now);
+        }
     }
 
     fn on_undo(&mut self, id: PathId, undo: &Undo) {
@@ -105,6 +112,7 @@ impl Controller for Harp {
 
     fn on_probe(&mut self, id: PathId, probe: &ProbeResult) {
         let Some(path) = self.paths.get_mut(id).filter(|path| path.choked) else { return };
+        path.reached = probe.delay.is_some() || probe.rtt.is_some();
         if probe.delay.is_some_and(|delay| path.delays.probe(delay.one_way)) {
             path.unchoke(probe.now);
         }
