@@ -5,7 +5,8 @@ use crate::endpoint::steady_clock::SteadyClock;
 use alloc::string::String;
 use byway_wire::{Duration, Instant};
 
-/// A responder keeps a connection this long for a peer that never shows that it has the keys.
+/// A connection is kept this long for a peer of which no packet came since the handshake. Both
+/// sides wait equally long, so that neither waits for one that has forgotten it.
 const UNCONFIRMED: Duration = Duration::from_secs(30);
 /// With nothing heard for this long, ask; earlier if the connection would be given up soon.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -36,6 +37,8 @@ pub(super) enum SilenceAction {
     Ask,
     /// The peer never showed that it has the keys. It is a replay, or a peer that went away.
     NeverConfirmed,
+    /// The peer answered the handshake, and no packet of it came since.
+    Unanswered,
     /// The peer is lost.
     Lost,
 }
@@ -45,11 +48,12 @@ pub(super) enum SilenceAction {
 pub(super) struct SessionState {
     phase: SessionPhase,
     idle_timeout: Duration,
-    born: Instant,
     last_heard: Instant,
     last_asked: Instant,
     /// Whether the peer proved that it holds the keys.
     confirmed: bool,
+    /// Whether any packet came since the handshake.
+    heard: bool,
     /// Whether the owner did not want it, and so was never told of it.
     rejected: bool,
     /// Whether the endpoint told its owner that this is over.
@@ -63,10 +67,10 @@ impl SessionState {
         Self {
             phase: SessionPhase::Open,
             idle_timeout: config.idle_timeout,
-            born: now,
             last_heard: now,
             last_asked: now,
             confirmed,
+            heard: false,
             rejected: false,
             told_over: false,
             steady: SteadyClock::new(),
@@ -113,7 +117,7 @@ impl SessionState {
     /// An authentic packet came. Returns whether it is the first.
     #[inline]
     pub fn on_heard(&mut self, now: Instant) -> bool {
-        self.last_heard = now;
+        (self.last_heard, self.heard) = (now, true);
         !core::mem::replace(&mut self.confirmed, true)
     }
 
@@ -206,17 +210,24 @@ impl SessionState {
 
     /// What is due because nothing was heard.
     pub fn silence(&mut self, now: Instant) -> SilenceAction {
-        if !self.confirmed && self.born + UNCONFIRMED <= now {
-            return SilenceAction::NeverConfirmed;
-        }
-        if self.last_heard + self.idle_timeout <= now {
-            return SilenceAction::Lost;
+        if self.lost_at() <= now {
+            return match (self.heard, self.confirmed) {
+                (true, _) => SilenceAction::Lost,
+                (false, true) => SilenceAction::Unanswered,
+                (false, false) => SilenceAction::NeverConfirmed,
+            };
         }
         if self.ask_at() > now {
             return SilenceAction::Heard;
         }
         self.last_asked = now;
         SilenceAction::Ask
+    }
+
+    /// When the peer is given up, if nothing more is heard of it.
+    fn lost_at(&self) -> Instant {
+        let patience = if self.heard { self.idle_timeout } else { self.idle_timeout.min(UNCONFIRMED) };
+        self.last_heard + patience
     }
 
     /// When the peer is asked whether it lives.
@@ -226,8 +237,7 @@ impl SessionState {
 
     /// When [`silence`](Self::silence) has something to say.
     pub fn deadline(&self) -> Instant {
-        let unconfirmed = if self.confirmed { Instant::FAR_FUTURE } else { self.born + UNCONFIRMED };
-        (self.last_heard + self.idle_timeout).min(self.ask_at()).min(unconfirmed)
+        self.lost_at().min(self.ask_at())
     }
 }
 
@@ -257,6 +267,10 @@ mod tests {
         session.silence(Instant::ZERO + KEEP_ALIVE);
         assert_eq!((session.deadline(), session.silence(until)), (until, SilenceAction::NeverConfirmed));
         assert!(session.on_heard(until) && session.is_confirmed());
+        // Who began it waits as long: the other has forgotten it then.
+        let mut session = SessionState::new(Instant::ZERO, &Config::default(), true);
+        session.silence(Instant::ZERO + KEEP_ALIVE);
+        assert_eq!((session.deadline(), session.silence(until)), (until, SilenceAction::Unanswered));
     }
 
     #[test]

@@ -87,6 +87,9 @@ pub mod close {
     pub const DONE: u64 = 0;
     /// The code for a peer that was not heard for too long. It is never sent.
     pub const IDLE: u64 = 0x1_0001;
+    pub(crate) const SILENT: &str = "nothing was heard from the peer for too long";
+    /// The reason beside [`IDLE`] where the peer was not even heard once.
+    pub const UNANSWERED: &str = "nothing was heard from the peer since the handshake";
     /// A packet could not be understood.
     pub const MALFORMED: u64 = 0x1_0002;
     /// The code for an ACK of what was never sent, and for other violations of the protocol.
@@ -409,9 +412,8 @@ impl Connection {
         match silence {
             SilenceAction::Heard | SilenceAction::Ask => {}
             SilenceAction::NeverConfirmed => return self.session.end(),
-            SilenceAction::Lost => {
-                return self.end(close::IDLE, "nothing was heard from the peer for too long", false);
-            }
+            SilenceAction::Unanswered => return self.end(close::IDLE, close::UNANSWERED, false),
+            SilenceAction::Lost => return self.end(close::IDLE, close::SILENT, false),
         }
         if self.agenda.ticks(now) {
             self.agenda.set_tick(self.controller.tick(now));

@@ -136,7 +136,9 @@ fn sound(
         if lost.connected && !losses.iter().any(|loss| why.starts_with(loss)) {
             return Err(format!("{name}: a session ended at {at:.1} s: {why}"));
         }
-        if lost.connected && !pace::may_lose_session(setup, name) {
+        // Both sides forget a session of which nothing got through since the handshake.
+        let is_attempt = why.ends_with(close::UNANSWERED);
+        if lost.connected && !is_attempt && !pace::may_lose_session(setup, name) {
             return Err(format!("{name}: a session whose peer lives was lost at {at:.1} s: {why}"));
         }
         if at > trouble_end + late {
