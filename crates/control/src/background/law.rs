@@ -154,12 +154,13 @@ impl BackgroundPath {
         // A sender that the application limits does not grow.
         let share = if acked.app_limited { 0.0 } else { share };
         let mut own = false;
+        let most = acked.rtt.map_or(i64::MAX, |rtt| self.most_waited(rtt));
         for delay in acked.delays {
-            own |= self.on_delay(*delay, acked.now, false, share, company);
+            own |= self.on_delay(*delay, acked.now, Some(most), share, company);
         }
         if let (true, Some(rtt)) = (acked.delays.is_empty(), acked.rtt) {
             let delay = Delay { sent_at: acked.sent_at, one_way: as_i64(rtt), bytes: self.packet as u32 };
-            own |= self.on_delay(delay, acked.now, true, share, company);
+            own |= self.on_delay(delay, acked.now, None, share, company);
         }
         if let Some(rtt) = acked.rtt {
             let new = self.sense.has_risen();
@@ -188,10 +189,21 @@ impl BackgroundPath {
         }
     }
 
-    /// A packet met a delay: what is seen, and what follows from it.
-    fn on_delay(&mut self, delay: Delay, now: Instant, round_trip: bool, share: f64, company: u32) -> bool {
-        let queued = self.queue.is_some();
-        let Some(met) = self.sense.sample(delay, now, self.srtt, round_trip, queued) else { return false };
+    /// The most nanoseconds that a packet with this RTT waited on its way. No packet waits longer
+    /// forth than forth and back, whatever the clocks do.
+    fn most_waited(&self, rtt: Duration) -> i64 {
+        as_i64(rtt.saturating_sub(self.min_rtt))
+    }
+
+    /// A packet met a delay: what is seen, and what follows from it. `most`: the most nanoseconds
+    /// that it can have waited, by its RTT. `None`: the delay is the RTT.
+    fn on_delay(&mut self, delay: Delay, now: Instant, most: Option<i64>, share: f64, company: u32) -> bool {
+        let (round_trip, queued) = (most.is_none(), self.queue.is_some());
+        let Some(mut met) = self.sense.sample(delay, now, self.srtt, round_trip, queued) else {
+            return false;
+        };
+        let most = most.unwrap_or(i64::MAX);
+        (met.waited, met.low) = (met.waited.min(most), met.low.min(most));
         let answered = delay.sent_at < self.recover;
         // The time since the packet before counts up to `PATIENCE`, or up to a longer least RTT.
         let time = met.speaks_for.min(self.min_rtt.max(PATIENCE)).as_secs_f64();
@@ -341,13 +353,12 @@ impl BackgroundPath {
 
     // Paths that are silent.
 
-    /// Whether an empty probe met no queue. A probe without a one-way delay is judged by its RTT.
+    /// Whether an empty probe met no queue. What it waited is known by its one-way delay, or by its
+    /// RTT, of which the smaller counts.
     pub fn is_free(&mut self, delay: Option<Delay>, rtt: Option<Duration>, now: Instant) -> bool {
-        match (delay, rtt) {
-            (Some(delay), _) => self.sense.waits(delay, now, self.srtt) <= self.threshold(),
-            (None, Some(rtt)) => as_i64(rtt) <= as_i64(self.min_rtt).saturating_add(self.threshold()),
-            (None, None) => false,
-        }
+        let forth = delay.map(|delay| self.sense.waits(delay, now, self.srtt));
+        let most = rtt.map(|rtt| self.most_waited(rtt));
+        forth.into_iter().chain(most).min().is_some_and(|waited| waited <= self.threshold())
     }
 
     /// Whether the path fell to its floor and still meets a queue.
