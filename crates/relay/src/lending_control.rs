@@ -219,7 +219,7 @@ impl LendingControl {
     /// that queue. One that waited for longer would be taken for the host's own.
     #[must_use]
     pub fn queue(&self) -> u64 {
-        of_time(self.up.peak, QUEUE).max(QUEUE_LEAST)
+        self.up.queue()
     }
 
     /// How far it lends at the moment.
@@ -323,6 +323,11 @@ impl DirectionRate {
         BURST.max(of_time(self.peak, Duration::from_millis(2)))
     }
 
+    /// Strangers' bytes that may wait at the interface.
+    fn queue(&self) -> u64 {
+        of_time(self.peak, QUEUE).max(QUEUE_LEAST)
+    }
+
     fn forget(&mut self, now: Instant, first: u64) {
         (self.unseen, self.last, self.shown, self.relayed) = (0, (0, Duration::ZERO), 0, 0);
         (self.now, self.peaks, self.active, self.own) = (0, [0; 3], [false; 3], 0);
@@ -335,7 +340,7 @@ impl DirectionRate {
         self.shown = self.shown.saturating_add(bytes);
         let seen = self.unseen.min(bytes);
         // What stands in the interface's queue comes by and by; what was dropped there never does.
-        self.unseen = (self.unseen - seen) / 2;
+        self.unseen = (self.unseen - seen).min(self.queue());
         let own = bytes - seen;
         let (before, earlier) = self.last;
         let over_both = per_second(own + before, time + earlier);
@@ -507,16 +512,17 @@ mod tests {
     }
 
     /// An idle host whose interface has a queue of 200 ms before a line of 1 MiB/s, and which lends
-    /// more. What of a stranger's passes in 20 s, if so many bytes may wait in the host.
-    fn passed_by_a_queue(most: impl Fn(&LendingControl) -> u64) -> u64 {
+    /// more. What of a stranger's passes in 20 s, if so many bytes may wait in the host. The
+    /// stranger sends twice what the line carries, and pauses for `pause` of each 100 ms.
+    fn passed_by_a_queue(pause: u64, most: impl Fn(&LendingControl) -> u64) -> u64 {
         let mut world = LendingWorld::new(Some(5 * MEBI));
         let (mut waiting, mut room, mut passed) = (0, 0, 0);
-        for _ in 0..20_000 {
+        for milli in 0..20_000 {
             world.now += Duration::from_millis(1);
             if world.now.as_nanos().is_multiple_of(20_000_000) {
                 world.lending.look(world.now, Some(world.counted));
             }
-            world.offered += 2 * MEBI / 1_000;
+            world.offered += if milli % 100 < pause { 0 } else { 2 * MEBI / 1_000 };
             while world.offered >= PACKET {
                 world.offered -= PACKET;
                 world.lending.arrived(PACKET);
@@ -537,9 +543,12 @@ mod tests {
 
     #[test]
     fn what_waits_in_the_hosts_own_queue_is_not_taken_for_its_own_traffic() {
-        let (all, limited) = (passed_by_a_queue(|_| u64::MAX), passed_by_a_queue(LendingControl::queue));
-        assert!(limited >= 20 * MEBI * 5 / 8, "{limited}");
-        assert!(all < limited / 2, "{all}: what waits for long looks like the host's own");
+        let all = passed_by_a_queue(0, |_| u64::MAX);
+        for pause in [0, 10, 30, 50] {
+            let limited = passed_by_a_queue(pause, LendingControl::queue);
+            assert!(limited >= 20 * MEBI * (100 - pause) / 100 * 8 / 10, "{pause}: {limited}");
+            assert!(all < limited / 2, "{all}: what waits for long looks like the host's own");
+        }
     }
 
     #[test]
