@@ -5,6 +5,7 @@
 use crate::chunk_journal::Journal;
 use crate::chunks::Layout;
 use crate::file_status::FileStatus;
+use crate::manifest::Timestamp;
 use crate::open_files::OpenFiles;
 use byway_wire::ObjectId;
 use rustix::fd::OwnedFd;
@@ -68,31 +69,39 @@ impl Journals {
         let _ = std::fs::remove_dir(&self.path);
     }
 
-    /// The journal of a version of a file, and whether its hashes may be believed without reading
-    /// the file.
+    /// The journal of a version of a file, for what is noted.
     pub(crate) fn of(
         &mut self,
         object: ObjectId,
         path: &[u8],
         status: &FileStatus,
         layout: Layout,
-    ) -> io::Result<(Journal<'_>, bool)> {
-        let identity = identity(path, status);
-        let mut was = true;
+    ) -> io::Result<Journal<'_>> {
         if self.open.get(object).is_none() {
+            let identity = identity(path, status);
             let name: String = identity.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mode = Mode::RUSR | Mode::WUSR;
             let file = File::from(rustix::fs::openat(&self.directory, name, flags, mode)?);
-            was = Journal::open(&file, &identity, layout)?.1;
+            Journal::open(&file, &identity, layout)?;
             self.open.insert(object, file);
         }
         let file = self.open.get(object).ok_or(io::ErrorKind::NotFound)?;
-        let journal = Journal::known(file, layout);
-        let made = journal.made(&identity)?;
-        let believed =
-            was && made.is_some_and(|made| status.changed.seconds.saturating_add(QUIET) < made.seconds);
-        Ok((journal, believed))
+        Ok(Journal::known(file, layout))
+    }
+
+    /// The same, if its hashes may be believed without reading the file.
+    pub(crate) fn believed(
+        &mut self,
+        object: ObjectId,
+        path: &[u8],
+        status: &FileStatus,
+        layout: Layout,
+    ) -> io::Result<Option<Journal<'_>>> {
+        let journal = self.of(object, path, status, layout)?;
+        let made = journal.made(&identity(path, status))?;
+        let settled = |made: Timestamp| status.changed.seconds.saturating_add(QUIET) < made.seconds;
+        Ok(made.is_some_and(settled).then_some(journal))
     }
 
     /// Nothing more is noted of `object`.

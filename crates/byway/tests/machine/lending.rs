@@ -24,6 +24,7 @@ pub fn tests() -> Vec<Trial> {
             measures("lending::its_own_upload_keeps_a_line_of_2_mbits", lacks, || upload(&THIN)),
             measures("lending::its_own_upload_keeps_a_line_of_30_mbits", lacks, || upload(&FAST)),
             measures("lending::its_own_upload_keeps_a_line_of_100_ms", lacks, || upload(&LONG)),
+            measures("lending::its_own_upload_keeps_a_line_that_queues_in_the_host", lacks, || upload(&OWN)),
         ]);
     }
     tests
@@ -41,13 +42,22 @@ struct Line {
     /// Seconds that the climb is given, without a rate.
     climb: u64,
     lends: &'static [&'static [&'static str]],
+    /// Whether the uplink's queue is at the host's own interface, as with PPPoE or LTE.
+    queues_in_host: bool,
 }
 
-const USUAL: Line =
-    Line { up: 8, down: 40, delay: 5, climb: 40, lends: &[&["--lend", "1M"], &["--lend", "5M"], &[]] };
-const THIN: Line = Line { up: 2, down: 10, delay: 5, climb: 40, lends: &[&["--lend", "1M"], &[]] };
-const FAST: Line = Line { up: 30, down: 100, delay: 5, climb: 100, lends: &[&["--lend", "8M"], &[]] };
-const LONG: Line = Line { up: 8, down: 40, delay: 40, climb: 40, lends: &[&["--lend", "5M"], &[]] };
+const USUAL: Line = Line {
+    up: 8,
+    down: 40,
+    delay: 5,
+    climb: 40,
+    lends: &[&["--lend", "1M"], &["--lend", "5M"], &[]],
+    queues_in_host: false,
+};
+const THIN: Line = Line { up: 2, down: 10, lends: &[&["--lend", "1M"], &[]], ..USUAL };
+const FAST: Line = Line { up: 30, down: 100, climb: 100, lends: &[&["--lend", "8M"], &[]], ..USUAL };
+const LONG: Line = Line { delay: 40, lends: &[&["--lend", "5M"], &[]], ..USUAL };
+const OWN: Line = Line { queues_in_host: true, ..USUAL };
 
 /// A sender whose direct way to the receiver is thin, a host that lends its line, and a registry.
 const PLAN: &str = r#"
@@ -94,9 +104,17 @@ impl Site {
     /// The lender is listed, and the stranger's transfer is to begin.
     fn new(line: &Line, quota: &str, lend: &[&str]) -> Self {
         let mut site = Self { bench: Bench::new() };
-        let words = [("UP", line.up), ("DOWN", line.down), ("DELAY", line.delay)];
+        let lab_up = if line.queues_in_host { 100 } else { line.up };
+        let words = [("UP", lab_up), ("DOWN", line.down), ("DELAY", line.delay)];
         let plan = words.iter().fold(PLAN.to_owned(), |plan, (word, is)| plan.replace(word, &is.to_string()));
         site.bench.up("site", &plan);
+        if line.queues_in_host {
+            let route = site.bench.says("lender", &["ip", "-4", "route", "get", &site.bench.address("hub")]);
+            let device = route.split_whitespace().skip_while(|word| *word != "dev").nth(1).unwrap();
+            let rate = format!("{}mbit", line.up);
+            let shape = ["root", "tbf", "rate", &rate, "burst", "6kb", "latency", "100ms"];
+            site.bench.says("lender", &[&["tc", "qdisc", "replace", "dev", device], &shape[..]].concat());
+        }
         site.start("registry", "registry", &["registry", "--listen", "0.0.0.0:4750"]);
         let join = site.word("registry", "join");
         for (host, more) in [("receiver", &[][..]), ("lender", lend)] {

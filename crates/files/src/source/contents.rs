@@ -1,6 +1,7 @@
 //! The contents of files on their way out: read, hashed chunk by chunk, noted in the journals.
 
 use super::{FileResult, NewObject, Source};
+use crate::chunk_journal::Journal;
 use crate::chunks::{Hash, Hashes, Hashing, Layout, hole};
 use crate::file_status::FileStatus;
 use crate::manifest::{ChunkRanges, Record, Withdrawal};
@@ -147,9 +148,10 @@ impl Source {
         if !layout.is_divided() || complete.is_empty() {
             return;
         }
-        let noted = journals.of(object, &outgoing.path, &outgoing.status, layout).and_then(|(journal, _)| {
-            complete.iter().try_for_each(|(index, hash)| journal.note(*index, hash))
-        });
+        let journal = journals.of(object, &outgoing.path, &outgoing.status, layout);
+        let note =
+            |journal: Journal<'_>| complete.iter().try_for_each(|(index, hash)| journal.note(*index, hash));
+        let noted = journal.and_then(note);
         if noted.is_err() {
             self.journals = None;
         }
@@ -234,7 +236,7 @@ impl Source {
             return Ok(hole());
         }
         if let Some(journals) = self.journals.as_mut().filter(|_| layout.is_divided())
-            && let Ok((journal, true)) = journals.of(object, &outgoing.path, &outgoing.status, layout)
+            && let Ok(Some(journal)) = journals.believed(object, &outgoing.path, &outgoing.status, layout)
             && let Ok(Some(hash)) = journal.read(index)
         {
             return Ok(hash);
