@@ -166,6 +166,8 @@ pub(super) struct Candidates {
     asked: bool,
     /// Whether anything changed since it was last found that they are not used up.
     may_be_used_up: bool,
+    /// Whether no path in use answers.
+    nothing_answers: bool,
 }
 
 impl Candidates {
@@ -180,6 +182,7 @@ impl Candidates {
             due: None,
             asked: false,
             may_be_used_up: true,
+            nothing_answers: false,
         }
     }
 
@@ -366,7 +369,8 @@ impl Candidates {
             CandidateState::Waits(from) if it.rtt.is_some() => from <= now && in_time(it, limit),
             CandidateState::Waits(from) => from <= now,
             CandidateState::Asked | CandidateState::Probing => true,
-            CandidateState::Kept | CandidateState::InUse => in_time(it, limit),
+            CandidateState::Kept => in_time(it, limit),
+            CandidateState::InUse => !self.nothing_answers && in_time(it, limit),
         })
     }
 
@@ -471,9 +475,14 @@ impl Candidates {
         }
     }
 
-    /// No path in use answers. Relays that were given up for silence, or for carrying too little,
-    /// are tried again, and none rests for long: the network may have changed since.
-    pub fn on_nothing_answers(&mut self, now: Instant) {
+    /// Takes in whether any path in use answers. If none does, relays that were given up for
+    /// silence, or for carrying too little, are tried again, and none rests for long: the network
+    /// may have changed since. Relays that answer late are used, too.
+    pub fn note_answers(&mut self, now: Instant, any_answers: bool) {
+        self.nothing_answers = !any_answers;
+        if any_answers {
+            return;
+        }
         let latest = now + STOOD_IN_AT_MOST;
         let mut any = false;
         for it in self.all.iter_mut().filter(|it| it.relay.is_some()) {
@@ -748,6 +757,20 @@ mod tests {
         candidates.on_used(second);
         candidates.on_dropped(at(9_000), second, PathEndReason::CarriedLittle, AGO);
         assert!(candidates.allows(at(9_000), rank), "no other is left");
+    }
+
+    #[test]
+    fn who_answers_late_is_used_while_who_answered_in_time_is_silent() {
+        let (mut candidates, mut random) = candidates(2);
+        let (_, origin, _) = probe(&mut candidates, &mut random, at(0), ms(100));
+        candidates.on_used(origin);
+        let (_, late, _) = probe(&mut candidates, &mut random, at(250), ms(101));
+        let rank = candidates.rank(at(300), late);
+        assert!(rank == Rank::Reserve && !candidates.allows(at(300), rank), "another is in use");
+        candidates.note_answers(at(9_000), false);
+        assert!(candidates.allows(at(9_000), rank), "what is in use is silent");
+        candidates.note_answers(at(9_500), true);
+        assert!(!candidates.allows(at(9_500), rank));
     }
 
     #[test]

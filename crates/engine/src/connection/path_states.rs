@@ -328,9 +328,7 @@ impl Connection {
             // replaces the preferred one.
             let stands_in = self.paths.has_connections() && self.stands_in();
             let answers = self.has_answering();
-            if !answers {
-                self.candidates.on_nothing_answers(now);
-            }
+            self.candidates.note_answers(now, answers);
             let open = wants.open.max(usize::from(stands_in || !answers));
             let open = if self.needs_paths() { open } else { 0 };
             if let Some(id) = wants.forget.first().copied() {
