@@ -5,6 +5,9 @@ use byway_wire::Duration;
 /// A timeout where nothing gets lost: it says that the connection is held up, and not that anything
 /// has to be sent again.
 const HELD_UP: Duration = Duration::from_secs(1);
+/// The longest such timeout. The RTT of a connection may be many seconds, since it counts what waits
+/// in this host. Three timeouts are half of the usual idle timeout.
+const MAX_HELD_UP: Duration = Duration::from_secs(10);
 /// How many timeouts in a row count as the end of a connection, where another path answers.
 const AS_GOOD_AS_GONE: u32 = 3;
 
@@ -32,7 +35,7 @@ impl PathTransport {
     pub fn patience(self, usual: Duration) -> Duration {
         match self {
             Self::Datagrams => usual,
-            Self::Connection => (usual * 3).max(HELD_UP),
+            Self::Connection => (usual * 3).clamp(HELD_UP, MAX_HELD_UP),
         }
     }
 
@@ -55,6 +58,7 @@ mod tests {
             (PathTransport::Connection.patience(ms(70)), PathTransport::Connection.patience(ms(700))),
             (ms(1_000), ms(2_100))
         );
+        assert_eq!(PathTransport::Connection.patience(ms(9_000)), ms(10_000));
         assert!(!PathTransport::Datagrams.is_as_good_as_gone(9));
         assert!(
             PathTransport::Connection.is_as_good_as_gone(3)
