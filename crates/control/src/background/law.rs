@@ -154,7 +154,12 @@ impl BackgroundPath {
         // A sender that the application limits does not grow.
         let share = if acked.app_limited { 0.0 } else { share };
         let mut own = false;
-        let most = acked.rtt.map_or(i64::MAX, |rtt| self.most_waited(rtt));
+        let most = match (acked.rtt, acked.delays.last()) {
+            (Some(rtt), Some(latest)) => {
+                self.most_waited(rtt).saturating_add(self.sense.timed_above(*latest))
+            }
+            _ => i64::MAX,
+        };
         for delay in acked.delays {
             own |= self.on_delay(*delay, acked.now, Some(most), share, company);
         }
@@ -196,14 +201,17 @@ impl BackgroundPath {
     }
 
     /// A packet met a delay: what is seen, and what follows from it. `most`: the most nanoseconds
-    /// that it can have waited, by its RTT. `None`: the delay is the RTT.
+    /// that it can have waited, by its RTT; a delay far beyond that is the clocks'. `None`: the
+    /// delay is the RTT.
     fn on_delay(&mut self, delay: Delay, now: Instant, most: Option<i64>, share: f64, company: u32) -> bool {
         let (round_trip, queued) = (most.is_none(), self.queue.is_some());
         let Some(mut met) = self.sense.sample(delay, now, self.srtt, round_trip, queued) else {
             return false;
         };
         let most = most.unwrap_or(i64::MAX);
-        (met.waited, met.low) = (met.waited.min(most), met.low.min(most));
+        if met.waited.saturating_sub(most) > as_i64(THRESHOLD) {
+            (met.waited, met.low) = (most, met.low.min(most));
+        }
         let answered = delay.sent_at < self.recover;
         // The time since the packet before counts up to `PATIENCE`, or up to a longer least RTT.
         let time = met.speaks_for.min(self.min_rtt.max(PATIENCE)).as_secs_f64();
