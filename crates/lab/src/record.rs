@@ -189,6 +189,8 @@ pub struct LostSession {
     pub at: f64,
     /// Whether it was ever connected.
     pub connected: bool,
+    /// How many paths its sender had at the end.
+    pub paths: usize,
     /// The reason.
     pub why: String,
 }

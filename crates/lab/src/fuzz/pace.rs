@@ -169,6 +169,12 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// Whether the direct line of a transfer is cut for good.
+pub(super) fn is_cut(setup: &Setup, transfer: &Transfer) -> bool {
+    let direct = Lines::after(setup).and_then(|lines| lines.path(transfer, &PathChoice::Direct));
+    direct.is_some_and(|path| path.is_dead)
+}
+
 /// Whether every transfer has a path that no line cuts for good.
 pub(super) fn is_reachable(setup: &Setup) -> bool {
     let Some(lines) = Lines::after(setup) else { return false };

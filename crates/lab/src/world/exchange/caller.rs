@@ -141,14 +141,21 @@ impl Caller {
         true
     }
 
-    /// A session or an attempt is lost.
-    pub(super) fn on_lost(&mut self, now: Instant, handle: Handle, why: String, state: &SharedState) {
+    /// A session or an attempt is lost, which had so many paths.
+    pub(super) fn on_lost(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        paths: usize,
+        why: String,
+        state: &SharedState,
+    ) {
         let connected = match self.stage {
             CallStage::Trying(own) if own == handle => false,
             CallStage::Connected(own) if own == handle => true,
             _ => return,
         };
-        state.lost(self.task.clock.world(now), connected, why);
+        state.lost(self.task.clock.world(now), connected, paths, why);
         self.stage = CallStage::Away { until: now + self.retry_delay };
         self.retry_delay = (self.retry_delay * 2).min(MAX_RETRY_DELAY);
     }
@@ -247,7 +254,7 @@ impl Caller {
                 self.offer_relays(now, machine, handle);
             }
             Err(error) => {
-                setup.state().lost(self.task.clock.world(now), false, error.to_string());
+                setup.state().lost(self.task.clock.world(now), false, 0, error.to_string());
                 self.stage = CallStage::Away { until: now + self.retry_delay };
             }
         }

@@ -130,8 +130,8 @@ impl SharedState {
     }
 
     /// Notes that a session, or an attempt at one, came to nothing.
-    pub(super) fn lost(&self, now: Instant, connected: bool, why: String) {
-        self.note(|notes| notes.lost.push(LostSession { at: now.as_secs_f64(), connected, why }));
+    pub(super) fn lost(&self, now: Instant, connected: bool, paths: usize, why: String) {
+        self.note(|notes| notes.lost.push(LostSession { at: now.as_secs_f64(), connected, paths, why }));
     }
 }
 

@@ -190,14 +190,16 @@ impl ExchangeHost {
             }
             EndpointEvent::Failed(handle, error) => {
                 if let Some(caller) = caller {
-                    caller.on_lost(now, handle, error.to_string(), &setup.state);
+                    caller.on_lost(now, handle, 0, error.to_string(), &setup.state);
                 }
             }
             EndpointEvent::Closed(handle) => {
                 conversations.remove(&handle);
                 if let Some(caller) = caller {
-                    let why = machine.endpoint.connection_mut(handle).and_then(closed);
-                    caller.on_lost(now, handle, why.unwrap_or_default(), &setup.state);
+                    let connection = machine.endpoint.connection_mut(handle);
+                    let paths = connection.as_ref().map_or(0, |connection| connection.status().paths.len());
+                    let why = connection.and_then(closed);
+                    caller.on_lost(now, handle, paths, why.unwrap_or_default(), &setup.state);
                 }
                 machine.endpoint.forget(handle);
             }
@@ -213,20 +215,20 @@ impl ExchangeHost {
         let mut over = Vec::new();
         for (handle, talk) in conversations.iter_mut() {
             let Some(connection) = machine.endpoint.connection_mut(*handle) else {
-                over.push((*handle, "it is gone".to_owned()));
+                over.push((*handle, 0, "it is gone".to_owned()));
                 continue;
             };
             if let Some(why) = closed(connection) {
-                over.push((*handle, why));
+                over.push((*handle, connection.status().paths.len(), why));
             }
             if !connection.is_closing() {
                 talk.drive(now, connection, writing, reading, *reads);
             }
         }
-        for (handle, why) in over {
+        for (handle, paths, why) in over {
             conversations.remove(&handle);
             if let Some(caller) = caller {
-                caller.on_lost(now, handle, why, &setup.state);
+                caller.on_lost(now, handle, paths, why, &setup.state);
             }
         }
         if let Some(caller) = caller {
