@@ -1,5 +1,6 @@
 //! Holds claims against records.
 
+use super::accepted::Comparison;
 use super::{Claim, ClaimResult, ColumnResult, Expectation, Judged, Measured, Missing, Outcome, Verdict};
 use crate::measure::{Measure, Records, Selection, Why};
 use crate::plan::Mode;
@@ -104,12 +105,12 @@ impl Claim {
             result.note = result.note.or_else(|| Some("nothing was run".to_owned()));
             return result;
         }
-        self.decide(&mut result, fits);
+        self.decide(&mut result, fits, mode);
         result
     }
 
     /// The verdict by what was measured. `fits`: whether every question fitted its runs.
-    fn decide(&self, result: &mut ClaimResult, fits: bool) {
+    fn decide(&self, result: &mut ClaimResult, fits: bool, mode: Mode) {
         let margins = result.at.iter().map(|measured| self.margin(measured)).enumerate();
         let worst = margins.min_by(|(_, one), (_, other)| one.total_cmp(other));
         result.worst = worst.map(|(place, _)| place);
@@ -122,8 +123,20 @@ impl Claim {
             if self.known.is_some() {
                 result.note = Some("known miss now passes: remove the mark `known`".to_owned());
             }
-        } else if self.known.is_some() && fits {
-            result.verdict = Verdict::KnownMiss;
+        } else if let (true, true, Some(decides)) = (self.known.is_some(), fits, result.deciding()) {
+            let compared = self.compare(decides, mode);
+            result.verdict = match compared {
+                Comparison::Worse(_) => Verdict::Fail,
+                // CI runs the quick form, and results are kept of the plan as it stands. Nobody
+                // accepts values of other modes.
+                Comparison::NotAccepted if matches!(mode, Mode::Quick | Mode::All) => Verdict::Fail,
+                _ => Verdict::KnownMiss,
+            };
+            result.note = match compared {
+                Comparison::Alike => None,
+                Comparison::NotAccepted => Some(format!("no value is accepted in the mode {}", mode.name())),
+                Comparison::Worse(sentence) | Comparison::Better(sentence) => Some(sentence),
+            };
         } else {
             result.verdict = Verdict::Fail;
         }
@@ -133,7 +146,8 @@ impl Claim {
                 0 => String::new(),
                 more => format!(" ({more} more like it)"),
             };
-            result.note = Some(format!("seed {seed}: {why}{more}"));
+            let why = format!("seed {seed}: {why}{more}");
+            result.note = Some(result.note.take().map_or(why.clone(), |note| format!("{note}; {why}")));
         }
     }
 
@@ -158,7 +172,7 @@ impl Claim {
             result.note = kept.note.clone();
             return result;
         }
-        self.decide(&mut result, true);
+        self.decide(&mut result, true, mode);
         result
     }
 

@@ -2,6 +2,7 @@
 //! over the records of the runs. The results are written as JSON (`result.json`), as a table, and
 //! as CSV.
 
+mod accepted;
 mod check;
 mod holds;
 mod judge;
@@ -72,6 +73,8 @@ pub struct Claim {
     pub only: BTreeMap<String, Vec<String>>,
     /// Why it is missed, where that is known.
     pub known: Option<String>,
+    /// The value at which a known miss was accepted, by mode. NaN: a seed had no value.
+    pub accepted: BTreeMap<Mode, f64>,
     /// The modes in which it is held.
     pub modes: Vec<Mode>,
     /// Where the measure stands in the file.

@@ -45,6 +45,8 @@ struct RawClaim {
     only: BTreeMap<Spanned<String>, Vec<Label>>,
     known: Option<Spanned<String>>,
     #[serde(default)]
+    accepted: BTreeMap<Mode, f64>,
+    #[serde(default)]
     report: bool,
     #[serde(default = "every_mode")]
     modes: Vec<Mode>,
@@ -183,6 +185,9 @@ fn claim(raw: RawClaim, source: &str, not_run: bool) -> Result<Claim, Wrong> {
     if let Some(known) = raw.known.as_ref().filter(|known| known.get_ref().trim().is_empty()) {
         return Err((known.span().start, format!("claim `{id}`: expected the reason why it is missed")));
     }
+    if raw.known.is_none() && !raw.accepted.is_empty() {
+        return wrong("`accepted` without `known`: expected the reason of a miss that is accepted");
+    }
     for (at, axis) in raw.each.iter().enumerate() {
         if raw.each[..at].iter().any(|other| other.get_ref() == axis.get_ref()) {
             return Err((axis.span().start, format!("`{}` stands in `each` already", axis.get_ref())));
@@ -209,6 +214,7 @@ fn claim(raw: RawClaim, source: &str, not_run: bool) -> Result<Claim, Wrong> {
         each: raw.each.into_iter().map(Spanned::into_inner).collect(),
         only: raw.only.into_iter().map(|(axis, only)| (axis.into_inner(), labels(only))).collect(),
         known: raw.known.map(Spanned::into_inner),
+        accepted: raw.accepted,
         modes: raw.modes,
     })
 }

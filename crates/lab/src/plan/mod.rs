@@ -22,7 +22,9 @@ use thiserror::Error;
 pub use write::plan_text;
 
 /// How much of a plan to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// In minutes, all experiments together: what `[mode.quick]` says.

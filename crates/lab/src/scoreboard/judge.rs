@@ -1,6 +1,7 @@
 //! What is promised of the product's class for the background. It is checked with rows of its law,
 //! or of another.
 
+use super::accepted::{self, Acceptance};
 use super::cell::CellRow;
 use super::grid::{Foreground, Scene};
 use super::known::KNOWN;
@@ -149,8 +150,25 @@ pub struct BoundMiss {
     pub value: f64,
     /// What it should be.
     pub limit: f64,
-    /// Why, if that is known.
-    pub known: Option<&'static str>,
+    /// What is known of it.
+    pub known: Option<KnownMiss>,
+}
+
+/// What is known of a miss.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownMiss {
+    /// Why the bound is missed.
+    pub reason: &'static str,
+    /// How the value compares with the accepted one.
+    pub acceptance: Acceptance,
+}
+
+impl BoundMiss {
+    /// Whether it is known, and no worse than it was accepted.
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
+        self.known.is_some_and(|known| matches!(known.acceptance, Acceptance::Alike | Acceptance::Better(_)))
+    }
 }
 
 /// What became of a promise.
@@ -167,10 +185,10 @@ pub struct BoundResult {
 }
 
 impl BoundResult {
-    /// Whether nothing missed it but what is known to.
+    /// Whether nothing missed it but what is known to, and no further than that was accepted.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.missed.iter().all(|miss| miss.known.is_some())
+        self.missed.iter().all(BoundMiss::is_accepted)
     }
 }
 
@@ -248,12 +266,16 @@ fn middle(seeds: &[Figures], foreground: Foreground) -> Figures {
     }
 }
 
-fn known(bound: &str, scene: &str) -> Option<&'static str> {
-    KNOWN
-        .iter()
-        .chain(KNOWN_IN_FULL)
-        .find(|known| known.bound == bound && scene.starts_with(known.scene))
-        .map(|known| known.reason)
+/// A miss, with what is known of it.
+fn miss(bound: &str, scene: String, figure: &'static str, value: f64, limit: Limit) -> BoundMiss {
+    let listed = KNOWN.iter().chain(KNOWN_IN_FULL);
+    let mut of_it = listed.filter(|known| known.bound == bound && scene.starts_with(known.scene));
+    let known = of_it.next().map(|known| KnownMiss {
+        reason: known.reason,
+        acceptance: accepted::compare(bound, &scene, figure, value, limit),
+    });
+    let (Limit::AtMost(bound_at) | Limit::AtLeast(bound_at)) = limit;
+    BoundMiss { scene, figure, value, limit: bound_at, known }
 }
 
 /// Holds every bound against the figures of a law. What is known to be missed is so of the
@@ -277,16 +299,7 @@ fn one(board: &Board, law: &str, bound: &Bound) -> BoundResult {
             let Some(value) = figure.of(figures, scene.foreground) else { continue };
             judged.figures += 1;
             if !limit.holds(value) {
-                let name = scene.to_string();
-                let (Limit::AtMost(bound_at) | Limit::AtLeast(bound_at)) = limit;
-                let known = known(bound.id, &name);
-                judged.missed.push(BoundMiss {
-                    scene: name,
-                    figure: figure.name(),
-                    value,
-                    limit: bound_at,
-                    known,
-                });
+                judged.missed.push(miss(bound.id, scene.to_string(), figure.name(), value, limit));
             }
         }
     }
@@ -308,9 +321,8 @@ fn less_than_cubic(board: &Board, law: &str) -> BoundResult {
             let (Some(value), Some(limit)) = (of(own), of(cubic)) else { continue };
             judged.figures += 1;
             if !(value.is_infinite() && limit.is_infinite()) && value > limit + bounds::ALIKE {
-                let name = scene.to_string();
-                let known = known("cubic", &name);
-                judged.missed.push(BoundMiss { scene: name, figure: figure.name(), value, limit, known });
+                let limit = Limit::AtMost(limit);
+                judged.missed.push(miss("cubic", scene.to_string(), figure.name(), value, limit));
             }
         }
     }
@@ -336,13 +348,8 @@ fn undominated(board: &Board, law: &str) -> BoundResult {
         }
     }
     let part = 1.0 - better.len() as f64 / f64::from(scenes).max(1.0);
-    let missed = (part < bounds::UNDOMINATED).then(|| BoundMiss {
-        scene: better.join(", "),
-        figure: "part",
-        value: part,
-        limit: bounds::UNDOMINATED,
-        known: known("undominated", ""),
-    });
+    let all = || miss("undominated", String::new(), "part", part, Limit::AtLeast(bounds::UNDOMINATED));
+    let missed = (part < bounds::UNDOMINATED).then(|| BoundMiss { scene: better.join(", "), ..all() });
     BoundResult {
         id: "undominated",
         says: "in 90 % of the scenes no rival both harms less and uses more",
@@ -459,10 +466,14 @@ mod tests {
     }
 
     #[test]
-    fn a_miss_for_a_known_reason_does_not_fail() {
+    fn a_miss_for_a_known_reason_fails_only_if_it_is_worse_than_accepted() {
         let miss = |known| BoundMiss { scene: String::new(), figure: "p90", value: 2.0, limit: 1.0, known };
+        let known = |acceptance| miss(Some(KnownMiss { reason: "why", acceptance }));
         let judged = |missed| BoundResult { id: "", says: "", figures: 2, missed };
-        assert!(judged(vec![]).holds() && judged(vec![miss(Some("why"))]).holds());
-        assert!(!judged(vec![miss(Some("why")), miss(None)]).holds());
+        assert!(judged(vec![]).holds() && judged(vec![known(Acceptance::Alike)]).holds());
+        assert!(judged(vec![known(Acceptance::Better(3.0))]).holds());
+        assert!(!judged(vec![known(Acceptance::Worse(1.5))]).holds());
+        assert!(!judged(vec![known(Acceptance::Missing)]).holds());
+        assert!(!judged(vec![known(Acceptance::Alike), miss(None)]).holds());
     }
 }

@@ -15,7 +15,8 @@
 //! | `selection` | which cells to run |
 //! | `heatmap` | a picture of all rows |
 
-pub mod bounds;
+pub mod accepted;
+mod bounds;
 mod cases;
 pub mod cell;
 pub mod grid;
@@ -28,6 +29,7 @@ pub mod selection;
 mod times;
 pub mod world;
 
+pub use accepted::Acceptance;
 pub use cases::TransferMix;
 pub use cell::{Cell, CellError, CellRow, Key, Program, rows, run};
 pub use grid::{Bottleneck, Foreground, Form, LINES, Law, LineHalf, PRODUCT, Scene, TRANSFERS, scenes};

@@ -2,7 +2,7 @@
 
 use crate::output::{Align, Table};
 use byway_lab::request_times;
-use byway_lab::scoreboard::{Board, BoundResult, CellRow, Figure, Foreground};
+use byway_lab::scoreboard::{Acceptance, Board, BoundResult, CellRow, Figure, Foreground};
 
 /// The figures of a cell, by heading.
 const COLUMNS: [(&str, Figure); 11] = [
@@ -87,12 +87,23 @@ pub(super) fn bounds(law: &str, judged: &[BoundResult]) -> Table {
         let missed = bound.missed.len();
         table.row([bound.says.to_owned(), bound.figures.to_string(), missed.to_string(), word.to_owned()]);
         for miss in &bound.missed {
-            let reason = miss.known.map(|reason| format!(": {reason}")).unwrap_or_default();
             let (value, limit) = (shown(Some(miss.value)), shown(Some(miss.limit)));
-            table.note(&format!("{}: {} {value}, bound {limit}{reason}", miss.scene, miss.figure));
+            let accepted = miss.known.map(|known| acceptance(known.acceptance)).unwrap_or_default();
+            let reason = miss.known.map(|known| format!(": {}", known.reason)).unwrap_or_default();
+            table.note(&format!("{}: {} {value}, bound {limit}{accepted}{reason}", miss.scene, miss.figure));
         }
     }
     table
+}
+
+/// How a known miss compares with the accepted one, where that is worth a word.
+fn acceptance(acceptance: Acceptance) -> String {
+    match acceptance {
+        Acceptance::Missing => ", and no value is accepted".to_owned(),
+        Acceptance::Worse(accepted) => format!(", worse than {}, which is accepted", shown(Some(accepted))),
+        Acceptance::Better(accepted) => format!(", better than {}, which is accepted", shown(Some(accepted))),
+        Acceptance::Alike => String::new(),
+    }
 }
 
 /// A figure with two digits.

@@ -103,11 +103,14 @@ fn each_value_of_an_axis_must_hold_and_the_worst_is_shown() {
 
 #[test]
 fn a_known_miss_is_told_from_a_failure_and_from_one_that_is_none_any_more() {
-    let known = "known = \"the paper starts elsewhere\"\nat_least = ";
+    let result = judge(&claim("known = \"k\"\nat_least = 9.0"), &seeds(&[5.0]));
+    assert_eq!(result.verdict, Verdict::Fail);
+    assert_eq!(result.note.as_deref(), Some("no value is accepted in the mode all"));
+    let known = "known = \"the paper starts elsewhere\"\naccepted = { all = 5 }\nat_least = ";
     let result = judge(&claim(&format!("{known}9.0")), &seeds(&[5.0]));
     assert_eq!((result.verdict, result.note), (Verdict::KnownMiss, None));
     // A question that fits no run is a mistake of whoever asks, and no miss.
-    let asked = "[[claim]]\nid = \"c\"\nsays = \"s\"\nknown = \"k\"\nat_least = 1\nmeasure = \"path(T, R)\"";
+    let asked = "[[claim]]\nid = \"c\"\nsays = \"s\"\nknown = \"k\"\naccepted = { all = nan }\nat_least = 1\nmeasure = \"path(T, R)\"";
     let mut runs = seeds(&[5.0]);
     assert_eq!(judge(&read(asked), &runs).verdict, Verdict::KnownMiss, "no path was ever open");
     runs[0].transfers[0].paths = vec![path("direct", &[(60.0, 5.0)])];
@@ -116,6 +119,23 @@ fn a_known_miss_is_told_from_a_failure_and_from_one_that_is_none_any_more() {
     let result = judge(&claim(&format!("{known}4.0")), &seeds(&[5.0]));
     assert_eq!(result.verdict, Verdict::Pass);
     assert_eq!(result.note.as_deref(), Some("known miss now passes: remove the mark `known`"));
+}
+
+#[test]
+fn a_known_miss_fails_if_it_is_worse_than_it_was_accepted() {
+    for (accepted, bound, verdict, note) in [
+        ("5.2", "at_least = 9", Verdict::KnownMiss, None),
+        ("6", "at_least = 9", Verdict::Fail, Some("worse than accepted: 5 instead of 6")),
+        ("4", "at_least = 9", Verdict::KnownMiss, Some("better than accepted: 5 instead of 4")),
+        ("nan", "at_least = 9", Verdict::KnownMiss, Some("better than accepted: 5 instead of no value")),
+        ("4.8", "at_most = 2", Verdict::KnownMiss, None),
+        ("4", "at_most = 2", Verdict::Fail, Some("worse than accepted: 5 instead of 4")),
+        ("6", "at_most = 2", Verdict::KnownMiss, Some("better than accepted: 5 instead of 6")),
+    ] {
+        let known = format!("known = \"k\"\naccepted = {{ all = {accepted} }}\n{bound}");
+        let result = judge(&claim(&known), &seeds(&[5.0]));
+        assert_eq!((result.verdict, result.note.as_deref()), (verdict, note), "{accepted}, {bound}");
+    }
 }
 
 #[test]
@@ -199,6 +219,7 @@ unit = "s"
 each = ["n"]
 at_most = 1
 known = "the queue is long"
+accepted = { quick = 2 }
 
 [[show]]
 name = "goodput"
@@ -372,13 +393,14 @@ fn what_is_wrong_with_an_expectation_is_said_with_its_place() {
     refused("report = true", "report = true\nat_most = 3", 15, 6, "a report has no bound");
     refused("report = true", "report = true\nknown = \"x\"", 21, 9, "a report cannot be missed");
     refused("known = \"the queue is long\"", "known = \" \"", 29, 9, "expected the reason");
+    refused("known = \"the queue is long\"\n", "", 23, 6, "`accepted` without `known`");
     refused("at_most = 1.5", "at_most = 1.0", 5, 6, "nothing is at_least more than at_most");
     refused("at_most = 1.5", "at_most = inf", 5, 6, "expected finite bounds");
     refused("each = [\"n\"]", "each = [\"n\", \"n\"]", 11, 14, "`n` stands in `each` already");
     refused("reading = \"strict\"", "reading = \"literal\"", 12, 11, "unknown variant `literal`");
     refused("each = [\"n\"]", "each = [\"n\"]\nonly = { m = [1] }", 12, 10, "`m` does not stand in `each`");
-    refused("\"finished, all\"", "\"goodput\"", 37, 8, "`goodput` is shown already");
-    refused("completion(T)\"", "completion(T\"", 38, 24, "expected `)`");
+    refused("\"finished, all\"", "\"goodput\"", 38, 8, "`goodput` is shown already");
+    refused("completion(T)\"", "completion(T\"", 39, 24, "expected `)`");
     refused("tags = [\"harp\"]", "tags = [\"harp\"", 4, 1, "missing comma between array elements");
 }
 
