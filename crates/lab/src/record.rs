@@ -110,6 +110,9 @@ pub struct RequestRecord {
     pub began: Option<f64>,
     /// How long it took, in seconds; `None`: it did not finish.
     pub took: Option<f64>,
+    /// Whether TCP gave it up.
+    #[serde(default)]
+    pub given_up: bool,
 }
 
 /// What cross traffic did in a run.

@@ -43,8 +43,9 @@ mod tests {
 
     #[test]
     fn a_request_is_compared_with_itself() {
-        let list =
-            |times: [Option<f64>; 4]| times.map(|took| RequestRecord { size: 1, began: Some(0.0), took });
+        let list = |times: [Option<f64>; 4]| {
+            times.map(|took| RequestRecord { size: 1, began: Some(0.0), took, given_up: false })
+        };
         let here = list([Some(3.0), None, Some(1.0), None]);
         let there = list([Some(2.0), Some(1.0), None, None]);
         assert_eq!(ratios(&here, &there).collect::<Vec<_>>(), [Some(1.5), None]);

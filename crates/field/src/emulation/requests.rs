@@ -83,7 +83,12 @@ impl RunningRequests {
         let done =
             self.reports.join().map_err(|_| Error::Failed(format!("{}: it panicked", self.name)))??;
         drop(self.server);
-        let unknown = |request: &Request| RequestRecord { size: request.size, began: None, took: None };
+        let unknown = |request: &Request| RequestRecord {
+            size: request.size,
+            began: None,
+            took: None,
+            given_up: false,
+        };
         let mut list: Vec<_> = self.list.iter().map(unknown).collect();
         // Of an open loop it is known when each began, whether it ended or not.
         for (record, request) in list.iter_mut().zip(&self.list) {

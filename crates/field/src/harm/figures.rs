@@ -136,6 +136,7 @@ mod tests {
             size: 20_000,
             began: Some(2.0 + number as f64),
             took: *took,
+            given_up: false,
         });
         let requests = vec![RequestsRecord { name: "requests".into(), list: list.collect() }];
         let step = |sample: u64| match sample {

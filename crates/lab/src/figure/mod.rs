@@ -320,7 +320,7 @@ mod tests {
             paths: vec![path("direct", 100_000), path("R", 25_000)],
             ..TransferRecord::default()
         };
-        let took = |took: f64| RequestRecord { size: 1, began: Some(0.0), took: Some(took) };
+        let took = |took: f64| RequestRecord { size: 1, began: Some(0.0), took: Some(took), given_up: false };
         Record {
             axes: vec![("n".into(), "1".into())],
             sample: 0.1,
@@ -380,8 +380,8 @@ mod tests {
 
     #[test]
     fn a_request_is_a_rate_while_it_is_under_way() {
-        let one = RequestRecord { size: 10_000, began: Some(0.15), took: Some(0.2) };
-        let never = RequestRecord { size: 10_000, began: Some(0.1), took: None };
+        let one = RequestRecord { size: 10_000, began: Some(0.15), took: Some(0.2), given_up: false };
+        let never = RequestRecord { size: 10_000, began: Some(0.1), took: None, given_up: false };
         let rates: Vec<f64> = rate_of(&[one, never], 0.5, 0.1).into_iter().map(|(_, rate)| rate).collect();
         let expected = [0.0, 0.2, 0.4, 0.2, 0.0];
         assert!(

@@ -7,8 +7,8 @@ use byway_engine::ConnectError;
 use byway_engine::connection::close;
 
 /// Controllers that take the smallest delay of a path's whole life for the delay without a queue,
-/// as their papers say. After a change to a longer route they yield for ever, so that nothing is
-/// promised. Elsewhere they progress.
+/// as their papers say. After a change to a longer route, and where delays jump, they yield for
+/// ever, so that nothing is promised. Elsewhere they progress.
 const YIELDING: [&str; 7] =
     ["harp-adaptive", "harp-independent", "harp-joint", "hir", "hir-literal", "nice", "tcp-lp"];
 /// A transfer progresses if it received at least one byte in its last `STANDSTILL` seconds. The
@@ -43,7 +43,7 @@ pub(super) fn hold(setup: &Setup, record: &Record) -> Result<(), String> {
     }
     let mut requests = record.requests.iter().flat_map(|requests| &requests.list);
     if record.transfers.iter().all(|transfer| transfer.failed.is_none())
-        && let Some(request) = requests.find(|request| request.began.is_some() && request.took.is_none())
+        && let Some(request) = requests.find(|it| it.began.is_some() && it.took.is_none() && !it.given_up)
         && is_over(record)
     {
         return Err(format!("a request of {} bytes never ends", request.size));
@@ -72,7 +72,8 @@ fn ends(setup: &Setup, asked: &Transfer, transfer: &TransferRecord, record: &Rec
         let before = transfer.received.iter().rev().nth(STANDSTILL).copied().unwrap_or_default();
         let is_longer =
             setup.changes.iter().any(|change| matches!(&change.what, Changed::Link { delay: Some(_), .. }));
-        if YIELDING.contains(&asked.congestion.name.as_str()) && (is_longer || received > before) {
+        let is_misled = is_longer || pace::is_jittered(setup);
+        if YIELDING.contains(&asked.congestion.name.as_str()) && (is_misled || received > before) {
             return Ok(());
         }
         let seconds = record.duration;

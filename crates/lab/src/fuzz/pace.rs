@@ -175,6 +175,11 @@ pub(super) fn is_cut(setup: &Setup, transfer: &Transfer) -> bool {
     direct.is_some_and(|path| path.is_dead)
 }
 
+/// Whether a line has jitter, or holds packets up.
+pub(super) fn is_jittered(setup: &Setup) -> bool {
+    Lines::after(setup).is_some_and(|lines| lines.is_jittered())
+}
+
 /// Whether every transfer has a path that no line cuts for good.
 pub(super) fn is_reachable(setup: &Setup) -> bool {
     let Some(lines) = Lines::after(setup) else { return false };

@@ -379,6 +379,7 @@ mod tests {
                 size: 20_000,
                 began: Some(begin + 10.0 * number as f64),
                 took,
+                given_up: false,
             };
             vec![RequestsRecord {
                 list: took.into_iter().enumerate().map(request).collect(),
@@ -406,7 +407,9 @@ mod tests {
     #[test]
     fn a_page_is_as_slow_as_its_last_object_and_a_call_as_late_as_each_packet() {
         let page = |objects: [(f64, Option<f64>); 2]| RequestsRecord {
-            list: objects.map(|(began, took)| RequestRecord { size: 1, began: Some(began), took }).to_vec(),
+            list: objects
+                .map(|(began, took)| RequestRecord { size: 1, began: Some(began), took, given_up: false })
+                .to_vec(),
             ..RequestsRecord::default()
         };
         let pages = |second| Record {

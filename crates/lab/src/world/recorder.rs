@@ -159,6 +159,7 @@ impl Recorder {
             took: outcome
                 .started
                 .and_then(|began| outcome.finished.map(|finished| finished.since(began).as_secs_f64())),
+            given_up: outcome.given_up,
         };
         let requests = setup.requests.iter().zip(&actors.requests).map(|(requests, asking)| RequestsRecord {
             name: requests.name.clone(),

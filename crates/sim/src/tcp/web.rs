@@ -46,6 +46,8 @@ pub struct RequestOutcome {
     pub started: Option<Instant>,
     /// When the end of the response came.
     pub finished: Option<Instant>,
+    /// Whether TCP gave it up.
+    pub given_up: bool,
 }
 
 /// What web users ask for: a log-normal body with a Pareto tail, cut off at both ends.
@@ -183,6 +185,7 @@ impl Clients {
             size: request.size,
             started: None,
             finished: None,
+            given_up: false,
         };
         let mut stack = Stack::new(0);
         stack.watched = true;
@@ -254,7 +257,7 @@ impl Clients {
             };
             if let Some(index) = self.under_way.remove(&bundle) {
                 if let Some(outcome) = self.outcomes.get_mut(index) {
-                    outcome.finished = answered.then_some(now);
+                    (outcome.finished, outcome.given_up) = (answered.then_some(now), !answered);
                 }
                 if let Some(Request { client, when: RequestStart::After(_), .. }) =
                     self.requests.get(index).copied()

@@ -64,7 +64,7 @@ pub fn constant(axes: &[(&str, &str)], seed: u64, rate: f64) -> Record {
 
 /// Requests: when each began, and how long it took.
 pub fn requests(name: &str, list: &[(Option<f64>, Option<f64>)]) -> RequestsRecord {
-    let list = list.iter().map(|&(began, took)| RequestRecord { size: 1000, began, took });
+    let list = list.iter().map(|&(began, took)| RequestRecord { size: 1000, began, took, given_up: false });
     RequestsRecord { name: name.into(), list: list.collect() }
 }
 
