@@ -5,8 +5,8 @@ use byway_wire::Duration;
 /// A timeout where nothing gets lost: it says that the connection is held up, and not that anything
 /// has to be sent again.
 const HELD_UP: Duration = Duration::from_secs(1);
-/// The longest such timeout. The RTT of a connection may be many seconds, since it counts what waits
-/// in this host. Three timeouts are half of the usual idle timeout.
+/// The longest such timeout. The RTT of a connection may be many seconds, since it counts what
+/// waits in this host. Three timeouts are half of the usual idle timeout.
 const MAX_HELD_UP: Duration = Duration::from_secs(10);
 /// How many timeouts in a row count as the end of a connection, where another path answers.
 const AS_GOOD_AS_GONE: u32 = 3;

@@ -1,7 +1,6 @@
 //! How a known miss compares with the value at which it was accepted.
 
-use super::{Claim, Measured};
-use crate::plan::Mode;
+use super::Measured;
 
 /// Part of the accepted value by which a result may be worse: seeds scatter so far where only one
 /// is run.
@@ -20,11 +19,20 @@ pub(super) enum Comparison {
     Better(String),
 }
 
-impl Claim {
-    /// Compares what decides a missed claim with the value accepted for `mode`. That value is the
-    /// end of the interval that lies beyond the bound; NaN stands for a seed without a value.
-    pub(super) fn compare(&self, decides: &Measured, mode: Mode) -> Comparison {
-        let Some(accepted) = self.accepted.get(&mode).copied() else { return Comparison::NotAccepted };
+/// The bounds of a claim that is missed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MissedBounds {
+    /// The measure should be no less.
+    pub at_least: Option<f64>,
+    /// The measure should be no more.
+    pub at_most: Option<f64>,
+}
+
+impl MissedBounds {
+    /// Compares what decides a missed claim with the accepted value. That value is the end of the
+    /// interval that lies beyond the bound; NaN stands for a seed without a value.
+    pub(super) fn compare(self, decides: &Measured, accepted: Option<f64>) -> Comparison {
+        let Some(accepted) = accepted else { return Comparison::NotAccepted };
         let interval = decides.interval.filter(|_| decides.missing.is_empty());
         let (value, width) = match interval {
             Some(interval) => (self.end_beyond(interval.low, interval.high), interval.high - interval.low),
@@ -45,13 +53,13 @@ impl Claim {
     }
 
     /// The end of an interval that lies further beyond the bounds.
-    fn end_beyond(&self, low: f64, high: f64) -> f64 {
+    fn end_beyond(self, low: f64, high: f64) -> f64 {
         if self.beyond(low) >= self.beyond(high) { low } else { high }
     }
 
     /// How far a value lies beyond the bounds; negative: within. A value that is none lies
     /// infinitely far beyond.
-    fn beyond(&self, value: f64) -> f64 {
+    fn beyond(self, value: f64) -> f64 {
         if value.is_nan() {
             return f64::INFINITY;
         }

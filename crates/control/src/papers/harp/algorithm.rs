@@ -25,7 +25,7 @@ pub(super) struct HarpPath {
     pub largest: f64,
     pub delays: Delays,
     pub choked: bool,
-    /// Timeouts in a row.
+    /// How many timeouts there were in a row.
     pub timeouts: u32,
     /// Whether the last probe of the choked path came back.
     pub reached: bool,
