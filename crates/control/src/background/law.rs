@@ -154,14 +154,12 @@ impl BackgroundPath {
         // A sender that the application limits does not grow.
         let share = if acked.app_limited { 0.0 } else { share };
         let mut own = false;
-        let most = match (acked.rtt, acked.delays.last()) {
-            (Some(rtt), Some(latest)) => {
-                self.most_waited(rtt).saturating_add(self.sense.timed_above(*latest))
-            }
-            _ => i64::MAX,
+        let error = match (acked.rtt, acked.delays.last()) {
+            (Some(rtt), Some(latest)) => self.clock_error(*latest, rtt),
+            _ => 0,
         };
         for delay in acked.delays {
-            own |= self.on_delay(*delay, acked.now, Some(most), share, company);
+            own |= self.on_delay(*delay, acked.now, Some(error), share, company);
         }
         if let (true, Some(rtt)) = (acked.delays.is_empty(), acked.rtt) {
             let delay = Delay { sent_at: acked.sent_at, one_way: as_i64(rtt), bytes: self.packet as u32 };
@@ -200,17 +198,24 @@ impl BackgroundPath {
         as_i64(rtt.saturating_sub(self.min_rtt))
     }
 
-    /// A packet met a delay: what is seen, and what follows from it. `most`: the most nanoseconds
-    /// that it can have waited, by its RTT; a delay far beyond that is the clocks'. `None`: the
-    /// delay is the RTT.
-    fn on_delay(&mut self, delay: Delay, now: Instant, most: Option<i64>, share: f64, company: u32) -> bool {
-        let (round_trip, queued) = (most.is_none(), self.queue.is_some());
+    /// By how many nanoseconds the delay of a packet is longer than its RTT allows. So much is the
+    /// clocks'. A millisecond is none: the least RTT may be of a packet that waited.
+    fn clock_error(&mut self, timed: Delay, rtt: Duration) -> i64 {
+        let most = self.most_waited(rtt).saturating_add(self.sense.timed_above(timed));
+        let error = self.sense.above_base(timed).saturating_sub(most);
+        if error > as_i64(THRESHOLD) { error } else { 0 }
+    }
+
+    /// A packet met a delay: what is seen, and what follows from it. `error`: nanoseconds of it that
+    /// are the clocks'. `None`: the delay is an RTT.
+    fn on_delay(&mut self, delay: Delay, now: Instant, error: Option<i64>, share: f64, company: u32) -> bool {
+        let (round_trip, queued) = (error.is_none(), self.queue.is_some());
         let Some(mut met) = self.sense.sample(delay, now, self.srtt, round_trip, queued) else {
             return false;
         };
-        let most = most.unwrap_or(i64::MAX);
-        if met.waited.saturating_sub(most) > as_i64(THRESHOLD) {
-            (met.waited, met.low) = (most, met.low.min(most));
+        if let Some(error) = error.filter(|error| *error > 0) {
+            met.waited = met.waited.saturating_sub(error).max(0);
+            met.low = met.low.saturating_sub(error).max(0);
         }
         let answered = delay.sent_at < self.recover;
         // The time since the packet before counts up to `PATIENCE`, or up to a longer least RTT.
@@ -361,12 +366,16 @@ impl BackgroundPath {
 
     // Paths that are silent.
 
-    /// Whether an empty probe met no queue. What it waited is known by its one-way delay, or by its
-    /// RTT, of which the smaller counts.
+    /// Whether an empty probe met no queue. A probe without a one-way delay is judged by its RTT,
+    /// and so is one whose delay is longer than its RTT allows.
     pub fn is_free(&mut self, delay: Option<Delay>, rtt: Option<Duration>, now: Instant) -> bool {
-        let forth = delay.map(|delay| self.sense.waits(delay, now, self.srtt));
         let most = rtt.map(|rtt| self.most_waited(rtt));
-        forth.into_iter().chain(most).min().is_some_and(|waited| waited <= self.threshold())
+        let forth = delay.map(|delay| self.sense.waits(delay, now, self.srtt));
+        let waited = match (forth, most) {
+            (Some(forth), Some(most)) if forth.saturating_sub(most) > as_i64(THRESHOLD) => Some(most),
+            (forth, most) => forth.or(most),
+        };
+        waited.is_some_and(|waited| waited <= self.threshold())
     }
 
     /// Whether the path fell to its floor and still meets a queue.

@@ -102,6 +102,11 @@ impl QueueDelay {
         core::mem::take(&mut self.risen)
     }
 
+    /// By how many nanoseconds a delay exceeds the base.
+    pub fn above_base(&self, delay: Delay) -> i64 {
+        self.base.floor().map_or(0, |floor| delay.one_way.saturating_sub(floor))
+    }
+
     /// Takes in the delay of a packet whose RTT is known, too. Returns by how much the least delay
     /// of such packets exceeds the base, in nanoseconds. An ACK tells the RTT of one packet only,
     /// and so the least RTT may be of one that waited.
