@@ -154,16 +154,12 @@ impl BackgroundPath {
         // A sender that the application limits does not grow.
         let share = if acked.app_limited { 0.0 } else { share };
         let mut own = false;
-        let error = match (acked.rtt, acked.delays.last()) {
-            (Some(rtt), Some(latest)) => self.clock_error(*latest, rtt),
-            _ => 0,
-        };
         for delay in acked.delays {
-            own |= self.on_delay(*delay, acked.now, Some(error), share, company);
+            own |= self.on_delay(*delay, acked.now, false, share, company);
         }
         if let (true, Some(rtt)) = (acked.delays.is_empty(), acked.rtt) {
             let delay = Delay { sent_at: acked.sent_at, one_way: as_i64(rtt), bytes: self.packet as u32 };
-            own |= self.on_delay(delay, acked.now, None, share, company);
+            own |= self.on_delay(delay, acked.now, true, share, company);
         }
         if let Some(rtt) = acked.rtt {
             let new = self.sense.has_risen();
@@ -192,31 +188,10 @@ impl BackgroundPath {
         }
     }
 
-    /// The most nanoseconds that a packet with this RTT waited on its way. No packet waits longer
-    /// forth than forth and back, whatever the clocks do.
-    fn most_waited(&self, rtt: Duration) -> i64 {
-        as_i64(rtt.saturating_sub(self.min_rtt))
-    }
-
-    /// By how many nanoseconds the delay of a packet is longer than its RTT allows. So much is the
-    /// clocks'. A millisecond is none: the least RTT may be of a packet that waited.
-    fn clock_error(&mut self, timed: Delay, rtt: Duration) -> i64 {
-        let most = self.most_waited(rtt).saturating_add(self.sense.timed_above(timed));
-        let error = self.sense.above_base(timed).saturating_sub(most);
-        if error > as_i64(THRESHOLD) { error } else { 0 }
-    }
-
-    /// A packet met a delay: what is seen, and what follows from it. `error`: nanoseconds of it that
-    /// are the clocks'. `None`: the delay is an RTT.
-    fn on_delay(&mut self, delay: Delay, now: Instant, error: Option<i64>, share: f64, company: u32) -> bool {
-        let (round_trip, queued) = (error.is_none(), self.queue.is_some());
-        let Some(mut met) = self.sense.sample(delay, now, self.srtt, round_trip, queued) else {
-            return false;
-        };
-        if let Some(error) = error.filter(|error| *error > 0) {
-            met.waited = met.waited.saturating_sub(error).max(0);
-            met.low = met.low.saturating_sub(error).max(0);
-        }
+    /// A packet met a delay: what is seen, and what follows from it.
+    fn on_delay(&mut self, delay: Delay, now: Instant, round_trip: bool, share: f64, company: u32) -> bool {
+        let queued = self.queue.is_some();
+        let Some(met) = self.sense.sample(delay, now, self.srtt, round_trip, queued) else { return false };
         let answered = delay.sent_at < self.recover;
         // The time since the packet before counts up to `PATIENCE`, or up to a longer least RTT.
         let time = met.speaks_for.min(self.min_rtt.max(PATIENCE)).as_secs_f64();
@@ -366,16 +341,13 @@ impl BackgroundPath {
 
     // Paths that are silent.
 
-    /// Whether an empty probe met no queue. A probe without a one-way delay is judged by its RTT,
-    /// and so is one whose delay is longer than its RTT allows.
+    /// Whether an empty probe met no queue. A probe without a one-way delay is judged by its RTT.
     pub fn is_free(&mut self, delay: Option<Delay>, rtt: Option<Duration>, now: Instant) -> bool {
-        let most = rtt.map(|rtt| self.most_waited(rtt));
-        let forth = delay.map(|delay| self.sense.waits(delay, now, self.srtt));
-        let waited = match (forth, most) {
-            (Some(forth), Some(most)) if forth.saturating_sub(most) > as_i64(THRESHOLD) => Some(most),
-            (forth, most) => forth.or(most),
-        };
-        waited.is_some_and(|waited| waited <= self.threshold())
+        match (delay, rtt) {
+            (Some(delay), _) => self.sense.waits(delay, now, self.srtt) <= self.threshold(),
+            (None, Some(rtt)) => as_i64(rtt) <= as_i64(self.min_rtt).saturating_add(self.threshold()),
+            (None, None) => false,
+        }
     }
 
     /// Whether the path fell to its floor and still meets a queue.

@@ -30,8 +30,6 @@ pub(super) struct QueueDelay {
     full: f64,
     base: BaseDelay,
     leap: RouteChange,
-    /// The least delay of the packets of which the RTT is known, too.
-    least_timed: Option<i64>,
     /// The base was set or has risen since somebody asked: the route is new, or got longer.
     risen: bool,
     spacing: Spacing,
@@ -62,7 +60,6 @@ impl QueueDelay {
             full,
             base: BaseDelay::new(THRESHOLD),
             leap: RouteChange::default(),
-            least_timed: None,
             risen: true,
             spacing: Spacing::default(),
             delivery: Duration::ZERO,
@@ -102,20 +99,6 @@ impl QueueDelay {
         core::mem::take(&mut self.risen)
     }
 
-    /// By how many nanoseconds a delay exceeds the base.
-    pub fn above_base(&self, delay: Delay) -> i64 {
-        self.base.floor().map_or(0, |floor| delay.one_way.saturating_sub(floor))
-    }
-
-    /// Takes in the delay of a packet whose RTT is known, too. Returns by how much the least delay
-    /// of such packets exceeds the base, in nanoseconds. An ACK tells the RTT of one packet only,
-    /// and so the least RTT may be of one that waited.
-    pub fn timed_above(&mut self, timed: Delay) -> i64 {
-        let least = self.least_timed.map_or(timed.one_way, |least| least.min(timed.one_way));
-        self.least_timed = Some(least);
-        self.base.floor().map_or(0, |floor| least.saturating_sub(floor).max(0))
-    }
-
     /// The threshold on the scale of one-way delays, for the receiver.
     pub fn limit(&self, threshold: i64) -> Option<i64> {
         if self.round_trips {
@@ -146,7 +129,6 @@ impl QueueDelay {
         let waited = self.base.sample(met.one_way, now, rtt);
         if floor.is_some() && self.base.floor() > floor {
             self.risen = true;
-            self.least_timed = None;
             (self.usual, self.turn) = (None, 0);
             (self.slot_sum, self.slot_packets) = (0, 0);
         }

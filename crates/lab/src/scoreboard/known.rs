@@ -39,8 +39,6 @@ const CHANCE: &str = "loss costs .01 at most: without it one has .91, and eight 
 const SCATTER: &str = "2.65, and 2.51 beside CUBIC, are of one seed. The median of five is 1.99";
 /// Two that begin unevenly, or one after the other.
 const EVENS: &str = "a difference shrinks by a factor e in 25 s at 10 Mbit/s and 40 s at 50: halves of the time have .89 to .97";
-/// Two at 7 Mbit/s, one of which begins later.
-const ONE_SEED: &str = ".91 is of one seed; the median of five is .95";
 /// Two, four and ten at 10 Mbit/s, and two at an RTT of 100 ms.
 const BELIEFS: &str = "not traced. Each learns jitter only while it meets no queue, and flows that meet queues at \
                        different moments may believe different jitter";
@@ -97,7 +95,6 @@ pub const KNOWN: &[KnownFailure] = &[
     known("shared-10", "10m-20ms-20p/", EVENS),
     known("shared-jitter", "50m-40ms-167p-jitter3/", TREMBLES),
     known("rtt", "7m-30ms-35p/", EVENS),
-    known("late", "7m-30ms-35p/", ONE_SEED),
     known("late", "50m-40ms-167p/", EVENS),
     known("coupled", "30m-30ms-75p-3over1/", COUPLED),
     known("access", "5m-20ms-25p-2over1/", ACCESS),
