@@ -6,9 +6,11 @@
 //! | `plan` | reads a plan and expands it into variants; each is a [`Setup`] |
 //! | `world` | runs a variant with a seed and returns a [`Record`] |
 //! | `expect` | checks claims with records |
+//! | `acceptance` | compares a known miss with the value at which it was accepted |
 //! | `headlines` | the sentences of the papers' abstracts, held against results |
 //! | `figure`, `report` | show the results |
 
+pub mod acceptance;
 pub mod expect;
 pub mod experiment;
 pub mod figure;

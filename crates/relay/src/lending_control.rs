@@ -511,9 +511,9 @@ mod tests {
         }
     }
 
-    /// An idle host whose interface has a queue of 200 ms before a line of 1 MiB/s, and which lends
-    /// more. What of a stranger's passes in 20 s, if so many bytes may wait in the host. The
-    /// stranger sends twice what the line carries, and pauses for `pause` of each 100 ms.
+    /// Bytes of a stranger that pass in 20 s. An idle host lends more than its line of 1 MiB/s. Its
+    /// interface has a queue of 200 ms, of which a stranger may fill `most` bytes. The stranger
+    /// sends twice what the line carries, and pauses for `pause` ms of each 100.
     fn passed_by_a_queue(pause: u64, most: impl Fn(&LendingControl) -> u64) -> u64 {
         let mut world = LendingWorld::new(Some(5 * MEBI));
         let (mut waiting, mut room, mut passed) = (0, 0, 0);

@@ -475,9 +475,9 @@ impl Candidates {
         }
     }
 
-    /// Takes in whether any path in use answers. If none does, relays that were given up for
-    /// silence, or for carrying too little, are tried again, and none rests for long: the network
-    /// may have changed since. Relays that answer late are used, too.
+    /// Takes in whether any path in use answers. If none does, the network may have changed. Then
+    /// relays are tried again that were given up for silence, or for carrying too little. None
+    /// rests for long, and relays that answer late are used, too.
     pub fn note_answers(&mut self, now: Instant, any_answers: bool) {
         self.nothing_answers = !any_answers;
         if any_answers {

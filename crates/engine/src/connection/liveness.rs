@@ -7,7 +7,7 @@ use byway_wire::{Duration, Instant};
 
 /// A connection is kept this long for a peer of which no packet came since the handshake. Both
 /// sides wait equally long, so that neither waits for one that has forgotten it.
-const UNCONFIRMED: Duration = Duration::from_secs(30);
+const UNCONFIRMED_TIMEOUT: Duration = Duration::from_secs(30);
 /// With nothing heard for this long, ask; earlier if the connection would be given up soon.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -157,7 +157,7 @@ impl SessionState {
     /// The owner does not want it: the peer is told as soon as it shows that it is no replay.
     pub fn reject(&mut self, now: Instant, code: u64, reason: &str) {
         self.rejected = true;
-        let (until, reason) = (now + UNCONFIRMED, String::from(reason));
+        let (until, reason) = (now + UNCONFIRMED_TIMEOUT, String::from(reason));
         self.phase = SessionPhase::Closing { code, reason, until, again_at: until, tell: false, once: false };
     }
 
@@ -226,7 +226,8 @@ impl SessionState {
 
     /// When the peer is given up, if nothing more is heard of it.
     fn lost_at(&self) -> Instant {
-        let patience = if self.heard { self.idle_timeout } else { self.idle_timeout.min(UNCONFIRMED) };
+        let patience =
+            if self.heard { self.idle_timeout } else { self.idle_timeout.min(UNCONFIRMED_TIMEOUT) };
         self.last_heard + patience
     }
 
@@ -263,7 +264,7 @@ mod tests {
     #[test]
     fn who_never_shows_the_keys_is_forgotten() {
         let mut session = SessionState::new(Instant::ZERO, &Config::default(), false);
-        let until = Instant::ZERO + UNCONFIRMED;
+        let until = Instant::ZERO + UNCONFIRMED_TIMEOUT;
         session.silence(Instant::ZERO + KEEP_ALIVE);
         assert_eq!((session.deadline(), session.silence(until)), (until, SilenceAction::NeverConfirmed));
         assert!(session.on_heard(until) && session.is_confirmed());

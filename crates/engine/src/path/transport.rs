@@ -2,12 +2,12 @@
 
 use byway_wire::Duration;
 
-/// A timeout where nothing gets lost: it says that the connection is held up, and not that anything
+/// The shortest timeout where nothing gets lost: it says that the connection is held up, and not that anything
 /// has to be sent again.
-const HELD_UP: Duration = Duration::from_secs(1);
+const MIN_HELD_UP_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest such timeout. The RTT of a connection may be many seconds, since it counts what
 /// waits in this host. Three timeouts are half of the usual idle timeout.
-const MAX_HELD_UP: Duration = Duration::from_secs(10);
+const MAX_HELD_UP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many timeouts in a row count as the end of a connection, where another path answers.
 const AS_GOOD_AS_GONE: u32 = 3;
 
@@ -35,7 +35,7 @@ impl PathTransport {
     pub fn patience(self, usual: Duration) -> Duration {
         match self {
             Self::Datagrams => usual,
-            Self::Connection => (usual * 3).clamp(HELD_UP, MAX_HELD_UP),
+            Self::Connection => (usual * 3).clamp(MIN_HELD_UP_TIMEOUT, MAX_HELD_UP_TIMEOUT),
         }
     }
 

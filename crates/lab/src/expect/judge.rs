@@ -1,9 +1,10 @@
 //! Holds claims against records.
 
-use super::accepted::{Comparison, MissedBounds};
 use super::{Claim, ClaimResult, ColumnResult, Expectation, Judged, Measured, Missing, Outcome, Verdict};
+use crate::acceptance::{Acceptance, MissedBounds};
 use crate::measure::{Measure, Records, Selection, Why};
 use crate::plan::Mode;
+use crate::stats::Interval;
 
 /// A combination of which no seed was run, and why.
 struct NotRun(String);
@@ -124,20 +125,7 @@ impl Claim {
                 result.note = Some("known miss now passes: remove the mark `known`".to_owned());
             }
         } else if let (true, true, Some(decides)) = (self.known.is_some(), fits, result.deciding()) {
-            let bounds = MissedBounds { at_least: self.at_least, at_most: self.at_most };
-            let compared = bounds.compare(decides, self.accepted.get(&mode).copied());
-            result.verdict = match compared {
-                Comparison::Worse(_) => Verdict::Fail,
-                // CI runs the quick form, and results are kept of the plan as it stands. Nobody
-                // accepts values of other modes.
-                Comparison::NotAccepted if matches!(mode, Mode::Quick | Mode::All) => Verdict::Fail,
-                _ => Verdict::KnownMiss,
-            };
-            result.note = match compared {
-                Comparison::Alike => None,
-                Comparison::NotAccepted => Some(format!("no value is accepted in the mode {}", mode.name())),
-                Comparison::Worse(sentence) | Comparison::Better(sentence) => Some(sentence),
-            };
+            (result.verdict, result.note) = self.accept(decides, mode);
         } else {
             result.verdict = Verdict::Fail;
         }
@@ -149,6 +137,33 @@ impl Claim {
             };
             let why = format!("seed {seed}: {why}{more}");
             result.note = Some(result.note.take().map_or(why.clone(), |note| format!("{note}; {why}")));
+        }
+    }
+
+    /// The verdict on a known miss, by the value at which it was accepted, and what else is to be
+    /// said. That value is the end of the interval that lies beyond the bound.
+    fn accept(&self, decides: &Measured, mode: Mode) -> (Verdict, Option<String>) {
+        let bounds = MissedBounds { at_least: self.at_least, at_most: self.at_most };
+        let interval = decides.interval.filter(|_| decides.missing.is_empty());
+        let (value, width) = interval.map_or((f64::NAN, 0.0), |Interval { low, high, .. }| {
+            (if bounds.beyond(low) >= bounds.beyond(high) { low } else { high }, high - low)
+        });
+        let told =
+            |value: f64| if value.is_nan() { "no value".to_owned() } else { super::table::number(value) };
+        let sentence = |word: &str, accepted| {
+            Some(format!("{word} than accepted: {} instead of {}", told(value), told(accepted)))
+        };
+        match bounds.compare(value, self.accepted.get(&mode).copied(), width) {
+            Acceptance::Alike => (Verdict::KnownMiss, None),
+            Acceptance::Worse(accepted) => (Verdict::Fail, sentence("worse", accepted)),
+            Acceptance::Better(accepted) => (Verdict::KnownMiss, sentence("better", accepted)),
+            Acceptance::Missing => {
+                // CI runs the quick form, and results are kept of the plan as it stands. Nobody
+                // accepts values of other modes.
+                let is_held = matches!(mode, Mode::Quick | Mode::All);
+                let verdict = if is_held { Verdict::Fail } else { Verdict::KnownMiss };
+                (verdict, Some(format!("no value is accepted in the mode {}", mode.name())))
+            }
         }
     }
 

@@ -2,7 +2,6 @@
 //! over the records of the runs. The results are written as JSON (`result.json`), as a table, and
 //! as CSV.
 
-mod accepted;
 mod check;
 mod holds;
 mod judge;

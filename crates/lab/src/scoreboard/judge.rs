@@ -1,13 +1,14 @@
 //! What is promised of the product's class for the background. It is checked with rows of its law,
 //! or of another.
 
-use super::accepted::{self, Acceptance};
+use super::accepted;
 use super::cell::CellRow;
 use super::grid::{Foreground, Scene};
 use super::known::KNOWN;
 use super::known_full::KNOWN_IN_FULL;
 use super::measure::Figures;
 use super::{PRODUCT, bounds};
+use crate::acceptance::Acceptance;
 use std::collections::BTreeMap;
 
 /// A figure of a scene.

@@ -11,12 +11,13 @@
 //! | `bounds` | the bounds that byway's class `background` must meet |
 //! | `known` | the bounds that `background` is known to miss |
 //! | `known_full` | more such bounds, for scenes that a quick scoreboard leaves out |
+//! | `accepted` | the values at which known misses were accepted |
 //! | `judge` | compares rows with the bounds |
 //! | `selection` | which cells to run |
 //! | `heatmap` | a picture of all rows |
 
-pub mod accepted;
-mod bounds;
+mod accepted;
+pub mod bounds;
 mod cases;
 pub mod cell;
 pub mod grid;
@@ -29,7 +30,6 @@ pub mod selection;
 mod times;
 pub mod world;
 
-pub use accepted::Acceptance;
 pub use cases::TransferMix;
 pub use cell::{Cell, CellError, CellRow, Key, Program, rows, run};
 pub use grid::{Bottleneck, Foreground, Form, LINES, Law, LineHalf, PRODUCT, Scene, TRANSFERS, scenes};

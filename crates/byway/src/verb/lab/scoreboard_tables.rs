@@ -1,8 +1,9 @@
 //! The board as tables of text.
 
 use crate::output::{Align, Table};
+use byway_lab::acceptance::Acceptance;
 use byway_lab::request_times;
-use byway_lab::scoreboard::{Acceptance, Board, BoundResult, CellRow, Figure, Foreground};
+use byway_lab::scoreboard::{Board, BoundResult, CellRow, Figure, Foreground};
 
 /// The figures of a cell, by heading.
 const COLUMNS: [(&str, Figure); 11] = [

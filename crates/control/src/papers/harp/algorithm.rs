@@ -12,7 +12,7 @@ const LARGEST_WINDOW: f64 = 1e8;
 /// The largest window of a path that was choked, in packets.
 const UNCHOKED: f64 = 2.0;
 /// Timeouts in a row after which a path counts as one that does not answer.
-const SILENT: u32 = 2;
+const SILENT_TIMEOUTS: u32 = 2;
 
 /// Lines 1 and 2: one path of the bundle.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl HarpPath {
     }
 
     const fn is_silent(&self) -> bool {
-        self.timeouts >= SILENT
+        self.timeouts >= SILENT_TIMEOUTS
     }
 }
 

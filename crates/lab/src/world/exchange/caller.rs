@@ -141,7 +141,7 @@ impl Caller {
         true
     }
 
-    /// A session or an attempt is lost, which had so many paths.
+    /// A session or an attempt is lost. `paths`: how many paths it had.
     pub(super) fn on_lost(
         &mut self,
         now: Instant,
