@@ -2,8 +2,8 @@
 
 use byway_wire::Duration;
 
-/// The shortest timeout where nothing gets lost: it says that the connection is held up, and not that anything
-/// has to be sent again.
+/// The shortest timeout where nothing gets lost: it says that the connection is held up, and not
+/// that anything has to be sent again.
 const MIN_HELD_UP_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest such timeout. The RTT of a connection may be many seconds, since it counts what
 /// waits in this host. Three timeouts are half of the usual idle timeout.
