@@ -35,7 +35,7 @@ fn runs() -> Vec<Record> {
         transfers: vec![transfer("T", "T"), transfer("G.1", "G"), transfer("G.2", "G")],
         requests: vec![RequestsRecord {
             name: "W".into(),
-            list: vec![RequestRecord { size: 1, began: Some(2.0), took: Some(1.0) }; 3],
+            list: vec![RequestRecord { size: 1, began: Some(2.0), took: Some(1.0), given_up: false }; 3],
         }],
         links: vec![LinkRecord {
             from: "A".into(),
