@@ -25,6 +25,14 @@ const SKEW_GAIN: f64 = 0.03;
 const ANOTHER_WAY: i64 = 5_000_000;
 /// In so many windows one after the other, by as much.
 const WINDOWS_ANOTHER: u32 = 3;
+/// A packet whose RTT exceeds the least of its path by no more than this, in ns, met no queue on
+/// either way.
+const IDLE_RTT_SLACK_NANOS: i64 = 500_000;
+/// The shortest time between two such packets from which a skew is computed: over a second, what
+/// they may have waited is an error of 500 ppm at most.
+const MIN_SKEW_SPAN: Duration = Duration::from_secs(1);
+/// The fastest that clocks are set right: chrony slews by up to 83,333 ppm, ntpd by 500.
+const MAX_SLEW_PPM: i64 = 100_000;
 /// A jump beyond this, and beyond what any queue can do, is a clock step.
 const STEP_NANOS: i64 = 500_000_000;
 
@@ -41,14 +49,19 @@ pub struct DelayClock {
     level_at: Instant,
     skew: f64,
     windows: u32,
-    /// Maximum of (one-way delay - RTT) in the window that began at `window_began`, and of how many
-    /// packets.
+    /// Maximum of (one-way delay - RTT - expected level) in the window that began at `window_began`,
+    /// in ns, and of how many packets.
     window: Option<i64>,
     window_began: Instant,
     packets: u32,
     /// What to add to such a maximum since the way back changed.
     bias: i64,
     rebias: bool,
+    /// The least RTT since the way back changed, in ns.
+    least_rtt: Option<i64>,
+    /// The packet that met no queue from which the skew is measured: when its ACK came, and its
+    /// one-way delay minus RTT, in ns.
+    idle: Option<(Instant, i64)>,
     /// Windows in a row that were off by more than clocks can explain, and by how much the latest
     /// was.
     off: (u32, i64),
@@ -72,7 +85,7 @@ impl DelayClock {
             let guess = rtt.unwrap_or(0);
             self.last = Some((raw, 0));
             (self.level, self.level_at, self.window_began) = (-guess, now, now);
-            self.window = rtt.map(|rtt| -rtt);
+            self.window = rtt.map(|_| 0);
             return Some(guess);
         };
         let jump = i64::from(raw.wrapping_sub(before) as i32) * 1000;
@@ -87,6 +100,9 @@ impl DelayClock {
         }
         self.last = Some((raw, delay));
         if let Some(rtt) = rtt {
+            if self.is_idle(rtt) {
+                self.follow(now, delay - rtt);
+            }
             self.observe(now, delay - rtt);
         }
         Some(delay - self.level_now(now))
@@ -97,6 +113,7 @@ impl DelayClock {
     pub const fn way_back_changed(&mut self) {
         self.window = None;
         self.rebias = true;
+        (self.least_rtt, self.idle) = (None, None);
     }
 
     /// A delay on this path's scale as the receiver will see it: its stamp minus the sender's,
@@ -113,42 +130,85 @@ impl DelayClock {
         self.level + (self.skew * elapsed) as i64
     }
 
+    /// Whether a packet of this RTT, in ns, met no queue. Both ends of an RTT are read from one
+    /// clock, so no drift hides in it.
+    fn is_idle(&mut self, rtt: i64) -> bool {
+        let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
+        let is_shorter_way = self.least_rtt.is_some_and(|before| rtt < before - IDLE_RTT_SLACK_NANOS);
+        self.least_rtt = Some(least);
+        if is_shorter_way {
+            self.idle = None;
+        }
+        rtt <= least + IDLE_RTT_SLACK_NANOS
+    }
+
+    /// Takes one-way delay minus RTT of a packet that met no queue. What this differs by from the
+    /// level is drift, at any pace: nothing else is left that it could be.
+    fn follow(&mut self, now: Instant, difference: i64) {
+        let Some((since, before)) = self.idle else {
+            self.idle = Some((now, difference));
+            return;
+        };
+        let error = difference + self.bias - self.level_now(now);
+        if self.rebias || error.abs() <= SLACK {
+            return;
+        }
+        let span = now.since(since);
+        if span >= MIN_SKEW_SPAN {
+            let fastest = (MAX_SLEW_PPM * 1000) as f64;
+            self.skew = ((difference - before) as f64 / span.as_secs_f64()).clamp(-fastest, fastest);
+            self.idle = Some((now, difference));
+        }
+        if error < 0 {
+            // Measured delays fell meanwhile, and the least of them is on the present scale.
+            self.bias -= error;
+        }
+        self.level = difference + self.bias;
+        self.level_at = now;
+        self.window = None;
+        (self.window_began, self.packets, self.off) = (now, 0, (0, 0));
+    }
+
     fn observe(&mut self, now: Instant, difference: i64) {
         let difference = difference + self.bias;
         if self.rebias {
             self.rebias = false;
             self.bias += self.level_now(now) - difference;
-            self.window = Some(self.level_now(now));
+            self.window = Some(0);
             (self.window_began, self.packets) = (now, 0);
             return;
         }
-        self.window = Some(self.window.map_or(difference, |before| before.max(difference)));
+        let error = difference - self.level_now(now);
+        self.window = Some(self.window.map_or(error, |before| before.max(error)));
         self.packets += 1;
         let elapsed = now.since(self.window_began);
         if elapsed < WINDOW || self.packets < PACKETS {
             return;
         }
-        let Some(measured) = self.window.take() else { return };
+        let Some(error) = self.window.take() else { return };
         (self.window_began, self.packets) = (now, 0);
         let seconds = elapsed.as_secs_f64().min(10.0);
         let predicted = self.level_now(now);
-        if self.is_another_way(measured - predicted, elapsed) {
+        if self.is_another_way(error, elapsed) {
             return;
         }
         let most = (MAX_SKEW_PPM * 1000) as f64;
         let slack = SLACK.saturating_add((most * (seconds - 1.0)) as i64);
         self.windows = self.windows.saturating_add(1);
         self.level_at = now;
-        if self.windows == 1 || measured - predicted > slack {
-            self.level = measured;
+        if self.windows == 1 || error > slack {
+            self.level = predicted + error;
             return;
         }
-        let error = ((measured - predicted) as f64).clamp(-most * seconds, most * seconds);
+        let is_queue = -error > slack;
+        let error = (error as f64).clamp(-most * seconds, most * seconds);
         let gain = LEVEL_GAIN.max(1.0 / f64::from(self.windows));
         self.level = predicted + (gain * error) as i64;
-        if predicted - measured > slack {
+        if is_queue {
             return;
         }
+        // A skew that packets without a queue have shown may be larger.
+        let most = most.max(self.skew.abs());
         self.skew = (self.skew + SKEW_GAIN * error / seconds).clamp(-most, most);
     }
 
@@ -175,6 +235,7 @@ impl DelayClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
     use proptest::prelude::*;
 
     /// A path whose receiver's clock runs `ppm` fast and stands `offset` µs ahead.
@@ -248,6 +309,33 @@ mod tests {
             sent += 2_000_000;
             let delay = model.sample(&mut clock, sent, 10_000 + queue, 10_000).unwrap();
             assert_eq!(delay, first + queue * 1000, "{queue} µs");
+        }
+    }
+
+    /// ntpd slews a clock by up to 500 ppm, chrony by up to 83,333. An idle path shows no queue
+    /// meanwhile, at any rate of packets, and a queue is still seen.
+    #[test]
+    fn a_clock_that_is_set_right_is_no_queue() {
+        for ppm in [-80_000, -5_000, -825, 825, 5_000, 80_000] {
+            for every in [10_000, 1_000_000] {
+                let model = Model { ppm, offset: 77 };
+                let mut clock = DelayClock::default();
+                let (mut base, mut worst, mut waits) = (i64::MAX, 0, (i64::MAX, 0));
+                for step in 0..120_000_000 / every {
+                    let at = step * every;
+                    let queue = if at % 10_000_000 >= 9_000_000 { 30_000 } else { 0 };
+                    let wait = model.sample(&mut clock, at, 10_000 + queue, 10_000).unwrap() - base;
+                    base += wait.min(0);
+                    if at > 20_000_000 && queue > 0 {
+                        waits = (waits.0.min(wait), waits.1.max(wait));
+                    } else if at > 20_000_000 {
+                        worst = worst.max(wait);
+                    }
+                }
+                let told = format!("{ppm} ppm, each {every} µs: idle {worst} ns, a queue {waits:?} ns");
+                assert!(worst < 2_000_000, "{told}");
+                assert!(waits.0 > 25_000_000 && waits.1 < 35_000_000, "{told}");
+            }
         }
     }
 

@@ -71,7 +71,7 @@ fn ten_transfers_harm_hardly_more_than_one() {
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn requests_hardly_notice_background_transfers_and_leave_them_the_rest() {
     for others in [1, 8] {
-        let [median, p90, share, back] = requested(3, 50, others);
+        let [median, p90, share, back] = requested(9, 50, others);
         let what = format!(
             "{others}: median {median:.3}, p90 {p90:.3}, {share:.3} of the rest, full after {back:.1} s"
         );
