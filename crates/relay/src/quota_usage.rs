@@ -225,21 +225,29 @@ impl Usage {
 }
 
 /// Leaves one day or month for another, and gives the bytes that count there: those of before, if
-/// the clock showed it before. A later one than all that are known begins with nothing. A clock
-/// that is set back to one that is not known begins nothing anew.
+/// they are known. A later one than all that are known begins with nothing. Of any other it is not
+/// known how much was carried, so it begins with the most that is known of any.
 fn switch(earlier: &mut [UsedIn], left: UsedIn, to: u64) -> u64 {
     let known = |it: &UsedIn| it.bytes > 0;
+    let all = earlier.iter().copied().chain([left]).filter(known);
+    let latest = all.clone().map(|it| it.number).max();
     let found = earlier.iter().position(|it| known(it) && it.number == to);
-    let latest = earlier.iter().filter(|it| known(it)).map(|it| it.number).fold(left.number, u64::max);
     let bytes = match found.and_then(|at| earlier.get(at)) {
         Some(found) => found.bytes,
-        None if to > latest => 0,
-        None => left.bytes,
+        None if latest.is_none_or(|latest| to > latest) => 0,
+        None => all.map(|it| it.bytes).max().unwrap_or(0),
     };
-    // The one that the clock showed longest ago makes room, unless there is room.
-    let room = found.or_else(|| earlier.iter().position(|it| !known(it)));
-    let room = room.unwrap_or(earlier.len().saturating_sub(1));
-    if let Some(moved) = earlier.get_mut(..=room).filter(|_| known(&left) || found.is_some()) {
+    // Without room the one with the fewest bytes is forgotten: whoever comes back to it begins with
+    // more. The latest stays known, as every later one begins with nothing.
+    let is_latest = |it: &UsedIn| Some(it.number) == latest;
+    let fewest = || {
+        let others = earlier.iter().enumerate().rev().filter(|(_, it)| !is_latest(it));
+        let (at, fewest) = others.min_by_key(|(_, it)| it.bytes)?;
+        (is_latest(&left) || left.bytes >= fewest.bytes).then_some(at)
+    };
+    let room = found.or_else(|| earlier.iter().position(|it| !known(it))).or_else(fewest);
+    let moved = room.filter(|_| known(&left) || found.is_some());
+    if let Some(moved) = moved.and_then(|room| earlier.get_mut(..=room)) {
         moved.rotate_right(1);
         moved.iter_mut().take(1).for_each(|first| *first = left);
     }
@@ -249,6 +257,8 @@ fn switch(earlier: &mut [UsedIn], left: UsedIn, to: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeMap;
+    use alloc::vec::Vec;
 
     /// 2027-01-31T12:00Z
     const NOON: u64 = 1_801_396_800;
@@ -317,6 +327,36 @@ mod tests {
             let again = Usage::new(Some(100), Some(9_000), usage.used(), 0);
             usage = Usage::new(Some(100), Some(9_000), again.used(), NOON + day * DAY);
             assert_eq!(usage.left(), 0, "{day}");
+        }
+    }
+
+    /// A clock without a battery shows any date at each start, and one that is set may wander.
+    #[test]
+    fn a_clock_that_shows_many_dates_gives_none_of_them_anew() {
+        let (per_day, per_month) = (100, 250);
+        for seed in 1..=200_u64 {
+            let mut drawn = seed;
+            let mut draw = |below: u64| {
+                drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (drawn >> 33) % below
+            };
+            // Some dates lie close together, and others are months apart.
+            let gap = [1, 1, 9, 31][seed as usize % 4];
+            let dates: Vec<u64> = (0..12).map(|at| NOON + at * gap * DAY).collect();
+            let (mut of_day, mut of_month) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
+            let mut used = Used::default();
+            for _ in 0..300 {
+                let unix = dates[draw(12) as usize];
+                let mut usage = Usage::new(Some(per_day), Some(per_month), used, unix);
+                let bytes = usage.left().min(draw(4) * 40);
+                usage.charge(bytes, false);
+                used = usage.used();
+                *of_day.entry(used.day).or_default() += bytes;
+                *of_month.entry(used.month).or_default() += bytes;
+            }
+            let most = |of: &BTreeMap<u64, u64>| of.values().copied().max().unwrap_or(0);
+            assert!(most(&of_day) <= per_day, "seed {seed}: {of_day:?}");
+            assert!(most(&of_month) <= per_month, "seed {seed}: {of_month:?}");
         }
     }
 
