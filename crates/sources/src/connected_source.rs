@@ -437,6 +437,22 @@ mod tests {
     }
 
     #[test]
+    fn heartbeats_of_any_numbers_move_no_count_of_the_sink() {
+        use byway_wire::codec::VARINT_MAX;
+        for number in [0, 99, 101, MAX_NUMBER + 1, VARINT_MAX - 1, VARINT_MAX, u64::MAX] {
+            let mut source = open_source();
+            let beat = SourceHeartbeat { produced: number, age_ms: number, demand: number, given_up: number };
+            source.on_message(Instant::ZERO, FromSource::Beat(beat));
+            source.on_message(Instant::ZERO, FromSource::Record(b"x\n".to_vec()));
+            let report = source.report(Vec::new(), Instant::from_millis(1_000)).unwrap();
+            assert_eq!(report.lag, number.max(100) - 100, "100 are written");
+            assert!(report.lag_seconds.is_finite() && report.lag_seconds >= 0.0);
+            assert_eq!((report.lost, report.written, source.next), (0, 100, 101));
+            assert!(source.take_fault().is_none());
+        }
+    }
+
+    #[test]
     fn a_source_that_reads_nothing_is_told_no_more() {
         let mut source = open_source();
         for second in 0..100_000 {

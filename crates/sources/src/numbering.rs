@@ -219,4 +219,23 @@ mod tests {
         let (mut numbering, mut kept) = connected();
         assert!(numbering.welcome(&mut kept, 105, runs(OWN, 100, OTHER)).is_err());
     }
+
+    /// What a sink says of who wrote counts none of a source's records that it never got.
+    #[test]
+    fn a_sink_that_names_wrong_runs_takes_no_record_away() {
+        // Before the first session, and past all that was said.
+        for (number, last_from) in [(110, 109), (105, 105), (MAX_NUMBER, MAX_NUMBER)] {
+            let (mut numbering, mut kept) = connected();
+            let start = numbering.welcome(&mut kept, number, runs(OTHER, last_from, OWN));
+            assert!(matches!(start, Err(SourceError::OtherRecords { .. })), "{start:?}");
+        }
+        // Another run is said to have begun before what was written for sure.
+        let (mut numbering, mut kept) = connected();
+        numbering.on_written(&mut kept, 103).unwrap();
+        let start = numbering.welcome(&mut kept, 104, runs(OTHER, 0, OWN)).unwrap();
+        assert_eq!((start, said(&mut kept)), (SessionStart { first: 104, foreign: 1 }, vec![3]));
+        // The run is said to have written last, and the number is below what was written.
+        let start = numbering.welcome(&mut kept, 101, runs(OWN, 0, OTHER)).unwrap();
+        assert_eq!((start, said(&mut kept)), (SessionStart { first: 104, foreign: 0 }, vec![3]));
+    }
 }

@@ -499,6 +499,42 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_rotated_in_mid_line_is_followed_by_one_that_begins_with_a_line() {
+        let host = Host::new();
+        let mut file = host.open().unwrap();
+        let path = host.path("radar7");
+        let away: [&dyn Fn(); 4] = [
+            &|| fs::rename(&path, host.path("moved")).unwrap(),
+            &|| fs::remove_file(&path).unwrap(),
+            &|| fs::OpenOptions::new().write(true).truncate(true).open(&path).map(drop).unwrap(),
+            // The name becomes a link to the file of the day.
+            &|| {
+                fs::rename(&path, host.path("day1")).unwrap();
+                fs::write(host.path("day2"), "").unwrap();
+                std::os::unix::fs::symlink("day2", &path).unwrap();
+            },
+        ];
+        for (number, away) in away.iter().enumerate() {
+            file.write(&block("cut of", 0)).unwrap();
+            away();
+            file.write(&block("next\n", 0)).unwrap();
+            host.has("radar7", "next\n");
+            assert!(file.take_change().is_some(), "{number}");
+        }
+        host.has("moved", "cut of");
+        host.has("day1", "next\ncut of");
+        host.has("day2", "next\n");
+        assert_eq!(file.note.next, 8);
+        // A link that leads nowhere is another's affair, and nothing is made there.
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("day3", &path).unwrap();
+        assert!(file.write(&block("held back\n", 0)).is_err() && !host.path("day3").exists());
+        fs::remove_file(&path).unwrap();
+        file.write(&block("held back\n", 0)).unwrap();
+        host.has("radar7", "held back\n");
+    }
+
+    #[test]
     fn a_name_is_that_of_the_key_that_used_it_first_or_that_is_listed() {
         let host = Host::new();
         let open = |request: &OpenRequest| SourceFile::open(host.0.path(), request, false);

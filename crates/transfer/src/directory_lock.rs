@@ -128,4 +128,31 @@ mod tests {
         drop(receivers);
         drop(sink().unwrap());
     }
+
+    #[test]
+    fn a_directory_is_the_same_under_whatever_path() {
+        let place = tempfile::tempdir().unwrap();
+        let (directory, link) = (place.path().join("out"), place.path().join("link"));
+        fs::create_dir_all(directory.join("sub")).unwrap();
+        std::os::unix::fs::symlink("out", &link).unwrap();
+        let name = Path::new(".lock");
+        let own = format!("process {} on host ", std::process::id());
+        let first = DirectoryLock::exclusive(&directory, name).unwrap();
+        let root = Path::new("/proc/self/root");
+        let by_root = root.join(directory.strip_prefix("/").unwrap());
+        for other in [link.clone(), link.join("sub/.."), directory.join("."), by_root] {
+            for locked in [DirectoryLock::exclusive(&other, name), DirectoryLock::shared(&other, name)] {
+                assert!(holder_of(locked).unwrap().starts_with(&own), "{}", other.display());
+            }
+        }
+        // It is renamed while it is in use, and whoever tidies up removes the lock file.
+        let renamed = place.path().join("renamed");
+        fs::rename(&directory, &renamed).unwrap();
+        assert!(holder_of(DirectoryLock::exclusive(&renamed, name)).unwrap().starts_with(&own));
+        fs::remove_file(renamed.join(name)).unwrap();
+        assert_eq!(holder_of(DirectoryLock::shared(&renamed, name)), None);
+        assert_eq!(holder_of(DirectoryLock::exclusive(&renamed, name)), None);
+        drop(first);
+        drop(DirectoryLock::exclusive(&renamed, name).unwrap());
+    }
 }
