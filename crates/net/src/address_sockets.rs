@@ -87,6 +87,8 @@ impl Beside {
         if let ([only], false) = (&fitting[..], self.is_known) {
             self.home = Some(*only);
         }
+        // Once it is gone the system sends from another, also after it has come back.
+        self.home = self.home.filter(|home| own.contains(home));
         self.is_known |= !fitting.is_empty();
         let mut changes = Vec::new();
         self.own.retain(|ip, socket| {
@@ -138,5 +140,11 @@ mod tests {
         sockets.bound(Local(0), ip(2), Local(16_385));
         assert_eq!(sockets.all[0].compare(&own(&[ip(1), ip(2)])), [bind(1)]);
         assert_eq!(sockets.all[0].compare(&own(&(1..=200).map(ip).collect::<Vec<_>>())).len(), MOST - 1);
+        // The only address goes, as a lease that has expired, and comes back beside another.
+        let mut sockets = beside();
+        assert_eq!(sockets.all[0].compare(&own(&[ip(1)])), []);
+        assert_eq!(sockets.all[0].compare(&own(&[ip(2)])), [bind(2)]);
+        sockets.bound(Local(0), ip(2), Local(16_386));
+        assert_eq!(sockets.all[0].compare(&own(&[ip(1), ip(2)])), [bind(1)]);
     }
 }
