@@ -21,6 +21,8 @@ struct Questions {
     waiting: BTreeMap<QuestionId, Name>,
     /// Look-ups that run, also those whose answer nobody waits for any more.
     running: usize,
+    /// The look-ups that all senders had begun when this one last began one; 0: it has begun none.
+    turn: u64,
 }
 
 /// The names of all senders, and which of them are being looked up. Its length is bounded by those
@@ -30,6 +32,8 @@ pub(crate) struct QuestionQueue {
     senders: BTreeMap<Sender, Questions>,
     /// Who asked what is being looked up.
     running: BTreeMap<QuestionId, Sender>,
+    /// Look-ups that were begun.
+    begun: u64,
 }
 
 impl QuestionQueue {
@@ -38,21 +42,24 @@ impl QuestionQueue {
         self.senders.entry(sender).or_default().waiting.insert(question, name);
     }
 
-    /// The name that shall be looked up now: of the sender with the fewest look-ups that run, and
-    /// of several such senders the oldest question. A sender has as many look-ups at once as are
-    /// free for the others.
+    /// The name that shall be looked up now: the oldest of the sender with the fewest look-ups that
+    /// run, and of several such senders of the one whose last look-up began longest ago. A sender
+    /// has as many look-ups at once as are free for the others.
     pub fn next_due(&mut self) -> Option<(QuestionId, Name)> {
         let free = MAX_LOOK_UPS.saturating_sub(self.running.len());
         let waiting = self.senders.iter().filter_map(|(sender, questions)| {
-            Some((questions.running, *questions.waiting.first_key_value()?.0, *sender))
+            let oldest = *questions.waiting.first_key_value()?.0;
+            Some((questions.running, questions.turn, oldest, *sender))
         });
-        let (running, question, sender) = waiting.min()?;
+        let (running, _, question, sender) = waiting.min()?;
         if !may_take(running, free) {
             return None;
         }
         let questions = self.senders.get_mut(&sender)?;
         let name = questions.waiting.remove(&question)?;
+        self.begun += 1;
         questions.running += 1;
+        questions.turn = self.begun;
         self.running.insert(question, sender);
         Some((question, name))
     }
@@ -127,6 +134,42 @@ mod tests {
             queue.answered(question);
             assert_eq!(queue.next_due().map(|it| it.0), Some(question + 16));
         }
+    }
+
+    /// One party may have many keys, and ask under all of them.
+    #[test]
+    fn dead_names_of_many_senders_hold_up_a_newcomer_until_one_place_is_free() {
+        let mut queue = QuestionQueue::default();
+        for number in 0..100_u64 {
+            (100..200_u8).for_each(|sender| {
+                let question = 100 * number + u64::from(sender);
+                queue.push([sender; 32], question, name(question));
+            });
+        }
+        let mut running: Vec<_> = std::iter::from_fn(|| queue.next_due()).map(|it| it.0).collect();
+        assert_eq!(running.len(), MAX_LOOK_UPS);
+        // Those that have had no turn yet asked before.
+        for _ in 0..100 - MAX_LOOK_UPS {
+            queue.answered(running.remove(0));
+            running.extend(queue.next_due().map(|it| it.0));
+        }
+        queue.push(HONEST, 20_000, name(1));
+        queue.answered(running.remove(0));
+        assert_eq!(queue.next_due(), Some((20_000, name(1))));
+    }
+
+    #[test]
+    fn names_that_are_asked_and_given_up_at_once_take_no_more_places() {
+        let mut queue = QuestionQueue::default();
+        for question in 0..10_000 {
+            queue.push(FLOODER, question, name(question));
+            let _ = queue.next_due();
+            queue.remove(FLOODER, question);
+        }
+        assert_eq!(queue.running.len(), MAX_LOOK_UPS / 2);
+        assert!(queue.senders[&FLOODER].waiting.is_empty());
+        queue.push(HONEST, 20_000, name(1));
+        assert_eq!(queue.next_due(), Some((20_000, name(1))));
     }
 
     #[test]

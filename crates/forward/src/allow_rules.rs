@@ -118,7 +118,8 @@ const NEAR: [(IpAddr, u8); 19] = [
 
 /// The IPv4 address that an IPv6 address leads to where somebody translates: IPv4-compatible (RFC
 /// 4291 section 2.5.5.1), IPv4-translated (RFC 2765), NAT64 (RFC 6052 section 2.1), 6to4 (RFC
-/// 3056).
+/// 3056), Teredo (RFC 4380 section 4: the client's, inverted), ISATAP (RFC 5214 section 6.1, in any
+/// prefix).
 fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else { return None };
     let of = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
@@ -128,7 +129,9 @@ fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
         [0, 0, 0, 0, 0, 0, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
-        | [0x2002, high, low, ..] => Some(of(high, low)),
+        | [0x2002, high, low, ..]
+        | [_, _, _, _, 0 | 0x100 | 0x200 | 0x300, 0x5efe, high, low] => Some(of(high, low)),
+        [0x2001, 0, _, _, _, _, high, low] => Some(of(!high, !low)),
         _ => None,
     }
 }
@@ -346,6 +349,12 @@ mod tests {
             "::169.254.169.254",
             "::ffff:169.254.169.254",
             "::ffff:0:7f00:1",
+            "2001:0:c000:201:8000:63bf:80ff:fffe",
+            "2001:0:c000:201:0:63bf:5601:5601",
+            "2001:db8:1:2:0:5efe:7f00:1",
+            "2001:db8:1:2:200:5efe:a9fe:a9fe",
+            "fd00::5efe:6464:64c8",
+            "2001:db8:1:2:300:5efe:a00:4d",
         ] {
             let is_v6 = near.parse::<IpAddr>().unwrap().to_canonical().is_ipv6();
             for rule in ["any", if is_v6 { "[::/0]:80" } else { "0.0.0.0/0:80" }] {
@@ -355,6 +364,10 @@ mod tests {
         for (rule, address, expected) in [
             ("any", "64:ff9b::5db8:d822", Allowed),
             ("any", "2002:5db8:d822::1", Allowed),
+            ("any", "2001:0:c000:201:8000:63bf:a247:27dd", Allowed),
+            ("any", "2001:1:c000:201:8000:63bf:80ff:fffe", Allowed),
+            ("any", "2001:db8:1:2:200:5efe:5db8:d822", Allowed),
+            ("any", "2001:db8:1:2:200:5eff:7f00:1", Allowed),
             ("any", "100.100.100.201", Allowed),
             ("any", "fd00:ec3::254", Allowed),
             ("10.0.0.0/8:80", "64:ff9b::a00:5", Allowed),
