@@ -4,7 +4,7 @@ use crate::tcp::TcpCarrier;
 use byway_wire::NetworkPrefix;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,20 +79,51 @@ impl Listener {
                     let seat = ConnectionPermit::take(&self.seats, peer.ip(), self.most);
                     taken.extend(seat.and_then(|seat| TcpCarrier::seated(stream, Some(seat)).ok()));
                 }
-                // The peer hung up meanwhile.
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
-                Err(error) if is_out_of_resources(&error) => return Backlog::OutOfResources,
-                Err(_) => return Backlog::Empty,
+                Err(error) => match AcceptFailure::of(&error) {
+                    AcceptFailure::Lost => {}
+                    AcceptFailure::NoneWaits => return Backlog::Empty,
+                    AcceptFailure::Later => return Backlog::OutOfResources,
+                },
             }
         }
         Backlog::MayHaveMore
     }
 }
 
-/// Whether this process, or the system, has no descriptor or memory for another connection.
-fn is_out_of_resources(error: &io::Error) -> bool {
-    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS))
+/// Why no connection was accepted (accept(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AcceptFailure {
+    /// No connection waits, or this is no listener any more.
+    NoneWaits,
+    /// The one that was next is gone: its peer hung up, or its network had a fault. Others may wait
+    /// behind it.
+    Lost,
+    /// Others may wait, and the system gives none now: descriptors or memory are short, or a rule
+    /// of the system is against it.
+    Later,
+}
+
+impl AcceptFailure {
+    fn of(error: &io::Error) -> Self {
+        match Errno::from_io_error(error) {
+            Some(Errno::AGAIN | Errno::BADF | Errno::INVAL | Errno::NOTSOCK) => Self::NoneWaits,
+            Some(
+                Errno::CONNABORTED
+                | Errno::CONNRESET
+                | Errno::INTR
+                | Errno::TIMEDOUT
+                | Errno::NETDOWN
+                | Errno::NETUNREACH
+                | Errno::NONET
+                | Errno::HOSTDOWN
+                | Errno::HOSTUNREACH
+                | Errno::PROTO
+                | Errno::NOPROTOOPT
+                | Errno::OPNOTSUPP,
+            ) => Self::Lost,
+            _ => Self::Later,
+        }
+    }
 }
 
 impl AsFd for Listener {
@@ -172,11 +203,19 @@ mod tests {
 
     #[test]
     fn a_shortage_is_no_empty_backlog() {
-        for errno in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS] {
-            assert!(is_out_of_resources(&errno.into()), "{errno}");
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::PERM, Errno::NOSR] {
+            assert_eq!(AcceptFailure::of(&errno.into()), AcceptFailure::Later, "{errno}");
         }
-        for errno in [Errno::AGAIN, Errno::CONNABORTED, Errno::INVAL] {
-            assert!(!is_out_of_resources(&errno.into()), "{errno}");
+        for errno in [Errno::AGAIN, Errno::INVAL, Errno::BADF] {
+            assert_eq!(AcceptFailure::of(&errno.into()), AcceptFailure::NoneWaits, "{errno}");
+        }
+    }
+
+    /// Linux tells of faults of the next connection's network in the place of that connection.
+    #[test]
+    fn a_connection_that_is_lost_before_it_is_taken_hides_none_behind_it() {
+        for errno in [Errno::CONNABORTED, Errno::NETDOWN, Errno::HOSTUNREACH, Errno::PROTO, Errno::INTR] {
+            assert_eq!(AcceptFailure::of(&errno.into()), AcceptFailure::Lost, "{errno}");
         }
     }
 }
