@@ -134,12 +134,18 @@ fn router(view: Shared) -> Router {
 /// A page of the Internet that a browser of this host shows must not read this one by a name that
 /// leads here.
 async fn local(request: Request, next: Next) -> Response {
-    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if !is_this_host(host) {
+    if !names_this_host(&request) {
         return StatusCode::MISDIRECTED_REQUEST.into_response();
     }
     let answered = tokio::time::timeout(PATIENCE, next.run(request)).await;
     answered.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
+}
+
+/// Whether a request names this host and no other, in its target and in each `Host`.
+fn names_this_host(request: &Request) -> bool {
+    let hosts = request.headers().get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
+    let mut named = hosts.chain(request.uri().host()).peekable();
+    named.peek().is_some() && named.all(is_this_host)
 }
 
 /// Whether a request's `Host` (RFC 9110, section 7.2) is a loopback address or `localhost`, with or
@@ -333,6 +339,51 @@ mod tests {
         ] {
             assert!(fetch(&page, "/v1/relays", host).starts_with("HTTP/1.1 421"), "{host}");
         }
+    }
+
+    /// A proxy on this host may read another of two `Host` lines than this page.
+    #[test]
+    fn a_request_that_names_another_host_anywhere_is_not_answered() {
+        let page = page();
+        let answer = |head: &str| {
+            let mut stream = TcpStream::connect(page.address()).unwrap();
+            write!(stream, "{head}\r\nConnection: close\r\n\r\n").unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            text.split(' ').nth(1).unwrap_or_default().to_owned()
+        };
+        let ask = |host: &str| answer(&format!("GET /healthz HTTP/1.1\r\nHost: {host}"));
+        for host in [
+            "localhost@evil.example",
+            "127.0.0.1@evil.example",
+            "localhost.",
+            "127.0.0.1.",
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "0177.0.0.1",
+            "[::1",
+            "[::1]evil.example",
+            "[::ffff:192.0.2.1]",
+            "[fe80::1%25lo]",
+            "localhost:80:80",
+            "localhost:99999",
+            "localhost,evil.example",
+            "xn--lclhost-2fg",
+        ] {
+            assert!(["400", "421"].contains(&&*ask(host)), "{host}");
+        }
+        for (head, allowed) in [
+            ("GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: localhost", "200"),
+            ("GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example", "421"),
+            ("GET /healthz HTTP/1.1\r\nHost: evil.example\r\nHost: localhost", "421"),
+            ("GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost", "421"),
+            ("GET http://localhost/healthz HTTP/1.1\r\nHost: localhost", "200"),
+            ("GET /healthz HTTP/1.0\r\nAccept: */*", "421"),
+        ] {
+            assert_eq!(answer(head), allowed, "{head}");
+        }
+        assert_eq!(ask("[::ffff:127.0.0.1]:80"), "200");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use byway_wire::NetworkPrefix;
+use core::cmp::Reverse;
 
 /// Sessions at once.
 pub(super) const MAX_SESSIONS: usize = 2_048;
@@ -36,7 +37,7 @@ impl<H> Default for SessionPlaces<H> {
 impl<H: Copy + Ord> SessionPlaces<H> {
     /// Gives a new session, which is idle, a place. Returns the session that has to go, if there
     /// are too many: the one that is idle longest of those of its network, if that has its share,
-    /// or else of the network that holds most. It can be the new one.
+    /// or else of the networks that hold most. It can be the new one.
     pub fn enter(&mut self, handle: H, network: NetworkPrefix) -> Option<H> {
         self.sessions.insert(handle, (network, None));
         let holding = self.networks.entry(network).or_insert(Holding { sessions: 0, idle: BTreeSet::new() });
@@ -47,7 +48,7 @@ impl<H: Copy + Ord> SessionPlaces<H> {
             self.networks.get(&network)
         } else if self.sessions.len() > MAX_SESSIONS {
             let idle = self.networks.values().filter(|it| !it.idle.is_empty());
-            idle.max_by_key(|it| it.sessions)
+            idle.max_by_key(|it| (it.sessions, it.idle.first().map(|(since, _)| Reverse(*since))))
         } else {
             None
         };
@@ -113,6 +114,26 @@ mod tests {
         assert_eq!(places.enter(9_002, network(1)), Some(9_002), "all others wait for the registry");
         places.leave(5);
         assert_eq!(places.enter(9_003, network(1)), None);
+    }
+
+    /// A site with an IPv6 /44 has so many networks, as has a crowd of hosts that were broken into.
+    #[test]
+    fn where_each_network_has_one_session_the_one_that_is_idle_longest_goes() {
+        for newcomer in ["0.0.1.1", "10.4.0.1", "250.0.0.1", "2001:db8::1", "fd00::1"] {
+            let mut places = SessionPlaces::default();
+            let site = |number: usize| {
+                let [high, low] = (number as u16).to_be_bytes();
+                NetworkPrefix::of(IpAddr::from([0x20, 1, 0xd, 0xb8, 1, high, low, 0, 0, 0, 0, 0, 0, 0, 0, 1]))
+            };
+            assert!((0..MAX_SESSIONS).all(|it| places.enter(it, site(it)).is_none()));
+            let honest = NetworkPrefix::of(newcomer.parse().unwrap());
+            assert_eq!(places.enter(10_000, honest), Some(0), "{newcomer}");
+            // Hundreds come before its request has.
+            for more in 0..500 {
+                assert_eq!(places.enter(20_000 + more, site(3_000 + more)), Some(1 + more), "{newcomer}");
+            }
+            assert!(places.sessions.contains_key(&10_000));
+        }
     }
 
     #[test]
