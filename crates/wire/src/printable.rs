@@ -33,8 +33,12 @@ fn is_unsafe(character: char) -> bool {
         return character.is_ascii_control();
     }
     matches!(character.general_category(), Control | Format | LineSeparator | ParagraphSeparator)
-        // Letters and marks by category, of which nothing is drawn.
-        || matches!(character, '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
+        // Letters, marks and signs by category, of which nothing is drawn.
+        || matches!(character, '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
+        || matches!(character, '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}')
+        // Never drawn, whether they stand for something yet or not (`Default_Ignorable_Code_Point`
+        // of Unicode), but for selectors that fonts and emoji need.
+        || matches!(character, '\u{2065}' | '\u{fff0}'..='\u{fff8}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -46,6 +50,31 @@ mod tests {
     fn a_name_cannot_drive_a_terminal() {
         assert_eq!(Printable(b"a\x1b[2Jb\xff\n").to_string(), "a\\u{1b}[2Jb\\xff\\n");
         assert_eq!(Printable("übel".as_bytes()).to_string(), "übel");
+    }
+
+    /// C1 controls alone begin a sequence on terminals that take 8 bits. Overlong forms, surrogates
+    /// and what lies past the last character are bytes that are not UTF-8.
+    #[test]
+    fn no_byte_of_a_name_begins_a_sequence() {
+        for control in ('\0'..'\u{20}').chain('\u{7f}'..'\u{a0}') {
+            let shown = Printable(alloc::format!("a{control}31mb").as_bytes()).to_string();
+            assert!(!shown.contains(char::is_control) && shown.starts_with("a\\"), "{shown}");
+        }
+        for broken in
+            [&b"\x9b31m"[..], b"\xc0\x9b", b"\xe0\x80\x9b", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc2"]
+        {
+            let shown = Printable(broken).to_string();
+            assert!(shown.is_ascii() && shown.starts_with("\\x"), "{shown}");
+        }
+    }
+
+    /// Of these nothing is drawn, and most terminals give them no width.
+    #[test]
+    fn what_no_category_tells_is_spelled_out_too() {
+        for hidden in "\u{2065}\u{2800}\u{17b4}\u{17b5}\u{180b}\u{180f}\u{fff0}\u{fff8}\u{e0000}\u{e0100}\u{e01ef}\u{e0fff}\u{1d173}".chars() {
+            let shown = Printable(alloc::format!("a{hidden}b").as_bytes()).to_string();
+            assert_eq!(shown, alloc::format!("a\\u{{{:x}}}b", u32::from(hidden)));
+        }
     }
 
     #[test]

@@ -160,7 +160,8 @@ impl LockedFile {
         let read = (&self.file).take(checked_text::MAX_LEN as u64).read_to_end(&mut text);
         read.map_err(cannot())?;
         let text = Secret::new(String::from_utf8(text).unwrap_or_default());
-        if text.expose() == BEGUN {
+        // A run that is killed while it forgets a ticket may leave the rest of that behind it.
+        if text.expose().starts_with(BEGUN) {
             return Ok(None);
         }
         let payload = checked_text::decode(PREFIX, text.expose()).ok().map(Secret::new);
@@ -315,6 +316,51 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert!(!TicketState::open(&path).unwrap().is_kept());
         assert!(!path.exists(), "nothing was kept");
+    }
+
+    #[test]
+    fn a_run_that_is_killed_while_it_forgets_its_ticket_leaves_nothing_that_is_refused() {
+        let (_guard, path) = place();
+        let mut standing = TicketState::open(&path).unwrap();
+        standing.keep(1).unwrap();
+        let permission = standing.permission().clone();
+        drop(standing);
+        let good = fs::read(&path).unwrap();
+        // Killed between the bytes and the length.
+        fs::write(&path, [BEGUN.as_bytes(), &good[BEGUN.len()..]].concat()).unwrap();
+        let mut again = TicketState::open(&path).unwrap();
+        assert!(!again.is_kept() && again.permission() != &permission);
+        again.keep(2).unwrap();
+        let permission = again.permission().clone();
+        drop(again);
+        assert_eq!(TicketState::open(&path).unwrap().permission(), &permission);
+    }
+
+    /// After a loss of power some file systems give zeros, or the bytes of another file.
+    #[test]
+    fn a_ticket_that_a_loss_of_power_spoiled_is_refused() {
+        let (_guard, path) = place();
+        let mut standing = TicketState::open(&path).unwrap();
+        standing.keep(1).unwrap();
+        drop(standing);
+        let good = fs::read(&path).unwrap();
+        let half = good.len() / 2;
+        for spoiled in [
+            vec![0; good.len()],
+            [&good[..half], &vec![0; good.len() - half]].concat(),
+            [&vec![0; half], &good[half..]].concat(),
+            [&good[..], &[0; 64]].concat(),
+            [&good[..], &good].concat(),
+            BEGUN.as_bytes()[..8].to_vec(),
+            vec![0; BEGUN.len()],
+        ] {
+            fs::write(&path, &spoiled).unwrap();
+            let refused = TicketState::open(&path).unwrap_err();
+            assert!(matches!(refused, StateError::Damaged { .. }), "{refused}");
+            assert!(fs::read(&path).unwrap() == spoiled);
+        }
+        fs::write(&path, &good).unwrap();
+        assert!(TicketState::open(&path).unwrap().is_kept());
     }
 
     #[test]
