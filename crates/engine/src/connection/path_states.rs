@@ -71,6 +71,9 @@ impl Connection {
             let same = path.route == route;
             if same {
                 path.route = route.clone();
+                // The relay may have refused what was sent: the next packet gets through. Without
+                // this one it would wait for a timeout, which has doubled with each before.
+                path.pending.ping |= path.send.timeouts() > 0;
             }
             same
         });

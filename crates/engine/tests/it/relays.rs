@@ -384,6 +384,47 @@ fn a_nat_forgets_the_way_to_the_only_relay() {
     }
 }
 
+/// A NAT that is short of ports gives the sender another one again and again, and another address
+/// in between: the session goes on, and nobody is told of a word that is not known.
+#[test]
+fn a_nat_changes_the_port_to_the_only_relay_again_and_again() {
+    for interval in [1_300, 1_500, 2_000_u64] {
+        let dead = line(10, 10 * MS).partition(Instant::ZERO, Instant::FAR_FUTURE);
+        let mut plan = through("background", 40 * MIB, 0);
+        plan.start = seconds(5);
+        let mut world = detours(1, plan, &dead, &[]);
+        let (from, to, at) = (sender_address(), receiver_address(), relay_address(0));
+        let relay = world.world.add("relay", relay(Instant::ZERO), &[at]);
+        let line = line(10, 10 * MS);
+        let (there, back) = world.world.connect(from, at, line.clone(), line.clone());
+        world.world.connect(at, to, line.clone(), line);
+        let (sender, receiver) = (world.sender, world.receiver);
+        let word = word(0, QuotaClass::UNLIMITED);
+        world.world.act(receiver, |host, now| host.endpoint.stand_at(now, &word).unwrap());
+        world.world.run_until(Instant::from_millis(4_900));
+        let (_, destination, consent) = world.world[receiver].reachable[0];
+        let reach = RelayRoute { word: word.clone(), destination, consent };
+        world.world.act(sender, |host, _| host.meet(word, reach));
+        let mut received = Vec::new();
+        for change in 0..16_u16 {
+            world.world.run_until(Instant::from_millis(6_000 + interval * u64::from(change)));
+            received.push(world.world[receiver].received);
+            let host = if change % 3 == 2 { "77.0.0.1" } else { "10.0.0.1" };
+            let fresh = address(&format!("{host}:{}", 61_000 + change));
+            world.world.rebind(sender, Local(0), fresh);
+            world.world.route(fresh, at.ip(), &[there]);
+            world.world.route(at, fresh.ip(), &[back]);
+        }
+        println!("{interval} ms: bytes received before each change: {received:?}");
+        let least = MIB / 10;
+        assert!(received.windows(2).all(|pair| pair[1] > pair[0] + least), "{interval} ms: {received:?}");
+        let told = |event: &Event| matches!(event, Event::Notice { .. });
+        assert!(!world.world[sender].events.iter().any(told), "{:?}", world.world[sender].events);
+        assert!(world.world[relay].counters().dropped(Dropped::Refused(Reason::StaleCookie)) >= 8);
+        world.finish(90, 40 * MIB);
+    }
+}
+
 #[test]
 fn a_relay_whose_word_is_unknown_to_it() {
     let mut plan = Plan::new("mpath", &[4 * MIB], &[]);
