@@ -2,26 +2,46 @@
 
 use crate::close::CloseCode;
 use crate::identity::PublicKey;
+use crate::session_seats::network_of;
 use byway_engine::connection::Event;
 use byway_engine::{Endpoint, Handle};
 use byway_forward::allow_rules::Allow;
 use byway_forward_host::Exit;
 use byway_net::{Control, Ready, Waker};
-use byway_wire::Instant;
 use byway_wire::fair_share::may_take;
+use byway_wire::{Instant, NetworkPrefix};
 use std::collections::BTreeMap;
 
-/// Sessions with forwards at once, of all senders. One sender has half of these at most.
+/// Sessions with forwards at once, of all senders. One sender has half of these at most, and so has
+/// one network: who holds the ticket may have many keys.
 const MAX_SESSIONS: usize = 64;
 
 /// Who asks, and the name of the program that does.
 type ProgramId = (PublicKey, [u8; 16]);
 
+/// Whose a session is.
+#[derive(Clone, Copy, Debug)]
+struct SessionOwner {
+    program: ProgramId,
+    /// Where the program is; `None` for this host.
+    network: Option<NetworkPrefix>,
+}
+
+impl SessionOwner {
+    /// Whether it may have a session beside these.
+    fn may_begin<'a>(&self, sessions: impl Iterator<Item = &'a Self> + Clone) -> bool {
+        let free = MAX_SESSIONS.saturating_sub(sessions.clone().count());
+        let of_sender = sessions.clone().filter(|other| other.program.0 == self.program.0).count();
+        let of_network = sessions.filter(|other| other.network == self.network).count();
+        may_take(of_sender, free) && (self.network.is_none() || may_take(of_network, free))
+    }
+}
+
 /// The sessions, and the connections that are made for them.
 pub(crate) struct Exits {
     exit: Exit,
     waker: Waker,
-    sessions: BTreeMap<Handle, ProgramId>,
+    sessions: BTreeMap<Handle, SessionOwner>,
     /// Connections made so far, as far as was looked.
     made: u64,
     served: Option<PublicKey>,
@@ -40,24 +60,25 @@ impl Exits {
 
     /// A session begins. One that the same program began before is over: it has lost it.
     pub fn accept(&mut self, endpoint: &mut Endpoint, handle: Handle, asker: ProgramId, now: Instant) {
-        let before = self.sessions.iter().find(|(_, known)| **known == asker).map(|(handle, _)| *handle);
+        let known = self.sessions.iter().find(|(_, known)| known.program == asker);
+        let before = known.map(|(handle, _)| *handle);
         if let Some(before) = before {
             self.leave(before);
             endpoint.close(now, before, CloseCode::Failed.number(), "the same program began another session");
         }
-        let own = self.sessions.values().filter(|(sender, _)| *sender == asker.0).count();
-        if !may_take(own, MAX_SESSIONS.saturating_sub(self.sessions.len())) {
+        let owner = SessionOwner { program: asker, network: network_of(endpoint, handle) };
+        if !owner.may_begin(self.sessions.values()) {
             let reason = "the receiver serves as many senders as it may: try again later";
             endpoint.close(now, handle, CloseCode::Failed.number(), reason);
             return;
         }
-        self.sessions.insert(handle, asker);
+        self.sessions.insert(handle, owner);
         self.exit.join(handle, asker.0.0);
     }
 
     /// Whether a program has a session.
     pub fn knows(&self, asker: &ProgramId) -> bool {
-        self.sessions.values().any(|known| known == asker)
+        self.sessions.values().any(|known| known.program == *asker)
     }
 
     /// A session is over.
@@ -88,12 +109,56 @@ impl Exits {
         }
         let (_, made) = self.exit.count();
         if std::mem::replace(&mut self.made, made) < made {
-            self.served = self.sessions.values().next().map(|(peer, _)| *peer);
+            self.served = self.sessions.values().next().map(|owner| owner.program.0);
         }
     }
 
     /// Who was connected to a target since this was asked last: the ticket is theirs.
     pub const fn take_served(&mut self) -> Option<PublicKey> {
         self.served.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    fn network(number: u8) -> Option<NetworkPrefix> {
+        Some(NetworkPrefix::of(IpAddr::from([198, 51, number, 7])))
+    }
+
+    /// How many sessions begin that a key from this range, each a new one, asks for.
+    fn begin(
+        sessions: &mut Vec<SessionOwner>,
+        keys: std::ops::Range<u8>,
+        network: Option<NetworkPrefix>,
+    ) -> usize {
+        let before = sessions.len();
+        for key in keys {
+            let owner = SessionOwner { program: (PublicKey([key; 32]), [key; 16]), network };
+            if owner.may_begin(sessions.iter()) {
+                sessions.push(owner);
+            }
+        }
+        sessions.len() - before
+    }
+
+    #[test]
+    fn one_network_with_many_keys_takes_half_of_the_sessions_at_most() {
+        let mut sessions = Vec::new();
+        assert_eq!(begin(&mut sessions, 0..200, network(1)), 32);
+        assert_eq!(begin(&mut sessions, 0..200, network(2)), 16);
+        assert_eq!(begin(&mut sessions, 200..201, network(3)), 1);
+        // Programs of this host may have the rest.
+        assert_eq!(begin(&mut sessions, 201..255, None), 15);
+    }
+
+    #[test]
+    fn one_key_takes_half_of_the_sessions_at_most_wherever_it_is() {
+        let mut sessions = Vec::new();
+        let begun: usize = (0..200).map(|number| begin(&mut sessions, 7..8, network(number))).sum();
+        assert_eq!(begun, 32);
+        assert_eq!(begin(&mut sessions, 7..8, None), 0);
     }
 }
