@@ -202,7 +202,8 @@ pub enum Reason {
     Unprobed = 14,
     /// The relay's clock is ahead, so that every grant has expired there.
     #[error(
-        "its clock is ahead by a day or more, so that words have expired there before they are used: set the clock, as by NTP"
+        "its clock is ahead of the registry's by a day or more, so that words have expired there before they are used: set the \
+         clock that is wrong, as by NTP"
     )]
     Clock = 15,
 }
@@ -292,7 +293,7 @@ pub enum Failure {
     #[error("the registry has no second address to try what the NAT lets in")]
     Unprobed = 6,
     /// The relay answered that a grant made just now has expired.
-    #[error("the relay's clock is ahead by a day or more")]
+    #[error("the relay's clock is ahead of the registry's by a day or more")]
     Clock = 7,
 }
 

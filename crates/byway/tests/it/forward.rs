@@ -211,6 +211,45 @@ fn a_forward_that_is_killed_resets_connections_and_no_ended_ones() {
     assert_eq!(all(&whole), b"all");
 }
 
+/// One direction has ended in order, and the other has not: its end is no end of data, whichever of
+/// both processes is killed.
+#[test]
+fn a_killed_process_resets_connections_of_which_one_direction_has_ended() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let pair = Pair::start(&[&format!("127.0.0.1:{port}")], &[&format!("0:127.0.0.1:{port}")]);
+    let accept = || {
+        let target = listener.accept().unwrap().0;
+        target.set_read_timeout(Some(PATIENCE)).unwrap();
+        target
+    };
+    // The program has asked, and its answer is on the way.
+    let mut asking = pair.connect(0);
+    asking.write_all(b"ask").unwrap();
+    asking.shutdown(Shutdown::Write).unwrap();
+    let mut answering = accept();
+    assert_eq!(all(&answering), b"ask");
+    answering.write_all(b"part of").unwrap();
+    let mut part = [0; 7];
+    asking.read_exact(&mut part).unwrap();
+    // The target has said all, and the program sends on.
+    let mut sending = pair.connect(0);
+    let mut taking = accept();
+    taking.write_all(b"go on").unwrap();
+    taking.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(all(&sending), b"go on");
+    sending.write_all(b"more").unwrap();
+    let mut more = [0; 4];
+    taking.read_exact(&mut more).unwrap();
+    pair.receiver.signal("KILL");
+    let error = taking.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "the target took no end of the upload");
+    pair.forward.signal("KILL");
+    asking.set_read_timeout(Some(PATIENCE)).unwrap();
+    let error = asking.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "the program took no end of the answer");
+}
+
 /// An urgent byte stays where it is in the stream, in both directions and at the end of it.
 #[test]
 fn urgent_bytes_are_not_lost() {

@@ -188,6 +188,20 @@ fn a_relay_whose_clock_is_days_ahead_is_told_so() {
     }
 }
 
+/// A board without a battery for its clock begins in 1970.
+#[test]
+fn a_relay_whose_clock_is_years_behind_is_tested_and_listed() {
+    for behind in [2 * 86_400, 400 * 86_400, UNIX as i64] {
+        let mut net = Net::new(30, memory());
+        let host = net.asker(Asker::new(1));
+        let relay = net.relay_whose_clock_is_off(0, -behind);
+        let answer = net.enrol(relay, host, &word(JOIN, WordKind::Join), enrol(0, &[relay_address(0)]));
+        assert!(matches!(answer, Ok(Answer::Enrolled { .. })), "{behind}: {answer:?}");
+        let client = net.asker(Asker::new(2));
+        assert_eq!(net.list(client, 9, 0).relays.len(), 1, "{behind}");
+    }
+}
+
 #[test]
 fn what_is_no_request_is_refused_and_nothing_more_of_it_is_read() {
     let mut net = Net::new(27, memory());
