@@ -49,8 +49,8 @@ pub struct DelayClock {
     level_at: Instant,
     skew: f64,
     windows: u32,
-    /// Maximum of (one-way delay - RTT - expected level) in the window that began at `window_began`,
-    /// in ns, and of how many packets.
+    /// Maximum of (one-way delay - RTT - expected level) in the window that began at
+    /// `window_began`, in ns, and of how many packets.
     window: Option<i64>,
     window_began: Instant,
     packets: u32,

@@ -1,6 +1,6 @@
 //! The values at which known misses were accepted: `accepted.tsv`, a line for each bound, scene and
-//! figure. They are the worst of seeds 1 to 5 in the quick form, and of seed 1 elsewhere. A miss that
-//! is worse than that fails.
+//! figure. They are the worst of seeds 1 to 5 in the quick form, and of seed 1 elsewhere. A miss
+//! that is worse than that fails.
 
 use super::bounds;
 use super::judge::Limit;
