@@ -12,10 +12,9 @@ use byway_wire::{Duration, Instant, NetworkPrefix, StreamId};
 /// How long a session may take. All that is asked in one takes two or three round trips, and a
 /// test.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
-/// How long the first whole request may take from when the client has shown that it is there. It
-/// needs half a round trip. A client whose word names several registries may send it to one that
-/// does not know the session first, and needs up to three timeouts to notice.
-const FIRST_REQUEST_PATIENCE: Duration = Duration::from_secs(6);
+/// How long the first whole request may take from when the client has shown that it is there. The
+/// request is in flight by then: it needs half a round trip, or one more if it is lost.
+const FIRST_REQUEST_PATIENCE: Duration = Duration::from_secs(2);
 pub(super) use super::session_places::MAX_SESSIONS;
 /// Requests of a session.
 const REQUESTS: u32 = 16;
