@@ -31,6 +31,12 @@ const IDLE_RTT_SLACK_NANOS: i64 = 500_000;
 /// The shortest time between two such packets from which a skew is computed: over a second, what
 /// they may have waited is an error of 500 ppm at most.
 const MIN_SKEW_SPAN: Duration = Duration::from_secs(1);
+/// Two skews in a row must agree within this part of the latter, and within what packets may have
+/// waited, before one is believed.
+const SKEW_AGREEMENT: f64 = 0.25;
+/// Part of the largest packet's bytes from which on a packet counts as full. The line sends a short
+/// one faster, so that their RTTs do not compare.
+const FULL_SHARE: f64 = 0.75;
 /// The fastest that clocks are set right: chrony slews by up to 83,333 ppm, ntpd by 500.
 const MAX_SLEW_PPM: i64 = 100_000;
 /// A jump beyond this, and beyond what any queue can do, is a clock step.
@@ -57,11 +63,15 @@ pub struct DelayClock {
     /// What to add to such a maximum since the way back changed.
     bias: i64,
     rebias: bool,
-    /// The least RTT since the way back changed, in ns.
+    /// The least RTT of a full packet since the way back changed, in ns.
     least_rtt: Option<i64>,
+    /// Bytes of the largest packet.
+    largest_bytes: u32,
     /// The packet that met no queue from which the skew is measured: when its ACK came, and its
     /// one-way delay minus RTT, in ns.
     idle: Option<(Instant, i64)>,
+    /// The skew that was measured last, in ns per second.
+    measured_skew: Option<f64>,
     /// Windows in a row that were off by more than clocks can explain, and by how much the latest
     /// was.
     off: (u32, i64),
@@ -76,6 +86,7 @@ impl DelayClock {
         sent_at: Instant,
         arrival: u32,
         rtt: Option<Duration>,
+        bytes: u32,
     ) -> Option<i64> {
         let raw = arrival.wrapping_sub(sent_at.as_micros() as u32);
         let rtt = rtt.map(|rtt| byway_wire::time::nanos(rtt) as i64);
@@ -100,7 +111,7 @@ impl DelayClock {
         }
         self.last = Some((raw, delay));
         if let Some(rtt) = rtt {
-            if self.is_idle(rtt) {
+            if self.is_idle(rtt, bytes) {
                 self.follow(now, delay - rtt);
             }
             self.observe(now, delay - rtt);
@@ -113,7 +124,11 @@ impl DelayClock {
     pub const fn way_back_changed(&mut self) {
         self.window = None;
         self.rebias = true;
-        (self.least_rtt, self.idle) = (None, None);
+        self.forget_idle();
+    }
+
+    const fn forget_idle(&mut self) {
+        (self.least_rtt, self.idle, self.measured_skew) = (None, None, None);
     }
 
     /// A delay on this path's scale as the receiver will see it: its stamp minus the sender's,
@@ -132,14 +147,20 @@ impl DelayClock {
 
     /// Whether a packet of this RTT, in ns, met no queue. Both ends of an RTT are read from one
     /// clock, so no drift hides in it.
-    fn is_idle(&mut self, rtt: i64) -> bool {
-        let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
-        let is_shorter_way = self.least_rtt.is_some_and(|before| rtt < before - IDLE_RTT_SLACK_NANOS);
-        self.least_rtt = Some(least);
-        if is_shorter_way {
-            self.idle = None;
+    fn is_idle(&mut self, rtt: i64, bytes: u32) -> bool {
+        if f64::from(self.largest_bytes) < FULL_SHARE * f64::from(bytes) {
+            self.forget_idle();
         }
-        rtt <= least + IDLE_RTT_SLACK_NANOS
+        self.largest_bytes = self.largest_bytes.max(bytes);
+        if f64::from(bytes) < FULL_SHARE * f64::from(self.largest_bytes) {
+            return false;
+        }
+        let before = self.least_rtt.unwrap_or(rtt);
+        if rtt < before - IDLE_RTT_SLACK_NANOS {
+            self.forget_idle();
+        }
+        self.least_rtt = Some(before.min(rtt));
+        rtt <= before + IDLE_RTT_SLACK_NANOS
     }
 
     /// Takes one-way delay minus RTT of a packet that met no queue. What this differs by from the
@@ -155,8 +176,7 @@ impl DelayClock {
         }
         let span = now.since(since);
         if span >= MIN_SKEW_SPAN {
-            let fastest = (MAX_SLEW_PPM * 1000) as f64;
-            self.skew = ((difference - before) as f64 / span.as_secs_f64()).clamp(-fastest, fastest);
+            self.measure_skew((difference - before) as f64 / span.as_secs_f64());
             self.idle = Some((now, difference));
         }
         if error < 0 {
@@ -167,6 +187,17 @@ impl DelayClock {
         self.level_at = now;
         self.window = None;
         (self.window_began, self.packets, self.off) = (now, 0, (0, 0));
+    }
+
+    /// Takes a skew in ns per second. One alone may come of a least RTT that was not yet the path's.
+    fn measure_skew(&mut self, skew: f64) {
+        let doubt = SKEW_AGREEMENT * skew.abs() + IDLE_RTT_SLACK_NANOS as f64;
+        let agrees = self.measured_skew.is_some_and(|before| (skew - before).abs() <= doubt);
+        self.measured_skew = Some(skew);
+        if agrees {
+            let fastest = (MAX_SLEW_PPM * 1000) as f64;
+            self.skew = skew.clamp(-fastest, fastest);
+        }
     }
 
     fn observe(&mut self, now: Instant, difference: i64) {
@@ -225,6 +256,8 @@ impl DelayClock {
         let windows = if (error - before).abs() <= error.abs() / 4 { windows + 1 } else { 1 };
         self.off = (windows, error);
         if windows >= WINDOWS_ANOTHER {
+            let most = (MAX_SKEW_PPM * 1000) as f64;
+            self.skew = self.skew.clamp(-most, most);
             self.bias -= error;
             self.off = (0, 0);
         }
@@ -236,7 +269,11 @@ impl DelayClock {
 mod tests {
     use super::*;
     use alloc::format;
+    use alloc::vec::Vec;
     use proptest::prelude::*;
+
+    /// Bytes of a packet.
+    const FULL: u32 = 1_400;
 
     /// A path whose receiver's clock runs `ppm` fast and stands `offset` µs ahead.
     struct Model {
@@ -254,7 +291,7 @@ mod tests {
         fn sample(&self, clock: &mut DelayClock, sent: i64, forward: i64, back: i64) -> Option<i64> {
             let (sent_at, now) =
                 (Instant::from_micros(sent as u64), Instant::from_micros((sent + forward + back) as u64));
-            clock.sample(now, sent_at, self.stamp(sent + forward), Some(now.since(sent_at)))
+            clock.sample(now, sent_at, self.stamp(sent + forward), Some(now.since(sent_at)), FULL)
         }
     }
 
@@ -337,6 +374,21 @@ mod tests {
                 assert!(waits.0 > 25_000_000 && waits.1 < 35_000_000, "{told}");
             }
         }
+    }
+
+    /// At first each packet waits somewhere, and the least RTT is not yet the path's: 11 ms move from
+    /// the way forward to the way back. That is no skew, and nothing is believed of it.
+    #[test]
+    fn a_wait_that_moves_to_the_other_way_is_no_drift() {
+        let (model, mut clock) = (Model { ppm: 0, offset: 77 }, DelayClock::default());
+        for (at, forward, back) in [(0, 21_000, 10_000), (9_000, 21_000, 10_000), (2_340_000, 10_000, 21_000)]
+        {
+            model.sample(&mut clock, at, forward, back).unwrap();
+        }
+        let delays = (3..120).map(|step| model.sample(&mut clock, step * 1_000_000, 25_000, 10_000).unwrap());
+        let delays: Vec<i64> = delays.collect();
+        let (first, last) = (delays[10], delays[delays.len() - 1]);
+        assert!((last - first).abs() < 1_000_000, "{first} became {last}");
     }
 
     /// The least one-way delay of each second. Packets leave `every` µs apart. Each packet and each
@@ -444,7 +496,7 @@ mod tests {
             for (stamp, step, rtt) in stamps {
                 at += step;
                 let now = Instant::from_micros(at + rtt);
-                let _ = clock.sample(now, Instant::from_micros(at), stamp, Some(Duration::from_micros(rtt)));
+                let _ = clock.sample(now, Instant::from_micros(at), stamp, Some(Duration::from_micros(rtt)), stamp);
                 let _ = clock.apparent(now, 0);
             }
         }

@@ -363,7 +363,7 @@ impl SendPath {
                 {
                     sampled = Some(stamp);
                     let rtt = if number == entry.largest { progress.rtt } else { None };
-                    if let Some(one_way) = self.delay.sample(now, sent_at, stamp, rtt) {
+                    if let Some(one_way) = self.delay.sample(now, sent_at, stamp, rtt, bytes) {
                         let least = self.one_way.map_or(one_way, |(_, least)| least.min(one_way));
                         self.one_way = Some((one_way, least));
                         delays.push(Delay { sent_at, one_way, bytes });
