@@ -189,7 +189,8 @@ impl DelayClock {
         (self.window_began, self.packets, self.off) = (now, 0, (0, 0));
     }
 
-    /// Takes a skew in ns per second. One alone may come of a least RTT that was not yet the path's.
+    /// Takes a skew in ns per second. One alone may come of a least RTT that was not yet the
+    /// path's.
     fn measure_skew(&mut self, skew: f64) {
         let doubt = SKEW_AGREEMENT * skew.abs() + IDLE_RTT_SLACK_NANOS as f64;
         let agrees = self.measured_skew.is_some_and(|before| (skew - before).abs() <= doubt);
@@ -376,8 +377,8 @@ mod tests {
         }
     }
 
-    /// At first each packet waits somewhere, and the least RTT is not yet the path's: 11 ms move from
-    /// the way forward to the way back. That is no skew, and nothing is believed of it.
+    /// At first each packet waits somewhere, and the least RTT is not yet the path's: 11 ms move
+    /// from the way forward to the way back. That is no skew, and nothing is believed of it.
     #[test]
     fn a_wait_that_moves_to_the_other_way_is_no_drift() {
         let (model, mut clock) = (Model { ppm: 0, offset: 77 }, DelayClock::default());
