@@ -23,6 +23,7 @@ mod registry;
 mod relay;
 mod relays;
 mod resume_command;
+mod retry;
 mod send;
 mod sink;
 mod source;

@@ -136,6 +136,7 @@ impl From<TcpCongestion> for byway_net::TcpCongestion {
 Examples:
   byway send ~/photos TICKET                     a directory, over every path there is
   byway send ~/photos TICKET                     after a stop or a crash: what is missing
+  byway send ~/photos TICKET --retry             as a nightly job: wait for a receiver that is away
   byway send ~/photos TICKET --relay R1 --relay R2 --priority normal
   byway send a.iso b.iso @ticket.txt             the ticket from a file, so that `ps` does not show it
   BYWAY_TICKET=... byway send a.iso              or from the environment
@@ -191,6 +192,11 @@ pub struct Send {
     /// [default: off]
     #[arg(long)]
     pub keep_modes: bool,
+    /// Wait for a receiver that is away, that sleeps or is started later, and try again until it
+    /// answers: after 0.5 s, then each time after twice as long, up to 30 s. Not for `-`
+    /// [default: off]
+    #[arg(long)]
+    pub retry: bool,
     /// List what would be sent, and send nothing [default: off]
     #[arg(short = 'n', long)]
     pub dry_run: bool,

@@ -6,17 +6,6 @@ use std::fmt::Display;
 pub const NO_TICKET: &str = "the command names no receiver: give its ticket with --to TICKET";
 pub const ANSWERS: &str = "the receiver answers";
 
-/// Why the receiver is away. What errors of transfers advise does not fit here.
-pub const RESTARTED: &str = "it was started anew";
-pub const STOPPED: &str = "it was stopped";
-pub const SILENT: &str = "nothing was heard from it";
-pub const NOTHING_ARRIVES: &str = "nothing of what was sent arrived there, although it answers";
-
-/// What a relay whose quota is used up says.
-pub fn silent_and_used_up(relay: impl std::fmt::Display) -> String {
-    format!("{SILENT}, and a relay says: {relay}")
-}
-
 pub fn away(reason: &str) -> String {
     format!(
         "the receiver is away ({reason}): new connections wait ten seconds, and are refused if it does not answer"

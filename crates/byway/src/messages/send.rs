@@ -1,6 +1,6 @@
 //! What `byway send` says.
 
-use crate::units::Bytes;
+use crate::units::{Bytes, Span};
 use std::fmt::Display;
 
 pub const NO_PATH: &str = "the command names nothing to send: name at least one path, and then the ticket";
@@ -8,6 +8,7 @@ pub const NO_PATH_BEFORE_TICKET: &str =
     "the command names nothing to send: name at least one path before the ticket";
 pub const STREAM_WITH_FILES: &str =
     "`-` is standard input, which cannot be sent together with files: send it with a command of its own";
+pub const STREAM_WITH_RETRY: &str = "`-` is standard input, which cannot be read again: --retry is for files";
 pub const RECEIVER_RESTARTED: &str =
     "the receiver was started anew: this command goes on and sends what is missing there";
 
@@ -30,6 +31,15 @@ pub fn stopped_stream(sent: u64) -> String {
 
 pub fn stopped_tree(sent: u64, command: &str) -> String {
     format!("stopped with {} sent; to go on: {command}", Bytes(sent))
+}
+
+/// The receiver is away for this number of seconds.
+pub fn away(reason: &str, seconds: u64) -> String {
+    let since = match seconds {
+        0..60 => String::new(),
+        _ => format!(" for {}", Span(seconds as f64)),
+    };
+    format!("the receiver is away{since} ({reason}): trying again until it answers")
 }
 
 /// The answer of a dry run.

@@ -16,6 +16,17 @@ pub const NO_ANSWER: &str = "the receiver does not answer";
 pub const NO_ANSWER_ON_PATH: &str = "no answer";
 pub const CANNOT_SENSE: &str = "cannot measure delays";
 
+/// Why the receiver is away. What errors of transfers advise does not fit here.
+pub const RESTARTED: &str = "it was started anew";
+pub const STOPPED: &str = "it was stopped";
+pub const SILENT: &str = "nothing was heard from it";
+pub const NOTHING_ARRIVES: &str = "nothing of what was sent arrived there, although it answers";
+
+/// What a relay whose quota is used up says.
+pub fn silent_and_used_up(relay: impl Display) -> String {
+    format!("{SILENT}, and a relay says: {relay}")
+}
+
 pub fn listening(addresses: &[String]) -> String {
     format!("listening on {}", addresses.join(", "))
 }

@@ -16,10 +16,7 @@ use byway_engine::Config;
 use byway_forward_host::Listening;
 use byway_net::Clock;
 use byway_transfer::registry::FindPlan;
-use byway_transfer::{
-    ForwardCounters, Forwarding, ForwardingPlan, NotConnected, TransferError, TransferEvent, secret_words,
-    sockets,
-};
+use byway_transfer::{ForwardCounters, Forwarding, ForwardingPlan, TransferEvent, secret_words, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use serde::Serialize;
@@ -140,7 +137,7 @@ fn watch(
             }
             Some(TransferEvent::Away(error)) => {
                 met = true;
-                let reason = reason(&error);
+                let reason = super::transfer_events::absence_reason(&error);
                 output.emit(&Event::told("away", &Presence { reason: Some(reason.clone()) }));
                 output.say(&messages::forward::away(&reason));
             }
@@ -181,17 +178,4 @@ const fn forwarded(tally: ForwardCounters) -> Forwarded {
         sent_bytes: tally.forth,
         received_bytes: tally.back,
     }
-}
-
-/// Why the receiver is away. What errors of transfers advise fits none here.
-fn reason(error: &TransferError) -> String {
-    String::from(match error {
-        TransferError::ReceiverRestarted => messages::forward::RESTARTED,
-        TransferError::PeerInterrupted | TransferError::PeerLeft => messages::forward::STOPPED,
-        TransferError::ConnectionLost => messages::forward::SILENT,
-        TransferError::Standstill => messages::forward::NOTHING_ARRIVES,
-        TransferError::QuotaUsedUp(reason) => return messages::forward::silent_and_used_up(reason),
-        TransferError::NotConnected(NotConnected::NoAnswer(why)) => return why.to_string(),
-        other => return other.to_string(),
-    })
 }

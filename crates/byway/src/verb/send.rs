@@ -2,6 +2,7 @@
 
 use super::lending::LendingStatus;
 use super::limit_toggle::LimitToggle;
+use super::retry::Retry;
 use super::transfer_events::EventTranslator;
 use crate::args::Global;
 use crate::args::verbs::{Priority, Send};
@@ -50,6 +51,9 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     if piped && paths.len() > 1 {
         return Err(Failure::new(Exit::Usage, messages::send::STREAM_WITH_FILES).into());
     }
+    if piped && arguments.retry {
+        return Err(Failure::new(Exit::Usage, messages::send::STREAM_WITH_RETRY).into());
+    }
     if arguments.dry_run {
         return dry_run(&paths, piped, output);
     }
@@ -91,10 +95,21 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let mut lent =
         LendingStatus::start(global, &arguments.lending, &registries, &arguments.advertise, output)?;
     let (mut show, mut toggle) = (EventTranslator::new(output), LimitToggle::new(arguments.bwlimit.up));
+    let mut retry = Retry::default();
     loop {
         let sending = Sending::start(plan()?)?;
         toggle.begin(&sending);
-        let (sent, stop) = watch(sending, &signals, &mut show, &mut toggle, &mut lent, output)?;
+        let (sent, mut stop) = watch(sending, &signals, &mut show, &mut toggle, &mut lent, output)?;
+        let waits = arguments.retry && stop.is_none();
+        if let (true, Err(error)) = (waits, &sent.outcome)
+            && error.may_pass()
+        {
+            let reason = super::transfer_events::absence_reason(error);
+            stop = retry.wait(&reason, sent.seconds > 0.0, &signals, output);
+            if stop.is_none() {
+                continue;
+            }
+        }
         if !sent.can_go_on() || stop.is_some() {
             let lent = lent.stop(output);
             return conclude(sent, stop, piped, lent, output);

@@ -7,12 +7,25 @@ use crate::output::{
     RelayChange, RelayTotal, ResultEvent, TriedAddress,
 };
 use byway_transfer::{
-    AttemptReply, AttemptResult, PathCounters, PauseReason, RelayOutcome, TransferError, TransferEvent,
-    TransferProgress, UselessRelay, carrier,
+    AttemptReply, AttemptResult, NotConnected, PathCounters, PauseReason, RelayOutcome, TransferError,
+    TransferEvent, TransferProgress, UselessRelay, carrier,
 };
 
 /// Seconds between two events of progress.
 const EVERY: f64 = 1.0;
+
+/// Why the receiver is away, for a command that goes on by itself: without what errors advise.
+pub(super) fn absence_reason(error: &TransferError) -> String {
+    String::from(match error {
+        TransferError::ReceiverRestarted => messages::transfer::RESTARTED,
+        TransferError::PeerInterrupted | TransferError::PeerLeft => messages::transfer::STOPPED,
+        TransferError::ConnectionLost => messages::transfer::SILENT,
+        TransferError::Standstill => messages::transfer::NOTHING_ARRIVES,
+        TransferError::QuotaUsedUp(reason) => return messages::transfer::silent_and_used_up(reason),
+        TransferError::NotConnected(NotConnected::NoAnswer(why)) => return why.to_string(),
+        other => return other.to_string(),
+    })
+}
 
 /// Turns news into events.
 pub(super) struct EventTranslator {

@@ -351,3 +351,47 @@ fn behind_a_relay_alone_either_side_may_be_killed() {
     receiver.end().succeeded();
     arrived(&place);
 }
+
+/// The reason of the next event `away`.
+fn away(sender: &mut Running) -> String {
+    sender.event("away")["reason"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn who_retries_waits_for_a_receiver_that_is_not_up_and_for_one_that_is_stopped() {
+    let place = Place::new();
+    big(&place, 24 * MIB);
+    let (receiver, ticket) = place.recv(&["in"]);
+    receiver.interrupt();
+    assert_eq!(receiver.end().code, Some(130));
+    let arguments = ["send", "big", &ticket, "--retry", "--bwlimit", "8M", "--json"];
+    let mut sender = Running::start(place.command("sender", &arguments));
+    assert!(away(&mut sender).starts_with("the receiver is not running"));
+    let (receiver, again) = place.recv(&["in"]);
+    assert_eq!(again, ticket);
+    until(&mut sender, 8 * MIB);
+    receiver.interrupt();
+    assert_eq!(receiver.end().code, Some(130));
+    assert_eq!(away(&mut sender), "it was stopped");
+    let (_receiver, again) = place.recv(&["in"]);
+    assert_eq!(again, ticket);
+    let sent = sender.end();
+    assert!(kept(&sent) + SLACK >= 8 * MIB, "{}", sent.result());
+    arrived(&place);
+}
+
+#[test]
+fn who_retries_ends_at_once_where_waiting_cannot_help() {
+    let place = Place::new();
+    big(&place, MIB);
+    let (receiver, old) = place.recv(&["in"]);
+    receiver.interrupt();
+    assert_eq!(receiver.end().code, Some(130));
+    let mut waiting = Running::start(place.command("sender", &["send", "big", &old, "--retry", "--json"]));
+    away(&mut waiting);
+    waiting.interrupt();
+    assert_eq!(waiting.end().code, Some(130));
+    let (_receiver, _) = place.recv(&["in", "--new-ticket"]);
+    place.run("sender", &["send", "big", &old, "--retry"]).failed(6, "ticket");
+    place.run("sender", &["send", "-", &old, "--retry"]).failed(2, "--retry is for files");
+}

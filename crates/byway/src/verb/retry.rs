@@ -1,0 +1,125 @@
+//! What `send --retry` does between two tries: it waits, and tells since when the receiver is away.
+
+use crate::exit::Exit;
+use crate::messages;
+use crate::output::{Event, Output};
+use crate::signals::Signals;
+use byway_net::Clock;
+use byway_wire::{Duration, Instant};
+use serde::Serialize;
+
+/// The wait after the first try that failed.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
+/// The longest wait. A receiver that is back is noticed within this time and that of a try.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
+/// When a person is told for the second time; then after twice that time, and so on.
+const SECOND_TELL: Duration = Duration::from_secs(60);
+/// Time between two looks at signals.
+const SIGNAL_TICK: Duration = Duration::from_millis(100);
+
+/// A receiver that does not answer.
+#[derive(Clone, Copy, Debug)]
+struct Absence {
+    since: Instant,
+    delay: Duration,
+    tell_at: Duration,
+}
+
+/// What is due after a try that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NextTry {
+    delay: Duration,
+    away_for: Duration,
+    is_told: bool,
+}
+
+/// The tries of one command.
+#[derive(Debug, Default)]
+pub(super) struct Retry {
+    absence: Option<Absence>,
+}
+
+/// How an event tells it.
+#[derive(Serialize)]
+struct Away<'a> {
+    reason: &'a str,
+    /// How long the receiver is away, and until the next try.
+    seconds: f64,
+    retry_seconds: f64,
+}
+
+impl Retry {
+    /// Waits until the next try is due. `had_session`: whether the receiver answered in the one
+    /// that failed. The signal that ends the wait, if one does.
+    pub fn wait(
+        &mut self,
+        reason: &str,
+        had_session: bool,
+        signals: &Signals,
+        output: &mut Output,
+    ) -> Option<Exit> {
+        let clock = Clock::new();
+        let begun = clock.now();
+        let NextTry { delay, away_for, is_told } = self.failed(begun, had_session);
+        let (seconds, retry_seconds) = (away_for.as_secs_f64(), delay.as_secs_f64());
+        output.emit(&Event::told("away", &Away { reason, seconds, retry_seconds }));
+        if is_told {
+            output.say_lines(&messages::send::away(reason, away_for.as_secs()));
+        }
+        while clock.now().since(begun) < delay {
+            if let Some(exit) = signals.stop() {
+                return Some(exit);
+            }
+            std::thread::sleep(SIGNAL_TICK);
+        }
+        None
+    }
+
+    fn failed(&mut self, now: Instant, had_session: bool) -> NextTry {
+        let new = Absence { since: now, delay: MIN_RETRY_DELAY, tell_at: Duration::ZERO };
+        let absence = self.absence.get_or_insert(new);
+        if had_session {
+            *absence = new;
+        }
+        let (delay, away_for) = (absence.delay, now.since(absence.since));
+        absence.delay = (2 * delay).min(MAX_RETRY_DELAY);
+        let is_told = away_for >= absence.tell_at;
+        if is_told {
+            absence.tell_at = SECOND_TELL.max(2 * away_for);
+        }
+        NextTry { delay, away_for, is_told }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_to_half_a_minute_and_begin_anew_after_a_session() {
+        let mut retry = Retry::default();
+        let mut now = Instant::from_millis(5_000);
+        let mut delays = Vec::new();
+        for had_session in [false, false, false, false, false, false, false, false, true, false] {
+            let next = retry.failed(now, had_session);
+            delays.push(next.delay.as_millis());
+            now += next.delay;
+        }
+        assert_eq!(delays, [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 500, 1_000]);
+    }
+
+    #[test]
+    fn a_day_of_absence_is_told_in_a_dozen_lines() {
+        let (mut retry, mut now, mut told) = (Retry::default(), Instant::ZERO, Vec::new());
+        while now < Instant::from_millis(86_400_000) {
+            let next = retry.failed(now, false);
+            if next.is_told {
+                told.push(next.away_for.as_secs());
+            }
+            now += next.delay;
+        }
+        assert_eq!(told[0], 0);
+        assert!((60..95).contains(&told[1]), "{told:?}");
+        assert!(told.len() <= 13, "{told:?}");
+    }
+}
