@@ -3,6 +3,7 @@
 
 use crate::close::error_of;
 use crate::connect_attempts::{AttemptResult, ConnectAttempts};
+use crate::dialers::Dialers;
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
 use crate::hello_preamble::{ConnectionPurpose, Preamble};
@@ -17,7 +18,7 @@ use byway_engine::handshake::PublicKey;
 use byway_engine::{
     Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, RelayRoute, RelayState, RelayTrouble,
 };
-use byway_net::{Clock, LoopControl, Owner, Socket};
+use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Socket};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +44,8 @@ pub struct PingPlan {
     pub relays: Vec<Word>,
     /// The sockets to send from.
     pub sockets: Vec<Socket>,
+    /// Whether TCP takes the place of UDP where that brings no answer.
+    pub tcp: bool,
     /// How often to connect.
     pub rounds: u32,
 }
@@ -78,8 +81,15 @@ pub fn ping(plan: PingPlan) -> Result<Pings, Error> {
     let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
     let met = plan.ticket.relays.iter().map(|relay| relay.word.clone());
     let ways = ConnectAttempts::new(&plan.ticket.addresses, met, &locals);
+    let control = Control::new().map_err(Error::Descriptor)?;
+    let words = plan.relays.iter().chain(plan.ticket.relays.iter().map(|relay| &relay.word));
+    let dialers = match plan.tcp {
+        true => Dialers::new(control.watch(), 0, &plan.ticket.addresses, words),
+        false => Dialers::never(control.watch()),
+    };
     let owner = Pinger {
         ways,
+        dialers,
         unreached: None,
         ticket: plan.ticket,
         relays: plan.relays,
@@ -94,8 +104,8 @@ pub fn ping(plan: PingPlan) -> Result<Pings, Error> {
         relays_up: BTreeSet::new(),
         failure: None,
     };
-    let driver =
-        byway_net::spawn("byway ping", endpoint, owner, plan.sockets, Clock::new()).map_err(Error::Thread)?;
+    let driver = byway_net::spawn_with(control, "byway ping", endpoint, owner, plan.sockets, Clock::new())
+        .map_err(Error::Thread)?;
     while !driver.is_finished() {
         std::thread::sleep(Duration::from_millis(20));
         driver.waker().wake();
@@ -137,11 +147,20 @@ struct Pinger {
     failure: Option<TransferError>,
     /// Before it answered for the first time.
     ways: ConnectAttempts,
+    dialers: Dialers,
     unreached: Option<(TransferError, Vec<AttemptResult>)>,
 }
 
 impl Owner for Pinger {
     type Machine = Endpoint;
+
+    fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
+        self.dialers.ready(ready);
+    }
+
+    fn opened(&mut self) -> Vec<Carrier> {
+        self.dialers.opened().collect()
+    }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         while let Some(event) = endpoint.next_event() {
@@ -157,6 +176,10 @@ impl Owner for Pinger {
         let over = self.failure.is_some() || self.unreached.is_some();
         if !over && self.round < self.rounds && self.handle.is_none() {
             self.begin(endpoint, now);
+        }
+        if let Some(handle) = self.handle.filter(|_| !over) {
+            let silence = self.until.map(|_| Duration::ZERO);
+            self.dialers.look(endpoint, handle, silence, now);
         }
         let over = over || self.round == self.rounds;
         if over { LoopControl::Stop } else { LoopControl::Continue }
@@ -174,6 +197,7 @@ impl Pinger {
             controller: Class::Normal.controller(u64::from(self.begun)),
         };
         self.begun += 1;
+        self.dialers.begin();
         match endpoint.connect(now, connect) {
             Ok(handle) => {
                 self.handle = Some(handle);
@@ -195,6 +219,7 @@ impl Pinger {
     }
 
     fn give_up(&mut self, error: ConnectError) {
+        self.ways.on_tcp(self.dialers.accepted());
         let tried = self.ways.tried();
         self.unreached = Some((not_connected(error, &tried).into(), tried));
     }

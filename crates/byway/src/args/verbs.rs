@@ -417,6 +417,9 @@ pub struct Ping {
     /// the ticket names]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<WordArgument<relay::Word>>,
+    /// Never use TCP [default: where UDP brings no answer, TCP takes its place]
+    #[arg(long)]
+    pub no_tcp: bool,
     /// Probes per path
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub count: u32,

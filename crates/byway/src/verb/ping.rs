@@ -19,6 +19,7 @@ pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Res
         sockets: sockets::sending(&[], &ticket.destinations(&relays))?,
         ticket,
         relays,
+        tcp: !arguments.no_tcp,
         rounds: arguments.count,
     };
     let pings = ping(plan)?;

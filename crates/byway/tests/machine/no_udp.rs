@@ -26,6 +26,7 @@ pub fn tests() -> Vec<Trial> {
         test("no_udp::tcp_takes_over_where_udp_is_cut_in_mid_transfer", lacks, in_mid_transfer),
         test("no_udp::tcp_carries_where_most_of_udp_is_dropped", lacks, throttled),
         test("no_udp::a_forward_goes_over_tcp", lacks, forwarded),
+        test("no_udp::a_ping_goes_over_tcp", lacks, pinged),
         test("no_udp::who_is_told_not_to_uses_no_tcp", lacks, not_wanted),
     ]
 }
@@ -186,6 +187,19 @@ fn forwarded() -> Result<(), Failed> {
     echo.join().unwrap();
     let (_, tcp) = net.counted();
     assert!(tcp > 100_000, "{tcp} bytes over TCP");
+    Ok(())
+}
+
+fn pinged() -> Result<(), Failed> {
+    let net = Net::new("p");
+    net.cut();
+    let (_receiver, ticket) = net.receiver(&[]);
+    let result = net.start("from", &["ping", &ticket]).event("result");
+    assert_eq!(result["exit"], 0, "{result}");
+    let path = &result["paths"][0];
+    assert_eq!((&path["route"], &path["received"]), (&"direct over TCP".into(), &4.into()), "{result}");
+    let result = net.start("from", &["ping", &ticket, "--no-tcp"]).event("result");
+    assert_eq!(result["exit"], 5, "{result}");
     Ok(())
 }
 
