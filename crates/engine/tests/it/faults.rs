@@ -199,6 +199,24 @@ fn clocks_that_drift_apart() {
     }
 }
 
+/// A time service sets clocks right by making them run faster or slower: by 500 ppm (NTP), or by up
+/// to 83,333 (chrony). The delay that seems to grow is no queue, since round trips do not grow.
+#[test]
+fn clocks_that_are_being_set_right() {
+    for (sender, receiver) in [(-400.0, 400.0), (400.0, -400.0), (0.0, 5_000.0), (-80_000.0, 0.0)] {
+        let mut plan = Plan::new("background", &[60 * MIB], &[]);
+        plan.suites = byway_engine::seal::Suites::INSECURE_SIMULATION;
+        let mut world = parallel(1, plan, &[both(line(6, 15 * MS))]);
+        world.world.stop_trace();
+        world.world.set_clock(world.sender, Clock::new().with_drift_ppm(sender));
+        world.world.set_clock(world.receiver, Clock::new().with_drift_ppm(receiver));
+        world.world.run_until(Instant::from_millis(60_000));
+        let rate = world.world[world.receiver].goodput(seconds(5), seconds(55)) / 6e6;
+        println!("{sender} {receiver} ppm: {rate:.3} of the line");
+        assert!(rate > 0.85, "{sender} {receiver} ppm: {rate:.3} of the line");
+    }
+}
+
 #[test]
 fn a_receiver_that_stops_reading_stops_the_sender() {
     for (objects, stream) in [(8 * MIB, 0), (0, 8 * MIB), (4 * MIB, 4 * MIB)] {
