@@ -7,13 +7,13 @@ use byway_wire::{Duration, Instant};
 /// The least duration over which one maximum of (one-way delay - RTT) is taken. This difference is
 /// the clocks' offset minus the delay of the ACK. So the maximum comes from the ACK with the least
 /// delay.
-const WINDOW: Duration = Duration::from_secs(1);
+const MIN_WINDOW: Duration = Duration::from_secs(1);
 /// The least number of packets for one maximum. The maximum of a few packets varies with the jitter
 /// of the way back.
-const PACKETS: u32 = 32;
-/// A greater error, in ns per window, is not clock drift: ten times what two clocks drift apart in
-/// a window.
-const SLACK: i64 = 1_000_000;
+const MIN_WINDOW_PACKETS: u32 = 32;
+/// An error beyond this, in ns, is not the drift of two crystals in a window: that is a tenth of
+/// it.
+const DRIFT_SLACK_NANOS: i64 = 1_000_000;
 /// The fastest that two clocks are believed to drift apart: each within 50 ppm, which is the worst
 /// of common crystals.
 const MAX_SKEW_PPM: i64 = 100;
@@ -21,10 +21,11 @@ const MAX_SKEW_PPM: i64 = 100;
 const LEVEL_GAIN: f64 = 0.2;
 /// Share of the remaining error that goes into the skew, per second.
 const SKEW_GAIN: f64 = 0.03;
-/// What no clock does in a window: a difference that moves by more than this has another way back.
-const ANOTHER_WAY: i64 = 5_000_000;
-/// In so many windows one after the other, by as much.
-const WINDOWS_ANOTHER: u32 = 3;
+/// No clock drifts this far in a window. ACKs whose difference moves by more, in ns, take another
+/// way back.
+const MIN_REROUTE_NANOS: i64 = 5_000_000;
+/// The number of windows in a row with nearly the same move that tell another way back.
+const MIN_REROUTE_WINDOWS: u32 = 3;
 /// A packet whose RTT exceeds the least of its path by no more than this, in ns, met no queue on
 /// either way.
 const IDLE_RTT_SLACK_NANOS: i64 = 500_000;
@@ -171,7 +172,7 @@ impl DelayClock {
             return;
         };
         let error = difference + self.bias - self.level_now(now);
-        if self.rebias || error.abs() <= SLACK {
+        if self.rebias || error.abs() <= DRIFT_SLACK_NANOS {
             return;
         }
         let span = now.since(since);
@@ -214,7 +215,7 @@ impl DelayClock {
         self.window = Some(self.window.map_or(error, |before| before.max(error)));
         self.packets += 1;
         let elapsed = now.since(self.window_began);
-        if elapsed < WINDOW || self.packets < PACKETS {
+        if elapsed < MIN_WINDOW || self.packets < MIN_WINDOW_PACKETS {
             return;
         }
         let Some(error) = self.window.take() else { return };
@@ -225,7 +226,7 @@ impl DelayClock {
             return;
         }
         let most = (MAX_SKEW_PPM * 1000) as f64;
-        let slack = SLACK.saturating_add((most * (seconds - 1.0)) as i64);
+        let slack = DRIFT_SLACK_NANOS.saturating_add((most * (seconds - 1.0)) as i64);
         self.windows = self.windows.saturating_add(1);
         self.level_at = now;
         if self.windows == 1 || error > slack {
@@ -249,14 +250,14 @@ impl DelayClock {
     /// three nearly equal errors in a row, later maxima are reduced by the last one.
     fn is_another_way(&mut self, error: i64, elapsed: Duration) -> bool {
         let drift = (elapsed.as_secs_f64() * (MAX_SKEW_PPM * 1000) as f64) as i64;
-        if error.abs() <= ANOTHER_WAY.saturating_add(drift) {
+        if error.abs() <= MIN_REROUTE_NANOS.saturating_add(drift) {
             self.off = (0, 0);
             return false;
         }
         let (windows, before) = self.off;
         let windows = if (error - before).abs() <= error.abs() / 4 { windows + 1 } else { 1 };
         self.off = (windows, error);
-        if windows >= WINDOWS_ANOTHER {
+        if windows >= MIN_REROUTE_WINDOWS {
             let most = (MAX_SKEW_PPM * 1000) as f64;
             self.skew = self.skew.clamp(-most, most);
             self.bias -= error;
