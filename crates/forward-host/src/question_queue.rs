@@ -42,9 +42,9 @@ impl QuestionQueue {
         self.senders.entry(sender).or_default().waiting.insert(question, name);
     }
 
-    /// The name that shall be looked up now: the oldest of the sender with the fewest look-ups that
-    /// run, and of several such senders of the one whose last look-up began longest ago. A sender
-    /// has as many look-ups at once as are free for the others.
+    /// The name to look up now. It is the oldest of the sender with the fewest running look-ups. Of
+    /// several such senders it is the one whose last look-up began longest ago. A sender has as
+    /// many look-ups at once as are free for the others.
     pub fn next_due(&mut self) -> Option<(QuestionId, Name)> {
         let free = MAX_LOOK_UPS.saturating_sub(self.running.len());
         let waiting = self.senders.iter().filter_map(|(sender, questions)| {

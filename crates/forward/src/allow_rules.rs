@@ -116,10 +116,16 @@ const NEAR: [(IpAddr, u8); 19] = [
     (IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)), 128),
 ];
 
-/// The IPv4 address that an IPv6 address leads to where somebody translates: IPv4-compatible (RFC
-/// 4291 section 2.5.5.1), IPv4-translated (RFC 2765), NAT64 (RFC 6052 section 2.1), 6to4 (RFC
-/// 3056), Teredo (RFC 4380 section 4: the client's, inverted), ISATAP (RFC 5214 section 6.1, in any
-/// prefix).
+/// The IPv4 address that an IPv6 address leads to where somebody translates.
+///
+/// | form | source |
+/// |---|---|
+/// | IPv4-compatible | RFC 4291, section 2.5.5.1 |
+/// | IPv4-translated | RFC 2765 |
+/// | NAT64 | RFC 6052, section 2.1 |
+/// | 6to4 | RFC 3056 |
+/// | Teredo: the client's, inverted | RFC 4380, section 4 |
+/// | ISATAP, in any prefix | RFC 5214, section 6.1 |
 fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else { return None };
     let of = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));

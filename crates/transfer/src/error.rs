@@ -159,24 +159,6 @@ pub enum TransferError {
     Unfinished,
 }
 
-impl TransferError {
-    /// Whether the same transfer may come to its end later, without anybody changing the command:
-    /// the receiver, or the way to it, is away.
-    #[must_use]
-    pub const fn may_pass(&self) -> bool {
-        matches!(
-            self,
-            Self::NotConnected(NotConnected::NoAnswer(_) | NotConnected::ReceiverFull)
-                | Self::ConnectionLost
-                | Self::Standstill
-                | Self::QuotaUsedUp(_)
-                | Self::ReceiverRestarted
-                | Self::PeerInterrupted
-                | Self::PeerLeft
-        )
-    }
-}
-
 /// Why no connection was made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotConnected {

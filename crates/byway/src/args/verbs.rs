@@ -192,9 +192,8 @@ pub struct Send {
     /// [default: off]
     #[arg(long)]
     pub keep_modes: bool,
-    /// Wait for a receiver that is away, that sleeps or is started later, and try again until it
-    /// answers: after 0.5 s, then each time after twice as long, up to 30 s. Not for `-`
-    /// [default: off]
+    /// Wait for a receiver that sleeps, was stopped or is started later. Tries follow after 0.5 s,
+    /// and then each time after twice as long, up to 30 s. Not for `-` [default: off]
     #[arg(long)]
     pub retry: bool,
     /// List what would be sent, and send nothing [default: off]

@@ -1,4 +1,4 @@
-//! What `send --retry` does between two tries: it waits, and tells since when the receiver is away.
+//! What `send --retry` does between two tries: it waits, and tells how long the receiver is away.
 
 use crate::exit::Exit;
 use crate::messages;
@@ -12,17 +12,21 @@ use serde::Serialize;
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The longest wait. A receiver that is back is noticed within this time and that of a try.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
-/// When a person is told for the second time; then after twice that time, and so on.
-const SECOND_TELL: Duration = Duration::from_secs(60);
+/// How long the receiver is away when a person is told again. It is told next after twice that
+/// time, and so on.
+const MIN_REPORT_INTERVAL: Duration = Duration::from_secs(60);
 /// Time between two looks at signals.
-const SIGNAL_TICK: Duration = Duration::from_millis(100);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A receiver that does not answer.
 #[derive(Clone, Copy, Debug)]
 struct Absence {
+    /// When the first try failed.
     since: Instant,
+    /// The wait after the next try that fails.
     delay: Duration,
-    tell_at: Duration,
+    /// How long the receiver is away when a person is told next.
+    report_after: Duration,
 }
 
 /// What is due after a try that failed.
@@ -36,6 +40,8 @@ struct NextTry {
 /// The tries of one command.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
+    /// One clock for all tries, as each has an epoch of its own.
+    clock: Clock,
     absence: Option<Absence>,
 }
 
@@ -58,34 +64,33 @@ impl Retry {
         signals: &Signals,
         output: &mut Output,
     ) -> Option<Exit> {
-        let clock = Clock::new();
-        let begun = clock.now();
+        let begun = self.clock.now();
         let NextTry { delay, away_for, is_told } = self.failed(begun, had_session);
         let (seconds, retry_seconds) = (away_for.as_secs_f64(), delay.as_secs_f64());
         output.emit(&Event::told("away", &Away { reason, seconds, retry_seconds }));
         if is_told {
             output.say_lines(&messages::send::away(reason, away_for.as_secs()));
         }
-        while clock.now().since(begun) < delay {
+        while self.clock.now().since(begun) < delay {
             if let Some(exit) = signals.stop() {
                 return Some(exit);
             }
-            std::thread::sleep(SIGNAL_TICK);
+            std::thread::sleep(SIGNAL_POLL_INTERVAL);
         }
         None
     }
 
     fn failed(&mut self, now: Instant, had_session: bool) -> NextTry {
-        let new = Absence { since: now, delay: MIN_RETRY_DELAY, tell_at: Duration::ZERO };
+        let new = Absence { since: now, delay: MIN_RETRY_DELAY, report_after: Duration::ZERO };
         let absence = self.absence.get_or_insert(new);
         if had_session {
             *absence = new;
         }
         let (delay, away_for) = (absence.delay, now.since(absence.since));
         absence.delay = (2 * delay).min(MAX_RETRY_DELAY);
-        let is_told = away_for >= absence.tell_at;
+        let is_told = away_for >= absence.report_after;
         if is_told {
-            absence.tell_at = SECOND_TELL.max(2 * away_for);
+            absence.report_after = MIN_REPORT_INTERVAL.max(2 * away_for);
         }
         NextTry { delay, away_for, is_told }
     }

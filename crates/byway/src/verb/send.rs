@@ -102,7 +102,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
         let (sent, mut stop) = watch(sending, &signals, &mut show, &mut toggle, &mut lent, output)?;
         let waits = arguments.retry && stop.is_none();
         if let (true, Err(error)) = (waits, &sent.outcome)
-            && error.may_pass()
+            && Exit::of_transfer(error) == Exit::Network
         {
             let reason = super::transfer_events::absence_reason(error);
             stop = retry.wait(&reason, sent.seconds > 0.0, &signals, output);

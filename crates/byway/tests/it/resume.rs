@@ -367,6 +367,8 @@ fn who_retries_waits_for_a_receiver_that_is_not_up_and_for_one_that_is_stopped()
     let arguments = ["send", "big", &ticket, "--retry", "--bwlimit", "8M", "--json"];
     let mut sender = Running::start(place.command("sender", &arguments));
     assert!(away(&mut sender).starts_with("the receiver is not running"));
+    let seconds = sender.event("away")["seconds"].as_f64().unwrap();
+    assert!(seconds >= 0.5, "the second try follows half a second after the first, not {seconds}");
     let (receiver, again) = place.recv(&["in"]);
     assert_eq!(again, ticket);
     until(&mut sender, 8 * MIB);

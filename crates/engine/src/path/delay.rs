@@ -79,7 +79,7 @@ pub struct DelayClock {
 }
 
 impl DelayClock {
-    /// Takes the stamps of a packet that was acknowledged. Returns its one-way delay in ns, with
+    /// Takes the stamps of a packet of `bytes` that was acknowledged. Returns its one-way delay in ns, with
     /// the skew removed, on a scale with an arbitrary zero. `None` if a clock has stepped.
     pub fn sample(
         &mut self,
@@ -106,7 +106,7 @@ impl DelayClock {
             // Keep the scale: the new offset is the old one plus the jump.
             self.last = Some((raw, delay));
             self.level += jump;
-            self.window = None;
+            (self.window, self.idle, self.measured_skew) = (None, None, None);
             (self.window_began, self.packets) = (now, 0);
             return None;
         }

@@ -384,8 +384,8 @@ fn a_nat_forgets_the_way_to_the_only_relay() {
     }
 }
 
-/// A NAT that is short of ports gives the sender another one again and again, and another address
-/// in between: the session goes on, and nobody is told of a word that is not known.
+/// A NAT that is short of ports gives the sender a new port again and again, and at times a new
+/// address. The session goes on, and no word is said to be unknown.
 #[test]
 fn a_nat_changes_the_port_to_the_only_relay_again_and_again() {
     for interval in [1_300, 1_500, 2_000_u64] {

@@ -35,9 +35,9 @@ impl<H> Default for SessionPlaces<H> {
 }
 
 impl<H: Copy + Ord> SessionPlaces<H> {
-    /// Gives a new session, which is idle, a place. Returns the session that has to go, if there
-    /// are too many: the one that is idle longest of those of its network, if that has its share,
-    /// or else of the networks that hold most. It can be the new one.
+    /// Gives a new session, which is idle, a place. If there are too many, returns the one that has
+    /// to go: it is idle longest in its network. That is the new session's network if this has its
+    /// share, else one of those that hold most. It can be the new session.
     pub fn enter(&mut self, handle: H, network: NetworkPrefix) -> Option<H> {
         self.sessions.insert(handle, (network, None));
         let holding = self.networks.entry(network).or_insert(Holding { sessions: 0, idle: BTreeSet::new() });
