@@ -79,8 +79,8 @@ pub struct DelayClock {
 }
 
 impl DelayClock {
-    /// Takes the stamps of a packet of `bytes` that was acknowledged. Returns its one-way delay in ns, with
-    /// the skew removed, on a scale with an arbitrary zero. `None` if a clock has stepped.
+    /// Takes the stamps of a packet of `bytes` that was acknowledged. Returns its one-way delay in
+    /// ns, with the skew removed, on a scale with an arbitrary zero. `None` if a clock has stepped.
     pub fn sample(
         &mut self,
         now: Instant,
