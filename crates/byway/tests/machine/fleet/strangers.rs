@@ -27,7 +27,7 @@ pub struct Victim {
 }
 
 fn socket(fleet: &Fleet, host: &str, address: &str) -> UdpSocket {
-    let socket = fleet.spaces.at(host, || UdpSocket::bind((address, 5000)).unwrap());
+    let socket = fleet.spaces.at(host, || UdpSocket::bind((address, 0)).unwrap());
     socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     socket
 }

@@ -18,7 +18,7 @@ pub fn fills(hosts: &Hosts, word: &Word, goes_on: impl Fn() -> bool) {
     let clock = Clock::new();
     let relay = SocketAddr::new(address(POOR).parse().unwrap(), 4748);
     let [alice, victim] = [("alice", ALICE), ("victim", VICTIM)].map(|(host, address)| {
-        let socket = hosts.spaces.at(host, || UdpSocket::bind((address, 5000)).unwrap());
+        let socket = hosts.spaces.at(host, || UdpSocket::bind((address, 0)).unwrap());
         socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         socket
     });
