@@ -1,35 +1,15 @@
-//! Tests of the program as a person uses it: processes on this host, without root. They also check
-//! which crate may import which. Tests that need root, namespaces or other programs are in
-//! `tests/machine`.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where it fails")]
+//! Two endpoints on loopback, with real sockets.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
-mod circles;
-#[path = "../common/mod.rs"]
 mod common;
-mod config;
-mod first_use;
-mod forward;
-mod kernel;
-mod lab;
-mod lending;
-mod limit;
-mod live;
-mod live_hostile;
-mod memory;
-mod modes;
-mod output;
-mod pages;
-mod program;
-mod progress;
-mod reasons;
-mod registry;
-mod relaying;
-mod resume;
-mod shortage;
-mod signals;
-mod stuck;
-mod terminal;
-mod tickets;
-mod transfer;
-mod unreached;
-mod walls;
+mod ends;
+mod examples;
+mod figures;
+mod hostile;
+mod killed;
+mod objects;
+mod paths;
+mod streams;
+#[cfg(feature = "tokio")]
+mod tasks;
+mod tcp;

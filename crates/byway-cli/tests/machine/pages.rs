@@ -41,7 +41,7 @@ const NETWORK: &str = "
         add chain inet filter input { type filter hook input priority 0; }'";
 
 const WHAT_TO_DO: &str = "Lines of a page run as printed: mend the page or the program. If the line cannot run in a test, say so, \
-                          with the reason, in NOT_RUN of crates/byway/tests/common/pages.rs.";
+                          with the reason, in NOT_RUN of crates/byway-cli/tests/common/pages.rs.";
 
 pub fn tests() -> Vec<Trial> {
     // .ci/run calls this program as somebody who may read neither.

@@ -3,7 +3,7 @@
 # entry and the exit to Bob, each a network namespace, on lines without a rate. Prints Mbit/s at the receiver, how busy each
 # gateway kept a processor, and what each says of itself.
 #
-#   cargo build --profile dist && sudo crates/byway/benches/gateway.sh target/dist/byway [SECONDS [CONGESTION]]
+#   cargo build --profile dist && sudo crates/byway-cli/benches/gateway.sh target/dist/byway [SECONDS [CONGESTION]]
 #
 # PLAIN=1: first the same without gateways. Needs root, ip, iperf3, nft and jq, and leaves nothing behind.
 set -euo pipefail

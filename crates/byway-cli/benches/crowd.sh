@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a simulated world costs by its hosts: the experiment relays-scale, one size after the other, each in a process of its own.
 #
-#   crates/byway/benches/crowd.sh [BYWAY] [SIZE...]
+#   crates/byway-cli/benches/crowd.sh [BYWAY] [SIZE...]
 #
 # A size is RELAYSxPAIRS; by default 100x10, 1000x10, 10000x10, 1000x100, 10000x100 and 10000x1000. Prints processor seconds and the most
 # memory, and both for each relay and pair. The largest takes most of the time: run it alone with 10000x1000.

@@ -3,7 +3,7 @@
 # one and eight transfers, by `byway send` and through gateways, and then two hosts' transfers on one line. Every cell says by itself whether
 # the machine was too busy to be believed.
 #
-#   cargo build --profile dist && sudo crates/byway/benches/background.sh target/dist/byway [REQUESTS [AGAINST]]
+#   cargo build --profile dist && sudo crates/byway-cli/benches/background.sh target/dist/byway [REQUESTS [AGAINST]]
 #
 # 300 requests take 45 minutes. AGAINST is a list as `byway lab harm` takes it: cubic,byway,gateways. Needs root, ip, nft, iperf3 and
 # /dev/net/tun, and leaves nothing behind.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates without circles.
-const OPEN: [&str; 4] = ["byway", "engine", "field", "gateway"];
+const OPEN: [&str; 4] = ["byway-cli", "engine", "field", "gateway"];
 
 /// A module, by its names from the crate's root.
 type Module = Vec<String>;

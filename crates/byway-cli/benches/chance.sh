@@ -2,7 +2,7 @@
 # What `normal` gets beside the kernel's CUBIC on an idle line of 100 Mbit/s and 100 ms that loses one packet in a thousand by chance:
 # Mbit/s of each in turn, from 3 s on. `byway send` has two paths of its own over the line, by IPv4 and IPv6; ONE=1 leaves it IPv4.
 #
-#   cargo build --profile dist && crates/byway/benches/chance.sh target/dist/byway [ROUNDS [SECONDS]]
+#   cargo build --profile dist && crates/byway-cli/benches/chance.sh target/dist/byway [ROUNDS [SECONDS]]
 #
 # What chance loses differs by a seventh from one minute to the next, so it takes many rounds to tell two apart. EACH=4 has four of either kind
 # at once, which together fill a good third of the line and so are not in each other's way. SEED=2 has other packets lost.

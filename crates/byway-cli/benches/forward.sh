@@ -2,7 +2,7 @@
 # What a connection costs that goes through `byway forward`, on loopback without a rate: its goodput beside a TCP connection of its own
 # (iperf3, in turns), and what an exchange of one byte takes longer when nothing else goes on.
 #
-#   cargo build --profile dist && crates/byway/benches/forward.sh target/dist/byway [ROUNDS]
+#   cargo build --profile dist && crates/byway-cli/benches/forward.sh target/dist/byway [ROUNDS]
 #
 # Needs iperf3, jq and python3, no root, and leaves nothing behind.
 set -euo pipefail

@@ -17,7 +17,7 @@ use std::path::Path;
 const PROGRAMS: [&str; 11] =
     ["byway", "tar", "ls", "cat", "mkdir", "sudo", "rsync", "pg_dump", "rclone", "curl", "ssh"];
 
-const WHAT_TO_DO: &str = "crates/byway/tests/common/pages.rs says what a page can hold; a line that cannot run in a test stands in \
+const WHAT_TO_DO: &str = "crates/byway-cli/tests/common/pages.rs says what a page can hold; a line that cannot run in a test stands in \
                           NOT_RUN there, with its reason";
 
 #[test]
@@ -152,14 +152,13 @@ fn what_cargo_is_to_build_exists() {
             let after = |flag: &str| {
                 words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1).copied())
             };
-            // The program's package and the library's are called otherwise than their folders.
-            let folder = |name| match name {
-                "byway-cli" => "byway",
-                "byway" => "library",
-                other => other,
+            // The program's folder is called as its package, the others' without what all begin with.
+            let folder = |name: &str| match name {
+                "byway-cli" => name.to_owned(),
+                other => other.trim_start_matches("byway-").to_owned(),
             };
-            let package = after("-p").map(|name| folder(name).trim_start_matches("byway-"));
-            if let Some(package) = package.filter(|_| line.text.contains("cargo ")) {
+            let package = after("-p").map(folder);
+            if let Some(package) = package.as_ref().filter(|_| line.text.contains("cargo ")) {
                 assert!(crates.contains(package), "{}: there is no crate {package}", line.place);
                 for (flag, directory) in [("--bench", "benches"), ("--test", "tests")] {
                     let there = after(flag)
