@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn background_alone_asks_for_lower_effort_unless_told_otherwise() {
-        for (name, _) in byway_control::NAMES {
+        for (name, _) in byway_control::CONTROLLER_NAMES {
             let class = Class::Background.default_name();
             let expected = if *name == class { Dscp::LowerEffort } else { Dscp::BestEffort };
             assert_eq!(dscp(None, name), expected, "{name}");

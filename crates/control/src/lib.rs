@@ -37,7 +37,9 @@ pub use background::Background;
 pub use bmc::Bmc;
 pub use bundle::{Coupled, PathController, Paths, UncoupledPaths};
 pub use byway_wire::seeded_random;
-pub use catalogue::{ChoiceError, Class, ControllerChoice, NAMES, SenderKind, by_name, controller};
+pub use catalogue::{
+    CONTROLLER_NAMES, ChoiceError, Class, ControllerChoice, SenderKind, by_name, controller,
+};
 pub use contract::{
     Acked, Allowance, Congested, Controller, Delay, Opened, PathDemand, ProbeResult, Sent, Trigger, Undo,
 };

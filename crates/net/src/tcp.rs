@@ -6,7 +6,7 @@ use crate::send_batch::{BatchProgress, DatagramRun, Obstacle, SendResult, Traffi
 use crate::statistics::Counters;
 use crate::tcp_limits::{TcpCongestion, TcpLimits};
 use crate::tcp_listener::ConnectionPermit;
-use byway_wire::framing::{PREFIX, TcpFrames, prefix};
+use byway_wire::framing::{LENGTH_PREFIX_LEN, TcpFrames, prefix};
 use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Machine, SendErrorKind};
 use smallvec::SmallVec;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
@@ -182,7 +182,7 @@ impl TcpCarrier {
     ) -> io::Result<Option<usize>> {
         let Some(first) = runs.first() else { return Ok(None) };
         self.set_mark(first.mark);
-        let mut frames: SmallVec<[([u8; PREFIX], &[u8]); FRAMES]> = SmallVec::new();
+        let mut frames: SmallVec<[([u8; LENGTH_PREFIX_LEN], &[u8]); FRAMES]> = SmallVec::new();
         let mut from = start;
         for run in runs.iter().take_while(|run| run.remote == self.peer && run.mark == first.mark) {
             for payload in run.bytes.get(from..).unwrap_or_default().chunks(run.segment.max(1)) {
@@ -199,17 +199,19 @@ impl TcpCarrier {
         let mut skip = self.begun;
         for (prefix, payload) in &frames {
             slices.push(IoSlice::new(prefix.get(skip..).unwrap_or_default()));
-            slices.push(IoSlice::new(payload.get(skip.saturating_sub(PREFIX)..).unwrap_or_default()));
+            slices.push(IoSlice::new(
+                payload.get(skip.saturating_sub(LENGTH_PREFIX_LEN)..).unwrap_or_default(),
+            ));
             skip = 0;
         }
         let mut taken = self.io.write_vectored(&slices)? + self.begun;
         counters.send_calls.add(1);
         let mut left = 0;
         for (_, payload) in &frames {
-            if taken < PREFIX + payload.len() {
+            if taken < LENGTH_PREFIX_LEN + payload.len() {
                 break;
             }
-            taken -= PREFIX + payload.len();
+            taken -= LENGTH_PREFIX_LEN + payload.len();
             left += payload.len();
             counters.sent_datagrams.add(1);
             counters.sent_bytes.add(payload.len() as u64);

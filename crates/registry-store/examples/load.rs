@@ -24,7 +24,7 @@ use byway_registry::store::{self, LastHeartbeat, RelayRow};
 use byway_registry::word::{RegistryWord, WordKind};
 use byway_registry_store::operator_store::Words;
 use byway_registry_store::{Issue, OperatorStore, RegistryPlan, Running, open};
-use byway_wire::heartbeat::{ANSWERED, BEAT_LEN, Heartbeat, HeartbeatReport};
+use byway_wire::heartbeat::{ANSWERED_TYPE, BEAT_LEN, Heartbeat, HeartbeatReport};
 use byway_wire::relay::{QuotaClass, RateClass, RelayKey};
 use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Transmit, TransmitBuffer, Writer};
 use std::collections::BTreeMap;
@@ -122,7 +122,9 @@ struct Load {
 impl Machine for Load {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
-            Input::Datagram(datagram) if datagram.payload.first() == Some(&ANSWERED) => self.answered += 1,
+            Input::Datagram(datagram) if datagram.payload.first() == Some(&ANSWERED_TYPE) => {
+                self.answered += 1
+            }
             input => self.endpoint.handle(now, input),
         }
     }

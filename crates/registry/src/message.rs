@@ -24,7 +24,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use byway_wire::frame::{read_address, write_address};
 use byway_wire::heartbeat::RelayId;
-use byway_wire::relay::{self, QuotaClass, RANGES, RangeKey, RateClass};
+use byway_wire::relay::{self, QuotaClass, RANGE_COUNT, RangeKey, RateClass};
 use byway_wire::{DecodeError, Reader, Writer};
 use core::fmt;
 use core::net::SocketAddr;
@@ -389,7 +389,7 @@ impl Request {
                 proof: WordProof::read(&mut reader)?,
                 relay: RelayId(reader.array()?),
                 range: match reader.u8()? {
-                    range if usize::from(range) < RANGES => range,
+                    range if usize::from(range) < RANGE_COUNT => range,
                     _ => return Err(DecodeError::Range("range of grants")),
                 },
                 range_key: RangeKey::new(reader.array()?),

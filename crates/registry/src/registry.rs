@@ -29,7 +29,7 @@ use applicants::{Applicant, TestOutcome};
 use byway_engine::handshake::PublicKey;
 use byway_engine::seal::Suites;
 use byway_engine::{Endpoint, EndpointEvent, Handle};
-use byway_wire::heartbeat::{ANSWERED_LEN, BEAT, Heartbeat, HeartbeatOrders, RelayId};
+use byway_wire::heartbeat::{ANSWERED_LEN, BEAT_TYPE, Heartbeat, HeartbeatOrders, RelayId};
 use byway_wire::relay::{self, canonical};
 use byway_wire::{
     Datagram, Duration, Input, Instant, Local, Machine, NetworkPrefix, TcpRequest, Transmit, TransmitBuffer,
@@ -562,7 +562,7 @@ impl Registry {
         let Datagram { local, remote, .. } = datagram;
         let first = datagram.payload.first().copied();
         match first.and_then(relay::MessageType::of) {
-            _ if first == Some(BEAT) && !self.examiner.is_probe(local) => {
+            _ if first == Some(BEAT_TYPE) && !self.examiner.is_probe(local) => {
                 self.on_beat(now, local, remote, datagram.payload)
             }
             Some(relay::MessageType::Greeted) => {

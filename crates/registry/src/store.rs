@@ -18,7 +18,7 @@ pub const MOST_AT_ADDRESS: usize = 2;
 /// Seconds for which the last epoch holds after a planned roll.
 pub const LAST_HOLDS: u64 = 3_600;
 /// Serial numbers that words may have: one of a range each. The first is the registry's own.
-pub const MOST_WORDS: u32 = byway_wire::relay::SERIALS - 1;
+pub const MOST_WORDS: u32 = byway_wire::relay::SERIAL_COUNT - 1;
 
 /// A word that was given out. Its secret follows from its number.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! at the moment.
 
 use crate::operator_report::Dropped;
-use byway_wire::date::{DAY, civil, left_of_month};
+use byway_wire::date::{DAY_SECONDS, civil, left_of_month};
 use byway_wire::relay::Reason;
 
 /// Seconds over which the load is counted.
@@ -128,7 +128,7 @@ impl Usage {
     /// Goes on to the day and month that the clock shows, each with its own count.
     fn turn(&mut self, unix: u64) {
         let used = &mut self.used;
-        let day = unix / DAY;
+        let day = unix / DAY_SECONDS;
         if day == used.day {
             return;
         }
@@ -150,7 +150,7 @@ impl Usage {
     pub(crate) fn check(&self, unix: u64, bytes: u64) -> Result<(), (Dropped, u32)> {
         let over = |used: u64, most: Option<u64>| most.is_some_and(|most| used.saturating_add(bytes) > most);
         let days = if over(self.used.this_month, self.per_month) {
-            left_of_month(unix / DAY)
+            left_of_month(unix / DAY_SECONDS)
         } else if over(self.used.today, self.per_day) {
             1
         } else if self.total.saturating_add(bytes) > self.until {
@@ -158,7 +158,7 @@ impl Usage {
         } else {
             return Ok(());
         };
-        let retry = (days * DAY - unix % DAY) as u32; // at most 31 days
+        let retry = (days * DAY_SECONDS - unix % DAY_SECONDS) as u32; // at most 31 days
         Err((Dropped::Refused(Reason::RelayQuota), retry))
     }
 
@@ -284,9 +284,9 @@ mod tests {
         usage.go_on(NOON + 43_200);
         assert_eq!(counts(&usage), [20_850, 0, 685, 0]);
         usage.charge(100, true);
-        usage.go_on(NOON + 43_200 + DAY);
-        assert_eq!(usage.check(NOON + 43_200 + DAY, 50), Ok(()));
-        assert_eq!(over(&usage, NOON + 43_200 + DAY, 51), Some(27 * 86_400));
+        usage.go_on(NOON + 43_200 + DAY_SECONDS);
+        assert_eq!(usage.check(NOON + 43_200 + DAY_SECONDS, 50), Ok(()));
+        assert_eq!(over(&usage, NOON + 43_200 + DAY_SECONDS, 51), Some(27 * 86_400));
     }
 
     #[test]
@@ -296,14 +296,14 @@ mod tests {
         assert_eq!((usage.used(), usage.left()), (used, 10));
         assert_eq!((usage.check(NOON, 10), over(&usage, NOON, 11)), (Ok(()), Some(43_200)));
         usage.charge(10, true);
-        usage.go_on(NOON - DAY);
+        usage.go_on(NOON - DAY_SECONDS);
         assert_eq!(counts(&usage), [20_848, 100, 684, 150]);
         // A day ahead once, the first of the next month, and back.
-        usage.go_on(NOON + DAY);
+        usage.go_on(NOON + DAY_SECONDS);
         usage.charge(100, true);
         usage.go_on(NOON);
         assert_eq!(counts(&usage), [20_849, 100, 684, 150]);
-        usage.go_on(NOON + DAY);
+        usage.go_on(NOON + DAY_SECONDS);
         assert_eq!(counts(&usage), [20_850, 100, 685, 100], "that day had its bytes already");
     }
 
@@ -312,7 +312,7 @@ mod tests {
         let mut usage = Usage::new(Some(100), Some(100), Used::default(), NOON);
         usage.charge(100, true);
         // Forty days back, 1970, and the day before.
-        for wrong in [NOON - 40 * DAY, 0, NOON - DAY] {
+        for wrong in [NOON - 40 * DAY_SECONDS, 0, NOON - DAY_SECONDS] {
             let usage_then = Usage::new(Some(100), Some(100), usage.used(), wrong);
             assert_eq!(usage_then.left(), 0, "{wrong}");
             usage = Usage::new(Some(100), Some(100), usage_then.used(), NOON);
@@ -321,11 +321,11 @@ mod tests {
         // A host without a clock that starts each time in 1970, for a year.
         for day in 1..=365 {
             let boot = Usage::new(Some(100), Some(9_000), usage.used(), 0);
-            usage = Usage::new(Some(100), Some(9_000), boot.used(), NOON + day * DAY);
+            usage = Usage::new(Some(100), Some(9_000), boot.used(), NOON + day * DAY_SECONDS);
             assert_eq!(usage.left(), 100, "{day}");
             usage.charge(100, true);
             let again = Usage::new(Some(100), Some(9_000), usage.used(), 0);
-            usage = Usage::new(Some(100), Some(9_000), again.used(), NOON + day * DAY);
+            usage = Usage::new(Some(100), Some(9_000), again.used(), NOON + day * DAY_SECONDS);
             assert_eq!(usage.left(), 0, "{day}");
         }
     }
@@ -342,7 +342,7 @@ mod tests {
             };
             // Some dates lie close together, and others are months apart.
             let gap = [1, 1, 9, 31][seed as usize % 4];
-            let dates: Vec<u64> = (0..12).map(|at| NOON + at * gap * DAY).collect();
+            let dates: Vec<u64> = (0..12).map(|at| NOON + at * gap * DAY_SECONDS).collect();
             let (mut of_day, mut of_month) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
             let mut used = Used::default();
             for _ in 0..300 {
@@ -408,16 +408,16 @@ mod tests {
         assert_eq!(usage.check(NOON, 400_001), Err((Dropped::NotKept, 0)));
         let (used, more) = usage.reserve();
         assert_eq!((used.today, usage.wants_reserve()), (1_600_000, false));
-        usage.go_on(NOON + DAY);
+        usage.go_on(NOON + DAY_SECONDS);
         usage.kept(more);
-        assert_eq!(usage.check(NOON + DAY, 1), Err((Dropped::NotKept, 0)));
+        assert_eq!(usage.check(NOON + DAY_SECONDS, 1), Err((Dropped::NotKept, 0)));
         assert!(usage.wants_reserve());
         let (used, reserve) = usage.reserve();
         assert_eq!(used.today, 1_000_000);
         usage.kept(reserve);
-        assert_eq!(usage.check(NOON + DAY, 1_000_000), Ok(()));
+        assert_eq!(usage.check(NOON + DAY_SECONDS, 1_000_000), Ok(()));
         usage.kept(Reserve::UNLIMITED);
-        assert_eq!(usage.check(NOON + DAY, 20_000_000), Ok(()));
+        assert_eq!(usage.check(NOON + DAY_SECONDS, 20_000_000), Ok(()));
     }
 
     #[test]

@@ -14,11 +14,11 @@ use crate::relay_keys::{KeyOrigin, Keys};
 use crate::send_queue::size;
 use crate::verified_packets::{KeyTime, PacketClaims, VerifiedPacket};
 use alloc::vec::Vec;
-use byway_wire::heartbeat::{ANSWERED, BEAT_LEN, HeartbeatAnswer, RelayId};
+use byway_wire::heartbeat::{ANSWERED_TYPE, BEAT_LEN, HeartbeatAnswer, RelayId};
 use byway_wire::relay::{
     CONSENT_LIFE, Delivered, Forward, GREETED_MAX, Grant, Greet, Greeted, MacKey, MessageType, NOTICE_LEN,
-    Notice, RANGES, RangeKey, Reason, RelayWordError, Return, ReturnTag, ReturnedPacket, Scope, TIME_WINDOW,
-    Word, canonical,
+    Notice, RANGE_COUNT, RangeKey, Reason, RelayWordError, Return, ReturnTag, ReturnedPacket, Scope,
+    TIME_WINDOW, Word, canonical,
 };
 use byway_wire::{
     Datagram, Dscp, Duration, Input, Instant, Local, Machine, TcpRequest, Transmit, TransmitBuffer, Writer,
@@ -133,7 +133,7 @@ impl Relay {
 
     /// All ranges in which a registry may mint, with the [epoch](Self::epoch) of each.
     pub fn epochs(&self, now: Instant) -> impl Iterator<Item = (u8, u32, Duration)> {
-        (0..RANGES as u8)
+        (0..RANGE_COUNT as u8)
             .filter_map(move |range| self.epoch(now, range).map(|(epoch, holds)| (range, epoch, holds)))
     }
 
@@ -612,7 +612,7 @@ impl Machine for Relay {
                     Some(MessageType::Forward) => self.forward(now, &mut datagram),
                     Some(MessageType::Return) => self.back(now, &mut datagram),
                     Some(MessageType::Greet) => self.greet(now, &datagram),
-                    None if first == Some(ANSWERED) => self.answered(now, &datagram),
+                    None if first == Some(ANSWERED_TYPE) => self.answered(now, &datagram),
                     _ => self.drop(now, Dropped::Malformed, 0, canonical(datagram.remote)),
                 }
             }

@@ -2,7 +2,7 @@
 //! registries.
 
 use alloc::vec::Vec;
-use byway_wire::relay::{Caveat, Consent, EpochKey, Grant, MacKey, Minted, RANGES, RelayKey, ReturnTag};
+use byway_wire::relay::{Caveat, Consent, EpochKey, Grant, MacKey, Minted, RANGE_COUNT, RelayKey, ReturnTag};
 use byway_wire::{Duration, Instant};
 use core::net::SocketAddr;
 
@@ -58,7 +58,7 @@ impl Keys {
             key: RelayKey::new(key),
             previous: previous.map(RelayKey::new),
             generation: 1,
-            ranges: (0..RANGES).map(|_| None).collect(),
+            ranges: (0..RANGE_COUNT).map(|_| None).collect(),
             changes: 0,
         }
     }
@@ -76,7 +76,7 @@ impl Keys {
     pub(crate) fn roll(&mut self, key: &[u8; 32]) {
         self.previous = Some(core::mem::replace(&mut self.key, RelayKey::new(key)));
         self.generation = self.generation.wrapping_add(1);
-        for range in 0..RANGES as u8 {
+        for range in 0..RANGE_COUNT as u8 {
             self.derive(range);
         }
     }

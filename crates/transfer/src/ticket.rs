@@ -185,7 +185,7 @@ pub fn looks_like_ticket(text: &str) -> bool {
 fn foreign(text: &str) -> TicketError {
     if let Some(version) = version_of(text) {
         TicketError::OtherVersion(version)
-    } else if checked_text::strip_prefix(relay::PREFIX, text).is_some() {
+    } else if checked_text::strip_prefix(relay::WORD_PREFIX, text).is_some() {
         TicketError::OtherKind("relay word")
     } else if text.parse::<PublicKey>() != Err(KeyError::NotAKey) {
         TicketError::OtherKind("public key")

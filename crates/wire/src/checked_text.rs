@@ -21,12 +21,12 @@ pub type Checksum = [u8; CHECKSUM_LEN];
 /// How many characters of a text are read at most.
 pub const MAX_LEN: usize = 8192;
 
-const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz234567";
+const BASE32_ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz234567";
 
 /// Base32 in lower case.
 fn base32() -> Encoding {
     let mut specification = Specification::new();
-    specification.symbols.push_str(ALPHABET);
+    specification.symbols.push_str(BASE32_ALPHABET);
     // A text that was cut short ends in stray bits. The error tells of the cut, not of the bits.
     specification.check_trailing_bits = false;
     // The alphabet above is 32 distinct ASCII letters, which is all that `encoding` asks for.
@@ -78,8 +78,11 @@ pub fn decode_with(prefix: &str, text: &str, sum: impl Fn(&[u8]) -> Checksum) ->
     let text = Zeroizing::new(unfolded(text).ok_or(TextError::TooLong)?);
     let body = strip_prefix(prefix, &text).ok_or(TextError::Prefix)?;
     let letters = Zeroizing::new(body.to_ascii_lowercase());
-    if let Some((index, found)) = letters.char_indices().find(|(_, letter)| !ALPHABET.contains(*letter)) {
-        let at = prefix.chars().count() + letters.chars().take_while(|c| ALPHABET.contains(*c)).count() + 1;
+    if let Some((index, found)) =
+        letters.char_indices().find(|(_, letter)| !BASE32_ALPHABET.contains(*letter))
+    {
+        let at =
+            prefix.chars().count() + letters.chars().take_while(|c| BASE32_ALPHABET.contains(*c)).count() + 1;
         // The original character, not its lower-case form.
         let found = body.get(index..).and_then(|rest| rest.chars().next()).unwrap_or(found);
         return Err(TextError::Character { found, at });
@@ -189,8 +192,8 @@ mod tests {
                                        by in 1usize..32) {
             let mut word = encode("w-", &payload).into_bytes();
             let at = 2 + at.index(word.len() - 2);
-            let value = ALPHABET.bytes().position(|b| b == word[at]).unwrap();
-            word[at] = ALPHABET.as_bytes()[(value + by) % 32];
+            let value = BASE32_ALPHABET.bytes().position(|b| b == word[at]).unwrap();
+            word[at] = BASE32_ALPHABET.as_bytes()[(value + by) % 32];
             let text = String::from_utf8(word).unwrap();
             prop_assert!(matches!(decode("w-", &text), Err(TextError::Checksum(_))));
         }

@@ -208,7 +208,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Counts `count` bytes that nobody will carry
-    /// ([`Transmit::phantom`](crate::Transmit::phantom)). There is so much less room, and nothing
+    /// ([`Transmit::phantom`](crate::Transmit::phantom)). The room shrinks by `count`, and nothing
     /// is written.
     pub fn skip(&mut self, count: usize) {
         match self.buffer.len().checked_sub(count).filter(|end| *end >= self.length) {

@@ -1,16 +1,16 @@
 //! Days and months of the calendar (UTC), without a crate for it.
 
 /// Seconds of a day.
-pub const DAY: u64 = 86_400;
+pub const DAY_SECONDS: u64 = 86_400;
 
 /// The most days since 1970 that are counted, which are some ten thousand years.
-const MOST_DAYS: u64 = 1 << 22;
+const MAX_DAYS: u64 = 1 << 22;
 
 /// Year, month and day of a day since 1970-01-01, by counting off years and months. Days after the
 /// year 13000 are the last.
 #[must_use]
 pub fn civil(days: u64) -> (u64, u64, u64) {
-    let mut days = days.min(MOST_DAYS);
+    let mut days = days.min(MAX_DAYS);
     let mut year = 1970;
     while days >= days_of(year) {
         days -= days_of(year);
@@ -63,7 +63,7 @@ mod tests {
         ] {
             assert_eq!(civil(day), date, "{day}");
         }
-        assert_eq!(civil(u64::MAX), civil(MOST_DAYS));
+        assert_eq!(civil(u64::MAX), civil(MAX_DAYS));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 /// Whether a party that holds `held` places may take another while `free` are free: only as long as
 /// it holds fewer than are left. One party alone gets half of the places. With `n` that want all
-/// they can get, each gets one part of `n + 1`, and so much stays free for the next who comes. No
+/// they can get, each gets one part of `n + 1`, and one part stays free for the next who comes. No
 /// place need be taken back (Choudhury and Hahne, "Dynamic Queue Length Thresholds for
 /// Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2), 1998).
 #[must_use]

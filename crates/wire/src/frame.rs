@@ -36,31 +36,31 @@ use ack::AckEntries;
 use core::net::{IpAddr, SocketAddr};
 pub use ranges::{MAX_RANGES, Ranges, write_pnack, write_snack_object, write_snack_stream};
 
-const PADDING: u8 = 0x00;
-const PING: u8 = 0x01;
-const ACK: u8 = 0x02;
-const PNACK: u8 = 0x03;
-const SNACK_STREAM: u8 = 0x04;
-const SNACK_OBJECT: u8 = 0x05;
-const STREAM: u8 = 0x08;
-const OBJECT: u8 = 0x0c;
-const DATAGRAM: u8 = 0x10;
-const MAX_STREAMS: u8 = 0x12;
-const MAX_DATA: u8 = 0x14;
-const MAX_STREAM_DATA: u8 = 0x15;
-const RESET_STREAM: u8 = 0x16;
-const STOP_SENDING: u8 = 0x17;
-const CLOSE: u8 = 0x18;
-const PATH_CHALLENGE: u8 = 0x19;
-const PATH_RESPONSE: u8 = 0x1a;
-const PATH_DROPPED: u8 = 0x1b;
-const PATH_HINT: u8 = 0x1c;
-const RELAY_OFFER: u8 = 0x1e;
-const RELAY_CONSENT: u8 = 0x1f;
-const RELAY_REFUSED: u8 = 0x20;
+const FRAME_PADDING: u8 = 0x00;
+const FRAME_PING: u8 = 0x01;
+const FRAME_ACK: u8 = 0x02;
+const FRAME_PNACK: u8 = 0x03;
+const FRAME_SNACK_STREAM: u8 = 0x04;
+const FRAME_SNACK_OBJECT: u8 = 0x05;
+const FRAME_STREAM: u8 = 0x08;
+const FRAME_OBJECT: u8 = 0x0c;
+const FRAME_DATAGRAM: u8 = 0x10;
+const FRAME_MAX_STREAMS: u8 = 0x12;
+const FRAME_MAX_DATA: u8 = 0x14;
+const FRAME_MAX_STREAM_DATA: u8 = 0x15;
+const FRAME_RESET_STREAM: u8 = 0x16;
+const FRAME_STOP_SENDING: u8 = 0x17;
+const FRAME_CLOSE: u8 = 0x18;
+const FRAME_PATH_CHALLENGE: u8 = 0x19;
+const FRAME_PATH_RESPONSE: u8 = 0x1a;
+const FRAME_PATH_DROPPED: u8 = 0x1b;
+const FRAME_PATH_HINT: u8 = 0x1c;
+const FRAME_RELAY_OFFER: u8 = 0x1e;
+const FRAME_RELAY_CONSENT: u8 = 0x1f;
+const FRAME_RELAY_REFUSED: u8 = 0x20;
 
-const HAS_LENGTH: u8 = 0x01;
-const FIN: u8 = 0x02;
+const FLAG_LENGTH: u8 = 0x01;
+const FLAG_FIN: u8 = 0x02;
 
 /// The most bytes that the header of an OBJECT frame without a length takes: type, id below 2^30,
 /// offset.
@@ -255,19 +255,19 @@ impl<'a> Iterator for Frames<'a> {
 fn read<'a>(reader: &mut Reader<'a>, phantom: &mut Option<usize>) -> Result<Frame<'a>, DecodeError> {
     let kind = reader.u8()?;
     Ok(match kind {
-        PADDING => {
+        FRAME_PADDING => {
             reader.take_rest();
             Frame::Padding
         }
-        PING => Frame::Ping,
-        ACK => Frame::Ack(AckEntries::read(reader)?),
-        PNACK => Frame::Pnack { path: read_path(reader)?, missing: Ranges::read(reader)? },
-        SNACK_STREAM => Frame::SnackStream { id: read_stream(reader)?, missing: Ranges::read(reader)? },
-        SNACK_OBJECT => Frame::SnackObject { id: read_object(reader)?, missing: Ranges::read(reader)? },
+        FRAME_PING => Frame::Ping,
+        FRAME_ACK => Frame::Ack(AckEntries::read(reader)?),
+        FRAME_PNACK => Frame::Pnack { path: read_path(reader)?, missing: Ranges::read(reader)? },
+        FRAME_SNACK_STREAM => Frame::SnackStream { id: read_stream(reader)?, missing: Ranges::read(reader)? },
+        FRAME_SNACK_OBJECT => Frame::SnackObject { id: read_object(reader)?, missing: Ranges::read(reader)? },
         0x08..=0x0b => {
             let (id, offset) = (read_stream(reader)?, reader.varint()?);
             let data = read_data(reader, kind, offset)?;
-            Frame::Stream(Stream { id, offset, data, fin: kind & FIN != 0 })
+            Frame::Stream(Stream { id, offset, data, fin: kind & FLAG_FIN != 0 })
         }
         0x0c..=0x0f => {
             let (id, offset) = (read_object(reader)?, reader.varint()?);
@@ -275,39 +275,39 @@ fn read<'a>(reader: &mut Reader<'a>, phantom: &mut Option<usize>) -> Result<Fram
                 Some(left) => read_phantom(reader, kind, offset, left)?,
                 None => read_data(reader, kind, offset)?,
             };
-            Frame::Object(Object { id, offset, data, fin: kind & FIN != 0 })
+            Frame::Object(Object { id, offset, data, fin: kind & FLAG_FIN != 0 })
         }
         0x10 | 0x11 => Frame::Datagram(read_data(reader, kind, 0)?),
-        MAX_STREAMS => Frame::MaxStreams(reader.varint()?),
-        MAX_DATA => Frame::MaxData(reader.varint()?),
-        MAX_STREAM_DATA => Frame::MaxStreamData { id: read_stream(reader)?, limit: reader.varint()? },
-        RESET_STREAM => Frame::ResetStream { id: read_stream(reader)?, code: reader.varint()? },
-        STOP_SENDING => Frame::StopSending { id: read_stream(reader)?, code: reader.varint()? },
-        CLOSE => {
+        FRAME_MAX_STREAMS => Frame::MaxStreams(reader.varint()?),
+        FRAME_MAX_DATA => Frame::MaxData(reader.varint()?),
+        FRAME_MAX_STREAM_DATA => Frame::MaxStreamData { id: read_stream(reader)?, limit: reader.varint()? },
+        FRAME_RESET_STREAM => Frame::ResetStream { id: read_stream(reader)?, code: reader.varint()? },
+        FRAME_STOP_SENDING => Frame::StopSending { id: read_stream(reader)?, code: reader.varint()? },
+        FRAME_CLOSE => {
             let code = reader.varint()?;
             let reason =
                 core::str::from_utf8(read_counted(reader)?).map_err(|_| DecodeError::Range("reason"))?;
             Frame::Close { code, reason }
         }
-        PATH_CHALLENGE => Frame::PathChallenge(reader.array()?),
-        PATH_RESPONSE => Frame::PathResponse(reader.array()?),
-        PATH_DROPPED => Frame::PathDropped(read_path(reader)?),
+        FRAME_PATH_CHALLENGE => Frame::PathChallenge(reader.array()?),
+        FRAME_PATH_RESPONSE => Frame::PathResponse(reader.array()?),
+        FRAME_PATH_DROPPED => Frame::PathDropped(read_path(reader)?),
         0x1c | 0x1d => Frame::PathHint(PathHint {
             path: read_path(reader)?,
             srtt_micros: reader.varint()?,
-            delay_limit: if kind & HAS_LENGTH != 0 { Some(reader.u32()?) } else { None },
+            delay_limit: if kind & FLAG_LENGTH != 0 { Some(reader.u32()?) } else { None },
         }),
-        RELAY_OFFER => Frame::RelayOffer(RelayOffer {
+        FRAME_RELAY_OFFER => Frame::RelayOffer(RelayOffer {
             offer: reader.varint_u32("offer")?,
             relay: read_address(reader)?,
             grant: reader.u32()?,
         }),
-        RELAY_CONSENT => Frame::RelayConsent(RelayConsent {
+        FRAME_RELAY_CONSENT => Frame::RelayConsent(RelayConsent {
             offer: reader.varint_u32("offer")?,
             address: read_address(reader)?,
             consent: read_counted(reader)?,
         }),
-        RELAY_REFUSED => Frame::RelayRefused(reader.varint_u32("offer")?),
+        FRAME_RELAY_REFUSED => Frame::RelayRefused(reader.varint_u32("offer")?),
         unknown => return Err(DecodeError::UnknownType(unknown)),
     })
 }
@@ -318,24 +318,24 @@ impl Frame<'_> {
     /// entry by entry, use [`ack::AckWriter`].
     pub fn write(&self, writer: &mut Writer<'_>) {
         match self {
-            Self::Padding => writer.u8(PADDING),
-            Self::Ping => writer.u8(PING),
+            Self::Padding => writer.u8(FRAME_PADDING),
+            Self::Ping => writer.u8(FRAME_PING),
             Self::Ack(entries) => {
-                writer.u8(ACK);
+                writer.u8(FRAME_ACK);
                 entries.write(writer);
             }
             Self::Pnack { path, missing } => {
-                writer.u8(PNACK);
+                writer.u8(FRAME_PNACK);
                 writer.varint(path.0.into());
                 missing.write(writer);
             }
             Self::SnackStream { id, missing } => {
-                writer.u8(SNACK_STREAM);
+                writer.u8(FRAME_SNACK_STREAM);
                 writer.varint(id.0.into());
                 missing.write(writer);
             }
             Self::SnackObject { id, missing } => {
-                writer.u8(SNACK_OBJECT);
+                writer.u8(FRAME_SNACK_OBJECT);
                 writer.varint(id.0.into());
                 missing.write(writer);
             }
@@ -343,35 +343,35 @@ impl Frame<'_> {
             Self::Object(object) => write_object(writer, object, true),
             Self::Datagram(data) => write_datagram(writer, data, true),
             Self::MaxStreams(limit) => {
-                writer.u8(MAX_STREAMS);
+                writer.u8(FRAME_MAX_STREAMS);
                 writer.varint(*limit);
             }
             Self::MaxData(limit) => {
-                writer.u8(MAX_DATA);
+                writer.u8(FRAME_MAX_DATA);
                 writer.varint(*limit);
             }
-            Self::MaxStreamData { id, limit } => write_pair(writer, MAX_STREAM_DATA, *id, *limit),
-            Self::ResetStream { id, code } => write_pair(writer, RESET_STREAM, *id, *code),
-            Self::StopSending { id, code } => write_pair(writer, STOP_SENDING, *id, *code),
+            Self::MaxStreamData { id, limit } => write_pair(writer, FRAME_MAX_STREAM_DATA, *id, *limit),
+            Self::ResetStream { id, code } => write_pair(writer, FRAME_RESET_STREAM, *id, *code),
+            Self::StopSending { id, code } => write_pair(writer, FRAME_STOP_SENDING, *id, *code),
             Self::Close { code, reason } => {
-                writer.u8(CLOSE);
+                writer.u8(FRAME_CLOSE);
                 writer.varint(*code);
                 write_counted(writer, reason.as_bytes());
             }
             Self::PathChallenge(data) => {
-                writer.u8(PATH_CHALLENGE);
+                writer.u8(FRAME_PATH_CHALLENGE);
                 writer.bytes(data);
             }
             Self::PathResponse(data) => {
-                writer.u8(PATH_RESPONSE);
+                writer.u8(FRAME_PATH_RESPONSE);
                 writer.bytes(data);
             }
             Self::PathDropped(path) => {
-                writer.u8(PATH_DROPPED);
+                writer.u8(FRAME_PATH_DROPPED);
                 writer.varint(path.0.into());
             }
             Self::PathHint(hint) => {
-                writer.u8(PATH_HINT | u8::from(hint.delay_limit.is_some()));
+                writer.u8(FRAME_PATH_HINT | u8::from(hint.delay_limit.is_some()));
                 writer.varint(hint.path.0.into());
                 writer.varint(hint.srtt_micros);
                 if let Some(limit) = hint.delay_limit {
@@ -379,19 +379,19 @@ impl Frame<'_> {
                 }
             }
             Self::RelayOffer(offer) => {
-                writer.u8(RELAY_OFFER);
+                writer.u8(FRAME_RELAY_OFFER);
                 writer.varint(offer.offer.into());
                 write_address(writer, offer.relay);
                 writer.u32(offer.grant);
             }
             Self::RelayConsent(consent) => {
-                writer.u8(RELAY_CONSENT);
+                writer.u8(FRAME_RELAY_CONSENT);
                 writer.varint(consent.offer.into());
                 write_address(writer, consent.address);
                 write_counted(writer, consent.consent);
             }
             Self::RelayRefused(offer) => {
-                writer.u8(RELAY_REFUSED);
+                writer.u8(FRAME_RELAY_REFUSED);
                 writer.varint((*offer).into());
             }
         }
@@ -465,7 +465,7 @@ pub fn write_stream_header(
     length: Option<usize>,
     fin: bool,
 ) {
-    write_data_header(writer, STREAM, (id.0, offset), length, fin);
+    write_data_header(writer, FRAME_STREAM, (id.0, offset), length, fin);
 }
 
 /// Writes what stands before the bytes of an OBJECT frame, so that the caller can put them in place
@@ -477,11 +477,11 @@ pub fn write_object_header(
     length: Option<usize>,
     fin: bool,
 ) {
-    write_data_header(writer, OBJECT, (id.0, offset), length, fin);
+    write_data_header(writer, FRAME_OBJECT, (id.0, offset), length, fin);
 }
 
 fn write_data_header(writer: &mut Writer<'_>, kind: u8, place: (u32, u64), length: Option<usize>, fin: bool) {
-    writer.u8(kind | if length.is_some() { HAS_LENGTH } else { 0 } | if fin { FIN } else { 0 });
+    writer.u8(kind | if length.is_some() { FLAG_LENGTH } else { 0 } | if fin { FLAG_FIN } else { 0 });
     writer.varint(place.0.into());
     writer.varint(place.1);
     if let Some(length) = length {
@@ -491,7 +491,7 @@ fn write_data_header(writer: &mut Writer<'_>, kind: u8, place: (u32, u64), lengt
 
 /// Writes a DATAGRAM frame; without a length it must be the last of its packet.
 pub fn write_datagram(writer: &mut Writer<'_>, data: &[u8], has_length: bool) {
-    writer.u8(DATAGRAM | u8::from(has_length));
+    writer.u8(FRAME_DATAGRAM | u8::from(has_length));
     if has_length {
         writer.varint(data.len() as u64);
     }
@@ -520,7 +520,7 @@ fn read_object(reader: &mut Reader<'_>) -> Result<ObjectId, DecodeError> {
 }
 
 fn read_data<'a>(reader: &mut Reader<'a>, kind: u8, offset: u64) -> Result<&'a [u8], DecodeError> {
-    let data = if kind & HAS_LENGTH != 0 { read_counted(reader)? } else { reader.take_rest() };
+    let data = if kind & FLAG_LENGTH != 0 { read_counted(reader)? } else { reader.take_rest() };
     if offset + data.len() as u64 > crate::codec::VARINT_MAX {
         Err(DecodeError::Range("offset"))
     } else {
@@ -536,8 +536,8 @@ fn read_phantom(
     offset: u64,
     left: &mut usize,
 ) -> Result<&'static [u8], DecodeError> {
-    static ZEROS: [u8; MAX_DATAGRAM] = [0; MAX_DATAGRAM];
-    let length = match kind & HAS_LENGTH {
+    static ZERO_BYTES: [u8; MAX_DATAGRAM] = [0; MAX_DATAGRAM];
+    let length = match kind & FLAG_LENGTH {
         0 if !reader.is_empty() => return Err(DecodeError::Range("length")),
         0 => *left,
         _ => usize::try_from(reader.varint()?).map_err(|_| DecodeError::Truncated)?,
@@ -546,7 +546,7 @@ fn read_phantom(
     if offset + length as u64 > crate::codec::VARINT_MAX {
         return Err(DecodeError::Range("offset"));
     }
-    ZEROS.get(..length).ok_or(DecodeError::Truncated)
+    ZERO_BYTES.get(..length).ok_or(DecodeError::Truncated)
 }
 
 fn read_counted<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {

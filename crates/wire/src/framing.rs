@@ -10,7 +10,7 @@
 use alloc::vec::Vec;
 
 /// Bytes of a length.
-pub const PREFIX: usize = 2;
+pub const LENGTH_PREFIX_LEN: usize = 2;
 
 /// What came is no frame, or a longer one than is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +19,7 @@ pub struct NoFrame;
 
 /// The length that stands before a datagram; `None` if it is empty or longer than 65,535 bytes.
 #[must_use]
-pub fn prefix(payload: usize) -> Option<[u8; PREFIX]> {
+pub fn prefix(payload: usize) -> Option<[u8; LENGTH_PREFIX_LEN]> {
     u16::try_from(payload).ok().filter(|length| *length > 0).map(u16::to_be_bytes)
 }
 
@@ -66,15 +66,15 @@ impl TcpFrames {
     pub fn take(&mut self, mut bytes: &mut [u8], mut each: impl FnMut(&mut [u8])) -> Result<(), NoFrame> {
         while !self.begun.is_empty() {
             let missing = match self.length(&self.begun)? {
-                None => PREFIX - self.begun.len(),
-                Some(length) => PREFIX + length - self.begun.len(),
+                None => LENGTH_PREFIX_LEN - self.begun.len(),
+                Some(length) => LENGTH_PREFIX_LEN + length - self.begun.len(),
             };
             let (next, rest) = bytes.split_at_mut(missing.min(bytes.len()));
             bytes = rest;
             self.begun.extend_from_slice(next);
             match self.length(&self.begun)? {
-                Some(length) if self.begun.len() == PREFIX + length => {
-                    each(self.begun.get_mut(PREFIX..).unwrap_or_default());
+                Some(length) if self.begun.len() == LENGTH_PREFIX_LEN + length => {
+                    each(self.begun.get_mut(LENGTH_PREFIX_LEN..).unwrap_or_default());
                     self.begun.clear();
                     // Most frames come whole, so the memory for one in parts is not kept.
                     self.begun.shrink_to(0);
@@ -84,12 +84,12 @@ impl TcpFrames {
             }
         }
         while let Some(length) = self.length(bytes)? {
-            if bytes.len() < PREFIX + length {
+            if bytes.len() < LENGTH_PREFIX_LEN + length {
                 break;
             }
-            let (frame, rest) = bytes.split_at_mut(PREFIX + length);
+            let (frame, rest) = bytes.split_at_mut(LENGTH_PREFIX_LEN + length);
             bytes = rest;
-            each(frame.get_mut(PREFIX..).unwrap_or_default());
+            each(frame.get_mut(LENGTH_PREFIX_LEN..).unwrap_or_default());
         }
         self.begun.extend_from_slice(bytes);
         Ok(())
@@ -128,7 +128,7 @@ mod tests {
             let mut got: Vec<Vec<u8>> = Vec::new();
             for piece in bytes.clone().chunks_mut(step) {
                 frames.take(piece, |payload| got.push(payload.to_vec())).unwrap();
-                assert!(frames.begun() < PREFIX + 65_535);
+                assert!(frames.begun() < LENGTH_PREFIX_LEN + 65_535);
             }
             assert_eq!(got, payloads, "{step}");
             assert_eq!(frames.begun(), 0);

@@ -15,20 +15,20 @@
 //! | MAC | over all bytes before; the range's [key](crate::relay::RangeKey::heartbeat_key) |
 
 use crate::codec::{DecodeError, Reader, Writer};
-use crate::relay::{MacKey, RANGES};
+use crate::relay::{MacKey, RANGE_COUNT};
 use core::fmt;
 
 /// The first byte of a beat.
-pub const BEAT: u8 = 0x70;
+pub const BEAT_TYPE: u8 = 0x70;
 /// The first byte of an answer.
-pub const ANSWERED: u8 = 0x71;
+pub const ANSWERED_TYPE: u8 = 0x71;
 /// Bytes of a beat.
-pub const BEAT_LEN: usize = BODY + 8;
+pub const BEAT_LEN: usize = BEAT_BODY_LEN + 8;
 /// Bytes of an answer; fewer than those of a beat.
-pub const ANSWERED_LEN: usize = ORDERS + 8;
+pub const ANSWERED_LEN: usize = ANSWERED_BODY_LEN + 8;
 
-const BODY: usize = 1 + 16 + 1 + 8 + 4 + 8 + 4 + 8 + 8 + 8 + 1;
-const ORDERS: usize = 1 + 8 + 4 + 4 + 4 + 1;
+const BEAT_BODY_LEN: usize = 1 + 16 + 1 + 8 + 4 + 8 + 4 + 8 + 8 + 8 + 1;
+const ANSWERED_BODY_LEN: usize = 1 + 8 + 4 + 4 + 4 + 1;
 
 const _: () = assert!(ANSWERED_LEN <= BEAT_LEN);
 
@@ -95,7 +95,7 @@ impl HeartbeatReport {
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
-        writer.u8(BEAT);
+        writer.u8(BEAT_TYPE);
         writer.bytes(&self.relay.0);
         writer.u8(self.range);
         writer.u64(self.counter);
@@ -109,9 +109,9 @@ impl HeartbeatReport {
     }
 
     fn mac(&self, key: &MacKey) -> u64 {
-        let mut bytes = [0; BODY];
+        let mut bytes = [0; BEAT_BODY_LEN];
         self.write(&mut Writer::new(&mut bytes));
-        key.mac(BEAT, self.counter, &bytes)
+        key.mac(BEAT_TYPE, self.counter, &bytes)
     }
 }
 
@@ -141,7 +141,7 @@ impl HeartbeatOrders {
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
-        writer.u8(ANSWERED);
+        writer.u8(ANSWERED_TYPE);
         writer.u64(self.counter);
         writer.u32(self.next_millis);
         writer.u32(self.epoch);
@@ -150,9 +150,9 @@ impl HeartbeatOrders {
     }
 
     fn mac(&self, key: &MacKey) -> u64 {
-        let mut bytes = [0; ORDERS];
+        let mut bytes = [0; ANSWERED_BODY_LEN];
         self.write(&mut Writer::new(&mut bytes));
-        key.mac(ANSWERED, self.counter, &bytes)
+        key.mac(ANSWERED_TYPE, self.counter, &bytes)
     }
 }
 
@@ -175,11 +175,11 @@ impl Heartbeat {
     /// [`is_authentic`](Self::is_authentic) says so.
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
-        first(&mut reader, BEAT)?;
+        first(&mut reader, BEAT_TYPE)?;
         let report = HeartbeatReport {
             relay: RelayId(reader.array()?),
             range: match reader.u8()? {
-                range if usize::from(range) < RANGES => range,
+                range if usize::from(range) < RANGE_COUNT => range,
                 _ => return Err(DecodeError::Range("range of grants")),
             },
             counter: reader.u64()?,
@@ -226,7 +226,7 @@ impl HeartbeatAnswer {
     /// [`is_authentic`](Self::is_authentic) says so.
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
-        first(&mut reader, ANSWERED)?;
+        first(&mut reader, ANSWERED_TYPE)?;
         let orders = HeartbeatOrders {
             counter: reader.u64()?,
             next_millis: reader.u32()?,
@@ -308,7 +308,7 @@ mod tests {
         ]
         .concat();
         assert_eq!((BEAT_LEN, ANSWERED_LEN), (75, 30));
-        assert_eq!(beat[..BODY], expected);
+        assert_eq!(beat[..BEAT_BODY_LEN], expected);
         let orders = HeartbeatOrders {
             counter: 1,
             next_millis: 10_000,
@@ -319,11 +319,11 @@ mod tests {
         let answered: [u8; ANSWERED_LEN] = bytes(|w| HeartbeatAnswer::new(orders, &key()).write(w));
         let expected =
             b"\x71\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x27\x10\x00\x00\x00\x09\x00\x00\x0e\x10\x01";
-        assert_eq!(answered[..ORDERS], *expected);
-        let macs = [&beat[BODY..], &answered[ORDERS..]]
+        assert_eq!(answered[..ANSWERED_BODY_LEN], *expected);
+        let macs = [&beat[BEAT_BODY_LEN..], &answered[ANSWERED_BODY_LEN..]]
             .map(|mac| mac.iter().map(|byte| format!("{byte:02x}")).collect::<alloc::string::String>());
         assert_eq!(macs, ["de6430bce282c888", "f61725fa0d2c7497"]);
-        assert!([BEAT, ANSWERED].iter().all(|first| MessageType::of(*first).is_none()));
+        assert!([BEAT_TYPE, ANSWERED_TYPE].iter().all(|first| MessageType::of(*first).is_none()));
     }
 
     #[test]

@@ -47,27 +47,27 @@ number!(
 
 impl Local {
     /// The first number of a TCP connection.
-    const CONNECTIONS: u16 = 1 << 15;
+    const FIRST_CONNECTION: u16 = 1 << 15;
 
     /// The number of a TCP connection, which are counted from 0. `None`: there are 32,768 numbers.
     #[must_use]
     pub fn connection(index: usize) -> Option<Self> {
         u16::try_from(index)
             .ok()
-            .filter(|index| *index < Self::CONNECTIONS)
-            .map(|index| Self(index | Self::CONNECTIONS))
+            .filter(|index| *index < Self::FIRST_CONNECTION)
+            .map(|index| Self(index | Self::FIRST_CONNECTION))
     }
 
     /// Whether it is a TCP connection, and not a UDP socket.
     #[must_use]
     pub const fn is_connection(self) -> bool {
-        self.0 >= Self::CONNECTIONS
+        self.0 >= Self::FIRST_CONNECTION
     }
 
     /// The number of the TCP connection, counted from 0.
     #[must_use]
     pub const fn connection_index(self) -> Option<usize> {
-        if self.is_connection() { Some((self.0 - Self::CONNECTIONS) as usize) } else { None }
+        if self.is_connection() { Some((self.0 - Self::FIRST_CONNECTION) as usize) } else { None }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::codec::{DecodeError, Reader, Writer};
 use crate::id::ConnectionId;
 
 /// Version of everything on the wire in this module. Peers of different versions do not talk.
-pub const VERSION: u8 = 1;
+pub const WIRE_VERSION: u8 = 1;
 /// Bytes of the header of a data packet.
 pub const HEADER_LEN: usize = 13;
 /// Bytes of the sender's stamp, the first of the sealed bytes.
@@ -30,18 +30,18 @@ pub const STAMP_LEN: usize = 4;
 /// Bytes of the AEAD tag.
 pub const TAG_LEN: usize = 16;
 /// What a data packet costs beside its frames.
-pub const OVERHEAD: usize = HEADER_LEN + STAMP_LEN + TAG_LEN;
+pub const PACKET_OVERHEAD_LEN: usize = HEADER_LEN + STAMP_LEN + TAG_LEN;
 /// Datagrams up to this size (UDP payload) pass everywhere that byway supports: RFC 9000 section
 /// 14.
 pub const BASE_DATAGRAM: usize = 1200;
 /// The largest datagram that byway sends (UDP payload over loopback and jumbo frames).
 pub const MAX_DATAGRAM: usize = 9000;
 
-const DATA: u8 = 0x40;
-const HELLO: u8 = 0x50;
-const RETRY: u8 = 0x51;
-const REPLY: u8 = 0x52;
-const REFUSE: u8 = 0x53;
+const PACKET_DATA: u8 = 0x40;
+const PACKET_HELLO: u8 = 0x50;
+const PACKET_RETRY: u8 = 0x51;
+const PACKET_REPLY: u8 = 0x52;
+const PACKET_REFUSE: u8 = 0x53;
 
 /// The header of a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Header {
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         let first = reader.u8()?;
-        if first & 0xfc != DATA {
+        if first & 0xfc != PACKET_DATA {
             return Err(DecodeError::UnknownType(first));
         }
         let header =
@@ -69,7 +69,7 @@ impl Header {
 
     /// Writes the header.
     pub fn write(&self, writer: &mut Writer<'_>) {
-        writer.u8(DATA | (self.epoch & 0x03));
+        writer.u8(PACKET_DATA | (self.epoch & 0x03));
         writer.bytes(&self.connection.0);
         writer.u32(self.number);
     }
@@ -79,13 +79,13 @@ impl Header {
 /// which is the next number that the receiver expects (RFC 9000 appendix A.3).
 #[must_use]
 pub const fn restore_number(expected: u64, low: u32) -> u64 {
-    const WINDOW: u64 = 1 << 32;
-    const HALF: u64 = WINDOW / 2;
-    let candidate = (expected & !(WINDOW - 1)) | low as u64;
-    if candidate + HALF <= expected && candidate <= u64::MAX - WINDOW {
-        candidate + WINDOW
-    } else if candidate > expected + HALF && candidate >= WINDOW {
-        candidate - WINDOW
+    const NUMBER_WINDOW: u64 = 1 << 32;
+    const HALF_WINDOW: u64 = NUMBER_WINDOW / 2;
+    let candidate = (expected & !(NUMBER_WINDOW - 1)) | low as u64;
+    if candidate + HALF_WINDOW <= expected && candidate <= u64::MAX - NUMBER_WINDOW {
+        candidate + NUMBER_WINDOW
+    } else if candidate > expected + HALF_WINDOW && candidate >= NUMBER_WINDOW {
+        candidate - NUMBER_WINDOW
     } else {
         candidate
     }
@@ -152,7 +152,7 @@ impl<'a> Handshake<'a> {
     /// Whether this first byte belongs to a handshake packet.
     #[must_use]
     pub const fn is(first: u8) -> bool {
-        first & 0xfc == HELLO
+        first & 0xfc == PACKET_HELLO
     }
 
     /// Reads a handshake packet. A HELLO of another version is `Range("version")`, so that it can
@@ -163,18 +163,18 @@ impl<'a> Handshake<'a> {
         if !Self::is(kind) {
             return Err(DecodeError::UnknownType(kind));
         }
-        if reader.u8()? != VERSION {
+        if reader.u8()? != WIRE_VERSION {
             return Err(DecodeError::Range("version"));
         }
         let reply = ConnectionId(reader.array()?);
         match kind {
-            HELLO => {
+            PACKET_HELLO => {
                 let cookie = read_cookie(&mut reader)?;
                 let length = usize::from(reader.u16()?);
                 Ok(Self::Hello { reply, cookie, noise: reader.bytes(length)? })
             }
-            RETRY => Ok(Self::Retry { reply, cookie: read_cookie(&mut reader)? }),
-            REPLY => Ok(Self::Reply { reply, noise: reader.take_rest() }),
+            PACKET_RETRY => Ok(Self::Retry { reply, cookie: read_cookie(&mut reader)? }),
+            PACKET_REPLY => Ok(Self::Reply { reply, noise: reader.take_rest() }),
             _ => Ok(Self::Refuse { reply, reason: RefuseReason::from_byte(reader.u8()?)? }),
         }
     }
@@ -182,13 +182,13 @@ impl<'a> Handshake<'a> {
     /// Writes the packet; a HELLO is padded to [`BASE_DATAGRAM`].
     pub fn write(&self, writer: &mut Writer<'_>) {
         let (kind, reply) = match self {
-            Self::Hello { reply, .. } => (HELLO, reply),
-            Self::Retry { reply, .. } => (RETRY, reply),
-            Self::Reply { reply, .. } => (REPLY, reply),
-            Self::Refuse { reply, .. } => (REFUSE, reply),
+            Self::Hello { reply, .. } => (PACKET_HELLO, reply),
+            Self::Retry { reply, .. } => (PACKET_RETRY, reply),
+            Self::Reply { reply, .. } => (PACKET_REPLY, reply),
+            Self::Refuse { reply, .. } => (PACKET_REFUSE, reply),
         };
         writer.u8(kind);
-        writer.u8(VERSION);
+        writer.u8(WIRE_VERSION);
         writer.bytes(&reply.0);
         match self {
             Self::Hello { cookie, noise, .. } => {
@@ -214,7 +214,7 @@ impl<'a> Handshake<'a> {
     #[must_use]
     pub fn hello_reply_id(packet: &[u8]) -> Option<ConnectionId> {
         let mut reader = Reader::new(packet);
-        if reader.u8().ok()? != HELLO {
+        if reader.u8().ok()? != PACKET_HELLO {
             return None;
         }
         reader.u8().ok()?;

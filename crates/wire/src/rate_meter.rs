@@ -3,7 +3,7 @@
 
 use crate::{Duration, Instant};
 
-const SECOND: u64 = 1_000_000_000;
+const SECOND_NANOS: u64 = 1_000_000_000;
 
 /// When the bucket is full again. It can be overdrawn up to a burst that its owner knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Meter {
     /// Takes `units` from the bucket, which come back at `rate` units per second. It rounds up, so
     /// that the rate is never exceeded.
     pub fn take(&mut self, now: Instant, units: u64, rate: u64) {
-        let cost = units.saturating_mul(SECOND).div_ceil(rate.max(1));
+        let cost = units.saturating_mul(SECOND_NANOS).div_ceil(rate.max(1));
         self.full_at = self.full_at.max(now).offset_nanos(i64::try_from(cost).unwrap_or(i64::MAX));
     }
 

@@ -1,7 +1,7 @@
 //! Units of bytes as people write them.
 
 /// Names of units, and how many bytes each is. A letter alone is binary, as in rsync and rclone.
-const BYTES: [(&str, u64); 14] = [
+const UNIT_BYTES: [(&str, u64); 14] = [
     ("b", 1),
     ("k", 1 << 10),
     ("kib", 1 << 10),
@@ -22,7 +22,7 @@ const BYTES: [(&str, u64); 14] = [
 /// `None` if there is no such unit.
 #[must_use]
 pub fn bytes(name: &str) -> Option<u64> {
-    BYTES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, bytes)| *bytes)
+    UNIT_BYTES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, bytes)| *bytes)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub(super) fn command() -> String {
 
 /// Whether it is a relay's or a registry's word, or an option with one.
 fn holds_word(argument: &str) -> bool {
-    [relay::PREFIX, word::PREFIX].iter().any(|prefix| argument.contains(prefix))
+    [relay::WORD_PREFIX, word::PREFIX].iter().any(|prefix| argument.contains(prefix))
 }
 
 fn line(arguments: &[String], secrets: bool) -> String {
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(line(&typed, false), "byway send 'a b' 'it'\\''s' '' TICKET --json");
         let renewed = arguments(&["byway", "recv", "in", "--new-ticket", "--once"]);
         assert_eq!(line(&renewed, true), "byway recv in --once");
-        let relay = format!("--relay={}xyz", relay::PREFIX);
+        let relay = format!("--relay={}xyz", relay::WORD_PREFIX);
         assert_eq!(line(&arguments(&["byway", "recv", "in", &relay]), false), "byway recv in WORD");
     }
 }

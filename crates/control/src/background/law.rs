@@ -5,8 +5,8 @@
 //!          timeout        3 packets over 2 thresholds
 //!      +----------> start ------------------------------+
 //!      |                                                v
-//!      |   own queue: level * BETA, once        +---> queue: pace less, level stays;
-//!    grows ------------------------------------>|       it stands: level falls by e per SLOW
+//!      |   own queue: level * 0.9, once         +---> queue: pace less, level stays;
+//!    grows ------------------------------------>|       it stands: level falls by e per second
 //!      ^   burst: level stays                   |       |
 //!      +------------------------------------------------+
 //!          a packet within the threshold
@@ -15,8 +15,10 @@
 mod congestion;
 
 use super::constants::{
-    ACKS, AHEAD, BELIEVE, BETA, CAP, EMPTYING, FIRST, FLOOR, GRACE, GROW, HASTE, JUMP, KEEP, NEARLY, OWN,
-    PACKETS, PATIENCE, RETURN, SLOW, THRESHOLD,
+    ACK_INTERVAL_RTTS, BURST_PACKETS, DECREASE_FACTOR, DRAIN_GAIN, FULL_SHARE, GROWTH_DOUBLING_TIME,
+    IN_FLIGHT_FACTOR, INITIAL_RATE_PACKETS, LEVEL_GROWTH, MAX_GROWTH_PER_RTT, MIN_QUEUE_DELAY,
+    MIN_QUEUE_PACKETS, MIN_RATE_PACKETS, MIN_RATE_SHARE, MIN_STANDING_QUEUE_TIME, OWN_QUEUE_PACKETS,
+    RATE_RATIO_THRESHOLD, STANDING_QUEUE_DECAY_TIME, STANDING_QUEUE_RTTS, START_GAIN,
 };
 use super::losses::LossRate;
 use super::queue_delay::{DelayReading, QueueDelay, as_i64};
@@ -86,7 +88,7 @@ pub(super) struct BackgroundPath {
     above: u32,
     grown: i64,
     delivery_rate: Option<u64>,
-    /// Bytes per second delivered of late, and the time of that.
+    /// Bytes per second delivered, an average over the latest time, and when it was updated.
     delivered: f64,
     delivered_at: Instant,
     losses: LossRate,
@@ -104,11 +106,11 @@ pub(super) struct BackgroundPath {
 
 impl BackgroundPath {
     pub fn new(opened: &Opened) -> Self {
-        let rtt = opened.rtt.unwrap_or(PATIENCE);
+        let rtt = opened.rtt.unwrap_or(MIN_STANDING_QUEUE_TIME);
         let packet = f64::from(opened.packet_size.max(1));
         Self {
             packet,
-            level: FIRST * packet,
+            level: INITIAL_RATE_PACKETS * packet,
             start: true,
             choked_at: opened.now,
             proxied: opened.proxied,
@@ -178,8 +180,9 @@ impl BackgroundPath {
         if let Some(rate) = acked.delivery_rate {
             self.sense.delivers(rate);
         }
-        // The delivery rate is averaged over `SLOW`, or over four RTTs if four RTTs are longer.
-        let over = seconds(SLOW.max(acked.srtt.mul_f64(1.0 / RETURN)));
+        // The delivery rate is averaged over `STANDING_QUEUE_DECAY_TIME`, or over four RTTs if four
+        // RTTs are longer.
+        let over = seconds(STANDING_QUEUE_DECAY_TIME.max(acked.srtt.mul_f64(1.0 / MAX_GROWTH_PER_RTT)));
         let elapsed = acked.now.since(self.delivered_at).as_secs_f64();
         self.delivered_at = acked.now;
         self.delivered = self.delivered * libm::exp(-elapsed / over) + acked.bytes as f64 / over;
@@ -193,8 +196,9 @@ impl BackgroundPath {
         let queued = self.queue.is_some();
         let Some(met) = self.sense.sample(delay, now, self.srtt, round_trip, queued) else { return false };
         let answered = delay.sent_at < self.recover;
-        // The time since the packet before counts up to `PATIENCE`, or up to a longer least RTT.
-        let time = met.speaks_for.min(self.min_rtt.max(PATIENCE)).as_secs_f64();
+        // The time since the packet before counts up to `MIN_STANDING_QUEUE_TIME`, or up to a
+        // longer least RTT.
+        let time = met.speaks_for.min(self.min_rtt.max(MIN_STANDING_QUEUE_TIME)).as_secs_f64();
         let seen = self.see(&met, answered, company);
         match seen {
             QueueSignal::Free => self.on_free(now, answered, time, share),
@@ -211,8 +215,8 @@ impl BackgroundPath {
 
     /// Nanoseconds of waiting that are a queue.
     fn threshold(&self) -> i64 {
-        let packets = self.sense.packet_time().mul_f64(PACKETS);
-        as_i64(packets.max(THRESHOLD + self.sense.jitter()))
+        let packets = self.sense.packet_time().mul_f64(MIN_QUEUE_PACKETS);
+        as_i64(packets.max(MIN_QUEUE_DELAY + self.sense.jitter()))
     }
 
     fn see(&mut self, met: &DelayReading, answered: bool, company: u32) -> QueueSignal {
@@ -226,17 +230,17 @@ impl BackgroundPath {
         let grown = self.sense.grown();
         self.grown = if self.above == 0 { grown.max(0) } else { self.grown.max(grown) };
         self.above += 1;
-        let burst = OWN / 2;
+        let burst = OWN_QUEUE_PACKETS / 2;
         if self.start {
             return if !answered && self.above > burst { QueueSignal::Filled } else { QueueSignal::Waits };
         }
         if self.queue.is_some() {
             return QueueSignal::Stands;
         }
-        let packets = JUMP * as_i64(self.sense.packet_time()) as f64;
-        if self.above >= burst && self.grown as f64 >= packets.max(NEARLY * threshold as f64) {
+        let packets = BURST_PACKETS * as_i64(self.sense.packet_time()) as f64;
+        if self.above >= burst && self.grown as f64 >= packets.max(FULL_SHARE * threshold as f64) {
             QueueSignal::Burst
-        } else if self.above + company >= OWN && !answered {
+        } else if self.above + company >= OWN_QUEUE_PACKETS && !answered {
             QueueSignal::Own
         } else {
             QueueSignal::Waits
@@ -280,46 +284,46 @@ impl BackgroundPath {
         }
     }
 
-    /// Grows the level (sending rate). All paths together, at the rate `L`, grow by `GROW *
+    /// Grows the level (sending rate). All paths together, at the rate `L`, grow by `LEVEL_GROWTH *
     /// sqrt(L)` bytes/s per second. The growth is faster after a longer time without a queue. The
     /// path gets the part `share` (0 to 1).
     fn grow(&mut self, now: Instant, time: f64, share: f64) {
-        let quiet = now.since(self.met).as_secs_f64() / HASTE.as_secs_f64();
-        let one = if share > 0.0 { GROW / libm::sqrt(self.level / share) } else { 0.0 };
-        let most = RETURN / seconds(self.min_rtt);
+        let quiet = now.since(self.met).as_secs_f64() / GROWTH_DOUBLING_TIME.as_secs_f64();
+        let one = if share > 0.0 { LEVEL_GROWTH / libm::sqrt(self.level / share) } else { 0.0 };
+        let most = MAX_GROWTH_PER_RTT / seconds(self.min_rtt);
         // Far below its value at the last queue that the path built, the level grows faster.
-        let returns = quiet > 0.5 && self.level < NEARLY * self.known;
+        let returns = quiet > 0.5 && self.level < FULL_SHARE * self.known;
         if returns {
             // The level starts from one packet in four RTTs.
-            self.set(self.level.max((most * self.packet).min(NEARLY * self.known)));
+            self.set(self.level.max((most * self.packet).min(FULL_SHARE * self.known)));
         }
         self.growth = if returns { most } else { (one * (1.0 + quiet * quiet)).min(most) };
         self.set(self.level * (1.0 + time * self.growth));
     }
 
     /// Answers a queue that one of the paths built, if packets of this path waited in it. Lowers
-    /// the sending rate (`level`) to `BETA` times the delivery rate. The result is at least `BETA`
-    /// times the sending rate of two RTTs ago.
+    /// the sending rate (`level`) to `DECREASE_FACTOR` times the delivery rate. The result is at
+    /// least `DECREASE_FACTOR` times the sending rate of two RTTs ago.
     pub fn answer(&mut self, now: Instant, waited: i64) {
         self.meet(now, false, waited);
         // A wrong answer to noise says little of the line.
-        self.known = self.level.max(BETA * self.known);
+        self.known = self.level.max(DECREASE_FACTOR * self.known);
         let delivered = self.delivery_rate.map_or(self.level, |rate| rate as f64);
         let least = self.level / (1.0 + 2.0 * self.growth * self.srtt.as_secs_f64());
-        self.lower(now, BETA * delivered.clamp(least, self.level));
+        self.lower(now, DECREASE_FACTOR * delivered.clamp(least, self.level));
     }
 
-    /// Lowers the level (the path's sending rate) during a queue that has lasted for both `GRACE`
-    /// RTTs and `PATIENCE`. A level above `BELIEVE` times the delivery rate is too high, so it
-    /// falls during any queue.
+    /// Lowers the level (the path's sending rate) during a queue that has lasted for both
+    /// `STANDING_QUEUE_RTTS` RTTs and `MIN_STANDING_QUEUE_TIME`. A level above
+    /// `RATE_RATIO_THRESHOLD` times the delivery rate is too high, so it falls during any queue.
     fn on_standing(&mut self, now: Instant, met: &DelayReading, answered: bool, time: f64) {
         self.met = now;
         let Some(queue) = &mut self.queue else { return };
         queue.deepest = queue.deepest.max(met.low);
-        let grace = self.srtt.mul_f64(GRACE).max(PATIENCE);
-        let stands = now.since(queue.since) >= grace || self.level > BELIEVE * self.delivered;
+        let grace = self.srtt.mul_f64(STANDING_QUEUE_RTTS).max(MIN_STANDING_QUEUE_TIME);
+        let stands = now.since(queue.since) >= grace || self.level > RATE_RATIO_THRESHOLD * self.delivered;
         if stands && !answered {
-            self.set(self.level * libm::exp(-time / SLOW.as_secs_f64()));
+            self.set(self.level * libm::exp(-time / STANDING_QUEUE_DECAY_TIME.as_secs_f64()));
         }
     }
 
@@ -327,15 +331,16 @@ impl BackgroundPath {
     /// level (sending rate, in bytes/s) doubles per RTT. The new level is the delivery rate, but at
     /// most the rate at which the waiting packets were sent.
     fn end_start(&mut self, now: Instant, waited: i64) {
-        // The waiting packets were sent one RTT ago, at half of the present level times `AHEAD`.
-        let most = AHEAD / 2.0 * self.level;
+        // The waiting packets were sent one RTT ago, at half of the present level times
+        // `START_GAIN`.
+        let most = START_GAIN / 2.0 * self.level;
         let queue = 2.0 * self.threshold() as f64 / 1e9;
         // The pace when the queue began: `q` seconds of queue grow in `sqrt(2q / (RTT ln 2))` RTTs.
         let least = most / (1.0 + libm::sqrt(2.0 * LN_2 * queue / seconds(self.srtt)));
         let delivered = self.delivery_rate.map_or(most, |rate| rate as f64);
         self.lower(now, delivered.clamp(least, most));
         self.delivered = self.level;
-        self.known = self.level.max(BETA * self.known);
+        self.known = self.level.max(DECREASE_FACTOR * self.known);
         self.meet(now, false, waited);
     }
 
@@ -370,7 +375,7 @@ impl BackgroundPath {
     }
 
     fn floor(&self) -> f64 {
-        FLOOR * self.packet
+        MIN_RATE_PACKETS * self.packet
     }
 
     fn one_per_rtt(&self) -> f64 {
@@ -390,15 +395,15 @@ impl BackgroundPath {
         let kept = match self.queue {
             Some(queue) if !self.start => {
                 let part = queue.deepest as f64 / 1e9 / seconds(self.min_rtt);
-                (1.0 - EMPTYING * part).max(KEEP)
+                (1.0 - DRAIN_GAIN * part).max(MIN_RATE_SHARE)
             }
             _ => 1.0,
         };
         let rate = (self.level * kept).max(self.floor());
-        let (cap, ahead) = if self.start { (2.0 * AHEAD, AHEAD) } else { (CAP, 1.0) };
+        let (cap, ahead) = if self.start { (2.0 * START_GAIN, START_GAIN) } else { (IN_FLIGHT_FACTOR, 1.0) };
         let rtt = seconds(self.min_rtt);
         // Jitter beyond the slack keeps packets in flight, half of it each way.
-        let jitters = (1.0 + ACKS) * rtt + self.sense.jitter().as_secs_f64();
+        let jitters = (1.0 + ACK_INTERVAL_RTTS) * rtt + self.sense.jitter().as_secs_f64();
         let window = rate * jitters.max(cap * rtt);
         Allowance {
             window: (window as u64).max(1),
@@ -411,5 +416,5 @@ impl BackgroundPath {
 
 /// An RTT in seconds. A shorter one than the least wait that counts makes no difference.
 fn seconds(rtt: Duration) -> f64 {
-    rtt.max(THRESHOLD).as_secs_f64()
+    rtt.max(MIN_QUEUE_DELAY).as_secs_f64()
 }

@@ -1,8 +1,8 @@
 //! What part of the packets of one path is lost.
 
-use super::constants::{MEMORY, OFTEN};
+use super::constants::{CONGESTION_LOSS_SHARE, LOSS_MEMORY_PACKETS};
 
-/// Packets acknowledged and lost of late.
+/// Packets acknowledged and lost, old ones with less weight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossRate {
     arrived: f64,
@@ -11,7 +11,7 @@ pub(super) struct LossRate {
 
 impl LossRate {
     pub fn on_acked(&mut self, packets: f64) {
-        let kept = libm::exp(-packets / MEMORY);
+        let kept = libm::exp(-packets / LOSS_MEMORY_PACKETS);
         self.arrived = self.arrived * kept + packets;
         self.lost *= kept;
     }
@@ -20,11 +20,11 @@ impl LossRate {
         self.lost += packets;
     }
 
-    /// Whether more packets are lost than chance explains: more than 2 % (`OFTEN`) of the arrived
-    /// packets. Below 250 arrived packets (`MEMORY / 2`), the limit stays 2 % of 250, because the
-    /// loss rate of few packets is uncertain.
+    /// Whether more packets are lost than chance explains: more than 2 % (`CONGESTION_LOSS_SHARE`)
+    /// of the arrived packets. Below 250 arrived packets (`LOSS_MEMORY_PACKETS / 2`), the limit
+    /// stays 2 % of 250, because the loss rate of few packets is uncertain.
     pub fn are_often(&self) -> bool {
-        self.lost > OFTEN * self.arrived.max(MEMORY / 2.0)
+        self.lost > CONGESTION_LOSS_SHARE * self.arrived.max(LOSS_MEMORY_PACKETS / 2.0)
     }
 }
 
@@ -34,7 +34,7 @@ mod tests {
 
     fn lost(every: u32) -> LossRate {
         let mut losses = LossRate::default();
-        for packet in 1..=10 * MEMORY as u32 {
+        for packet in 1..=10 * LOSS_MEMORY_PACKETS as u32 {
             losses.on_acked(1.0);
             losses.on_lost(if packet.is_multiple_of(every) { 1.0 } else { 0.0 });
         }
@@ -53,7 +53,7 @@ mod tests {
         losses.on_lost(1.0);
         assert!(!losses.are_often());
         let mut losses = lost(30);
-        losses.on_acked(MEMORY);
+        losses.on_acked(LOSS_MEMORY_PACKETS);
         assert!(!losses.are_often());
     }
 }

@@ -25,7 +25,7 @@ mod queue_delay;
 #[cfg(test)]
 mod tests;
 
-use crate::bundle::{PathLimit, Paths, Rate, START};
+use crate::bundle::{INITIAL_PATH_LIMIT, PathLimit, Paths, Rate};
 use crate::{Acked, Allowance, Congested, Controller, Opened, PathDemand, ProbeResult, Sent, Trigger, Undo};
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
@@ -33,10 +33,11 @@ use law::BackgroundPath;
 
 /// New proxied paths per packet of the direct path's window (mPath, 4.1).
 const BETA_PATHS: f64 = 0.25;
-/// A path shows in this time whether it is of use.
-const SHOWS: Duration = Duration::from_secs(21);
-/// The time after which a choked path is dropped, if there are more proxied paths than `START`.
-const CHOKED: Duration = Duration::from_secs(60);
+/// The time after which a path has shown whether it is of use.
+const PATH_TRIAL_TIME: Duration = Duration::from_secs(21);
+/// The time after which a choked path is dropped, if there are more proxied paths than
+/// `INITIAL_PATH_LIMIT`.
+const CHOKED_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The controller of the class `background` for all paths of a session, the bundle.
 ///
@@ -70,7 +71,7 @@ impl Background {
             paths: Paths::default(),
             carried: Rate::new(Instant::ZERO),
             reach: PathLimit::new(),
-            open: START,
+            open: INITIAL_PATH_LIMIT,
             drop: Vec::new(),
         }
     }
@@ -99,15 +100,19 @@ impl Background {
         }
         let window = self.paths.get(id).map_or(0.0, BackgroundPath::window_packets);
         let in_use = proxied().filter(|path| !path.choked).count();
-        let unproven = proxied().any(|path| now.since(path.opened_at) < SHOWS);
+        let unproven = proxied().any(|path| now.since(path.opened_at) < PATH_TRIAL_TIME);
         let room = self.reach.room(now, in_use, unproven, self.carried.of_late(now));
         self.open = (libm::ceil(BETA_PATHS * window) as usize).min(room);
     }
 
-    /// Drops a path that has been choked for long, if there are more proxied paths than `START`.
+    /// Drops a path that has been choked for long, if there are more proxied paths than
+    /// `INITIAL_PATH_LIMIT`.
     fn drop_choked(&mut self, id: PathId, now: Instant) {
-        let many = self.paths.iter().filter(|(_, path)| path.proxied).count() > START + self.drop.len();
-        let long = |path: &BackgroundPath| path.proxied && path.choked && now.since(path.choked_at) >= CHOKED;
+        let many =
+            self.paths.iter().filter(|(_, path)| path.proxied).count() > INITIAL_PATH_LIMIT + self.drop.len();
+        let long = |path: &BackgroundPath| {
+            path.proxied && path.choked && now.since(path.choked_at) >= CHOKED_TIMEOUT
+        };
         if many && self.paths.get(id).is_some_and(long) && !self.drop.contains(&id) {
             self.drop.push(id);
         }
@@ -154,7 +159,7 @@ impl Controller for Background {
         self.paths.remove(id);
         self.drop.retain(|dropped| *dropped != id);
         let proxied = self.paths.iter().filter(|(_, path)| path.proxied).count();
-        self.open = self.open.max(START.saturating_sub(proxied));
+        self.open = self.open.max(INITIAL_PATH_LIMIT.saturating_sub(proxied));
         if self.paths.iter().all(|(_, path)| path.choked)
             && let Some(best) = self.best_choked()
         {

@@ -1,13 +1,16 @@
 //! What one path's delays tell: how long packets waited, and how fast that grew.
 
-use super::constants::{BETA, JITTER, LOOK, NEARLY, OWN, RING, THRESHOLD};
+use super::constants::{
+    DECREASE_FACTOR, DELAY_WINDOW_PACKETS, FULL_SHARE, MAX_BURST_TIME, MAX_JITTER, MIN_QUEUE_DELAY,
+    OWN_QUEUE_PACKETS,
+};
 use crate::Delay;
 use crate::detector::{BaseDelay, DelayNoise, RouteChange, Spacing};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// Number of slots over which the usual wait is a median: two rows of `OWN` slots.
-const SLOTS: usize = 2 * OWN as usize;
+/// Number of slots over which the usual wait is a median: two rows of `OWN_QUEUE_PACKETS` slots.
+const DELAY_SLOT_COUNT: usize = 2 * OWN_QUEUE_PACKETS as usize;
 
 /// How one packet fared.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +29,7 @@ pub(super) struct DelayReading {
 /// slow flows on one line get nearly equal results, so that they agree whether there is a queue.
 #[derive(Clone, Debug)]
 pub(super) struct QueueDelay {
-    /// Bytes of the largest packets of late.
+    /// Bytes of the largest packets. Each shorter packet lowers it by 1/256.
     full: f64,
     base: BaseDelay,
     leap: RouteChange,
@@ -38,10 +41,10 @@ pub(super) struct QueueDelay {
     /// When the latest packet was sent, and its delay.
     latest: Option<(Instant, i64)>,
     /// When the latest packets were sent and what they waited, the latest first.
-    recent: [(Instant, i64); RING],
-    /// The mean delays of the latest slots of [`LOOK`], the latest first, and how many there were
-    /// in all.
-    slots: [i64; SLOTS],
+    recent: [(Instant, i64); DELAY_WINDOW_PACKETS],
+    /// The mean delays of the latest slots of [`MAX_BURST_TIME`], the latest first, and how many
+    /// there were in all.
+    slots: [i64; DELAY_SLOT_COUNT],
     turn: usize,
     /// When the present slot began; the sum of its delays, and their number.
     slot_at: Instant,
@@ -58,14 +61,14 @@ impl QueueDelay {
     pub fn new(full: f64) -> Self {
         Self {
             full,
-            base: BaseDelay::new(THRESHOLD),
+            base: BaseDelay::new(MIN_QUEUE_DELAY),
             leap: RouteChange::default(),
             risen: true,
             spacing: Spacing::default(),
             delivery: Duration::ZERO,
             latest: None,
-            recent: [(Instant::ZERO, 0); RING],
-            slots: [0; SLOTS],
+            recent: [(Instant::ZERO, 0); DELAY_WINDOW_PACKETS],
+            slots: [0; DELAY_SLOT_COUNT],
             turn: 0,
             slot_at: Instant::ZERO,
             slot_sum: 0,
@@ -88,10 +91,10 @@ impl QueueDelay {
         self.spacing.packet().map_or(self.delivery, |apart| self.delivery.min(apart))
     }
 
-    /// The jitter, at most `JITTER`. It is twice the usual wait, since half of the packets wait
+    /// The jitter, at most `MAX_JITTER`. It is twice the usual wait, since half of the packets wait
     /// longer than usual.
     pub fn jitter(&self) -> Duration {
-        Duration::from_nanos((2.0 * self.usual.unwrap_or(0.0)) as u64).min(JITTER)
+        Duration::from_nanos((2.0 * self.usual.unwrap_or(0.0)) as u64).min(MAX_JITTER)
     }
 
     /// Whether the route is new or got longer since this was last asked.
@@ -142,15 +145,15 @@ impl QueueDelay {
         if !queued {
             self.measure_jitter(met);
         }
-        let row = self.recent.iter().take(OWN as usize / 2);
+        let row = self.recent.iter().take(OWN_QUEUE_PACKETS as usize / 2);
         let low = row.map(|(_, waited)| *waited).min().unwrap_or(waited);
         Some(DelayReading { waited, low, speaks_for })
     }
 
-    /// The time within which a queue's growth counts as a burst: [`LOOK`], or some packet times if
-    /// they are longer.
+    /// The time within which a queue's growth counts as a burst: [`MAX_BURST_TIME`], or some packet
+    /// times if they are longer.
     fn look(&self) -> Duration {
-        LOOK.max(self.packet_time().saturating_mul(OWN))
+        MAX_BURST_TIME.max(self.packet_time().saturating_mul(OWN_QUEUE_PACKETS))
     }
 
     /// Detects that the route got longer, in 500 ms, or in eight RTTs if they are longer. The base
@@ -159,7 +162,8 @@ impl QueueDelay {
     fn look_for_leap(&mut self, met: Delay, now: Instant, rtt: Duration) {
         let Some(floor) = self.base.floor() else { return };
         let pause = self.look();
-        let line = DelayNoise { floor, tolerance: as_i64(THRESHOLD), spread: as_i64(self.jitter()), pause };
+        let line =
+            DelayNoise { floor, tolerance: as_i64(MIN_QUEUE_DELAY), spread: as_i64(self.jitter()), pause };
         if let Some(floor) = self.leap.sample(met.one_way, met.sent_at, now, rtt, line) {
             self.base.adopt(floor, now);
         }
@@ -173,13 +177,13 @@ impl QueueDelay {
         self.base.sample(delay, now, rtt)
     }
 
-    /// Whether a packet has at least 75 % (`NEARLY`) of the bytes of the largest packets (`full`).
-    /// Each shorter packet lowers `full` by 1/256, so a path that sends only short packets counts
-    /// them as full after a while.
+    /// Whether a packet has at least 75 % (`FULL_SHARE`) of the bytes of the largest packets
+    /// (`full`). Each shorter packet lowers `full` by 1/256, so a path that sends only short
+    /// packets counts them as full after a while.
     fn is_full(&mut self, bytes: u32) -> bool {
         let bytes = f64::from(bytes);
-        if bytes < NEARLY * self.full {
-            self.full -= self.full / (8 * RING) as f64;
+        if bytes < FULL_SHARE * self.full {
+            self.full -= self.full / (8 * DELAY_WINDOW_PACKETS) as f64;
             return false;
         }
         self.full = self.full.max(bytes);
@@ -187,13 +191,13 @@ impl QueueDelay {
     }
 
     /// Updates the usual wait of packets, caused by jitter: the median of eight mean delays minus
-    /// the least delay. Each mean covers 10 ms ([`LOOK`]). A higher result is smoothed over 2.6 s,
-    /// because a short queue may cause it.
+    /// the least delay. Each mean covers 10 ms ([`MAX_BURST_TIME`]). A higher result is smoothed
+    /// over 2.6 s, because a short queue may cause it.
     fn measure_jitter(&mut self, met: Delay) {
         self.slot_sum = self.slot_sum.saturating_add(met.one_way);
         self.slot_packets += 1;
         // Each of the first packets is a slot, since nothing else is known yet.
-        if self.turn >= SLOTS && met.sent_at.since(self.slot_at) < LOOK {
+        if self.turn >= DELAY_SLOT_COUNT && met.sent_at.since(self.slot_at) < MAX_BURST_TIME {
             return;
         }
         self.slots.rotate_right(1);
@@ -201,29 +205,29 @@ impl QueueDelay {
         self.slots[0] = self.slot_sum / self.slot_packets;
         (self.slot_at, self.slot_sum, self.slot_packets) = (met.sent_at, 0, 0);
         self.turn += 1;
-        if !self.turn.is_multiple_of(SLOTS / 2) {
+        if !self.turn.is_multiple_of(DELAY_SLOT_COUNT / 2) {
             return;
         }
         let mut delays = self.slots;
-        let known = &mut delays[..self.turn.min(SLOTS)];
+        let known = &mut delays[..self.turn.min(DELAY_SLOT_COUNT)];
         known.sort_unstable();
         let median = known[known.len() / 2];
         let waits = median.saturating_sub(self.base.floor().unwrap_or(median)).max(0) as f64;
-        let rises = |usual: f64| waits.min(usual + (waits - usual) / (2 * RING) as f64);
+        let rises = |usual: f64| waits.min(usual + (waits - usual) / (2 * DELAY_WINDOW_PACKETS) as f64);
         self.usual = Some(self.usual.map_or(waits, rises));
         self.base.set_spread(as_i64(self.jitter()));
     }
 
-    /// How much the queue has grown, in nanoseconds, within the last 10 ms ([`LOOK`]), or within
-    /// four packet times if longer. Growth of 0.1 s per second is subtracted: a path that sends 10
-    /// % faster than the line builds such a queue itself.
+    /// How much the queue has grown, in nanoseconds, within the last 10 ms ([`MAX_BURST_TIME`]), or
+    /// within four packet times if longer. Growth of 0.1 s per second is subtracted: a path that
+    /// sends 10 % faster than the line builds such a queue itself.
     pub fn grown(&self) -> i64 {
         let [(sent_at, waited), earlier @ ..] = &self.recent;
         let look = self.look();
         let within = |at: &Instant| sent_at.since(*at) <= look;
         let earlier = earlier.iter().enumerate().take_while(|(place, (at, _))| *place == 0 || within(at));
         let grown = earlier.map(|(_, (at, before))| {
-            let own = as_i64(sent_at.since(*at)) as f64 * (1.0 - BETA);
+            let own = as_i64(sent_at.since(*at)) as f64 * (1.0 - DECREASE_FACTOR);
             waited.saturating_sub(*before).saturating_sub(own as i64)
         });
         grown.max().unwrap_or(0)
@@ -278,7 +282,7 @@ mod tests {
     fn short_packets_count_where_there_are_no_others() {
         let mut line = Line::new();
         let first = (0..10_000).position(|_| line.send(60, 0).is_some());
-        assert!(first.is_some_and(|first| first > RING), "{first:?}");
+        assert!(first.is_some_and(|first| first > DELAY_WINDOW_PACKETS), "{first:?}");
     }
 
     #[test]
@@ -294,7 +298,7 @@ mod tests {
                 line.send_after(Duration::from_micros(gap), FULL, delay);
             }
             let jitter = line.sense.jitter();
-            assert!((Duration::from_millis(2)..=JITTER).contains(&jitter), "{gap} µs: {jitter:?}");
+            assert!((Duration::from_millis(2)..=MAX_JITTER).contains(&jitter), "{gap} µs: {jitter:?}");
         }
         let mut line = Line::new();
         for packet in 0..20_000 {

@@ -4,7 +4,10 @@
 use super::*;
 use crate::Delay;
 use byway_wire::Duration;
-use constants::{BETA, FIRST, FLOOR, GRACE, KEEP, PATIENCE};
+use constants::{
+    DECREASE_FACTOR, INITIAL_RATE_PACKETS, MIN_RATE_PACKETS, MIN_RATE_SHARE, MIN_STANDING_QUEUE_TIME,
+    STANDING_QUEUE_RTTS,
+};
 
 const PACKET: u32 = 1_250;
 const RTT: Duration = Duration::from_millis(20);
@@ -101,10 +104,10 @@ fn near(found: f64, expected: f64, within: f64) {
 #[test]
 fn a_start_doubles_per_rtt_and_ends_with_the_third_packet_that_waits() {
     let mut line = SimulatedLine::new(1);
-    near(line.path(0).level, FIRST * f64::from(PACKET), 1e-9);
+    near(line.path(0).level, INITIAL_RATE_PACKETS * f64::from(PACKET), 1e-9);
     // So many packets are an RTT's at the first level.
     (0..4).for_each(|_| line.wait(0, 0));
-    near(line.path(0).level, 2.0 * FIRST * f64::from(PACKET), 1e-9);
+    near(line.path(0).level, 2.0 * INITIAL_RATE_PACKETS * f64::from(PACKET), 1e-9);
     let before = line.path(0).level;
     (0..2).for_each(|_| line.wait(0, 10 * MS));
     assert!(line.path(0).start);
@@ -133,7 +136,7 @@ fn a_burst_takes_pace_and_no_level_and_the_first_free_packet_gives_it_back() {
     assert!(line.rate(0) < 0.9 * level, "{}", line.rate(0));
     // Deeper than half of an RTT: what is left is the least.
     (0..4).for_each(|_| line.wait(0, 15 * MS));
-    near(line.rate(0), KEEP * level, 0.001);
+    near(line.rate(0), MIN_RATE_SHARE * level, 0.001);
     line.wait(0, 0);
     near(line.rate(0), level, 0.01);
 }
@@ -144,7 +147,7 @@ fn a_queue_that_creeps_up_lowers_the_level_once() {
     let level = line.path(0).level;
     // A twentieth of overload.
     (0..60).for_each(|packet| line.wait(0, packet * MS / 20));
-    near(line.path(0).level, BETA * level, 0.03);
+    near(line.path(0).level, DECREASE_FACTOR * level, 0.03);
 }
 
 #[test]
@@ -152,7 +155,7 @@ fn a_queue_that_stands_takes_the_level_by_and_by() {
     let mut line = SimulatedLine::started(1);
     line.rise_to(12);
     let level = line.path(0).level;
-    let grace = (RTT.mul_f64(GRACE)).max(PATIENCE).as_millis() as u32;
+    let grace = (RTT.mul_f64(STANDING_QUEUE_RTTS)).max(MIN_STANDING_QUEUE_TIME).as_millis() as u32;
     (0..grace - 20).for_each(|_| line.wait(0, 12 * MS));
     near(line.path(0).level, level, 1e-9);
     (0..1_010).for_each(|_| line.wait(0, 12 * MS));
@@ -177,14 +180,14 @@ fn a_loss_by_chance_costs_nothing_a_mark_and_a_loss_in_a_queue_do() {
     line.congested(0, Trigger::Loss);
     near(line.path(0).level, level, 1e-9);
     line.congested(0, Trigger::Ce);
-    near(line.path(0).level, BETA * level, 1e-9);
+    near(line.path(0).level, DECREASE_FACTOR * level, 1e-9);
     // The mark is answered: what was sent before it changes nothing.
     line.congested(0, Trigger::Ce);
-    near(line.path(0).level, BETA * level, 1e-9);
+    near(line.path(0).level, DECREASE_FACTOR * level, 1e-9);
     line.at += RTT;
     (0..2).for_each(|_| line.wait(0, 12 * MS));
     line.congested(0, Trigger::Loss);
-    near(line.path(0).level, BETA * BETA * level, 1e-9);
+    near(line.path(0).level, DECREASE_FACTOR * DECREASE_FACTOR * level, 1e-9);
 }
 
 #[test]
@@ -220,7 +223,7 @@ fn a_bundle_grows_as_one_flow() {
 fn a_path_at_its_floor_is_choked_and_a_free_probe_opens_it() {
     let mut line = SimulatedLine::started(2);
     (0..2).for_each(|_| line.wait(0, 12 * MS));
-    line.law.paths.get_mut(PathId(0)).expect("a path").level = FLOOR * f64::from(PACKET);
+    line.law.paths.get_mut(PathId(0)).expect("a path").level = MIN_RATE_PACKETS * f64::from(PACKET);
     line.wait(0, 12 * MS);
     assert!(line.law.allowance(PathId(0)).choked);
     for (waited, choked) in [(9 * MS, true), (0, false)] {
@@ -286,8 +289,8 @@ fn relays_are_wished_for_while_they_gain() {
         line.law.wants().open
     };
     let mut line = SimulatedLine::new(1);
-    assert_eq!(line.law.wants().open, START);
-    line = with_relays(START as u32);
+    assert_eq!(line.law.wants().open, INITIAL_PATH_LIMIT);
+    line = with_relays(INITIAL_PATH_LIMIT as u32);
     assert_eq!(line.law.wants().open, 0);
     carry(&mut line, 1_000_000, 12);
     assert_eq!(wish(&mut line, 0), 0, "they have not shown yet what they are good for");
@@ -304,12 +307,12 @@ fn relays_are_wished_for_while_they_gain() {
 
 #[test]
 fn a_relay_that_is_choked_for_long_gives_way_if_there_are_many() {
-    for (relays, dropped) in [(START as u32, 0), (12, 1)] {
+    for (relays, dropped) in [(INITIAL_PATH_LIMIT as u32, 0), (12, 1)] {
         let mut line = with_relays(relays);
         line.law.choke(PathId(5), line.at);
         line.law.drop_choked(PathId(5), line.at);
         assert!(line.law.wants().drop.is_empty());
-        line.law.drop_choked(PathId(5), line.at + CHOKED);
+        line.law.drop_choked(PathId(5), line.at + CHOKED_TIMEOUT);
         assert_eq!(line.law.wants().drop.len(), dropped);
         line.law.close(PathId(5));
         assert!(line.law.wants().drop.is_empty());

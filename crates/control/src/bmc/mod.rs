@@ -16,9 +16,9 @@ use byway_wire::{Duration, Instant, PathId};
 
 /// The length of a measurement, in congestion epochs of the path whose epochs are the longest. The
 /// paper: "at least during one".
-const EPOCHS: f64 = 2.0;
+const MEASUREMENT_EPOCHS: f64 = 2.0;
 /// The least and the greatest length of a measurement, in seconds.
-const PERIOD: (f64, f64) = (2.0, 60.0);
+const MEASUREMENT_SECONDS: (f64, f64) = (2.0, 60.0);
 
 /// Weights, and how they move.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl Bmc {
 
     fn begin_period(&mut self, paths: &mut BmcPaths, now: Instant) -> Instant {
         let longest = paths.iter().map(|(_, member)| Self::epoch(member)).fold(0.0, f64::max);
-        let length = (EPOCHS * longest).clamp(PERIOD.0, PERIOD.1);
+        let length = (MEASUREMENT_EPOCHS * longest).clamp(MEASUREMENT_SECONDS.0, MEASUREMENT_SECONDS.1);
         let until = now + Duration::from_secs_f64(length);
         self.period = Some((now, until));
         for (_, member) in paths.iter_mut() {

@@ -9,7 +9,7 @@ mod undo;
 mod window;
 
 pub use coupled::{Coupled, CoupledPath, Law};
-pub(crate) use path_limit::{PathLimit, START};
+pub(crate) use path_limit::{INITIAL_PATH_LIMIT, PathLimit};
 pub use paths::Paths;
 pub(crate) use rate::Rate;
 pub use uncoupled::{PathController, UncoupledPaths};

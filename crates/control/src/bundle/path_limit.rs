@@ -4,12 +4,13 @@
 use byway_wire::{Duration, Instant};
 
 /// Proxied paths that are opened at once, before anything is known of them.
-pub(crate) const START: usize = 8;
+pub(crate) const INITIAL_PATH_LIMIT: usize = 8;
 /// The factor by which the throughput must rise after a step of half as many paths more.
-const GAIN: f64 = 1.1;
-/// The time after a step without a gain before the next step. It doubles with each such step.
-const REST: Duration = Duration::from_secs(30);
-const REST_AT_MOST: Duration = Duration::from_secs(480);
+const MIN_STEP_GAIN: f64 = 1.1;
+/// The time after a step without a gain before the next step. It doubles with each such step, up to
+/// `MAX_STEP_PAUSE`.
+const STEP_PAUSE: Duration = Duration::from_secs(30);
+const MAX_STEP_PAUSE: Duration = Duration::from_secs(480);
 
 /// The most proxied paths in use, and what the last step brought.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +24,7 @@ pub(crate) struct PathLimit {
 
 impl PathLimit {
     pub const fn new() -> Self {
-        Self { most: START, before: None, not_before: Instant::ZERO, rest: REST }
+        Self { most: INITIAL_PATH_LIMIT, before: None, not_before: Instant::ZERO, rest: STEP_PAUSE }
     }
 
     /// How many more paths may be opened. `in_use`: the number of paths in use. `unproven`: whether
@@ -35,12 +36,12 @@ impl PathLimit {
             && let Some(rate) = rate
         {
             match self.before.take() {
-                Some((most, before)) if rate < GAIN * before => {
+                Some((most, before)) if rate < MIN_STEP_GAIN * before => {
                     self.most = most;
                     self.not_before = now + self.rest;
-                    self.rest = self.rest.saturating_mul(2).min(REST_AT_MOST);
+                    self.rest = self.rest.saturating_mul(2).min(MAX_STEP_PAUSE);
                 }
-                Some(_) => self.rest = REST,
+                Some(_) => self.rest = STEP_PAUSE,
                 None => {}
             }
             if now >= self.not_before {
@@ -60,7 +61,7 @@ mod tests {
     /// throughput is `each` times the number of paths, but at most `most`, in bytes per second.
     /// Every two seconds, as many paths are opened as `PathLimit` allows.
     fn reached(each: f64, most: f64) -> usize {
-        let (mut reach, mut in_use, mut opened_at) = (PathLimit::new(), START, 0);
+        let (mut reach, mut in_use, mut opened_at) = (PathLimit::new(), INITIAL_PATH_LIMIT, 0);
         for second in (0..600).step_by(2) {
             let rate = (each * in_use as f64).min(most);
             let room =

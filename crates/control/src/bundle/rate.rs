@@ -1,16 +1,16 @@
-//! How many bytes per second were acknowledged of late.
+//! Bytes per second acknowledged in the latest seconds.
 
 use byway_wire::{Duration, Instant};
 
-/// A rate is a mean over this time and up to twice as much.
-const SPAN: Duration = Duration::from_millis(5_600);
+/// The least time over which a rate is a mean. The greatest is twice this time.
+const RATE_WINDOW: Duration = Duration::from_millis(5_600);
 
-/// Counts bytes, and knows their rate of late.
+/// Counts bytes, and gives their rate in the latest seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     /// Bytes since the beginning.
     pub total: f64,
-    /// Two points in time at least [`SPAN`] apart, and the total by then.
+    /// Two points in time at least [`RATE_WINDOW`] apart, and the total by then.
     marks: [(Instant, f64); 2],
 }
 
@@ -21,12 +21,12 @@ impl Rate {
 
     pub fn add(&mut self, now: Instant, bytes: u64) {
         self.total += bytes as f64;
-        if now.since(self.marks[1].0) >= SPAN {
+        if now.since(self.marks[1].0) >= RATE_WINDOW {
             self.marks = [self.marks[1], (now, self.total)];
         }
     }
 
-    /// Bytes per second of late. `None` in the first seconds.
+    /// Bytes per second in the latest seconds. `None` in the first seconds.
     pub fn of_late(&self, now: Instant) -> Option<f64> {
         let [(at, total), (later, _)] = self.marks;
         (later > at).then(|| (self.total - total) / now.since(at).as_secs_f64())

@@ -6,8 +6,8 @@ use super::UndoState;
 use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
 use byway_wire::Instant;
 
-/// More than fits any path; keeps sums finite whatever is reported.
-const LARGEST: f64 = 1e8;
+/// The largest window, more than fits any path: it keeps sums finite whatever is reported.
+const MAX_WINDOW_PACKETS: f64 = 1e8;
 
 /// What an ACK may do to a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,12 +127,12 @@ impl Window {
 
     /// Grows (or shrinks) by `packets`, to one packet at least.
     pub fn grow(&mut self, packets: f64) {
-        self.packets = (self.packets + packets).clamp(1.0, LARGEST);
+        self.packets = (self.packets + packets).clamp(1.0, MAX_WINDOW_PACKETS);
     }
 
     /// Sets window and slow start threshold, both in packets.
     pub fn set(&mut self, packets: f64, threshold: f64) {
-        self.packets = packets.clamp(1.0, LARGEST);
+        self.packets = packets.clamp(1.0, MAX_WINDOW_PACKETS);
         self.threshold = threshold;
     }
 

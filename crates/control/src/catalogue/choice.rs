@@ -11,7 +11,7 @@ use core::str::FromStr;
 /// `hir:packets=20:delta=0.2`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ControllerChoice {
-    /// One of the [names](super::NAMES).
+    /// One of the [names](super::CONTROLLER_NAMES).
     pub name: String,
     /// The options of the controller by name. [`names`](super::names) knows all. Whatever is not
     /// here is as usual.

@@ -49,7 +49,7 @@ impl Class {
 }
 
 /// Every name that [`controller`] knows, with a line that helps a person to choose.
-pub const NAMES: &[(&str, &str)] = &[
+pub const CONTROLLER_NAMES: &[(&str, &str)] = &[
     ("background", "fills what is idle, makes way for others, shares with its own (the class `background`)"),
     ("bbr", "BBR, version 1, on every path: paces by the largest delivery rate"),
     ("bmc", "weighted TCPs, together as one: weight moves to where it yields most"),
@@ -108,7 +108,7 @@ pub fn names() -> Vec<ControllerInfo> {
         let _ = make(name, &mut knobs, SenderKind::Session, 0);
         ControllerInfo { name, about, options: knobs.known }
     };
-    NAMES.iter().map(of).collect()
+    CONTROLLER_NAMES.iter().map(of).collect()
 }
 
 /// The controller called `name` with its default options, for a session of byway; `None` if no
@@ -131,7 +131,7 @@ pub fn controller(
     let name = choice.name.clone();
     let mut knobs = OptionReader::new(&choice.options);
     let Some(made) = make(&choice.name, &mut knobs, sender, seed) else {
-        let known: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
+        let known: Vec<_> = CONTROLLER_NAMES.iter().map(|(name, _)| *name).collect();
         return Err(ChoiceError::UnknownName { name, known: known.join(", ") });
     };
     if let Some((option, value, expected)) = knobs.wrong {

@@ -9,8 +9,8 @@ use byway_wire::{Duration, Instant};
 ///
 /// | all delays exceed the base for | further condition |
 /// |---|---|
-/// | 15 s ([`ADOPT`](BaseDelay::ADOPT)) | the least delays of three in four RTTs are nearly equal |
-/// | ten minutes ([`MEMORY`](BaseDelay::MEMORY)) | none |
+/// | 15 s ([`ADOPTION_TIME`](Self::ADOPTION_TIME)) | least delays of 3 in 4 RTTs are nearly equal |
+/// | ten minutes ([`CONFIRMATION_TIMEOUT`](Self::CONFIRMATION_TIMEOUT)) | none |
 #[derive(Clone, Debug)]
 pub struct BaseDelay {
     tolerance: i64,
@@ -32,13 +32,13 @@ pub struct BaseDelay {
 
 impl BaseDelay {
     /// How long the delays must have had another floor before it becomes the base.
-    pub const ADOPT: Duration = Duration::from_secs(15);
+    pub const ADOPTION_TIME: Duration = Duration::from_secs(15);
     /// How long a base is believed without any confirmation.
-    pub const MEMORY: Duration = Duration::from_secs(600);
+    pub const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(600);
     /// The least number of rounds that a floor must last.
-    const ROUNDS: u32 = 8;
+    const MIN_ROUND_COUNT: u32 = 8;
     /// The shortest round, in which the smallest delay is taken.
-    const ROUND: Duration = Duration::from_millis(10);
+    const MIN_ROUND_TIME: Duration = Duration::from_millis(10);
 
     /// A base not known yet. Delays up to `tolerance` above it count as equal to it.
     #[must_use]
@@ -95,9 +95,9 @@ impl BaseDelay {
         }
         self.low = self.low.min(delay);
         self.round_low = self.round_low.min(delay);
-        if self.unconfirmed(now) >= Self::MEMORY {
+        if self.unconfirmed(now) >= Self::CONFIRMATION_TIMEOUT {
             self.set(self.low, now);
-        } else if now.since(self.since) >= Self::ADOPT {
+        } else if now.since(self.since) >= Self::ADOPTION_TIME {
             if self.is_floor() { self.set(self.low, now) } else { self.look_anew(now) }
         }
         delay.saturating_sub(self.floor.unwrap_or(delay)).max(0)
@@ -115,11 +115,11 @@ impl BaseDelay {
             self.near += u32::from(self.round_low <= near);
         }
         self.round_low = i64::MAX;
-        self.round_until = now + rtt.max(Self::ROUND);
+        self.round_until = now + rtt.max(Self::MIN_ROUND_TIME);
     }
 
     fn is_floor(&self) -> bool {
-        self.rounds >= Self::ROUNDS && self.near >= self.rounds - self.rounds / 4
+        self.rounds >= Self::MIN_ROUND_COUNT && self.near >= self.rounds - self.rounds / 4
     }
 
     fn set(&mut self, floor: i64, now: Instant) {

@@ -46,14 +46,15 @@ pub struct DelayNoise {
 
 impl RouteChange {
     /// The least rise that may be a longer route, in tolerances.
-    const LEAST: i64 = 4;
-    /// The least rise that may be a longer route, in times between the two packets.
-    const STEEP: i64 = 2;
-    /// The number of rounds, and the time, for which the rise must last.
-    const ROUNDS: u32 = 8;
-    const LOOK: Duration = Duration::from_millis(500);
+    const MIN_RISE_TOLERANCES: i64 = 4;
+    /// The least rise that may be a longer route, in gaps between the two packets.
+    const MIN_RISE_GAPS: i64 = 2;
+    /// The least number of rounds that the rise must last.
+    const MIN_ROUND_COUNT: u32 = 8;
+    /// The least time that the rise must last.
+    const MIN_RISE_TIME: Duration = Duration::from_millis(500);
     /// The shortest round, in which the smallest delay is taken.
-    const ROUND: Duration = Duration::from_millis(10);
+    const MIN_ROUND_TIME: Duration = Duration::from_millis(10);
 
     /// Takes the delay of a packet into account. The packet was sent at `sent_at`, and its delay
     /// became known at `now`. Returns the new base delay in nanoseconds if the route got longer.
@@ -66,7 +67,7 @@ impl RouteChange {
         line: DelayNoise,
     ) -> Option<i64> {
         let before = self.latest.replace((sent_at, delay));
-        let margin = line.tolerance.saturating_mul(Self::LEAST).saturating_add(line.spread);
+        let margin = line.tolerance.saturating_mul(Self::MIN_RISE_TOLERANCES).saturating_add(line.spread);
         if let Some(look) = &mut self.look {
             let verdict = look.sample(delay, now, rtt, line);
             if verdict.is_some() {
@@ -77,7 +78,8 @@ impl RouteChange {
         let (sent_before, delay_before) = before?;
         let leap = delay.saturating_sub(delay_before);
         let gap = signed_nanos(sent_at.since(sent_before).min(line.pause));
-        let steep = leap > margin.saturating_add(line.spread) && leap > gap.saturating_mul(Self::STEEP);
+        let steep =
+            leap > margin.saturating_add(line.spread) && leap > gap.saturating_mul(Self::MIN_RISE_GAPS);
         let near = line.floor.saturating_add((2 * margin).max(leap / 2));
         if steep && delay_before <= near {
             self.look = Some(DelayRise {
@@ -107,14 +109,14 @@ impl DelayRise {
                 self.near += u32::from(self.round_low <= near);
             }
             self.round_low = i64::MAX;
-            self.round_until = now + rtt.max(RouteChange::ROUND);
+            self.round_until = now + rtt.max(RouteChange::MIN_ROUND_TIME);
         }
         if delay < self.low.saturating_sub(line.tolerance) {
             (self.since, self.rounds, self.near) = (now, 0, 0);
         }
         self.low = self.low.min(delay);
         self.round_low = self.round_low.min(delay);
-        if self.rounds < RouteChange::ROUNDS || now.since(self.since) < RouteChange::LOOK {
+        if self.rounds < RouteChange::MIN_ROUND_COUNT || now.since(self.since) < RouteChange::MIN_RISE_TIME {
             return None;
         }
         Some((self.near >= self.rounds - self.rounds / 4).then_some(self.low))

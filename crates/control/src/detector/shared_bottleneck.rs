@@ -7,11 +7,11 @@ use byway_wire::Duration;
 use byway_wire::time::nanos;
 
 /// The length of a slot: the base time interval T that RFC 8382 recommends.
-const SLOT: Duration = Duration::from_millis(350);
+const SLOT_INTERVAL: Duration = Duration::from_millis(350);
 /// The number of latest slots that are compared, 10.5 s in all: M of RFC 8382.
-const ROW: usize = 30;
+const SLOT_COUNT: usize = 30;
 /// The number of slots in which both paths must have packets.
-const ENOUGH: usize = 20;
+const MIN_COMMON_SLOTS: usize = 20;
 
 /// The mean delays of one path in the latest slots of 350 ms. Slots are numbered from time zero, so
 /// a slot of a given number covers the same time on all paths.
@@ -25,8 +25,8 @@ pub struct DelaySeries {
     count: f64,
     /// Delays are kept as differences from the first, so that sums stay small.
     origin: i64,
-    /// The result of each slot that is over, by its number modulo [`ROW`].
-    slots: [Option<SlotSample>; ROW],
+    /// The result of each slot that is over, by its number modulo [`SLOT_COUNT`].
+    slots: [Option<SlotSample>; SLOT_COUNT],
 }
 
 /// What a slot told.
@@ -41,18 +41,18 @@ struct SlotSample {
 impl DelaySeries {
     /// Nothing is known yet.
     pub const NONE: Self =
-        Self { slot: 0, sum: 0.0, squares: 0.0, count: 0.0, origin: 0, slots: [None; ROW] };
+        Self { slot: 0, sum: 0.0, squares: 0.0, count: 0.0, origin: 0, slots: [None; SLOT_COUNT] };
 
     /// Takes the delay of one more packet into account. Returns whether a slot ended with it.
     pub fn sample(&mut self, delay: &Delay) -> bool {
-        let slot = delay.sent_at.as_nanos() / nanos(SLOT);
+        let slot = delay.sent_at.as_nanos() / nanos(SLOT_INTERVAL);
         if self.count == 0.0 {
             (self.slot, self.origin) = (slot, delay.one_way);
         }
         let over = slot > self.slot;
         if over {
             self.set(self.slot, self.told());
-            let first = slot.saturating_sub(ROW as u64).max(self.slot + 1);
+            let first = slot.saturating_sub(SLOT_COUNT as u64).max(self.slot + 1);
             (first..slot).for_each(|empty| self.set(empty, None));
             (self.slot, self.sum, self.squares, self.count) = (slot, 0.0, 0.0, 0.0);
         }
@@ -74,15 +74,15 @@ impl DelaySeries {
     }
 
     fn set(&mut self, slot: u64, told: Option<SlotSample>) {
-        if let Some(place) = self.slots.get_mut((slot % ROW as u64) as usize) {
+        if let Some(place) = self.slots.get_mut((slot % SLOT_COUNT as u64) as usize) {
             *place = told;
         }
     }
 
     /// What a slot told that is over.
     fn slot(&self, slot: u64) -> Option<SlotSample> {
-        let known = slot < self.slot && slot + ROW as u64 >= self.slot;
-        self.slots.get((slot % ROW as u64) as usize).copied().flatten().filter(|_| known)
+        let known = slot < self.slot && slot + SLOT_COUNT as u64 >= self.slot;
+        self.slots.get((slot % SLOT_COUNT as u64) as usize).copied().flatten().filter(|_| known)
     }
 
     /// The variance of the difference of two paths' delays, as a ratio to the variance of `other`'s
@@ -94,7 +94,7 @@ impl DelaySeries {
         // A straight line is subtracted: two different queues that only grow would look alike.
         let (mut theirs, mut difference) = (LinearFit::default(), LinearFit::default());
         let (mut noise, mut both) = (0.0, 0.0);
-        for slot in end.saturating_sub(ROW as u64)..end {
+        for slot in end.saturating_sub(SLOT_COUNT as u64)..end {
             if let (Some(ours), Some(their)) = (self.slot(slot), other.slot(slot)) {
                 let place = (end - slot) as f64;
                 theirs.add(place, their.mean);
@@ -107,7 +107,7 @@ impl DelaySeries {
         let noise = [noise / n, both / n];
         let (theirs, difference) = (theirs.left()? - noise[0], difference.left()? - noise[1]);
         match theirs > noise[1] {
-            _ if n < ENOUGH as f64 => None,
+            _ if n < MIN_COMMON_SLOTS as f64 => None,
             true => Some(difference.max(0.0) / theirs),
             false => (difference > noise[1]).then_some(f64::INFINITY),
         }

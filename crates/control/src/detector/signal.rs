@@ -42,14 +42,14 @@ pub struct ConsecutiveDelays(u32);
 impl ConsecutiveDelays {
     /// The longest row that is required, in packets: as many as the samples of HyStart++ (RFC 9406,
     /// N_RTT_SAMPLE).
-    const LONGEST: f64 = 8.0;
+    const MAX_ROW_PACKETS: f64 = 8.0;
 
     /// Counts a packet. `delayed`: whether the packet was delayed. `window`: the congestion window
     /// in packets. Signals congestion if the latest n packets were all delayed; n is a quarter of
     /// `window`, but at least two and at most eight.
     pub fn count(&mut self, delayed: bool, window: f64) -> bool {
         self.0 = if delayed { self.0.saturating_add(1) } else { 0 };
-        delayed && f64::from(self.0) >= libm::ceil(window / 4.0).clamp(2.0, Self::LONGEST)
+        delayed && f64::from(self.0) >= libm::ceil(window / 4.0).clamp(2.0, Self::MAX_ROW_PACKETS)
     }
 
     /// Ends the row of delayed packets.

@@ -9,32 +9,33 @@ use byway_wire::Duration;
 pub struct Spacing {
     /// The smallest distances of this block in nanoseconds, ascending. Only the first `pairs` of
     /// them are set.
-    least: [i64; Self::FEW],
+    least: [i64; Self::SMALLEST_COUNT],
     pairs: usize,
     /// Pairs of this block that arrived out of order or together. `pairs` does not count them.
     mixed: usize,
     /// The latest block had too many mixed pairs: jitter exceeds the time of a packet.
     jitters: bool,
     /// The estimates of earlier blocks, the latest first; zero where there is none yet.
-    said: [i64; Self::BLOCKS],
+    said: [i64; Self::BLOCK_COUNT],
     /// The smallest of these estimates, updated once a block.
     settled: Option<Duration>,
 }
 
 impl Spacing {
-    /// Pairs in a block, and how many of them may be closer together than the line sends packets.
-    const BLOCK: usize = 256;
-    const FEW: usize = Self::BLOCK / 32;
+    /// Pairs in a block.
+    const BLOCK_PAIRS: usize = 256;
+    /// Pairs of a block that may be closer together than the line sends packets.
+    const SMALLEST_COUNT: usize = Self::BLOCK_PAIRS / 32;
     /// The greatest number of packet pairs, per block of 256 pairs, that may arrive together or out
     /// of order. With more, jitter exceeds a packet's transmission time on the bottleneck link.
     /// Then the block gives no estimate of the transmission time.
-    const MIXED: usize = 2 * Self::FEW;
+    const MAX_MIXED_PAIRS: usize = 2 * Self::SMALLEST_COUNT;
     /// In the first block the estimate is at least the distance of this rank, in ascending order.
-    const PAIRS: usize = 3;
+    const MIN_RANK: usize = 3;
     /// The result, the line's time for one packet, is the smallest estimate of this many latest
     /// blocks. A block has 256 gaps between successive packets of this flow. Its estimate is too
     /// large if other flows' packets arrive in most of these gaps.
-    const BLOCKS: usize = 8;
+    const BLOCK_COUNT: usize = 8;
 
     /// Two packets, one sent after the other, arrived `apart` nanoseconds from each other.
     pub fn sample(&mut self, apart: i64) {
@@ -42,7 +43,7 @@ impl Spacing {
             self.mixed += 1;
             return;
         }
-        let filled = self.pairs.min(Self::FEW);
+        let filled = self.pairs.min(Self::SMALLEST_COUNT);
         let place = self.least.iter().take(filled).position(|least| apart < *least).unwrap_or(filled);
         if let Some(behind) = self.least.get_mut(place..) {
             behind.rotate_right(1.min(behind.len()));
@@ -51,11 +52,11 @@ impl Spacing {
             }
         }
         self.pairs += 1;
-        if self.pairs >= Self::BLOCK {
+        if self.pairs >= Self::BLOCK_PAIRS {
             let [.., says] = self.least;
-            self.jitters = self.mixed > Self::MIXED;
+            self.jitters = self.mixed > Self::MAX_MIXED_PAIRS;
             if self.jitters {
-                self.said = [0; Self::BLOCKS];
+                self.said = [0; Self::BLOCK_COUNT];
             } else {
                 self.said.rotate_right(1);
                 self.said[0] = says;
@@ -75,8 +76,8 @@ impl Spacing {
         }
         self.settled.or_else(|| {
             // The rank rises with the pairs so far: one in 32 may be too close together.
-            let rank = (self.pairs * Self::FEW / Self::BLOCK).max(Self::PAIRS);
-            let least = self.least.get(rank - 1).filter(|_| self.pairs >= Self::PAIRS)?;
+            let rank = (self.pairs * Self::SMALLEST_COUNT / Self::BLOCK_PAIRS).max(Self::MIN_RANK);
+            let least = self.least.get(rank - 1).filter(|_| self.pairs >= Self::MIN_RANK)?;
             Some(Duration::from_nanos(least.unsigned_abs()))
         })
     }

@@ -10,35 +10,36 @@ use byway_wire::{Duration, Instant, PathId};
 
 /// A path that shares all but this part of the variance of the direct path's delay waits in the
 /// same queue.
-const SAME: f64 = 0.25;
+const SAME_QUEUE_VARIANCE_SHARE: f64 = 0.25;
 /// How long a proxied path gives half of its window to the direct path, as a test of a shared
 /// queue. In a shared queue, half the window means half the throughput. Otherwise only the proxied
 /// path's own queue shrinks, and its throughput stays.
-const HALF_LENT: Duration = Duration::from_millis(2_800);
-const CARRIES: f64 = 0.9;
+const HALF_LOAN_TIME: Duration = Duration::from_millis(2_800);
+/// If proxied paths carry less than this part of what they did before, the queue is shared.
+const MIN_CARRIED_SHARE: f64 = 0.9;
 /// The least window, in packets, of which half is lent: a window of one packet cannot be halved.
-const HALVES: f64 = 8.0;
+const MIN_HALVED_PACKETS: f64 = 8.0;
 /// How long all of the load is lent after that. Delays are compared over twice this time.
-const LENT: Duration = Duration::from_millis(5_600);
+const FULL_LOAN_TIME: Duration = Duration::from_millis(5_600);
 /// The first part of each trial, in which the windows settle. It does not count.
-const SETTLES: Duration = Duration::from_millis(1_400);
+const SETTLING_TIME: Duration = Duration::from_millis(1_400);
 /// The pause after a trial that showed no shared bottleneck. In a trial, proxied paths give their
 /// windows to the direct path, for at most 8.4 s. So trials take at most an eighth of the time.
 /// Failures double the pause, up to 16 minutes.
-const APART: Duration = Duration::from_secs(60);
-const APART_AT_MOST: Duration = Duration::from_secs(960);
+const TRIAL_INTERVAL: Duration = Duration::from_secs(60);
+const MAX_TRIAL_INTERVAL: Duration = Duration::from_secs(960);
 /// The age from which a path counts as useful, unless it seems to wait in the direct path's queue.
-pub(super) const STAYS: Duration = Duration::from_secs(60);
+pub(super) const USEFUL_PATH_AGE: Duration = Duration::from_secs(60);
 /// Twice the time over which delays are compared.
-pub(super) const ROWS: Duration = Duration::from_secs(21);
+pub(super) const COMPARISON_TIME: Duration = Duration::from_secs(21);
 /// The time for which no paths are requested after some paths added nothing. It doubles each time,
 /// until a path stays for a minute.
-const PAUSE: Duration = Duration::from_secs(4);
-const PAUSE_AT_MOST: Duration = Duration::from_secs(256);
+const REQUEST_PAUSE: Duration = Duration::from_secs(4);
+const MAX_REQUEST_PAUSE: Duration = Duration::from_secs(256);
 
 /// If the throughput is below this part of what it was with the dropped paths, they are needed
 /// after all.
-const MISSED: f64 = 0.9;
+const MISSED_PATHS_SHARE: f64 = 0.9;
 
 /// What moving load to the direct path has shown.
 #[derive(Clone, Copy, Debug)]
@@ -72,15 +73,22 @@ struct Trial {
 /// How much of the load is lent.
 #[derive(Clone, Copy, Debug)]
 enum LoadPart {
-    /// Half, of paths that carried so many bytes per second.
+    /// Half, of paths that carried this many bytes per second.
     Half(f64),
     All,
 }
 
 impl Trial {
     fn new(now: Instant, part: LoadPart, needed: f64) -> Self {
-        let lasts = if matches!(part, LoadPart::All) { LENT } else { HALF_LENT };
-        Self { began_at: now, settled_at: now + SETTLES, ends_at: now + lasts, part, needed, from: None }
+        let lasts = if matches!(part, LoadPart::All) { FULL_LOAN_TIME } else { HALF_LOAN_TIME };
+        Self {
+            began_at: now,
+            settled_at: now + SETTLING_TIME,
+            ends_at: now + lasts,
+            part,
+            needed,
+            from: None,
+        }
     }
 }
 
@@ -90,9 +98,9 @@ impl Trials {
             now: None,
             trust: false,
             not_before: Instant::ZERO,
-            apart: APART,
+            apart: TRIAL_INTERVAL,
             quiet_until: Instant::ZERO,
-            pause: PAUSE,
+            pause: REQUEST_PAUSE,
             with_them: 0.0,
         }
     }
@@ -107,7 +115,7 @@ impl Trials {
     /// Whether more paths may be requested: the pause after useless paths is over, or the
     /// throughput is clearly lower without these paths.
     pub fn allow_wishes(&self, now: Instant, carried: &Rate) -> bool {
-        let missed = || carried.of_late(now).is_some_and(|rate| rate < MISSED * self.with_them);
+        let missed = || carried.of_late(now).is_some_and(|rate| rate < MISSED_PATHS_SHARE * self.with_them);
         self.now.is_none() && (now >= self.quiet_until || missed())
     }
 }
@@ -216,11 +224,11 @@ impl MPath {
         let Some(direct) = self.direct().and_then(|direct| self.paths.get(direct)) else { return };
         let apart = self.paths.get(id).and_then(|path| path.delays.apart(&direct.delays));
         let Some(path) = self.paths.get_mut(id) else { return };
-        path.same_queue = apart.is_some_and(|apart| apart <= SAME);
-        path.differs = apart.map_or(path.differs, |apart| apart > SAME);
-        if !path.same_queue && !path.stays && now.since(path.opened_at) >= STAYS {
+        path.same_queue = apart.is_some_and(|apart| apart <= SAME_QUEUE_VARIANCE_SHARE);
+        path.differs = apart.map_or(path.differs, |apart| apart > SAME_QUEUE_VARIANCE_SHARE);
+        if !path.same_queue && !path.stays && now.since(path.opened_at) >= USEFUL_PATH_AGE {
             path.stays = true;
-            (self.trials.pause, self.trials.with_them) = (PAUSE, 0.0);
+            (self.trials.pause, self.trials.with_them) = (REQUEST_PAUSE, 0.0);
         }
         let Some(path) = self.paths.get(id) else { return };
         if path.same_queue {
@@ -257,7 +265,7 @@ impl MPath {
             None => {}
         }
         let windows = lenders.iter().filter_map(|(_, id)| Some(self.paths.get(*id)?.window));
-        let halves = enough.is_some() && windows.fold(f64::INFINITY, f64::min) >= HALVES;
+        let halves = enough.is_some() && windows.fold(f64::INFINITY, f64::min) >= MIN_HALVED_PACKETS;
         for (_, id) in &lenders {
             if let Some(path) = self.paths.get_mut(*id) {
                 let packets = path.lend(if halves { 0.5 } else { 1.0 });
@@ -315,7 +323,7 @@ impl MPath {
         };
         let carried = (contributed - had) / now.since(since).as_secs_f64().max(1e-3);
         match trial.part {
-            LoadPart::Half(before) if carried < CARRIES * before => {
+            LoadPart::Half(before) if carried < MIN_CARRIED_SHARE * before => {
                 let needed = trial.needed;
                 return self.lend_rest(now, needed);
             }
@@ -323,7 +331,7 @@ impl MPath {
             LoadPart::Half(_) | LoadPart::All => return self.give_back(now),
         }
         let trials = &mut self.trials;
-        (trials.now, trials.trust, trials.apart) = (None, true, APART);
+        (trials.now, trials.trust, trials.apart) = (None, true, TRIAL_INTERVAL);
         self.end_lenders(now);
         self.sum_up();
     }
@@ -333,8 +341,8 @@ impl MPath {
         let trials = &mut self.trials;
         let Some(trial) = trials.now.take() else { return };
         (trials.trust, trials.not_before) = (false, now + trials.apart);
-        trials.apart = trials.apart.saturating_mul(2).min(APART_AT_MOST);
-        (trials.quiet_until, trials.pause) = (now, PAUSE);
+        trials.apart = trials.apart.saturating_mul(2).min(MAX_TRIAL_INTERVAL);
+        (trials.quiet_until, trials.pause) = (now, REQUEST_PAUSE);
         for (_, path) in self.paths.iter_mut() {
             path.take_back(trial.began_at);
         }
@@ -349,7 +357,7 @@ impl MPath {
         trials.with_them = trials.with_them.max(rate);
         if now >= trials.quiet_until {
             trials.quiet_until = now + trials.pause;
-            trials.pause = trials.pause.saturating_mul(2).min(PAUSE_AT_MOST);
+            trials.pause = trials.pause.saturating_mul(2).min(MAX_REQUEST_PAUSE);
         }
     }
 

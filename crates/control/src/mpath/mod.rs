@@ -22,10 +22,10 @@ use path::Path;
 
 /// The window, in packets, below which a proxied path is dropped after a decrease. The paper says
 /// "reduced to zero", which halving never reaches.
-const LEAST: f64 = 0.5;
+const MIN_WINDOW_PACKETS: f64 = 0.5;
 /// A path whose lifetime rate is below this share of the proxied paths' mean is dropped for good
 /// when it times out.
-const SIGNIFICANT: f64 = 0.25;
+const SIGNIFICANT_RATE_SHARE: f64 = 0.25;
 
 /// Why a proxied path is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl MPath {
         self.total
     }
 
-    /// Computes both sums anew, after any event that is rarer than an ACK.
+    /// Computes both sums again, after any event that is rarer than an ACK.
     fn sum_up(&mut self) {
         let (mut total, mut avoiding) = (0.0, 0.0);
         for (_, path) in self.alive() {
@@ -154,7 +154,8 @@ impl MPath {
         if let Some(path) = self.paths.get_mut(id) {
             path.event = events;
             // A loss ends the slow start, so the path is part of the flow now.
-            let (window, share) = (window + path.window, path.window / (path.window + others).max(LEAST));
+            let (window, share) =
+                (window + path.window, path.window / (path.window + others).max(MIN_WINDOW_PACKETS));
             match congested.trigger {
                 Trigger::Timeout => self.flow.time_out(window, share),
                 Trigger::Loss | Trigger::Ce => self.flow.lose(window, share, first),
@@ -213,7 +214,7 @@ impl MPath {
 
     /// Drops proxied paths that have shrunk away, but never the last path.
     fn drop_smallest(&mut self, now: Instant) {
-        let smallest = |(_, path): &(PathId, &Path)| path.proxied && path.window < LEAST;
+        let smallest = |(_, path): &(PathId, &Path)| path.proxied && path.window < MIN_WINDOW_PACKETS;
         let small: Vec<PathId> = self.alive().filter(smallest).map(|(id, _)| id).collect();
         for id in small {
             let evidence = self.options.evidence;
@@ -252,7 +253,8 @@ impl MPath {
             .alive()
             .filter(|(other, path)| path.proxied && *other != id)
             .fold((0.0, 0.0), |(sum, count), (_, path)| (sum + rate(path), count + 1.0));
-        count > 0.0 && self.paths.get(id).is_some_and(|path| rate(path) < SIGNIFICANT * sum / count)
+        count > 0.0
+            && self.paths.get(id).is_some_and(|path| rate(path) < SIGNIFICANT_RATE_SHARE * sum / count)
     }
 
     /// Answers a timeout. The paper: "The direct path reacts to a timeout by reverting to the

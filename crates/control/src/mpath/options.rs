@@ -1,7 +1,7 @@
 //! The parameters of mPath, with the presets of the paper and of production.
 
 use crate::Shape;
-use crate::bundle::START;
+use crate::bundle::INITIAL_PATH_LIMIT;
 
 /// How one packet of growth is handed out among the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl MPathOptions {
         initial_proxied: 4.0,
         // With its small part of the growth alone, a path would take minutes to reach its rate.
         start_everywhere: true,
-        open_at_start: START,
+        open_at_start: INITIAL_PATH_LIMIT,
         last_lost: false,
         // One loss in a few dozen coincides with a loss of the direct path by chance.
         evidence: 2,

@@ -1,7 +1,7 @@
 //! One path of mPath.
 
 use super::aggregate_flow::AggregateFlow;
-use super::aggregation::{ROWS, STAYS};
+use super::aggregation::{COMPARISON_TIME, USEFUL_PATH_AGE};
 use super::options::MPathOptions;
 use crate::bundle::{Rate, UndoState};
 use crate::detector::{ConsecutiveDelays, DelaySeries};
@@ -10,10 +10,10 @@ use byway_wire::Instant;
 use byway_wire::time::{nanos, signed_nanos};
 
 /// Keeps sums finite whatever is reported.
-const LARGEST_WINDOW: f64 = 1e8;
+const MAX_WINDOW_PACKETS: f64 = 1e8;
 /// RFC 9406: MIN_RTT_THRESH and MAX_RTT_THRESH, in nanoseconds. The threshold is an eighth of the
 /// RTT, within these bounds.
-const RISE: (i64, i64) = (4_000_000, 16_000_000);
+const RTT_RISE_NANOS: (i64, i64) = (4_000_000, 16_000_000);
 
 /// What a spurious loss gives back.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,7 @@ impl Path {
             packet: f64::from(opened.packet_size.max(1)),
             proxied: opened.proxied,
             window,
-            threshold: if slow { LARGEST_WINDOW } else { 0.0 },
+            threshold: if slow { MAX_WINDOW_PACKETS } else { 0.0 },
             met_congestion: false,
             interval: None,
             moved: false,
@@ -152,7 +152,7 @@ impl Path {
     pub fn proven(&self, now: Instant, doubt: bool) -> bool {
         let age = now.since(self.opened_at);
         let differs = if doubt { self.differs || self.same_queue } else { self.differs };
-        age >= ROWS && differs || age >= STAYS && !self.same_queue
+        age >= COMPARISON_TIME && differs || age >= USEFUL_PATH_AGE && !self.same_queue
     }
 
     /// Takes the delays of packets into account. Returns whether a slot ended with them.
@@ -196,7 +196,7 @@ impl Path {
         let factor = self.packet / bytes;
         self.packet = bytes;
         self.window *= factor;
-        if self.threshold < LARGEST_WINDOW {
+        if self.threshold < MAX_WINDOW_PACKETS {
             self.threshold *= factor;
         }
         // The saved window counts packets of the old size. To lose it costs little.
@@ -205,7 +205,7 @@ impl Path {
 
     /// Adds packets to the window.
     pub fn grow(&mut self, packets: f64) {
-        self.window = (self.window + packets).min(LARGEST_WINDOW);
+        self.window = (self.window + packets).min(MAX_WINDOW_PACKETS);
     }
 
     /// "During slow-start, the congestion window of the direct path will increase by one for every
@@ -218,7 +218,7 @@ impl Path {
     /// Ends slow start when several packets in a row are late (RFC 9406): their delays exceed the
     /// smallest delay by an eighth of the least RTT, but by at least 4 and at most 16 ms.
     pub fn sense_rise(&mut self, acked: &Acked<'_>) {
-        let rise = (signed_nanos(acked.min_rtt) / 8).clamp(RISE.0, RISE.1);
+        let rise = (signed_nanos(acked.min_rtt) / 8).clamp(RTT_RISE_NANOS.0, RTT_RISE_NANOS.1);
         let mut risen = false;
         for delay in acked.delays {
             let least =

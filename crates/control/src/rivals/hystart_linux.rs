@@ -10,15 +10,15 @@ use byway_wire::{Duration, Instant};
 /// `hystart_low_window`: smaller windows are not judged.
 const LOW_WINDOW: f64 = 16.0;
 /// `hystart_ack_delta_us`: ACKs further apart are no train.
-const TOGETHER: Duration = Duration::from_millis(2);
+const MAX_TRAIN_GAP: Duration = Duration::from_millis(2);
 /// `hystart_ack_delay`: by how much a sender's bursts lengthen a train at most.
 const ACK_DELAY: Duration = Duration::from_millis(1);
-/// `HYSTART_MIN_SAMPLES`: a round's RTT is judged after so many ACKs.
-const SAMPLES: u32 = 8;
+/// `HYSTART_MIN_SAMPLES`: ACKs after which a round's RTT is judged.
+const MIN_SAMPLES: u32 = 8;
 /// `HYSTART_DELAY_MIN` and `HYSTART_DELAY_MAX`: the RTT must rise by an eighth to end slow start,
 /// but by at least 4 ms and at most 16 ms.
-const LEAST_RISE: Duration = Duration::from_millis(4);
-const MOST_RISE: Duration = Duration::from_millis(16);
+const MIN_RTT_RISE: Duration = Duration::from_millis(4);
+const MAX_RTT_RISE: Duration = Duration::from_millis(16);
 
 /// Watches one path in slow start.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl LinuxHyStart {
         if window < LOW_WINDOW {
             return false;
         }
-        if acked.now.since(self.train) <= TOGETHER {
+        if acked.now.since(self.train) <= MAX_TRAIN_GAP {
             self.train = acked.now;
             if acked.now.since(self.round) > (acked.min_rtt + ACK_DELAY) / 2 {
                 return true;
@@ -56,11 +56,11 @@ impl LinuxHyStart {
         let Some(rtt) = acked.rtt else { return false };
         let current = self.current.map_or(rtt, |current| current.min(rtt));
         self.current = Some(current);
-        if self.samples < SAMPLES {
+        if self.samples < MIN_SAMPLES {
             self.samples += 1;
             return false;
         }
-        current > acked.min_rtt + (acked.min_rtt / 8).clamp(LEAST_RISE, MOST_RISE)
+        current > acked.min_rtt + (acked.min_rtt / 8).clamp(MIN_RTT_RISE, MAX_RTT_RISE)
     }
 }
 

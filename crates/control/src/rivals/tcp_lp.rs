@@ -22,7 +22,7 @@ pub struct TcpLpOptions {
     /// The least value of `max - min`, the range of delays; the paper has none. Without a least
     /// range, a flow alone on a line would yield to the delays of its own bursts.
     pub least_range: Duration,
-    /// Whether the smoothed delay starts anew after each decrease, with packets sent since; the
+    /// Whether the smoothed delay starts again after each decrease, with packets sent since; the
     /// paper leaves this open. Otherwise the smoothed delay still contains older delays, and almost
     /// every decrease is followed by a second one.
     pub afresh: bool,

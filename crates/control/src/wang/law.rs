@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 
 /// T: the control interval (section IV).
-const INTERVAL: Duration = Duration::from_millis(400);
+const CONTROL_INTERVAL: Duration = Duration::from_millis(400);
 /// The paper's delta (section V): a raise succeeds if at most this part of the sent rate is missing
 /// at the receiver. The paper has 0.03; here one ACK may stand for ten packets, so received rates
 /// are rough.
-const DELTA: f64 = 0.1;
+const MAX_MISSING_SHARE: f64 = 0.1;
 /// Taken for the RTT of a path that has none yet (RFC 9002, kInitialRtt).
 const UNKNOWN_RTT: f64 = 0.333;
 
@@ -47,7 +47,7 @@ impl Wang {
         let options = WangOptions {
             demand: f64::INFINITY,
             epsilon: 0.0,
-            delta: DELTA,
+            delta: MAX_MISSING_SHARE,
             slack: 0.0,
             ..WangOptions::RECOMMENDED
         };
@@ -80,7 +80,7 @@ impl Law for Wang {
         }
         // epsilon and slack: one packet per interval.
         let packet = paths.iter().map(|(_, member)| member.window.packet()).fold(0.0, f64::max);
-        self.rates.set_packet(packet / INTERVAL.as_secs_f64());
+        self.rates.set_packet(packet / CONTROL_INTERVAL.as_secs_f64());
     }
 
     fn closed(&mut self, _: &mut WangPaths, path: PathId) {
@@ -119,13 +119,13 @@ impl Law for Wang {
         if self.span.is_some() && now < self.judged {
             return Some(self.judged);
         }
-        let seconds = INTERVAL.as_secs_f64();
+        let seconds = CONTROL_INTERVAL.as_secs_f64();
         let received = |path: &PathId| paths.get(*path).map_or(0.0, |member| member.memory.bytes / seconds);
         let received: Vec<f64> = self.order.iter().map(received).collect();
         self.rates.interval(&received);
         let longest = paths.iter().filter_map(|(_, member)| member.rtt).max().unwrap_or_default();
-        self.span = Some((now, now + INTERVAL));
-        self.judged = now + INTERVAL + longest.min(INTERVAL.saturating_mul(5));
+        self.span = Some((now, now + CONTROL_INTERVAL));
+        self.judged = now + CONTROL_INTERVAL + longest.min(CONTROL_INTERVAL.saturating_mul(5));
         for (_, member) in paths.iter_mut() {
             member.memory.bytes = 0.0;
         }
@@ -135,7 +135,7 @@ impl Law for Wang {
     /// The rate of the path, at least a packet per interval: a path without packets could not be
     /// measured.
     fn rate(&self, paths: &WangPaths, path: PathId) -> Option<u64> {
-        let least = paths.get(path)?.window.packet() / INTERVAL.as_secs_f64();
+        let least = paths.get(path)?.window.packet() / CONTROL_INTERVAL.as_secs_f64();
         let rate = self.rates.rates().get(self.position(path)?)?;
         Some((rate.max(least) as u64).max(1))
     }

@@ -6,8 +6,8 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Less than this part of the largest capacity is rounding.
-const NOTHING: f64 = 1e-12;
+/// The part of the largest capacity below which a flow is rounding.
+const ROUNDING_SHARE: f64 = 1e-12;
 
 /// The largest sum of rates of sources with the given `demands`, over relays with the given
 /// `capacities`, all in one unit, for example bytes per second. Source s may use the relays
@@ -28,7 +28,7 @@ pub fn largest_sum(demands: &[f64], capacities: &[f64], choices: &[Vec<usize>]) 
     }
     let scale = demands.iter().chain(capacities).copied().fold(0.0, f64::max);
     // Dinic's algorithm (Soviet Mathematics Doklady 11, 1970).
-    network.flow(origin, destination, NOTHING * scale)
+    network.flow(origin, destination, ROUNDING_SHARE * scale)
 }
 
 /// An edge and what it can still carry. Its reverse is beside it, at the index with the last bit

@@ -4,8 +4,8 @@ use super::WangOptions;
 use crate::seeded_random::Random;
 use alloc::vec::Vec;
 
-/// Keeps sums finite whatever is reported.
-const LARGEST: f64 = 1e15;
+/// The largest rate, which keeps sums finite whatever is reported.
+const MAX_RATE: f64 = 1e15;
 
 /// Sets the rates of one source's paths once per control interval, by what the receiver got in the
 /// interval before.
@@ -166,7 +166,7 @@ impl RateController {
     fn raise(&mut self, path: usize) {
         let WangOptions { demand, epsilon, rewrite, .. } = self.options;
         let before = self.rates[path];
-        let raised = (before * (1.0 + self.terms[path]) + epsilon).min(demand).min(LARGEST);
+        let raised = (before * (1.0 + self.terms[path]) + epsilon).min(demand).min(MAX_RATE);
         if rewrite && raised >= demand {
             // A rate of zero cannot be raised by a factor, so the whole raise counts as the
             // constant part.

@@ -2,7 +2,7 @@
 //! choked.
 
 use byway_control::{
-    Acked, Congested, Controller, Delay, NAMES, Opened, ProbeResult, Sent, Trigger, Undo, by_name,
+    Acked, CONTROLLER_NAMES, Congested, Controller, Delay, Opened, ProbeResult, Sent, Trigger, Undo, by_name,
 };
 use byway_wire::{Duration, Instant, PathId};
 use proptest::prelude::*;
@@ -137,7 +137,7 @@ proptest! {
         operations in proptest::collection::vec((0..700_u64, operation()), 1..120),
         seed in any::<u64>(),
     ) {
-        for (name, _) in NAMES {
+        for (name, _) in CONTROLLER_NAMES {
             let mut controller = by_name(name, seed).unwrap();
             let (mut open, mut next, mut now) = (BTreeSet::new(), 0, Instant::from_millis(10));
             for (later, what) in operations.clone() {

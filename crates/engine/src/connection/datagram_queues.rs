@@ -10,7 +10,7 @@ use crate::path::sent_packets::PacketData;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use byway_wire::codec::varint_len;
-use byway_wire::packet::OVERHEAD;
+use byway_wire::packet::PACKET_OVERHEAD_LEN;
 use byway_wire::{Instant, PathId, Writer, frame};
 
 /// Room that the largest datagram leaves for a PING and a hint about the path.
@@ -191,7 +191,7 @@ impl Datagrams {
 
 /// Bytes of a packet that are no datagram's, with the type of the frame.
 fn overhead(path: &Path) -> usize {
-    path.route.overhead() + OVERHEAD + 1
+    path.route.overhead() + PACKET_OVERHEAD_LEN + 1
 }
 
 /// The size in bytes of the next packet of datagrams, and whether the packet needs its own system

@@ -14,7 +14,7 @@ use crate::path::send::Outbound;
 use crate::path::sent_packets::PacketData;
 use byway_control::Controller as _;
 use byway_wire::frame::{Frame, PathHint};
-use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, OVERHEAD, STAMP_LEN, TAG_LEN};
+use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, PACKET_OVERHEAD_LEN, STAMP_LEN, TAG_LEN};
 use byway_wire::{Dscp, Duration, Ecn, Instant, PathId, Transmit, TransmitBuffer, Writer};
 
 /// Room for a CLOSE but for its reason: type, code, length.
@@ -66,7 +66,7 @@ impl Connection {
         if !self.session.take_tell(now) {
             return None;
         }
-        let most = OVERHEAD + MOST_CLOSE + self.session.closing()?.1.len();
+        let most = PACKET_OVERHEAD_LEN + MOST_CLOSE + self.session.closing()?.1.len();
         let way = self.acks.way(now, &self.arrivals, &mut self.paths);
         let way = way.or_else(|| self.paths.iter().next().map(Path::id))?;
         let path = self.paths.get(way)?;

@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use byway_wire::ConnectionId;
-use byway_wire::packet::VERSION;
+use byway_wire::packet::WIRE_VERSION;
 use curve25519_dalek::montgomery::MontgomeryPoint;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::CryptoResolver;
@@ -56,7 +56,7 @@ impl Noise {
         finish: impl FnOnce(Builder<'_>) -> Result<HandshakeState, snow::Error>,
     ) -> Result<Self, HandshakeError> {
         let [a, b, c, d, e, f, g, h] = reply.0;
-        let prologue = [b'b', b'y', b'w', b'a', b'y', VERSION, a, b, c, d, e, f, g, h];
+        let prologue = [b'b', b'y', b'w', b'a', b'y', WIRE_VERSION, a, b, c, d, e, f, g, h];
         let state = PROTOCOL.parse().and_then(|params| {
             let builder = Builder::with_resolver(params, Box::new(Primitives(seed)));
             finish(builder.local_private_key(identity.secret())?.prologue(&prologue)?)

@@ -442,7 +442,7 @@ proptest! {
     #[test]
     fn garbage_is_only_garbage(garbage in prop::collection::vec(any::<u8>(), 0..1300), kind in 0x50..0x54u8) {
         let (mut initiator, mut responder) = (begin(b""), answerer());
-        let mut datagram = vec![kind, byway_wire::packet::VERSION];
+        let mut datagram = vec![kind, byway_wire::packet::WIRE_VERSION];
         datagram.extend_from_slice(&initiator.reply_id().0);
         datagram.extend_from_slice(&garbage);
         let answer = responder.on_hello(NOW, remote(), &datagram, false, b"");

@@ -4,7 +4,7 @@
 use super::host::ServerConfig;
 use super::stack::{ByHand, Stack};
 use crate::world::Node;
-use byway_wire::framing::PREFIX;
+use byway_wire::framing::LENGTH_PREFIX_LEN;
 use byway_wire::{
     ConnectionChange, Datagram, Ecn, Input, Instant, LinkChange, Local, Machine, RoomChange, SendError,
     SendErrorKind, TcpRequest, Transmit, TransmitBuffer,
@@ -435,7 +435,7 @@ impl<N: Node> NodeWithTcp<N> {
         };
         let mut written = 0;
         for payload in bytes.chunks(transmit.segment.max(1)) {
-            written += (PREFIX + payload.len() + transmit.phantom) as u64;
+            written += (LENGTH_PREFIX_LEN + payload.len() + transmit.phantom) as u64;
             let end = connection.written + written;
             let frame = Frame { end, payload: payload.to_vec(), phantom: transmit.phantom };
             self.bytes.push(connection.name, frame);

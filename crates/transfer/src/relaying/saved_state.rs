@@ -16,7 +16,7 @@
 
 use byway_relay::{Used, UsedIn};
 use byway_wire::heartbeat::RelayId;
-use byway_wire::relay::RANGES;
+use byway_wire::relay::RANGE_COUNT;
 use std::fmt;
 use std::str::{FromStr, Lines};
 use thiserror::Error;
@@ -63,7 +63,7 @@ impl SavedState {
             return self.ranges.get_mut(at);
         }
         let free = |number: &u8| self.ranges.iter().all(|range| range.number != *number);
-        let number = (0..RANGES as u8).find(free)?;
+        let number = (0..RANGE_COUNT as u8).find(free)?;
         self.ranges.push(KeptRange { number, registry: *registry, epoch: 0, last_until: 0 });
         self.ranges.last_mut()
     }
@@ -127,7 +127,7 @@ impl SavedState {
                 ["earlier-month", number, bytes] => learn(&mut kept.used.earlier_months, number, bytes)?,
                 ["beats", counter] => kept.beats = counter.parse().ok()?,
                 ["range", number, registry, epoch, last_until] => {
-                    let number = number.parse().ok().filter(|number| usize::from(*number) < RANGES)?;
+                    let number = number.parse().ok().filter(|number| usize::from(*number) < RANGE_COUNT)?;
                     let registry = hex(registry)?;
                     let taken =
                         kept.ranges.iter().any(|range| range.number == number || range.registry == registry);

@@ -1,10 +1,12 @@
 use super::*;
-use byway_wire::relay::{Consent, EPOCH, Grant, Minute, QuotaClass, RateClass, RelayKey, Scope, Terms};
+use byway_wire::relay::{
+    Consent, GRANT_EPOCH_SECONDS, Grant, Minute, QuotaClass, RateClass, RelayKey, Scope, Terms,
+};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
 fn relay_word(id: u32, relays: Vec<SocketAddr>) -> relay::Word {
-    let expiry = Minute::from_unix(EPOCH + 60);
+    let expiry = Minute::from_unix(GRANT_EPOCH_SECONDS + 60);
     let terms = Terms { expiry, rate: RateClass::UNLIMITED, quota: QuotaClass::UNLIMITED, scope: Scope::ALL };
     RelayKey::new(&[7; 32]).issue(Grant { id, terms }, relays).unwrap()
 }

@@ -177,13 +177,13 @@ pub struct AckWriter {
 
 impl AckWriter {
     /// The most entries this writer takes: the count then stays one byte.
-    pub const ENTRIES: u8 = 63;
+    pub const CAPACITY: u8 = 63;
 
     /// Begins a frame.
     #[must_use]
     pub fn begin(writer: &mut Writer<'_>) -> Self {
         let start = writer.len();
-        writer.u8(super::ACK);
+        writer.u8(super::FRAME_ACK);
         writer.u8(0);
         Self { start, entries: 0 }
     }
@@ -202,7 +202,7 @@ impl AckWriter {
             + 2 * 2 // counts
             + varint_len(largest - first);
         let Some(room) = writer.room().checked_sub(fixed) else { return false };
-        if self.entries == Self::ENTRIES {
+        if self.entries == Self::CAPACITY {
             return false;
         }
         // Stamps are fresh, older ranges were told before: stamps first, but never more than half
@@ -304,7 +304,7 @@ mod tests {
                 assert!(ack.entry(&mut writer, &parts));
             }
             assert!(ack.finish(&mut writer));
-            writer.u8(super::super::PING);
+            writer.u8(super::super::FRAME_PING);
             let mut frames = Frames::new(writer.written());
             let Some(Ok(Frame::Ack(entries))) = frames.next() else { panic!("no ACK") };
             assert_eq!(frames.next(), Some(Ok(Frame::Ping)));

@@ -1,6 +1,6 @@
 //! Ranges of numbers or bytes that a PNACK or SNACK names.
 
-use super::{PNACK, SNACK_OBJECT, SNACK_STREAM};
+use super::{FRAME_PNACK, FRAME_SNACK_OBJECT, FRAME_SNACK_STREAM};
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, varint_len};
 use crate::id::{ObjectId, PathId, StreamId};
 
@@ -8,25 +8,25 @@ use crate::id::{ObjectId, PathId, StreamId};
 /// missing packet number, one past the last). As many ranges as fit are written. Nothing is written
 /// if `missing` is empty, or without room for the longest possible range.
 pub fn write_pnack(writer: &mut Writer<'_>, path: PathId, missing: &[(u64, u64)]) {
-    write_missing(writer, PNACK, path.0, missing);
+    write_missing(writer, FRAME_PNACK, path.0, missing);
 }
 
 /// Writes a SNACK frame of a stream, as `write_pnack` does for a path. The ranges are of byte
 /// offsets.
 pub fn write_snack_stream(writer: &mut Writer<'_>, id: StreamId, missing: &[(u64, u64)]) {
-    write_missing(writer, SNACK_STREAM, id.0, missing);
+    write_missing(writer, FRAME_SNACK_STREAM, id.0, missing);
 }
 
 /// Writes a SNACK frame of an object, as `write_pnack` does for a path. The ranges are of byte
 /// offsets.
 pub fn write_snack_object(writer: &mut Writer<'_>, id: ObjectId, missing: &[(u64, u64)]) {
-    write_missing(writer, SNACK_OBJECT, id.0, missing);
+    write_missing(writer, FRAME_SNACK_OBJECT, id.0, missing);
 }
 
 /// A frame without a range is none: where not even one is sure to fit, nothing is written.
 fn write_missing(writer: &mut Writer<'_>, kind: u8, id: u32, missing: &[(u64, u64)]) {
     let header = 1 + varint_len(id.into());
-    if missing.is_empty() || writer.room() < header + COUNT + RANGE {
+    if missing.is_empty() || writer.room() < header + MAX_COUNT_LEN + MAX_RANGE_LEN {
         return;
     }
     writer.u8(kind);
@@ -41,9 +41,10 @@ pub struct Ranges<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// Bytes that the number of ranges takes at most, and a range.
-const COUNT: usize = 2;
-const RANGE: usize = 16;
+/// Bytes that the number of ranges takes at most.
+const MAX_COUNT_LEN: usize = 2;
+/// Bytes that one range takes at most.
+const MAX_RANGE_LEN: usize = 16;
 /// The most ranges in one frame: a peer cannot make another do more work than this per frame.
 pub const MAX_RANGES: u64 = 256;
 
@@ -87,7 +88,7 @@ impl<'a> Ranges<'a> {
 }
 
 pub(super) fn write_ranges(writer: &mut Writer<'_>, ranges: &[(u64, u64)]) {
-    let affordable = writer.room().saturating_sub(COUNT) / RANGE;
+    let affordable = writer.room().saturating_sub(MAX_COUNT_LEN) / MAX_RANGE_LEN;
     let count = ranges.len().min(affordable).min(MAX_RANGES as usize);
     writer.varint(count as u64);
     let mut end = 0;

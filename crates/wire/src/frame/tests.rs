@@ -146,7 +146,7 @@ fn the_overhead_stays_within_the_byte_budget() {
     // packet.
     let largest = object_header_len(ObjectId(MAX_OBJECT_ID), crate::codec::VARINT_MAX, None);
     assert_eq!(largest, OBJECT_HEADER_MAX);
-    assert!(crate::packet::OVERHEAD + largest <= 48);
+    assert!(crate::packet::PACKET_OVERHEAD_LEN + largest <= 48);
 }
 
 #[test]

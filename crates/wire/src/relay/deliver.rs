@@ -11,7 +11,10 @@
 //! DELIVERED and BACK are not authenticated. Authenticate the inner packet before using the header.
 
 use super::key::ReturnTag;
-use super::{BACK, DELIVERED, ENVELOPE_V4, RETURN, V6, canonical, read_socket, v6_bit, write_socket};
+use super::{
+    ENVELOPE_V4, FLAG_V6, MESSAGE_BACK, MESSAGE_DELIVERED, MESSAGE_RETURN, canonical, read_socket, v6_bit,
+    write_socket,
+};
 use crate::codec::{DecodeError, Reader, Writer};
 use core::net::SocketAddr;
 
@@ -58,7 +61,7 @@ impl Delivered {
     /// Reads the header of a packet. One without an inner packet is refused.
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
-        let (v6, inner) = read_start(&mut reader, DELIVERED, packet.len())?;
+        let (v6, inner) = read_start(&mut reader, MESSAGE_DELIVERED, packet.len())?;
         let (from, tag) = (read_socket(&mut reader, v6)?, ReturnTag::read(&mut reader)?);
         if packet.len() - reader.remaining() > inner {
             return Err(DecodeError::Range("header length"));
@@ -71,7 +74,7 @@ impl Delivered {
     /// `packet`, or above 255 (stored in one byte). After false, `packet` is unusable.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
-        write_start(packet, DELIVERED, self.inner, self.from, |writer| self.tag.write(writer))
+        write_start(packet, MESSAGE_DELIVERED, self.inner, self.from, |writer| self.tag.write(writer))
     }
 }
 
@@ -91,10 +94,10 @@ impl Return {
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         let kind = reader.u8()?;
-        if kind & !V6 != RETURN {
+        if kind & !FLAG_V6 != MESSAGE_RETURN {
             return Err(DecodeError::UnknownType(kind));
         }
-        let (to, tag) = (read_socket(&mut reader, kind & V6 != 0)?, ReturnTag::read(&mut reader)?);
+        let (to, tag) = (read_socket(&mut reader, kind & FLAG_V6 != 0)?, ReturnTag::read(&mut reader)?);
         if reader.is_empty() {
             return Err(DecodeError::Truncated);
         }
@@ -115,7 +118,7 @@ impl ReturnedPacket {
     /// Reads the header of a packet. One without an inner packet is refused.
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
-        let (v6, inner) = read_start(&mut reader, BACK, packet.len())?;
+        let (v6, inner) = read_start(&mut reader, MESSAGE_BACK, packet.len())?;
         let from = read_socket(&mut reader, v6)?;
         if packet.len() - reader.remaining() > inner {
             return Err(DecodeError::Range("header length"));
@@ -128,7 +131,7 @@ impl ReturnedPacket {
     /// than `packet`, or above 255 (stored in one byte). After false, `packet` is unusable.
     #[must_use]
     pub fn write(&self, packet: &mut [u8]) -> bool {
-        write_start(packet, BACK, self.inner, self.from, |_| {})
+        write_start(packet, MESSAGE_BACK, self.inner, self.from, |_| {})
     }
 }
 
@@ -150,7 +153,7 @@ impl ReturnHop {
         let to = canonical(delivered.from);
         let mut template = [0; RETURN_MAX];
         let mut writer = Writer::new(&mut template);
-        writer.u8(RETURN | v6_bit(to));
+        writer.u8(MESSAGE_RETURN | v6_bit(to));
         write_socket(&mut writer, to);
         delivered.tag.write(&mut writer);
         let length = writer.len();
@@ -191,11 +194,11 @@ impl ReturnHop {
 /// begins.
 fn read_start(reader: &mut Reader<'_>, kind: u8, length: usize) -> Result<(bool, usize), DecodeError> {
     let first = reader.u8()?;
-    if first & !V6 != kind {
+    if first & !FLAG_V6 != kind {
         return Err(DecodeError::UnknownType(first));
     }
     let inner = usize::from(reader.u8()?);
-    if inner >= length { Err(DecodeError::Truncated) } else { Ok((first & V6 != 0, inner)) }
+    if inner >= length { Err(DecodeError::Truncated) } else { Ok((first & FLAG_V6 != 0, inner)) }
 }
 
 fn write_start(

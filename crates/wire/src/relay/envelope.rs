@@ -25,15 +25,15 @@ use super::greet::CONSENT_LEN;
 use super::key::{Consent, MacKey, restore};
 use super::notice::Notice;
 use super::word::Word;
-use super::{FORWARD, NARROWED, V6, canonical, read_socket, v6_bit, write_socket};
+use super::{FLAG_NARROWED, FLAG_V6, MESSAGE_FORWARD, canonical, read_socket, v6_bit, write_socket};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::time::Instant;
 use core::net::SocketAddr;
 
 /// Bytes of the envelope to an IPv4 destination.
-pub const ENVELOPE_V4: usize = FIXED + 6;
+pub const ENVELOPE_V4: usize = FIXED_LEN + 6;
 /// Bytes of the envelope to an IPv6 destination.
-pub const ENVELOPE_V6: usize = FIXED + 18;
+pub const ENVELOPE_V6: usize = FIXED_LEN + 18;
 /// Bytes of the envelope to an IPv4 destination under a narrowed word.
 pub const ENVELOPE_V4_NARROWED: usize = ENVELOPE_V4 + super::CAVEAT_LEN;
 /// Bytes of the envelope to an IPv6 destination under a narrowed word.
@@ -47,7 +47,7 @@ pub const TIME_WINDOW: u64 = 10;
 
 const MAC_AT: usize = 1;
 const TIME_AT: usize = 9;
-const FIXED: usize = TIME_AT + 2 + super::GRANT_LEN + CONSENT_LEN;
+const FIXED_LEN: usize = TIME_AT + 2 + super::GRANT_LEN + CONSENT_LEN;
 
 /// An envelope as a relay reads it. Every field may be forged until the relay has called
 /// [`cookie`](Self::cookie). The packet is valid only if the result is 0 or the cookie that the
@@ -74,13 +74,13 @@ impl Forward {
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         let kind = reader.u8()?;
-        if kind & !(V6 | NARROWED) != FORWARD {
+        if kind & !(FLAG_V6 | FLAG_NARROWED) != MESSAGE_FORWARD {
             return Err(DecodeError::UnknownType(kind));
         }
         let (mac, time) = (reader.u64()?, reader.u16()?);
         let grant = Grant::read(&mut reader)?;
-        let caveat = if kind & NARROWED != 0 { Some(Caveat::read(&mut reader)?) } else { None };
-        let destination = read_socket(&mut reader, kind & V6 != 0)?;
+        let caveat = if kind & FLAG_NARROWED != 0 { Some(Caveat::read(&mut reader)?) } else { None };
+        let destination = read_socket(&mut reader, kind & FLAG_V6 != 0)?;
         let consent = Consent::read(&mut reader)?;
         if reader.is_empty() {
             return Err(DecodeError::Truncated);
@@ -154,7 +154,7 @@ impl Hop {
         let caveat = word.caveat();
         let mut template = [0; ENVELOPE_MAX];
         let mut writer = Writer::new(&mut template);
-        writer.u8(FORWARD | v6_bit(destination) | if caveat.is_some() { NARROWED } else { 0 });
+        writer.u8(MESSAGE_FORWARD | v6_bit(destination) | if caveat.is_some() { FLAG_NARROWED } else { 0 });
         writer.bytes(&[0; TIME_AT + 2 - MAC_AT]);
         word.grant().write(&mut writer);
         if let Some(caveat) = caveat {
@@ -201,7 +201,7 @@ impl Hop {
         true
     }
 
-    /// Sets the relay's clock anew.
+    /// Replaces the relay's clock.
     pub const fn set_clock(&mut self, clock: RelayClock) {
         self.clock = clock;
     }

@@ -11,13 +11,13 @@ use crate::codec::{DecodeError, Reader, Writer};
 use core::fmt;
 
 /// Unix time of 2025-01-01T00:00Z, from which [`Minute`] counts.
-pub const EPOCH: u64 = 1_735_689_600;
+pub const GRANT_EPOCH_SECONDS: u64 = 1_735_689_600;
 /// Bytes of a grant.
 pub const GRANT_LEN: usize = 10;
 /// Bytes of a caveat.
 pub const CAVEAT_LEN: usize = 7;
 
-/// A point in time in whole minutes since [`EPOCH`]; 24 bits reach into 2056.
+/// A point in time in whole minutes since [`GRANT_EPOCH_SECONDS`]; 24 bits reach into 2056.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Minute(u32);
 
@@ -28,14 +28,14 @@ impl Minute {
     /// The minute that `seconds` of Unix time fall in; clamped at both ends.
     #[must_use]
     pub const fn from_unix(seconds: u64) -> Self {
-        let minutes = seconds.saturating_sub(EPOCH) / 60;
+        let minutes = seconds.saturating_sub(GRANT_EPOCH_SECONDS) / 60;
         if minutes > Self::MAX.0 as u64 { Self::MAX } else { Self(minutes as u32) }
     }
 
     /// The first second of this minute, in Unix time.
     #[must_use]
     pub const fn unix(self) -> u64 {
-        EPOCH + self.0 as u64 * 60
+        GRANT_EPOCH_SECONDS + self.0 as u64 * 60
     }
 }
 
@@ -291,7 +291,7 @@ pub(crate) mod tests {
     #[test]
     fn grant_and_caveat_in_hex() {
         let terms = Terms {
-            expiry: Minute::from_unix(EPOCH + 0x01_0203 * 60 + 59),
+            expiry: Minute::from_unix(GRANT_EPOCH_SECONDS + 0x01_0203 * 60 + 59),
             rate: RateClass(0x80),
             quota: QuotaClass(0x90),
             scope: Scope::ALL,
@@ -314,7 +314,7 @@ pub(crate) mod tests {
         assert_eq!(RateClass::at_most(0), RateClass(0));
         assert_eq!(RateClass::at_most(1 << 20).bytes_per_second(), Some(1 << 20));
         assert_eq!(RateClass::at_most(u64::MAX), RateClass(0xfe));
-        assert_eq!(Minute::from_unix(0).unix(), EPOCH);
+        assert_eq!(Minute::from_unix(0).unix(), GRANT_EPOCH_SECONDS);
         assert_eq!(Minute::from_unix(u64::MAX), Minute::MAX);
     }
 

@@ -16,7 +16,7 @@
 //! Answers are shorter than greetings, so forged source addresses give no amplification.
 
 use super::key::Consent;
-use super::{GREET, GREETED, V6, read_socket, socket_len, v6_bit, write_socket};
+use super::{FLAG_V6, MESSAGE_GREET, MESSAGE_GREETED, read_socket, socket_len, v6_bit, write_socket};
 use crate::codec::{DecodeError, Reader, Writer};
 use core::net::SocketAddr;
 
@@ -62,7 +62,7 @@ impl Consent {
 /// the host for packets from the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greet {
-    /// Chosen anew for each greeting; the answer repeats it, so only who sees the way to the relay
+    /// A new one for each greeting; the answer repeats it, so only who sees the way to the relay
     /// can answer.
     pub nonce: [u8; 8],
     /// The id of the grant for which the greeter consents.
@@ -75,7 +75,7 @@ impl Greet {
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         match reader.u8()? {
-            GREET => {}
+            MESSAGE_GREET => {}
             other => return Err(DecodeError::UnknownType(other)),
         }
         let greet = Self { nonce: reader.array()?, grant: reader.u32()? };
@@ -84,7 +84,7 @@ impl Greet {
 
     /// Writes [`GREET_LEN`] bytes.
     pub fn write(&self, writer: &mut Writer<'_>) {
-        writer.u8(GREET);
+        writer.u8(MESSAGE_GREET);
         writer.bytes(&self.nonce);
         writer.u32(self.grant);
         writer.bytes(&[0; GREET_LEN - 13]);
@@ -112,12 +112,12 @@ impl Greeted {
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         let kind = reader.u8()?;
-        if kind & !V6 != GREETED {
+        if kind & !FLAG_V6 != MESSAGE_GREETED {
             return Err(DecodeError::UnknownType(kind));
         }
         Ok(Self {
             nonce: reader.array()?,
-            address: read_socket(&mut reader, kind & V6 != 0)?,
+            address: read_socket(&mut reader, kind & FLAG_V6 != 0)?,
             consent: Consent::read(&mut reader)?,
             cookie: reader.u64()?,
             unix_millis: reader.u64()?,
@@ -126,7 +126,7 @@ impl Greeted {
 
     /// Writes at most [`GREETED_MAX`] bytes.
     pub fn write(&self, writer: &mut Writer<'_>) {
-        writer.u8(GREETED | v6_bit(self.address));
+        writer.u8(MESSAGE_GREETED | v6_bit(self.address));
         writer.bytes(&self.nonce);
         write_socket(writer, self.address);
         self.consent.write(writer);

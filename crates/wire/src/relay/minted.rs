@@ -25,13 +25,13 @@ use core::fmt;
 use zeroize::Zeroize;
 
 /// How many ranges a relay has. Each registry gets one of its own.
-pub const RANGES: usize = 128;
+pub const RANGE_COUNT: usize = 128;
 /// How many serials a range has in an epoch.
-pub const SERIALS: u32 = 1 << 23;
+pub const SERIAL_COUNT: u32 = 1 << 23;
 
-const MINTED: u32 = 1 << 31;
+const MINTED_BIT: u32 = 1 << 31;
 const RANGE_SHIFT: u32 = 24;
-const PARITY: u32 = SERIALS;
+const EPOCH_PARITY_BIT: u32 = SERIAL_COUNT;
 
 /// Which party gave a grant, as its id tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +55,7 @@ impl GrantId {
     /// A grant id of the operator's own, from 31 bits of entropy.
     #[must_use]
     pub const fn own(entropy: u32) -> u32 {
-        entropy & !MINTED
+        entropy & !MINTED_BIT
     }
 }
 
@@ -66,7 +66,7 @@ pub struct Minted {
     pub range: u8,
     /// Whether the epoch is odd.
     pub odd: bool,
-    /// The number of the grant in its range and epoch, less than [`SERIALS`].
+    /// The number of the grant in its range and epoch, less than [`SERIAL_COUNT`].
     pub serial: u32,
 }
 
@@ -74,7 +74,7 @@ impl Minted {
     /// The grant `serial` of `range` in `epoch`; `None` if range or serial are too large.
     #[must_use]
     pub const fn new(range: u8, epoch: u32, serial: u32) -> Option<Self> {
-        if range as usize >= RANGES || serial >= SERIALS {
+        if range as usize >= RANGE_COUNT || serial >= SERIAL_COUNT {
             return None;
         }
         Some(Self { range, odd: epoch % 2 == 1, serial })
@@ -83,18 +83,18 @@ impl Minted {
     /// The parts of an id; `None` if the grant is the operator's own.
     #[must_use]
     pub const fn of(id: u32) -> Option<Self> {
-        if id & MINTED == 0 {
+        if id & MINTED_BIT == 0 {
             return None;
         }
         let range = (id >> RANGE_SHIFT) as u8 & 0x7f;
-        Some(Self { range, odd: id & PARITY != 0, serial: id & (SERIALS - 1) })
+        Some(Self { range, odd: id & EPOCH_PARITY_BIT != 0, serial: id & (SERIAL_COUNT - 1) })
     }
 
     /// The number of the grant, by which the relay keeps its account.
     #[must_use]
     pub const fn id(self) -> u32 {
-        let parity = if self.odd { PARITY } else { 0 };
-        MINTED | (self.range as u32 & 0x7f) << RANGE_SHIFT | parity | (self.serial & (SERIALS - 1))
+        let parity = if self.odd { EPOCH_PARITY_BIT } else { 0 };
+        MINTED_BIT | (self.range as u32 & 0x7f) << RANGE_SHIFT | parity | (self.serial & (SERIAL_COUNT - 1))
     }
 
     /// The number of this grant's epoch, if the registry's current epoch is `epoch`: `epoch` or the
@@ -191,7 +191,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_minted() -> impl Strategy<Value = Minted> {
-        (0u8..128, any::<u32>(), 0..SERIALS).prop_map(|(r, e, s)| Minted::new(r, e, s).unwrap())
+        (0u8..128, any::<u32>(), 0..SERIAL_COUNT).prop_map(|(r, e, s)| Minted::new(r, e, s).unwrap())
     }
 
     #[test]
@@ -199,10 +199,10 @@ mod tests {
         assert_eq!(Minted::new(0, 0, 0).unwrap().id(), 0x8000_0000);
         assert_eq!(Minted::new(127, 0, 0).unwrap().id(), 0xff00_0000);
         assert_eq!(Minted::new(0, 7, 0).unwrap().id(), 0x8080_0000);
-        assert_eq!(Minted::new(0, 0, SERIALS - 1).unwrap().id(), 0x807f_ffff);
+        assert_eq!(Minted::new(0, 0, SERIAL_COUNT - 1).unwrap().id(), 0x807f_ffff);
         assert_eq!(Minted::new(0x25, 3, 0x01_0203).unwrap().id(), 0xa581_0203);
         assert_eq!(Minted::new(128, 0, 0), None);
-        assert_eq!(Minted::new(0, 0, SERIALS), None);
+        assert_eq!(Minted::new(0, 0, SERIAL_COUNT), None);
         assert_eq!(GrantId::of(0x7fff_ffff), GrantId::Own(0x7fff_ffff));
         assert_eq!(GrantId::own(u32::MAX), 0x7fff_ffff);
     }

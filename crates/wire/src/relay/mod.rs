@@ -39,25 +39,27 @@ pub use envelope::{
     ENVELOPE_MAX, ENVELOPE_V4, ENVELOPE_V4_NARROWED, ENVELOPE_V6, ENVELOPE_V6_NARROWED, Forward, Hop,
     NoticeTrust, TIME_WINDOW,
 };
-pub use grant::{CAVEAT_LEN, Caveat, EPOCH, GRANT_LEN, Grant, Minute, QuotaClass, RateClass, Scope, Terms};
+pub use grant::{
+    CAVEAT_LEN, Caveat, GRANT_EPOCH_SECONDS, GRANT_LEN, Grant, Minute, QuotaClass, RateClass, Scope, Terms,
+};
 pub use greet::{CONSENT_LEN, CONSENT_LIFE, GREET_LEN, GREETED_MAX, Greet, Greeted};
 pub use key::{Consent, EXPIRY_UNIT, GrantSecret, MacKey, RelayKey, ReturnTag, restore};
-pub use minted::{EpochKey, GrantId, Minted, RANGES, RangeKey, SERIALS};
+pub use minted::{EpochKey, GrantId, Minted, RANGE_COUNT, RangeKey, SERIAL_COUNT};
 pub use notice::{NOTICE_LEN, Notice, Reason};
-pub use word::{MAX_ADDRESSES, PREFIX, RelayWordError, Word};
+pub use word::{MAX_ADDRESSES, RelayWordError, WORD_PREFIX, Word};
 
 use crate::codec::{DecodeError, Reader, Writer};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-const V6: u8 = 1;
-const NARROWED: u8 = 2;
-const FORWARD: u8 = 0x60;
-const DELIVERED: u8 = 0x64;
-const RETURN: u8 = 0x66;
-const BACK: u8 = 0x68;
-const GREET: u8 = 0x6a;
-const GREETED: u8 = 0x6c;
-const NOTICE: u8 = 0x6e;
+const FLAG_V6: u8 = 1;
+const FLAG_NARROWED: u8 = 2;
+const MESSAGE_FORWARD: u8 = 0x60;
+const MESSAGE_DELIVERED: u8 = 0x64;
+const MESSAGE_RETURN: u8 = 0x66;
+const MESSAGE_BACK: u8 = 0x68;
+const MESSAGE_GREET: u8 = 0x6a;
+const MESSAGE_GREETED: u8 = 0x6c;
+const MESSAGE_NOTICE: u8 = 0x6e;
 
 /// What a first byte between 0x60 and 0x6f announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +110,7 @@ const fn socket_len(address: &SocketAddr) -> usize {
 }
 
 const fn v6_bit(address: SocketAddr) -> u8 {
-    if address.is_ipv4() { 0 } else { V6 }
+    if address.is_ipv4() { 0 } else { FLAG_V6 }
 }
 
 fn write_socket(writer: &mut Writer<'_>, address: SocketAddr) {

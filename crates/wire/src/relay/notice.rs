@@ -11,7 +11,7 @@
 //!
 //! No notice is larger than the packet that it answers, and a relay limits the rate of notices.
 
-use super::NOTICE;
+use super::MESSAGE_NOTICE;
 use super::key::MacKey;
 use crate::codec::{DecodeError, Reader, Writer};
 use core::fmt;
@@ -169,7 +169,7 @@ impl Notice {
     pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(packet);
         match reader.u8()? {
-            NOTICE => {}
+            MESSAGE_NOTICE => {}
             other => return Err(DecodeError::UnknownType(other)),
         }
         Ok(Self {
@@ -196,7 +196,7 @@ impl Notice {
     }
 
     fn write_body(&self, writer: &mut Writer<'_>) {
-        writer.u8(NOTICE);
+        writer.u8(MESSAGE_NOTICE);
         writer.u8(self.reason as u8);
         writer.u32(self.grant);
         writer.bytes(&self.echo);
@@ -207,7 +207,7 @@ impl Notice {
     fn expected(&self, key: &MacKey) -> u64 {
         let mut bytes = [0; NOTICE_LEN - 8];
         self.write_body(&mut Writer::new(&mut bytes));
-        key.mac(NOTICE, self.unix.into(), &bytes)
+        key.mac(MESSAGE_NOTICE, self.unix.into(), &bytes)
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
 
         #[test]
         fn garbage_never_panics(mut garbage in prop::collection::vec(any::<u8>(), 0..60)) {
-            garbage.insert(0, NOTICE);
+            garbage.insert(0, MESSAGE_NOTICE);
             let _ = Notice::read(&garbage);
         }
     }

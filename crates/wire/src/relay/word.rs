@@ -21,18 +21,18 @@ use thiserror::Error;
 use zeroize::Zeroize;
 
 /// What the text of every relay word begins with.
-pub const PREFIX: &str = "byway-relay-";
+pub const WORD_PREFIX: &str = "byway-relay-";
 /// How many addresses a word has at most: an IPv4 and an IPv6 one, twice.
 pub const MAX_ADDRESSES: usize = 4;
 
-const VERSION: u8 = 1;
-const NARROWED: u8 = 1;
+const WORD_VERSION: u8 = 1;
+const NARROWED_FLAG: u8 = 1;
 const MAX_LEN: usize = 2 + 10 + 7 + 16 + 1 + MAX_ADDRESSES * 19;
 
 /// Why something is not a relay word, or cannot become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RelayWordError {
-    /// The text does not begin with [`PREFIX`].
+    /// The text does not begin with [`WORD_PREFIX`].
     #[error("a relay word begins with \"byway-relay-\"")]
     Prefix,
     /// A character that no word contains.
@@ -138,15 +138,15 @@ impl Word {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RelayWordError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
-            VERSION => {}
+            WORD_VERSION => {}
             other => return Err(RelayWordError::Version(other)),
         }
         let flags = reader.u8()?;
-        if flags & !NARROWED != 0 {
+        if flags & !NARROWED_FLAG != 0 {
             return Err(DecodeError::Range("flags").into());
         }
         let grant = Grant::read(&mut reader)?;
-        let caveat = if flags & NARROWED != 0 { Some(Caveat::read(&mut reader)?) } else { None };
+        let caveat = if flags & NARROWED_FLAG != 0 { Some(Caveat::read(&mut reader)?) } else { None };
         let secret = GrantSecret::new(reader.array()?);
         let count = usize::from(reader.u8()?);
         if count > MAX_ADDRESSES {
@@ -167,8 +167,8 @@ impl Word {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; MAX_LEN];
         let mut writer = Writer::new(&mut bytes);
-        writer.u8(VERSION);
-        writer.u8(if self.caveat.is_some() { NARROWED } else { 0 });
+        writer.u8(WORD_VERSION);
+        writer.u8(if self.caveat.is_some() { NARROWED_FLAG } else { 0 });
         self.grant.write(&mut writer);
         if let Some(caveat) = &self.caveat {
             caveat.write(&mut writer);
@@ -187,7 +187,7 @@ impl Word {
     #[must_use]
     pub fn reveal(&self) -> String {
         let mut bytes = self.to_bytes();
-        let text = checked_text::encode_with(PREFIX, &bytes, checked_text::checksum(&[&bytes]));
+        let text = checked_text::encode_with(WORD_PREFIX, &bytes, checked_text::checksum(&[&bytes]));
         bytes.zeroize();
         text
     }
@@ -197,7 +197,8 @@ impl FromStr for Word {
     type Err = RelayWordError;
 
     fn from_str(text: &str) -> Result<Self, RelayWordError> {
-        let payload = checked_text::decode_with(PREFIX, text, |payload| checked_text::checksum(&[payload]));
+        let payload =
+            checked_text::decode_with(WORD_PREFIX, text, |payload| checked_text::checksum(&[payload]));
         let mut bytes = payload.map_err(|error| match error {
             checked_text::TextError::Prefix => RelayWordError::Prefix,
             checked_text::TextError::Character { found, at } => RelayWordError::Character { found, at },
@@ -233,7 +234,7 @@ impl fmt::Debug for Word {
 #[cfg(test)]
 mod tests {
     use super::super::grant::tests::{any_caveat, any_grant, any_terms};
-    use super::super::grant::{EPOCH, Minute, QuotaClass, RateClass, Scope};
+    use super::super::grant::{GRANT_EPOCH_SECONDS, Minute, QuotaClass, RateClass, Scope};
     use super::*;
     use alloc::format;
     use alloc::string::ToString;
@@ -241,7 +242,7 @@ mod tests {
 
     fn word() -> Word {
         let terms = Terms {
-            expiry: Minute::from_unix(EPOCH + 60),
+            expiry: Minute::from_unix(GRANT_EPOCH_SECONDS + 60),
             rate: RateClass(0x80),
             quota: QuotaClass(0x90),
             scope: Scope::ALL,
@@ -342,7 +343,7 @@ mod tests {
         fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..150), text in "\\PC{0,80}") {
             let _ = Word::from_bytes(&bytes);
             let _ = text.parse::<Word>();
-            let _ = alloc::format!("{PREFIX}{text}").parse::<Word>();
+            let _ = alloc::format!("{WORD_PREFIX}{text}").parse::<Word>();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a path does when packets are lost or marked, and when nothing comes back.
 
-use super::super::constants::BETA;
+use super::super::constants::DECREASE_FACTOR;
 use super::{BackgroundPath, SavedLevel};
 use crate::bundle::UndoState;
 use crate::{Congested, Trigger, Undo};
@@ -16,7 +16,7 @@ impl BackgroundPath {
         }
         if congested.trigger == Trigger::Ce || self.losses.are_often() || self.queue.is_some() {
             self.remember(congested);
-            let kept = if self.start { 0.5 } else { BETA };
+            let kept = if self.start { 0.5 } else { DECREASE_FACTOR };
             self.lower(congested.now, kept * self.level);
             self.met = congested.now;
         }

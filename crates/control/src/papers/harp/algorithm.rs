@@ -8,9 +8,9 @@ use crate::bundle::UndoState;
 use byway_wire::{Instant, PathId};
 
 /// More than fits any path; keeps sums finite whatever is reported.
-const LARGEST_WINDOW: f64 = 1e8;
+const MAX_WINDOW_PACKETS: f64 = 1e8;
 /// The largest window of a path that was choked, in packets.
-const UNCHOKED: f64 = 2.0;
+const MAX_CHOKED_WINDOW_PACKETS: f64 = 2.0;
 /// Timeouts in a row after which a path counts as one that does not answer.
 const SILENT_TIMEOUTS: u32 = 2;
 
@@ -56,14 +56,14 @@ impl HarpPath {
     /// incremented within one round-trip time" after a decrease (III.A).
     pub fn on_ack(&mut self, bytes: u64, options: &HarpOptions) {
         let packets = bytes as f64 / self.packet;
-        self.window = (self.window + options.alpha * packets).min(LARGEST_WINDOW);
+        self.window = (self.window + options.alpha * packets).min(MAX_WINDOW_PACKETS);
         self.largest = self.largest.max(self.window);
     }
 
     /// Opens the choked path again. Its M_i stays.
     pub fn unchoke(&mut self, now: Instant) {
         (self.choked, self.timeouts) = (false, 0);
-        self.window = self.window.clamp(1.0, UNCHOKED);
+        self.window = self.window.clamp(1.0, MAX_CHOKED_WINDOW_PACKETS);
         self.recover = now;
     }
 

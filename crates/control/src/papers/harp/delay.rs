@@ -3,7 +3,7 @@
 //! largest delay of the path.
 
 use super::DelayRule;
-use super::hir::{LEAST_AVERAGED, Mean};
+use super::hir::{MIN_AVERAGED_PACKETS, Mean};
 use crate::Acked;
 use crate::detector::{ConsecutiveDelays, DelayedShare, Extremes};
 use byway_wire::time::signed_nanos;
@@ -12,7 +12,7 @@ use byway_wire::{Duration, Instant};
 /// The cap on the window, in packets, that is given to `ConsecutiveDelays` if only RTTs are
 /// measured. A quarter of this window must be delayed samples in a row for a congestion signal. An
 /// ACK for many packets is only one sample, so two must suffice.
-const TWO_IN_A_ROW: f64 = 8.0;
+const RTT_WINDOW_CAP_PACKETS: f64 = 8.0;
 
 /// The delays of one path.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ impl Delays {
         if *self.round_trips.get_or_insert(true) {
             let above = self.is_above(signed_nanos(rtt), window);
             if sent_at >= recover {
-                return self.run.count(above, window.min(TWO_IN_A_ROW));
+                return self.run.count(above, window.min(RTT_WINDOW_CAP_PACKETS));
             }
             self.run.reset();
         }
@@ -110,7 +110,7 @@ impl Delays {
     /// Delta_i" (Harp, III.E), the limit above which a delay signals congestion.
     pub fn probe(&mut self, delay: i64) -> bool {
         self.one_way();
-        self.is_above(delay, LEAST_AVERAGED);
+        self.is_above(delay, MIN_AVERAGED_PACKETS);
         // In HIR too the single delay is compared, because a mean would include older delays.
         self.limit().is_none_or(|limit| delay <= limit)
     }

@@ -7,7 +7,7 @@ use crate::detector::Average;
 use byway_wire::Duration;
 
 /// The least number of delays in a mean.
-pub(super) const LEAST_AVERAGED: f64 = 4.0;
+pub(super) const MIN_AVERAGED_PACKETS: f64 = 4.0;
 
 /// The mean of the latest delays of one path.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl Mean {
     /// before there are enough delays.
     pub fn sample(&mut self, delay: i64, window: f64) -> Option<i64> {
         self.latest.sample(delay);
-        let fits = if self.capped { window.max(LEAST_AVERAGED) as usize } else { usize::MAX };
+        let fits = if self.capped { window.max(MIN_AVERAGED_PACKETS) as usize } else { usize::MAX };
         self.latest.mean(fits.min(self.packets))
     }
 

@@ -12,20 +12,20 @@ use filter::MaxFilter;
 /// BBRHighGain (4.1.1.3) is 2/ln 2, the least gain that doubles the rate in each round.
 const HIGH_GAIN: f64 = 2.885;
 /// 4.3.4.1: the gains of a cycle; each lasts for about the smallest RTT.
-const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+const PACING_GAIN_CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// 4.2.3.2: the window's gain but in STARTUP.
 const WINDOW_GAIN: f64 = 2.0;
-/// 4.1.1.2 (BtlBwFilterLen): CYCLE and two rounds.
+/// 4.1.1.2 (BtlBwFilterLen): PACING_GAIN_CYCLE and two rounds.
 const RATE_ROUNDS: u64 = 10;
-/// The age after which the smallest RTT is measured anew: RTpropFilterLen (4.1.2).
+/// The age after which the smallest RTT is measured again: RTpropFilterLen (4.1.2).
 const MIN_RTT_AGE: Duration = Duration::from_secs(10);
 /// The time at the least window to measure the smallest RTT: ProbeRTTDuration (4.3.5).
 const PROBE_RTT: Duration = Duration::from_millis(200);
 /// 4.2.3.1 (BBRMinPipeCwnd), in packets.
-const LEAST_WINDOW: f64 = 4.0;
-/// `TCP_INIT_CWND` in packets. Until so many packets are delivered, the window grows beyond its
-/// target.
-const INITIAL: f64 = 10.0;
+const MIN_WINDOW_PACKETS: f64 = 4.0;
+/// `TCP_INIT_CWND` in packets. Until this number of packets is delivered, the window grows beyond
+/// its target.
+const INITIAL_WINDOW_PACKETS: f64 = 10.0;
 /// 4.3.2: the line is full when the rate has not grown by `FULL_GROWTH` for `FULL_ROUNDS` rounds.
 const FULL_ROUNDS: u32 = 3;
 const FULL_GROWTH: f64 = 1.25;
@@ -37,8 +37,8 @@ const EXTRA_ROUNDS: u64 = 5;
 const EXTRA_TIME: Duration = Duration::from_millis(100);
 /// The RTT that is assumed before there is a round trip (`bbr_init_pacing_rate_from_rtt`).
 const UNKNOWN_RTT: Duration = Duration::from_millis(1);
-/// More than any window.
-const LARGEST: f64 = 1e8;
+/// A value above any window.
+const MAX_WINDOW_PACKETS: f64 = 1e8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -142,7 +142,7 @@ impl Bbr {
         match self.mode {
             Mode::Startup => HIGH_GAIN,
             Mode::Drain => 1.0 / HIGH_GAIN,
-            Mode::ProbeRate => CYCLE.get(self.phase).copied().unwrap_or(1.0),
+            Mode::ProbeRate => PACING_GAIN_CYCLE.get(self.phase).copied().unwrap_or(1.0),
             Mode::ProbeRtt => 1.0,
         }
     }
@@ -211,7 +211,7 @@ impl Bbr {
             long
         };
         if over {
-            (self.phase, self.phase_at) = ((self.phase + 1) % CYCLE.len(), acked.now);
+            (self.phase, self.phase_at) = ((self.phase + 1) % PACING_GAIN_CYCLE.len(), acked.now);
         }
     }
 
@@ -240,8 +240,8 @@ impl Bbr {
     /// 4.3.4.3: a cycle begins anywhere but where the rate is lowered.
     fn probe_rate(&mut self, now: Instant) {
         self.mode = Mode::ProbeRate;
-        let lot = (self.random.unit() * (CYCLE.len() - 1) as f64) as usize;
-        (self.phase, self.phase_at) = ((CYCLE.len() - lot) % CYCLE.len(), now);
+        let lot = (self.random.unit() * (PACING_GAIN_CYCLE.len() - 1) as f64) as usize;
+        (self.phase, self.phase_at) = ((PACING_GAIN_CYCLE.len() - lot) % PACING_GAIN_CYCLE.len(), now);
     }
 
     /// 4.1.2 and 4.3.5.
@@ -262,7 +262,7 @@ impl Bbr {
         }
         self.limited = acked.now;
         match self.probe_until {
-            None if in_flight <= LEAST_WINDOW => {
+            None if in_flight <= MIN_WINDOW_PACKETS => {
                 (self.probe_until, self.probed) = (Some(acked.now + PROBE_RTT), false);
                 self.round = acked.now;
             }
@@ -308,10 +308,10 @@ impl Bbr {
         let target = self.in_flight_for(self.window_gain(), extra);
         if self.is_full() {
             self.window = (self.window + packets).min(target);
-        } else if self.window < target || self.delivered < INITIAL {
+        } else if self.window < target || self.delivered < INITIAL_WINDOW_PACKETS {
             self.window += packets;
         }
-        self.window = self.window.clamp(LEAST_WINDOW, LARGEST);
+        self.window = self.window.clamp(MIN_WINDOW_PACKETS, MAX_WINDOW_PACKETS);
     }
 }
 
@@ -360,11 +360,12 @@ impl PathController for Bbr {
 
     fn on_route_change(&mut self, now: Instant) {
         let opened = Opened { now, proxied: false, packet_size: self.packet as u32, rtt: None };
-        *self = Self::new(&opened, LEAST_WINDOW, self.random.bits());
+        *self = Self::new(&opened, MIN_WINDOW_PACKETS, self.random.bits());
     }
 
     fn allowance(&self) -> Allowance {
-        let window = if self.mode == Mode::ProbeRtt { self.window.min(LEAST_WINDOW) } else { self.window };
+        let window =
+            if self.mode == Mode::ProbeRtt { self.window.min(MIN_WINDOW_PACKETS) } else { self.window };
         Allowance {
             window: (window * self.packet) as u64,
             rate: Some(((self.pace * self.packet) as u64).max(1)),
