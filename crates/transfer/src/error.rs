@@ -1,7 +1,7 @@
 //! What can go wrong. The text of an error is one sentence for a person: what happened, where, and
 //! what to do about it.
 
-use crate::no_answer::NoAnswer;
+use crate::session::no_answer::NoAnswer;
 use crate::state_directory::StateError;
 use byway_files::{SinkError, SourceError};
 use byway_net::{BindError, DriverError, EntropyError, Panicked};

@@ -1,7 +1,7 @@
 //! What a transfer tells the program while it runs.
 
 use crate::error::TransferError;
-use crate::forwarding::ForwardCounters;
+use crate::progress::ForwardCounters;
 use crate::progress::TransferProgress;
 use crate::received_output::ReceivedTransfer;
 use crate::standing_relays::UselessRelay;

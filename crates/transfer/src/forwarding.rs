@@ -1,24 +1,24 @@
 //! Forwards TCP connections of programs on this host to the receiver, which connects them to their
 //! targets. Keeps a session with the receiver all the time.
 
-mod keeper;
-
 use crate::error::{Error, TransferError};
 use crate::event_loop::{EventLoop, Requests, hung_up};
 use crate::events::TransferEvent;
 use crate::identity::Identity;
+use crate::progress::ForwardCounters;
 use crate::receive_limit::{ReceiveLimit, window};
 use crate::registry::FindPlan;
 use crate::send_limit::SendLimit;
+use crate::session::keeper::{self, SessionEvent, SessionKeeper};
+use crate::session::uplinks::Uplinks;
 use crate::ticket::Ticket;
-use crate::uplinks::Uplinks;
 use byway_control::{Class, Controller};
 use byway_engine::{Config, Connection, Endpoint};
 use byway_forward_host::{ByteCounts, Entry, EntryEvent, Listening};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Socket, Waker};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Input, Instant, Machine as _};
-use keeper::{SessionEvent, SessionKeeper};
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -63,21 +63,6 @@ pub struct ForwardingPlan {
     pub limit: Option<u64>,
     /// How sessions behave.
     pub config: Config,
-}
-
-/// What was forwarded so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ForwardCounters {
-    /// Whether there is a session with the receiver.
-    pub connected: bool,
-    /// How many connections programs have now.
-    pub open: usize,
-    /// How many connections the receiver was asked to make.
-    pub opened: u64,
-    /// Bytes from programs to targets.
-    pub forth: u64,
-    /// Bytes from targets to programs.
-    pub back: u64,
 }
 
 /// Forwards that run.

@@ -2,15 +2,15 @@
 //! nothing.
 
 use crate::close::error_of;
-use crate::connect_attempts::{AttemptResult, ConnectAttempts};
-use crate::dialers::Dialers;
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
 use crate::hello_preamble::{ConnectionPurpose, Preamble};
 use crate::identity::Identity;
 use crate::path_names::{relay_name, route_name};
+use crate::session::connect_attempts::{AttemptResult, ConnectAttempts};
+use crate::session::dialers::Dialers;
+use crate::session::unreached::not_connected;
 use crate::ticket::Ticket;
-use crate::unreached::not_connected;
 use byway_control::Class;
 use byway_engine::connection::path::PathState;
 use byway_engine::connection::{Event, close};

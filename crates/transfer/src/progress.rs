@@ -93,6 +93,21 @@ impl TransferAmount {
     }
 }
 
+/// What was forwarded so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForwardCounters {
+    /// Whether there is a session with the receiver.
+    pub connected: bool,
+    /// How many connections programs have now.
+    pub open: usize,
+    /// How many connections the receiver was asked to make.
+    pub opened: u64,
+    /// Bytes from programs to targets.
+    pub forth: u64,
+    /// Bytes from targets to programs.
+    pub back: u64,
+}
+
 /// Keeps count between two looks.
 #[derive(Debug, Default)]
 pub struct ProgressCounter {

@@ -2,7 +2,6 @@
 //! runs it.
 
 use crate::close::{CloseCode, code_of, error_of};
-use crate::dialing::PATIENCE;
 use crate::endpoint::endpoint;
 use crate::error::Error;
 use crate::event_loop::{EventLoop, Requests, hung_up};
@@ -17,8 +16,9 @@ use crate::memory_limit::receiving_config;
 use crate::receive_limit::ReceiveLimit;
 use crate::received_output::{Destination, ReceivedTransfer};
 use crate::receiver_access::{AccessControl, Refusal, SingleTransfer, TicketOwner};
-use crate::relay_dialing::RelayDialer;
 use crate::secret::Secret;
+use crate::session::dialing::PATIENCE;
+use crate::session::relay_dialing::RelayDialer;
 use crate::session_seats::{SeatDecision, network_of, seat};
 use crate::sockets;
 use crate::standing_relays::StandingRelays;

@@ -2,8 +2,6 @@
 //! runs it.
 
 use crate::close::{CloseCode, code_of, error_of};
-use crate::connect_attempts::{AttemptResult, ConnectAttempts};
-use crate::dialers::Dialers;
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
 use crate::event_loop::{EventLoop, Requests, hung_up};
@@ -13,18 +11,20 @@ use crate::hello_preamble::{ConnectionPurpose, Preamble};
 use crate::identity::Identity;
 use crate::marking::default_dscp;
 use crate::outbound_transfer::Outbound;
-use crate::path_changes::PathChanges;
 use crate::pause_reason::Circumstances;
 use crate::progress::{PathCounters, ProgressCounter};
 use crate::registry::{FindPlan, Finder, goes_on_without};
-use crate::relay_outcomes::{RelayLog, RelayOutcome};
-use crate::restart_check::{RestartCheck, RestartQuestion};
 use crate::send_limit::SendLimit;
 use crate::sender_start::{Payload, start_outbound};
+use crate::session::connect_attempts::{AttemptResult, ConnectAttempts};
+use crate::session::dialers::Dialers;
+use crate::session::path_changes::PathChanges;
+use crate::session::relay_outcomes::{RelayLog, RelayOutcome};
+use crate::session::restart_check::{RestartCheck, RestartQuestion};
+use crate::session::unreached::not_connected;
+use crate::session::uplinks::Uplinks;
 use crate::sockets;
 use crate::ticket::{GreetedRelay, Ticket};
-use crate::unreached::not_connected;
-use crate::uplinks::Uplinks;
 use byway_control::{Class, Controller};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;

@@ -2,19 +2,19 @@
 //! the receiver is back.
 
 use crate::close::{code_of, error_of};
-use crate::connect_attempts::ConnectAttempts;
-use crate::dialers::Dialers;
 use crate::error::{NotConnected, TransferError};
 use crate::events::TransferEvent;
 use crate::hello_preamble::{ConnectionPurpose, Preamble};
-use crate::path_changes::PathChanges;
 use crate::pause_reason::Circumstances;
 use crate::progress::{ProgressCounter, TransferAmount, TransferProgress};
 use crate::registry::{FindPlan, Finder, goes_on_without};
-use crate::relay_outcomes::RelayLog;
-use crate::restart_check::{RestartCheck, RestartQuestion};
+use crate::session::connect_attempts::ConnectAttempts;
+use crate::session::dialers::Dialers;
+use crate::session::path_changes::PathChanges;
+use crate::session::relay_outcomes::RelayLog;
+use crate::session::restart_check::{RestartCheck, RestartQuestion};
+use crate::session::unreached::not_connected;
 use crate::ticket::{GreetedRelay, Ticket};
-use crate::unreached::not_connected;
 use byway_control::{Class, Controller};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
@@ -33,7 +33,7 @@ const SILENCE: Duration = Duration::from_secs(5);
 const RELAYS: usize = 1024;
 
 /// With whom, and how.
-pub(super) struct SessionPlan {
+pub(crate) struct SessionPlan {
     pub ticket: Ticket,
     pub relays: Vec<Word>,
     pub registry: Option<FindPlan>,
@@ -46,7 +46,7 @@ pub(super) struct SessionPlan {
 }
 
 /// What happened to the session.
-pub(super) enum SessionEvent {
+pub(crate) enum SessionEvent {
     /// The session begins.
     Connected,
     /// The session ended, or could not begin. Another is tried for.
@@ -66,7 +66,7 @@ enum SessionState {
 }
 
 /// Keeps a session.
-pub(super) struct SessionKeeper {
+pub(crate) struct SessionKeeper {
     plan: SessionPlan,
     question: RestartQuestion,
     relays: Vec<(Word, Option<RelayRoute>)>,

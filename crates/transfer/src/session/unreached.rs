@@ -1,8 +1,8 @@
 //! Why there is no connection, for a person: by what came back on each way.
 
-use crate::connect_attempts::{AttemptReply, AttemptResult};
 use crate::error::NotConnected;
-use crate::no_answer::NoAnswer;
+use crate::session::connect_attempts::{AttemptReply, AttemptResult};
+use crate::session::no_answer::NoAnswer;
 use byway_engine::{ConnectError, RelayTrouble};
 use byway_net::IcmpError;
 use std::fmt;

@@ -1,6 +1,6 @@
 //! TCP to relays, where networks drop UDP: when each is dialled.
 
-use crate::dialing::NarrowWay;
+use crate::session::dialing::NarrowWay;
 use byway_net::{Carrier, Dialing, Ready, TcpCarrier, Token, Watch};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! TCP beside UDP for one session: its peer and its relays are dialled where UDP brings no answer,
 //! or far less than TCP.
 
-use crate::dialing::{Dialer, MOST, ReplyState, SILENCE};
-use crate::relay_dialing::RelayDialer;
+use crate::session::dialing::{Dialer, MOST, ReplyState, SILENCE};
+use crate::session::relay_dialing::RelayDialer;
 use byway_engine::{Endpoint, Handle};
 use byway_net::{Carrier, Ready, Watch};
 use byway_wire::relay::Word;
