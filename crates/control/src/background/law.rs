@@ -140,7 +140,7 @@ impl BackgroundPath {
     /// What was learnt is void: the route is another one.
     pub fn start_over(&mut self, now: Instant) {
         let packet_size = self.packet as u32;
-        *self = Self::new(&Opened { now, proxied: false, packet_size, rtt: Some(self.srtt) });
+        *self = Self::new(&Opened { now, proxied: self.proxied, packet_size, rtt: Some(self.srtt) });
     }
 
     // First: a delay comes in.

@@ -163,3 +163,26 @@ proptest! {
         }
     }
 }
+
+/// A path through a relay stays one when its route changes: a bundle asks for as many others then
+/// as it would without.
+#[test]
+fn a_relayed_path_stays_relayed_when_its_route_changes() {
+    let now = Instant::from_millis(10);
+    for (name, _) in CONTROLLER_NAMES {
+        let asked_for = |changes: bool| {
+            let mut controller = by_name(name, 1).unwrap();
+            for id in 0..6 {
+                let rtt = Some(Duration::from_millis(20));
+                controller.open(PathId(id), &Opened { now, proxied: id > 0, packet_size: 1_200, rtt });
+            }
+            for id in (1..6).filter(|_| changes) {
+                controller.on_route_change(PathId(id), now);
+            }
+            controller.close(PathId(5));
+            controller.tick(now);
+            controller.wants().open
+        };
+        assert_eq!(asked_for(true), asked_for(false), "{name}");
+    }
+}
