@@ -3,7 +3,7 @@
 use byway_net::{BindError, Buffers, Interface, Listener, Socket, interfaces, source_for, way_out};
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 /// Stand for the Internet where the system is asked for a way there: a.root-servers.net. Nothing is
 /// sent to them.
@@ -15,6 +15,32 @@ const INTERNET: [IpAddr; 2] = [
 /// Sockets opened unless told otherwise: hosts with more addresses have them for other purposes.
 pub(crate) const MOST: usize = 8;
 
+/// Ports that are tried where any will do, until TCP is free at one, too.
+const MAX_PORT_TRIES: usize = 16;
+
+/// Binds an address that others send to first. Where any port will do, it is one that TCP has free
+/// as well: a listener is to have the same.
+fn bind_served(address: SocketAddr) -> Result<Socket, BindError> {
+    bind_where(address, |bound| TcpListener::bind(bound).is_ok())
+}
+
+fn bind_where(address: SocketAddr, is_free: impl Fn(SocketAddr) -> bool) -> Result<Socket, BindError> {
+    let first = Socket::bind(address)?;
+    if address.port() != 0 || is_free(first.address()) {
+        return Ok(first);
+    }
+    // Those that do not fit stay open meanwhile, so that the system does not give them again.
+    let mut unfit = vec![first];
+    while unfit.len() < MAX_PORT_TRIES {
+        let next = Socket::bind(address)?;
+        if is_free(next.address()) {
+            return Ok(next);
+        }
+        unfit.push(next);
+    }
+    Ok(unfit.swap_remove(0))
+}
+
 /// Sockets to receive on: one per `asked` address, or else one each for IPv4 and IPv6. `before`:
 /// the port that an earlier run used. It is tried first where any port will do (port 0).
 ///
@@ -23,7 +49,7 @@ pub(crate) const MOST: usize = 8;
 pub fn listening(asked: &[SocketAddr], before: Option<u16>) -> Result<Vec<Socket>, BindError> {
     let bind = |address: SocketAddr| {
         let again = before.filter(|_| address.port() == 0).map(|port| SocketAddr::new(address.ip(), port));
-        again.and_then(|again| Socket::bind(again).ok()).map_or_else(|| Socket::bind(address), Ok)
+        again.and_then(|again| Socket::bind(again).ok()).map_or_else(|| bind_served(address), Ok)
     };
     if !asked.is_empty() {
         return asked.iter().copied().map(bind).collect();
@@ -145,9 +171,9 @@ pub fn bind_all(asked: &[SocketAddr]) -> Result<Vec<Socket>, BindError> {
 /// One of the addresses that were asked for, or the port for IPv4, cannot be bound.
 pub fn serving(asked: &[SocketAddr], port: u16) -> Result<Vec<Socket>, BindError> {
     if !asked.is_empty() {
-        return bind_all(asked);
+        return asked.iter().copied().map(bind_served).collect();
     }
-    let v4 = Socket::bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port))?;
+    let v4 = bind_served(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port))?;
     let v6 = Socket::bind(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)).ok();
     Ok([Some(v4), v6].into_iter().flatten().collect())
 }
@@ -220,6 +246,22 @@ mod tests {
         assert_eq!(ips(&sending(&[], &[loopback]).unwrap()), [loopback]);
         let far = sending(&[], &["192.0.2.1".parse().unwrap()]).unwrap();
         assert!(!far.is_empty() && !ips(&far).contains(&loopback));
+    }
+
+    #[test]
+    fn a_port_that_tcp_has_not_free_is_passed_over_where_any_will_do() {
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let asked = std::cell::RefCell::new(Vec::new());
+        let socket = bind_where(any, |bound| {
+            asked.borrow_mut().push(bound);
+            asked.borrow().len() == 3
+        });
+        let (socket, asked) = (socket.unwrap(), asked.into_inner());
+        assert_eq!(socket.address(), asked[2]);
+        assert!(asked[0] != asked[1] && asked[1] != asked[2]);
+        assert!(bind_where(any, |_| false).is_ok(), "UDP alone is better than nothing");
+        drop(socket);
+        assert_eq!(bind_where(asked[2], |_| panic!("it was asked for")).unwrap().address(), asked[2]);
     }
 
     #[test]
