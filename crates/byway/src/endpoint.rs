@@ -13,7 +13,7 @@ use byway_engine::seal::Suites;
 use byway_engine::{Admission, EndpointConfig};
 use byway_net::{Clock, Control, Socket};
 use byway_transfer::sockets;
-use byway_transfer::{Entrance, Identity, Secret, Ticket, Uplinks};
+use byway_transfer::{Entrance, Identity, Secret, TcpUse, Ticket, Uplinks};
 use byway_wire::relay::Word;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -211,7 +211,8 @@ impl Endpoint {
         let listeners = if serves { sockets::listeners(&sockets) } else { Vec::new() };
         let plan = ConnectionDefaults {
             entrance: Entrance::new(control.watch(), listeners).map_err(StartError::Descriptor)?,
-            watch: settings.tcp.then(|| control.watch().clone()),
+            watch: control.watch().clone(),
+            tcp: if settings.tcp { TcpUse::BesideUdp } else { TcpUse::Never },
             protocol: settings.protocol,
             priority: settings.priority,
             streams: settings.streams,

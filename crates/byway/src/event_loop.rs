@@ -8,17 +8,15 @@ use crate::loop_commands::{
 use crate::path_status::StatusSnapshot;
 use crate::session::{LoopResources, Session, SessionStatus};
 use crate::shared_value::Shared;
-use byway_engine::connection::close;
-use byway_engine::handshake::PublicKey;
-use byway_engine::{Connect, Endpoint, EndpointEvent, Handle, RelayRoute};
+use byway_engine::{Endpoint, EndpointEvent, Handle};
 use byway_net::{Carrier, LoopControl, Owner, Ready, Socket, Watch};
 use byway_transfer::application_protocol::{Application, Protocol};
 use byway_transfer::close::CloseCode;
 use byway_transfer::identity;
 use byway_transfer::ticket::GreetedRelay;
 use byway_transfer::{
-    ConnectAttempts, Dialers, Entrance, FirstMessage, NotConnected, StandingRelays, Ticket, Uplinks,
-    UselessRelay, not_connected,
+    Dialers, Entrance, FirstMessage, SessionEvent, SessionKeeper, SessionPlan, StandingRelays, TcpUse,
+    Ticket, TransferError, Uplinks, UselessRelay,
 };
 use byway_wire::relay::Word;
 use byway_wire::{Input, Instant, Machine as _};
@@ -43,9 +41,10 @@ pub struct EventLoop {
     stands: bool,
     /// Relays at which it stands.
     standing: StandingRelays,
-    /// What dials peers and relays over TCP, and how many of them there ever were.
+    /// What dials peers and relays over TCP, for connections that this side began.
     dialers: BTreeMap<Handle, Dialers>,
-    dialled: u16,
+    /// How many attempts there were; it wraps around.
+    attempts_begun: u16,
 }
 
 /// What every connection of the endpoint is made with.
@@ -68,14 +67,16 @@ pub struct ConnectionDefaults {
     pub seed: u64,
     /// Where TCP connections come in that carry datagrams.
     pub entrance: Entrance,
-    /// For connections that are dialled; `None`: none is.
-    pub watch: Option<Watch>,
+    /// Watches TCP connections that are dialled.
+    pub watch: Watch,
+    /// What TCP is used for.
+    pub tcp: TcpUse,
 }
 
 /// A connection that is being made.
 struct Attempt {
     answer: Arc<Connecting>,
-    ways: ConnectAttempts,
+    keeper: SessionKeeper,
 }
 
 impl EventLoop {
@@ -91,7 +92,7 @@ impl EventLoop {
             stands: false,
             standing: StandingRelays::default(),
             dialers: BTreeMap::new(),
-            dialled: 0,
+            attempts_begun: 0,
         }
     }
 
@@ -160,40 +161,23 @@ impl EventLoop {
         now: Instant,
     ) {
         let application = Application { permission: ticket.permission.clone(), protocol: self.plan.protocol };
-        let connect = Connect {
-            peer: PublicKey(ticket.key.0),
-            addresses: ticket.addresses.clone(),
-            application: application.to_bytes(),
-            controller: self.plan.priority.controller(self.next_seed()),
+        let priority = self.plan.priority;
+        let controller = Box::new(move |seed| priority.controller(seed));
+        self.attempts_begun = self.attempts_begun.wrapping_add(1);
+        let session = SessionPlan {
+            tcp: self.plan.tcp.clone(),
+            number: self.attempts_begun,
+            seed: self.next_seed(),
+            ..SessionPlan::new(ticket, relays.to_vec(), application.to_bytes(), controller)
         };
-        let met = ticket.relays.iter().map(|relay| relay.word.clone());
-        let mut ways = ConnectAttempts::new(&ticket.addresses, met, &self.plan.locals);
-        match endpoint.connect(now, connect) {
-            Ok(handle) => {
-                for relay in &ticket.relays {
-                    let (word, destination, consent) = (relay.word.clone(), relay.address, relay.consent);
-                    endpoint.add_relay(
-                        now,
-                        handle,
-                        &relay.word,
-                        Some(&RelayRoute { word, destination, consent }),
-                    );
-                }
-                for word in relays {
-                    endpoint.add_relay(now, handle, word, None);
-                }
-                if let Some(watch) = &self.plan.watch {
-                    let met = ticket.relays.iter().map(|relay| &relay.word);
-                    let dialers = Dialers::new(watch, self.dialled, &ticket.addresses, met.chain(relays));
-                    self.dialers.insert(handle, dialers);
-                    self.dialled = self.dialled.wrapping_add(1);
-                }
-                self.attempts.insert(handle, Attempt { answer, ways });
+        let mut keeper = SessionKeeper::new(session, &self.plan.locals, &self.plan.watch);
+        keeper.begin(endpoint, &self.plan.locals, now);
+        let mut attempt = Attempt { answer, keeper };
+        match attempt.keeper.handle() {
+            Some(handle) => {
+                self.attempts.insert(handle, attempt);
             }
-            Err(error) => {
-                let error = not_connected(error, &ways.tried());
-                answer.change(|answer| *answer = Some(Err(error.into())));
-            }
+            None => attempt.tell_failure(),
         }
     }
 
@@ -206,12 +190,14 @@ impl EventLoop {
         match event {
             EndpointEvent::Connected(handle) => {
                 if let Some(attempt) = self.attempts.remove(&handle) {
+                    self.dialers.insert(handle, attempt.keeper.into_dialers());
                     self.begin(endpoint, handle, Some(attempt.answer), now);
                 }
             }
-            EndpointEvent::Failed(handle, error) => {
+            EndpointEvent::Failed(handle, _) => {
                 if let Some(mut attempt) = self.attempts.remove(&handle) {
-                    attempt.fail(error);
+                    attempt.keeper.on_event(endpoint, &event, &self.plan.locals, now);
+                    attempt.tell_failure();
                 }
             }
             EndpointEvent::Accepted(handle) => self.accept(endpoint, handle, now),
@@ -220,9 +206,9 @@ impl EventLoop {
                 self.leaving.remove(&handle);
                 endpoint.forget(handle);
             }
-            EndpointEvent::RelayTrouble(handle, relay, trouble) => {
+            EndpointEvent::RelayTrouble(handle, ..) => {
                 if let Some(attempt) = self.attempts.get_mut(&handle) {
-                    attempt.ways.on_relay(relay, trouble);
+                    attempt.keeper.on_event(endpoint, &event, &self.plan.locals, now);
                 }
             }
             EndpointEvent::Reachable { relay, grant, address, consent } => {
@@ -314,33 +300,26 @@ impl EventLoop {
 
     /// Looks after connections that nobody has answered yet.
     fn look_at_attempts(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        let mut hopeless = Vec::new();
-        for (handle, attempt) in &mut self.attempts {
-            attempt.ways.look(now);
-            if attempt.ways.are_hopeless(now) {
-                attempt.fail(byway_engine::ConnectError::NoAnswer);
-                hopeless.push(*handle);
+        let locals = &self.plan.locals;
+        self.attempts.retain(|handle, attempt| {
+            attempt.keeper.look(endpoint, locals, now);
+            let lives = attempt.keeper.handle() == Some(*handle);
+            if !lives {
+                attempt.tell_failure();
             }
-        }
-        for handle in hopeless {
-            self.attempts.remove(&handle);
-            endpoint.close(now, handle, close::DONE, "");
-        }
+            lives
+        });
     }
 
     /// Dials over TCP where UDP brings no answer.
     fn dial(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        let Self { dialers, sessions, attempts, .. } = self;
+        let Self { dialers, sessions, .. } = self;
         dialers.retain(|handle, dialers| {
             let session = sessions.get(handle);
-            let lives = session.is_some() || attempts.contains_key(handle);
-            if lives {
-                dialers.look(endpoint, *handle, session.map(|session| session.silence(now)), now);
-                if let Some(attempt) = attempts.get_mut(handle) {
-                    attempt.ways.on_tcp(dialers.accepted());
-                }
+            if let Some(session) = session {
+                dialers.look(endpoint, Some(*handle), Some(session.silence(now)), now);
             }
-            lives
+            session.is_some()
         });
     }
 
@@ -351,10 +330,17 @@ impl EventLoop {
 }
 
 impl Attempt {
-    /// Tells the application that nobody answered.
-    fn fail(&mut self, error: byway_engine::ConnectError) {
-        let error: NotConnected = not_connected(error, &self.ways.tried());
-        self.answer.change(|answer| *answer = Some(Err(error.into())));
+    /// Tells the application why there is no session.
+    fn tell_failure(&mut self) {
+        while let Some(event) = self.keeper.next_event() {
+            if let SessionEvent::Lost(lost) | SessionEvent::Refused(lost) = event {
+                let error = match lost.error {
+                    TransferError::NotConnected(error) => ConnectError::NotConnected(error),
+                    error => ConnectError::Start(error.into()),
+                };
+                self.answer.change(|answer| *answer = Some(Err(error)));
+            }
+        }
     }
 }
 
@@ -363,7 +349,8 @@ impl Owner for EventLoop {
 
     fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
         if !self.plan.entrance.ready(ready) {
-            let _ = self.dialers.values_mut().any(|dialers| dialers.ready(ready));
+            let _ = self.attempts.values_mut().any(|attempt| attempt.keeper.ready(ready))
+                || self.dialers.values_mut().any(|dialers| dialers.ready(ready));
         }
     }
 
@@ -406,7 +393,8 @@ impl Owner for EventLoop {
     fn opened(&mut self) -> Vec<Carrier> {
         let opened = self.plan.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
         self.plan.locals.extend(opened.iter().map(Socket::address));
-        let dialled = self.dialers.values_mut().flat_map(Dialers::opened);
+        let attempted = self.attempts.values_mut().flat_map(|attempt| attempt.keeper.opened());
+        let dialled = attempted.chain(self.dialers.values_mut().flat_map(Dialers::opened));
         opened.into_iter().map(Carrier::from).chain(dialled).chain(self.plan.entrance.opened()).collect()
     }
 }

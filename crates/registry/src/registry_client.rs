@@ -176,8 +176,10 @@ impl ClientExchange {
         self.until
     }
 
-    /// Ends the session.
+    /// Ends the session. One that the registry has ended is forgotten, since its `Closed` came
+    /// before.
     pub fn end(self, endpoint: &mut Endpoint, now: Instant) {
         endpoint.close(now, self.handle, close::DONE, "done");
+        endpoint.forget(self.handle);
     }
 }

@@ -1,9 +1,6 @@
-//! The endpoint of a source or of a sink.
+//! What the endpoints of a source and of a sink have in common.
 
-use byway_engine::seal::Suites;
-use byway_engine::{Admission, Config, Endpoint, EndpointConfig, Tau, handshake};
-use byway_net::EntropyError;
-use byway_transfer::Identity;
+use byway_engine::{Config, Tau};
 use byway_wire::{Duration, StreamId};
 
 /// What a source says.
@@ -13,7 +10,7 @@ pub const BACK: StreamId = StreamId(1);
 
 /// The age at which a gap in a stream is reported as lost bytes. Younger gaps usually close without
 /// a report: their bytes wait in the queue of a slow path.
-pub const PATIENT: Tau = Tau::AtLeast(Duration::from_secs(4));
+const PATIENT: Tau = Tau::AtLeast(Duration::from_secs(4));
 
 /// How long an ACK waits. An ACK travels as data of a TCP connection, so each costs two segments:
 /// its own, and the TCP acknowledgment of it.
@@ -30,18 +27,7 @@ pub const NAME_BOUND: u64 = 23;
 /// The sink closes: the source speaks another version.
 pub const OTHER_VERSION: u64 = 24;
 
-/// An endpoint with this key pair. It lets in whom `admission` does, or nobody.
-pub fn endpoint(
-    identity: &Identity,
-    connection: Config,
-    admission: Option<Box<dyn Admission>>,
-) -> Result<Endpoint, EntropyError> {
-    Ok(Endpoint::new(EndpointConfig {
-        identity: handshake::Identity::from_secret(*identity.secret().expose()),
-        suites: Suites::SECURE,
-        seed: byway_net::seed()?,
-        connection: Config { ack_after: Some(ACK_AFTER), ..connection },
-        admission,
-        greeting: Vec::new(),
-    }))
+/// How a session of either behaves.
+pub fn session_config(config: Config) -> Config {
+    Config { tau: PATIENT, ack_after: Some(ACK_AFTER), ..config }
 }

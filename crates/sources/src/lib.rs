@@ -23,9 +23,10 @@
 //! | which rate each path has | `rate` |
 //! | when a record may leave, and when one may come | `rate_limiter`, `input_limit` |
 //! | which relays a source uses, and what it says of them | `relay_choice`, `relay_warnings` |
-//! | which TCP connections there are | `tcp_dialer` |
+//! | how a session is kept, and which TCP connections there are | [`byway_transfer::SessionKeeper`] |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
+mod active_session;
 pub mod checkpoint;
 mod connected_source;
 mod endpoint;
@@ -42,7 +43,6 @@ pub mod record_framing;
 mod record_input;
 mod relay_choice;
 mod relay_warnings;
-mod session_stage;
 mod sink;
 mod sink_access;
 mod sink_files;
@@ -51,8 +51,6 @@ mod source;
 mod source_file;
 mod source_name;
 mod source_status;
-mod source_thread;
-mod tcp_dialer;
 mod told_once;
 
 pub use error::SourceError;
@@ -66,7 +64,6 @@ pub use sink_plan::{FileChange, SinkEvent, SinkPlan, SourceReport};
 pub use source::Source;
 pub use source_name::{Name, NameError};
 pub use source_status::{PathStanding, SourceStatus};
-pub use source_thread::RunningLoop;
 
 /// The name of what source and sink speak.
 pub const PROTOCOL: &str = "byway-source/1";

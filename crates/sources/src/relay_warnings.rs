@@ -1,6 +1,6 @@
 //! What a person should know of the relays of a source.
 
-use crate::relay_choice::RelayChoice;
+use byway_transfer::KnownRelay;
 use byway_wire::relay::Reason;
 use core::fmt::Display;
 use std::collections::BTreeSet;
@@ -19,9 +19,9 @@ impl RelayWarnings {
 
     /// Warnings of relays whose words are no longer good at `unix` (seconds). A relay refuses such
     /// a word, and its path ends silently.
-    pub fn on_time(&mut self, ways: &[RelayChoice], unix: u64) -> Vec<String> {
-        let ended = ways.iter().filter(|way| way.word.terms().expiry.unix() <= unix);
-        let relays = ended.filter_map(|way| way.addresses().next());
+    pub fn on_time<'a>(&mut self, relays: impl Iterator<Item = &'a KnownRelay>, unix: u64) -> Vec<String> {
+        let ended = relays.filter(|relay| relay.word.terms().expiry.unix() <= unix);
+        let relays = ended.filter_map(|relay| relay.addresses().next());
         relays.filter_map(|relay| self.on_trouble(relay, Reason::Expired)).collect()
     }
 }

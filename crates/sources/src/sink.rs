@@ -1,24 +1,24 @@
 //! The sink: takes the records of any number of sources, and has each written once and in order.
 
 use crate::connected_source::{ConnectedSource, Hello};
-use crate::endpoint::{AGAIN, BACK, NAME_BOUND, NAME_TAKEN, PATIENT, endpoint};
+use crate::endpoint::{AGAIN, BACK, NAME_BOUND, NAME_TAKEN, session_config};
 use crate::memory_budget::MemoryBudget;
 use crate::sink_access::{AllowedSource, NameAccess, SourceAccess, name_access};
 use crate::sink_files::{FileReply, FileRequest, Files, OpenRequest};
 use crate::sink_plan::{SinkEvent, SinkPlan, SourceReport};
 use crate::source_file::name_is_bound;
-use crate::source_thread::{RunningLoop, StopFlag, hung_up};
 use crate::told_once::ToldOnce;
 use byway_engine::connection::Event;
-use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
+use byway_engine::{Connection, Endpoint, EndpointEvent, Handle};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Waker};
 use byway_transfer::close::CloseCode;
 use byway_transfer::session_seats::{SeatDecision, network_of, seat};
 use byway_transfer::ticket::GreetedRelay;
-use byway_transfer::{Entrance, Error, RelayDialer, StandingRelays};
+use byway_transfer::{Entrance, Error, EventLoop, Requests, StandingRelays, TcpDialer, endpoint, hung_up};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::thread::Builder;
@@ -39,7 +39,15 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const LINGER: Duration = Duration::from_millis(200);
 
 /// A sink that runs.
-pub type Sink = RunningLoop<SinkOwner, SinkEvent>;
+pub struct Sink(EventLoop<SinkOwner, SinkEvent>);
+
+impl Deref for Sink {
+    type Target = EventLoop<SinkOwner, SinkEvent>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
 
 impl Sink {
     /// Starts.
@@ -56,13 +64,12 @@ impl Sink {
             protocol: crate::PROTOCOL.parse().unwrap_or_default(),
             seed: u64::from_be_bytes(byway_net::seed()?),
         };
-        let config = Config { tau: PATIENT, ..plan.config };
-        let endpoint = endpoint(&plan.identity, config, Some(Box::new(gate)))?;
-        let requests = Arc::new(StopFlag::default());
+        let endpoint = endpoint(&plan.identity, session_config(plan.config), Some(Box::new(gate)))?;
+        let requests = Arc::new(Requests::default());
         let files = Files::new(plan.directory, plan.sync, answers, control.waker().clone());
         Builder::new().name("byway write".into()).spawn(move || files.run(&asked)).map_err(Error::Thread)?;
         let owner = SinkOwner {
-            relay_dialer: RelayDialer::new(control.watch(), plan.relays.iter()),
+            relay_dialer: TcpDialer::of_relays(control.watch(), plan.relays.iter()),
             relays: plan.relays,
             standing: StandingRelays::default(),
             entrance: Entrance::new(control.watch(), plan.listeners).map_err(Error::Descriptor)?,
@@ -85,13 +92,21 @@ impl Sink {
         let driver =
             byway_net::spawn_with(control, "byway sink", endpoint, owner, plan.sockets, Clock::new())
                 .map_err(Error::Thread)?;
-        Ok(Self::new(driver, inbox, requests))
+        Ok(Self(EventLoop::new(driver, inbox, requests)))
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// The event loop broke.
+    pub fn join(self) -> Result<(), Error> {
+        self.0.into_owner().map(drop)
     }
 }
 
 /// The owner of a sink's endpoint.
 pub struct SinkOwner {
-    relay_dialer: RelayDialer,
+    relay_dialer: TcpDialer,
     relays: Vec<Word>,
     /// Those at which it stands.
     standing: StandingRelays,
@@ -109,7 +124,7 @@ pub struct SinkOwner {
     asks: SyncSender<FileRequest>,
     answers: Receiver<FileReply>,
     waker: Waker,
-    requests: Arc<StopFlag>,
+    requests: Arc<Requests>,
     look_at: Instant,
     report_at: Instant,
     leave_at: Option<Instant>,
@@ -161,7 +176,7 @@ impl Owner for SinkOwner {
             let report = self.report(endpoint, now);
             self.tell(SinkEvent::Report(report));
         }
-        if self.requests.is_stopped() {
+        if self.requests.is_cancelled() {
             let leave_at = *self.leave_at.get_or_insert_with(|| {
                 for handle in endpoint.handles().collect::<Vec<_>>() {
                     endpoint.close(now, handle, CloseCode::Interrupted.number(), "the sink was stopped");
@@ -186,7 +201,7 @@ impl SinkOwner {
         }
         let begun = *self.begun_at.get_or_insert(now);
         let served = |relay| endpoint.leads_to(relay) || endpoint.stands_at(relay);
-        self.relay_dialer.look(now, now.since(begun) >= PATIENCE, served);
+        self.relay_dialer.look_at_relays(now, now.since(begun) >= PATIENCE, served);
     }
 
     fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {

@@ -1,34 +1,35 @@
 //! The source: takes records of an input, and has each written by a sink, over paths whose rates it
 //! sets.
 
+use crate::active_session::{ActiveSession, piece_length};
 use crate::checkpoint::RunHistory;
-use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_BOUND, NAME_TAKEN, OTHER_VERSION, PATIENT, endpoint};
+use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_BOUND, NAME_TAKEN, OTHER_VERSION, session_config};
 use crate::error::SourceError;
 use crate::input_limit::Intake;
 use crate::message::{FromSink, FromSource, Message as _, SourceHeartbeat, record_head};
 use crate::numbering::Numbering;
-use crate::plan::{ControllerReading, OverflowPolicy, SourceEvent, SourcePlan};
+use crate::plan::{OverflowPolicy, SourceEvent, SourcePlan};
 use crate::rate::{RateState, SourceRates};
 use crate::rate_limiter::Bucket;
 use crate::record_buffer::{NextMessage, RecordBuffer};
 use crate::record_input::Feed;
-use crate::relay_choice::{RelayChoice, draw, renew};
+use crate::relay_choice::draw;
 use crate::relay_warnings::RelayWarnings;
-use crate::session_stage::{ActiveSession, ConnectState, piece_length};
 use crate::source_name::Name;
 use crate::source_status::{Overhead, SourceStatus, path_standings, slow_because};
-use crate::source_thread::{RunningLoop, StopFlag, hung_up};
-use crate::tcp_dialer::TcpDialer;
-use byway_engine::connection::{Event, close};
-use byway_engine::handshake::PublicKey;
-use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle};
+use byway_control::Controller;
+use byway_engine::connection::close;
+use byway_engine::{Config, Endpoint};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, TcpLimits};
-use byway_transfer::Error;
 use byway_transfer::application_protocol::Application;
 use byway_transfer::close::CloseCode;
+use byway_transfer::{
+    Error, EventLoop, LostSession, NotConnected, Requests, RetryDelays, SessionClose, SessionEvent,
+    SessionKeeper, SessionPlan, TcpUse, TransferError, endpoint, hung_up,
+};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
-use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -54,7 +55,15 @@ const FLUSH: Duration = Duration::from_secs(3);
 const LINGER: Duration = Duration::from_millis(200);
 
 /// A source that runs.
-pub type Source = RunningLoop<SourceOwner, SourceEvent>;
+pub struct Source(EventLoop<SourceOwner, SourceEvent>);
+
+impl Deref for Source {
+    type Target = EventLoop<SourceOwner, SourceEvent>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
 
 impl Source {
     /// Starts.
@@ -64,37 +73,41 @@ impl Source {
     pub fn start(plan: SourcePlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
         let (news, inbox) = sync_channel(NEWS);
-        let mut config = Config { tau: PATIENT, ..Config::default() };
+        let mut config = session_config(Config::default());
         config.idle_timeout = Duration::from_secs(20);
         config.outgoing.memory = 8 << 20;
         config.incoming.memory = 64 << 10;
         let endpoint = endpoint(&plan.identity, config, None)?;
         let seed = u64::from_be_bytes(byway_net::seed()?);
-        let ways = draw(&plan.ticket, &plan.relays, plan.paths.unwrap_or(PATHS), seed);
-        let relays = ways.iter().flat_map(RelayChoice::addresses);
-        let reached = plan.ticket.addresses.iter().copied().chain(relays);
-        let dials = TcpDialer::new(control.watch(), reached, &plan.bind);
-        let paths = ways.len().max(1) * plan.bind.len().max(1);
+        let relays = draw(&plan.ticket, &plan.relays, plan.paths.unwrap_or(PATHS), seed);
+        let (is_relayed, paths) = (!relays.is_empty(), relays.len().max(1) * plan.bind.len().max(1));
         let demand = plan.demand.load(Ordering::Relaxed);
         let application = Application {
             permission: plan.ticket.permission.clone(),
             protocol: crate::PROTOCOL.parse().unwrap_or_default(),
         };
-        let requests = Arc::new(StopFlag::default());
+        let shared = RateState::new((demand as f64 * Overhead::default().factor()) as u64);
+        let (rates, reading) = (Arc::clone(&shared), plan.reading);
+        let controller = move |seed| -> Box<dyn Controller> {
+            Box::new(SourceRates::new(Arc::clone(&rates), reading, paths, is_relayed, seed))
+        };
+        let session = SessionPlan {
+            relays,
+            tcp: TcpUse::Alone(plan.bind),
+            seed: seed.wrapping_add(1),
+            retry: RetryDelays { first: PAUSE, max: PAUSE },
+            ..SessionPlan::new(&plan.ticket, Vec::new(), application.to_bytes(), Box::new(controller))
+        };
+        let requests = Arc::new(Requests::default());
         let owner = SourceOwner {
             name: plan.name,
-            peer: PublicKey(plan.ticket.key.0),
-            addresses: plan.ticket.addresses,
-            application: application.to_bytes(),
-            shared: RateState::new((demand as f64 * Overhead::default().factor()) as u64),
+            keeper: SessionKeeper::new(session, &[], control.watch()),
+            active: None,
+            shared,
             added: Overhead::default(),
-            ways,
             renewed: plan.renewed,
             paths,
-            reading: plan.reading,
             warnings: RelayWarnings::default(),
-            dials,
-            seed,
             demand: plan.demand,
             bucket: Bucket::new(demand),
             leave_at: None,
@@ -103,8 +116,6 @@ impl Source {
             kept: RecordBuffer::new(plan.keep.unwrap_or(KEPT)),
             numbering: Numbering::new(byway_net::seed()?, plan.replay),
             feed: plan.feed,
-            stage: ConnectState::Away,
-            begin_at: Instant::ZERO,
             taken_since: None,
             refusal: None,
             report: (0, Instant::ZERO),
@@ -117,7 +128,7 @@ impl Source {
         let driver =
             byway_net::spawn_with(control, "byway source", endpoint, owner, Vec::new(), Clock::new())
                 .map_err(Error::Thread)?;
-        Ok(Self::new(driver, inbox, requests))
+        Ok(Self(EventLoop::new(driver, inbox, requests)))
     }
 
     /// Waits until the source ends. Returns the number of records that the sink has written.
@@ -127,7 +138,7 @@ impl Source {
     /// # Errors
     /// The event loop broke.
     pub fn finish(self) -> Result<(u64, Result<(), SourceError>), Error> {
-        let owner = self.join()?;
+        let owner = self.0.into_owner()?;
         let stopped = || Err(SourceError::Stopped(owner.kept.count()));
         Ok((owner.numbering.written(), owner.ending.map_or_else(stopped, |ending| ending.outcome)))
     }
@@ -142,19 +153,15 @@ struct SourceEnd {
 /// The owner of a source's endpoint.
 pub struct SourceOwner {
     name: Name,
-    peer: PublicKey,
-    addresses: Vec<SocketAddr>,
-    application: Vec<u8>,
+    keeper: SessionKeeper,
+    /// What is said in the session, if there is one.
+    active: Option<Box<ActiveSession>>,
     shared: Arc<RateState>,
     added: Overhead,
-    ways: Vec<RelayChoice>,
     renewed: Receiver<Vec<Word>>,
     /// Paths that there are once all connections are open.
     paths: usize,
-    reading: ControllerReading,
     warnings: RelayWarnings,
-    dials: TcpDialer,
-    seed: u64,
     demand: Arc<AtomicU64>,
     bucket: Bucket,
     /// When records that wait for the demand may leave.
@@ -164,8 +171,6 @@ pub struct SourceOwner {
     kept: RecordBuffer,
     numbering: Numbering,
     feed: Feed,
-    stage: ConnectState,
-    begin_at: Instant,
     taken_since: Option<Instant>,
     /// Why the sink does not take records now, as it says.
     refusal: Option<String>,
@@ -175,18 +180,18 @@ pub struct SourceOwner {
     stopped_at: Option<Instant>,
     ending: Option<SourceEnd>,
     news: SyncSender<SourceEvent>,
-    requests: Arc<StopFlag>,
+    requests: Arc<Requests>,
 }
 
 impl Owner for SourceOwner {
     type Machine = Endpoint;
 
     fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
-        self.dials.ready(ready);
+        self.keeper.ready(ready);
     }
 
     fn opened(&mut self) -> Vec<Carrier> {
-        self.dials.opened()
+        self.keeper.opened().collect()
     }
 
     fn depth(&self) -> TcpLimits {
@@ -204,37 +209,32 @@ impl Owner for SourceOwner {
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         self.leave_at = None;
-        while let Some(event) = endpoint.next_event() {
-            self.on_event(endpoint, event, now);
-        }
         if self.ending.is_none() {
-            self.dials.look(now);
-            while let Some(warning) = self.dials.next_warning() {
-                self.tell(SourceEvent::Warning(warning));
-            }
             self.take_input(now);
-            self.begin(endpoint, now);
             while let Ok(words) = self.renewed.try_recv() {
-                renew(&mut self.ways, &words, self.stage.entered().map(|(_, entered)| entered));
+                self.keeper.renew(&words);
             }
-            self.enter_relays(endpoint, now);
+            self.keeper.turn(endpoint, &[], now);
+            while let Some(event) = self.keeper.next_event() {
+                self.on_session_event(endpoint, event, now);
+            }
             self.talk(endpoint, now);
             self.look_at_the_end(now);
         }
         let Some(ending) = &mut self.ending else { return LoopControl::Continue };
-        let handle = self.stage.handle();
         let leave_at = *ending.leave_at.get_or_insert_with(|| {
             let (code, reason) = match &ending.outcome {
                 Ok(()) => (close::DONE, String::from("done")),
                 Err(error) => (CloseCode::Failed.number(), error.to_string()),
             };
-            if let Some(handle) = handle {
-                endpoint.close(now, handle, code, &reason);
-            }
+            self.keeper.close(endpoint, code, &reason, now);
             now + LINGER
         });
-        let gone = handle.and_then(|handle| endpoint.connection(handle)).is_none_or(|it| it.is_closed());
-        if gone || now >= leave_at { LoopControl::Stop } else { LoopControl::Continue }
+        if self.keeper.is_gone(endpoint) || now >= leave_at {
+            LoopControl::Stop
+        } else {
+            LoopControl::Continue
+        }
     }
 }
 
@@ -248,55 +248,39 @@ impl SourceOwner {
         let _ = self.news.try_send(news);
     }
 
-    fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
+    fn on_session_event(&mut self, endpoint: &mut Endpoint, event: SessionEvent, now: Instant) {
         match event {
-            EndpointEvent::Connected(handle) => {
-                if let ConnectState::Connecting(own, entered) = &mut self.stage
-                    && *own == handle
-                {
-                    let mut talk = ActiveSession::new(std::mem::take(entered), now);
-                    let (name, run) = (self.name.clone(), self.numbering.run());
-                    let has_lines = self.feed.has_lines();
-                    FromSource::Hello { name, run, has_lines }.write(&mut talk.out);
-                    self.stage = ConnectState::Talking(handle, Box::new(talk));
-                    if let Some(connection) = endpoint.connection_mut(handle) {
-                        connection.outgoing().open_stream(FORTH);
-                    }
+            SessionEvent::Connected => {
+                let mut active = ActiveSession::new(now);
+                let (name, run) = (self.name.clone(), self.numbering.run());
+                let has_lines = self.feed.has_lines();
+                FromSource::Hello { name, run, has_lines }.write(&mut active.out);
+                self.active = Some(Box::new(active));
+                if let Some(connection) = self.keeper.session(endpoint) {
+                    connection.outgoing().open_stream(FORTH);
                 }
             }
-            EndpointEvent::Failed(handle, error) => {
-                if self.stage.handle() == Some(handle) {
-                    match error {
-                        ConnectError::WrongKey => self.end(Err(SourceError::OtherKey)),
-                        ConnectError::Version => self.end(Err(SourceError::OtherVersion)),
-                        _ => self.away(now, &error.to_string()),
-                    }
-                }
-            }
-            EndpointEvent::Closed(handle) => {
-                let mut why = (0, String::from("the session is over"), false);
-                while let Some(event) = endpoint.connection_mut(handle).and_then(|it| it.next_event()) {
-                    if let Event::Closed { code, reason, by_peer } = event {
-                        why = (code, reason, by_peer);
-                    }
-                }
-                endpoint.forget(handle);
-                if self.stage.handle() == Some(handle) {
-                    self.on_closed(why, now);
-                }
-            }
-            EndpointEvent::RelayTrouble(_, relay, trouble) => {
+            SessionEvent::Lost(lost) | SessionEvent::Refused(lost) => self.on_lost(lost, now),
+            SessionEvent::RelayTrouble(relay, trouble, _) => {
                 if let Some(warning) = self.warnings.on_trouble(relay, trouble) {
                     self.tell(SourceEvent::Warning(warning));
                 }
             }
-            EndpointEvent::Accepted(_)
-            | EndpointEvent::Reachable { .. }
-            | EndpointEvent::StandingTrouble(..) => {}
+            SessionEvent::Warning(warning) => self.tell(SourceEvent::Warning(warning)),
+            SessionEvent::News(_) => {}
         }
     }
 
-    fn on_closed(&mut self, (code, reason, by_peer): (u64, String, bool), now: Instant) {
+    fn on_lost(&mut self, LostSession { error, close, .. }: LostSession, now: Instant) {
+        let Some(SessionClose { code, reason, by_peer }) = close else {
+            return match error {
+                TransferError::NotConnected(NotConnected::OtherKey) => self.end(Err(SourceError::OtherKey)),
+                TransferError::NotConnected(NotConnected::OtherVersion) => {
+                    self.end(Err(SourceError::OtherVersion));
+                }
+                error => self.away(now, &error.to_string()),
+            };
+        };
         let refused = [CloseCode::NotAdmitted, CloseCode::OtherKind].map(CloseCode::number);
         if by_peer && refused.contains(&code) || [FAULT, NAME_BOUND].contains(&code) {
             self.end(Err(SourceError::Refused(reason)));
@@ -322,54 +306,11 @@ impl SourceOwner {
 
     /// There is no session for now.
     fn away(&mut self, now: Instant, why: &str) {
-        self.stage = ConnectState::Away;
-        self.begin_at = now + PAUSE;
+        self.active = None;
         self.added = self.added.anew();
         self.report = (0, now);
         if self.ending.is_none() {
             self.tell(SourceEvent::Away(why.to_owned()));
-        }
-    }
-
-    /// Begins a session as soon as a connection leads somewhere.
-    fn begin(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        if !matches!(self.stage, ConnectState::Away) || now < self.begin_at {
-            return;
-        }
-        let direct = self.addresses.iter().any(|address| endpoint.leads_to(*address));
-        let by_relay =
-            |way: &RelayChoice| way.reach.is_some() && way.addresses().any(|relay| endpoint.leads_to(relay));
-        if !direct && !self.ways.iter().any(by_relay) {
-            return;
-        }
-        self.seed = self.seed.wrapping_add(1);
-        let rates = SourceRates::new(
-            Arc::clone(&self.shared),
-            self.reading,
-            self.paths,
-            !self.ways.is_empty(),
-            self.seed,
-        );
-        let connect = Connect {
-            peer: self.peer,
-            addresses: self.addresses.clone(),
-            application: self.application.clone(),
-            controller: Box::new(rates),
-        };
-        match endpoint.connect(now, connect) {
-            Ok(handle) => self.stage = ConnectState::Connecting(handle, vec![false; self.ways.len()]),
-            Err(error) => self.away(now, &error.to_string()),
-        }
-    }
-
-    /// Enters relays to which a connection leads.
-    fn enter_relays(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        let Some((handle, entered)) = self.stage.entered() else { return };
-        for (way, entered) in self.ways.iter().zip(entered) {
-            if !*entered && way.addresses().any(|relay| endpoint.leads_to(relay)) {
-                *entered = true;
-                endpoint.add_relay(now, handle, &way.word, way.reach.as_ref());
-            }
         }
     }
 
@@ -409,26 +350,26 @@ impl SourceOwner {
         let demand = self.demand.load(Ordering::Relaxed);
         self.bucket.set_rate(demand);
         self.shared.set_demand((demand as f64 * self.added.factor()) as u64);
-        if let ConnectState::Talking(handle, talk) = &mut self.stage {
-            let (handle, mut talk) = (*handle, std::mem::take(talk));
-            let outcome = self.hear(endpoint, handle, &mut talk, now);
+        if let Some(mut active) = self.active.take() {
+            let outcome = self.hear(endpoint, &mut active, now);
             if let Ok(()) = outcome {
-                self.say(endpoint, handle, &mut talk, now);
+                self.say(endpoint, &mut active, now);
             }
-            let silent = now.since(talk.heard_at) >= SILENT;
-            self.stage = ConnectState::Talking(handle, talk);
+            let is_silent = now.since(active.heard_at) >= SILENT;
+            self.active = Some(active);
             match outcome {
                 Err(error) => self.end(Err(error)),
-                Ok(()) if silent => {
-                    endpoint.close(now, handle, AGAIN, "nothing was heard of the sink");
-                    self.away(now, "nothing was heard of the sink");
+                Ok(()) if is_silent => {
+                    let reason = "nothing was heard of the sink";
+                    self.keeper.leave(endpoint, AGAIN, reason, now + PAUSE, now);
+                    self.away(now, reason);
                 }
                 Ok(()) => {}
             }
         }
         if now >= self.beat_at {
             self.beat_at = now + BEAT;
-            for warning in self.warnings.on_time(&self.ways, byway_net::unix_seconds()) {
+            for warning in self.warnings.on_time(self.keeper.relays(), byway_net::unix_seconds()) {
                 self.tell(SourceEvent::Warning(warning));
             }
             let standing = self.standing(endpoint, now);
@@ -439,17 +380,16 @@ impl SourceOwner {
     fn hear(
         &mut self,
         endpoint: &mut Endpoint,
-        handle: Handle,
-        talk: &mut ActiveSession,
+        active: &mut ActiveSession,
         now: Instant,
     ) -> Result<(), SourceError> {
-        let Some(connection) = endpoint.connection_mut(handle) else { return Ok(()) };
+        let Some(connection) = self.keeper.session(endpoint) else { return Ok(()) };
         while connection.incoming().next_event().is_some() || connection.outgoing().next_event().is_some() {}
         let mut buffer = [0; 1024];
         let mut heard = Vec::new();
         while let Some(read) = connection.incoming().read(BACK, &mut buffer) {
             let bytes = buffer.get(..read.length).unwrap_or_default();
-            if talk.messages.push(bytes, |message: FromSink| heard.push(message)).is_err() {
+            if active.messages.push(bytes, |message: FromSink| heard.push(message)).is_err() {
                 return Err(SourceError::Refused(String::from("what the sink says makes no sense")));
             }
             if read.length == 0 || read.finished {
@@ -457,10 +397,12 @@ impl SourceOwner {
             }
         }
         for message in heard {
-            talk.heard_at = now;
+            active.heard_at = now;
             match message {
-                FromSink::Welcome(number, runs) if !talk.welcome => self.on_welcome(talk, number, runs)?,
-                FromSink::Written(number) if talk.welcome => {
+                FromSink::Welcome(number, runs) if !active.welcome => {
+                    self.on_welcome(active, number, runs)?
+                }
+                FromSink::Written(number) if active.welcome => {
                     self.numbering.on_written(&mut self.kept, number)?;
                 }
                 FromSink::Welcome(..) | FromSink::Written(_) => {
@@ -473,15 +415,15 @@ impl SourceOwner {
 
     fn on_welcome(
         &mut self,
-        talk: &mut ActiveSession,
+        active: &mut ActiveSession,
         number: u64,
         runs: RunHistory,
     ) -> Result<(), SourceError> {
-        talk.welcome = true;
+        active.welcome = true;
         self.taken_since = None;
         self.refusal = None;
         let start = self.numbering.welcome(&mut self.kept, number, runs)?;
-        FromSource::From(start.first).write(&mut talk.out);
+        FromSource::From(start.first).write(&mut active.out);
         self.beat_at = Instant::ZERO;
         self.tell(SourceEvent::Connected(number));
         if start.foreign > 0 {
@@ -491,9 +433,9 @@ impl SourceOwner {
     }
 
     /// Gives the session what it can send soon.
-    fn say(&mut self, endpoint: &mut Endpoint, handle: Handle, talk: &mut ActiveSession, now: Instant) {
-        let Some(connection) = endpoint.connection_mut(handle) else { return };
-        if talk.welcome && now >= self.beat_at {
+    fn say(&mut self, endpoint: &mut Endpoint, active: &mut ActiveSession, now: Instant) {
+        let Some(connection) = self.keeper.session(endpoint) else { return };
+        if active.welcome && now >= self.beat_at {
             let oldest = self.kept.oldest_ms();
             let beat = SourceHeartbeat {
                 produced: self.kept.end(),
@@ -501,14 +443,14 @@ impl SourceOwner {
                 demand: self.demand.load(Ordering::Relaxed),
                 given_up: self.kept.given_up(),
             };
-            FromSource::Beat(beat).write(&mut talk.out);
+            FromSource::Beat(beat).write(&mut active.out);
         }
         let out = connection.outgoing();
-        let may_leave = talk.welcome && self.bucket.ready_at(now).is_none();
+        let may_leave = active.welcome && self.bucket.ready_at(now).is_none();
         let piece = piece_length(self.demand.load(Ordering::Relaxed));
         loop {
-            let more = talk.welcome && self.kept.next_length().is_some();
-            if !talk.write(out, if more { piece } else { 1 }) {
+            let more = active.welcome && self.kept.next_length().is_some();
+            if !active.write(out, if more { piece } else { 1 }) {
                 break;
             }
             if !may_leave || self.bucket.available(now) == 0 {
@@ -517,22 +459,22 @@ impl SourceOwner {
             match self.kept.say() {
                 Some(NextMessage::Record(record)) => {
                     self.bucket.spend(record.len());
-                    talk.out.extend_from_slice(&record_head(record.len()));
-                    talk.out.extend_from_slice(&record);
+                    active.out.extend_from_slice(&record_head(record.len()));
+                    active.out.extend_from_slice(&record);
                 }
-                Some(NextMessage::Skipped(count)) => FromSource::Skipped(count).write(&mut talk.out),
+                Some(NextMessage::Skipped(count)) => FromSource::Skipped(count).write(&mut active.out),
                 None => break,
             }
         }
-        if talk.welcome && self.kept.unsaid() > 0 {
+        if active.welcome && self.kept.unsaid() > 0 {
             self.leave_at = self.bucket.ready_at(now);
         }
-        if talk.given == out.progress().sent {
+        if active.given == out.progress().sent {
             self.shared.is_idle();
         }
-        if talk.welcome && self.kept.is_empty() && self.is_input_over() && !talk.end_said {
-            talk.end_said = true;
-            FromSource::End.write(&mut talk.out);
+        if active.welcome && self.kept.is_empty() && self.is_input_over() && !active.end_said {
+            active.end_said = true;
+            FromSource::End.write(&mut active.out);
         }
     }
 
@@ -541,7 +483,7 @@ impl SourceOwner {
     }
 
     fn look_at_the_end(&mut self, now: Instant) {
-        if self.requests.is_stopped() {
+        if self.requests.is_cancelled() {
             self.stopped_at.get_or_insert(now);
         }
         let is_sent = self.numbering.is_numbered() && self.kept.is_empty();
@@ -562,7 +504,7 @@ impl SourceOwner {
     }
 
     fn standing(&mut self, endpoint: &mut Endpoint, now: Instant) -> SourceStatus {
-        let talking = matches!(&self.stage, ConnectState::Talking(_, talk) if talk.welcome);
+        let talking = self.active.as_ref().is_some_and(|active| active.welcome);
         let mut standing = SourceStatus {
             connected: talking,
             demand: self.demand.load(Ordering::Relaxed),
@@ -578,8 +520,7 @@ impl SourceOwner {
             held_back: self.intake.as_mut().is_some_and(Intake::was_held_back),
             ..SourceStatus::default()
         };
-        let connection = self.stage.handle().filter(|_| talking).and_then(|it| endpoint.connection_mut(it));
-        if let Some(connection) = connection {
+        if let Some(connection) = self.keeper.session(endpoint).filter(|_| talking) {
             let status = connection.status();
             let progress = connection.outgoing().progress();
             let acked = progress.acked;
@@ -588,7 +529,7 @@ impl SourceOwner {
                 .look(status.paths.iter().map(|path| (path.id, path.totals.acked_bytes)).collect(), acked);
             let (before, at) = std::mem::replace(&mut self.report, (acked, now));
             standing.rate = acked.saturating_sub(before) as f64 / now.since(at).as_secs_f64().max(1e-3);
-            let several = self.paths > self.ways.len().max(1);
+            let several = self.paths > self.keeper.relays().len().max(1);
             standing.paths = path_standings(&status.paths, &self.shared.paths(), several);
         }
         standing.why = slow_because(&standing);

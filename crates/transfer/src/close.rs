@@ -108,6 +108,14 @@ pub(crate) const fn code_of(error: &TransferError) -> CloseCode {
     }
 }
 
+/// The code and the reason with which this side ends a session after `outcome`.
+pub(crate) fn goodbye(outcome: &Result<(), TransferError>) -> (u64, String) {
+    match outcome {
+        Ok(()) => (close::DONE, String::from("done")),
+        Err(error) => (code_of(error).number(), error.to_string()),
+    }
+}
+
 /// Why a connection is over that should not be, as an error of this side. `by_peer`: the other side
 /// closed it.
 pub(crate) fn error_of(code: u64, reason: &str, by_peer: bool) -> TransferError {

@@ -12,7 +12,10 @@ pub(crate) const FORTH: StreamId = StreamId(0);
 pub(crate) const BACK: StreamId = StreamId(1);
 
 /// An endpoint with this key pair. It lets in whom `admission` does, or nobody.
-pub(crate) fn endpoint(
+///
+/// # Errors
+/// The system gives no randomness.
+pub fn endpoint(
     identity: &Identity,
     connection: Config,
     admission: Option<Box<dyn Admission>>,

@@ -1,19 +1,23 @@
 //! Forwards TCP connections of programs on this host to the receiver, which connects them to their
 //! targets. Keeps a session with the receiver all the time.
 
+use crate::close::goodbye;
 use crate::error::{Error, TransferError};
 use crate::event_loop::{EventLoop, Requests, hung_up};
 use crate::events::TransferEvent;
+use crate::hello_preamble::{ConnectionPurpose, Preamble};
 use crate::identity::Identity;
-use crate::progress::ForwardCounters;
+use crate::pause_reason::Circumstances;
+use crate::progress::{ForwardCounters, ProgressCounter, TransferAmount, TransferProgress};
 use crate::receive_limit::{ReceiveLimit, window};
 use crate::registry::FindPlan;
 use crate::send_limit::SendLimit;
-use crate::session::keeper::{self, SessionEvent, SessionKeeper};
+use crate::session::dialers::TcpUse;
+use crate::session::keeper::{LostSession, SessionEvent, SessionKeeper, SessionPlan};
 use crate::session::uplinks::Uplinks;
 use crate::ticket::Ticket;
 use byway_control::{Class, Controller};
-use byway_engine::{Config, Connection, Endpoint};
+use byway_engine::{Config, Endpoint};
 use byway_forward_host::{ByteCounts, Entry, EntryEvent, Listening};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Socket, Waker};
 use byway_wire::relay::Word;
@@ -28,6 +32,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 const NEWS: usize = 256;
 /// How long to stay after the end, so that a CLOSE that is lost can be said again.
 const LINGER: Duration = Duration::from_millis(200);
+/// The silence of the receiver after which a person is told.
+const SILENCE_WARNING: Duration = Duration::from_secs(5);
 /// How long a sentence that was told is not told again.
 const SAID: Duration = Duration::from_secs(10);
 /// How many different sentences are remembered.
@@ -84,14 +90,16 @@ impl Forwarding {
         let cap = SendLimit::new(plan.config.cap);
         let endpoint = crate::endpoint::endpoint(&plan.identity, plan.config, None)?;
         let entry = Entry::new(plan.listening, plan.most, control.watch()).map_err(Error::Descriptor)?;
-        let session = keeper::SessionPlan {
-            ticket: plan.ticket,
-            relays: plan.relays,
+        let transfer = byway_net::seed()?;
+        let preamble = |kind| Preamble { kind, permission: plan.ticket.permission.clone(), transfer };
+        let hello = preamble(ConnectionPurpose::Forward(plan.class));
+        let question = preamble(ConnectionPurpose::Ping);
+        let session = SessionPlan {
             registry: plan.registry,
-            class: plan.class,
-            tcp: plan.tcp,
-            controller: plan.controller,
-            name: byway_net::seed()?,
+            tcp: if plan.tcp { TcpUse::BesideUdp } else { TcpUse::Never },
+            restart_question: Some(question.to_bytes()),
+            seed: u64::from_be_bytes(byway_net::seed()?),
+            ..SessionPlan::new(&plan.ticket, plan.relays, hello.to_bytes(), plan.controller)
         };
         let requests = Arc::new(Requests::default());
         let owner = Forwarder {
@@ -105,6 +113,8 @@ impl Forwarding {
             locals,
             uplinks,
             said: BTreeMap::new(),
+            is_away_told: false,
+            arrivals: ProgressCounter::default(),
             tally: ForwardCounters::default(),
             moves: false,
             ending: None,
@@ -141,8 +151,12 @@ pub struct Forwarder {
     limit: Option<ReceiveLimit>,
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
-    /// What was said of late.
+    /// Sentences that were said, and when.
     said: BTreeMap<String, Instant>,
+    /// Whether a person was told that there is no session.
+    is_away_told: bool,
+    /// Counts what the receiver sends.
+    arrivals: ProgressCounter,
     tally: ForwardCounters,
     /// Whether that had changed when it was looked at last.
     moves: bool,
@@ -161,14 +175,15 @@ impl Owner for Forwarder {
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
         if let Some(leave_at) = self.leave_at {
-            let over = now >= leave_at || self.keeper.connection(endpoint).is_none_or(Connection::is_closed);
+            let over = now >= leave_at || self.keeper.is_gone(endpoint);
             return if over { LoopControl::Stop } else { LoopControl::Continue };
         }
         for change in self.uplinks.iter_mut().filter(|it| it.is_due(now)).flat_map(|it| it.look(now)) {
             endpoint.handle(now, Input::Link(change));
         }
-        for kept in self.keeper.turn(endpoint, &self.locals, now) {
-            self.on_kept(kept, now);
+        self.keeper.turn(endpoint, &self.locals, now);
+        while let Some(event) = self.keeper.next_event() {
+            self.on_session_event(event, now);
         }
         self.heed_limits(endpoint, now);
         let given = self.entry.budget();
@@ -179,24 +194,15 @@ impl Owner for Forwarder {
             limit.spend(given - left);
         }
         self.tell_events(now);
-        let moved = self.entry.moved();
-        if let Some(tally) = self.keeper.look(endpoint, moved.forth + moved.back, &self.locals, now) {
-            let before = self.tally;
-            self.look();
-            // What has come to rest is told once more, so that nobody sees the rate of before for
-            // ever.
-            let moves = self.tally != before;
-            if moves || self.moves {
-                self.tell(TransferEvent::Forwarded(self.tally));
-                self.tell(TransferEvent::Progress(tally));
-            }
-            self.moves = moves;
+        if self.keeper.counter().is_due(now) {
+            self.tell_progress(endpoint, now);
         }
         if self.ending.is_none() && self.requests.is_cancelled() {
             self.ending = Some(Ok(()));
         }
         if let Some(ending) = &self.ending {
-            self.keeper.close(endpoint, ending, now);
+            let (code, reason) = goodbye(ending);
+            self.keeper.close(endpoint, code, &reason, now);
             self.entry.lose();
             self.leave_at = Some(now + LINGER);
             self.waker.wake();
@@ -233,24 +239,59 @@ impl Forwarder {
         }
     }
 
-    fn on_kept(&mut self, kept: SessionEvent, now: Instant) {
-        match kept {
+    fn on_session_event(&mut self, event: SessionEvent, now: Instant) {
+        match event {
             SessionEvent::Connected => {
                 // A session begins with limits.
                 self.cap.update(None, false);
                 self.entry.begin();
+                self.is_away_told = false;
+                self.arrivals = ProgressCounter::default();
+                self.arrivals.begin(now);
                 self.tell(TransferEvent::Begun);
             }
-            SessionEvent::Lost(error) => {
+            SessionEvent::Lost(LostSession { error, .. }) => {
                 self.entry.lose();
-                self.tell(TransferEvent::Away(error));
+                if !std::mem::replace(&mut self.is_away_told, true) {
+                    self.tell(TransferEvent::Away(error));
+                }
             }
-            SessionEvent::Refused(error) => {
+            SessionEvent::Refused(LostSession { error, .. }) => {
                 self.ending.get_or_insert(Err(error));
+            }
+            SessionEvent::RelayTrouble(.., warning) => {
+                warning.into_iter().for_each(|warning| self.warn(warning, now));
             }
             SessionEvent::Warning(sentence) => self.warn(sentence, now),
             SessionEvent::News(news) => self.tell(news),
         }
+    }
+
+    /// Tells how far the session is.
+    fn tell_progress(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        if self.keeper.silence(now) >= SILENCE_WARNING {
+            self.warn("nothing is heard from the receiver: connections wait for it".into(), now);
+        }
+        let ByteCounts { forth, back } = self.entry.moved();
+        let amount = TransferAmount { bytes: forth + back, travelled: forth + back, total: None };
+        let circumstances = Circumstances::default();
+        let Some(tally) = self.keeper.progress(endpoint, &self.locals, circumstances, amount, now) else {
+            return;
+        };
+        let arrivals = self
+            .keeper
+            .session(endpoint)
+            .map(|connection| self.arrivals.look_at_arrivals(now, connection, &self.locals, amount).paths);
+        let tally = TransferProgress { arrivals: arrivals.unwrap_or_default(), ..tally };
+        let before = self.tally;
+        self.look();
+        // What has come to rest is told once more, so that its last rate does not stay on screen.
+        let moves = self.tally != before;
+        if moves || self.moves {
+            self.tell(TransferEvent::Forwarded(self.tally));
+            self.tell(TransferEvent::Progress(tally));
+        }
+        self.moves = moves;
     }
 
     fn tell_events(&mut self, now: Instant) {

@@ -38,12 +38,13 @@
 //! | what a HELLO says, and who is let in | `hello_preamble`, [`application_protocol`], `receiver_access` |
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::checked_text`] |
 //! | what is kept between runs | [`state_directory`] |
-//! | which addresses are sent from, and which come and go | [`sockets`], `uplinks` |
-//! | when TCP takes the place of UDP, and where it comes in | `dialers`, `dialing`, `relay_dialing`, `tcp_entrance` |
-//! | why nobody answers | `connect_attempts`, `unreached`, [`NoAnswer`] |
+//! | which addresses are sent from, and which come and go | [`sockets`], `session/uplinks` |
+//! | how a session is begun and kept | [`SessionKeeper`] |
+//! | when TCP takes the place of UDP, and where it comes in | `session/dialers`, `session/tcp_dialer`, `tcp_entrance` |
+//! | why nobody answers | `session/connect_attempts`, `session/unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `pause_reason` |
-//! | when a receiver was started anew | `restart_check` |
-//! | how programs' connections are forwarded, and who keeps the session | `forwarding`, `forward_exit`, `byway_forward_host` |
+//! | when a receiver was started anew | `session/restart_check` |
+//! | how programs' connections are forwarded | `forwarding`, `forward_exit`, `byway_forward_host` |
 //! | how a relay runs, and how an end host lends its line | `relaying`, [`lending`] |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
@@ -100,8 +101,9 @@ mod warnings;
 pub use byway_files::Printable;
 pub use byway_wire::secret::{self, Secret};
 pub use directory_lock::{DirectoryLock, DirectoryLockError};
+pub use endpoint::endpoint;
 pub use error::{Error, NotConnected, TransferError};
-pub use event_loop::EventLoop;
+pub use event_loop::{EventLoop, Requests, hung_up};
 pub use events::TransferEvent;
 pub use forwarding::{Forwarding, ForwardingPlan};
 pub use hello_preamble::{ConnectionPurpose, FirstMessage, Preamble, PreambleError};
@@ -125,11 +127,12 @@ pub use relaying::{
 pub use sender::{Sending, SendingPlan, SentTransfer};
 pub use sender_start::Payload;
 pub use session::connect_attempts::{AttemptReply, AttemptResult, ConnectAttempts};
-pub use session::dialers::Dialers;
+pub use session::dialers::{Dialers, TcpUse};
+pub use session::keeper::{KnownRelay, LostSession, SessionClose, SessionEvent, SessionKeeper, SessionPlan};
 pub use session::no_answer::NoAnswer;
 pub use session::path_changes::PathChanges;
-pub use session::relay_dialing::RelayDialer;
 pub use session::relay_outcomes::RelayOutcome;
+pub use session::tcp_dialer::{RetryDelays, TcpDialer};
 pub use session::unreached::not_connected;
 pub use session::uplinks::Uplinks;
 pub use standing_relays::{StandingRelays, UselessRelay};

@@ -17,8 +17,8 @@ use crate::receive_limit::ReceiveLimit;
 use crate::received_output::{Destination, ReceivedTransfer};
 use crate::receiver_access::{AccessControl, Refusal, SingleTransfer, TicketOwner};
 use crate::secret::Secret;
-use crate::session::dialing::PATIENCE;
-use crate::session::relay_dialing::RelayDialer;
+use crate::session::dialers::ANSWER_TIMEOUT;
+use crate::session::tcp_dialer::TcpDialer;
 use crate::session_seats::{SeatDecision, network_of, seat};
 use crate::sockets;
 use crate::standing_relays::StandingRelays;
@@ -149,7 +149,7 @@ impl Receiving {
         // Who listens on no TCP uses none.
         let dialled = plan.relays.iter().filter(|_| !plan.listeners.is_empty());
         let owner = Server {
-            relay_dialer: RelayDialer::new(control.watch(), dialled),
+            relay_dialer: TcpDialer::of_relays(control.watch(), dialled),
             begun_at: None,
             relays: plan.relays,
             destination: plan.destination,
@@ -193,7 +193,7 @@ impl Receiving {
 
 /// The owner of a receiving endpoint.
 pub struct Server {
-    relay_dialer: RelayDialer,
+    relay_dialer: TcpDialer,
     begun_at: Option<Instant>,
     relays: Vec<Word>,
     destination: Destination,
@@ -260,7 +260,7 @@ impl Owner for Server {
         }
         let begun = *self.begun_at.get_or_insert(now);
         let served = |relay| endpoint.leads_to(relay) || endpoint.stands_at(relay);
-        self.relay_dialer.look(now, now.since(begun) >= PATIENCE, served);
+        self.relay_dialer.look_at_relays(now, now.since(begun) >= ANSWER_TIMEOUT, served);
         while let Some(event) = endpoint.next_event() {
             self.on_event(endpoint, event, now);
         }

@@ -1,7 +1,7 @@
 //! The sending end: an owner on the thread of the event loop, and the handle by which a program
 //! runs it.
 
-use crate::close::{CloseCode, code_of, error_of};
+use crate::close::{CloseCode, goodbye};
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
 use crate::event_loop::{EventLoop, Requests, hung_up};
@@ -12,25 +12,21 @@ use crate::identity::Identity;
 use crate::marking::default_dscp;
 use crate::outbound_transfer::Outbound;
 use crate::pause_reason::Circumstances;
-use crate::progress::{PathCounters, ProgressCounter};
-use crate::registry::{FindPlan, Finder, goes_on_without};
+use crate::progress::PathCounters;
+use crate::registry::FindPlan;
 use crate::send_limit::SendLimit;
 use crate::sender_start::{Payload, start_outbound};
-use crate::session::connect_attempts::{AttemptResult, ConnectAttempts};
-use crate::session::dialers::Dialers;
-use crate::session::path_changes::PathChanges;
-use crate::session::relay_outcomes::{RelayLog, RelayOutcome};
-use crate::session::restart_check::{RestartCheck, RestartQuestion};
-use crate::session::unreached::not_connected;
+use crate::session::connect_attempts::AttemptResult;
+use crate::session::dialers::TcpUse;
+use crate::session::keeper::{LostSession, SessionEvent, SessionKeeper, SessionPlan};
+use crate::session::relay_outcomes::RelayOutcome;
 use crate::session::uplinks::Uplinks;
 use crate::sockets;
-use crate::ticket::{GreetedRelay, Ticket};
+use crate::ticket::Ticket;
 use byway_control::{Class, Controller};
-use byway_engine::connection::{Event, close};
-use byway_engine::handshake::PublicKey;
-use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, RelayRoute};
+use byway_engine::{Config, Endpoint};
 use byway_net::{Carrier, Clock, Control, LoopControl, Owner, Ready, Socket, TcpCongestion, TcpLimits};
-use byway_wire::relay::{Reason, Word};
+use byway_wire::relay::Word;
 use byway_wire::{Duration, Input, Instant, Machine as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -157,59 +153,28 @@ impl Sending {
         let cap = SendLimit::new(plan.config.cap);
         let endpoint = endpoint(&plan.identity, plan.config, None)?;
         let permission = plan.ticket.permission.clone();
-        let preamble = Preamble { kind, permission: permission.clone(), transfer };
-        let ping = Preamble { kind: ConnectionPurpose::Ping, permission, transfer };
-        let reach = |relay: &GreetedRelay| RelayRoute {
-            word: relay.word.clone(),
-            destination: relay.address,
-            consent: relay.consent,
+        let hello = Preamble { kind, permission: permission.clone(), transfer };
+        let question = Preamble { kind: ConnectionPurpose::Ping, permission, transfer };
+        let mut controller = Some(plan.controller);
+        // The keeper has one session: it is left when that is lost.
+        let once = move |seed| controller.take().unwrap_or_else(|| Class::Background.controller(seed));
+        let session = SessionPlan {
+            registry: plan.registry,
+            tcp: if plan.tcp { TcpUse::BesideUdp } else { TcpUse::Never },
+            restart_question: Some(question.to_bytes()),
+            ..SessionPlan::new(&plan.ticket, plan.relays, hello.to_bytes(), Box::new(once))
         };
-        let question = RestartQuestion {
-            peer: PublicKey(plan.ticket.key.0),
-            addresses: plan.ticket.addresses.clone(),
-            relays: plan.ticket.relays.iter().map(reach).collect(),
-            application: ping.to_bytes(),
-        };
-        let connect = Connect {
-            peer: PublicKey(plan.ticket.key.0),
-            addresses: plan.ticket.addresses.clone(),
-            application: preamble.to_bytes(),
-            controller: plan.controller,
-        };
-        let (finder, kept) = plan.registry.map(Finder::new).unzip();
-        let told = question.relays.iter().map(|reach| (reach.word.clone(), Some(reach.clone())));
-        let kept: Vec<Word> = kept.into_iter().flatten().collect();
-        let serves_tcp = |word: &&Word| finder.as_ref().is_some_and(|finder| finder.serves_tcp(word));
-        let over_tcp: Vec<Word> = kept.iter().filter(serves_tcp).cloned().collect();
-        let named = plan.relays.iter().chain(question.relays.iter().map(|reach| &reach.word));
-        let dialers = match plan.tcp {
-            true => Dialers::new(control.watch(), 0, &question.addresses, named.chain(&over_tcp)),
-            false => Dialers::never(control.watch()),
-        };
-        let relays: Vec<_> =
-            told.chain(plan.relays.into_iter().chain(kept).map(|word| (word, None))).collect();
-        let met = relays.iter().filter(|(_, reach)| reach.is_some()).map(|(word, _)| word.clone());
-        let ways = ConnectAttempts::new(&question.addresses, met, &locals);
         let requests = Arc::new(Requests::default());
         let owner = Sender {
-            beginning: Some(SendStart { connect, relays }),
-            handle: None,
-            connected: false,
+            keeper: SessionKeeper::new(session, &locals, control.watch()),
             outbound,
             news,
             requests: Arc::clone(&requests),
             cap,
-            counter: ProgressCounter::default(),
-            paths: PathChanges::default(),
-            relays: RelayLog::default(),
             locals,
             uplinks,
-            dialers,
             tcp_congestion: plan.tcp_congestion,
             ending: None,
-            restart: RestartCheck::new(question),
-            ways,
-            finder,
             reader,
         };
         let driver =
@@ -240,9 +205,9 @@ impl Sending {
         });
         let TreeDone { bytes, kept, entries, failed, unsent, damaged } = ending.done;
         let SendEnd { outcome, seconds, tried, .. } = ending;
-        let paths = owner.counter.paths();
-        let relays = owner.relays.tallies(&paths, &owner.locals);
-        let verdict = owner.relays.verdict(&paths);
+        let paths = owner.keeper.counter().paths();
+        let relays = owner.keeper.log().tallies(&paths, &owner.locals);
+        let verdict = owner.keeper.log().verdict(&paths);
         Ok(SentTransfer {
             outcome,
             bytes,
@@ -260,13 +225,6 @@ impl Sending {
     }
 }
 
-/// What begins a transfer at its first turn.
-struct SendStart {
-    connect: Connect,
-    /// Relays, and how those of the ticket lead to the receiver.
-    relays: Vec<(Word, Option<RelayRoute>)>,
-}
-
 /// How a transfer ends.
 struct SendEnd {
     outcome: Result<(), TransferError>,
@@ -280,26 +238,15 @@ struct SendEnd {
 
 /// The owner of a sending endpoint.
 pub struct Sender {
-    beginning: Option<SendStart>,
-    handle: Option<Handle>,
-    connected: bool,
+    keeper: SessionKeeper,
     outbound: Outbound,
     news: SyncSender<TransferEvent>,
     requests: Arc<Requests>,
     cap: SendLimit,
-    counter: ProgressCounter,
-    paths: PathChanges,
-    relays: RelayLog,
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
-    dialers: Dialers,
     tcp_congestion: TcpCongestion,
     ending: Option<SendEnd>,
-    restart: RestartCheck,
-    /// While the receiver has not answered yet.
-    ways: ConnectAttempts,
-    /// Asks a registry for relays.
-    finder: Option<Finder>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -307,50 +254,17 @@ impl Owner for Sender {
     type Machine = Endpoint;
 
     fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
-        self.dialers.ready(ready);
+        self.keeper.ready(ready);
     }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
-        if let Some(beginning) = self.beginning.take() {
-            self.begin(endpoint, now, beginning);
-        }
-        while let Some(event) = endpoint.next_event() {
-            if self.restart.on_event(endpoint, &event) {
-                continue;
-            }
-            if let EndpointEvent::Closed(handle) = event
-                && Some(handle) != self.handle
-            {
-                endpoint.forget(handle);
-            }
-            self.on_event(event, now);
-        }
-        self.find_relays(endpoint, now);
-        self.look_for_restart(endpoint, now);
-        if !self.connected && self.ending.is_none() {
-            self.ways.look(now);
-            if self.ways.are_hopeless(now) {
-                self.give_up(ConnectError::NoAnswer, now);
-            }
-        }
         for change in self.uplinks.iter_mut().filter(|it| it.is_due(now)).flat_map(|it| it.look(now)) {
             endpoint.handle(now, Input::Link(change));
         }
-        if let Some(handle) = self.handle.filter(|_| self.ending.is_none()) {
-            let silence = self.connected.then(|| self.counter.silence(now));
-            self.dialers.look(endpoint, handle, silence, now);
-        }
-        if let (Some(handle), true) = (self.handle, self.connected) {
-            let due = self.counter.is_due(now);
-            self.drive(endpoint, handle, now);
-            let ends = self.ending.as_ref().is_some_and(|ending| ending.leave_at.is_none());
-            if due || ends {
-                let relays = endpoint.relays(now, handle);
-                self.finder.iter_mut().for_each(|finder| finder.on_relays(now, &relays));
-                for news in self.relays.look(relays, &self.locals) {
-                    self.tell(news);
-                }
-            }
+        if self.ending.is_none() {
+            self.keeper.turn(endpoint, &self.locals, now);
+            self.take_session_events(now);
+            self.drive(endpoint, now);
         }
         if self.ending.is_none() && self.requests.is_cancelled() {
             self.fail(TransferError::Cancelled, now);
@@ -361,16 +275,16 @@ impl Owner for Sender {
                 Ok(()) if ending.done.unsent > 0 => {
                     (CloseCode::Partial.number(), format!("{} entries could not be read", ending.done.unsent))
                 }
-                Ok(()) => (close::DONE, String::from("done")),
-                Err(error) => (code_of(error).number(), error.to_string()),
+                outcome => goodbye(outcome),
             };
-            if let Some(handle) = self.handle {
-                endpoint.close(now, handle, code, &reason);
-            }
+            self.keeper.close(endpoint, code, &reason, now);
             now + LINGER
         });
-        let gone = self.handle.and_then(|handle| endpoint.connection(handle)).is_none_or(|it| it.is_closed());
-        if gone || now >= leave_at { LoopControl::Stop } else { LoopControl::Continue }
+        if self.keeper.is_gone(endpoint) || now >= leave_at {
+            LoopControl::Stop
+        } else {
+            LoopControl::Continue
+        }
     }
 
     fn depth(&self) -> TcpLimits {
@@ -389,101 +303,41 @@ impl Owner for Sender {
     fn opened(&mut self) -> Vec<Carrier> {
         let opened = self.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
         self.locals.extend(opened.iter().map(Socket::address));
-        opened.into_iter().map(Carrier::from).chain(self.dialers.opened()).collect()
+        opened.into_iter().map(Carrier::from).chain(self.keeper.opened()).collect()
     }
 }
 
 impl Sender {
-    fn begin(&mut self, endpoint: &mut Endpoint, now: Instant, beginning: SendStart) {
-        match endpoint.connect(now, beginning.connect) {
-            Ok(handle) => {
-                self.handle = Some(handle);
-                for (word, reach) in beginning.relays {
-                    endpoint.add_relay(now, handle, &word, reach.as_ref());
+    fn take_session_events(&mut self, now: Instant) {
+        while let Some(event) = self.keeper.next_event() {
+            match event {
+                SessionEvent::Connected => self.tell(TransferEvent::Begun),
+                SessionEvent::Lost(LostSession { error, tried, .. }) => {
+                    let error = match (error, &self.outbound) {
+                        // What standard input gave is gone: who made it must begin again.
+                        (TransferError::ReceiverRestarted, Outbound::Pipe(_)) => {
+                            TransferError::StreamReceiverRestarted
+                        }
+                        (error, _) => error,
+                    };
+                    self.end(Err(error), self.done_so_far(), tried, now);
                 }
-            }
-            Err(error) => self.give_up(error, now),
-        }
-    }
-
-    /// Finds out whether a receiver that fell silent was started anew.
-    fn look_for_restart(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        let is_running = self.connected && self.ending.is_none();
-        if is_running && self.restart.look(endpoint, now, self.counter.silence(now)) {
-            // What standard input gave is gone: who made it must begin again.
-            let error = match self.outbound {
-                Outbound::Tree(_) => TransferError::ReceiverRestarted,
-                Outbound::Pipe(_) => TransferError::StreamReceiverRestarted,
-            };
-            self.fail(error, now);
-        }
-    }
-
-    /// Takes what the registry offers, if there is one.
-    fn find_relays(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        let Some(finder) = self.finder.as_mut().filter(|_| self.ending.is_none()) else { return };
-        let found = finder.look(endpoint, now);
-        if let Some(handle) = self.handle {
-            for word in &found.words {
-                endpoint.add_relay(now, handle, word, None);
-                if finder.serves_tcp(word) {
-                    self.dialers.add(word);
+                SessionEvent::Refused(LostSession { error, tried, .. }) => {
+                    self.end(Err(error), self.done_so_far(), tried, now);
                 }
+                SessionEvent::RelayTrouble(.., warning) => {
+                    warning.into_iter().for_each(|warning| self.tell(TransferEvent::Warning(warning)));
+                }
+                SessionEvent::Warning(warning) => self.tell(TransferEvent::Warning(warning)),
+                SessionEvent::News(news) => self.tell(news),
             }
         }
-        if let Some(trouble) = found.trouble {
-            self.tell(TransferEvent::Warning(goes_on_without(&trouble)));
-        }
     }
 
-    fn on_event(&mut self, event: EndpointEvent, now: Instant) {
-        if self.finder.as_mut().is_some_and(|finder| finder.on_event(&event, now)) {
+    fn drive(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        let Some(connection) = self.keeper.session(endpoint).filter(|_| self.ending.is_none()) else {
             return;
-        }
-        match event {
-            EndpointEvent::Connected(handle)
-            | EndpointEvent::Failed(handle, _)
-            | EndpointEvent::RelayTrouble(handle, ..)
-                if Some(handle) != self.handle => {}
-            EndpointEvent::Connected(_) => {
-                self.connected = true;
-                self.counter.begin(now);
-                self.tell(TransferEvent::Begun);
-            }
-            EndpointEvent::Failed(_, error) => {
-                self.handle = None;
-                self.give_up(error, now);
-            }
-            EndpointEvent::RelayTrouble(_, relay, trouble) => {
-                self.ways.on_relay(relay, trouble);
-                if let Some(warning) = self.relays.on_trouble(relay, trouble) {
-                    self.tell(TransferEvent::Warning(warning));
-                }
-            }
-            EndpointEvent::Accepted(_)
-            | EndpointEvent::Closed(_)
-            | EndpointEvent::Reachable { .. }
-            | EndpointEvent::StandingTrouble(..) => {}
-        }
-    }
-
-    fn drive(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
-        let Some(connection) = endpoint.connection_mut(handle) else { return };
-        while let Some(event) = connection.next_event() {
-            match (&event, &mut self.finder) {
-                (Event::RelaysUsedUp, Some(finder)) => finder.ask_for_more(),
-                (Event::Notice { reason: Reason::EpochOver, .. }, Some(finder)) => finder.on_epoch_over(now),
-                _ => {}
-            }
-            if let Event::Closed { code, reason, by_peer } = event {
-                self.fail(self.paths.explain(error_of(code, &reason, by_peer)), now);
-            } else if let Some(news) = self.paths.on_event(event, connection, &self.locals) {
-                self.tell(news);
-            }
-        }
-        if self.ending.is_some() || connection.is_closing() {
-            return;
-        }
+        };
         self.outbound.drive(connection.outgoing(), now);
         self.outbound.take(connection.incoming());
         if self.cap.update(self.outbound.take_limit(), self.requests.is_lifted()) {
@@ -493,16 +347,20 @@ impl Sender {
             connection.finishing();
         }
         let ending = self.outbound.ending();
-        if ending.is_some() || self.counter.is_due(now) {
+        if ending.is_some() || self.keeper.counter().is_due(now) {
             let amount = self.outbound.progress(connection.outgoing());
             let circumstances = Circumstances {
-                used_up: self.paths.is_quota_used_up(),
                 receivers_limit: self.cap.is_receivers(),
                 sent: self.outbound.is_sent() && amount.total == Some(amount.bytes),
                 ..Circumstances::default()
             };
-            let tally = self.counter.look(now, connection, &self.locals, circumstances, amount);
-            self.tell(TransferEvent::Progress(tally));
+            if let Some(tally) = self.keeper.progress(endpoint, &self.locals, circumstances, amount, now) {
+                self.tell(TransferEvent::Progress(tally));
+            }
+        }
+        if ending.is_some() {
+            self.keeper.look_at_relays(endpoint, &self.locals, now);
+            self.take_session_events(now);
         }
         match ending {
             Some(Ok(done)) => self.end(Ok(()), done, Vec::new(), now),
@@ -511,20 +369,12 @@ impl Sender {
         }
     }
 
-    /// The receiver does not answer.
-    fn give_up(&mut self, error: ConnectError, now: Instant) {
-        self.ways.on_tcp(self.dialers.accepted());
-        let tried = self.ways.tried();
-        let error = not_connected(error, &tried).into();
-        self.end(Err(error), self.done_so_far(), tried, now);
-    }
-
     fn fail(&mut self, error: TransferError, now: Instant) {
         self.end(Err(error), self.done_so_far(), Vec::new(), now);
     }
 
     fn done_so_far(&self) -> TreeDone {
-        TreeDone { bytes: self.counter.bytes(), ..TreeDone::default() }
+        TreeDone { bytes: self.keeper.counter().bytes(), ..TreeDone::default() }
     }
 
     /// Ends, unless it has ended before.
@@ -535,7 +385,7 @@ impl Sender {
         tried: Vec<AttemptResult>,
         now: Instant,
     ) {
-        let seconds = self.counter.seconds(now);
+        let seconds = self.keeper.counter().seconds(now);
         self.ending.get_or_insert(SendEnd { outcome, done, seconds, tried, leave_at: None });
     }
 

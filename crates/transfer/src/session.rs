@@ -3,12 +3,11 @@
 
 pub(crate) mod connect_attempts;
 pub(crate) mod dialers;
-pub(crate) mod dialing;
 pub(crate) mod keeper;
 pub(crate) mod no_answer;
 pub(crate) mod path_changes;
-pub(crate) mod relay_dialing;
 pub(crate) mod relay_outcomes;
 pub(crate) mod restart_check;
+pub(crate) mod tcp_dialer;
 pub(crate) mod unreached;
 pub(crate) mod uplinks;

@@ -407,7 +407,8 @@ pub struct Id {}
 #[derive(Clone, Debug, Args)]
 #[command(before_help = "\
 Examples:
-  byway ping TICKET                              is the receiver there, over which paths, and how far away")]
+  byway ping TICKET                              is the receiver there, over which paths, and how far away
+  byway ping TICKET --registry @use.word         through relays of a registry, too")]
 pub struct Ping {
     /// The receiver's ticket, or @FILE
     #[arg(value_name = "TICKET", env = "BYWAY_TICKET", hide_env_values = true)]
@@ -416,6 +417,9 @@ pub struct Ping {
     /// the ticket names]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<WordArgument<relay::Word>>,
+    /// Registry to ask for relays, as a word or @FILE [default: none]
+    #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
+    pub registry: Option<WordArgument<registry::RegistryWord>>,
     /// Never use TCP [default: where UDP brings no answer, TCP takes its place]
     #[arg(long)]
     pub no_tcp: bool,

@@ -194,7 +194,7 @@ fn serve(sink: &Sink, signals: &Signals, output: &mut Output) -> Exit {
             && let Some(exit) = signals.stop()
         {
             stop = Some(exit);
-            sink.stop();
+            sink.cancel();
         }
         if idle && sink.is_over() {
             // By itself it ends only if the data plane broke: `join` says how.

@@ -193,7 +193,7 @@ fn serve(
             && let Some(exit) = signals.stop()
         {
             stop = Some(exit);
-            sinks.iter().filter_map(|sink| sink.running.as_ref()).for_each(Source::stop);
+            sinks.iter().filter_map(|sink| sink.running.as_ref()).for_each(|source| source.cancel());
         }
         if let Some(file) = file
             && clock.now() >= look_at

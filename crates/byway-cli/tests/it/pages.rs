@@ -152,7 +152,7 @@ fn what_cargo_is_to_build_exists() {
             let after = |flag: &str| {
                 words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1).copied())
             };
-            // The program's folder is called as its package, the others' without what all begin with.
+            // The program's folder is called as its package; those of others lack the prefix.
             let folder = |name: &str| match name {
                 "byway-cli" => name.to_owned(),
                 other => other.trim_start_matches("byway-").to_owned(),

@@ -91,6 +91,13 @@ fn relays_enrol_and_a_transfer_is_told_of_them() {
     let (file, into) = (at("file"), at("in"));
     let mut receiver = run("receiver", &["recv", into.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
     let ticket = receiver.event("ready");
+    // Who was never told of a list learns it during the first round.
+    let ping = ["ping", text(&ticket, "ticket"), "--registry", ask, "-c", "2"];
+    let pinged = run("friend", &ping).event("result");
+    let routes: Vec<_> =
+        pinged["paths"].as_array().unwrap().iter().map(|path| text(path, "route").to_owned()).collect();
+    let through = |relay: &str| routes.iter().any(|route| route.contains(relay));
+    assert!(through("127.0.0.2:") && through("127.0.0.3:") && through("direct"), "{pinged}");
     let send = |content: u8| {
         // What the receiver has already would be over before both relays are tried.
         std::fs::write(&file, vec![content; 3 << 20]).unwrap();

@@ -91,8 +91,8 @@ fn records_arrive_once_and_in_order() {
     let (written, outcome) = source.finish().unwrap();
     assert!(connected && outcome.is_ok() && written == 20_000, "{written} {outcome:?}");
     assert_eq!(std::fs::read_to_string(directory.path().join("radar7")).unwrap(), text);
-    sink.stop();
-    let _ = sink.join().unwrap();
+    sink.cancel();
+    sink.join().unwrap();
 }
 
 /// A relay over TCP, and its address.
@@ -156,7 +156,7 @@ fn a_relay_serves_again_once_its_word_is_renewed() {
         while sink.next(Duration::ZERO).is_some() {}
         assert!(!source.is_over());
     }
-    source.stop();
-    sink.stop();
-    let _ = (source.join().unwrap(), sink.join().unwrap(), relaying.stop().unwrap());
+    source.cancel();
+    sink.cancel();
+    let _ = (source.finish().unwrap(), sink.join().unwrap(), relaying.stop().unwrap());
 }

@@ -66,14 +66,12 @@ impl Owner for Seeker {
     type Machine = Endpoint;
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> LoopControl {
-        let mut closed = Vec::new();
         while let Some(event) = endpoint.next_event() {
-            if let EndpointEvent::Closed(handle) = event {
-                closed.push(handle);
+            let is_known = self.finder.on_event(&event, now);
+            if let (EndpointEvent::Closed(handle), false) = (event, is_known) {
+                endpoint.forget(handle);
             }
-            self.finder.on_event(&event, now);
         }
-        closed.into_iter().for_each(|handle| endpoint.forget(handle));
         if self.waiting.is_none() {
             let found = self.finder.look(endpoint, now);
             if !found.words.is_empty() {

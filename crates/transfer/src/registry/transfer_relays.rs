@@ -142,6 +142,11 @@ impl Finder {
         word.relays().first().is_some_and(|address| self.tcp.contains(address))
     }
 
+    /// Whether relays are asked for, and the registry has not answered yet.
+    pub const fn is_asking(&self) -> bool {
+        self.exchange.is_some() && !self.complains
+    }
+
     /// All relays were tried. Others are asked for as soon as no other question is under way and
     /// the registry answers.
     pub const fn ask_for_more(&mut self) {

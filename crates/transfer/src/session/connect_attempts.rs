@@ -121,9 +121,9 @@ impl ConnectAttempts {
     }
 
     /// TCP connections were accepted at these addresses.
-    pub fn on_tcp(&mut self, addresses: &[SocketAddr]) {
-        for way in self.direct.iter_mut().filter(|way| addresses.contains(&way.address)) {
-            way.over_tcp = true;
+    pub fn on_tcp(&mut self, addresses: impl Iterator<Item = SocketAddr>) {
+        for address in addresses {
+            self.direct.iter_mut().filter(|way| way.address == address).for_each(|way| way.over_tcp = true);
         }
     }
 

@@ -1,26 +1,55 @@
-//! TCP beside UDP for one session: its peer and its relays are dialled where UDP brings no answer,
-//! or far less than TCP.
+//! TCP for one session. Beside UDP, the peer and its relays are dialled where UDP brings no answer,
+//! or far less than TCP. In place of UDP, connections to them are kept all the time.
 
-use crate::session::dialing::{Dialer, MOST, ReplyState, SILENCE};
-use crate::session::relay_dialing::RelayDialer;
-use byway_engine::{Endpoint, Handle};
+use super::tcp_dialer::{DialNeed, NARROW_TIMEOUT, RetryDelays, TcpDialer};
+use byway_engine::carrier_trials::{self, Sight, Trials};
+use byway_engine::{Connection, Endpoint, Handle};
 use byway_net::{Carrier, Ready, Watch};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-/// Tokens of these begin here: other descriptors of an owner have smaller ones, and listeners
-/// larger.
-const TOKENS: u32 = 1 << 30;
-/// Tokens of one session's: those of its peer's addresses, then those of relays.
-const EACH: u32 = 128;
+/// The time without an answer to the first datagram after which TCP is dialled. Many networks take
+/// no longer for two round trips.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
+/// The silence of a path that was in use after which TCP is dialled. Most shorter ones are no
+/// outages.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The first token: the owner's other descriptors have smaller tokens, and listeners larger ones.
+const FIRST_TOKEN: u32 = 1 << 30;
+/// Tokens of one session: first those of its peer's addresses, then those of relays.
+const TOKENS_PER_SESSION: u32 = 128;
+/// The most addresses of a peer that are dialled beside UDP.
+const MAX_PEER_ADDRESSES: usize = 8;
+/// The most targets of either dialer where TCP is in place of UDP.
+const MAX_KEPT: usize = (TOKENS_PER_SESSION / 2) as usize;
+/// The waits between attempts where TCP is in place of UDP: there is nothing else.
+const KEPT_DELAYS: RetryDelays =
+    RetryDelays { first: Duration::from_millis(500), max: Duration::from_secs(5) };
+
+/// What TCP is used for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TcpUse {
+    /// Nothing: the session has UDP alone.
+    Never,
+    /// The peer and its relays are dialled where UDP brings no answer, or far less than TCP.
+    BesideUdp,
+    /// The session has TCP alone. A connection is kept to each address from each of these local
+    /// addresses; without any of those the system chooses.
+    Alone(Vec<IpAddr>),
+}
 
 /// What dials for one session.
 pub struct Dialers {
     /// The first of its tokens.
-    first: u32,
-    peer: Dialer,
-    relays: RelayDialer,
+    first_token: u32,
+    tcp_use: TcpUse,
+    peer: TcpDialer,
+    relays: TcpDialer,
+    begun: Option<Instant>,
+    trials: Trials,
+    compared_at: Instant,
+    warnings: Vec<String>,
 }
 
 impl Dialers {
@@ -30,63 +59,138 @@ impl Dialers {
     pub fn new<'a>(
         watch: &Watch,
         number: u16,
+        tcp_use: TcpUse,
         addresses: &[SocketAddr],
         relays: impl Iterator<Item = &'a Word>,
     ) -> Self {
-        let first = TOKENS + u32::from(number) * EACH;
-        let relays = RelayDialer::new(watch, relays).with_tokens(first + MOST as u32);
-        Self { first, peer: Dialer::new(watch, first, addresses), relays }
-    }
-
-    /// Dials nobody.
-    #[must_use]
-    pub fn never(watch: &Watch) -> Self {
-        Self { first: TOKENS, peer: Dialer::new(watch, TOKENS, &[]), relays: RelayDialer::never(watch) }
+        let first_token = FIRST_TOKEN + u32::from(number) * TOKENS_PER_SESSION;
+        let (max_peer, max_relays, delays) = match &tcp_use {
+            TcpUse::Never => (0, 0, RetryDelays::TCP),
+            TcpUse::BesideUdp => (MAX_PEER_ADDRESSES, MAX_KEPT, RetryDelays::TCP),
+            TcpUse::Alone(_) => (MAX_KEPT, MAX_KEPT, KEPT_DELAYS),
+        };
+        let second_token = first_token + MAX_KEPT as u32;
+        let mut dialers = Self {
+            first_token,
+            peer: TcpDialer::new(watch, first_token, max_peer, delays),
+            relays: TcpDialer::new(watch, second_token, max_relays, delays),
+            tcp_use,
+            begun: None,
+            trials: Trials::default(),
+            compared_at: Instant::ZERO,
+            warnings: Vec::new(),
+        };
+        addresses.iter().for_each(|address| dialers.peer.add(*address, locals(&dialers.tcp_use)));
+        relays.for_each(|word| dialers.add(word));
+        for from in locals(&dialers.tcp_use) {
+            if !dialers.peer.dials_from(*from) && !dialers.relays.dials_from(*from) {
+                let family = if from.is_ipv4() { "IPv4" } else { "IPv6" };
+                dialers.warnings.push(format!(
+                    "no path from {from}: neither the other side nor a relay has an {family} address"
+                ));
+            }
+        }
+        dialers
     }
 
     /// Dials one more relay.
     pub fn add(&mut self, relay: &Word) {
-        self.relays.add(relay);
+        self.relays.add_relay(relay, locals(&self.tcp_use));
     }
 
     /// Another session with the same peer begins: nobody has answered it yet.
     pub fn begin(&mut self) {
+        (self.begun, self.trials) = (None, Trials::default());
         self.peer.begin();
+        self.relays.begin();
     }
 
     /// Opens TCP connections when UDP brings no answer. If both work, makes the session prefer the
     /// one that carries more. `silence`: how long the session has waited for an answer, or `None`
     /// if there is no session yet.
-    pub fn look(&mut self, endpoint: &mut Endpoint, handle: Handle, silence: Option<Duration>, now: Instant) {
-        let over_tcp = self.peer.addresses().iter().any(|address| endpoint.leads_to(*address));
-        let (connected, waited) = (silence.is_some(), silence.unwrap_or_default());
-        let answers = ReplyState { connected, silence: waited, over_tcp };
-        self.peer.look(now, answers);
-        let wanted = match connected {
-            true => waited >= SILENCE || endpoint.goes_over_tcp(handle),
-            false => self.peer.is_patient_no_more(now),
-        };
-        self.relays.look_for(now, wanted, answers.is_unheard(), |relay| endpoint.leads_to(relay));
-        if let Some(connection) = endpoint.connection_mut(handle).filter(|_| connected) {
-            self.peer.compare(now, connection);
+    pub fn look(
+        &mut self,
+        endpoint: &mut Endpoint,
+        handle: Option<Handle>,
+        silence: Option<Duration>,
+        now: Instant,
+    ) {
+        if let TcpUse::Alone(_) = self.tcp_use {
+            for dialer in [&mut self.peer, &mut self.relays] {
+                dialer.look(now, false, |target| match target.is_open() {
+                    true => DialNeed::Served,
+                    false => DialNeed::Wanted,
+                });
+            }
+            return;
         }
+        let Some(handle) = handle else { return };
+        let begun = *self.begun.get_or_insert(now);
+        let is_unheard = silence.is_none_or(|silence| silence >= NARROW_TIMEOUT);
+        let has_waited = match silence {
+            Some(silence) => silence >= SILENCE_TIMEOUT,
+            None => now.since(begun) >= ANSWER_TIMEOUT,
+        };
+        let need = |is_served, is_wanted| match (is_served, is_wanted) {
+            (true, _) => DialNeed::Served,
+            (false, true) => DialNeed::Wanted,
+            (false, false) => DialNeed::Unwanted,
+        };
+        // One connection to the peer is enough.
+        let leads_there = self.peer.addresses().any(|address| endpoint.leads_to(address));
+        let compares = silence.is_some() && self.trials.wants_tcp();
+        self.peer.look(now, is_unheard, |_| need(leads_there, has_waited || compares));
+        let over_tcp = silence.is_some() && endpoint.goes_over_tcp(handle);
+        self.relays
+            .look(now, is_unheard, |target| need(endpoint.leads_to(target.address), has_waited || over_tcp));
+        if let Some(connection) = endpoint.connection_mut(handle).filter(|_| silence.is_some()) {
+            self.compare(now, connection);
+        }
+    }
+
+    /// Has the session prefer the carrier that carries more.
+    fn compare(&mut self, now: Instant, connection: &mut Connection) {
+        if now < self.compared_at || self.peer.addresses().next().is_none() {
+            return;
+        }
+        self.compared_at = now + carrier_trials::EVERY;
+        let preferred = self.trials.look(now, Sight::of(&connection.status()));
+        connection.prefer(now, preferred);
     }
 
     /// The addresses of the peer at which a TCP connection was accepted since the session was
     /// begun, by whomever.
-    #[must_use]
-    pub fn accepted(&self) -> &[SocketAddr] {
+    pub fn accepted(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         self.peer.accepted()
+    }
+
+    /// Whether TCP is all that the session has.
+    #[must_use]
+    pub const fn is_alone(&self) -> bool {
+        matches!(self.tcp_use, TcpUse::Alone(_))
+    }
+
+    /// The next sentence that a person should read.
+    pub fn next_warning(&mut self) -> Option<String> {
+        self.warnings.pop().or_else(|| self.peer.next_warning()).or_else(|| self.relays.next_warning())
     }
 
     /// Takes in that a descriptor is ready. Whether it is one of these.
     pub fn ready(&mut self, ready: Ready) -> bool {
-        let own = (self.first..self.first + EACH).contains(&ready.token.0);
+        let own = (self.first_token..self.first_token + TOKENS_PER_SESSION).contains(&ready.token.0);
         own && (self.peer.ready(ready) || self.relays.ready(ready))
     }
 
     /// Connections for the driver.
     pub fn opened(&mut self) -> impl Iterator<Item = Carrier> + '_ {
         self.peer.opened().chain(self.relays.opened())
+    }
+}
+
+/// The local addresses to connect from; none: the system chooses.
+fn locals(tcp_use: &TcpUse) -> &[IpAddr] {
+    match tcp_use {
+        TcpUse::Alone(from) => from,
+        TcpUse::Never | TcpUse::BesideUdp => &[],
     }
 }

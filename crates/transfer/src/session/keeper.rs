@@ -1,140 +1,255 @@
-//! Keeps a session with a receiver: begins it, notices that it is lost, and begins another until
-//! the receiver is back.
+//! Keeps a session with a receiver: connects over every way that there is, follows paths and
+//! relays, and connects again when the session is lost.
+//!
+//! ```text
+//!           time to try               the receiver answers
+//!   Away ──────────────────> Trying ──────────────────────> Connected
+//!    ^                         │ nobody answers                 │ lost, left, or restarted
+//!    └─────────────────────────┴────────────────────────────────┘
+//! ```
+//!
+//! What differs between owners is their policy. `send` ends when the first session is lost, and
+//! `forward` and sources go on. `ping` leaves each session and begins another. The library keeps a
+//! session itself once it is connected.
 
-use crate::close::{code_of, error_of};
+use super::connect_attempts::{AttemptResult, ConnectAttempts};
+use super::dialers::{Dialers, TcpUse};
+use super::path_changes::PathChanges;
+use super::relay_outcomes::RelayLog;
+use super::restart_check::{RestartCheck, RestartQuestion};
+use super::tcp_dialer::{RetryDelays, dialled_addresses};
+use super::unreached::not_connected;
+use crate::close::error_of;
 use crate::error::{NotConnected, TransferError};
 use crate::events::TransferEvent;
-use crate::hello_preamble::{ConnectionPurpose, Preamble};
 use crate::pause_reason::Circumstances;
 use crate::progress::{ProgressCounter, TransferAmount, TransferProgress};
 use crate::registry::{FindPlan, Finder, goes_on_without};
-use crate::session::connect_attempts::ConnectAttempts;
-use crate::session::dialers::Dialers;
-use crate::session::path_changes::PathChanges;
-use crate::session::relay_outcomes::RelayLog;
-use crate::session::restart_check::{RestartCheck, RestartQuestion};
-use crate::session::unreached::not_connected;
 use crate::ticket::{GreetedRelay, Ticket};
-use byway_control::{Class, Controller};
+use byway_control::Controller;
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
-use byway_engine::{Connect, ConnectError, Connection, Endpoint, EndpointEvent, Handle, RelayRoute};
+use byway_engine::{
+    Connect, ConnectError, Connection, Endpoint, EndpointEvent, Handle, RelayRoute, RelayTrouble,
+};
 use byway_net::{Carrier, Ready, Watch};
 use byway_wire::relay::{Reason, Word};
 use byway_wire::{Duration, Instant};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// After a failure the receiver is tried again so much later, and ever later.
-const AGAIN: Duration = Duration::from_millis(500);
-const AGAIN_MOST: Duration = Duration::from_secs(15);
-/// After so long a silence of the receiver a person is told.
-const SILENCE: Duration = Duration::from_secs(5);
-/// Relays remembered from one session to the next.
-const RELAYS: usize = 1024;
+/// The wait before another session is tried for.
+const RETRY_DELAYS: RetryDelays =
+    RetryDelays { first: Duration::from_millis(500), max: Duration::from_secs(15) };
+/// The most relays that are remembered from one session to the next.
+const MAX_RELAYS: usize = 1024;
+
+/// A relay, and how it leads to the receiver, if the ticket tells.
+#[derive(Clone, Debug)]
+pub struct KnownRelay {
+    /// The relay's word.
+    pub word: Word,
+    /// Where the receiver is met behind it.
+    pub route: Option<RelayRoute>,
+}
+
+impl KnownRelay {
+    /// A relay of which only the word is known.
+    #[must_use]
+    pub const fn of_word(word: Word) -> Self {
+        Self { word, route: None }
+    }
+
+    /// A relay at which the receiver of a ticket is met.
+    #[must_use]
+    pub fn greeted(relay: &GreetedRelay) -> Self {
+        let GreetedRelay { word, address, consent } = relay;
+        let route = RelayRoute { word: word.clone(), destination: *address, consent: *consent };
+        Self { word: word.clone(), route: Some(route) }
+    }
+
+    /// Where the relay is dialled over TCP: its first address of each family.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        dialled_addresses(&self.word)
+    }
+
+    /// Takes the word of the same relay that is good for longer, if there is one. A consent of the
+    /// receiver is of the word that it came with, so that word stays.
+    fn renew(&mut self, words: &[Word]) -> bool {
+        let is_longer = |word: &&Word| {
+            word.relays() == self.word.relays() && word.terms().expiry > self.word.terms().expiry
+        };
+        let Some(word) = words.iter().find(is_longer).filter(|_| self.route.is_none()) else { return false };
+        self.word = word.clone();
+        true
+    }
+}
 
 /// With whom, and how.
-pub(crate) struct SessionPlan {
-    pub ticket: Ticket,
-    pub relays: Vec<Word>,
+pub struct SessionPlan {
+    /// The receiver's key.
+    pub peer: PublicKey,
+    /// The receiver's own addresses.
+    pub addresses: Vec<SocketAddr>,
+    /// Relays that may lead there.
+    pub relays: Vec<KnownRelay>,
+    /// A registry to ask for more.
     pub registry: Option<FindPlan>,
-    pub class: Class,
-    /// Whether TCP may take the place of UDP.
-    pub tcp: bool,
-    pub controller: Box<dyn Fn(u64) -> Box<dyn Controller> + Send>,
-    /// Tells the receiver that another session is this program's.
-    pub name: [u8; 16],
+    /// What TCP is used for.
+    pub tcp: TcpUse,
+    /// Number of the keeper among those of the same event loop, whose descriptors differ by it.
+    pub number: u16,
+    /// What the first message says to the receiver's application.
+    pub hello: Vec<u8>,
+    /// The first message of a second connection, in which the receiver is asked whether it still
+    /// has the session. `None`: it is not asked.
+    pub restart_question: Option<Vec<u8>>,
+    /// Makes what governs all paths of a session, from a seed.
+    pub controller: Box<dyn FnMut(u64) -> Box<dyn Controller> + Send>,
+    /// The seed of the first session's controller. Each later one's is greater by 1.
+    pub seed: u64,
+    /// The wait before another session is tried for.
+    pub retry: RetryDelays,
+}
+
+impl SessionPlan {
+    /// A plan for the receiver that printed `ticket`, by its relays and those of `words`, over UDP.
+    pub fn new(
+        ticket: &Ticket,
+        words: Vec<Word>,
+        hello: Vec<u8>,
+        controller: Box<dyn FnMut(u64) -> Box<dyn Controller> + Send>,
+    ) -> Self {
+        let greeted = ticket.relays.iter().map(KnownRelay::greeted);
+        Self {
+            peer: PublicKey(ticket.key.0),
+            addresses: ticket.addresses.clone(),
+            relays: greeted.chain(words.into_iter().map(KnownRelay::of_word)).collect(),
+            registry: None,
+            tcp: TcpUse::Never,
+            number: 0,
+            hello,
+            restart_question: None,
+            controller,
+            seed: 0,
+            retry: RETRY_DELAYS,
+        }
+    }
 }
 
 /// What happened to the session.
-pub(crate) enum SessionEvent {
+#[derive(Debug)]
+pub enum SessionEvent {
     /// The session begins.
     Connected,
     /// The session ended, or could not begin. Another is tried for.
-    Lost(TransferError),
-    /// The receiver does not serve this host.
-    Refused(TransferError),
+    Lost(LostSession),
+    /// The receiver does not serve this host, and will not later.
+    Refused(LostSession),
+    /// A relay is of no use, and what to warn a person of, if that is worth a line.
+    RelayTrouble(SocketAddr, RelayTrouble, Option<String>),
+    /// Something that a person should know.
     Warning(String),
+    /// A change of paths or relays.
     News(TransferEvent),
 }
 
+/// Why a session ended, or could not begin.
+#[derive(Debug)]
+pub struct LostSession {
+    /// Why.
+    pub error: TransferError,
+    /// The CLOSE that ended it, if one did.
+    pub close: Option<SessionClose>,
+    /// If the receiver did not answer: what came back on each way.
+    pub tried: Vec<AttemptResult>,
+}
+
+/// A CLOSE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionClose {
+    /// Its code. Those of [`CloseCode`](crate::close::CloseCode) and of the application are below
+    /// 65536.
+    pub code: u64,
+    /// Its reason, a line of text of whoever closed.
+    pub reason: String,
+    /// Whether the other side closed.
+    pub by_peer: bool,
+}
+
 /// Where the session is.
-enum SessionState {
+#[derive(Clone, Copy)]
+enum Stage {
     /// A session is tried for from then on.
     Away(Instant),
     Trying(Handle),
     Connected(Handle),
 }
 
+/// A relay, and whether the session that is tried for or used has it.
+struct EnteredRelay {
+    relay: KnownRelay,
+    is_entered: bool,
+}
+
 /// Keeps a session.
-pub(crate) struct SessionKeeper {
+pub struct SessionKeeper {
     plan: SessionPlan,
-    question: RestartQuestion,
-    relays: Vec<(Word, Option<RelayRoute>)>,
-    stage: SessionState,
-    /// How often in a row there was no answer.
+    stage: Stage,
+    relays: Vec<EnteredRelay>,
+    /// Sessions in a row that did not begin.
     failures: u32,
-    /// Whether that was said.
-    told: bool,
-    seed: u64,
-    restart: RestartCheck,
-    ways: ConnectAttempts,
+    /// Asks a silent receiver whether it has the session, if that can be asked.
+    question: Option<RestartQuestion>,
+    restart: Option<RestartCheck>,
+    /// The ways to a receiver that has not answered yet.
+    attempts: ConnectAttempts,
     finder: Option<Finder>,
     counter: ProgressCounter,
-    /// Of what the receiver sends.
-    arrivals: ProgressCounter,
     paths: PathChanges,
     log: RelayLog,
     dialers: Dialers,
+    events: VecDeque<SessionEvent>,
 }
 
 impl SessionKeeper {
+    /// Keeps no session yet. `locals`: the addresses that this side sends from.
+    #[must_use]
     pub fn new(mut plan: SessionPlan, locals: &[SocketAddr], watch: &Watch) -> Self {
-        let permission = plan.ticket.permission.clone();
-        let ping = Preamble { kind: ConnectionPurpose::Ping, permission, transfer: plan.name };
-        let reach = |relay: &GreetedRelay| RelayRoute {
-            word: relay.word.clone(),
-            destination: relay.address,
-            consent: relay.consent,
-        };
-        let question = RestartQuestion {
-            peer: PublicKey(plan.ticket.key.0),
-            addresses: plan.ticket.addresses.clone(),
-            relays: plan.ticket.relays.iter().map(reach).collect(),
-            application: ping.to_bytes(),
-        };
+        let mut relays = std::mem::take(&mut plan.relays);
+        let routes = relays.iter().filter_map(|relay| relay.route.clone()).collect();
+        let question = plan.restart_question.take().map(|application| RestartQuestion {
+            peer: plan.peer,
+            addresses: plan.addresses.clone(),
+            relays: routes,
+            application,
+        });
         let (finder, kept) = plan.registry.take().map(Finder::new).unzip();
-        let told = question.relays.iter().map(|reach| (reach.word.clone(), Some(reach.clone())));
         let kept: Vec<Word> = kept.into_iter().flatten().collect();
         let serves_tcp = |word: &&Word| finder.as_ref().is_some_and(|finder| finder.serves_tcp(word));
-        let met = question.relays.iter().map(|reach| &reach.word);
-        let dialled = met.chain(&plan.relays).chain(kept.iter().filter(serves_tcp));
-        let dialers = match plan.tcp {
-            true => Dialers::new(watch, 0, &question.addresses, dialled),
-            false => Dialers::never(watch),
-        };
-        let others = std::mem::take(&mut plan.relays).into_iter().chain(kept);
-        let relays = told.chain(others.map(|word| (word, None))).collect();
-        let seed = plan.name.iter().fold(0_u64, |seed, byte| seed.rotate_left(8) ^ u64::from(*byte));
+        let dialled = relays.iter().map(|relay| &relay.word).chain(kept.iter().filter(serves_tcp));
+        let dialers = Dialers::new(watch, plan.number, plan.tcp.clone(), &plan.addresses, dialled);
+        relays.extend(kept.into_iter().map(KnownRelay::of_word));
+        let relays: Vec<EnteredRelay> =
+            relays.into_iter().map(|relay| EnteredRelay { relay, is_entered: false }).collect();
         Self {
-            restart: RestartCheck::new(question.clone()),
-            ways: ways(&question, locals),
+            restart: question.clone().map(RestartCheck::new),
+            attempts: attempts(&plan, &relays, locals),
             plan,
-            question,
+            stage: Stage::Away(Instant::ZERO),
             relays,
-            stage: SessionState::Away(Instant::ZERO),
             failures: 0,
-            told: false,
-            seed,
+            question,
             finder,
             counter: ProgressCounter::default(),
-            arrivals: ProgressCounter::default(),
             paths: PathChanges::default(),
             log: RelayLog::default(),
             dialers,
+            events: VecDeque::new(),
         }
     }
 
-    /// Takes in that a descriptor is ready. Whether it is one of this one's.
+    /// Takes in that a descriptor is ready. Whether it is one of this keeper's.
     pub fn ready(&mut self, ready: Ready) -> bool {
         self.dialers.ready(ready)
     }
@@ -145,176 +260,244 @@ impl SessionKeeper {
     }
 
     /// Whether there is a session.
+    #[must_use]
     pub const fn is_connected(&self) -> bool {
-        matches!(self.stage, SessionState::Connected(_))
+        matches!(self.stage, Stage::Connected(_))
+    }
+
+    /// The session that there is, or that is tried for.
+    #[must_use]
+    pub const fn handle(&self) -> Option<Handle> {
+        match self.stage {
+            Stage::Away(_) => None,
+            Stage::Trying(handle) | Stage::Connected(handle) => Some(handle),
+        }
     }
 
     /// The session, if there is one that may be used.
     pub fn session<'a>(&self, endpoint: &'a mut Endpoint) -> Option<&'a mut Connection> {
-        let SessionState::Connected(handle) = self.stage else { return None };
+        let Stage::Connected(handle) = self.stage else { return None };
         endpoint.connection_mut(handle).filter(|connection| !connection.is_closing())
     }
 
-    /// What there is of the session.
-    pub fn connection<'a>(&self, endpoint: &'a Endpoint) -> Option<&'a Connection> {
-        let (SessionState::Connected(handle) | SessionState::Trying(handle)) = self.stage else {
-            return None;
-        };
-        endpoint.connection(handle)
+    /// Whether nothing is left of the session: it was closed, and the receiver was told.
+    #[must_use]
+    pub fn is_gone(&self, endpoint: &Endpoint) -> bool {
+        self.handle().and_then(|handle| endpoint.connection(handle)).is_none_or(Connection::is_closed)
     }
 
-    /// Ends the session.
-    pub fn close(&self, endpoint: &mut Endpoint, ending: &Result<(), TransferError>, now: Instant) {
-        let (SessionState::Connected(handle) | SessionState::Trying(handle)) = self.stage else { return };
-        let (code, reason) = match ending {
-            Ok(()) => (close::DONE, String::from("done")),
-            Err(error) => (code_of(error).number(), error.to_string()),
-        };
-        endpoint.close(now, handle, code, &reason);
+    /// The time for which nothing has been heard of the receiver though something was waited for.
+    #[must_use]
+    pub fn silence(&self, now: Instant) -> Duration {
+        self.counter.silence(now)
     }
 
-    /// Does what there is to do; what happened.
-    pub fn turn(
-        &mut self,
-        endpoint: &mut Endpoint,
-        locals: &[SocketAddr],
-        now: Instant,
-    ) -> Vec<SessionEvent> {
-        let mut kept = Vec::new();
-        if let SessionState::Away(at) = self.stage
-            && now >= at
-        {
-            self.begin(endpoint, locals, now, &mut kept);
+    /// Payload bytes at the last look, seconds of the session, and its paths.
+    #[must_use]
+    pub const fn counter(&self) -> &ProgressCounter {
+        &self.counter
+    }
+
+    /// What became of relays.
+    pub(crate) const fn log(&self) -> &RelayLog {
+        &self.log
+    }
+
+    /// The relays that are known.
+    pub fn relays(&self) -> impl ExactSizeIterator<Item = &KnownRelay> {
+        self.relays.iter().map(|entered| &entered.relay)
+    }
+
+    /// Whether a registry is asked for relays and has not answered yet.
+    #[must_use]
+    pub fn is_asking(&self) -> bool {
+        self.finder.as_ref().is_some_and(Finder::is_asking)
+    }
+
+    /// The dialers of TCP, for an owner that keeps the session itself from now on.
+    #[must_use]
+    pub fn into_dialers(self) -> Dialers {
+        self.dialers
+    }
+
+    /// The next thing that happened.
+    pub fn next_event(&mut self) -> Option<SessionEvent> {
+        self.events.pop_front()
+    }
+
+    /// Does what is due, for an owner with one session: takes all events of the endpoint.
+    pub fn turn(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant) {
+        if matches!(self.stage, Stage::Away(at) if now >= at) {
+            self.begin(endpoint, locals, now);
         }
         while let Some(event) = endpoint.next_event() {
-            if self.restart.on_event(endpoint, &event) {
-                continue;
-            }
-            if let EndpointEvent::Closed(handle) = event
-                && !self.is_own(handle)
-            {
+            let is_known = self.on_event(endpoint, &event, locals, now);
+            if let (EndpointEvent::Closed(handle), false) = (event, is_known) {
                 endpoint.forget(handle);
             }
-            self.on_event(endpoint, &event, locals, now, &mut kept);
         }
-        self.find_relays(endpoint, now, &mut kept);
-        if let SessionState::Trying(handle) = self.stage {
-            self.ways.look(now);
-            if self.ways.are_hopeless(now) {
-                endpoint.close(now, handle, close::DONE, "nobody is there");
-                self.fail(ConnectError::NoAnswer, now, &mut kept);
-            }
-        }
-        self.follow(endpoint, locals, now, &mut kept);
-        if let SessionState::Trying(handle) | SessionState::Connected(handle) = self.stage {
-            let silence = self.is_connected().then(|| self.counter.silence(now));
-            self.dialers.look(endpoint, handle, silence, now);
-        }
-        kept
+        self.look(endpoint, locals, now);
     }
 
-    /// How far it is, now and then; `bytes`: what was moved in all.
-    pub fn look(
-        &mut self,
-        endpoint: &mut Endpoint,
-        bytes: u64,
-        locals: &[SocketAddr],
-        now: Instant,
-    ) -> Option<TransferProgress> {
-        let SessionState::Connected(handle) = self.stage else { return None };
-        let connection = endpoint.connection(handle).filter(|_| self.counter.is_due(now))?;
-        let circumstances =
-            Circumstances { used_up: self.paths.is_quota_used_up(), ..Circumstances::default() };
-        let amount = TransferAmount { bytes, travelled: bytes, total: None };
-        let arrivals = self.arrivals.look_at_arrivals(now, connection, locals, amount).paths;
-        let tally = self.counter.look(now, connection, locals, circumstances, amount);
-        Some(TransferProgress { arrivals, ..tally })
-    }
-
-    fn is_own(&self, handle: Handle) -> bool {
-        matches!(self.stage, SessionState::Trying(own) | SessionState::Connected(own) if own == handle)
-    }
-
-    fn begin(
-        &mut self,
-        endpoint: &mut Endpoint,
-        locals: &[SocketAddr],
-        now: Instant,
-        kept: &mut Vec<SessionEvent>,
-    ) {
-        let permission = self.plan.ticket.permission.clone();
-        let preamble = Preamble {
-            kind: ConnectionPurpose::Forward(self.plan.class),
-            permission,
-            transfer: self.plan.name,
-        };
-        self.seed = self.seed.wrapping_add(1);
+    /// Tries for a session now.
+    pub fn begin(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant) {
+        if self.dialers.is_alone() && !self.has_way(endpoint) {
+            return;
+        }
         let connect = Connect {
-            peer: self.question.peer,
-            addresses: self.question.addresses.clone(),
-            application: preamble.to_bytes(),
-            controller: (self.plan.controller)(self.seed),
+            peer: self.plan.peer,
+            addresses: self.plan.addresses.clone(),
+            application: self.plan.hello.clone(),
+            controller: (self.plan.controller)(self.plan.seed),
         };
-        self.ways = ways(&self.question, locals);
+        self.plan.seed = self.plan.seed.wrapping_add(1);
+        self.attempts = attempts(&self.plan, &self.relays, locals);
         self.dialers.begin();
+        self.relays.iter_mut().for_each(|entered| entered.is_entered = false);
         match endpoint.connect(now, connect) {
             Ok(handle) => {
-                self.stage = SessionState::Trying(handle);
-                for (word, reach) in &self.relays {
-                    endpoint.add_relay(now, handle, word, reach.as_ref());
-                }
+                self.stage = Stage::Trying(handle);
+                self.enter_relays(endpoint, now);
             }
-            Err(error) => self.fail(error, now, kept),
+            Err(error) => self.fail(error, now),
         }
     }
 
-    fn on_event(
+    /// Whether a TCP connection leads to the receiver, or to a relay at which it is met.
+    fn has_way(&self, endpoint: &Endpoint) -> bool {
+        let by_relay = |relay: &KnownRelay| {
+            relay.route.is_some() && relay.addresses().any(|address| endpoint.leads_to(address))
+        };
+        self.plan.addresses.iter().any(|address| endpoint.leads_to(*address)) || self.relays().any(by_relay)
+    }
+
+    /// Has the session try relays that it does not have; where TCP is alone, those to which a
+    /// connection leads.
+    fn enter_relays(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        let Some(handle) = self.handle() else { return };
+        for EnteredRelay { relay, is_entered } in self.relays.iter_mut().filter(|relay| !relay.is_entered) {
+            let leads = !self.dialers.is_alone() || relay.addresses().any(|it| endpoint.leads_to(it));
+            if leads {
+                *is_entered = true;
+                endpoint.add_relay(now, handle, &relay.word, relay.route.as_ref());
+            }
+        }
+    }
+
+    /// Takes words that are good for longer than those of the same relays.
+    pub fn renew(&mut self, words: &[Word]) {
+        for EnteredRelay { relay, is_entered } in &mut self.relays {
+            *is_entered &= !relay.renew(words);
+        }
+    }
+
+    /// Takes in an event of the endpoint; whether it is about this keeper's connections.
+    pub fn on_event(
         &mut self,
         endpoint: &mut Endpoint,
         event: &EndpointEvent,
         locals: &[SocketAddr],
         now: Instant,
-        kept: &mut Vec<SessionEvent>,
-    ) {
-        if self.finder.as_mut().is_some_and(|finder| finder.on_event(event, now)) {
-            return;
+    ) -> bool {
+        if self.restart.as_mut().is_some_and(|restart| restart.on_event(endpoint, event))
+            || self.finder.as_mut().is_some_and(|finder| finder.on_event(event, now))
+        {
+            return true;
         }
+        let own = self.handle();
         match event {
-            EndpointEvent::Connected(handle) if self.is_own(*handle) => {
-                (self.stage, self.failures, self.told) = (SessionState::Connected(*handle), 0, false);
+            EndpointEvent::Connected(handle) if Some(*handle) == own => {
+                (self.stage, self.failures) = (Stage::Connected(*handle), 0);
                 self.counter = ProgressCounter::default();
                 self.counter.begin(now);
-                self.arrivals = ProgressCounter::default();
-                self.arrivals.begin(now);
                 self.paths = PathChanges::default();
-                kept.push(SessionEvent::Connected);
+                self.events.push_back(SessionEvent::Connected);
             }
-            EndpointEvent::Failed(handle, error) if self.is_own(*handle) => self.fail(*error, now, kept),
-            EndpointEvent::Closed(handle) if self.is_own(*handle) => {
+            EndpointEvent::Failed(handle, error) if Some(*handle) == own => self.fail(*error, now),
+            EndpointEvent::Closed(handle) if Some(*handle) == own => {
                 // The session itself says why.
-                self.follow(endpoint, locals, now, kept);
+                self.follow(endpoint, locals, now);
                 endpoint.forget(*handle);
-                if self.is_own(*handle) {
-                    self.lose(TransferError::ConnectionLost, now, kept);
+                if self.handle() == Some(*handle) {
+                    self.lose(TransferError::ConnectionLost, None, now);
                 }
             }
-            EndpointEvent::RelayTrouble(handle, relay, trouble) if self.is_own(*handle) => {
-                self.ways.on_relay(*relay, *trouble);
-                kept.extend(self.log.on_trouble(*relay, *trouble).map(SessionEvent::Warning));
+            EndpointEvent::RelayTrouble(handle, relay, trouble) if Some(*handle) == own => {
+                self.attempts.on_relay(*relay, *trouble);
+                let warning = self.log.on_trouble(*relay, *trouble);
+                self.events.push_back(SessionEvent::RelayTrouble(*relay, *trouble, warning));
             }
-            _ => {}
+            _ => return false,
+        }
+        true
+    }
+
+    /// Does what is due: asks the registry, dials, and looks at how the session does.
+    pub fn look(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant) {
+        self.find_relays(endpoint, now);
+        self.enter_relays(endpoint, now);
+        if let Stage::Trying(handle) = self.stage {
+            self.attempts.look(now);
+            if self.attempts.are_hopeless(now) {
+                endpoint.close(now, handle, close::DONE, "nobody is there");
+                self.fail(ConnectError::NoAnswer, now);
+            }
+        }
+        self.follow(endpoint, locals, now);
+        let silence = self.is_connected().then(|| self.counter.silence(now));
+        self.dialers.look(endpoint, self.handle(), silence, now);
+        while let Some(warning) = self.dialers.next_warning() {
+            self.events.push_back(SessionEvent::Warning(warning));
         }
     }
 
-    /// Looks at how the session does.
-    fn follow(
+    /// How far the session is, for an owner whose [`counter`](Self::counter) is due. `amount`: what
+    /// was moved.
+    pub fn progress(
+        &mut self,
+        endpoint: &Endpoint,
+        locals: &[SocketAddr],
+        circumstances: Circumstances,
+        amount: TransferAmount,
+        now: Instant,
+    ) -> Option<TransferProgress> {
+        let Stage::Connected(handle) = self.stage else { return None };
+        let connection = endpoint.connection(handle)?;
+        let circumstances = Circumstances { used_up: self.paths.is_quota_used_up(), ..circumstances };
+        Some(self.counter.look(now, connection, locals, circumstances, amount))
+    }
+
+    /// Tells what has become of relays since the last look.
+    pub fn look_at_relays(&mut self, endpoint: &Endpoint, locals: &[SocketAddr], now: Instant) {
+        let Stage::Connected(handle) = self.stage else { return };
+        let relays = endpoint.relays(now, handle);
+        self.finder.iter_mut().for_each(|finder| finder.on_relays(now, &relays));
+        self.events.extend(self.log.look(relays, locals).into_iter().map(SessionEvent::News));
+    }
+
+    /// Ends the session, and the keeping of it: the receiver is told why.
+    pub fn close(&self, endpoint: &mut Endpoint, code: u64, reason: &str, now: Instant) {
+        if let Some(handle) = self.handle() {
+            endpoint.close(now, handle, code, reason);
+        }
+    }
+
+    /// Ends the session, and tries for another from `again_at` on.
+    pub fn leave(
         &mut self,
         endpoint: &mut Endpoint,
-        locals: &[SocketAddr],
+        code: u64,
+        reason: &str,
+        again_at: Instant,
         now: Instant,
-        kept: &mut Vec<SessionEvent>,
     ) {
-        let SessionState::Connected(handle) = self.stage else { return };
+        self.close(endpoint, code, reason, now);
+        self.away_until(again_at);
+    }
+
+    /// Looks at how the session does.
+    fn follow(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant) {
+        let Stage::Connected(handle) = self.stage else { return };
         let mut closed = None;
         if let Some(connection) = endpoint.connection_mut(handle) {
             while let Some(event) = connection.next_event() {
@@ -326,78 +509,111 @@ impl SessionKeeper {
                     _ => {}
                 }
                 if let Event::Closed { code, reason, by_peer } = event {
-                    closed = Some(self.paths.explain(error_of(code, &reason, by_peer)));
+                    let error = self.paths.explain(error_of(code, &reason, by_peer));
+                    closed = Some((error, SessionClose { code, reason, by_peer }));
                 } else {
-                    kept.extend(self.paths.on_event(event, connection, locals).map(SessionEvent::News));
+                    let news = self.paths.on_event(event, connection, locals);
+                    self.events.extend(news.map(SessionEvent::News));
                 }
             }
         }
+        let silence = self.counter.silence(now);
         match closed {
-            Some(error @ (TransferError::NotAdmitted(_) | TransferError::OtherKind(_))) => {
-                kept.push(SessionEvent::Refused(error));
+            Some((error @ (TransferError::NotAdmitted(_) | TransferError::OtherKind(_)), close)) => {
+                self.try_later(now);
+                let lost = LostSession { error, close: Some(close), tried: Vec::new() };
+                self.events.push_back(SessionEvent::Refused(lost));
             }
-            Some(error) => self.lose(error, now, kept),
-            None if self.restart.look(endpoint, now, self.counter.silence(now)) => {
+            Some((error, close)) => self.lose(error, Some(close), now),
+            None if self.restart.as_mut().is_some_and(|it| it.look(endpoint, now, silence)) => {
                 endpoint.close(now, handle, close::DONE, "the receiver was started anew");
-                self.lose(TransferError::ReceiverRestarted, now, kept);
+                self.lose(TransferError::ReceiverRestarted, None, now);
             }
-            None if self.counter.is_due(now) => {
-                if self.counter.silence(now) >= SILENCE {
-                    let sentence = "nothing is heard from the receiver: connections wait for it";
-                    kept.push(SessionEvent::Warning(sentence.into()));
-                }
-                let relays = endpoint.relays(now, handle);
-                self.finder.iter_mut().for_each(|finder| finder.on_relays(now, &relays));
-                kept.extend(self.log.look(relays, locals).into_iter().map(SessionEvent::News));
-            }
+            None if self.counter.is_due(now) => self.look_at_relays(endpoint, locals, now),
             None => {}
         }
     }
 
-    fn find_relays(&mut self, endpoint: &mut Endpoint, now: Instant, kept: &mut Vec<SessionEvent>) {
+    /// Takes what the registry offers, if there is one.
+    fn find_relays(&mut self, endpoint: &mut Endpoint, now: Instant) {
         let Some(finder) = &mut self.finder else { return };
         let found = finder.look(endpoint, now);
-        if let SessionState::Trying(handle) | SessionState::Connected(handle) = self.stage {
-            for word in &found.words {
-                endpoint.add_relay(now, handle, word, None);
-            }
-        }
-        for word in found.words.iter().filter(|word| finder.serves_tcp(word)) {
-            self.dialers.add(word);
-        }
         for word in found.words {
-            if self.relays.len() < RELAYS && !self.relays.iter().any(|(known, _)| *known == word) {
-                self.relays.push((word, None));
+            if finder.serves_tcp(&word) {
+                self.dialers.add(&word);
+            }
+            // A word that is known is entered again: its relay may have failed since.
+            if let Some(known) = self.relays.iter_mut().find(|entered| entered.relay.word == word) {
+                known.is_entered = false;
+            } else if self.relays.len() < MAX_RELAYS {
+                let relay = KnownRelay::of_word(word);
+                self.relays.push(EnteredRelay { relay, is_entered: false });
             }
         }
-        kept.extend(found.trouble.map(|trouble| SessionEvent::Warning(goes_on_without(&trouble))));
+        self.events.extend(found.trouble.map(|trouble| SessionEvent::Warning(goes_on_without(&trouble))));
     }
 
     /// The receiver does not answer.
-    fn fail(&mut self, error: ConnectError, now: Instant, kept: &mut Vec<SessionEvent>) {
-        self.ways.on_tcp(self.dialers.accepted());
-        let error = not_connected(error, &self.ways.tried());
+    fn fail(&mut self, error: ConnectError, now: Instant) {
+        self.attempts.on_tcp(self.dialers.accepted());
+        let tried = self.attempts.tried();
+        let error = not_connected(error, &tried);
         // Whoever is there will not be another one.
-        if matches!(error, NotConnected::OtherVersion | NotConnected::ImpossibleKey) {
-            kept.push(SessionEvent::Refused(error.into()));
-            return;
-        }
-        self.lose(error.into(), now, kept);
+        let is_final = matches!(error, NotConnected::OtherVersion | NotConnected::ImpossibleKey);
+        let lost = LostSession { error: error.into(), close: None, tried };
+        self.try_later(now);
+        self.events.push_back(if is_final { SessionEvent::Refused(lost) } else { SessionEvent::Lost(lost) });
     }
 
-    /// Enters that there is no session. The time before the next attempt grows with each failure.
-    fn lose(&mut self, error: TransferError, now: Instant, kept: &mut Vec<SessionEvent>) {
-        let wait = (AGAIN * 2_u32.saturating_pow(self.failures.min(16))).min(AGAIN_MOST);
-        self.failures += 1;
-        self.stage = SessionState::Away(now + wait);
-        self.restart = RestartCheck::new(self.question.clone());
-        if !std::mem::replace(&mut self.told, true) {
-            kept.push(SessionEvent::Lost(error));
-        }
+    /// There is no session any more.
+    fn lose(&mut self, error: TransferError, close: Option<SessionClose>, now: Instant) {
+        self.try_later(now);
+        self.events.push_back(SessionEvent::Lost(LostSession { error, close, tried: Vec::new() }));
+    }
+
+    /// The wait before the next attempt grows with each failure.
+    fn try_later(&mut self, now: Instant) {
+        let again_at = now + self.plan.retry.after(self.failures);
+        self.failures = self.failures.saturating_add(1);
+        self.away_until(again_at);
+    }
+
+    fn away_until(&mut self, again_at: Instant) {
+        self.stage = Stage::Away(again_at);
+        self.restart = self.question.clone().map(RestartCheck::new);
     }
 }
 
-fn ways(question: &RestartQuestion, locals: &[SocketAddr]) -> ConnectAttempts {
-    let met = question.relays.iter().map(|reach| reach.word.clone());
-    ConnectAttempts::new(&question.addresses, met, locals)
+fn attempts(plan: &SessionPlan, relays: &[EnteredRelay], locals: &[SocketAddr]) -> ConnectAttempts {
+    // Without UDP nobody knocks.
+    if let TcpUse::Alone(_) = plan.tcp {
+        return ConnectAttempts::new(&[], std::iter::empty(), locals);
+    }
+    let met = relays.iter().map(|entered| &entered.relay).filter(|relay| relay.route.is_some());
+    ConnectAttempts::new(&plan.addresses, met.map(|relay| relay.word.clone()), locals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, RelayKey, Scope, Terms};
+
+    fn word(port: u16, expiry: u64) -> Word {
+        let terms = Terms {
+            expiry: Minute::from_unix(expiry),
+            rate: RateClass::UNLIMITED,
+            quota: QuotaClass::UNLIMITED,
+            scope: Scope::ALL,
+        };
+        RelayKey::new(&[1; 32]).issue(Grant { id: 1, terms }, vec![([192, 0, 2, 1], port).into()]).unwrap()
+    }
+
+    #[test]
+    fn a_word_makes_place_for_one_that_is_good_for_longer() {
+        let [sooner, now, later] = [1, 2, 3].map(|hour| 2_000_000_000 + hour * 3_600);
+        let mut relay = KnownRelay::of_word(word(1, now));
+        assert!(!relay.renew(&[word(2, later), word(1, sooner), word(1, now)]));
+        assert!(relay.renew(&[word(2, later), word(1, later)]));
+        assert_eq!(relay.word, word(1, later));
+    }
 }

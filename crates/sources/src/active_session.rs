@@ -1,8 +1,7 @@
-//! How far the session of a source is.
+//! What a source says in a session, and how far that is.
 
 use crate::endpoint::FORTH;
 use crate::message::Messages;
-use byway_engine::Handle;
 use byway_engine::data::Outgoing;
 use byway_wire::Instant;
 
@@ -23,32 +22,9 @@ pub fn piece_length(demand: u64) -> usize {
     usize::try_from((demand / 25).clamp(least, LONGEST)).unwrap_or(usize::MAX)
 }
 
-/// How far a session is.
-pub enum ConnectState {
-    /// There is none.
-    Away,
-    /// The sink has not answered yet.
-    Connecting(Handle, Vec<bool>),
-    /// It has.
-    Talking(Handle, Box<ActiveSession>),
-}
-
-impl ConnectState {
-    /// The session that there is or will be, and which relays it knows, in the order of the ways.
-    pub fn entered(&mut self) -> Option<(Handle, &mut Vec<bool>)> {
-        match self {
-            Self::Away => None,
-            Self::Connecting(handle, entered) => Some((*handle, entered)),
-            Self::Talking(handle, talk) => Some((*handle, &mut talk.entered)),
-        }
-    }
-}
-
 /// What is said in a session.
 #[derive(Default)]
 pub struct ActiveSession {
-    /// Relays that the session knows, in the order of the ways.
-    pub entered: Vec<bool>,
     /// What the sink says.
     pub messages: Messages,
     /// When the sink was last heard.
@@ -65,9 +41,9 @@ pub struct ActiveSession {
 }
 
 impl ActiveSession {
-    /// A session that begins now, in which these relays are entered.
-    pub fn new(entered: Vec<bool>, now: Instant) -> Self {
-        Self { entered, heard_at: now, ..Self::default() }
+    /// A session that begins now.
+    pub fn new(now: Instant) -> Self {
+        Self { heard_at: now, ..Self::default() }
     }
 
     /// Writes the messages that wait in `out` to the `stream`, in pieces of `piece` bytes. A rest
@@ -86,16 +62,6 @@ impl ActiveSession {
         self.out.drain(..self.said);
         self.said = 0;
         true
-    }
-}
-
-impl ConnectState {
-    /// The session.
-    pub const fn handle(&self) -> Option<Handle> {
-        match self {
-            Self::Away => None,
-            Self::Connecting(handle, _) | Self::Talking(handle, _) => Some(*handle),
-        }
     }
 }
 
