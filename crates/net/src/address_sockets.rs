@@ -14,9 +14,9 @@ use std::net::IpAddr;
 
 /// How often the host's addresses are looked up, if anything happens at all. A lookup takes some
 /// dozen microseconds.
-const LOOK: Duration = Duration::from_secs(2);
-/// Sockets of this kind at most.
-const MOST: usize = 64;
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(2);
+/// The most sockets of this kind.
+const MAX_SOCKETS: usize = 64;
 
 /// The sockets that are bound to all addresses, and what stands beside them.
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ impl AddressSockets {
 
     /// Looks the host's addresses up.
     pub(crate) fn look(&mut self, now: Instant) -> Vec<AddressChange> {
-        self.look_at = now + LOOK;
+        self.look_at = now + LOOKUP_INTERVAL;
         // Without the list everything stays as it is.
         let Ok(interfaces) = interfaces() else { return Vec::new() };
         let own: BTreeSet<IpAddr> = interfaces.into_iter().map(|interface| interface.address).collect();
@@ -98,7 +98,7 @@ impl Beside {
             }
             is_there
         });
-        let room = MOST.saturating_sub(self.own.len());
+        let room = MAX_SOCKETS.saturating_sub(self.own.len());
         let new = fitting.into_iter().filter(|ip| self.home != Some(*ip) && !self.own.contains_key(ip));
         changes.extend(new.take(room).map(|ip| AddressChange::Bind(self.socket, ip)));
         changes
@@ -139,7 +139,10 @@ mod tests {
         assert_eq!(sockets.all[0].compare(&own(&[ip(1), ip(2)])), [bind(1), bind(2)]);
         sockets.bound(Local(0), ip(2), Local(16_385));
         assert_eq!(sockets.all[0].compare(&own(&[ip(1), ip(2)])), [bind(1)]);
-        assert_eq!(sockets.all[0].compare(&own(&(1..=200).map(ip).collect::<Vec<_>>())).len(), MOST - 1);
+        assert_eq!(
+            sockets.all[0].compare(&own(&(1..=200).map(ip).collect::<Vec<_>>())).len(),
+            MAX_SOCKETS - 1
+        );
         // The only address goes, as a lease that has expired, and comes back beside another.
         let mut sockets = beside();
         assert_eq!(sockets.all[0].compare(&own(&[ip(1)])), []);

@@ -15,7 +15,7 @@ pub fn has_net_admin() -> io::Result<bool> {
     Ok(capabilities(None)?.effective.contains(CapabilitySet::NET_ADMIN))
 }
 
-/// Lets this process have so many descriptors, or as many as it may.
+/// Lets this process have the `wanted` number of descriptors, or as many as it may.
 pub fn allow_descriptors(wanted: u64) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let most = maximum.map_or(wanted, |maximum| maximum.min(wanted));

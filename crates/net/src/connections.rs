@@ -3,8 +3,8 @@
 use byway_wire::{Duration, Instant, Local};
 use std::collections::BTreeMap;
 
-/// A connection may serve nothing for so long: a handshake over it takes a few round trips.
-const GRACE: Duration = Duration::from_secs(10);
+/// How long a connection may serve nothing. A handshake over it takes a few round trips.
+const UNUSED_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// TCP connections by number.
 #[derive(Debug, Default)]
@@ -17,8 +17,8 @@ pub(crate) struct Connections {
 impl Connections {
     /// Enters that a connection was opened.
     pub(crate) fn opened(&mut self, local: Local, now: Instant) {
-        self.open.insert(local, now + GRACE);
-        self.ask_at = Some(self.ask_at.map_or(now + GRACE, |at| at.min(now + GRACE)));
+        self.open.insert(local, now + UNUSED_TIMEOUT);
+        self.ask_at = Some(self.ask_at.map_or(now + UNUSED_TIMEOUT, |at| at.min(now + UNUSED_TIMEOUT)));
     }
 
     /// Enters that a connection is over.
@@ -38,7 +38,7 @@ impl Connections {
         }
         let due = self.open.iter_mut().find(|(_, at)| **at <= now);
         if let Some((local, at)) = due {
-            *at = now + GRACE;
+            *at = now + UNUSED_TIMEOUT;
             return Some(*local);
         }
         self.ask_at = self.open.values().min().copied();

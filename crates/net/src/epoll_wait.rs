@@ -17,11 +17,11 @@ use std::thread;
 
 /// A thread needs about this long to fall asleep and wake up. If a deadline is nearer than this,
 /// the driver does not sleep. It polls, and yields the processor between polls.
-const TOO_SHORT_TO_SLEEP: Duration = Duration::from_micros(50);
-/// `epoll_pwait` counts in these.
-const MILLISECOND: Duration = Duration::from_millis(1);
+const MIN_SLEEP_TIME: Duration = Duration::from_micros(50);
+/// The unit of the timeout of `epoll_pwait`.
+const EPOLL_TICK: Duration = Duration::from_millis(1);
 /// Events taken at once. What is left over comes first the next time.
-const EVENTS: usize = 256;
+const MAX_EVENTS: usize = 256;
 
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl<'a> Waiter<'a> {
         if let Some(device) = device {
             watch.enter(device, EventSource::Device.data(0), EventFlags::IN)?;
         }
-        Ok(Self { watch, events: Vec::with_capacity(EVENTS), _slack: TimerSlack::fine() })
+        Ok(Self { watch, events: Vec::with_capacity(MAX_EVENTS), _slack: TimerSlack::fine() })
     }
 
     /// Waits for a socket too, from now on.
@@ -105,8 +105,8 @@ impl<'a> Waiter<'a> {
         self.events.clear();
         let sleep = match remaining {
             None => None,
-            Some(remaining) if remaining < TOO_SHORT_TO_SLEEP => Some(Duration::ZERO),
-            Some(remaining) if remaining < MILLISECOND => {
+            Some(remaining) if remaining < MIN_SLEEP_TIME => Some(Duration::ZERO),
+            Some(remaining) if remaining < EPOLL_TICK => {
                 let mut watched = [PollFd::new(self.watch, PollFlags::IN)];
                 if poll(&mut watched, Some(&timespec(remaining)))? == 0 {
                     return Ok(());
@@ -115,7 +115,7 @@ impl<'a> Waiter<'a> {
             }
             Some(remaining) => {
                 let millis = u32::try_from(remaining.as_millis()).unwrap_or(u32::MAX).min(i32::MAX as u32);
-                Some(MILLISECOND * millis)
+                Some(EPOLL_TICK * millis)
             }
         };
         epoll::wait(self.watch, spare_capacity(&mut self.events), sleep.map(timespec).as_ref())?;

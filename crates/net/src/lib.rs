@@ -81,7 +81,7 @@ pub use interfaces::{Interface, interfaces, source_for};
 pub use route_lookup::{is_own, way_out};
 pub use socket::{BUFFER_BYTES, BindError, Buffers, SendLimit, Socket};
 pub use statistics::Statistics;
-pub use systemd_notify::{READY, STOPPING, notify};
+pub use systemd_notify::{NOTIFY_READY, NOTIFY_STOPPING, notify};
 pub use tcp::{Dialing, TcpCarrier};
 pub use tcp_limits::{TcpCongestion, TcpLimits};
 pub use tcp_listener::{Backlog, Listener};

@@ -14,7 +14,7 @@ const DEVICE_PAUSE: Duration = Duration::from_micros(500);
 
 /// The number of the first socket that stands beside another one. Sockets that the machine knows
 /// have smaller numbers.
-const BESIDE: u16 = 1 << 14;
+const FIRST_EXTRA_SOCKET: u16 = 1 << 14;
 
 /// Sockets and connections by number.
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl Link {
 impl Links {
     /// The number of one more. `None`: there are as many sockets as there are numbers.
     pub(crate) fn add_socket(&mut self, socket: Socket) -> Option<Local> {
-        let number = u16::try_from(self.sockets.len()).ok().filter(|it| *it < BESIDE)?;
+        let number = u16::try_from(self.sockets.len()).ok().filter(|it| *it < FIRST_EXTRA_SOCKET)?;
         self.sockets.push(Link::new(Carrier::Udp(socket)));
         Some(Local(number))
     }
@@ -90,7 +90,7 @@ impl Links {
     pub(crate) fn add_beside(&mut self, socket: Socket) -> Option<Local> {
         let link = Link::new(Carrier::Udp(socket));
         let free = self.beside.iter().position(|link| link.carrier.is_none()).unwrap_or(self.beside.len());
-        let number = u16::try_from(free).ok()?.checked_add(BESIDE).map(Local);
+        let number = u16::try_from(free).ok()?.checked_add(FIRST_EXTRA_SOCKET).map(Local);
         let number = number.filter(|it| !it.is_connection())?;
         match self.beside.get_mut(free) {
             Some(place) => *place = link,
@@ -122,7 +122,9 @@ impl Links {
     #[inline]
     pub(crate) fn get(&self, local: Local) -> Option<&Link> {
         match local.connection_index() {
-            None if local.0 >= BESIDE => self.beside.get(usize::from(local.0 - BESIDE)),
+            None if local.0 >= FIRST_EXTRA_SOCKET => {
+                self.beside.get(usize::from(local.0 - FIRST_EXTRA_SOCKET))
+            }
             None => self.sockets.get(usize::from(local.0)),
             Some(index) => self.connections.get(index),
         }
@@ -131,7 +133,9 @@ impl Links {
     #[inline]
     pub(crate) fn get_mut(&mut self, local: Local) -> Option<&mut Link> {
         match local.connection_index() {
-            None if local.0 >= BESIDE => self.beside.get_mut(usize::from(local.0 - BESIDE)),
+            None if local.0 >= FIRST_EXTRA_SOCKET => {
+                self.beside.get_mut(usize::from(local.0 - FIRST_EXTRA_SOCKET))
+            }
             None => self.sockets.get_mut(usize::from(local.0)),
             Some(index) => self.connections.get_mut(index),
         }

@@ -125,7 +125,7 @@ fn mark(ecn: Option<EcnCodepoint>) -> Ecn {
 
 /// Translates the kernel's receive timestamps from wall-clock time to the driver's clock. After the
 /// wall clock was set, datagrams with older timestamps may wait in the socket. So for one second
-/// (`QUEUED`), the time of the receive call counts instead.
+/// (`MAX_QUEUE_TIME`), the time of the receive call counts instead.
 #[derive(Debug, Default)]
 struct StampConverter {
     /// Wall clock minus driver's clock, in nanoseconds, once measured.
@@ -136,7 +136,7 @@ struct StampConverter {
 /// A change of the offset that is no measuring error (readings are 20 µs apart at most).
 const STEP_NANOS: u64 = 1_000_000;
 /// How long a datagram may have waited in a socket's buffer.
-const QUEUED: Duration = Duration::from_secs(1);
+const MAX_QUEUE_TIME: Duration = Duration::from_secs(1);
 
 impl StampConverter {
     /// Takes readings of both clocks, if there are good ones.
@@ -148,7 +148,7 @@ impl StampConverter {
             .offset
             .is_some_and(|known| offset.wrapping_sub(known).cast_signed().unsigned_abs() > STEP_NANOS)
         {
-            self.trusted_from = now + QUEUED;
+            self.trusted_from = now + MAX_QUEUE_TIME;
         }
         self.offset = Some(offset);
     }

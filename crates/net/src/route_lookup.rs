@@ -6,19 +6,18 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use std::io;
 use std::net::IpAddr;
 
-/// `RTM_NEWROUTE`, `RTM_GETROUTE`, `NLMSG_ERROR`, `NLM_F_REQUEST`: linux/rtnetlink.h,
-/// linux/netlink.h.
-const NEW_ROUTE: u16 = 24;
-const GET_ROUTE: u16 = 26;
-const ERROR: u16 = 2;
-const REQUEST: u16 = 1;
-/// `RTA_DST`, `RTA_SRC`, `RTA_OIF`.
-const DESTINATION: u16 = 1;
-const SOURCE: u16 = 2;
-const INTERFACE: u16 = 4;
-/// Bytes before the attributes: `nlmsghdr`, `rtmsg`.
-const HEADER: usize = 16;
-const ROUTE_HEADER: usize = 12;
+// linux/rtnetlink.h, linux/netlink.h.
+const RTM_NEWROUTE: u16 = 24;
+const RTM_GETROUTE: u16 = 26;
+const NLMSG_ERROR: u16 = 2;
+const NLM_F_REQUEST: u16 = 1;
+const RTA_DST: u16 = 1;
+const RTA_SRC: u16 = 2;
+const RTA_OIF: u16 = 4;
+/// Bytes of `nlmsghdr`.
+const NLMSG_HEADER_LEN: usize = 16;
+/// Bytes of `rtmsg`, which the attributes follow.
+const ROUTE_HEADER_LEN: usize = 12;
 /// Where the type of a route stands in `rtmsg`, and types by which the host itself takes what is
 /// sent: `RTN_LOCAL`, `RTN_BROADCAST`, `RTN_ANYCAST`.
 const ROUTE_TYPE_AT: usize = 7;
@@ -59,9 +58,9 @@ fn question(source: Option<IpAddr>, destination: IpAddr) -> Vec<u8> {
         IpAddr::V4(_) => (AddressFamily::INET, 32),
         IpAddr::V6(_) => (AddressFamily::INET6, 128),
     };
-    let mut message = vec![0; HEADER];
+    let mut message = vec![0; NLMSG_HEADER_LEN];
     message.extend([family.as_raw() as u8, bits, bits, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    let attributes = [Some((DESTINATION, destination)), source.map(|source| (SOURCE, source))];
+    let attributes = [Some((RTA_DST, destination)), source.map(|source| (RTA_SRC, source))];
     for (kind, address) in attributes.into_iter().flatten() {
         let bytes = match address {
             IpAddr::V4(ip) => ip.octets().to_vec(),
@@ -72,7 +71,7 @@ fn question(source: Option<IpAddr>, destination: IpAddr) -> Vec<u8> {
         message.extend(bytes);
     }
     let length = (message.len() as u32).to_ne_bytes();
-    let header = [&length[..], &GET_ROUTE.to_ne_bytes(), &REQUEST.to_ne_bytes()].concat();
+    let header = [&length[..], &RTM_GETROUTE.to_ne_bytes(), &NLM_F_REQUEST.to_ne_bytes()].concat();
     message.splice(..header.len(), header);
     message
 }
@@ -81,16 +80,16 @@ fn question(source: Option<IpAddr>, destination: IpAddr) -> Vec<u8> {
 /// this is no answer.
 fn read(answer: &[u8]) -> Option<Option<u32>> {
     let kind = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
-    let body = answer.get(HEADER..)?;
+    let body = answer.get(NLMSG_HEADER_LEN..)?;
     match kind {
-        ERROR => (i32::from_ne_bytes(*body.first_chunk()?) != 0).then_some(None),
-        NEW_ROUTE => {
-            let mut rest = body.get(ROUTE_HEADER..)?;
+        NLMSG_ERROR => (i32::from_ne_bytes(*body.first_chunk()?) != 0).then_some(None),
+        RTM_NEWROUTE => {
+            let mut rest = body.get(ROUTE_HEADER_LEN..)?;
             while let Some((head, after)) = rest.split_first_chunk::<4>() {
                 let [a, b, c, d] = *head;
                 let (length, kind) = (usize::from(u16::from_ne_bytes([a, b])), u16::from_ne_bytes([c, d]));
                 let value = after.get(..length.checked_sub(4)?)?;
-                if kind == INTERFACE {
+                if kind == RTA_OIF {
                     return Some(Some(u32::from_ne_bytes(*value.first_chunk()?)));
                 }
                 // Attributes begin at multiples of four.
@@ -106,10 +105,10 @@ fn read(answer: &[u8]) -> Option<Option<u32>> {
 /// Whether an answer tells of a route to the host itself. `None`: this is no answer.
 fn read_own(answer: &[u8]) -> Option<bool> {
     let kind = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
-    let body = answer.get(HEADER..)?;
+    let body = answer.get(NLMSG_HEADER_LEN..)?;
     match kind {
-        ERROR => (i32::from_ne_bytes(*body.first_chunk()?) != 0).then_some(false),
-        NEW_ROUTE => Some(OWN_ROUTES.contains(body.get(ROUTE_TYPE_AT)?)),
+        NLMSG_ERROR => (i32::from_ne_bytes(*body.first_chunk()?) != 0).then_some(false),
+        RTM_NEWROUTE => Some(OWN_ROUTES.contains(body.get(ROUTE_TYPE_AT)?)),
         _ => None,
     }
 }
@@ -138,7 +137,8 @@ mod tests {
         for interface in crate::interfaces().unwrap() {
             assert!(is_own(interface.address).unwrap(), "{interface:?}");
         }
-        let route = |kind: u8| [&[0; 4], &NEW_ROUTE.to_ne_bytes()[..], &[0; 17], &[kind], &[0; 8]].concat();
+        let route =
+            |kind: u8| [&[0; 4], &RTM_NEWROUTE.to_ne_bytes()[..], &[0; 17], &[kind], &[0; 8]].concat();
         assert_eq!(
             [1, 2, 3, 4, 5, 7].map(|kind| read_own(&route(kind)).unwrap()).map(u8::from),
             [0, 1, 1, 1, 0, 0]
@@ -166,12 +166,12 @@ mod tests {
         let attribute = |kind: u16, value: &[u8]| {
             [&(4 + value.len() as u16).to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()
         };
-        let route = |attributes: &[u8]| answer(NEW_ROUTE, &[&[0; ROUTE_HEADER], attributes].concat());
+        let route = |attributes: &[u8]| answer(RTM_NEWROUTE, &[&[0; ROUTE_HEADER_LEN], attributes].concat());
         let table = [attribute(15, &[1]), vec![0; 3]].concat();
-        let by_seven = [table.clone(), attribute(INTERFACE, &7_u32.to_ne_bytes())].concat();
+        let by_seven = [table.clone(), attribute(RTA_OIF, &7_u32.to_ne_bytes())].concat();
         assert_eq!(read(&route(&by_seven)), Some(Some(7)));
         assert_eq!(read(&route(&table)), Some(None));
-        assert_eq!(read(&answer(ERROR, &(-101_i32).to_ne_bytes())), Some(None));
+        assert_eq!(read(&answer(NLMSG_ERROR, &(-101_i32).to_ne_bytes())), Some(None));
         assert_eq!(read(&answer(3, &[0; 40])), None);
         for broken in [&attribute(9, &[1, 2, 3, 4])[..6], &[0, 0, 0, 0], &[200, 0, 4, 0]] {
             assert_eq!(read(&route(broken)), None, "{broken:?}");

@@ -1,18 +1,18 @@
 //! What a machine wrote and the system has not taken yet. A few runs are gathered, so that they
 //! leave in one call.
 
-use crate::send_batch::{DatagramRun, MESSAGES, TrafficClass};
+use crate::send_batch::{DatagramRun, MAX_MESSAGES, TrafficClass};
 use byway_wire::{Local, Transmit};
 use smallvec::SmallVec;
 
 /// Room for what a machine writes at once: the longest UDP payload there could be, or a run of as
 /// many bytes.
 const WRITE_BYTES: usize = 65_535;
-/// Room in all: enough for many small runs or a few long ones, and not so much that it leaves the
-/// processor's cache.
-const BYTES: usize = 4 * WRITE_BYTES;
+/// Bytes of room in all: enough for many small runs or a few long ones, and few enough to stay in
+/// the processor's cache.
+const BACKLOG_BYTES: usize = 4 * WRITE_BYTES;
 /// Runs that wait for one socket: all of one outbox, or many small ones.
-const PARKED_RUNS: usize = 16 * MESSAGES;
+const PARKED_RUNS: usize = 16 * MAX_MESSAGES;
 
 /// Runs in the order in which they were written.
 #[derive(Debug)]
@@ -29,17 +29,17 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub(crate) fn new() -> Self {
-        Self::of(BYTES)
+        Self::of(BACKLOG_BYTES)
     }
 
-    /// One that takes what others [hand over](Self::park), and of that so many bytes.
+    /// One that takes what others [hand over](Self::park), up to `bytes` bytes.
     pub(crate) fn of(bytes: usize) -> Self {
-        Self { bytes: vec![0; bytes], filled: 0, runs: Vec::with_capacity(MESSAGES), done: 0, sent: 0 }
+        Self { bytes: vec![0; bytes], filled: 0, runs: Vec::with_capacity(MAX_MESSAGES), done: 0, sent: 0 }
     }
 
     /// Where the machine may write its next run; `None`: send first.
     pub(crate) fn room(&mut self) -> Option<&mut [u8]> {
-        if self.runs.len() >= MESSAGES {
+        if self.runs.len() >= MAX_MESSAGES {
             return None;
         }
         self.bytes.get_mut(self.filled..self.filled + WRITE_BYTES)
@@ -63,14 +63,14 @@ impl Outbox {
     }
 
     /// The runs that leave next by one socket, and how many bytes of the first left already.
-    pub(crate) fn next(&self) -> Option<(Local, SmallVec<[DatagramRun<'_>; MESSAGES]>, usize)> {
+    pub(crate) fn next(&self) -> Option<(Local, SmallVec<[DatagramRun<'_>; MAX_MESSAGES]>, usize)> {
         let local = self.first()?.local;
         let waiting = self
             .runs
             .iter()
             .skip(self.done)
             .take_while(|(transmit, _)| transmit.local == local)
-            .take(MESSAGES);
+            .take(MAX_MESSAGES);
         let runs = waiting.map(|(transmit, from)| {
             let Transmit { remote, segment, size, .. } = *transmit;
             let mark = TrafficClass::of(transmit);
@@ -223,7 +223,7 @@ mod tests {
             }
             lost += outbox.park(Local(0), &mut parked);
         }
-        assert_eq!((parked.filled, lost), (1_000, 4 * MESSAGES as u64 - 100));
+        assert_eq!((parked.filled, lost), (1_000, 4 * MAX_MESSAGES as u64 - 100));
         let mut left = 0;
         while let Some(runs) = parked.next().map(|(_, runs, _)| runs.len()) {
             left += runs;
@@ -241,7 +241,7 @@ mod tests {
         }
         assert!(outbox.room().is_none());
         outbox.advance(4, 0);
-        for _ in 0..MESSAGES {
+        for _ in 0..MAX_MESSAGES {
             assert!(outbox.room().is_some());
             outbox.push(run(0, 1));
         }

@@ -19,7 +19,7 @@ const MAX_MESSAGE_BYTES: usize = 65_507;
 
 /// The greatest number of messages in one `sendmmsg` call. A greater number would save little: with
 /// 32 messages, the cost of the call itself is small beside the cost of its messages.
-pub(crate) const MESSAGES: usize = 32;
+pub(crate) const MAX_MESSAGES: usize = 32;
 
 /// A run of datagrams of equal size, the last perhaps shorter, to one address.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ impl TrafficClass {
     }
 }
 
-/// How far a row of runs got: so many of them left whole, and then this.
+/// How far a row of runs got: `done` of them left whole, and then came `then`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BatchProgress {
     pub done: usize,
@@ -70,7 +70,7 @@ pub(crate) struct BatchProgress {
 pub(crate) enum SendResult {
     /// All runs left.
     All,
-    /// The first so many bytes left; the rest has to wait.
+    /// This number of bytes left; the rest has to wait.
     Blocked(usize, Obstacle),
     /// The system refused. What has not left yet will not.
     Failed(SendErrorKind),
@@ -112,8 +112,8 @@ fn answer(error: &io::Error, run: bool) -> SendErrorAction {
 /// Messages of one call: they have mark and segment size in common.
 #[derive(Default)]
 struct Group<'a> {
-    addresses: SmallVec<[SocketAddrAny; MESSAGES]>,
-    contents: SmallVec<[&'a [u8]; MESSAGES]>,
+    addresses: SmallVec<[SocketAddrAny; MAX_MESSAGES]>,
+    contents: SmallVec<[&'a [u8]; MAX_MESSAGES]>,
     /// What the system is to cut them into; 0 if none of them is cut.
     segment: usize,
     /// The longest of them that must not be cut.
@@ -124,7 +124,7 @@ impl<'a> Group<'a> {
     /// Takes a message in, if it can be sent in one call with the others. `segment`: the size of
     /// its datagrams.
     fn take(&mut self, remote: SocketAddr, segment: usize, contents: &'a [u8]) -> bool {
-        if self.contents.len() == MESSAGES {
+        if self.contents.len() == MAX_MESSAGES {
             return false;
         }
         if contents.len() > segment {
@@ -240,11 +240,11 @@ impl Socket {
         if group.segment != 0 || (self.segment != 0 && group.longest > self.segment) {
             self.set_segment(group.segment)?;
         }
-        let slices: SmallVec<[[IoSlice<'_>; 1]; MESSAGES]> =
+        let slices: SmallVec<[[IoSlice<'_>; 1]; MAX_MESSAGES]> =
             group.contents.iter().map(|contents| [IoSlice::new(contents)]).collect();
-        let mut nothing: SmallVec<[SendAncillaryBuffer<'_, '_, '_>; MESSAGES]> =
+        let mut nothing: SmallVec<[SendAncillaryBuffer<'_, '_, '_>; MAX_MESSAGES]> =
             slices.iter().map(|_| SendAncillaryBuffer::default()).collect();
-        let mut messages: SmallVec<[MMsgHdr<'_>; MESSAGES]> = group
+        let mut messages: SmallVec<[MMsgHdr<'_>; MAX_MESSAGES]> = group
             .addresses
             .iter()
             .zip(&slices)
@@ -459,7 +459,7 @@ mod tests {
         assert_eq!(socket.max_segments(), 1);
         assert_eq!(
             (statistics.offload_lost, statistics.gso_runs, statistics.send_calls),
-            (1, 0, 500_u64.div_ceil(MESSAGES as u64))
+            (1, 0, 500_u64.div_ceil(MAX_MESSAGES as u64))
         );
 
         // Marks are still set: the loopback delivers before the send returns, so a receive call

@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// All that was to be started is: whoever comes after it may start now.
-pub const READY: &str = "READY=1";
+pub const NOTIFY_READY: &str = "READY=1";
 /// What a service tells its manager before it ends.
-pub const STOPPING: &str = "STOPPING=1";
+pub const NOTIFY_STOPPING: &str = "STOPPING=1";
 
 /// Tells the service manager that started this process, if one did. Whether it is heard makes no
 /// difference.
@@ -42,11 +42,11 @@ mod tests {
             (UnixDatagram::bind(&path).unwrap(), path.into_os_string()),
             (UnixDatagram::bind_addr(&address).unwrap(), format!("@{name}").into()),
         ] {
-            tell(&place, READY).unwrap();
+            tell(&place, NOTIFY_READY).unwrap();
             let mut told = [0; 64];
             let count = listener.recv(&mut told).unwrap();
             assert_eq!(&told[..count], b"READY=1");
         }
-        assert!(tell(OsStr::new("/nobody/listens"), READY).is_err());
+        assert!(tell(OsStr::new("/nobody/listens"), NOTIFY_READY).is_err());
     }
 }

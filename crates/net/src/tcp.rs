@@ -14,10 +14,10 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
-/// The kernel gives a connection up when sent data stays unacknowledged for so long (RFC 5482).
-const SILENT: Duration = Duration::from_secs(30);
-/// Frames of one call.
-const FRAMES: usize = 256;
+/// How long sent data may stay unacknowledged before the kernel gives a connection up (RFC 5482).
+const USER_TIMEOUT: Duration = Duration::from_secs(30);
+/// The most frames of one call.
+const MAX_CALL_FRAMES: usize = 256;
 
 /// A TCP connection that carries datagrams.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl TcpCarrier {
         io.set_nodelay(true)?;
         let options = socket2::SockRef::from(&io);
         options.set_tcp_notsent_lowat(TcpLimits::default().unsent)?;
-        options.set_tcp_user_timeout(Some(SILENT))?;
+        options.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
         // The system's own choice may be one that does not yield to others. A system without it
         // keeps its own.
         let _ = options.set_tcp_congestion(TcpCongestion::Cubic.name().as_bytes());
@@ -182,11 +182,11 @@ impl TcpCarrier {
     ) -> io::Result<Option<usize>> {
         let Some(first) = runs.first() else { return Ok(None) };
         self.set_mark(first.mark);
-        let mut frames: SmallVec<[([u8; LENGTH_PREFIX_LEN], &[u8]); FRAMES]> = SmallVec::new();
+        let mut frames: SmallVec<[([u8; LENGTH_PREFIX_LEN], &[u8]); MAX_CALL_FRAMES]> = SmallVec::new();
         let mut from = start;
         for run in runs.iter().take_while(|run| run.remote == self.peer && run.mark == first.mark) {
             for payload in run.bytes.get(from..).unwrap_or_default().chunks(run.segment.max(1)) {
-                if frames.len() < FRAMES {
+                if frames.len() < MAX_CALL_FRAMES {
                     frames.push((prefix(payload.len()).ok_or(ErrorKind::InvalidInput)?, payload));
                 }
             }
@@ -195,7 +195,7 @@ impl TcpCarrier {
         if frames.is_empty() {
             return Ok(Some(0));
         }
-        let mut slices: SmallVec<[IoSlice<'_>; 2 * FRAMES]> = SmallVec::new();
+        let mut slices: SmallVec<[IoSlice<'_>; 2 * MAX_CALL_FRAMES]> = SmallVec::new();
         let mut skip = self.begun;
         for (prefix, payload) in &frames {
             slices.push(IoSlice::new(prefix.get(skip..).unwrap_or_default()));

@@ -9,11 +9,12 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Connections at once of all, and of one network.
-const MOST: usize = 1024;
-const MOST_OF_ONE: usize = 64;
-/// Connections taken in one turn: about a millisecond of work.
-const TURN: usize = 64;
+/// The most connections at once.
+const MAX_CONNECTIONS: usize = 1024;
+/// The most connections at once of one network.
+const MAX_NETWORK_CONNECTIONS: usize = 64;
+/// The most connections accepted in one turn: about a millisecond of work.
+const MAX_TURN_ACCEPTS: usize = 64;
 
 /// What waits at a listener after some connections were accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ impl Listener {
         io.set_nonblocking(true)?;
         io.bind(&address.into())?;
         io.listen(1024)?;
-        Ok(Self { io: io.into(), seats: Arc::default(), most: MOST })
+        Ok(Self { io: io.into(), seats: Arc::default(), most: MAX_CONNECTIONS })
     }
 
     /// Sets how many connections of all peers are open at once, in the place of 1,024.
@@ -73,7 +74,7 @@ impl Listener {
     /// most 64 connections per network (IPv4 /24, IPv6 /56; not loopback) are open, and 1,024 in
     /// total (or as `with_seats` sets). Any beyond are closed.
     pub fn accept(&self, taken: &mut Vec<TcpCarrier>) -> Backlog {
-        for _ in 0..TURN {
+        for _ in 0..MAX_TURN_ACCEPTS {
             match self.io.accept() {
                 Ok((stream, peer)) => {
                     let seat = ConnectionPermit::take(&self.seats, peer.ip(), self.most);
@@ -152,7 +153,7 @@ impl ConnectionPermit {
         let mut held = seats.lock().unwrap_or_else(PoisonError::into_inner);
         let of_this = held.of_network.get(&network).copied().unwrap_or(0);
         // A peer on this host is one of its users.
-        let most = if peer.is_loopback() { all } else { MOST_OF_ONE };
+        let most = if peer.is_loopback() { all } else { MAX_NETWORK_CONNECTIONS };
         if held.all >= all || of_this >= most {
             return None;
         }
@@ -185,18 +186,18 @@ mod tests {
         let seats = Arc::default();
         let of = |a: u8, d: u8| IpAddr::from([198, 51, a, d]);
         let mut held: Vec<ConnectionPermit> =
-            (0..64).map(|d| ConnectionPermit::take(&seats, of(0, d), MOST).unwrap()).collect();
-        assert!(ConnectionPermit::take(&seats, of(0, 200), MOST).is_none());
+            (0..64).map(|d| ConnectionPermit::take(&seats, of(0, d), MAX_CONNECTIONS).unwrap()).collect();
+        assert!(ConnectionPermit::take(&seats, of(0, 200), MAX_CONNECTIONS).is_none());
         assert!(
-            ConnectionPermit::take(&seats, "::ffff:198.51.0.9".parse().unwrap(), MOST).is_none(),
+            ConnectionPermit::take(&seats, "::ffff:198.51.0.9".parse().unwrap(), MAX_CONNECTIONS).is_none(),
             "it is the same network"
         );
         held.pop();
-        held.push(ConnectionPermit::take(&seats, of(0, 201), MOST).unwrap());
+        held.push(ConnectionPermit::take(&seats, of(0, 201), MAX_CONNECTIONS).unwrap());
         for a in 1..16 {
-            held.extend((0..64).map(|d| ConnectionPermit::take(&seats, of(a, d), MOST).unwrap()));
+            held.extend((0..64).map(|d| ConnectionPermit::take(&seats, of(a, d), MAX_CONNECTIONS).unwrap()));
         }
-        assert!(ConnectionPermit::take(&seats, of(99, 1), MOST).is_none(), "all are taken");
+        assert!(ConnectionPermit::take(&seats, of(99, 1), MAX_CONNECTIONS).is_none(), "all are taken");
         held.clear();
         assert!(seats.lock().unwrap().of_network.is_empty());
     }

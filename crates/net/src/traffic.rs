@@ -6,18 +6,19 @@ use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use std::io;
 
-/// `RTM_NEWSTATS`, `RTM_GETSTATS`, `NLM_F_REQUEST`, `IFLA_STATS_LINK_64`: linux/rtnetlink.h,
-/// linux/netlink.h, linux/if_link.h.
-const NEW_STATS: u16 = 92;
-const GET_STATS: u16 = 94;
-const REQUEST: u16 = 1;
-const LINK_64: u16 = 1;
-/// Bytes before the attributes: `nlmsghdr`, `if_stats_msg`.
-const HEADER: usize = 16;
-const STATS_HEADER: usize = 12;
-/// Where the two stand in `rtnl_link_stats64`.
-const RECEIVED: usize = 2 * 8;
-const SENT: usize = 3 * 8;
+// linux/rtnetlink.h, linux/netlink.h, linux/if_link.h.
+const RTM_NEWSTATS: u16 = 92;
+const RTM_GETSTATS: u16 = 94;
+const NLM_F_REQUEST: u16 = 1;
+const IFLA_STATS_LINK_64: u16 = 1;
+/// Bytes of `nlmsghdr`.
+const NLMSG_HEADER_LEN: usize = 16;
+/// Bytes of `if_stats_msg`, which the attributes follow.
+const STATS_HEADER_LEN: usize = 12;
+/// Where the received bytes stand in `rtnl_link_stats64`.
+const RX_BYTES_AT: usize = 2 * 8;
+/// Where the sent bytes stand in `rtnl_link_stats64`.
+const TX_BYTES_AT: usize = 3 * 8;
 
 /// The counters of one interface.
 #[derive(Debug)]
@@ -51,34 +52,34 @@ impl Traffic {
     }
 }
 
-fn question(index: u32) -> [u8; HEADER + STATS_HEADER] {
-    let mut message = [0; HEADER + STATS_HEADER];
+fn question(index: u32) -> [u8; NLMSG_HEADER_LEN + STATS_HEADER_LEN] {
+    let mut message = [0; NLMSG_HEADER_LEN + STATS_HEADER_LEN];
     let mut put = |at: usize, bytes: &[u8]| {
         if let Some(room) = message.get_mut(at..at + bytes.len()) {
             room.copy_from_slice(bytes);
         }
     };
-    put(0, &((HEADER + STATS_HEADER) as u32).to_ne_bytes());
-    put(4, &GET_STATS.to_ne_bytes());
-    put(6, &REQUEST.to_ne_bytes());
-    put(HEADER + 4, &index.to_ne_bytes());
-    put(HEADER + 8, &(1_u32 << (LINK_64 - 1)).to_ne_bytes());
+    put(0, &((NLMSG_HEADER_LEN + STATS_HEADER_LEN) as u32).to_ne_bytes());
+    put(4, &RTM_GETSTATS.to_ne_bytes());
+    put(6, &NLM_F_REQUEST.to_ne_bytes());
+    put(NLMSG_HEADER_LEN + 4, &index.to_ne_bytes());
+    put(NLMSG_HEADER_LEN + 8, &(1_u32 << (IFLA_STATS_LINK_64 - 1)).to_ne_bytes());
     message
 }
 
 /// Bytes sent and received.
 fn read(answer: &[u8]) -> Option<(u64, u64)> {
-    if u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?) != NEW_STATS {
+    if u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?) != RTM_NEWSTATS {
         return None;
     }
-    let mut rest = answer.get(HEADER + STATS_HEADER..)?;
+    let mut rest = answer.get(NLMSG_HEADER_LEN + STATS_HEADER_LEN..)?;
     while let Some((head, after)) = rest.split_first_chunk::<4>() {
         let [a, b, c, d] = *head;
         let (length, kind) = (usize::from(u16::from_ne_bytes([a, b])), u16::from_ne_bytes([c, d]));
         let value = after.get(..length.checked_sub(4)?)?;
-        if kind == LINK_64 {
+        if kind == IFLA_STATS_LINK_64 {
             let number = |at: usize| Some(u64::from_ne_bytes(*value.get(at..)?.first_chunk()?));
-            return Some((number(SENT)?, number(RECEIVED)?));
+            return Some((number(TX_BYTES_AT)?, number(RX_BYTES_AT)?));
         }
         // Attributes begin at multiples of four.
         rest = rest.get(length.next_multiple_of(4)..)?;
@@ -105,21 +106,23 @@ mod tests {
     #[test]
     fn answers_of_any_kind_are_read() {
         let answer = |kind: u16, body: &[u8]| {
-            [&[0; 4], &kind.to_ne_bytes()[..], &[0; 10], &[0; STATS_HEADER], body].concat()
+            [&[0; 4], &kind.to_ne_bytes()[..], &[0; 10], &[0; STATS_HEADER_LEN], body].concat()
         };
         let attribute = |kind: u16, value: &[u8]| {
             [&(4 + value.len() as u16).to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()
         };
         let numbers: Vec<u8> = (1..=24_u64).flat_map(u64::to_ne_bytes).collect();
         let other = [attribute(7, &[1]), vec![0; 3]].concat();
-        let both = [other.clone(), attribute(LINK_64, &numbers)].concat();
-        assert_eq!(read(&answer(NEW_STATS, &both)), Some((4, 3)));
-        for broken in [&other[..], &attribute(LINK_64, &numbers[..30]), &[0, 0, 0, 0], &[200, 0, 4, 0], &[]] {
-            assert_eq!(read(&answer(NEW_STATS, broken)), None, "{broken:?}");
+        let both = [other.clone(), attribute(IFLA_STATS_LINK_64, &numbers)].concat();
+        assert_eq!(read(&answer(RTM_NEWSTATS, &both)), Some((4, 3)));
+        for broken in
+            [&other[..], &attribute(IFLA_STATS_LINK_64, &numbers[..30]), &[0, 0, 0, 0], &[200, 0, 4, 0], &[]]
+        {
+            assert_eq!(read(&answer(RTM_NEWSTATS, broken)), None, "{broken:?}");
         }
         assert_eq!(read(&answer(2, &both)), None);
         for length in 0..40 {
-            assert_eq!(read(&answer(NEW_STATS, &[])[..length.min(28)]), None);
+            assert_eq!(read(&answer(RTM_NEWSTATS, &[])[..length.min(28)]), None);
         }
     }
 }

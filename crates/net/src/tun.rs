@@ -7,13 +7,13 @@ use std::io;
 use std::sync::Arc;
 use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
-/// The largest that the kernel hands over at once.
-const MOST_READ: usize = 65_535;
+/// Bytes of the largest packet that the kernel hands over at once.
+const MAX_READ_BYTES: usize = 65_535;
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM` and `VIRTIO_NET_HDR_F_DATA_VALID`: the checksum is to be
 /// completed, which is done here, or was checked.
-const VOUCHED: u8 = 1 | 2;
+const CHECKSUM_FLAGS: u8 = 1 | 2;
 /// `VIRTIO_NET_HDR_GSO_NONE`: one packet, as it is.
-const SINGLE: u8 = 0;
+const GSO_NONE: u8 = 0;
 
 /// Why there is no device.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +83,7 @@ impl Tun {
         let largest = usize::from(mtu).max(2_048);
         Ok(Self {
             device: Arc::new(device),
-            read: vec![0; VIRTIO_NET_HDR_LEN + MOST_READ],
+            read: vec![0; VIRTIO_NET_HDR_LEN + MAX_READ_BYTES],
             packets: vec![vec![0; largest]; IDEAL_BATCH_SIZE],
             sizes: vec![0; IDEAL_BATCH_SIZE],
             together: GROTable::default(),
@@ -110,7 +110,7 @@ impl Tun {
             Ok(count) => {
                 let header = VirtioNetHdr::decode(&self.read)?;
                 // The kernel checks no packets that it merely forwards.
-                let vouched = header.gso_type != SINGLE || header.flags & VOUCHED != 0;
+                let vouched = header.gso_type != GSO_NONE || header.flags & CHECKSUM_FLAGS != 0;
                 for (buffer, size) in self.packets.iter().zip(&self.sizes).take(count) {
                     packet(buffer.get(..*size).unwrap_or_default(), vouched);
                 }

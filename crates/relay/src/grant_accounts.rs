@@ -1,5 +1,5 @@
-//! One account per grant in use. A grant is what a relay word permits: so many bytes a second and a
-//! day. Only the holder of a genuine word gets an account, so forgers cannot fill the table.
+//! One account per grant in use. A grant is what a relay word permits: a number of bytes a second
+//! and a day. Only the holder of a genuine word gets an account, so forgers cannot fill the table.
 
 use crate::relay_keys::KeyOrigin;
 use crate::verified_packets::VerifiedPacket;
@@ -9,21 +9,22 @@ use byway_wire::{Duration, Instant, Meter};
 
 /// Accounts in a set. A lookup reads the account's first set. If the account is not there, the
 /// lookup reads its second set, which takes accounts that found their first set full.
-const WAYS: usize = 8;
+const SET_ACCOUNTS: usize = 8;
 /// Accounts for which there is memory from the start.
-const FIRST: usize = 16_384;
-/// Accounts for which memory is taken at once.
-const SEGMENT: usize = 2_048;
-const SEGMENT_SHIFT: u32 = SEGMENT.trailing_zeros();
-/// A table that may grow does so while more than one in so many places is taken: few sets are full
-/// then.
-const SPARSE: usize = 3;
-/// The least burst, in bytes, and in time: what a sender paced by the millisecond and a receiver's
-/// batch make of a rate.
-const BURST_BYTES: u64 = 64 << 10;
-const BURST_NANOS: u64 = 125_000_000;
-const SECOND: u64 = 1_000_000_000;
-const DAY: u64 = 86_400;
+const INITIAL_ACCOUNTS: usize = 16_384;
+/// Accounts of one segment, for which memory is taken at once.
+const SEGMENT_ACCOUNTS: usize = 2_048;
+const SEGMENT_SHIFT: u32 = SEGMENT_ACCOUNTS.trailing_zeros();
+/// Places for each account in a table that may grow. It grows while it has fewer, so that few sets
+/// are full.
+const PLACES_PER_ACCOUNT: usize = 3;
+/// Bytes of the least burst: what a sender paced by the millisecond and a receiver's batch make of
+/// a rate.
+const MIN_BURST_BYTES: u64 = 64 << 10;
+/// The least burst, as the time in which a rate brings it.
+const MIN_BURST_NANOS: u64 = 125_000_000;
+const SECOND_NANOS: u64 = 1_000_000_000;
+const DAY_SECONDS: u64 = 86_400;
 
 /// Limits that hold whatever a word says.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +66,7 @@ impl Account {
         let terms = caveat.map_or(grant.terms, |caveat| caveat.terms);
         let rate = least(terms.rate.bytes_per_second(), caps.rate);
         let quota = least(terms.quota.bytes_per_day(), caps.quota);
-        let burst = rate.map_or(0, |rate| BURST_NANOS.max(BURST_BYTES * SECOND / rate.max(1)));
+        let burst = rate.map_or(0, |rate| MIN_BURST_NANOS.max(MIN_BURST_BYTES * SECOND_NANOS / rate.max(1)));
         Self {
             grant,
             caveat,
@@ -96,20 +97,20 @@ impl Account {
         self.caveat.map_or(0, |caveat| caveat.branch)
     }
 
-    /// Whether so many bytes may pass now; else why not, and after how many seconds.
+    /// Whether `bytes` bytes may pass now; else why not, and after how many seconds.
     fn check(&self, now: Instant, unix: u64, bytes: u64) -> Result<(), (Reason, u32)> {
-        let used = if self.day == unix / DAY { self.used } else { 0 };
+        let used = if self.day == unix / DAY_SECONDS { self.used } else { 0 };
         if self.quota.is_some_and(|quota| used.saturating_add(bytes) > quota) {
-            return Err((Reason::OverQuota, (DAY - unix % DAY) as u32));
+            return Err((Reason::OverQuota, (DAY_SECONDS - unix % DAY_SECONDS) as u32));
         }
         match self.meter.wait(now, self.burst) {
             0 => Ok(()),
-            wait => Err((Reason::OverRate, wait.div_ceil(SECOND).min(u64::from(u32::MAX)) as u32)),
+            wait => Err((Reason::OverRate, wait.div_ceil(SECOND_NANOS).min(u64::from(u32::MAX)) as u32)),
         }
     }
 
     fn charge(&mut self, now: Instant, unix: u64, bytes: u64) {
-        let today = unix / DAY;
+        let today = unix / DAY_SECONDS;
         if self.day != today {
             (self.day, self.used) = (today, 0);
         }
@@ -121,16 +122,16 @@ impl Account {
 
     /// Whether the account may be evicted without giving its holder a fresh quota or rate limit.
     fn owes_nothing(&self, now: Instant, unix: u64) -> bool {
-        let used_today = self.quota.is_some() && self.day == unix / DAY && self.used > 0;
+        let used_today = self.quota.is_some() && self.day == unix / DAY_SECONDS && self.used > 0;
         self.terms().expiry.unix() <= unix || (self.meter.is_full(now) && !used_today)
     }
 }
 
-/// The table of all accounts. It grows from `FIRST` accounts to the configured number, by linear
-/// hashing.
+/// The table of all accounts. It grows from `INITIAL_ACCOUNTS` accounts to the configured number,
+/// by linear hashing.
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    /// Of [`SEGMENT`] places each, or one that is smaller.
+    /// Of [`SEGMENT_ACCOUNTS`] places each, or one that is smaller.
     segments: Vec<Vec<Option<Account>>>,
     /// Sets in use; those beyond have memory and nothing in it.
     sets: usize,
@@ -141,13 +142,13 @@ pub(crate) struct Accounts {
 
 impl Accounts {
     pub(crate) fn new(most: usize, salt: u64) -> Self {
-        let most = most.clamp(WAYS, 1 << 24).next_power_of_two();
-        let first = most.min(FIRST);
-        let count = first.div_ceil(SEGMENT);
+        let most = most.clamp(SET_ACCOUNTS, 1 << 24).next_power_of_two();
+        let first = most.min(INITIAL_ACCOUNTS);
+        let count = first.div_ceil(SEGMENT_ACCOUNTS);
         // Lists of segments, too, never move.
-        let mut segments = Vec::with_capacity(most.div_ceil(SEGMENT));
-        segments.extend((0..count).map(|_| segment(first.min(SEGMENT))));
-        Self { segments, sets: first / WAYS, most_sets: most / WAYS, salt, live: 0 }
+        let mut segments = Vec::with_capacity(most.div_ceil(SEGMENT_ACCOUNTS));
+        segments.extend((0..count).map(|_| segment(first.min(SEGMENT_ACCOUNTS))));
+        Self { segments, sets: first / SET_ACCOUNTS, most_sets: most / SET_ACCOUNTS, salt, live: 0 }
     }
 
     /// Accounts in the table.
@@ -157,29 +158,33 @@ impl Accounts {
 
     /// Takes memory for what will soon be needed: a segment at most. To be called between packets.
     pub(crate) fn make_room(&mut self) {
-        let spare = self.segments.len() * SEGMENT < (self.sets + SEGMENT / WAYS / 2) * WAYS;
+        let spare = self.segments.len() * SEGMENT_ACCOUNTS
+            < (self.sets + SEGMENT_ACCOUNTS / SET_ACCOUNTS / 2) * SET_ACCOUNTS;
         if spare && self.sets < self.most_sets && self.is_crowded() {
-            self.segments.push(segment(SEGMENT));
+            self.segments.push(segment(SEGMENT_ACCOUNTS));
         }
     }
 
     fn is_crowded(&self) -> bool {
-        self.live * SPARSE > self.sets * WAYS
+        self.live * PLACES_PER_ACCOUNT > self.sets * SET_ACCOUNTS
     }
 
     /// Splits the set whose turn it is, if the table is crowded and has memory for one more.
     fn split(&mut self) {
         let new = self.sets;
-        if !self.is_crowded() || new >= self.most_sets || new * WAYS >= self.segments.len() * SEGMENT {
+        if !self.is_crowded()
+            || new >= self.most_sets
+            || new * SET_ACCOUNTS >= self.segments.len() * SEGMENT_ACCOUNTS
+        {
             return;
         }
         self.sets += 1;
-        let old = (new - base(new)) * WAYS;
-        for way in 0..WAYS {
+        let old = (new - base(new)) * SET_ACCOUNTS;
+        for way in 0..SET_ACCOUNTS {
             let stays = |account: &Account| self.sets(account.grant.id, account.branch()).contains(&old);
             if self.get(old + way).is_some_and(|account| !stays(account)) {
                 let account = self.slot(old + way).and_then(Option::take);
-                if let Some(slot) = self.slot(new * WAYS + way) {
+                if let Some(slot) = self.slot(new * SET_ACCOUNTS + way) {
                     *slot = account;
                 }
             }
@@ -187,17 +192,17 @@ impl Accounts {
     }
 
     pub(crate) fn get(&self, index: usize) -> Option<&Account> {
-        self.segments.get(index >> SEGMENT_SHIFT)?.get(index % SEGMENT)?.as_ref()
+        self.segments.get(index >> SEGMENT_SHIFT)?.get(index % SEGMENT_ACCOUNTS)?.as_ref()
     }
 
     fn slot(&mut self, index: usize) -> Option<&mut Option<Account>> {
-        self.segments.get_mut(index >> SEGMENT_SHIFT)?.get_mut(index % SEGMENT)
+        self.segments.get_mut(index >> SEGMENT_SHIFT)?.get_mut(index % SEGMENT_ACCOUNTS)
     }
 
     /// The places of a set.
     fn ways(&self, set: usize) -> Option<&[Option<Account>]> {
-        let from = set % SEGMENT;
-        self.segments.get(set >> SEGMENT_SHIFT)?.get(from..from + WAYS)
+        let from = set % SEGMENT_ACCOUNTS;
+        self.segments.get(set >> SEGMENT_SHIFT)?.get(from..from + SET_ACCOUNTS)
     }
 
     /// Where the account of a grant, or of a branch under it, stands.
@@ -377,7 +382,7 @@ impl Accounts {
         // The sets before the one whose turn it is are split.
         let low = mixed & (base - 1);
         let set = if low < self.sets - base { mixed & (2 * base - 1) } else { low };
-        set * WAYS
+        set * SET_ACCOUNTS
     }
 }
 

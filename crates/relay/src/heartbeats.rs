@@ -8,13 +8,15 @@ use byway_wire::{Duration, Instant};
 use core::net::SocketAddr;
 
 /// Registries that one relay beats for.
-pub(crate) const MOST_REGISTRIES: usize = 8;
+pub(crate) const MAX_REGISTRIES: usize = 8;
 /// Addresses of one registry that get each beat.
-const MOST_ADDRESSES: usize = 4;
-/// Time between beats, whatever a registry says, and as long as none answered.
-const SOONEST: Duration = Duration::from_secs(1);
-const LATEST: Duration = Duration::from_secs(600);
-const UNTOLD: Duration = Duration::from_secs(10);
+const MAX_ADDRESSES: usize = 4;
+/// The shortest time between beats, whatever a registry says.
+const MIN_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest time between beats, whatever a registry says.
+const MAX_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(600);
+/// Time between beats until a registry has answered.
+const DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How a relay stands with one registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,10 +64,10 @@ impl Heartbeats {
         first: Instant,
     ) -> bool {
         self.unwatch(range);
-        if self.registries.len() >= MOST_REGISTRIES {
+        if self.registries.len() >= MAX_REGISTRIES {
             return false;
         }
-        addresses.truncate(MOST_ADDRESSES);
+        addresses.truncate(MAX_ADDRESSES);
         let standing = RegistryStatus::default();
         self.registries.push(RegistryEnrolment {
             range,
@@ -73,7 +75,7 @@ impl Heartbeats {
             key,
             counter: 0,
             next: first,
-            every: UNTOLD,
+            every: DEFAULT_HEARTBEAT_INTERVAL,
             standing,
         });
         true
@@ -101,7 +103,7 @@ impl Heartbeats {
         if core::mem::replace(&mut self.busy, busy) != busy {
             for registry in self.registries.iter_mut().filter(|registry| registry.standing.answered.is_some())
             {
-                registry.next = registry.next.min(now + SOONEST);
+                registry.next = registry.next.min(now + MIN_HEARTBEAT_INTERVAL);
             }
         }
     }
@@ -160,7 +162,8 @@ impl Heartbeats {
         if !answered.is_authentic(&registry.key) {
             return None;
         }
-        registry.every = Duration::from_millis(orders.next_millis.into()).clamp(SOONEST, LATEST);
+        registry.every = Duration::from_millis(orders.next_millis.into())
+            .clamp(MIN_HEARTBEAT_INTERVAL, MAX_HEARTBEAT_INTERVAL);
         // Of several answers to one beat the last says when; none brings a beat back that already
         // left.
         registry.next = now + registry.every;

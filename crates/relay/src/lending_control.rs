@@ -4,42 +4,44 @@
 
 use byway_wire::{Duration, Instant, Transmit};
 
-/// Between two looks at the counters while strangers' datagrams come.
-pub const LOOK: Duration = Duration::from_millis(20);
-/// After so long without a look there is one before the next datagram is judged.
-pub const LATE: Duration = Duration::from_millis(40);
-/// A look that is older tells nothing.
-const FRESH: Duration = Duration::from_millis(50);
-/// What may pass at once: so much time's worth, or so many bytes if they are more.
-const DEPTH: Duration = Duration::from_millis(40);
-const DEPTH_LEAST: u64 = 12_000;
+/// Time between two looks at the counters while strangers' datagrams come.
+pub const COUNTER_READ_INTERVAL: Duration = Duration::from_millis(20);
+/// Time without a look after which the counters are read before the next datagram is judged.
+pub const COUNTER_READ_DEADLINE: Duration = Duration::from_millis(40);
+/// The greatest age at which a look at the counters still tells something.
+const MAX_COUNTER_AGE: Duration = Duration::from_millis(50);
+/// What may pass at once: the lent rate's bytes of this time, at least `MIN_BUCKET_DEPTH_BYTES`.
+const BUCKET_DEPTH_TIME: Duration = Duration::from_millis(40);
+/// The least number of bytes that may pass at once.
+const MIN_BUCKET_DEPTH_BYTES: u64 = 12_000;
 /// The time over which rates of the line are seen.
-const WINDOW: Duration = Duration::from_millis(500);
-/// A window that lasted longer says nothing of a rate: the host slept, or nobody looked.
-const WINDOW_MOST: Duration = Duration::from_millis(1_500);
-/// Bytes per second that any line is believed to carry.
-const FLOOR: u64 = 32 << 10;
-/// Where the climb begins.
-const CLIMB: u64 = 128 << 10;
+const RATE_WINDOW: Duration = Duration::from_millis(500);
+/// The longest window that tells a rate. In a longer one the host slept, or nobody looked.
+const MAX_RATE_WINDOW: Duration = Duration::from_millis(1_500);
+/// Bytes per second that every line is assumed to carry.
+const MIN_LINE_RATE: u64 = 32 << 10;
+/// Bytes per second at which the climb begins.
+const INITIAL_CLIMB_RATE: u64 = 128 << 10;
 /// Bytes that the counters show of a datagram beside its payload: UDP, IPv4, Ethernet.
-const HEADERS: u64 = 8 + 20 + 14;
+const HEADER_BYTES: u64 = 8 + 20 + 14;
 /// Bytes per second. A host that lends its line to others counts as active if its own traffic
 /// exceeds this rate. If an eighth of the rate that it lends is more, this eighth is the limit
 /// instead.
-const CHAT: u64 = 32 << 10;
-/// Own bytes between two looks that are more than a few packets.
-const BURST: u64 = 6_000;
-/// What may pass after a time in which nobody looked, before the next look tells more.
-const FIRST: u64 = 4_000;
-const FIRST_RATE: u64 = 64 << 10;
-/// For so long strangers' datagrams may wait in this host: a look finds those of the one before.
-const QUEUE: Duration = LOOK;
+const MIN_ACTIVE_RATE: u64 = 32 << 10;
+/// The host's own bytes between two looks that are more than a few packets.
+const MIN_OWN_BURST_BYTES: u64 = 6_000;
+/// Bytes that may pass after a time in which nobody looked, before the next look tells more.
+const INITIAL_BUDGET_BYTES: u64 = 4_000;
+/// Bytes per second that may pass then.
+const INITIAL_BUDGET_RATE: u64 = 64 << 10;
+/// Time that strangers' datagrams may wait in this host: a look finds those of the one before.
+const HOST_QUEUE_TIME: Duration = COUNTER_READ_INTERVAL;
 /// Bytes that may wait in this host on the slowest line: some datagrams.
-const QUEUE_LEAST: u64 = 16 << 10;
-/// Strangers' bytes of a window that the counters must show at least half of.
-const PLENTY: u64 = 64 << 10;
-/// How long nothing is lent after they did not.
-const DISTRUST: Duration = Duration::from_secs(30);
+const MIN_HOST_QUEUE_BYTES: u64 = 16 << 10;
+/// Strangers' bytes of a window from which on the counters must show at least half of them.
+const MIN_CHECKED_BYTES: u64 = 64 << 10;
+/// How long nothing is lent after the counters did not show them.
+const DISTRUST_TIME: Duration = Duration::from_secs(30);
 
 /// How an end host lends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +139,7 @@ impl LendingControl {
         self.up.relayed((sent.size + datagrams * sent.phantom) as u64, datagrams as u64);
     }
 
-    /// Whether a stranger's datagram of so many bytes may pass. If so it is taken to leave.
+    /// Whether a stranger's datagram of `bytes` bytes may pass. If so it is taken to leave.
     pub(crate) fn admit(&mut self, now: Instant, bytes: u64) -> bool {
         if !self.lend.measured {
             return self.lend.rate.is_none_or(|rate| {
@@ -145,7 +147,7 @@ impl LendingControl {
                 self.up.has(now, bytes) && self.up.take(bytes)
             });
         }
-        let fresh = self.looked.is_some_and(|looked| now.since(looked) <= FRESH);
+        let fresh = self.looked.is_some_and(|looked| now.since(looked) <= MAX_COUNTER_AGE);
         if self.trouble.is_some() || !fresh {
             return false;
         }
@@ -159,8 +161,9 @@ impl LendingControl {
     }
 
     /// Takes in what the interface's counters show now; `None`: they cannot be read. The driver
-    /// calls this once [`LOOK`] has passed since the last call, after it handled the arrived
-    /// datagrams. If even [`LATE`] has passed, the driver calls this before it handles them.
+    /// calls this once [`COUNTER_READ_INTERVAL`] has passed since the last call, after it handled
+    /// the arrived datagrams. If even [`COUNTER_READ_DEADLINE`] has passed, the driver calls this
+    /// before it handles them.
     pub fn look(&mut self, now: Instant, counted: Option<InterfaceCounters>) {
         let before = core::mem::replace(&mut self.counted, counted);
         let looked = self.looked.replace(now);
@@ -169,22 +172,22 @@ impl LendingControl {
         else {
             return self.forget(now, 0);
         };
-        let Some(before) = before.filter(|_| time <= WINDOW_MOST) else {
+        let Some(before) = before.filter(|_| time <= MAX_RATE_WINDOW) else {
             // The first look for a while: what the host sends now is told by the next one.
-            return self.forget(now, FIRST);
+            return self.forget(now, INITIAL_BUDGET_BYTES);
         };
         let deltas = (counted.sent.checked_sub(before.sent), counted.received.checked_sub(before.received));
         let ((Some(sent), Some(received)), false) = (deltas, time.is_zero()) else {
-            // Counters that wrapped or began anew: nothing is lent until the next look.
+            // Counters that wrapped or were reset: nothing is lent until the next look.
             return self.forget(now, 0);
         };
         self.up.look(now, sent, time);
         self.down.look(now, received, time);
         let lasted = now.since(self.window.begun);
-        if lasted >= WINDOW {
-            if lasted <= WINDOW_MOST {
+        if lasted >= RATE_WINDOW {
+            if lasted <= MAX_RATE_WINDOW {
                 if self.up.is_still() || self.down.is_still() {
-                    self.distrusted_until = now + DISTRUST;
+                    self.distrusted_until = now + DISTRUST_TIME;
                 }
                 for side in [&mut self.up, &mut self.down] {
                     side.learn(lasted, self.window.refused);
@@ -257,9 +260,9 @@ struct DirectionRate {
     relayed: u64,
     /// What the line carried in the last windows.
     carried: [u64; 2],
-    /// The most that it carried for three windows, of late.
+    /// The most that the line carried for three windows. It falls slowly.
     most: u64,
-    /// The most that it carried for one window, of late.
+    /// The most that the line carried for one window. It falls by 1/256 a window.
     peak: u64,
     /// What is lent by the climb.
     climb: u64,
@@ -281,9 +284,9 @@ impl DirectionRate {
             shown: 0,
             relayed: 0,
             carried: [0; 2],
-            most: FLOOR,
-            peak: FLOOR,
-            climb: CLIMB,
+            most: MIN_LINE_RATE,
+            peak: MIN_LINE_RATE,
+            climb: INITIAL_CLIMB_RATE,
             budget: 0,
             tokens: 0,
             filled: Instant::ZERO,
@@ -292,7 +295,7 @@ impl DirectionRate {
 
     /// Strangers' datagrams pass the interface.
     const fn relayed(&mut self, bytes: u64, datagrams: u64) {
-        let shown = bytes + HEADERS * datagrams;
+        let shown = bytes + HEADER_BYTES * datagrams;
         self.unseen = self.unseen.saturating_add(shown);
         self.relayed = self.relayed.saturating_add(shown);
     }
@@ -309,7 +312,7 @@ impl DirectionRate {
 
     /// Own rates above that are more than a chat.
     fn chat(&self) -> u64 {
-        (self.quiet().min(self.most) / 8).max(CHAT)
+        (self.quiet().min(self.most) / 8).max(MIN_ACTIVE_RATE)
     }
 
     /// Whether the host itself uses the line for more.
@@ -320,18 +323,18 @@ impl DirectionRate {
     /// Own bytes between two looks that are more than a few packets, or than what arrives while
     /// somebody looks.
     fn burst(&self) -> u64 {
-        BURST.max(of_time(self.peak, Duration::from_millis(2)))
+        MIN_OWN_BURST_BYTES.max(of_time(self.peak, Duration::from_millis(2)))
     }
 
     /// Strangers' bytes that may wait at the interface.
     fn queue(&self) -> u64 {
-        of_time(self.peak, QUEUE).max(QUEUE_LEAST)
+        of_time(self.peak, HOST_QUEUE_TIME).max(MIN_HOST_QUEUE_BYTES)
     }
 
     fn forget(&mut self, now: Instant, first: u64) {
         (self.unseen, self.last, self.shown, self.relayed) = (0, (0, Duration::ZERO), 0, 0);
         (self.now, self.peaks, self.active, self.own) = (0, [0; 3], [false; 3], 0);
-        let budget = if first > 0 { FIRST_RATE.min(self.quiet()) } else { 0 };
+        let budget = if first > 0 { INITIAL_BUDGET_RATE.min(self.quiet()) } else { 0 };
         (self.budget, self.tokens, self.filled) = (budget, first, now);
     }
 
@@ -355,7 +358,7 @@ impl DirectionRate {
 
     /// The counter did not move as it must.
     const fn is_still(&self) -> bool {
-        self.relayed >= PLENTY && self.shown < self.relayed / 2
+        self.relayed >= MIN_CHECKED_BYTES && self.shown < self.relayed / 2
     }
 
     /// A window is over.
@@ -365,16 +368,16 @@ impl DirectionRate {
         let sustained = self.carried.into_iter().fold(carried, u64::min);
         self.carried = [self.carried[1], carried];
         // Room that nobody took although somebody sent: the line may have less.
-        if !refused && carried > FLOOR / 4 {
+        if !refused && carried > MIN_LINE_RATE / 4 {
             self.most -= self.most / if self.is_active() { 64 } else { 1_024 };
         }
-        self.most = self.most.max(sustained).max(FLOOR);
+        self.most = self.most.max(sustained).max(MIN_LINE_RATE);
         // Whoever sends at a policer fills no more than a part of it, and less the slower it is.
         if refused && !self.is_active() && carried >= self.climb / 8 {
             self.climb += self.climb / 5;
         }
         self.peak = carried.max(self.peak - self.peak / 256);
-        self.climb = self.climb.min(self.peak * 2).max(CLIMB);
+        self.climb = self.climb.min(self.peak * 2).max(INITIAL_CLIMB_RATE);
     }
 
     const fn turn(&mut self) {
@@ -394,7 +397,7 @@ impl DirectionRate {
 
     fn fill(&mut self, now: Instant) {
         let time = now.since(self.filled).min(Duration::from_secs(1));
-        let depth = of_time(self.budget, DEPTH).max(DEPTH_LEAST);
+        let depth = of_time(self.budget, BUCKET_DEPTH_TIME).max(MIN_BUCKET_DEPTH_BYTES);
         self.filled = self.filled.max(now);
         self.tokens = self.tokens.saturating_add(of_time(self.budget, time)).min(depth);
         if self.budget == 0 {
@@ -486,8 +489,8 @@ mod tests {
 
         fn count(&mut self, sent: u64, received: u64) {
             if self.moves {
-                self.counted.sent += sent + if sent > 0 { HEADERS } else { 0 };
-                self.counted.received += received + if received > 0 { HEADERS } else { 0 };
+                self.counted.sent += sent + if sent > 0 { HEADER_BYTES } else { 0 };
+                self.counted.received += received + if received > 0 { HEADER_BYTES } else { 0 };
             }
         }
     }
@@ -563,14 +566,14 @@ mod tests {
     fn the_rate_is_found_by_a_slow_climb_and_no_stranger_makes_it_higher_than_the_line() {
         let mut world = LendingWorld::new(None);
         let second = world.run(1_000, 0, 100 * MEBI, MEBI);
-        assert!(second <= CLIMB * 2, "{second}");
+        assert!(second <= INITIAL_CLIMB_RATE * 2, "{second}");
         world.run(60_000, 0, 100 * MEBI, MEBI);
         let state = world.lending.state();
         assert!((MEBI * 3 / 4..=4 * MEBI).contains(&state.up), "{state:?}");
         assert!(world.lending.up.most <= MEBI + MEBI / 3, "{:?}", world.lending);
         // Another line: from the beginning.
         world.lending.move_on();
-        assert!(world.run(500, 0, MEBI, MEBI) <= CLIMB);
+        assert!(world.run(500, 0, MEBI, MEBI) <= INITIAL_CLIMB_RATE);
     }
 
     #[test]
@@ -579,7 +582,7 @@ mod tests {
         world.run(2_000, 0, 100 * MEBI, 1_000 * MEBI);
         for _ in 0..200 {
             let passed = world.run(50, 0, 100 * MEBI, 1_000 * MEBI);
-            assert!(passed <= MEBI * 50 / 1_000 + of_time(MEBI, DEPTH) + PACKET, "{passed}");
+            assert!(passed <= MEBI * 50 / 1_000 + of_time(MEBI, BUCKET_DEPTH_TIME) + PACKET, "{passed}");
         }
     }
 
@@ -649,7 +652,7 @@ mod tests {
                 let passed = world.run(50, own, 2 * rate, 100 * MEBI);
                 if step > 2 && own == own_before {
                     let left = lent.saturating_sub(own) / 20;
-                    prop_assert!(passed <= left + DEPTH_LEAST + of_time(lent, DEPTH) + lent / 300, "{} {} {}", step, passed, left);
+                    prop_assert!(passed <= left + MIN_BUCKET_DEPTH_BYTES + of_time(lent, BUCKET_DEPTH_TIME) + lent / 300, "{} {} {}", step, passed, left);
                 }
                 own_before = own;
             }

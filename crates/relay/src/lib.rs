@@ -33,7 +33,8 @@ pub use config::Config;
 pub use destination_policy::Policy;
 pub use heartbeats::RegistryStatus;
 pub use lending_control::{
-    InterfaceCounters, LATE, LOOK, LendingConfig, LendingControl, LendingState, LendingTrouble,
+    COUNTER_READ_DEADLINE, COUNTER_READ_INTERVAL, InterfaceCounters, LendingConfig, LendingControl,
+    LendingState, LendingTrouble,
 };
 pub use operator_report::{Dropped, LogEvent, RelayCounters};
 pub use quota_usage::{Load, Reserve, Used, UsedIn};

@@ -6,8 +6,8 @@ use alloc::collections::VecDeque;
 use byway_wire::Instant;
 use core::net::SocketAddr;
 
-const MOST: usize = 64;
-const PER_SECOND: u64 = 10;
+const MAX_EVENTS: usize = 64;
+const EVENTS_PER_SECOND: u64 = 10;
 
 #[derive(Debug)]
 pub(crate) struct Log {
@@ -18,11 +18,15 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) fn new() -> Self {
-        Self { limiter: Limiter::new(PER_SECOND), events: VecDeque::with_capacity(MOST), left_out: 0 }
+        Self {
+            limiter: Limiter::new(EVENTS_PER_SECOND),
+            events: VecDeque::with_capacity(MAX_EVENTS),
+            left_out: 0,
+        }
     }
 
     pub(crate) fn note(&mut self, now: Instant, dropped: Dropped, grant: u32, from: SocketAddr) {
-        if self.events.len() < MOST && self.limiter.allows(now) {
+        if self.events.len() < MAX_EVENTS && self.limiter.allows(now) {
             let left_out = core::mem::take(&mut self.left_out);
             self.events.push_back(LogEvent { dropped, grant, from, left_out });
         } else {

@@ -2,7 +2,7 @@
 
 use byway_wire::{Instant, Meter};
 
-const SECOND: u64 = 1_000_000_000;
+const SECOND_NANOS: u64 = 1_000_000_000;
 
 /// Admits a number of events per second. A tenth of a second's worth, and one more, may come at
 /// once.
@@ -18,7 +18,7 @@ impl Limiter {
     }
 
     pub(crate) fn allows(&mut self, now: Instant) -> bool {
-        if self.per_second == 0 || self.meter.wait(now, SECOND / 10) > 0 {
+        if self.per_second == 0 || self.meter.wait(now, SECOND_NANOS / 10) > 0 {
             return false;
         }
         self.meter.take(now, 1, self.per_second);

@@ -6,17 +6,20 @@ use byway_wire::date::{DAY_SECONDS, civil, left_of_month};
 use byway_wire::relay::Reason;
 
 /// Seconds over which the load is counted.
-const PERIOD: u64 = 16;
+const LOAD_PERIOD_SECONDS: u64 = 16;
 
-/// Earlier days and months whose bytes are known: a clock that goes back and forth finds them.
+/// Earlier days whose bytes are known: a clock that goes back and forth finds them.
 const EARLIER_DAYS: usize = 7;
+/// Earlier months whose bytes are known.
 const EARLIER_MONTHS: usize = 3;
 
-/// Bytes that a relay with a quota keeps ahead: at least so many, but no more than this part of its
-/// quota, unless a datagram would not fit into that. A relay that is killed has lost no more.
-const LEAST_AHEAD: u64 = 16 << 20;
-const AHEAD_PART: u64 = 20;
-const LONGEST_DATAGRAM: u64 = 64 << 10;
+/// The least number of bytes that a relay with a quota keeps ahead. A relay that is killed has lost
+/// no more than it keeps ahead.
+const MIN_RESERVE_BYTES: u64 = 16 << 20;
+/// A relay keeps no more ahead than its quota divided by this number, unless a datagram would not
+/// fit into that.
+const QUOTA_RESERVE_DIVISOR: u64 = 20;
+const MAX_DATAGRAM_BYTES: u64 = 64 << 10;
 
 /// What was carried on a day or in a month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,7 +100,7 @@ pub(crate) struct Usage {
     until: u64,
     /// Whether more was asked for, and has yet to come.
     asked: bool,
-    /// Counts [`PERIOD`]s of Unix time.
+    /// Counts [`LOAD_PERIOD_SECONDS`]s of Unix time.
     period: u64,
     now: UsageCount,
     before: UsageCount,
@@ -105,7 +108,8 @@ pub(crate) struct Usage {
 
 impl Usage {
     pub(crate) fn new(per_day: Option<u64>, per_month: Option<u64>, used: Used, unix: u64) -> Self {
-        let (now, before, period) = (UsageCount::default(), UsageCount::default(), unix / PERIOD);
+        let (now, before, period) =
+            (UsageCount::default(), UsageCount::default(), unix / LOAD_PERIOD_SECONDS);
         let (total, until, asked) = (0, u64::MAX, false);
         let mut usage = Self { per_day, per_month, used, total, until, asked, period, now, before };
         usage.turn(unix);
@@ -115,7 +119,7 @@ impl Usage {
     /// Goes on to the present. Gives the number of the period, by which accounts know whether they
     /// were counted in it.
     pub(crate) fn go_on(&mut self, unix: u64) -> u32 {
-        let period = unix / PERIOD;
+        let period = unix / LOAD_PERIOD_SECONDS;
         if period != self.period {
             let next = self.period.checked_add(1) == Some(period);
             self.before = if next { self.now } else { UsageCount::default() };
@@ -146,7 +150,7 @@ impl Usage {
         }
     }
 
-    /// Whether so many bytes may pass; else why not, and after how many seconds they may.
+    /// Whether `bytes` bytes may pass; else why not, and after how many seconds they may.
     pub(crate) fn check(&self, unix: u64, bytes: u64) -> Result<(), (Dropped, u32)> {
         let over = |used: u64, most: Option<u64>| most.is_some_and(|most| used.saturating_add(bytes) > most);
         let days = if over(self.used.this_month, self.per_month) {
@@ -212,13 +216,13 @@ impl Usage {
     fn ahead(&self) -> u64 {
         let most = [self.per_day, self.per_month].into_iter().flatten().min().unwrap_or(u64::MAX);
         let taken = self.before.bytes.max(self.now.bytes).saturating_mul(2);
-        taken.max(LEAST_AHEAD).min((most / AHEAD_PART).max(LONGEST_DATAGRAM))
+        taken.max(MIN_RESERVE_BYTES).min((most / QUOTA_RESERVE_DIVISOR).max(MAX_DATAGRAM_BYTES))
     }
 
     /// By the last period that is over, or by this one if it has more.
     pub(crate) fn load(&self) -> Load {
         Load {
-            rate: self.before.bytes.max(self.now.bytes) / PERIOD,
+            rate: self.before.bytes.max(self.now.bytes) / LOAD_PERIOD_SECONDS,
             grants: self.before.grants.max(self.now.grants),
         }
     }

@@ -187,7 +187,7 @@ impl Relay {
         self.heart.set_busy(now, busy);
     }
 
-    /// Sets the Unix time anew: `unix_millis` at `now`.
+    /// Replaces the Unix time: it is `unix_millis` at `now`.
     pub const fn set_clock(&mut self, now: Instant, unix_millis: u64) {
         (self.unix_millis, self.started) = (unix_millis, now);
     }
@@ -213,8 +213,8 @@ impl Relay {
 
     /// What its owner is to keep for [`Config::used`] of the next start: what the relay will have
     /// carried when the reserve is used up. A relay with a quota carries no more than that before
-    /// the next [`kept`](Self::kept), so that no kill gives it anything anew. One whose owner never
-    /// called that carries all that its quota allows.
+    /// the next [`kept`](Self::kept), so that a kill never gives it anything twice. One whose owner
+    /// never called that carries all that its quota allows.
     pub fn to_keep(&mut self, now: Instant) -> (Used, Reserve) {
         self.usage.go_on(self.unix(now));
         self.usage.reserve()

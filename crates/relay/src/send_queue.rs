@@ -8,11 +8,12 @@ use alloc::vec::Vec;
 use byway_wire::{Dscp, Ecn, Local, Transmit, TransmitBuffer};
 use core::net::SocketAddr;
 
-/// The most datagrams in a run, and the most bytes: what systems take in one call.
-const RUN_DATAGRAMS: u16 = 64;
-const RUN_BYTES: usize = 65_000;
-const SLOTS: usize = 256;
-const NONE: u32 = u32::MAX;
+/// The most datagrams in a run: what systems take in one call.
+const MAX_RUN_DATAGRAMS: u16 = 64;
+/// The most bytes in a run: what systems take in one call.
+const MAX_RUN_BYTES: usize = 65_000;
+const SLOT_COUNT: usize = 256;
+const NO_DATAGRAM: u32 = u32::MAX;
 
 /// Bytes of a datagram that came, those that are only a length included.
 pub(crate) const fn size(datagram: &byway_wire::Datagram<'_>) -> usize {
@@ -58,7 +59,7 @@ pub(crate) struct SendQueue {
     /// The first run that is not sent whole.
     first: usize,
     /// The latest run by a hash of its way. May be stale; what it names is compared.
-    latest: [u32; SLOTS],
+    latest: [u32; SLOT_COUNT],
 }
 
 impl SendQueue {
@@ -71,7 +72,7 @@ impl SendQueue {
             datagrams: Vec::with_capacity(datagrams),
             runs: Vec::with_capacity(datagrams),
             first: 0,
-            latest: [NONE; SLOTS],
+            latest: [NO_DATAGRAM; SLOT_COUNT],
         }
     }
 
@@ -92,7 +93,7 @@ impl SendQueue {
         let Some(room) = self.bytes.get_mut(self.used..end) else { return false };
         room.copy_from_slice(datagram);
         let index = self.datagrams.len() as u32; // capacity is at most 2^20
-        self.datagrams.push(Datagram { at: self.used as u32, length: length as u32, next: NONE });
+        self.datagrams.push(Datagram { at: self.used as u32, length: length as u32, next: NO_DATAGRAM });
         self.used = end;
         self.phantom += phantom;
         let slot = slot(&way);
@@ -101,10 +102,10 @@ impl SendQueue {
             latest >= self.first
                 && run.way == way
                 && !run.closed
-                && run.count < RUN_DATAGRAMS
+                && run.count < MAX_RUN_DATAGRAMS
                 && length <= run.segment
                 && phantom == run.phantom
-                && (usize::from(run.count) + 1) * (run.segment + phantom) <= RUN_BYTES
+                && (usize::from(run.count) + 1) * (run.segment + phantom) <= MAX_RUN_BYTES
         });
         match open {
             Some(run) => {
@@ -153,7 +154,7 @@ impl SendQueue {
                 run.head = datagram.next;
             }
             let (way, segment, phantom) = (run.way, run.segment.min(size), run.phantom);
-            if run.head == NONE {
+            if run.head == NO_DATAGRAM {
                 self.first += 1;
             }
             if count > 0 {

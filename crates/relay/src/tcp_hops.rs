@@ -17,18 +17,18 @@ use byway_wire::relay::canonical;
 use byway_wire::{ConnectionChange, Duration, Ecn, Instant, Local, RoomChange, TcpRequest};
 use core::net::SocketAddr;
 
-/// A destination may take so long to accept a connection: the kernel has repeated the SYN once by
+/// How long a destination may take to accept a connection. The kernel has repeated the SYN once by
 /// then.
-const DIAL: Duration = Duration::from_millis(2_500);
+const DIAL_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// Bytes that are kept while a destination is dialled.
-const HELD: usize = 16 << 10;
-/// A connection that brought nothing good for so long serves nothing. Who stands at a relay greets
-/// it three times meanwhile.
-const IDLE: Duration = Duration::from_secs(60);
-/// Connections that one leads to, or comes from, as far as this is kept in mind.
-const NEIGHBOURS: usize = 64;
+const MAX_HELD_BYTES: usize = 16 << 10;
+/// How long a connection may bring nothing valid before it counts as unused. A receiver greets its
+/// relay three times in this time.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Connections that one connection leads to, or that lead to it, which the relay remembers.
+const MAX_NEIGHBOURS: usize = 64;
 /// Connections at once that lead on for one grant.
-const OF_GRANT: usize = 256;
+const MAX_GRANT_CONNECTIONS: usize = 256;
 
 /// How what one connection brings goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +208,7 @@ impl Hops {
             hop.feeds.retain(|it| *it != local);
             hop.fed_by.retain(|it| *it != local);
             // A receiver that stands here goes on without a sender. A sender whose receiver is gone
-            // begins anew.
+            // begins again.
             let led_here = gone.fed_by.contains(&other) && hop.feeds.is_empty() && hop.grant.is_some();
             if own == Some(other) || led_here {
                 self.asks.push_back(TcpRequest::Close(other));
@@ -262,7 +262,7 @@ impl Hops {
         match onward {
             NextConnection::Connection(there, local) if there == to => return by(local),
             NextConnection::Dialing(there) if there == to => {
-                return NextHop::Wait { full: hop.is_some_and(|hop| hop.held.len() > HELD) };
+                return NextHop::Wait { full: hop.is_some_and(|hop| hop.held.len() > MAX_HELD_BYTES) };
             }
             _ => {}
         }
@@ -272,7 +272,7 @@ impl Hops {
         }
         match (onward, may_dial) {
             (NextConnection::Open, Some(grant)) => match self.of_grants.get(&grant) {
-                Some(OF_GRANT..) => NextHop::TooMany,
+                Some(MAX_GRANT_CONNECTIONS..) => NextHop::TooMany,
                 _ => NextHop::Dial,
             },
             _ => NextHop::Datagrams,
@@ -285,7 +285,7 @@ impl Hops {
         let Some(hop) = self.get_mut(from) else { return };
         hop.onward = NextConnection::Dialing(to);
         self.dialing.push_back((to, Some(from)));
-        self.asks.push_back(TcpRequest::Dial { peer: to, patience: DIAL });
+        self.asks.push_back(TcpRequest::Dial { peer: to, patience: DIAL_TIMEOUT });
         self.settle(from);
     }
 
@@ -300,7 +300,9 @@ impl Hops {
     /// Keeps a packet until the destination accepts.
     pub(crate) fn hold(&mut self, from: Local, packet: &[u8]) -> bool {
         let Some(hop) = self.get_mut(from) else { return false };
-        let Some(prefix) = prefix(packet.len()).filter(|_| hop.held.len() <= HELD) else { return false };
+        let Some(prefix) = prefix(packet.len()).filter(|_| hop.held.len() <= MAX_HELD_BYTES) else {
+            return false;
+        };
         hop.held.extend_from_slice(&prefix);
         hop.held.extend_from_slice(packet);
         true
@@ -312,12 +314,12 @@ impl Hops {
             self.use_under(from, grant);
         }
         let Some(hop) = self.get_mut(from) else { return };
-        if !to.is_connection() || hop.feeds.contains(&to) || hop.feeds.len() == NEIGHBOURS {
+        if !to.is_connection() || hop.feeds.contains(&to) || hop.feeds.len() == MAX_NEIGHBOURS {
             return;
         }
         hop.feeds.push(to);
         if let Some(next) = self.get_mut(to)
-            && next.fed_by.len() < NEIGHBOURS
+            && next.fed_by.len() < MAX_NEIGHBOURS
         {
             next.fed_by.push(from);
         }
@@ -364,7 +366,7 @@ impl Hops {
         self.get(local).is_some_and(|hop| {
             let lives = hop.dialed_for.is_some_and(|by| self.get(by).is_some());
             // What is held back brings nothing, and is not to blame.
-            lives || hop.paused || hop.good_at.is_some_and(|at| self.now.since(at) < IDLE)
+            lives || hop.paused || hop.good_at.is_some_and(|at| self.now.since(at) < IDLE_TIMEOUT)
         })
     }
 

@@ -7,7 +7,7 @@ use byway_wire::relay::canonical;
 use byway_wire::{Ecn, LinkChange, Local, RoomChange};
 use core::net::{IpAddr, SocketAddr};
 
-const MOST: usize = 64;
+const MAX_SOCKETS: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct RelaySockets(Vec<RelaySocket>);
@@ -21,13 +21,13 @@ struct RelaySocket {
 
 impl RelaySockets {
     pub(crate) fn new() -> Self {
-        Self(Vec::with_capacity(MOST))
+        Self(Vec::with_capacity(MAX_SOCKETS))
     }
 
     pub(crate) fn change(&mut self, change: &LinkChange) {
         let LinkChange { local, address, up } = *change;
         self.0.retain(|link| link.local != local);
-        if up && self.0.len() < MOST {
+        if up && self.0.len() < MAX_SOCKETS {
             let at = self.0.partition_point(|link| link.local < local);
             self.0.insert(at, RelaySocket { local, address, full: false });
         }

@@ -15,8 +15,8 @@ use byway_net::{
     unix_millis, unix_seconds,
 };
 use byway_relay::{
-    Config, LATE, LOOK, LendingConfig, LendingState, LendingTrouble, Load, LogEvent, Policy, Relay,
-    RelayCounters, Used,
+    COUNTER_READ_DEADLINE, COUNTER_READ_INTERVAL, Config, LendingConfig, LendingState, LendingTrouble, Load,
+    LogEvent, Policy, Relay, RelayCounters, Used,
 };
 use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{
@@ -475,7 +475,7 @@ impl Owner for Operator {
 
     fn before(&mut self, relay: &mut Relay, now: Instant) {
         if let (Some(line), Some(lending)) = (&mut self.line, relay.lending()) {
-            line.look(lending, now, LATE);
+            line.look(lending, now, COUNTER_READ_DEADLINE);
         }
     }
 
@@ -496,7 +496,7 @@ impl Owner for Operator {
             Self::obey(relay, now, order);
         }
         if let (Some(line), Some(lending)) = (&mut self.line, relay.lending()) {
-            line.look(lending, now, LOOK);
+            line.look(lending, now, COUNTER_READ_INTERVAL);
         }
         relay.make_room();
         let packets = relay.counters().forwarded_packets + relay.counters().returned_packets;

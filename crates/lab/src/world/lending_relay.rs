@@ -2,7 +2,7 @@
 //! the host's own traffic. The relay sees this traffic in the byte counters of the node's only
 //! line.
 
-use byway_relay::{InterfaceCounters, LATE, LOOK, Relay};
+use byway_relay::{COUNTER_READ_DEADLINE, COUNTER_READ_INTERVAL, InterfaceCounters, Relay};
 use byway_sim::world::LinkEvent;
 use byway_sim::{LinkId, World};
 use byway_wire::{Duration, Input, Instant, Local, Machine, TcpRequest, Transmit, TransmitBuffer};
@@ -70,7 +70,7 @@ impl LendingRelay {
 impl Machine for LendingRelay {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
         if matches!(input, Input::Datagram(_)) {
-            self.look(now, LATE);
+            self.look(now, COUNTER_READ_DEADLINE);
         }
         self.relay.handle(now, input);
     }
@@ -82,7 +82,7 @@ impl Machine for LendingRelay {
     fn transmit(&mut self, now: Instant, out: &mut TransmitBuffer<'_>) -> Option<Transmit> {
         let sent = self.relay.transmit(now, out);
         if sent.is_none() {
-            self.look(now, LOOK);
+            self.look(now, COUNTER_READ_INTERVAL);
         }
         sent
     }

@@ -1,7 +1,7 @@
 //! An end host that lends its line: what passes, how it is marked, and what registries are told.
 
 use crate::common::*;
-use byway_relay::{Config, Dropped, InterfaceCounters, LOOK, LendingConfig};
+use byway_relay::{COUNTER_READ_INTERVAL, Config, Dropped, InterfaceCounters, LendingConfig};
 use byway_wire::heartbeat::{Heartbeat, HeartbeatReport};
 use byway_wire::relay::*;
 use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Local, Machine, TransmitBuffer};
@@ -16,7 +16,7 @@ fn yielded(world: &World) -> u64 {
 
 /// A look after so long, by which time the host itself sent and received so much.
 fn look(world: &mut World, counted: &mut InterfaceCounters, own: u64) {
-    world.now += LOOK;
+    world.now += COUNTER_READ_INTERVAL;
     (counted.sent, counted.received) = (counted.sent + own, counted.received + own);
     let now = world.now;
     world.relay.lending().unwrap().look(now, Some(*counted));
